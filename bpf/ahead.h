@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Looking ahead. A walk over thousands of tasks waits for memory more than it works: what it reads lies in some thirty
+ * lines of the cache for each, and the processor cannot see far enough ahead in a BPF program's code to fetch the next
+ * task's in time. So the walk loads a word of each line before it needs them, and drops it: first the lines of the task
+ * struct two tasks ahead, then, when those have come, of what the next task points to. The loads wait for nothing, and
+ * nothing waits for them.
+ */
+#ifndef FASTPROC_AHEAD_H
+#define FASTPROC_AHEAD_H
+
+#define TOUCH(member)                                        \
+	do {                                                 \
+		u64 touched = (u64)RELOAD(member);           \
+		asm volatile("" : : "r"(touched));           \
+	} while (0)
+
+static __always_inline struct task_struct *next_of(struct task_struct *t)
+{
+	u64 next = (u64)t->tasks.next - bpf_core_field_offset(struct task_struct, tasks);
+
+	return bpf_rdonly_cast((const void *)next, bpf_core_type_id_kernel(struct task_struct));
+}
+
+/* The lines of a task struct itself. */
+static __always_inline void touch_task(struct task_struct *t)
+{
+	TOUCH(t->__state);
+	TOUCH(t->se.sum_exec_runtime);
+	TOUCH(t->mm);
+	TOUCH(t->tgid);
+	TOUCH(t->thread_pid);
+	TOUCH(t->utime);
+	TOUCH(t->start_boottime);
+	TOUCH(t->comm[0]);
+	TOUCH(t->signal);
+	if (WANTED(FP_SIGNALS)) {
+		TOUCH(t->blocked.sig[0]);
+		TOUCH(t->pending.signal.sig[0]);
+	}
+	if (WANTED(FP_CREDENTIALS)) {
+		TOUCH(t->atomic_flags);
+		if (bpf_core_field_exists(t->seccomp.mode))
+			TOUCH(t->seccomp.mode);
+	}
+	if (WANTED(FP_SCHEDULING)) {
+		TOUCH(t->prio);
+		TOUCH(t->rt_priority);
+		TOUCH(t->cpus_mask.bits[0]);
+		TOUCH(t->policy);
+		if (bpf_core_field_exists(t->mems_allowed))
+			TOUCH(t->mems_allowed.bits[0]);
+		if (bpf_core_field_exists(t->numa_group))
+			TOUCH(t->numa_group);
+		if (bpf_core_field_exists(t->delays))
+			TOUCH(t->delays);
+	}
+}
+
+/* What is two pointers away from the task that comes now: the rest of it has come already. */
+static __always_inline void touch_far(struct task_struct *t)
+{
+	u64 counters;
+
+	if (WANTED(FP_LIMITS))
+		TOUCH(t->files->fdt->max_fds);
+	if (WANTED(FP_CREDENTIALS)) {
+		TOUCH(t->real_cred->user_ns->ns.inum);
+		TOUCH(t->real_cred->group_info->ngroups);
+	}
+	if (!WANTED(FP_MEMORY) || !bpf_core_field_exists(t->mm->rss_stat[0].count) || !t->mm)
+		return;
+	counters = (u64)t->mm->rss_stat[0].counters;
+	/* of more CPUs than that the parts lie where the processor's own prefetching may find them, or not */
+	for (u32 i = 0; i < 4; i++) {
+		u32 key = i;
+		u64 *offset = bpf_map_lookup_elem(&cpu_offsets, &key);
+
+		if (offset && i < run.cpus)
+			TOUCH(((struct in6_addr *)bpf_rdonly_cast((const void *)(counters + *offset),
+								  bpf_core_type_id_kernel(struct in6_addr)))
+				      ->in6_u.u6_addr32[0]);
+	}
+}
+
+/* The lines of the record that comes next: it is written soon, and a line is read before it is written. */
+static __always_inline void touch_record(u32 index)
+{
+	u32 key = index + 1;
+	struct fp_record *r = bpf_map_lookup_elem(&records, &key);
+
+	if (!r)
+		return;
+	TOUCH(r->identity.start_ns);
+	TOUCH(r->identity.masked);
+	if (WANTED(FP_CPU)) {
+		TOUCH(r->cpu.cstime_ns);
+		TOUCH(r->cpu.prev_stime_ns);
+	}
+	if (WANTED(FP_MEMORY)) {
+		TOUCH(r->memory.rss_shmem);
+		TOUCH(r->memory.lib);
+	}
+	if (WANTED(FP_MEMORY_DETAILS | FP_LAYOUT)) {
+		TOUCH(r->memory_details.untag_mask);
+		TOUCH(r->layout.start_data);
+		TOUCH(r->layout.env_end);
+	}
+	if (WANTED(FP_CREDENTIALS)) {
+		TOUCH(r->credentials.cap_effective);
+		TOUCH(r->credentials.groups_at);
+	}
+	if (WANTED(FP_SIGNALS))
+		TOUCH(r->signals.queue_limit);
+	if (WANTED(FP_SCHEDULING))
+		TOUCH(r->scheduling.blkio_ns);
+	TOUCH(r->name.kind);
+}
+
+/* The lines of what it points to. */
+static __always_inline void touch_around(struct task_struct *t)
+{
+	struct signal_struct *signal = t->signal;
+
+	TOUCH(signal->nr_threads);
+	TOUCH(signal->shared_pending.signal.sig[0]);
+	TOUCH(signal->pids[PIDTYPE_SID]);
+	if (WANTED(FP_CPU)) {
+		TOUCH(signal->utime);
+		TOUCH(signal->prev_cputime.stime);
+		TOUCH(signal->cmaj_flt);
+		TOUCH(signal->sum_sched_runtime);
+	}
+	if (WANTED(FP_LIMITS | FP_SIGNALS))
+		TOUCH(signal->rlim[RLIMIT_SIGPENDING].rlim_cur);
+	if (WANTED(FP_MEMORY)) {
+		struct mm_struct *mm = t->mm;
+
+		TOUCH(mm->hiwater_rss);
+		TOUCH(mm->stack_vm);
+		TOUCH(mm->start_code);
+		TOUCH(mm->rss_stat[0].count);
+		TOUCH(mm->rss_stat[2].count);
+		TOUCH(mm->rss_stat[3].count);
+		if (WANTED(FP_MEMORY_DETAILS)) {
+			TOUCH(mm->pgtables_bytes.counter);
+			if (bpf_core_field_exists(mm->hugetlb_usage))
+				TOUCH(mm->hugetlb_usage.counter);
+			if (bpf_core_field_exists(mm->flags.__mm_flags))
+				TOUCH(mm->flags.__mm_flags[0]);
+		}
+		if (WANTED(FP_LAYOUT))
+			TOUCH(mm->env_end);
+	}
+	if (WANTED(FP_CREDENTIALS)) {
+		TOUCH(t->real_cred->uid.val);
+		TOUCH(t->real_cred->cap_effective.val);
+		TOUCH(t->real_cred->group_info);
+	}
+	if (WANTED(FP_NAMESPACES))
+		TOUCH(t->thread_pid->level);
+	if (WANTED(FP_SIGNALS))
+		TOUCH(t->sighand->count.refs.counter);
+	if (WANTED(FP_LIMITS)) {
+		TOUCH(t->files->fdt);
+		TOUCH(t->fs->umask);
+	}
+}
+
+#endif
