@@ -1,0 +1,64 @@
+//! The clocks that the texts are made of.
+
+use std::time::Duration;
+
+use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
+
+fn ns(time: Timespec) -> u64 {
+    (time.tv_sec as u64)
+        .wrapping_mul(1_000_000_000)
+        .wrapping_add(time.tv_nsec as u64)
+}
+
+/// `CLOCK_MONOTONIC`, as `bpf_ktime_get_ns()` has it. (A time namespace shifts the caller's: only differences count.)
+pub(super) fn monotonic_ns() -> u64 {
+    ns(clock_gettime(ClockId::Monotonic))
+}
+
+/// `CLOCK_BOOTTIME`: `/proc/uptime`.
+pub(super) fn boottime() -> Duration {
+    Duration::from_nanos(ns(clock_gettime(ClockId::Boottime)))
+}
+
+/// A jiffy: what the coarse clocks advance by.
+pub(super) fn jiffy() -> Duration {
+    let resolution = clock_getres(ClockId::MonotonicCoarse);
+    Duration::from_nanos(ns(resolution).clamp(100_000, 100_000_000))
+}
+
+/// `btime`: the whole seconds of the real-time clock when the boot-time clock was at 0.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct BootTime {
+    offset: u64,
+    seconds: u64,
+}
+
+/// Steps smaller than this are not looked into: they are the time between two readings.
+const SAME: u64 = 50_000;
+
+impl BootTime {
+    /// The value now, and whether the clock was stepped since the last time.
+    pub(super) fn read(&mut self) -> (u64, bool) {
+        let real = ns(clock_gettime(ClockId::Realtime));
+        let boot = ns(clock_gettime(ClockId::Boottime));
+        let offset = real.wrapping_sub(boot);
+        if offset.abs_diff(self.offset) < SAME {
+            return (self.seconds, false);
+        }
+        let stepped = self.offset != 0;
+        self.offset = offset;
+        for _ in 0..16 {
+            let before = ns(clock_gettime(ClockId::Boottime));
+            let real = ns(clock_gettime(ClockId::Realtime));
+            let after = ns(clock_gettime(ClockId::Boottime));
+            let (low, high) = (real.wrapping_sub(after), real.wrapping_sub(before));
+            self.offset = low;
+            self.seconds = low / 1_000_000_000;
+            // Both bounds in one second: that is the second.
+            if low / 1_000_000_000 == high / 1_000_000_000 {
+                break;
+            }
+        }
+        (self.seconds, stepped)
+    }
+}

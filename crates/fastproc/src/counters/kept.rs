@@ -1,0 +1,185 @@
+//! Files of the kernel read through descriptors that stay open: a read costs no path walk, no open and no close.
+
+use std::{fs::File, io, os::unix::fs::FileExt};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::fstatfs,
+};
+
+use super::Error;
+
+/// The files that a monitor polls besides the ones computed here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum MachineFile {
+    /// `/proc/stat`
+    Stat,
+    /// `/proc/vmstat`
+    Vmstat,
+    /// `/proc/interrupts`
+    Interrupts,
+    /// `/proc/softirqs`
+    Softirqs,
+    /// `/proc/loadavg`
+    Loadavg,
+    /// `/proc/uptime`
+    Uptime,
+    /// `/proc/meminfo`
+    Meminfo,
+    /// `/proc/diskstats`
+    Diskstats,
+    /// `/proc/net/dev`, of the network namespace of the thread that first read it.
+    NetDev,
+    /// `/proc/net/wireless`, likewise; absent on a kernel without wireless extensions.
+    NetWireless,
+    /// `/etc/mtab`, as a rule a link to `/proc/self/mounts`.
+    Mtab,
+}
+
+impl MachineFile {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::Stat,
+        Self::Vmstat,
+        Self::Interrupts,
+        Self::Softirqs,
+        Self::Loadavg,
+        Self::Uptime,
+        Self::Meminfo,
+        Self::Diskstats,
+        Self::NetDev,
+        Self::NetWireless,
+        Self::Mtab,
+    ];
+
+    /// Where it is.
+    pub const fn path(self) -> &'static str {
+        match self {
+            Self::Stat => "/proc/stat",
+            Self::Vmstat => "/proc/vmstat",
+            Self::Interrupts => "/proc/interrupts",
+            Self::Softirqs => "/proc/softirqs",
+            Self::Loadavg => "/proc/loadavg",
+            Self::Uptime => "/proc/uptime",
+            Self::Meminfo => "/proc/meminfo",
+            Self::Diskstats => "/proc/diskstats",
+            Self::NetDev => "/proc/net/dev",
+            Self::NetWireless => "/proc/net/wireless",
+            Self::Mtab => "/etc/mtab",
+        }
+    }
+
+    /// The file of a path, as in [`path`](Self::path).
+    pub fn from_path(path: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|file| file.path() == path)
+    }
+}
+
+/// One file and its text.
+#[derive(Debug)]
+pub(super) struct KeptFile {
+    path: &'static str,
+    file: Option<File>,
+    memory: Vec<u8>,
+    len: usize,
+    /// The text tells by `poll()` when it changes, and has been read.
+    watched: bool,
+}
+
+const PROC_SUPER_MAGIC: u32 = 0x9fa0;
+
+impl KeptFile {
+    pub(super) fn new(file: MachineFile) -> Self {
+        Self {
+            path: file.path(),
+            file: None,
+            memory: Vec::new(),
+            len: 0,
+            watched: false,
+        }
+    }
+
+    fn open(&mut self) -> io::Result<&File> {
+        // An absent file is asked for again each time: a module may bring it.
+        match self.file {
+            Some(ref file) => Ok(file),
+            None => Ok(self.file.insert(File::open(self.path)?)),
+        }
+    }
+
+    /// The file's text now.
+    pub(super) fn read(&mut self) -> Result<&[u8], Error> {
+        let path = self.path;
+        self.fill().map_err(|source| Error::Read { path, source })?;
+        Ok(&self.memory[..self.len])
+    }
+
+    /// The text last read.
+    pub(super) fn text(&self) -> &[u8] {
+        &self.memory[..self.len]
+    }
+
+    fn fill(&mut self) -> io::Result<()> {
+        let mut memory = std::mem::take(&mut self.memory);
+        if memory.is_empty() {
+            memory.resize(16 << 10, 0);
+        }
+        let result = read_all(self.open(), &mut memory);
+        self.memory = memory;
+        self.len = 0;
+        self.len = result?;
+        Ok(())
+    }
+
+    /// The text of a list of mounts: read again only if the kernel says that it changed.
+    pub(super) fn read_watched(&mut self) -> Result<&[u8], Error> {
+        let path = self.path;
+        let failed = |source| Error::Read { path, source };
+        let first = self.file.is_none();
+        self.watched &= !first;
+        let file = self.open().map_err(failed)?;
+        if first {
+            // A regular file at this place never raises the notice.
+            let kind = fstatfs(file).map_err(|error| failed(error.into()))?.f_type;
+            if kind as u32 != PROC_SUPER_MAGIC {
+                let text = std::fs::read(path).map_err(failed)?;
+                self.file = None;
+                self.len = text.len();
+                self.memory = text;
+                return Ok(&self.memory);
+            }
+        }
+        let mut polled = [PollFd::new(file, PollFlags::PRI)];
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        poll(&mut polled, Some(&now)).map_err(|error| failed(error.into()))?;
+        let changed = polled[0]
+            .revents()
+            .intersects(PollFlags::PRI | PollFlags::ERR);
+        // The notice is taken before the text is read: a change in between raises another.
+        if changed || !self.watched {
+            self.fill().map_err(failed)?;
+            self.watched = true;
+        }
+        Ok(&self.memory[..self.len])
+    }
+}
+
+fn read_all(file: io::Result<&File>, memory: &mut Vec<u8>) -> io::Result<usize> {
+    let file = file?;
+    let mut len = 0;
+    loop {
+        if len == memory.len() {
+            memory.resize(len * 2, 0);
+        }
+        match file.read_at(&mut memory[len..], len as u64) {
+            Ok(0) => return Ok(len),
+            Ok(read) => len += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! The machine-wide counters: `/proc/stat`, `/proc/vmstat`, `/proc/softirqs`, `/proc/interrupts`, `/proc/uptime` from
+//! the kernel's own structures, in one run, and rendered to the kernel's own bytes.
+//!
+//! ```no_run
+//! use fastproc::counters::{Counters, Want};
+//!
+//! let counters = Counters::open()?;
+//! let mut reader = counters.reader();
+//! let earlier = reader.collect(Want::STAT | Want::VMSTAT)?.clone();
+//! std::thread::sleep(std::time::Duration::from_secs(1));
+//! let later = reader.collect(Want::STAT | Want::VMSTAT)?;
+//! let change = later.since(&earlier);
+//! println!("{:.0} % busy, {} faults", 100.0 * change.busy(), change.vm("pgfault").unwrap_or(0));
+//! # Ok::<(), fastproc::counters::Error>(())
+//! ```
+//!
+//! # Trust
+//!
+//! Every line is compared with the kernel's text when [`Counters`] opens, and every few seconds, after CPU hotplug and
+//! after a step of the clock. A line that disagrees comes from the text from then on, and so does everything where BPF
+//! cannot be used; [`Counters::report`] says which and why. The dirty thresholds of `/proc/vmstat` are no counters: the
+//! kernel computes them for whoever asks. Where their ingredients cannot be read they come from a text that is at most
+//! [`Counters::text_latency`] old. (A reader with real-time priority is told other thresholds by the kernel than these.)
+//!
+//! # Interrupt counts
+//!
+//! They are exact by default, and yet need not be read one by one: every interrupt adds to a sum as well, and as long as
+//! the interrupts that were active explain all of the sum's increase, no other has moved. Where even that is too much,
+//! [`Counters::set_stat_irqs_latency`] allows them to be a little old.
+
+mod arch;
+mod clock;
+mod cpus;
+mod descriptors;
+mod error;
+mod gather;
+mod interrupts;
+mod kept;
+mod layout;
+mod mapping;
+mod object;
+mod reader;
+mod report;
+mod routes;
+mod sample;
+mod shared;
+mod symbols;
+mod trust;
+mod types;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use bitflags::bitflags;
+
+pub use self::{
+    error::Error,
+    kept::MachineFile,
+    reader::Reader,
+    report::{Evidence, LineReport, Report, Route, WhyText},
+    sample::{Change, Sample},
+};
+use self::{gather::Known, kept::KeptFile, routes::Survey, shared::Kernel};
+use crate::text::{machine_stat::MachineStat, vmstat::VmStat};
+
+bitflags! {
+    /// What to collect.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Want: u8 {
+        /// `/proc/stat`.
+        const STAT = 1 << 0;
+        /// `/proc/vmstat`.
+        const VMSTAT = 1 << 1;
+        /// The CPU times of `/proc/stat` alone.
+        const CPU_TIMES = 1 << 2;
+        /// The softirqs of `/proc/stat` alone.
+        const SOFTIRQS = 1 << 3;
+    }
+}
+
+/// How to open [`Counters`].
+#[derive(Clone, Debug)]
+pub struct Options {
+    bpf: bool,
+    symbols: bool,
+    readers: u32,
+    stat_irqs_latency: Duration,
+    text_latency: Duration,
+    check_interval: Duration,
+    disagree: Option<Box<str>>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            bpf: true,
+            symbols: true,
+            readers: std::thread::available_parallelism()
+                .map_or(1, |count| count.get().min(64) as u32),
+            stat_irqs_latency: Duration::ZERO,
+            text_latency: Duration::from_millis(100),
+            check_interval: Duration::from_secs(5),
+            disagree: None,
+        }
+    }
+}
+
+impl Options {
+    /// The defaults: BPF and symbols if possible, exact interrupt counts, a reader for every CPU.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether to use BPF. Without it everything comes from the kernel's files.
+    #[must_use]
+    pub fn bpf(mut self, bpf: bool) -> Self {
+        self.bpf = bpf;
+        self
+    }
+
+    /// Whether to use the addresses that `/proc/kallsyms` shows. Without them the structural routes remain.
+    #[must_use]
+    pub fn symbols(mut self, symbols: bool) -> Self {
+        self.symbols = symbols;
+        self
+    }
+
+    /// How many readers will run at once, each with records of its own. Further readers share, one waiting for another.
+    #[must_use]
+    pub fn readers(mut self, readers: u32) -> Self {
+        self.readers = readers;
+        self
+    }
+
+    /// See [`Counters::set_stat_irqs_latency`].
+    #[must_use]
+    pub fn stat_irqs_latency(mut self, latency: Duration) -> Self {
+        self.stat_irqs_latency = latency;
+        self
+    }
+
+    /// See [`Counters::text_latency`].
+    #[must_use]
+    pub fn text_latency(mut self, latency: Duration) -> Self {
+        self.text_latency = latency;
+        self
+    }
+
+    /// How often every line is compared with the text, once a reader has collected a few times. 5 s unless set.
+    #[must_use]
+    pub fn check_interval(mut self, interval: Duration) -> Self {
+        self.check_interval = interval;
+        self
+    }
+
+    /// Makes a line wrong on purpose: for the tests of the comparison.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn disagree(mut self, line: &str) -> Self {
+        self.disagree = Some(line.into());
+        self
+    }
+
+    /// Opens, finds everything and compares every line with the kernel's text: some tens of milliseconds. Where BPF
+    /// cannot be used, [`Counters::unavailable`] keeps the reason, and the kernel's files serve. An error is a machine
+    /// without `/proc/stat` or `/proc/vmstat`, or with one that nobody knows.
+    pub fn open(self) -> Result<Counters, Error> {
+        let stat = MachineStat::parse(KeptFile::new(MachineFile::Stat).read()?);
+        let vmstat = VmStat::parse(KeptFile::new(MachineFile::Vmstat).read()?);
+        let opened = match (self.bpf, stat, vmstat) {
+            (false, ..) => Err(Error::NotAsked),
+            (true, Err(error), _) | (true, _, Err(error)) => Err(error.into()),
+            (true, Ok(stat), Ok(vmstat)) => open_kernel(&self, &stat, &vmstat),
+        };
+        let (kernel, unavailable) = match opened {
+            Ok(kernel) => (Some(kernel), None),
+            Err(error) => (None, Some(error)),
+        };
+        let shared = Shared {
+            kernel,
+            unavailable,
+            stat_irqs_latency_ns: AtomicU64::new(0),
+            text_latency_ns: AtomicU64::new(self.text_latency.as_nanos() as u64),
+            check_interval_ns: AtomicU64::new(self.check_interval.as_nanos() as u64),
+            checks: AtomicU64::new(0),
+            next_slot: AtomicUsize::new(0),
+            jiffy: clock::jiffy(),
+            disagree: self.disagree,
+        };
+        let counters = Counters {
+            shared: Arc::new(shared),
+        };
+        counters.set_stat_irqs_latency(self.stat_irqs_latency);
+        if let Some(kernel) = &counters.shared.kernel {
+            Reader::new(Arc::clone(&counters.shared)).check_lines(kernel, true, true)?;
+            counters.shared.next_slot.store(0, Ordering::Relaxed);
+        }
+        Ok(counters)
+    }
+}
+
+fn open_kernel(options: &Options, stat: &MachineStat, vmstat: &VmStat) -> Result<Kernel, Error> {
+    let page_size = rustix::param::page_size() as u64;
+    let huge = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
+    let huge: u64 = huge
+        .ok()
+        .and_then(|size| size.trim().parse().ok())
+        .unwrap_or(page_size);
+    let known = Known {
+        forks_before: stat.processes,
+        irq_errors: 0,
+        idle_from_tick: true,
+        huge_pages: huge / page_size,
+        page_size,
+    };
+    let survey = Survey::new(
+        stat.irqs.len(),
+        &vmstat.names,
+        options.readers,
+        options.symbols,
+    )?;
+    Kernel::open(survey, vmstat.names.clone(), known, stat.irqs.len())
+}
+
+/// What all readers share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    kernel: Option<Kernel>,
+    unavailable: Option<Error>,
+    stat_irqs_latency_ns: AtomicU64,
+    text_latency_ns: AtomicU64,
+    check_interval_ns: AtomicU64,
+    checks: AtomicU64,
+    next_slot: AtomicUsize,
+    jiffy: Duration,
+    disagree: Option<Box<str>>,
+}
+
+impl Shared {
+    fn check_interval(&self) -> Duration {
+        Duration::from_nanos(self.check_interval_ns.load(Ordering::Relaxed))
+    }
+}
+
+/// The machine-wide counters. Cheap to clone; every clone is the same.
+#[derive(Clone, Debug)]
+pub struct Counters {
+    shared: Arc<Shared>,
+}
+
+impl Counters {
+    /// Opens with the default [`Options`].
+    pub fn open() -> Result<Self, Error> {
+        Options::new().open()
+    }
+
+    /// A reader for the calling thread.
+    pub fn reader(&self) -> Reader {
+        Reader::new(Arc::clone(&self.shared))
+    }
+
+    /// Why BPF is not used, if it is not.
+    pub fn unavailable(&self) -> Option<&Error> {
+        self.shared.unavailable.as_ref()
+    }
+
+    /// How old the counts by interrupt may be: 0, unless set otherwise.
+    pub fn stat_irqs_latency(&self) -> Duration {
+        Duration::from_nanos(self.shared.stat_irqs_latency_ns.load(Ordering::Relaxed))
+    }
+
+    /// Allows the counts by interrupt to be as old as this, rounded up to a jiffy, and never older. With 0 they are
+    /// always exact. All readers obey from their next collection on. Everything else is always read anew.
+    ///
+    /// Where [`Report::latency_knob`] is false there is nothing to save: the kernel prints its file whole.
+    pub fn set_stat_irqs_latency(&self, latency: Duration) {
+        let jiffy = self.shared.jiffy.as_nanos();
+        let rounded = latency.as_nanos().div_ceil(jiffy).saturating_mul(jiffy);
+        self.shared.stat_irqs_latency_ns.store(
+            u64::try_from(rounded).unwrap_or(u64::MAX),
+            Ordering::Relaxed,
+        );
+    }
+
+    /// How old the lines may be that the kernel computes when asked, where they can only be had from its text: 100 ms
+    /// unless set by [`Options::text_latency`].
+    pub fn text_latency(&self) -> Duration {
+        Duration::from_nanos(self.shared.text_latency_ns.load(Ordering::Relaxed))
+    }
+
+    /// Where every line comes from, and what has been seen of it.
+    pub fn report(&self) -> Report {
+        let checks = self.shared.checks.load(Ordering::Relaxed);
+        if let Some(kernel) = &self.shared.kernel {
+            return kernel.report(checks);
+        }
+        let names = |file| -> Vec<(&'static str, String)> {
+            let mut kept = KeptFile::new(file);
+            let text = kept.read().unwrap_or_default();
+            text.split(|&byte| byte == b'\n')
+                .filter_map(|line| line.split(|&byte| byte == b' ').next())
+                .filter(|name| !name.is_empty())
+                .map(|name| (file.path(), String::from_utf8_lossy(name).into_owned()))
+                .collect()
+        };
+        let lines = names(MachineFile::Stat)
+            .into_iter()
+            .chain(names(MachineFile::Vmstat));
+        Report {
+            unavailable: self.unavailable().map(ToString::to_string),
+            symbols: false,
+            typed_loads: false,
+            latency_knob: false,
+            checks,
+            lines: lines
+                .map(|(file, name)| LineReport {
+                    file,
+                    name,
+                    route: Route::Text(WhyText::NoBpf),
+                    evidence: Evidence::None,
+                    rounds: 0,
+                    outside: 0,
+                })
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,508 @@
+//! One thread's view of the counters: it collects, compares with the text when that is due, and renders.
+
+mod check;
+mod texts;
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use super::{
+    Error, MachineFile, Shared, Want,
+    clock::{self, BootTime},
+    descriptors::Outcome,
+    gather,
+    interrupts::InterruptRows,
+    kept::KeptFile,
+    layout::{Run, WANT_SOFTIRQS, WANT_STAT, WANT_TIMES, WANT_VM},
+    report::WhyText,
+    routes::Scalar,
+    sample::Sample,
+    shared::{Kernel, Plan, SlotState, lock},
+    trust::StatLine,
+};
+use crate::text::{
+    machine_stat::{self, MachineStat},
+    softirqs::{self, Softirqs},
+    vmstat::{self, VmStat},
+};
+
+/// A check costs a few reads of the text: it is due after so many collections at the earliest…
+const COLLECTIONS_A_CHECK: u32 = 16;
+/// …or after so many check intervals.
+const INTERVALS_A_CHECK: u32 = 12;
+/// A list of interrupts that fails this often is given up.
+const LIST_FAILURES: u32 = 4;
+
+/// How the counts by interrupt are to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Irqs {
+    /// Not at all: those at hand are young enough.
+    Keep,
+    /// All that have moved.
+    Exact,
+    /// All, by looking at each.
+    Each,
+}
+
+/// What came of reading the kernel's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gathered {
+    Done,
+    /// CPUs came or went.
+    Hotplug,
+    /// The interrupts cannot be listed, or have outgrown the row.
+    NoIrqs,
+}
+
+/// Reads counters, on one thread. Several readers run at once without waiting for one another.
+#[derive(Debug)]
+pub struct Reader {
+    shared: Arc<Shared>,
+    slot: usize,
+    plan: Option<Arc<Plan>>,
+    sample: Sample,
+    boot: BootTime,
+    /// The descriptors' generation that `sample.stat.irqs` holds: 0 if it does not come from them.
+    irqs_generation: u64,
+    /// When those were read, by the caller's clock.
+    irqs_read_ns: u64,
+    /// The generation that the rendered text holds.
+    rendered_generation: u64,
+    hot: Vec<u32>,
+    list_failures: u32,
+    text_stat: MachineStat,
+    text_vmstat: VmStat,
+    /// When `text_vmstat` was read.
+    text_vmstat_ns: u64,
+    scratch: [Sample; 3],
+    stat_text: machine_stat::Renderer,
+    vmstat_text: vmstat::Renderer,
+    softirqs: Option<Softirqs>,
+    softirqs_text: softirqs::Renderer,
+    interrupts: InterruptRows,
+    small: Vec<u8>,
+    files: Vec<(MachineFile, KeptFile)>,
+    since_check: u32,
+    checked_ns: u64,
+    recheck: bool,
+}
+
+impl Reader {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        let slots = shared
+            .kernel
+            .as_ref()
+            .map_or(1, |kernel| kernel.slots.len());
+        let slot = shared.next_slot.fetch_add(1, Ordering::Relaxed) % slots;
+        Self {
+            shared,
+            slot,
+            plan: None,
+            sample: Sample::default(),
+            boot: BootTime::default(),
+            irqs_generation: 0,
+            irqs_read_ns: 0,
+            rendered_generation: 0,
+            hot: Vec::new(),
+            list_failures: 0,
+            text_stat: MachineStat::default(),
+            text_vmstat: VmStat::default(),
+            text_vmstat_ns: 0,
+            scratch: Default::default(),
+            stat_text: machine_stat::Renderer::default(),
+            vmstat_text: vmstat::Renderer::default(),
+            softirqs: None,
+            softirqs_text: softirqs::Renderer::default(),
+            interrupts: InterruptRows::default(),
+            small: Vec::new(),
+            files: Vec::new(),
+            since_check: 0,
+            checked_ns: 0,
+            recheck: false,
+        }
+    }
+
+    /// Collects the values that `want` names, all in one run. The others are as they were.
+    pub fn collect(&mut self, want: Want) -> Result<&Sample, Error> {
+        let mut sample = std::mem::take(&mut self.sample);
+        let result = self.collect_into(want, &mut sample);
+        self.sample = sample;
+        result.map(|()| &self.sample)
+    }
+
+    /// The values of the last collection.
+    pub fn sample(&self) -> &Sample {
+        &self.sample
+    }
+
+    /// Compares every line with the kernel's text now, instead of when it is due.
+    pub fn check(&mut self) -> Result<(), Error> {
+        match Arc::clone(&self.shared).kernel {
+            Some(ref kernel) => self.check_lines(kernel, false, true),
+            None => Ok(()),
+        }
+    }
+
+    /// How many collections read only the interrupts that moved, and how many read all.
+    pub fn shortcuts(&self) -> (u64, u64) {
+        self.shared.kernel.as_ref().map_or((0, 0), |kernel| {
+            lock(&kernel.slots[self.slot]).descriptors.tally()
+        })
+    }
+
+    /// Runs a program that does nothing: what every collection costs at least. An error where BPF is unavailable.
+    pub fn run_nothing(&self) -> Result<(), Error> {
+        match &self.shared.kernel {
+            Some(kernel) => kernel.object.run_nothing(),
+            None => Err(Error::NotAsked),
+        }
+    }
+
+    fn current_plan(&mut self, kernel: &Kernel) -> Arc<Plan> {
+        match &self.plan {
+            Some(plan) if plan.version == kernel.version() => Arc::clone(plan),
+            _ => Arc::clone(self.plan.insert(kernel.plan())),
+        }
+    }
+
+    fn collect_into(&mut self, want: Want, sample: &mut Sample) -> Result<(), Error> {
+        let shared = Arc::clone(&self.shared);
+        let Some(kernel) = &shared.kernel else {
+            return self.read_texts(want, sample);
+        };
+        let mut plan = self.current_plan(kernel);
+        let stat = Want::STAT | Want::CPU_TIMES | Want::SOFTIRQS;
+        let whole = (if plan.stat_whole {
+            want & stat
+        } else {
+            Want::empty()
+        }) | (if plan.vm_whole {
+            want & Want::VMSTAT
+        } else {
+            Want::empty()
+        });
+        if !whole.is_empty() {
+            self.read_texts(whole, sample)?;
+            let rest = want & !whole;
+            return if rest.is_empty() {
+                Ok(())
+            } else {
+                self.collect_into(rest, sample)
+            };
+        }
+
+        let latency = shared.stat_irqs_latency_ns.load(Ordering::Relaxed);
+        let young = latency > 0
+            && self.irqs_generation != 0
+            && clock::monotonic_ns().saturating_sub(self.irqs_read_ns) < latency;
+        let irqs = if young || !want.contains(Want::STAT) {
+            Irqs::Keep
+        } else {
+            Irqs::Exact
+        };
+        match self.gather(kernel, &plan, want, irqs, sample)? {
+            Gathered::Done => self.list_failures = 0,
+            Gathered::Hotplug => {
+                self.after_hotplug(kernel)?;
+                return self.read_texts(want, sample);
+            }
+            Gathered::NoIrqs => {
+                self.read_texts(want, sample)?;
+                self.list_failures += 1;
+                let mut new = (*plan).clone();
+                new.irq_columns = sample.stat.irqs.len();
+                if self.list_failures >= LIST_FAILURES {
+                    let line = new.stat_line(StatLine::Intr);
+                    new.stat[line].give_up(WhyText::NoRoute);
+                }
+                kernel.publish(new);
+                return Ok(());
+            }
+        }
+        if want.contains(Want::STAT) {
+            let (btime, stepped) = self.boot.read();
+            sample.stat.btime = btime;
+            self.recheck |= stepped;
+        }
+        self.overlay(&plan, want, sample)?;
+
+        self.since_check = self.since_check.saturating_add(1);
+        let taken = sample.taken.as_nanos() as u64;
+        let interval = shared.check_interval_ns.load(Ordering::Relaxed);
+        let elapsed = taken.saturating_sub(self.checked_ns);
+        if self.recheck
+            || elapsed >= interval
+                && (self.since_check >= COLLECTIONS_A_CHECK
+                    || elapsed >= interval.saturating_mul(u64::from(INTERVALS_A_CHECK)))
+        {
+            self.check_lines(kernel, false, false)?;
+            plan = self.current_plan(kernel);
+            // What was collected before a line was given up is not to be believed.
+            self.overlay(&plan, want, sample)?;
+        }
+        Ok(())
+    }
+
+    /// Both files as the kernel prints them.
+    fn read_texts(&mut self, want: Want, sample: &mut Sample) -> Result<(), Error> {
+        sample.taken = Duration::from_nanos(clock::monotonic_ns());
+        if want.intersects(Want::STAT | Want::CPU_TIMES | Want::SOFTIRQS) {
+            self.irqs_generation = 0;
+            sample.irqs_taken = sample.taken;
+            let text = self.kept(MachineFile::Stat).read()?;
+            sample.stat.parse_into(text)?;
+        }
+        if want.contains(Want::VMSTAT) {
+            let text = self.kept(MachineFile::Vmstat).read()?;
+            sample.vmstat.parse_into(text)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the kernel's memory, and nothing else, into `to`.
+    fn gather(
+        &mut self,
+        kernel: &Kernel,
+        plan: &Plan,
+        want: Want,
+        irqs: Irqs,
+        to: &mut Sample,
+    ) -> Result<Gathered, Error> {
+        let mut state = lock(&kernel.slots[self.slot]);
+        let SlotState { slot, descriptors } = &mut *state;
+        let intr_from_text = plan.stat[plan.stat_line(StatLine::Intr)].is_from_text();
+        let mut parts = 0;
+        for (flag, part) in [
+            (Want::STAT, WANT_STAT),
+            (Want::CPU_TIMES, WANT_TIMES),
+            (Want::SOFTIRQS, WANT_SOFTIRQS),
+        ] {
+            if want.contains(flag) {
+                parts |= part;
+            }
+        }
+        let wants_stat = parts != 0;
+        let wants_irqs = want.contains(Want::STAT) && irqs != Irqs::Keep && !intr_from_text;
+        let mut read_ns = 0;
+        let mut attempts = 0;
+        let run = loop {
+            attempts += 1;
+            let mut run = Run::default();
+            if wants_stat {
+                run.want |= parts;
+                run.scalars_wanted |= plan.scalars & Scalar::STAT;
+            }
+            if want.contains(Want::VMSTAT) {
+                run.want |= WANT_VM;
+                run.scalars_wanted |= plan.scalars & Scalar::VM;
+            }
+            if wants_irqs {
+                if !descriptors.is_listed() && !descriptors.list(slot)? {
+                    return Ok(Gathered::NoIrqs);
+                }
+                descriptors.prepare(&mut run, irqs == Irqs::Each);
+                if irqs == Irqs::Exact
+                    && self.shared.stat_irqs_latency_ns.load(Ordering::Relaxed) > 0
+                {
+                    read_ns = clock::monotonic_ns();
+                }
+            }
+            let run = slot.collect(run)?;
+            let stale = wants_irqs && descriptors.take(slot, &run) == Outcome::Stale;
+            let torn = parts & WANT_TIMES != 0 && slot.cpus().iter().any(|cpu| cpu.torn != 0);
+            if attempts >= 8 && stale {
+                return Ok(Gathered::NoIrqs);
+            }
+            if attempts >= 8 || !stale && !torn {
+                break run;
+            }
+        };
+        to.taken = Duration::from_nanos(run.taken_ns);
+        if wants_stat {
+            let states = slot.cpus().iter().map(|cpu| cpu.hotplug_state);
+            if plan.routes.has_hotplug && !states.eq(plan.routes.hotplug.iter().copied()) {
+                return Ok(Gathered::Hotplug);
+            }
+            gather::stat(&mut to.stat, slot, &run, &plan.routes, &plan.known);
+        }
+        if wants_irqs {
+            if descriptors
+                .irqs()
+                .last()
+                .is_some_and(|&last| last as usize >= plan.irq_columns)
+            {
+                return Ok(Gathered::NoIrqs);
+            }
+            let tracked = irqs == Irqs::Exact;
+            let generation = descriptors.generation();
+            let row = &mut to.stat.irqs;
+            if !tracked || self.irqs_generation != generation || row.len() != plan.irq_columns {
+                row.clear();
+                row.resize(plan.irq_columns, 0);
+                for (irq, count) in descriptors.all() {
+                    row[irq as usize] = count;
+                }
+                if tracked {
+                    self.hot.clear();
+                    self.hot.extend(descriptors.hot_irqs().map(|(irq, _)| irq));
+                }
+            } else {
+                for (irq, count) in descriptors.hot_irqs() {
+                    row[irq as usize] = count;
+                }
+            }
+            if tracked {
+                self.irqs_generation = generation;
+                self.irqs_read_ns = read_ns;
+                to.irqs_taken = to.taken;
+            }
+        }
+        if want.contains(Want::VMSTAT)
+            && let Some(groups) = plan.routes.groups
+        {
+            if to.vmstat.names != plan.names {
+                to.vmstat.names = plan.names.clone();
+            }
+            let values = &mut to.vmstat.values;
+            gather::vmstat(
+                values,
+                slot,
+                &plan.routes,
+                groups,
+                plan.names.len(),
+                &plan.huge,
+                &plan.known,
+            );
+            let first = groups.first_computed();
+            if let Some(lines) = plan.dirty
+                && groups.computed >= 2
+            {
+                (values[first], values[first + 1]) =
+                    gather::dirty_limits(values, lines, &run, &plan.known);
+            }
+            for (line, scalar) in [
+                (first + 2, Scalar::NrMemmapPages),
+                (first + 3, Scalar::NrMemmapBootPages),
+            ] {
+                if line < groups.first_event() && plan.scalars & scalar.bit() != 0 {
+                    values[line] = run.scalars[scalar as usize];
+                }
+            }
+        }
+        drop(state);
+        if let Some(line) = &self.shared.disagree {
+            distort(line, plan, to);
+        }
+        Ok(Gathered::Done)
+    }
+
+    /// Puts the kernel's text in the place of the lines that come from it.
+    fn overlay(&mut self, plan: &Plan, want: Want, sample: &mut Sample) -> Result<(), Error> {
+        let stat = Want::STAT | Want::CPU_TIMES | Want::SOFTIRQS;
+        if want.intersects(stat) && !plan.stat_from_text.is_empty() {
+            let mut parsed = std::mem::take(&mut self.text_stat);
+            let text = self.kept(MachineFile::Stat).read()?;
+            let result = parsed.parse_into(text);
+            self.text_stat = parsed;
+            result?;
+            if self.text_stat.cpus.len() == sample.stat.cpus.len() {
+                for &line in &plan.stat_from_text {
+                    copy_line(&mut sample.stat, &self.text_stat, line);
+                }
+            } else {
+                sample.stat.clone_from(&self.text_stat);
+            }
+            if plan
+                .stat_from_text
+                .contains(&plan.stat_line(StatLine::Intr))
+            {
+                self.irqs_generation = 0;
+                sample.irqs_taken = sample.taken;
+            }
+        }
+        if want.contains(Want::VMSTAT)
+            && !(plan.vm_from_text.is_empty() && plan.vm_computed.is_empty())
+        {
+            let now = sample.taken.as_nanos() as u64;
+            let latency = self.shared.text_latency_ns.load(Ordering::Relaxed);
+            if !plan.vm_from_text.is_empty()
+                || self.text_vmstat.values.is_empty()
+                || now.saturating_sub(self.text_vmstat_ns) >= latency
+            {
+                self.read_vmstat()?;
+                self.text_vmstat_ns = now;
+            }
+            let text = &self.text_vmstat.values;
+            for &line in plan.vm_from_text.iter().chain(&plan.vm_computed) {
+                if let (Some(to), Some(&value)) =
+                    (sample.vmstat.values.get_mut(line), text.get(line))
+                {
+                    *to = value;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read_vmstat(&mut self) -> Result<(), Error> {
+        let mut parsed = std::mem::take(&mut self.text_vmstat);
+        let text = self.kept(MachineFile::Vmstat).read()?;
+        let result = parsed.parse_into(text);
+        self.text_vmstat = parsed;
+        Ok(result?)
+    }
+
+    fn read_stat(&mut self) -> Result<(), Error> {
+        let mut parsed = std::mem::take(&mut self.text_stat);
+        let text = self.kept(MachineFile::Stat).read()?;
+        let result = parsed.parse_into(text);
+        self.text_stat = parsed;
+        Ok(result?)
+    }
+}
+
+/// One line of the text in the place of ours.
+fn copy_line(to: &mut MachineStat, text: &MachineStat, line: usize) {
+    if line == 0 {
+        to.total = text.total;
+    } else if let Some(cpu) = text.cpus.get(line - 1) {
+        to.cpus[line - 1] = *cpu;
+    } else if let Some((line, _)) = StatLine::ALL.get(line - 1 - text.cpus.len()) {
+        match line {
+            StatLine::Intr => {
+                to.intr = text.intr;
+                to.irqs.clone_from(&text.irqs);
+            }
+            StatLine::Ctxt => to.ctxt = text.ctxt,
+            StatLine::Btime => to.btime = text.btime,
+            StatLine::Processes => to.processes = text.processes,
+            StatLine::ProcsRunning => to.procs_running = text.procs_running,
+            StatLine::ProcsBlocked => to.procs_blocked = text.procs_blocked,
+            StatLine::Softirq => {
+                to.softirq = text.softirq;
+                to.softirqs.clone_from(&text.softirqs);
+            }
+        }
+    }
+}
+
+/// Makes a line wrong, so that the comparison can be seen to notice.
+fn distort(line: &str, plan: &Plan, sample: &mut Sample) {
+    let stat = &mut sample.stat;
+    match line {
+        "cpu" => stat.total.ns[0] += 1 << 40,
+        "intr" => stat.intr += 1 << 30,
+        "ctxt" => stat.ctxt += 1 << 30,
+        "processes" => stat.processes += 1 << 30,
+        "softirq" => stat.softirq += 1 << 30,
+        _ => {
+            if let Some(at) = plan.names.position(line)
+                && let Some(value) = sample.vmstat.values.get_mut(at)
+            {
+                *value += 1 << 30;
+            }
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! The comparison with the kernel's text: at start, every few seconds, and when something changed.
+
+use std::sync::atomic::Ordering;
+
+use super::{Gathered, Irqs, Reader};
+use crate::{
+    counters::{
+        Error, MachineFile, Want, clock,
+        report::{Route, WhyText},
+        routes::Scalar,
+        shared::{Kernel, Plan, lock},
+        trust::{self, StatLine},
+    },
+    text::interrupts::Interrupts,
+};
+
+impl Reader {
+    /// CPUs came or went: everything is found and compared anew.
+    pub(super) fn after_hotplug(&mut self, kernel: &Kernel) -> Result<(), Error> {
+        let guard = lock(&kernel.checking);
+        let mut plan = (*kernel.plan()).clone();
+        plan.routes = kernel.resolve()?;
+        plan.renew_stat_lines();
+        kernel.publish(plan);
+        drop(guard);
+        self.recheck = true;
+        Ok(())
+    }
+
+    /// Compares with the text. At `first`, and for lines that seem wrong, in many rounds. A line that stays wrong comes
+    /// from the text from then on. If another reader is comparing, its verdict will do, unless `wait`.
+    pub(in crate::counters) fn check_lines(
+        &mut self,
+        kernel: &Kernel,
+        first: bool,
+        wait: bool,
+    ) -> Result<(), Error> {
+        let guard = if wait || first {
+            Some(lock(&kernel.checking))
+        } else {
+            kernel.checking.try_lock().ok()
+        };
+        self.since_check = 0;
+        self.checked_ns = clock::monotonic_ns();
+        self.recheck = false;
+        let Some(_guard) = guard else { return Ok(()) };
+        let mut plan = (*kernel.plan()).clone();
+        self.learn_errors(&mut plan)?;
+        if first {
+            self.learn_forks(kernel, &mut plan)?;
+        }
+        for line in plan.stat.iter_mut().chain(&mut plan.vmstat) {
+            line.begin_batch();
+        }
+        let rounds = if first { trust::ROUNDS } else { 1 };
+        let mut inside = self.rounds(kernel, &mut plan, rounds)?;
+        if first || !inside {
+            if !first {
+                // Memory or CPUs may have come.
+                plan.routes = kernel.resolve()?;
+            }
+            let mut other_idle = false;
+            for attempt in 0..trust::ATTEMPTS {
+                if attempt > 0 || !first {
+                    self.batch(kernel, &mut plan)?;
+                }
+                inside = !plan.disagrees();
+                if inside {
+                    break;
+                }
+                let disagreeing = plan.disagreeing_cpus();
+                if disagreeing > 0 && !other_idle {
+                    // Idle times in the other place, as on a kernel run with nohz=off: kept if more CPUs agree then.
+                    other_idle = true;
+                    plan.known.idle_from_tick = !plan.known.idle_from_tick;
+                    self.batch(kernel, &mut plan)?;
+                    if plan.disagreeing_cpus() >= disagreeing {
+                        plan.known.idle_from_tick = !plan.known.idle_from_tick;
+                    }
+                }
+            }
+            if other_idle && !inside {
+                self.batch(kernel, &mut plan)?;
+            }
+            for line in plan.stat.iter_mut().chain(&mut plan.vmstat) {
+                if !line.is_from_text() && line.disagrees() {
+                    line.give_up(WhyText::Disagreed);
+                }
+            }
+        }
+        self.shared.checks.fetch_add(1, Ordering::Relaxed);
+        kernel.publish(plan);
+        Ok(())
+    }
+
+    /// A comparison in full, with nothing held against a line from before.
+    fn batch(&mut self, kernel: &Kernel, plan: &mut Plan) -> Result<bool, Error> {
+        for line in plan.stat.iter_mut().chain(&mut plan.vmstat) {
+            line.begin_batch();
+        }
+        self.rounds(kernel, plan, trust::ROUNDS)
+    }
+
+    /// Brackets the text of both files. Returns whether every line was inside in every round.
+    fn rounds(&mut self, kernel: &Kernel, plan: &mut Plan, rounds: u32) -> Result<bool, Error> {
+        let mut all_inside = true;
+        let [mut before, mut between, mut after] = std::mem::take(&mut self.scratch);
+        for _ in 0..rounds {
+            let both = Want::STAT | Want::VMSTAT;
+            let mut gathered = self.gather(kernel, plan, both, Irqs::Each, &mut before)?;
+            before.stat.btime = self.boot.read().0;
+            self.read_stat()?;
+            if gathered == Gathered::Done {
+                gathered = self.gather(kernel, plan, both, Irqs::Each, &mut between)?;
+            }
+            between.stat.btime = self.boot.read().0;
+            self.read_vmstat()?;
+            if gathered == Gathered::Done {
+                gathered = self.gather(kernel, plan, Want::VMSTAT, Irqs::Keep, &mut after)?;
+            }
+            match gathered {
+                Gathered::Done => {}
+                Gathered::Hotplug => {
+                    plan.routes = kernel.resolve()?;
+                    plan.renew_stat_lines();
+                    all_inside = false;
+                    continue;
+                }
+                Gathered::NoIrqs => {
+                    plan.irq_columns = self.text_stat.irqs.len();
+                    if plan.irq_columns > kernel.object.shape.max_irqs as usize * 8
+                        || rounds > 1 && !all_inside
+                    {
+                        let line = plan.stat_line(StatLine::Intr);
+                        plan.stat[line].give_up(WhyText::NoRoute);
+                    }
+                    all_inside = false;
+                    continue;
+                }
+            }
+            all_inside &=
+                trust::compare_stat(&mut plan.stat, &before.stat, &self.text_stat, &between.stat);
+            all_inside &= trust::compare_vmstat(
+                &mut plan.vmstat,
+                &between.vmstat.values,
+                &self.text_vmstat.values,
+                &after.vmstat.values,
+            );
+        }
+        self.scratch = [before, between, after];
+        Ok(all_inside)
+    }
+
+    /// Error interrupts are part of the sum, and where no symbol leads to them, the text has them.
+    fn learn_errors(&mut self, plan: &mut Plan) -> Result<(), Error> {
+        let known = plan.routes.scalars & Scalar::IrqErrCount.bit() != 0;
+        if !known && !plan.routes.arch.is_empty() && !plan.routes.errors_counted {
+            let text = self.kept(MachineFile::Interrupts).read()?;
+            let parsed = Interrupts::parse(text)?;
+            plan.known.irq_errors = parsed
+                .row("ERR")
+                .and_then(|row| row.counts.first())
+                .map_or(0, |&n| u64::from(n));
+        }
+        Ok(())
+    }
+
+    /// Forks before the counter was there: the text's number less the counter's just before. A fork in between makes
+    /// the difference too large, so the smallest is right.
+    fn learn_forks(&mut self, kernel: &Kernel, plan: &mut Plan) -> Result<(), Error> {
+        let line = plan.stat_line(StatLine::Processes);
+        if plan.stat[line].route != Route::Tracepoint {
+            return Ok(());
+        }
+        let mut before = u64::MAX;
+        for _ in 0..trust::ROUNDS {
+            let counted = kernel.object.forks();
+            self.read_stat()?;
+            before = before.min(self.text_stat.processes.saturating_sub(counted));
+        }
+        plan.known.forks_before = before;
+        Ok(())
+    }
+}

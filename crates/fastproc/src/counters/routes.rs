@@ -1,0 +1,564 @@
+//! Where the counters lie on this machine: by symbols where they are shown, by structure where not.
+
+use std::{
+    fs::File,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use super::{
+    Error,
+    arch::{self, ArchRow},
+    cpus,
+    layout::{Block, Config, Located, MAX_NODES, NUMA_EVENTS, Place, Run, SCALARS},
+    object::{Loads, Object, Shape, Slot},
+    report::Route,
+    symbols::Symbols,
+    types::{KernelTypes, PerCpu},
+};
+use crate::text::vmstat::Names;
+
+/// Single words of the kernel's data, by the position that their addresses have in the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Scalar {
+    TotalForks,
+    IrqErrCount,
+    NrMemmapPages,
+    NrMemmapBootPages,
+    TotalreservePages,
+    DirtyRatio,
+    DirtyBytes,
+    DirtyBackgroundRatio,
+    DirtyBackgroundBytes,
+}
+
+impl Scalar {
+    const ALL: [(Self, &'static str); 9] = [
+        (Self::TotalForks, "total_forks"),
+        (Self::IrqErrCount, "irq_err_count"),
+        (Self::NrMemmapPages, "nr_memmap_pages"),
+        (Self::NrMemmapBootPages, "nr_memmap_boot_pages"),
+        (Self::TotalreservePages, "totalreserve_pages"),
+        (Self::DirtyRatio, "vm_dirty_ratio"),
+        (Self::DirtyBytes, "vm_dirty_bytes"),
+        (Self::DirtyBackgroundRatio, "dirty_background_ratio"),
+        (Self::DirtyBackgroundBytes, "dirty_background_bytes"),
+    ];
+
+    pub(super) const fn bit(self) -> u32 {
+        1 << self as u32
+    }
+
+    /// What one line of `/proc/stat` or `/proc/vmstat` takes.
+    pub(super) const STAT: u32 = Self::TotalForks.bit() | Self::IrqErrCount.bit();
+    pub(super) const VM: u32 = Self::NrMemmapPages.bit()
+        | Self::NrMemmapBootPages.bit()
+        | Self::TotalreservePages.bit()
+        | Self::DirtyRatio.bit()
+        | Self::DirtyBytes.bit()
+        | Self::DirtyBackgroundRatio.bit()
+        | Self::DirtyBackgroundBytes.bit();
+}
+
+/// An `int` of the kernel within the 64-bit word that begins where it does.
+pub(super) fn int_of(word: u64) -> u32 {
+    if cfg!(target_endian = "little") {
+        word as u32
+    } else {
+        (word >> 32) as u32
+    }
+}
+
+/// A group of `/proc/vmstat` that blocks of memory add up to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Group {
+    Zone,
+    Numa,
+    /// Both, where one follows the other.
+    ZoneAndNuma,
+    Node,
+}
+
+/// How many lines of `/proc/vmstat` each group has; they follow one another in this order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Groups {
+    pub(super) zone: usize,
+    pub(super) numa: usize,
+    pub(super) node: usize,
+    /// Dirty thresholds and, since 6.10, page structures.
+    pub(super) computed: usize,
+    pub(super) events: usize,
+}
+
+impl Groups {
+    /// From the kernel's enumerations, if the names in the text stand where they say.
+    fn find(types: &KernelTypes, names: &Names) -> Option<Self> {
+        let size = |name| types.constant(name).map(|size| size as usize);
+        let groups = Self {
+            zone: size("NR_VM_ZONE_STAT_ITEMS")?,
+            numa: size("NR_VM_NUMA_EVENT_ITEMS").unwrap_or(0),
+            node: size("NR_VM_NODE_STAT_ITEMS")?,
+            computed: size("NR_VM_STAT_ITEMS").or_else(|| size("NR_VM_WRITEBACK_STAT_ITEMS"))?,
+            events: size("NR_VM_EVENT_ITEMS").unwrap_or(0),
+        };
+        let stands = |line: usize, name: &str| names.get(line) == Some(name);
+        let right = stands(0, "nr_free_pages")
+            && stands(groups.first_node(), "nr_inactive_anon")
+            && stands(groups.first_computed(), "nr_dirty_threshold")
+            && (groups.events == 0 || stands(groups.first_event(), "pgpgin"));
+        right.then_some(groups)
+    }
+
+    pub(super) fn first_node(&self) -> usize {
+        self.zone + self.numa
+    }
+
+    pub(super) fn first_computed(&self) -> usize {
+        self.first_node() + self.node
+    }
+
+    pub(super) fn first_event(&self) -> usize {
+        self.first_computed() + self.computed
+    }
+
+    /// Lines after the last group: counters of the past, printed as 0.
+    pub(super) fn end(&self) -> usize {
+        self.first_event() + self.events
+    }
+}
+
+/// What is known of this machine's counters.
+#[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+pub(super) struct Routes {
+    pub(super) possible: Vec<u32>,
+    pub(super) online: Vec<u32>,
+    /// `cpuhp_state` of every CPU when `online` was read.
+    pub(super) hotplug: Vec<u32>,
+    pub(super) has_hotplug: bool,
+    /// Where in `kernel_cpustat` the ten times of the text stand; `None` if the kernel's enumeration is another.
+    pub(super) times: Option<[usize; 10]>,
+    pub(super) nohz_full: bool,
+    pub(super) softirqs: bool,
+    /// Words of `irq_cpustat_t` in the interrupts' sum.
+    pub(super) arch: Vec<usize>,
+    pub(super) arch_rows: Vec<(&'static str, ArchRow)>,
+    /// Error interrupts are among them, and have no counter of their own.
+    pub(super) errors_counted: bool,
+    /// Idle times are kept in `kernel_cpustat`, and printed without rounding: from 7.0 on.
+    pub(super) idle_in_cpustat: bool,
+    pub(super) irqs: bool,
+    pub(super) scalars: u32,
+    pub(super) groups: Option<Groups>,
+    /// Which group each block belongs to.
+    pub(super) blocks: Vec<Group>,
+    /// Whether pending numa events can be read.
+    pub(super) zones: u32,
+    pub(super) vm_route: Route,
+    pub(super) symbols: bool,
+    pub(super) forks_counted: bool,
+}
+
+/// The machine before anything is loaded.
+#[derive(Debug)]
+pub(super) struct Survey {
+    types: KernelTypes,
+    symbols: Symbols,
+    possible: Vec<u32>,
+    groups: Option<Groups>,
+    max_zones: u32,
+    nodes: u32,
+    pub(super) shape: Shape,
+    /// Of the places: raised whenever they are found anew.
+    generation: AtomicU32,
+}
+
+/// Room for a slot's records: readers that have none of their own share.
+const SLOT_MEMORY: u64 = 32 << 20;
+
+impl Survey {
+    /// `irqs`: columns of the interrupts' row; `names`: of `/proc/vmstat`.
+    pub(super) fn new(
+        irqs: usize,
+        names: &Names,
+        readers: u32,
+        use_symbols: bool,
+    ) -> Result<Self, Error> {
+        let read = |path| move |source| Error::Read { path, source };
+        let types = KernelTypes::load()?;
+        let symbols = if use_symbols {
+            Symbols::load()
+        } else {
+            Symbols::default()
+        };
+        let possible = cpus::possible().map_err(read("/sys/devices/system/cpu/possible"))?;
+        let groups = Groups::find(&types, names);
+        let max_zones = types.constant("__MAX_NR_ZONES").unwrap_or(0).min(16);
+        let nodes = cpus::nodes().len().clamp(1, MAX_NODES) as u32;
+        let arch_bytes = types
+            .percpu("irq_stat")
+            .map_or(0, |stat| stat.size.next_multiple_of(8));
+        let longest = groups.map_or(0, |groups| {
+            groups
+                .zone
+                .max(groups.node)
+                .max(NUMA_EVENTS + groups.events)
+        });
+        let mut shape = Shape {
+            cpus: possible.last().map_or(1, |last| last + 1),
+            slots: 1,
+            // hot-plugged devices bring interrupts; beyond this the row comes from the text
+            max_irqs: (irqs as u32 * 2).max(256),
+            max_hot: 1024,
+            row_words: longest.max(8) as u32,
+            blocks: nodes * (max_zones * 2 + 1) + 3,
+            zones: nodes * max_zones.max(1),
+            arch_bytes: arch_bytes.min(4 * super::layout::ARCH_WORDS as u32),
+        };
+        shape.slots =
+            (SLOT_MEMORY / shape.slot_bytes().max(1)).clamp(1, u64::from(readers.max(1))) as u32;
+        Ok(Self {
+            types,
+            symbols,
+            possible,
+            groups,
+            max_zones,
+            nodes,
+            shape,
+            generation: AtomicU32::new(1),
+        })
+    }
+
+    /// Loads the programs: with typed loads if the kernel has them, without the helper that lockdown forbids if it does.
+    pub(super) fn load(&self) -> Result<Object, Error> {
+        let cast = self.types.has("bpf_rdonly_cast");
+        let count_forks =
+            self.symbols.get("total_forks").is_none() && self.types.has("btf_trace_task_newtask");
+        let first = match Object::load(self.shape, Loads { cast, probe: true }, count_forks) {
+            Ok(object) => return Ok(object),
+            Err(error) => error,
+        };
+        if cast
+            && let Ok(object) = Object::load(self.shape, Loads { cast, probe: false }, count_forks)
+        {
+            return Ok(object);
+        }
+        if count_forks
+            && let Ok(object) = Object::load(self.shape, Loads { cast, probe: true }, false)
+        {
+            return Ok(object);
+        }
+        Err(first)
+    }
+
+    /// Finds everything, and writes the addresses where the programs read them.
+    pub(super) fn resolve(&self, slot: &mut Slot, irq_dir: Option<&File>) -> Result<Routes, Error> {
+        let object = std::sync::Arc::clone(slot.object());
+        let located = object.locate(irq_dir.as_ref())?;
+        let mut config = Config {
+            cpus: self.shape.cpus,
+            max_irqs: self.shape.max_irqs,
+            max_hot: self.shape.max_hot,
+            row_count: self.shape.rows(),
+            generation: self.generation.fetch_add(1, Ordering::Relaxed),
+            ..Config::default()
+        };
+        let online = cpus::online().map_err(|source| Error::Read {
+            path: "/sys/devices/system/cpu/online",
+            source,
+        })?;
+        self.place_cpus(slot, &mut config, &located, &online)?;
+
+        let mut blocks = Vec::new();
+        let mut vm_route = Route::Structure;
+        if let Some(groups) = self.groups {
+            let zones = self.find_zones(slot, &mut config, groups, &mut blocks)?;
+            config.zones = zones.len() as u32;
+            for (index, pointer) in (0..).zip(zones) {
+                object.set_zonestat(index, pointer);
+            }
+            let global = ["vm_zone_stat", "vm_numa_event", "vm_node_stat"]
+                .map(|name| self.symbols.get(name));
+            if let [Some(zone), numa, Some(node)] = global
+                && (numa.is_some() || groups.numa == 0)
+            {
+                vm_route = Route::Symbols;
+                blocks.clear();
+                blocks.push((
+                    Group::Zone,
+                    Block {
+                        address: zone,
+                        bytes: groups.zone as u32 * 8,
+                        unused: 0,
+                    },
+                ));
+                blocks.push((
+                    Group::Node,
+                    Block {
+                        address: node,
+                        bytes: groups.node as u32 * 8,
+                        unused: 0,
+                    },
+                ));
+                if let Some(numa) = numa {
+                    blocks.push((
+                        Group::Numa,
+                        Block {
+                            address: numa,
+                            bytes: groups.numa as u32 * 8,
+                            unused: 0,
+                        },
+                    ));
+                }
+            }
+            for (index, (_, block)) in (0..).zip(&blocks) {
+                object.set_block(index, *block);
+            }
+        }
+        // last, for they are borrowed to look around with
+        let mut scalars = 0;
+        for (scalar, symbol) in Scalar::ALL {
+            let counted = scalar == Scalar::IrqErrCount
+                && self.types.constant("IRQ_COUNT_PIC_APIC_ERROR").is_some();
+            if let Some(address) = self.symbols.get(symbol).filter(|_| !counted) {
+                config.scalars[scalar as usize] = address;
+                scalars |= scalar.bit();
+            }
+        }
+        config.blocks = blocks.len() as u32;
+        config.irq_dir = located.irq_dir;
+        object.set_config(config);
+
+        let run = slot.collect(Run {
+            want: super::layout::WANT_STAT,
+            ..Run::default()
+        })?;
+        debug_assert_eq!(run.faults, 0, "a place cannot be read");
+        Ok(Routes {
+            possible: self.possible.clone(),
+            hotplug: slot.cpus().iter().map(|cpu| cpu.hotplug_state).collect(),
+            has_hotplug: self.percpu("cpuhp_state").is_some(),
+            online,
+            times: self.times(),
+            nohz_full: !cpus::nohz_full().is_empty(),
+            softirqs: self.types.constant("NR_SOFTIRQS") == Some(super::layout::SOFTIRQS as u32),
+            arch: arch::summed(&self.types, self.shape.arch_bytes),
+            errors_counted: self.types.constant("IRQ_COUNT_PIC_APIC_ERROR").is_some(),
+            idle_in_cpustat: self.types.offset("kernel_cpustat", "idle_elapse").is_some(),
+            arch_rows: arch::rows(&self.types, self.shape.arch_bytes),
+            irqs: located.irq_dir != 0,
+            scalars,
+            groups: self.groups,
+            blocks: blocks.into_iter().map(|(group, _)| group).collect(),
+            zones: config.zones,
+            vm_route,
+            symbols: self.symbols.get("runqueues").is_some() || scalars != 0,
+            forks_counted: object.counts_forks(),
+        })
+    }
+
+    fn percpu(&self, name: &str) -> Option<PerCpu> {
+        self.types.percpu(name)
+    }
+
+    fn times(&self) -> Option<[usize; 10]> {
+        const ORDER: [&str; 10] = [
+            "CPUTIME_USER",
+            "CPUTIME_NICE",
+            "CPUTIME_SYSTEM",
+            "CPUTIME_IDLE",
+            "CPUTIME_IOWAIT",
+            "CPUTIME_IRQ",
+            "CPUTIME_SOFTIRQ",
+            "CPUTIME_STEAL",
+            "CPUTIME_GUEST",
+            "CPUTIME_GUEST_NICE",
+        ];
+        let mut times = [0; 10];
+        for (to, name) in times.iter_mut().zip(ORDER) {
+            *to = self.types.constant(name)? as usize;
+            if *to >= super::layout::CPUSTATS {
+                return None;
+            }
+        }
+        Some(times)
+    }
+
+    /// The run queue of the CPU that ran `locate` gives the per-CPU section's base there; the anchor map's elements give
+    /// how far the other CPUs' are. Every run queue knows its CPU, which proves it.
+    fn place_cpus(
+        &self,
+        slot: &mut Slot,
+        config: &mut Config,
+        located: &Located,
+        online: &[u32],
+    ) -> Result<(), Error> {
+        let missing = |what| move || Error::NotFound { what };
+        let object = std::sync::Arc::clone(slot.object());
+        let queue = self
+            .percpu("runqueues")
+            .ok_or_else(missing("the run queues' place in the kernel's types"))?;
+        let cpu_offset = self
+            .types
+            .offset("rq", "cpu")
+            .ok_or_else(missing("struct rq's CPU number"))?;
+        if located.rq == 0 || located.percpu_pointer == 0 || located.rq_cpu >= self.shape.cpus {
+            return Err(Error::NotFound {
+                what: "the running CPU's run queue",
+            });
+        }
+        let here = object.anchor(located.rq_cpu);
+        let base = |cpu: u32| {
+            let distance = object.anchor(cpu).wrapping_sub(here);
+            located
+                .rq
+                .wrapping_sub(u64::from(queue.offset))
+                .wrapping_add(distance)
+        };
+        let at = |base: u64, variable: Option<PerCpu>| {
+            variable.map_or(0, |found| base + u64::from(found.offset))
+        };
+        for &cpu in &self.possible {
+            let base = base(cpu);
+            object.set_place(
+                cpu,
+                Place {
+                    cpustat: at(base, self.percpu("kernel_cpustat")),
+                    kstat: at(base, self.percpu("kstat")),
+                    arch: at(base, self.percpu("irq_stat")),
+                    mce_exception: at(base, self.percpu("mce_exception_count")),
+                    mce_poll: at(base, self.percpu("mce_poll_count")),
+                    rq: base + u64::from(queue.offset),
+                    tick: at(base, self.percpu("tick_cpu_sched")),
+                    hotplug: at(base, self.percpu("cpuhp_state")),
+                    vm_events: at(base, self.percpu("vm_event_states")),
+                    percpu: object.anchor(cpu).wrapping_sub(located.percpu_pointer),
+                    online: u32::from(online.binary_search(&cpu).is_ok()),
+                    unused: 0,
+                },
+            );
+        }
+        let queues: Vec<u64> = self
+            .possible
+            .iter()
+            .map(|&cpu| base(cpu) + u64::from(queue.offset) + u64::from(cpu_offset))
+            .collect();
+        for (&cpu, word) in self.possible.iter().zip(peek(slot, config, &queues)?) {
+            if int_of(word) != cpu {
+                return Err(Error::NotFound {
+                    what: "the run queue of every CPU",
+                });
+            }
+        }
+        if let Some(symbol) = self.symbols.get("runqueues") {
+            let cpu = located.rq_cpu;
+            if symbol.wrapping_add(object.place(cpu).percpu) != located.rq {
+                return Err(Error::NotFound {
+                    what: "the run queue that /proc/kallsyms shows",
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The populated zones' per-CPU counters; and, for the structural route, every zone's and node's own.
+    fn find_zones(
+        &self,
+        slot: &mut Slot,
+        config: &mut Config,
+        groups: Groups,
+        blocks: &mut Vec<(Group, Block)>,
+    ) -> Result<Vec<u64>, Error> {
+        let offsets = (|| {
+            Some((
+                u64::from(self.types.offset("pglist_data", "node_zones")?),
+                u64::from(self.types.offset("pglist_data", "vm_stat")?),
+                u64::from(self.types.size("zone")?),
+                u64::from(self.types.offset("zone", "present_pages")?),
+                u64::from(self.types.offset("zone", "per_cpu_zonestats")?),
+                u64::from(self.types.offset("zone", "vm_stat")?),
+                self.types.offset("zone", "vm_numa_event").map(u64::from),
+            ))
+        })();
+        let Some((node_zones, node_stat, zone_size, present, zonestats, zone_stat, zone_numa)) =
+            offsets
+        else {
+            return Ok(Vec::new());
+        };
+        let object = std::sync::Arc::clone(slot.object());
+        let mut found = object.find_nodes()?;
+        for _ in 0..8 {
+            if found.walk_closed != 0 {
+                break;
+            }
+            found = object.find_nodes()?;
+        }
+        let mut pointers = Vec::new();
+        for node in (0..found.nodes.min(self.nodes)).map(|index| object.node(index)) {
+            let zones: Vec<u64> = (0..u64::from(self.max_zones))
+                .map(|zone| node + node_zones + zone * zone_size)
+                .collect();
+            let fields: Vec<u64> = zones
+                .iter()
+                .flat_map(|zone| [zone + present, zone + zonestats])
+                .collect();
+            for (zone, fields) in zones
+                .iter()
+                .zip(peek(slot, config, &fields)?.chunks_exact(2))
+            {
+                if fields[0] == 0 {
+                    continue;
+                }
+                pointers.push(fields[1]);
+                let block = |address, count: usize| Block {
+                    address,
+                    bytes: count as u32 * 8,
+                    unused: 0,
+                };
+                match zone_numa {
+                    Some(numa) if numa == zone_stat + groups.zone as u64 * 8 => blocks.push((
+                        Group::ZoneAndNuma,
+                        block(zone + zone_stat, groups.first_node()),
+                    )),
+                    _ => blocks.push((Group::Zone, block(zone + zone_stat, groups.zone))),
+                }
+                if let Some(numa) = zone_numa
+                    && !matches!(blocks.last(), Some((Group::ZoneAndNuma, _)))
+                {
+                    blocks.push((Group::Numa, block(zone + numa, groups.numa)));
+                }
+            }
+            let bytes = groups.node as u32 * 8;
+            blocks.push((
+                Group::Node,
+                Block {
+                    address: node + node_stat,
+                    bytes,
+                    unused: 0,
+                },
+            ));
+        }
+        if groups.numa > NUMA_EVENTS {
+            pointers.clear();
+        }
+        Ok(pointers)
+    }
+}
+
+/// Reads 64-bit words of the kernel's memory, by the configuration's scalars, which are free before they are set.
+fn peek(slot: &mut Slot, config: &mut Config, addresses: &[u64]) -> Result<Vec<u64>, Error> {
+    let mut words = Vec::with_capacity(addresses.len());
+    for chunk in addresses.chunks(SCALARS) {
+        config.scalars = [0; SCALARS];
+        config.scalars[..chunk.len()].copy_from_slice(chunk);
+        slot.object().set_config(*config);
+        let wanted = (1_u32 << chunk.len()) - 1;
+        let run = slot.collect(Run {
+            scalars_wanted: wanted,
+            ..Run::default()
+        })?;
+        words.extend_from_slice(&run.scalars[..chunk.len()]);
+    }
+    config.scalars = [0; SCALARS];
+    Ok(words)
+}

@@ -1,0 +1,149 @@
+//! One collection, and what changed from one to the next.
+
+use std::time::Duration;
+
+use crate::text::{
+    machine_stat::{CpuTimes, MachineStat},
+    vmstat::VmStat,
+};
+
+/// The machine's counters at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sample {
+    /// When they were read, on `CLOCK_MONOTONIC`.
+    pub taken: Duration,
+    /// When the counts by interrupt were read: earlier than `taken` by at most
+    /// [`stat_irqs_latency`](super::Counters::stat_irqs_latency).
+    pub irqs_taken: Duration,
+    /// `/proc/stat`.
+    pub stat: MachineStat,
+    /// `/proc/vmstat`.
+    pub vmstat: VmStat,
+}
+
+impl Sample {
+    /// One online CPU's times.
+    pub fn cpu(&self, id: u32) -> Option<&CpuTimes> {
+        let at = self
+            .stat
+            .cpus
+            .binary_search_by_key(&id, |cpu| cpu.id)
+            .ok()?;
+        Some(&self.stat.cpus[at].times)
+    }
+
+    /// How often an interrupt came, modulo 2^32.
+    pub fn irq(&self, number: u32) -> Option<u32> {
+        self.stat.irqs.get(number as usize).copied()
+    }
+
+    /// A counter of `/proc/vmstat` by name.
+    pub fn vm(&self, name: &str) -> Option<u64> {
+        self.vmstat.get(name)
+    }
+
+    /// What changed since `earlier`.
+    pub fn since<'a>(&'a self, earlier: &'a Self) -> Change<'a> {
+        Change {
+            earlier,
+            later: self,
+        }
+    }
+}
+
+/// What changed between two collections.
+#[derive(Clone, Copy, Debug)]
+pub struct Change<'a> {
+    earlier: &'a Sample,
+    later: &'a Sample,
+}
+
+impl Change<'_> {
+    /// The time between them.
+    pub fn elapsed(&self) -> Duration {
+        self.later.taken.saturating_sub(self.earlier.taken)
+    }
+
+    /// Of all CPUs together.
+    pub fn total(&self) -> CpuTimes {
+        difference(&self.later.stat.total, &self.earlier.stat.total)
+    }
+
+    /// Of a CPU that was online both times.
+    pub fn cpu(&self, id: u32) -> Option<CpuTimes> {
+        Some(difference(self.later.cpu(id)?, self.earlier.cpu(id)?))
+    }
+
+    /// The part of the time that the CPUs were busy, from 0 to 1; 0 if no time has passed.
+    pub fn busy(&self) -> f64 {
+        let total = self.total();
+        let all = total.total().as_secs_f64();
+        if all > 0.0 {
+            total.busy().as_secs_f64() / all
+        } else {
+            0.0
+        }
+    }
+
+    /// Interrupts of every kind.
+    pub fn intr(&self) -> u64 {
+        self.later.stat.intr.wrapping_sub(self.earlier.stat.intr)
+    }
+
+    /// One interrupt: right across the wrap of its 32 bits.
+    pub fn irq(&self, number: u32) -> Option<u32> {
+        Some(
+            self.later
+                .irq(number)?
+                .wrapping_sub(self.earlier.irq(number)?),
+        )
+    }
+
+    /// Context switches.
+    pub fn ctxt(&self) -> u64 {
+        self.later.stat.ctxt.wrapping_sub(self.earlier.stat.ctxt)
+    }
+
+    /// Forks.
+    pub fn processes(&self) -> u64 {
+        self.later
+            .stat
+            .processes
+            .wrapping_sub(self.earlier.stat.processes)
+    }
+
+    /// One kind of softirq, by its place in the row: right across the wrap of its 32 bits.
+    pub fn softirq(&self, kind: usize) -> Option<u32> {
+        Some(
+            self.later
+                .stat
+                .softirqs
+                .get(kind)?
+                .wrapping_sub(*self.earlier.stat.softirqs.get(kind)?),
+        )
+    }
+
+    /// A counter of `/proc/vmstat`. Numbers of pages go down as well as up.
+    pub fn vm(&self, name: &str) -> Option<i64> {
+        Some(self.later.vm(name)?.wrapping_sub(self.earlier.vm(name)?) as i64)
+    }
+
+    /// Any difference, per second; 0 if no time has passed.
+    pub fn per_second(&self, difference: f64) -> f64 {
+        let elapsed = self.elapsed().as_secs_f64();
+        if elapsed > 0.0 {
+            difference / elapsed
+        } else {
+            0.0
+        }
+    }
+}
+
+/// Idle and iowait can be seen to go back by a little, as proc(5) says: that is no time at all.
+fn difference(later: &CpuTimes, earlier: &CpuTimes) -> CpuTimes {
+    let mut times = CpuTimes::default();
+    for (ns, (later, earlier)) in times.ns.iter_mut().zip(later.ns.iter().zip(earlier.ns)) {
+        *ns = later.saturating_sub(earlier);
+    }
+    times
+}

@@ -1,0 +1,314 @@
+//! What all readers of one [`Counters`](super::Counters) share: the loaded programs, the routes, and the verdict on
+//! every line. Readers keep the plan they work by, and look for a newer one by a number.
+
+use std::{
+    fs::File,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use super::{
+    Error,
+    descriptors::Descriptors,
+    gather::{self, DirtyLines, Known},
+    object::{Object, Slot},
+    report::{Report, Route, WhyText},
+    routes::{Routes, Scalar, Survey},
+    trust::{Line, StatLine},
+};
+use crate::text::vmstat::Names;
+
+/// A lock that a panicking thread held protects plain numbers: they are as good as before.
+pub(super) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One reader's records, or several readers' if there are more of them than slots.
+#[derive(Debug)]
+pub(super) struct SlotState {
+    pub(super) slot: Slot,
+    pub(super) descriptors: Descriptors,
+}
+
+/// How each line is made at present.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) version: u64,
+    pub(super) routes: Routes,
+    pub(super) known: Known,
+    /// `cpu`, every `cpuN`, then [`StatLine::ALL`].
+    pub(super) stat: Vec<Line>,
+    pub(super) vmstat: Vec<Line>,
+    pub(super) names: Names,
+    /// Lines in base pages that are printed in huge ones.
+    pub(super) huge: Vec<usize>,
+    pub(super) dirty: Option<DirtyLines>,
+    /// Columns of the interrupts' row.
+    pub(super) irq_columns: usize,
+    /// Derived from the lines: what has to be taken from the text on every read.
+    pub(super) stat_from_text: Vec<usize>,
+    pub(super) stat_whole: bool,
+    pub(super) vm_from_text: Vec<usize>,
+    pub(super) vm_computed: Vec<usize>,
+    pub(super) vm_whole: bool,
+    pub(super) scalars: u32,
+}
+
+impl Plan {
+    /// What is known before anything was compared.
+    pub(super) fn new(routes: Routes, names: Names, known: Known, irq_columns: usize) -> Self {
+        let vmstat = vmstat_lines(&routes, &names);
+        let position = |name| names.position(name);
+        let thp = [
+            "nr_anon_transparent_hugepages",
+            "nr_file_hugepages",
+            "nr_file_pmdmapped",
+            "nr_shmem_hugepages",
+            "nr_shmem_pmdmapped",
+        ];
+        let dirty = (|| {
+            Some(DirtyLines {
+                free: position("nr_free_pages")?,
+                inactive_file: position("nr_inactive_file")?,
+                active_file: position("nr_active_file")?,
+            })
+        })();
+        let mut plan = Self {
+            version: 0,
+            stat: Vec::new(),
+            vmstat,
+            huge: thp.into_iter().filter_map(position).collect(),
+            dirty: dirty.filter(|_| routes.scalars & gather::DIRTY == gather::DIRTY),
+            routes,
+            known,
+            names,
+            irq_columns,
+            stat_from_text: Vec::new(),
+            stat_whole: false,
+            vm_from_text: Vec::new(),
+            vm_computed: Vec::new(),
+            vm_whole: false,
+            scalars: 0,
+        };
+        plan.renew_stat_lines();
+        plan.derive();
+        plan
+    }
+
+    /// The lines of `/proc/stat` for the CPUs that are online, with what is known of each.
+    pub(super) fn renew_stat_lines(&mut self) {
+        let old = std::mem::take(&mut self.stat);
+        let routes = &self.routes;
+        let times = match (routes.nohz_full, routes.times) {
+            (true, _) => Route::Text(WhyText::NohzFull),
+            (false, None) => Route::Text(WhyText::NoRoute),
+            (false, Some(_)) => Route::Structure,
+        };
+        let cpus = routes.online.iter().map(|cpu| (format!("cpu{cpu}"), times));
+        let rest = StatLine::ALL.into_iter().map(|(line, name)| {
+            let route = match line {
+                StatLine::Intr if !routes.irqs => Route::Text(WhyText::NoRoute),
+                StatLine::Softirq if !routes.softirqs => Route::Text(WhyText::NoRoute),
+                StatLine::Btime => Route::Clock,
+                StatLine::Processes if routes.scalars & Scalar::TotalForks.bit() != 0 => {
+                    Route::Symbols
+                }
+                StatLine::Processes if routes.forks_counted => Route::Tracepoint,
+                StatLine::Processes => Route::Text(WhyText::NoRoute),
+                _ => Route::Structure,
+            };
+            (name.to_owned(), route)
+        });
+        self.stat = std::iter::once(("cpu".to_owned(), times))
+            .chain(cpus)
+            .chain(rest)
+            .map(|(name, route)| {
+                old.iter()
+                    .find(|line| line.name == name)
+                    .cloned()
+                    .unwrap_or_else(|| Line::new(&name, route))
+            })
+            .collect();
+    }
+
+    /// Works out, from the lines' routes, what a read has to do.
+    pub(super) fn derive(&mut self) {
+        let from_text = |lines: &[Line], computed: bool| -> Vec<usize> {
+            let is = |line: &Line| match line.route {
+                Route::Text(WhyText::Computed) => computed,
+                Route::Text(_) => !computed,
+                _ => false,
+            };
+            lines
+                .iter()
+                .enumerate()
+                .filter(|(_, line)| is(line))
+                .map(|(at, _)| at)
+                .collect()
+        };
+        self.stat_from_text = from_text(&self.stat, false);
+        self.vm_from_text = from_text(&self.vmstat, false);
+        self.vm_computed = from_text(&self.vmstat, true);
+        let shape = |line: &Line| line.route == Route::Text(WhyText::Shape);
+        self.stat_whole =
+            self.stat_from_text.len() == self.stat.len() || self.stat.iter().any(shape);
+        self.vm_whole =
+            self.vm_from_text.len() == self.vmstat.len() || self.vmstat.iter().any(shape);
+        self.scalars = self.routes.scalars;
+    }
+
+    /// Whether any line of ours seems wrong.
+    pub(super) fn disagrees(&self) -> bool {
+        self.stat
+            .iter()
+            .chain(&self.vmstat)
+            .any(|line| !line.is_from_text() && line.disagrees())
+    }
+
+    /// How many of the CPUs' lines seem wrong.
+    pub(super) fn disagreeing_cpus(&self) -> usize {
+        let cpus = self.stat.iter().take(1 + self.routes.online.len());
+        cpus.filter(|line| !line.is_from_text() && line.disagrees())
+            .count()
+    }
+
+    /// The place of a line in `stat`.
+    pub(super) fn stat_line(&self, line: StatLine) -> usize {
+        1 + self.routes.online.len() + line as usize
+    }
+}
+
+fn vmstat_lines(routes: &Routes, names: &Names) -> Vec<Line> {
+    let route = |at: usize, name: &str| {
+        let Some(groups) = routes.groups else {
+            return Route::Text(WhyText::NoRoute);
+        };
+        if routes.blocks.is_empty() && at < groups.first_computed() {
+            return Route::Text(WhyText::NoRoute);
+        }
+        if at < groups.zone {
+            routes.vm_route
+        } else if at < groups.first_node() {
+            if routes.zones > 0 {
+                routes.vm_route
+            } else {
+                Route::Text(WhyText::NoRoute)
+            }
+        } else if at < groups.first_computed() {
+            routes.vm_route
+        } else if at < groups.first_event() {
+            let shown = |scalars: u32| routes.scalars & scalars == scalars;
+            match name {
+                "nr_dirty_threshold" | "nr_dirty_background_threshold" if shown(gather::DIRTY) => {
+                    Route::Symbols
+                }
+                "nr_memmap_pages" if shown(Scalar::NrMemmapPages.bit()) => Route::Symbols,
+                "nr_memmap_boot_pages" if shown(Scalar::NrMemmapBootPages.bit()) => Route::Symbols,
+                _ => Route::Text(WhyText::Computed),
+            }
+        } else if at < groups.end() {
+            Route::Structure
+        } else {
+            Route::Constant
+        }
+    };
+    names
+        .iter()
+        .enumerate()
+        .map(|(at, name)| Line::new(name, route(at, name)))
+        .collect()
+}
+
+/// The BPF side, where there is one.
+#[derive(Debug)]
+pub(super) struct Kernel {
+    pub(super) object: Arc<Object>,
+    pub(super) slots: Vec<Mutex<SlotState>>,
+    pub(super) survey: Survey,
+    pub(super) irq_dir: Option<File>,
+    plan: Mutex<Arc<Plan>>,
+    version: AtomicU64,
+    /// Held by whoever compares with the text; others go on meanwhile.
+    pub(super) checking: Mutex<()>,
+}
+
+impl Kernel {
+    /// Loads, and finds everything. `known` is what the texts say.
+    pub(super) fn open(
+        survey: Survey,
+        names: Names,
+        known: Known,
+        irq_columns: usize,
+    ) -> Result<Self, Error> {
+        let irq_dir = File::open("/sys/kernel/irq").ok();
+        let (object, mut slots) = survey.load()?.into_slots();
+        let first = slots
+            .first_mut()
+            .ok_or(Error::NotFound { what: "a slot" })?;
+        let routes = survey.resolve(first, irq_dir.as_ref())?;
+        let plan = Plan::new(routes, names, known, irq_columns);
+        let slots = slots
+            .into_iter()
+            .map(|slot| {
+                Mutex::new(SlotState {
+                    slot,
+                    descriptors: Descriptors::default(),
+                })
+            })
+            .collect();
+        let kernel = Self {
+            object,
+            slots,
+            survey,
+            irq_dir,
+            plan: Mutex::new(Arc::new(plan)),
+            version: AtomicU64::new(0),
+            checking: Mutex::new(()),
+        };
+        Ok(kernel)
+    }
+
+    /// Finds everything anew, with no reader at work.
+    pub(super) fn resolve(&self) -> Result<Routes, Error> {
+        let mut guards: Vec<_> = self.slots.iter().map(lock).collect();
+        let Some(first) = guards.first_mut() else {
+            return Err(Error::NotFound { what: "a slot" });
+        };
+        self.survey.resolve(&mut first.slot, self.irq_dir.as_ref())
+    }
+
+    pub(super) fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    pub(super) fn plan(&self) -> Arc<Plan> {
+        Arc::clone(&lock(&self.plan))
+    }
+
+    pub(super) fn publish(&self, mut plan: Plan) -> Arc<Plan> {
+        plan.derive();
+        let mut current = lock(&self.plan);
+        plan.version = current.version + 1;
+        let plan = Arc::new(plan);
+        *current = Arc::clone(&plan);
+        self.version.store(plan.version, Ordering::Release);
+        plan
+    }
+
+    pub(super) fn report(&self, checks: u64) -> Report {
+        let plan = self.plan();
+        let stat = plan.stat.iter().map(|line| line.report("/proc/stat"));
+        let vmstat = plan.vmstat.iter().map(|line| line.report("/proc/vmstat"));
+        let intr = plan.stat.iter().find(|line| line.name == "intr");
+        Report {
+            unavailable: None,
+            symbols: plan.routes.symbols,
+            typed_loads: self.object.loads.cast,
+            latency_knob: !plan.stat_whole && intr.is_some_and(|line| !line.is_from_text()),
+            checks,
+            lines: stat.chain(vmstat).collect(),
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Whether this host lets us read its structures: decided from its BTF and its own answers, never from a version.
+
+use std::{fs, ops::Range, os::unix::fs::MetadataExt};
+
+use libbpf_rs::btf::{
+    Btf,
+    types::{Func, Struct},
+};
+use rustix::thread::CapabilitySet;
+
+use super::object::Walk;
+use crate::Error;
+
+/// Inode numbers of the initial namespaces (`PROC_PID_INIT_INO`, `PROC_USER_INIT_INO`).
+const INITIAL_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
+const INITIAL_USER_NAMESPACE: u64 = 0xEFFF_FFFD;
+
+/// What this kernel has beyond the walk itself.
+#[derive(Clone, Debug)]
+pub(crate) struct Support {
+    /// `bpf_map_lookup_percpu_elem()` (5.19), by which per-CPU memory is found; kernels that show the exact resident
+    /// set all have it.
+    pub(crate) percpu_lookup: bool,
+    /// The features of a thread, where users have shadow stacks (x86, from 6.6 on).
+    pub(crate) thread_features: bool,
+    /// The code that a wait channel is not looked for in, where the kernel unwinds stacks for one; else empty.
+    pub(crate) scheduler: Scheduler,
+}
+
+/// `in_sched_functions()`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Scheduler {
+    pub(crate) sched: Range<u64>,
+    pub(crate) locks: Range<u64>,
+}
+
+/// Refuses for every reason that can be told before a program is loaded; the rest is for the verifier to say.
+pub(crate) fn check(walk: Walk) -> Result<Support, Error> {
+    namespaces()?;
+    capabilities()?;
+    hidepid()?;
+    lockdown()?;
+    accounting()?;
+    let btf = Btf::from_vmlinux().map_err(|error| Error::NoBtf(std::io::Error::other(error)))?;
+    let has = |name: &str| btf.type_by_name::<Func<'_>>(name).is_some();
+    match walk {
+        Walk::OpenCoded if !has("bpf_iter_task_new") => Err(Error::KernelTooOld {
+            missing: "open-coded task iterator (bpf_iter_task_new)",
+            since: "6.7",
+        }),
+        Walk::Iterator if btf.type_by_name::<Struct<'_>>("bpf_iter__task").is_none() => {
+            Err(Error::KernelTooOld {
+                missing: "task iterator (iter/task)",
+                since: "5.8",
+            })
+        }
+        _ => Ok(Support {
+            percpu_lookup: has("bpf_map_lookup_percpu_elem"),
+            thread_features: has_member(&btf, "thread_struct", "features")
+                && has_member(&btf, "thread_struct", "features_locked"),
+            scheduler: if unwinds_for_wchan(&btf) {
+                scheduler(&fs::read("/proc/kallsyms").unwrap_or_default())
+            } else {
+                Scheduler::default()
+            },
+        }),
+    }
+}
+
+/// Kernels before 5.16, in which `core_state` moved to `signal_struct`; see `wchan.h`.
+fn unwinds_for_wchan(btf: &Btf<'_>) -> bool {
+    btf.type_by_name::<Struct<'_>>("signal_struct").is_some()
+        && !has_member(btf, "signal_struct", "core_state")
+}
+
+fn has_member(btf: &Btf<'_>, structure: &str, member: &str) -> bool {
+    let structure = btf.type_by_name::<Struct<'_>>(structure);
+    structure.is_some_and(|structure| {
+        structure
+            .iter()
+            .any(|known| known.name.is_some_and(|name| name == member))
+    })
+}
+
+/// Finds the code in the kernel's symbols. Where their addresses are hidden it is empty, and the kernel is asked for
+/// every task that does not run.
+fn scheduler(kallsyms: &[u8]) -> Scheduler {
+    let mut found = Scheduler::default();
+    for line in kallsyms.split(|&byte| byte == b'\n') {
+        let mut words = line.split(|&byte| byte == b' ');
+        let (Some(address), Some(_kind), Some(name)) = (words.next(), words.next(), words.next())
+        else {
+            continue;
+        };
+        let place = match name {
+            b"__sched_text_start" => &mut found.sched.start,
+            b"__sched_text_end" => &mut found.sched.end,
+            b"__lock_text_start" => &mut found.locks.start,
+            b"__lock_text_end" => &mut found.locks.end,
+            _ => continue,
+        };
+        let address = std::str::from_utf8(address).unwrap_or_default();
+        *place = u64::from_str_radix(address, 16).unwrap_or(0);
+    }
+    if found.sched.is_empty() || found.locks.is_empty() {
+        return Scheduler::default();
+    }
+    found
+}
+
+/// Records carry the kernel's own ids; in a namespace of its own the caller knows processes and users by others.
+fn namespaces() -> Result<(), Error> {
+    let is = |name: &str, initial| {
+        // Without the file the kernel has no such namespaces at all.
+        fs::metadata(format!("/proc/self/ns/{name}")).map_or(true, |file| file.ino() == initial)
+    };
+    if !is("pid", INITIAL_PID_NAMESPACE) {
+        return Err(Error::Namespace { namespace: "pid" });
+    }
+    if !is("user", INITIAL_USER_NAMESPACE) {
+        return Err(Error::Namespace { namespace: "user" });
+    }
+    Ok(())
+}
+
+fn effective() -> CapabilitySet {
+    rustix::thread::capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective)
+}
+
+fn capabilities() -> Result<(), Error> {
+    let effective = effective();
+    // The kernel takes CAP_SYS_ADMIN for either, as before it had them (5.8).
+    if effective.contains(CapabilitySet::SYS_ADMIN) {
+        return Ok(());
+    }
+    let (bpf, perfmon) = (
+        effective.contains(CapabilitySet::BPF),
+        effective.contains(CapabilitySet::PERFMON),
+    );
+    let missing = match (bpf, perfmon) {
+        (true, true) => return Ok(()),
+        (false, false) => "CAP_BPF and CAP_PERFMON are",
+        (false, true) => "CAP_BPF is",
+        (true, false) => "CAP_PERFMON is",
+    };
+    Err(Error::MissingCapability { missing })
+}
+
+/// With hidepid a reader sees only processes it has ptrace access to; one with the capability sees all.
+fn hidepid() -> Result<(), Error> {
+    if effective().contains(CapabilitySet::SYS_PTRACE) {
+        return Ok(());
+    }
+    let mounts = fs::read_to_string("/proc/self/mounts").map_err(|source| Error::Host {
+        path: "/proc/self/mounts".into(),
+        source,
+    })?;
+    let hides = mounts.lines().any(|line| {
+        let mut words = line.split(' ').skip(1);
+        words.next() == Some("/proc")
+            && words.next() == Some("proc")
+            && words.next().unwrap_or_default().split(',').any(|option| {
+                option
+                    .strip_prefix("hidepid=")
+                    .is_some_and(|level| !matches!(level, "0" | "off"))
+            })
+    });
+    if hides { Err(Error::HidePid) } else { Ok(()) }
+}
+
+fn lockdown() -> Result<(), Error> {
+    // Not there without the lockdown module, or where securityfs is not mounted; then the verifier will say.
+    let level = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+    if level.contains("[confidentiality]") {
+        Err(Error::Lockdown)
+    } else {
+        Ok(())
+    }
+}
+
+/// Where CPU time is not sampled by ticks, a task's times lie elsewhere, and partly in no memory at all.
+fn accounting() -> Result<(), Error> {
+    if cfg!(any(target_arch = "s390x", target_arch = "powerpc64")) {
+        return Err(Error::CpuAccounting {
+            how: "by the architecture's own clock",
+        });
+    }
+    let full = fs::read_to_string("/sys/devices/system/cpu/nohz_full").unwrap_or_default();
+    if !matches!(full.trim(), "" | "(null)") {
+        return Err(Error::CpuAccounting {
+            how: "by nohz_full CPUs",
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Scheduler, scheduler};
+
+    #[test]
+    fn the_schedulers_code_is_found_where_its_addresses_are_shown() {
+        let shown = b"ffffffff81000000 T _text\nffffffff81900010 T __sched_text_start\n\
+            ffffffff81900020 t __schedule\nffffffff81902000 T __sched_text_end\n\
+            ffffffff81903000 T __lock_text_start\nffffffff81904000 T __lock_text_end\n\
+            ffffffffc0000000 t __sched_text_start_of_some\t[module]\n";
+        let found = scheduler(shown);
+        assert_eq!(found.sched, 0xffff_ffff_8190_0010..0xffff_ffff_8190_2000);
+        assert_eq!(found.locks, 0xffff_ffff_8190_3000..0xffff_ffff_8190_4000);
+
+        let hidden: Vec<u8> = shown
+            .split(|&byte| byte == b'\n')
+            .flat_map(|line| {
+                [
+                    &b"0000000000000000"[..],
+                    line.get(16..).unwrap_or_default(),
+                    b"\n",
+                ]
+                .concat()
+            })
+            .collect();
+        assert_eq!(scheduler(&hidden), Scheduler::default());
+        assert_eq!(scheduler(b""), Scheduler::default());
+    }
+}

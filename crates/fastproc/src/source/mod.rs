@@ -1,0 +1,64 @@
+//! Where records come from.
+
+pub(crate) mod bpf;
+pub mod procfs;
+
+use std::{fmt, str::FromStr};
+
+use crate::record::{Record, ThreadRecord};
+
+/// What a source fills: records where they lie, and the pool that their offsets point into.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Table<'a> {
+    /// Processes, in the order the source met them.
+    pub records: &'a [Record],
+    /// Threads, where they were asked for, in the order the source met them.
+    pub threads: &'a [ThreadRecord],
+    /// Supplementary groups, nested ids and wide bitmaps.
+    pub pool: &'a [u64],
+}
+
+/// The three ways to read the process table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SourceKind {
+    /// One BPF program that walks the tasks by the open-coded iterator (Linux 6.7 and later).
+    Bpf,
+    /// An `iter/task` BPF program (Linux 5.8 and later).
+    BpfIter,
+    /// The kernel's text, without privileges.
+    Procfs,
+}
+
+impl SourceKind {
+    /// All of them, in the order in which they are tried.
+    pub const ALL: [Self; 3] = [Self::Bpf, Self::BpfIter, Self::Procfs];
+
+    /// The name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bpf => "bpf",
+            Self::BpfIter => "bpf-iter",
+            Self::Procfs => "procfs",
+        }
+    }
+}
+
+impl fmt::Display for SourceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A source that is not known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no source is called {0:?}; there are bpf, bpf-iter and procfs")]
+pub struct UnknownSource(String);
+
+impl FromStr for SourceKind {
+    type Err = UnknownSource;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let known = Self::ALL.into_iter().find(|kind| kind.name() == name);
+        known.ok_or_else(|| UnknownSource(name.into()))
+    }
+}

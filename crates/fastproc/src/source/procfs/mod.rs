@@ -1,0 +1,146 @@
+//! The kernel's text: the source that needs no privileges, and serves what the others miss.
+//!
+//! What `/proc` shows is what there is: under `hidepid`, or with the `/proc` of another pid namespace mounted, that is
+//! less than every process. A process that ends while it is read is left out.
+
+mod cgroup;
+mod files;
+mod kept;
+mod reader;
+
+use std::{io, path::Path};
+
+use rustix::fs::{Mode, OFlags, open};
+use thiserror::Error;
+
+use self::{files::Files, reader::Reader};
+use crate::{
+    Fields, Host, Table,
+    record::{Record, ThreadRecord},
+    text::{ParseError, status},
+};
+
+/// Why `/proc` could not be read.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The folder could not be opened or listed.
+    #[error("cannot list {path}: is the proc file system mounted there?")]
+    List {
+        /// The folder.
+        path: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A file could not be read though its process is there.
+    #[error("cannot read {path}")]
+    Read {
+        /// The file, below the root.
+        path: String,
+        /// Why not; for want of descriptors, raise the limit: `ulimit -n`.
+        source: io::Error,
+    },
+    /// A file holds what this library does not understand.
+    #[error("process {pid}")]
+    Parse {
+        /// The process.
+        pid: u32,
+        /// Where and what.
+        source: ParseError,
+    },
+    /// The lines of status could not be learned.
+    #[error("cannot learn what this kernel's status looks like")]
+    Format(#[from] status::FormatError),
+}
+
+/// Reads processes from `/proc`, with memory that is used again: nothing is allocated for a process.
+///
+/// From the second [`collect`](Self::collect) on, two files each of up to 1024 processes are kept open, as far as half of
+/// the descriptors that this program may have suffice (`ulimit -n`): that halves the cost of reading them.
+#[derive(Debug)]
+pub struct Procfs {
+    reader: Reader,
+    pids: Vec<u32>,
+    records: Vec<Record>,
+    threads: Vec<ThreadRecord>,
+    pool: Vec<u64>,
+}
+
+impl Procfs {
+    /// Opens the proc file system that is mounted at `root`, to read these groups of fields.
+    pub fn open(root: &Path, fields: Fields, host: &Host) -> Result<Self, Error> {
+        let directory = open(
+            root,
+            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        );
+        let directory = directory.map_err(|error| Error::List {
+            path: root.display().to_string(),
+            source: error.into(),
+        })?;
+        // In the /proc of another pid namespace nobody is oneself, but the kernel is the same.
+        let format = status::Format::of_this_kernel(root, host)
+            .or_else(|_| status::Format::of_this_kernel(Path::new("/proc"), host))?;
+        Ok(Self {
+            reader: Reader::new(Files::new(directory, root), fields, format, host),
+            pids: Vec::new(),
+            records: Vec::new(),
+            threads: Vec::new(),
+            pool: Vec::new(),
+        })
+    }
+
+    /// Sets the bit of `mm->flags` in which records shall have it that a process may not have transparent huge pages.
+    /// Until then they do not have it.
+    pub fn set_thp_disable_bit(&mut self, bit: Option<u32>) {
+        self.reader.set_thp_disable_bit(bit);
+    }
+
+    /// Lists the processes, in the order of their ids.
+    pub fn pids(&mut self, pids: &mut Vec<u32>) -> Result<(), Error> {
+        self.reader.pids(pids)
+    }
+
+    /// Reads one process into `record`, appending to `threads` and `pool`. Returns whether it is there.
+    ///
+    /// The record holds, of the groups that were asked for at [`open`](Self::open), those that this reader may see.
+    pub fn read_one(
+        &mut self,
+        pid: u32,
+        record: &mut Record,
+        threads: &mut Vec<ThreadRecord>,
+        pool: &mut Vec<u64>,
+    ) -> Result<bool, Error> {
+        self.reader.read(pid, record, threads, pool)
+    }
+
+    /// Reads every process, in the order of their ids.
+    pub fn collect(&mut self) -> Result<Table<'_>, Error> {
+        let Self {
+            reader,
+            pids,
+            records,
+            threads,
+            pool,
+        } = self;
+        reader.begin();
+        reader.pids(pids)?;
+        threads.clear();
+        pool.clear();
+        // Offset 0 stands for "nothing in the pool".
+        pool.push(0);
+        records.clear();
+        records.reserve(pids.len());
+        for &pid in &*pids {
+            let mut record = Record::default();
+            if reader.read_next(pid, &mut record, threads, pool)? {
+                records.push(record);
+            }
+        }
+        Ok(Table {
+            records,
+            threads,
+            pool,
+        })
+    }
+}

@@ -1,0 +1,339 @@
+//! One process from its files.
+
+use rustix::{fd::OwnedFd, io::Errno};
+
+use super::{
+    Error,
+    cgroup::Cgroups,
+    files::{FilePath, Files, Found},
+    kept::{Kept, KeptFiles},
+};
+use crate::{
+    Fields, Host,
+    record::{Io, Record, ThreadRecord},
+    text::{ParseError, Units, io, stat, statm, status},
+};
+
+/// `CAP_SYS_PTRACE`.
+const CAP_SYS_PTRACE: u64 = 1 << 19;
+
+/// What it takes to read processes.
+#[derive(Debug)]
+pub(super) struct Reader {
+    files: Files,
+    kept: Kept,
+    fields: Fields,
+    format: status::Format,
+    units: Units,
+    cgroups: Cgroups,
+    /// Whether this process may see all of every process.
+    privileged: bool,
+    tids: Vec<u32>,
+    /// Where a record is needed for a part of it.
+    scratch: Box<Record>,
+    scratch_pool: Vec<u64>,
+}
+
+impl Reader {
+    pub(super) fn new(files: Files, fields: Fields, format: status::Format, host: &Host) -> Self {
+        let capabilities = rustix::thread::capabilities(None);
+        Self {
+            files,
+            kept: Kept::default(),
+            fields,
+            format,
+            units: host.into(),
+            cgroups: if fields.contains(Fields::CGROUP) {
+                Cgroups::find()
+            } else {
+                Cgroups::default()
+            },
+            privileged: capabilities.is_ok_and(|sets| sets.effective.bits() & CAP_SYS_PTRACE != 0),
+            tids: Vec::new(),
+            scratch: Box::default(),
+            scratch_pool: Vec::new(),
+        }
+    }
+
+    pub(super) fn set_thp_disable_bit(&mut self, bit: Option<u32>) {
+        self.format.set_thp_disable_bit(bit);
+    }
+
+    pub(super) fn pids(&mut self, pids: &mut Vec<u32>) -> Result<(), Error> {
+        self.files.list(None, pids)
+    }
+
+    /// To be called before every process is read: cgroups may have come and gone since.
+    pub(super) fn begin(&mut self) {
+        self.cgroups.forget();
+        self.kept.begin();
+    }
+
+    /// Reads a process into a fresh `record`. Returns whether it is there.
+    pub(super) fn read(
+        &mut self,
+        pid: u32,
+        record: &mut Record,
+        threads: &mut Vec<ThreadRecord>,
+        pool: &mut Vec<u64>,
+    ) -> Result<bool, Error> {
+        Ok(self.read_own(pid, None, record, pool)? && self.read_rest(pid, record, threads)?)
+    }
+
+    /// Reads a process by files that are kept open for the next time. The pids must come in ascending order.
+    pub(super) fn read_next(
+        &mut self,
+        pid: u32,
+        record: &mut Record,
+        threads: &mut Vec<ThreadRecord>,
+        pool: &mut Vec<u64>,
+    ) -> Result<bool, Error> {
+        let kept = self.kept.take(pid);
+        let was_kept = kept.is_some();
+        if let Some(kept) = kept.or_else(|| self.open_to_keep(pid)) {
+            if self.read_own(pid, Some(&kept), record, pool)? {
+                self.kept.keep(kept);
+                return self.read_rest(pid, record, threads);
+            }
+            if !was_kept {
+                return Ok(false);
+            }
+            // The files were those of a process that is gone; another may have its id.
+        }
+        self.read(pid, record, threads, pool)
+    }
+
+    fn open_to_keep(&mut self, pid: u32) -> Option<KeptFiles> {
+        if !self.kept.has_room() {
+            return None;
+        }
+        let open = |name| {
+            self.files.open(FilePath {
+                pid,
+                tid: None,
+                name,
+            })
+        };
+        match open("stat").and_then(|stat| {
+            Ok(KeptFiles {
+                pid,
+                stat,
+                status: open("status")?,
+            })
+        }) {
+            Ok(files) => Some(files),
+            Err(Errno::MFILE | Errno::NFILE) => {
+                self.kept.stop();
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// Reads the two files that every record is made from: each has a part of its identity.
+    fn read_own(
+        &mut self,
+        pid: u32,
+        kept: Option<&KeptFiles>,
+        record: &mut Record,
+        pool: &mut Vec<u64>,
+    ) -> Result<bool, Error> {
+        *record = Record::default();
+        let (stat, status) = (kept.map(|kept| &kept.stat), kept.map(|kept| &kept.status));
+        let path = |name| FilePath {
+            pid,
+            tid: None,
+            name,
+        };
+        Ok(self.parse(path("stat"), stat, |text, kernel| {
+            stat::parse(text, kernel.units, record)
+        })? && self.parse(path("status"), status, |text, kernel| {
+            status::parse(text, kernel.format, record, pool)
+        })?)
+    }
+
+    /// Reads what else was asked for.
+    fn read_rest(
+        &mut self,
+        pid: u32,
+        record: &mut Record,
+        threads: &mut Vec<ThreadRecord>,
+    ) -> Result<bool, Error> {
+        let mut groups = self.fields & Fields::THREE_FILES;
+        if groups.contains(Fields::MEMORY)
+            && !status::tells_text(record)
+            && !self.read_text_size(pid, record)?
+        {
+            return Ok(false);
+        }
+        if self.privileged && record.identity.has_mm == 0 {
+            // That nothing is shown of memory that is not there does not mean that something is hidden.
+            record.identity.masked = 0;
+        }
+        if self.fields.contains(Fields::IO) && self.read_io(pid, None, &mut record.io)? {
+            groups |= Fields::IO;
+        }
+        if self.fields.contains(Fields::CGROUP)
+            && let Some(id) = self.cgroup_id(pid)?
+        {
+            record.cgroup_id = id;
+            groups |= Fields::CGROUP;
+        }
+        if self.fields.contains(Fields::THREADS) {
+            self.read_threads(pid, threads)?;
+            groups |= Fields::THREADS;
+        }
+        record.identity.groups = groups.bits();
+        Ok(true)
+    }
+
+    /// Parses a file. Returns whether it is there for this reader.
+    #[inline]
+    fn parse(
+        &mut self,
+        path: FilePath,
+        kept: Option<&OwnedFd>,
+        parse: impl FnOnce(&[u8], &Context<'_>) -> Result<(), ParseError>,
+    ) -> Result<bool, Error> {
+        let pid = path.pid;
+        match self.files.read(path, kept)? {
+            Found::Text(text) => {
+                let context = Context {
+                    format: &self.format,
+                    units: &self.units,
+                };
+                parse(text, &context)
+                    .map(|()| true)
+                    .map_err(|source| Error::Parse { pid, source })
+            }
+            Found::Nothing | Found::Denied => Ok(false),
+        }
+    }
+
+    /// The program's text, where status does not tell it.
+    fn read_text_size(&mut self, pid: u32, record: &mut Record) -> Result<bool, Error> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let alive = self.parse(
+            FilePath {
+                pid,
+                tid: None,
+                name: "statm",
+            },
+            None,
+            |text, kernel| statm::parse(text, kernel.units, &mut scratch),
+        );
+        // It may have lost its memory since.
+        record.memory.text = if scratch.identity.has_mm != 0 {
+            scratch.memory.text
+        } else {
+            record.memory.exe
+        };
+        self.scratch = scratch;
+        alive
+    }
+
+    fn read_io(&mut self, pid: u32, tid: Option<u32>, io: &mut Io) -> Result<bool, Error> {
+        self.parse(
+            FilePath {
+                pid,
+                tid,
+                name: "io",
+            },
+            None,
+            |text, _| io::parse(text).map(|parsed| *io = parsed),
+        )
+    }
+
+    fn cgroup_id(&mut self, pid: u32) -> Result<Option<u64>, Error> {
+        if !self.cgroups.are_known() {
+            return Ok(None);
+        }
+        match self.files.read(
+            FilePath {
+                pid,
+                tid: None,
+                name: "cgroup",
+            },
+            None,
+        )? {
+            Found::Text(text) => Ok(self.cgroups.id(text)),
+            Found::Nothing | Found::Denied => Ok(None),
+        }
+    }
+
+    fn read_threads(&mut self, pid: u32, threads: &mut Vec<ThreadRecord>) -> Result<(), Error> {
+        let mut tids = std::mem::take(&mut self.tids);
+        let listed = self.files.list(Some(pid), &mut tids);
+        let mut record = std::mem::take(&mut self.scratch);
+        let mut pool = std::mem::take(&mut self.scratch_pool);
+        let result = listed.and_then(|()| {
+            for &tid in &tids {
+                *record = Record::default();
+                pool.clear();
+                let path = |name| FilePath {
+                    pid,
+                    tid: Some(tid),
+                    name,
+                };
+                let alive = self.parse(path("stat"), None, |text, kernel| {
+                    stat::parse(text, kernel.units, &mut record)
+                })? && self.parse(path("status"), None, |text, kernel| {
+                    status::parse(text, kernel.format, &mut record, &mut pool)
+                })?;
+                if alive {
+                    let mut thread = thread_of(pid, tid, &record);
+                    if self.fields.contains(Fields::IO) {
+                        self.read_io(pid, Some(tid), &mut thread.io)?;
+                    }
+                    threads.push(thread);
+                }
+            }
+            Ok(())
+        });
+        (self.tids, self.scratch, self.scratch_pool) = (tids, record, pool);
+        result
+    }
+}
+
+/// What parsing depends on.
+struct Context<'a> {
+    format: &'a status::Format,
+    units: &'a Units,
+}
+
+/// A thread from the record that its files gave.
+fn thread_of(tgid: u32, tid: u32, record: &Record) -> ThreadRecord {
+    let Record {
+        identity,
+        cpu,
+        scheduling,
+        ..
+    } = record;
+    ThreadRecord {
+        start_ns: identity.start_ns,
+        utime_ns: cpu.utime_ns,
+        stime_ns: cpu.stime_ns,
+        gtime_ns: cpu.gtime_ns,
+        minflt: cpu.minflt,
+        majflt: cpu.majflt,
+        nvcsw: cpu.nvcsw,
+        nivcsw: cpu.nivcsw,
+        sum_exec_ns: cpu.sum_exec_ns,
+        sampled_utime_ns: cpu.sampled_utime_ns,
+        sampled_stime_ns: cpu.sampled_stime_ns,
+        prev_utime_ns: cpu.prev_utime_ns,
+        prev_stime_ns: cpu.prev_stime_ns,
+        io: Io::default(),
+        tid,
+        tgid,
+        state_bits: identity.state_bits,
+        flags: identity.flags,
+        priority: scheduling.priority,
+        nice: scheduling.nice,
+        rt_priority: scheduling.rt_priority,
+        policy: scheduling.policy,
+        processor: scheduling.processor,
+        reserved: 0,
+        comm: identity.comm,
+    }
+}

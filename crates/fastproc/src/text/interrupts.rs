@@ -1,0 +1,137 @@
+//! `/proc/interrupts`: interrupts by number, or by the architecture's name, and CPU. See `show_interrupts()` in
+//! `kernel/irq/proc.c` and `arch_show_interrupts()`.
+
+use super::{
+    ParseError,
+    lines::{Source, digits, words},
+    numbers::Numbers,
+};
+
+const FILE: &str = "/proc/interrupts";
+
+/// A count and the space before it.
+const COLUMN: usize = 11;
+
+/// One row.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    /// What stands before the colon, padded as the kernel pads it: a number, or an abbreviation as in `LOC`.
+    pub label: Box<[u8]>,
+    /// By online CPU; the architecture's error counts have one for all. 32 bits, as in the kernel: they wrap.
+    pub counts: Vec<u32>,
+    /// What stands after the counts: chip, trigger and names, or the abbreviation's meaning.
+    pub rest: Box<[u8]>,
+}
+
+impl Row {
+    /// The interrupt's number, for a row that has one.
+    pub fn irq(&self) -> Option<u32> {
+        digits(self.label.trim_ascii()).and_then(|irq| u32::try_from(irq).ok())
+    }
+}
+
+/// The values of `/proc/interrupts`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Interrupts {
+    /// The online CPUs: the columns.
+    pub cpus: Vec<u32>,
+    /// How far the header is indented: as wide as the widest label, and 8.
+    pub indent: usize,
+    /// The rows.
+    pub rows: Vec<Row>,
+}
+
+impl Interrupts {
+    /// Reads a text of `/proc/interrupts`.
+    pub fn parse(text: &[u8]) -> Result<Self, ParseError> {
+        let source = Source { file: FILE, text };
+        let mut lines = source.lines();
+        let mut interrupts = Self::default();
+        let header = lines.next().unwrap_or_default();
+        interrupts.indent = header.iter().take_while(|&&byte| byte == b' ').count();
+        for word in words(header) {
+            let cpu = word
+                .strip_prefix(b"CPU")
+                .ok_or_else(|| source.wrong(word, "a CPU"))?;
+            interrupts.cpus.push(source.number(Some(cpu), word)?);
+        }
+        if interrupts.cpus.is_empty() {
+            return Err(source.wrong(header, "the CPUs"));
+        }
+        for line in lines {
+            let colon = line.iter().position(|&byte| byte == b':');
+            let colon = colon.ok_or_else(|| source.wrong(line, "a label and a colon"))?;
+            let mut row = Row {
+                label: line[..colon].into(),
+                ..Row::default()
+            };
+            let mut rest = &line[colon + 1..];
+            while row.counts.len() < interrupts.cpus.len() && rest.len() >= COLUMN {
+                let (column, after) = rest.split_at(COLUMN);
+                let Some(count) =
+                    digits(column.trim_ascii_start()).and_then(|count| u32::try_from(count).ok())
+                else {
+                    break;
+                };
+                row.counts.push(count);
+                rest = after;
+            }
+            if row.counts.is_empty() {
+                return Err(source.wrong(line, "a count"));
+            }
+            row.rest = rest.into();
+            interrupts.rows.push(row);
+        }
+        Ok(interrupts)
+    }
+
+    /// The row of an interrupt, or of an abbreviation.
+    pub fn row(&self, label: &str) -> Option<&Row> {
+        self.rows
+            .iter()
+            .find(|row| row.label.trim_ascii() == label.as_bytes())
+    }
+}
+
+/// The text of `/proc/interrupts`, kept from one rendering to the next.
+#[derive(Clone, Debug, Default)]
+pub struct Renderer {
+    numbers: Numbers,
+}
+
+impl Renderer {
+    /// The text as last rendered.
+    pub fn text(&self) -> &[u8] {
+        self.numbers.text()
+    }
+
+    /// The text, written from the beginning: for rows that are not those of the last rendering.
+    pub fn render(&mut self, interrupts: &Interrupts) -> &[u8] {
+        self.numbers.write(|to| {
+            to.bytes(&vec![b' '; interrupts.indent]);
+            for &cpu in &interrupts.cpus {
+                to.cpu_heading(cpu);
+            }
+            to.puts("\n");
+            for row in &interrupts.rows {
+                to.bytes(&row.label);
+                to.puts(":");
+                for &count in &row.counts {
+                    to.number_width(" ", u64::from(count), COLUMN - 1);
+                }
+                to.bytes(&row.rest);
+                to.puts("\n");
+            }
+        });
+        self.numbers.text()
+    }
+
+    /// The text of the same rows with other counts: only what changed is written.
+    pub fn rerender(&mut self, interrupts: &Interrupts) -> &[u8] {
+        let counts = interrupts.rows.iter().flat_map(|row| &row.counts);
+        for (at, &count) in counts.enumerate() {
+            self.numbers.set(at, u64::from(count));
+        }
+        self.numbers.text()
+    }
+}

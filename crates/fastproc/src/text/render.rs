@@ -1,0 +1,33 @@
+//! What keeps a text from being rendered.
+
+use thiserror::Error;
+
+use crate::{Fields, Process};
+
+/// Why a record does not yield the kernel's text. Nothing was written.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RenderError {
+    /// The record was collected without field groups that the text shows.
+    #[error(
+        "the record does not hold {0:?}, which the text shows; ask for these groups when collecting"
+    )]
+    MissingFields(Fields),
+    /// This kernel prints a line whose value no record holds. It is in the kernel's own file for the process: hand
+    /// that to the renderer.
+    #[error("the line {label} comes from the kernel's own file alone")]
+    KernelText {
+        /// Label of the line, as `x86_Thread_features`.
+        label: String,
+    },
+}
+
+/// Refuses a record that lacks some of these groups.
+#[inline]
+pub(super) fn require(process: Process<'_>, needed: Fields) -> Result<(), RenderError> {
+    let missing = needed.difference(process.fields());
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(RenderError::MissingFields(missing))
+    }
+}

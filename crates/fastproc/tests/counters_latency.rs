@@ -1,0 +1,155 @@
+//! Interrupt counts that may be a little old: never older than allowed, by several readers at once, while the allowance
+//! changes. Needs root, and says so.
+
+use std::{
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    thread,
+    time::Duration,
+};
+
+use fastproc::counters::{Counters, MachineFile, Options, Want};
+
+fn open() -> Option<Counters> {
+    let counters = Options::new()
+        .text_latency(Duration::ZERO)
+        .open()
+        .expect("it opens");
+    match counters.unavailable() {
+        None => Some(counters),
+        Some(reason) => {
+            eprintln!("SKIPPED: {reason}");
+            None
+        }
+    }
+}
+
+fn jiffy() -> Duration {
+    let resolution = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
+    Duration::new(resolution.tv_sec as u64, resolution.tv_nsec as u32)
+}
+
+#[test]
+fn the_allowance_is_rounded_up_to_a_jiffy() {
+    let counters = Options::new().bpf(false).open().expect("it opens");
+    let jiffy = jiffy();
+    assert_eq!(counters.stat_irqs_latency(), Duration::ZERO);
+    counters.set_stat_irqs_latency(Duration::from_nanos(1));
+    assert_eq!(counters.stat_irqs_latency(), jiffy);
+    counters.set_stat_irqs_latency(jiffy);
+    assert_eq!(counters.stat_irqs_latency(), jiffy);
+    counters.set_stat_irqs_latency(jiffy * 3 + Duration::from_nanos(1));
+    assert_eq!(counters.stat_irqs_latency(), jiffy * 4);
+    counters.set_stat_irqs_latency(Duration::ZERO);
+    assert_eq!(counters.stat_irqs_latency(), Duration::ZERO);
+    counters.set_stat_irqs_latency(Duration::MAX);
+    assert!(counters.stat_irqs_latency() > Duration::from_secs(1 << 30));
+}
+
+/// What a reader may be late by that was stopped between looking at the clock and looking at the counts: it cannot tell.
+fn stopped() -> Duration {
+    Duration::from_millis(500)
+}
+
+#[test]
+fn counts_are_never_older_than_allowed_and_never_go_back() {
+    let Some(counters) = open() else { return };
+    let readers = thread::available_parallelism().map_or(2, usize::from) + 1;
+    let stop = AtomicBool::new(false);
+    let (reused, late, collected) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    thread::scope(|scope| {
+        for _ in 0..readers {
+            scope.spawn(|| {
+                let mut reader = counters.reader();
+                let mut last: Vec<u32> = Vec::new();
+                while !stop.load(Ordering::Relaxed) {
+                    // The allowance may be changed while the collection is under way.
+                    let before = counters.stat_irqs_latency();
+                    let sample = reader.collect(Want::STAT).expect("it collects");
+                    let allowed = before.max(counters.stat_irqs_latency());
+                    let age = sample.taken.saturating_sub(sample.irqs_taken);
+                    assert!(
+                        age <= allowed + stopped(),
+                        "{age:?} old, {allowed:?} allowed"
+                    );
+                    late.fetch_add(u64::from(age > allowed), Ordering::Relaxed);
+                    reused.fetch_add(u64::from(age > Duration::ZERO), Ordering::Relaxed);
+                    collected.fetch_add(1, Ordering::Relaxed);
+                    for (irq, (&now, &then)) in sample.stat.irqs.iter().zip(&last).enumerate() {
+                        assert!(
+                            now.wrapping_sub(then) < 1 << 31,
+                            "interrupt {irq} went back: {then}, {now}"
+                        );
+                    }
+                    last.clone_from(&sample.stat.irqs);
+                }
+            });
+        }
+        for latency in [0, 1, 10, 100, 0, 1, 50, 0] {
+            counters.set_stat_irqs_latency(Duration::from_millis(latency));
+            thread::sleep(Duration::from_millis(60));
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    let [reused, late, collected] =
+        [&reused, &late, &collected].map(|count| count.load(Ordering::Relaxed));
+    println!(
+        "{collected} collections by {readers} readers, {reused} reused counts, {late} were stopped"
+    );
+    assert!(reused > 0, "the allowance was never used");
+    assert!(collected > reused, "counts were always old");
+    assert!(
+        late * 100 <= collected,
+        "{late} of {collected} counts were too old"
+    );
+}
+
+#[test]
+fn exact_counts_are_the_kernels_through_the_short_cut() {
+    let Some(counters) = open() else { return };
+    let mut reader = counters.reader();
+    let mut same = 0;
+    for _ in 0..500 {
+        let before = reader.stat().expect("it reads").to_vec();
+        let kernel = std::fs::read(MachineFile::Stat.path()).expect("it reads");
+        let after = reader.stat().expect("it reads").to_vec();
+        let row = |text: &[u8]| -> Vec<u64> {
+            let text = String::from_utf8_lossy(text).into_owned();
+            let line = text
+                .lines()
+                .find(|line| line.starts_with("intr "))
+                .expect("it has the line");
+            line.split(' ')
+                .skip(2)
+                .map(|count| count.parse().expect("a count"))
+                .collect()
+        };
+        let [before, kernel, after] = [row(&before), row(&kernel), row(&after)];
+        assert_eq!(before.len(), kernel.len());
+        for ((before, kernel), after) in before.iter().zip(&kernel).zip(&after) {
+            assert!(
+                before <= kernel && kernel <= after,
+                "{before} <= {kernel} <= {after}"
+            );
+        }
+        same += usize::from(before == kernel);
+    }
+    let (hits, walks) = reader.shortcuts();
+    println!("{same} of 500 rows the same; {hits} by the short cut, {walks} by a walk");
+    assert!(same > 0 && hits > 0, "the short cut was never taken");
+}
+
+#[test]
+fn more_readers_than_slots_share() {
+    let counters = Options::new().readers(1).open().expect("it opens");
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut reader = counters.reader();
+                for _ in 0..200 {
+                    let (stat, vmstat) = reader.stat_and_vmstat().expect("both");
+                    assert!(stat.starts_with(b"cpu  ") && vmstat.starts_with(b"nr_free_pages "));
+                }
+            });
+        }
+    });
+}

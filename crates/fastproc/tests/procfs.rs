@@ -1,0 +1,209 @@
+//! The source that reads `/proc`, against `/proc`. Needs no privileges.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Child, Command},
+};
+
+use fastproc::{
+    Fields, Host, Process, Table,
+    record::{Record, State},
+    source::procfs::Procfs,
+    text::{Access, Text, Units, stat, statm, status},
+};
+
+/// A process that does nothing, and ends with the test.
+struct Idle(Child);
+
+impl Idle {
+    fn start() -> Self {
+        let idle = Self(
+            Command::new("sleep")
+                .arg("1000")
+                .spawn()
+                .expect("sleep can be started"),
+        );
+        // It is still the test program until it has been given its own text.
+        while fs::read_link(format!("/proc/{}/exe", idle.pid())).ok()
+            == fs::read_link("/proc/self/exe").ok()
+            || !fs::read_to_string(format!("/proc/{}/stat", idle.pid()))
+                .is_ok_and(|stat| stat.contains(") S "))
+        {
+            std::thread::yield_now();
+        }
+        idle
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Idle {
+    fn drop(&mut self) {
+        self.0
+            .kill()
+            .and_then(|()| self.0.wait())
+            .expect("it can be ended");
+    }
+}
+
+fn host() -> Host {
+    Host::read().expect("the host can be asked")
+}
+
+fn open(fields: Fields) -> Procfs {
+    Procfs::open(Path::new("/proc"), fields, &host()).expect("/proc is mounted")
+}
+
+fn find<'a>(table: &Table<'a>, pid: u32) -> Option<Process<'a>> {
+    let record = table
+        .records
+        .iter()
+        .find(|record| record.identity.tgid == pid)?;
+    Some(Process::new(record, table.pool))
+}
+
+#[test]
+fn every_process_is_read_in_order() {
+    let idle = Idle::start();
+    let mut procfs = open(Fields::all());
+    let mut listed = Vec::new();
+    procfs.pids(&mut listed).expect("/proc can be listed");
+    for _ in 0..3 {
+        let table = procfs.collect().expect("/proc can be read");
+        assert!(
+            table
+                .records
+                .is_sorted_by(|a, b| a.identity.tgid < b.identity.tgid)
+        );
+        assert_eq!(table.pool[0], 0);
+        for pid in [idle.pid(), std::process::id()] {
+            let process = find(&table, pid).expect("it is there");
+            assert!(
+                process
+                    .fields()
+                    .contains(Fields::THREE_FILES | Fields::IO | Fields::THREADS)
+            );
+            assert_eq!(
+                table
+                    .threads
+                    .iter()
+                    .filter(|thread| thread.tid == pid && thread.tgid == pid)
+                    .count(),
+                1
+            );
+            let own = table
+                .threads
+                .iter()
+                .filter(|thread| thread.tgid == pid)
+                .count();
+            assert!(own > 0 && own.abs_diff(process.identity().num_threads as usize) <= 4);
+        }
+        assert!(listed.contains(&idle.pid()));
+    }
+}
+
+#[test]
+fn records_render_to_the_files_that_they_came_from() {
+    let idle = Idle::start();
+    let units = Units::from(&host());
+    let format = status::Format::of_this_kernel(Path::new("/proc"), &host())
+        .expect("the format can be learned");
+    let mut renderer = status::Renderer::new(format);
+    let mut text = Text::default();
+    let mut procfs = open(Fields::THREE_FILES);
+    let kernel = |file: &str| fs::read(format!("/proc/{}/{file}", idle.pid())).expect("it lives");
+    let own = kernel("status");
+    let table = procfs.collect().expect("/proc can be read");
+    let process = find(&table, idle.pid()).expect("it is there");
+    assert_eq!(process.state(), State::Sleeping);
+    let rendered = text
+        .render(|out| stat::render(process, &units, Access::Granted, out))
+        .expect("it renders");
+    assert_eq!(rendered, kernel("stat"));
+    let rendered = text
+        .render(|out| statm::render(process, &units, out))
+        .expect("it renders");
+    assert_eq!(rendered, kernel("statm"));
+    let rendered = text
+        .render(|out| renderer.render(process, Some(&own), out))
+        .expect("it renders");
+    assert_eq!(
+        String::from_utf8_lossy(rendered),
+        String::from_utf8_lossy(&kernel("status"))
+    );
+}
+
+#[test]
+fn one_process_is_read_alone() {
+    let mut procfs = open(Fields::THREE_FILES | Fields::THREADS);
+    let (mut record, mut threads, mut pool) = (Record::default(), Vec::new(), vec![0]);
+    let idle = Idle::start();
+    let pid = idle.pid();
+    assert!(
+        procfs
+            .read_one(pid, &mut record, &mut threads, &mut pool)
+            .expect("/proc can be read")
+    );
+    assert_eq!(
+        (record.identity.tgid, record.identity.ppid),
+        (pid, std::process::id())
+    );
+    assert_eq!(*Process::new(&record, &pool).name(), *b"sleep");
+    assert_eq!(threads.len(), 1);
+    assert_eq!(threads[0].start_ns, record.identity.start_ns);
+    drop(idle);
+    assert!(
+        !procfs
+            .read_one(pid, &mut record, &mut threads, &mut pool)
+            .expect("/proc can be read")
+    );
+    assert!(find(&procfs.collect().expect("/proc can be read"), pid).is_none());
+}
+
+#[test]
+fn files_kept_open_follow_births_and_deaths() {
+    let mut procfs = open(Fields::TOP);
+    let mut idle: Vec<Idle> = Vec::new();
+    let mut gone: Vec<u32> = Vec::new();
+    for round in 0..8 {
+        idle.push(Idle::start());
+        idle.push(Idle::start());
+        if round >= 3 {
+            gone.push(idle.remove(round % 3).pid());
+        }
+        let table = procfs.collect().expect("/proc can be read");
+        assert!(
+            table
+                .records
+                .is_sorted_by(|a, b| a.identity.tgid < b.identity.tgid)
+        );
+        for pid in idle.iter().map(Idle::pid) {
+            let process = find(&table, pid).expect("it is there");
+            assert_eq!((*process.name()).to_vec(), b"sleep");
+        }
+        assert!(gone.iter().all(|&pid| find(&table, pid).is_none()));
+    }
+}
+
+#[test]
+fn groups_are_those_that_were_asked_for() {
+    for (_, fields) in Fields::NAMES {
+        let mut procfs = open(fields);
+        let table = procfs.collect().expect("/proc can be read");
+        let own = find(&table, std::process::id()).expect("it is there");
+        // The cgroup is known only where its hierarchy is mounted.
+        assert!(
+            own.fields() == fields || fields == Fields::CGROUP && own.fields().is_empty(),
+            "{fields:?}"
+        );
+        assert_eq!(table.threads.is_empty(), fields != Fields::THREADS);
+    }
+}
+
+#[test]
+fn a_folder_without_processes_is_refused() {
+    assert!(Procfs::open(Path::new("/nonexistent"), Fields::TOP, &host()).is_err());
+}

@@ -1,0 +1,610 @@
+//! The status of kernels that are not running here: from texts in their format, made up for the purpose.
+
+use fastproc::{
+    Fields, Process,
+    record::{Credentials, Memory, MemoryDetails, Record},
+    text::{
+        RenderError, Text,
+        status::{Format, Renderer, SpeculationControl, parse},
+    },
+};
+use proptest::prelude::*;
+
+/// What differs between kernels.
+#[derive(Clone, Copy)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a line of its own")]
+struct Kernel {
+    kthread: bool,
+    huge_pages: bool,
+    untag_mask: bool,
+    indirect_branch: bool,
+    shadow_stack: bool,
+    unknown: bool,
+}
+
+const LINUX_5_10: Kernel = Kernel {
+    kthread: false,
+    huge_pages: true,
+    untag_mask: false,
+    indirect_branch: false,
+    shadow_stack: false,
+    unknown: false,
+};
+const LINUX_6_1: Kernel = Kernel {
+    indirect_branch: true,
+    ..LINUX_5_10
+};
+const LINUX_6_12: Kernel = Kernel {
+    kthread: true,
+    untag_mask: true,
+    shadow_stack: true,
+    ..LINUX_6_1
+};
+
+/// A process of such a kernel.
+#[derive(Clone, Copy)]
+struct Values {
+    pid: u32,
+    memory: bool,
+    store_bypass: &'static str,
+    indirect_branch: &'static str,
+    cpus: (&'static str, &'static str),
+    features: &'static str,
+}
+
+const OWN: Values = Values {
+    pid: 4711,
+    memory: true,
+    store_bypass: "thread vulnerable",
+    indirect_branch: "conditional enabled",
+    cpus: ("ff,ffffffff", "0-39"),
+    features: "",
+};
+const OTHER: Values = Values {
+    pid: 4_194_304,
+    memory: true,
+    store_bypass: "thread force mitigated",
+    indirect_branch: "conditional disabled",
+    cpus: ("80,00000005", "0,2,39"),
+    features: "shstk ",
+};
+const KERNEL_THREAD: Values = Values {
+    pid: 2,
+    memory: false,
+    ..OWN
+};
+
+fn text(kernel: Kernel, values: Values) -> String {
+    let mut text = String::new();
+    let mut line = |line: &str, present: bool| {
+        if present {
+            text.push_str(line);
+            text.push('\n');
+        }
+    };
+    let Values {
+        pid,
+        memory,
+        store_bypass,
+        indirect_branch,
+        cpus,
+        features,
+    } = values;
+    line("Name:\ta (\\\\) b\\n", true);
+    line("Umask:\t0022", true);
+    line("State:\tD (disk sleep)", true);
+    line(
+        &format!("Tgid:\t{pid}\nNgid:\t3\nPid:\t{pid}\nPPid:\t1\nTracerPid:\t77"),
+        true,
+    );
+    line(
+        "Uid:\t1000\t1001\t1002\t4294967294\nGid:\t100\t101\t102\t103\nFDSize:\t64",
+        true,
+    );
+    line("Groups:\t4 24 27 4294967294 1000000 ", true);
+    line(
+        &format!("NStgid:\t{pid}\t7\t1\nNSpid:\t{pid}\t7\t1\nNSpgid:\t12\t0\t1\nNSsid:\t12\t0\t0"),
+        true,
+    );
+    line(
+        if memory { "Kthread:\t0" } else { "Kthread:\t1" },
+        kernel.kthread,
+    );
+    line(
+        "VmPeak:\t123456789012 kB\nVmSize:\t 1234567 kB\nVmLck:\t       0 kB\nVmPin:\t       4 kB",
+        memory,
+    );
+    line(
+        "VmHWM:\t   13968 kB\nVmRSS:\t   13964 kB\nRssAnon:\t    1000 kB\nRssFile:\t   12960 kB",
+        memory,
+    );
+    line(
+        "RssShmem:\t       4 kB\nVmData:\t     360 kB\nVmStk:\t     132 kB\nVmExe:\t      20 kB",
+        memory,
+    );
+    line(
+        "VmLib:\t    1528 kB\nVmPTE:\t      44 kB\nVmSwap:\t       8 kB\nHugetlbPages:\t    2048 kB",
+        memory,
+    );
+    line("CoreDumping:\t0", memory);
+    line("THP_enabled:\t1", memory && kernel.huge_pages);
+    line(
+        "untag_mask:\t0x81ffffffffffffff",
+        memory && kernel.untag_mask,
+    );
+    line("Horizon:\tevent", kernel.unknown);
+    line(
+        "Threads:\t12\nSigQ:\t1/96365\nSigPnd:\t0000000000000001\nShdPnd:\t8000000000000000",
+        true,
+    );
+    line(
+        "SigBlk:\t00000000fffffffe\nSigIgn:\t0000000000001000\nSigCgt:\t00000001800004e8",
+        true,
+    );
+    line(
+        "CapInh:\t0000000000000000\nCapPrm:\t000001ffffffffff\nCapEff:\t000001fffeffffff",
+        true,
+    );
+    line(
+        "CapBnd:\t000001ffffffffff\nCapAmb:\t0000000000000002\nNoNewPrivs:\t1\nSeccomp:\t2",
+        true,
+    );
+    line("Seccomp_filters:\t3", true);
+    line(&format!("Speculation_Store_Bypass:\t{store_bypass}"), true);
+    line(
+        &format!("SpeculationIndirectBranch:\t{indirect_branch}"),
+        kernel.indirect_branch,
+    );
+    line(
+        &format!("Cpus_allowed:\t{}\nCpus_allowed_list:\t{}", cpus.0, cpus.1),
+        true,
+    );
+    line(
+        "Mems_allowed:\t00000000,00000003\nMems_allowed_list:\t0-1",
+        true,
+    );
+    line(
+        "voluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t545",
+        true,
+    );
+    line(
+        &format!("x86_Thread_features:\t{features}\nx86_Thread_features_locked:\t"),
+        kernel.shadow_stack,
+    );
+    text
+}
+
+fn learn(kernel: Kernel) -> Format {
+    let own = text(kernel, OWN);
+    let control = SpeculationControl {
+        store_bypass: true,
+        indirect_branch: true,
+    };
+    Format::learn(own.as_bytes(), Some(40), control)
+        .expect("it can be learned")
+        .with_thp_disable_bit(Some(24))
+}
+
+/// Renders what was parsed from `text`.
+fn again(format: &Format, text: &str, kernel_text: Option<&str>) -> Result<String, RenderError> {
+    let mut record = Record::default();
+    let mut pool = Vec::new();
+    parse(text.as_bytes(), format, &mut record, &mut pool).expect("it parses");
+    record.identity.groups = Fields::THREE_FILES.bits();
+    let mut renderer = Renderer::new(format.clone());
+    let process = Process::new(&record, &pool);
+    let mut rendered = Text::default();
+    let rendered =
+        rendered.render(|out| renderer.render(process, kernel_text.map(str::as_bytes), out))?;
+    Ok(String::from_utf8(rendered.to_vec()).expect("it is text"))
+}
+
+#[test]
+fn older_kernels_are_rendered_from_records_alone() {
+    for kernel in [
+        LINUX_5_10,
+        LINUX_6_1,
+        Kernel {
+            huge_pages: false,
+            ..LINUX_6_1
+        },
+    ] {
+        let format = learn(kernel);
+        assert_eq!(format.kernel_lines().count(), 0);
+        for values in [OWN, OTHER, KERNEL_THREAD] {
+            let text = text(kernel, values);
+            assert_eq!(again(&format, &text, None).as_ref(), Ok(&text));
+        }
+    }
+}
+
+#[test]
+fn lines_that_no_record_holds_come_from_the_kernel() {
+    let format = learn(LINUX_6_12);
+    let lines: Vec<&str> = format.kernel_lines().collect();
+    assert_eq!(lines, ["x86_Thread_features", "x86_Thread_features_locked"]);
+    for values in [OWN, OTHER, KERNEL_THREAD] {
+        let text = text(LINUX_6_12, values);
+        assert_eq!(again(&format, &text, Some(&text)).as_ref(), Ok(&text));
+        let refused = again(&format, &text, None);
+        assert_eq!(
+            refused,
+            Err(RenderError::KernelText {
+                label: "x86_Thread_features".into()
+            })
+        );
+    }
+}
+
+#[test]
+fn features_of_a_thread_are_rendered_where_records_hold_them() {
+    let format = learn(LINUX_6_12).with_thread_features(true);
+    assert_eq!(format.kernel_lines().count(), 0);
+    for (features, bits) in [("", 0), ("shstk ", 1), ("wrss ", 2), ("shstk wrss ", 3)] {
+        let text = text(LINUX_6_12, Values { features, ..OTHER });
+        let mut record = Record::default();
+        parse(text.as_bytes(), &format, &mut record, &mut Vec::new()).expect("it parses");
+        assert_eq!(record.credentials.thread_features, bits);
+        assert_eq!(record.credentials.thread_features_locked, 0);
+        assert_eq!(again(&format, &text, None).as_ref(), Ok(&text));
+        let locked = text.replace("_locked:\t", &format!("_locked:\t{features}"));
+        assert_eq!(again(&format, &locked, None).as_ref(), Ok(&locked));
+    }
+}
+
+#[test]
+fn a_feature_nobody_knows_is_copied_and_never_left_out() {
+    let mut record = Record::default();
+    let mut parsed =
+        |format: &Format, text: &str| parse(text.as_bytes(), format, &mut record, &mut Vec::new());
+    let text = text(
+        LINUX_6_12,
+        Values {
+            features: "shstk lass ",
+            ..OTHER
+        },
+    );
+    let copies = learn(LINUX_6_12);
+    assert_eq!(parsed(&copies, &text), Ok(()));
+    assert_eq!(again(&copies, &text, Some(&text)).as_ref(), Ok(&text));
+    let renders = learn(LINUX_6_12).with_thread_features(true);
+    let error = parsed(&renders, &text).expect_err("no record holds it");
+    assert!(
+        text.lines()
+            .nth(error.line - 1)
+            .is_some_and(|line| line.starts_with("x86_Thread_features:")),
+        "{error}"
+    );
+    // Where this process has it itself, nobody's is rendered.
+    let learned = Format::learn(text.as_bytes(), Some(40), SpeculationControl::default());
+    let learned = learned
+        .expect("it can be learned")
+        .with_thp_disable_bit(Some(24))
+        .with_thread_features(true);
+    assert_eq!(
+        learned.kernel_lines().collect::<Vec<_>>(),
+        ["x86_Thread_features"]
+    );
+}
+
+#[test]
+fn a_label_nobody_knows_is_copied_where_it_stands() {
+    let kernel = Kernel {
+        unknown: true,
+        ..LINUX_6_1
+    };
+    let format = learn(kernel);
+    assert_eq!(format.kernel_lines().collect::<Vec<_>>(), ["Horizon"]);
+    for values in [OWN, OTHER, KERNEL_THREAD] {
+        let text = text(kernel, values);
+        let other_value = text.replace("Horizon:\tevent", "Horizon:\tflat");
+        assert_eq!(
+            again(&format, &text, Some(&other_value)).as_ref(),
+            Ok(&other_value)
+        );
+        // A process for which the kernel does not print it.
+        let without = text.replace("Horizon:\tevent\n", "");
+        assert_eq!(
+            again(&format, &without, Some(&without)).as_ref(),
+            Ok(&without)
+        );
+    }
+}
+
+#[test]
+fn a_line_in_another_form_is_copied_too() {
+    let form = |text: String| {
+        text.replace("Threads:\t12\n", "Threads:\t12 or so\n")
+            .replace("Umask:\t0022", "Umask:\t022")
+    };
+    let own = form(text(LINUX_6_1, OWN));
+    let format = Format::learn(own.as_bytes(), Some(40), SpeculationControl::default())
+        .expect("it can be learned");
+    let format = format.with_thp_disable_bit(Some(24));
+    assert_eq!(
+        format.kernel_lines().collect::<Vec<_>>(),
+        ["Umask", "Threads"]
+    );
+    assert_eq!(again(&format, &own, Some(&own)).as_ref(), Ok(&own));
+}
+
+#[test]
+fn lines_in_another_order_keep_it() {
+    let swap = |text: String| {
+        let line = "Mems_allowed:\t00000000,00000003\n";
+        let text = text.replace(line, "");
+        let peak = "VmPeak:\t123456789012 kB\n";
+        let text = text
+            .replace(peak, "")
+            .replace("VmLck:", &format!("{peak}VmLck:"));
+        text.replace("Threads:", &format!("{line}Threads:"))
+    };
+    let own = swap(text(LINUX_6_1, OWN));
+    let format = Format::learn(own.as_bytes(), Some(40), SpeculationControl::default())
+        .expect("it can be learned");
+    let format = format.with_thp_disable_bit(Some(24));
+    assert_eq!(format.kernel_lines().count(), 0);
+    for values in [OWN, KERNEL_THREAD] {
+        let text = swap(text(LINUX_6_1, values));
+        assert_eq!(again(&format, &text, None).as_ref(), Ok(&text));
+    }
+    // A text in the usual order still parses: the order is an expectation, no condition.
+    assert_eq!(
+        again(&format, &text(LINUX_6_1, OWN), None).as_ref(),
+        Ok(&own)
+    );
+}
+
+#[test]
+fn cpus_that_could_never_be_are_not_shown() {
+    let own = text(LINUX_6_1, OWN);
+    let parsed = |format: &Format| {
+        let mut record = Record::default();
+        let mut pool = Vec::new();
+        parse(own.as_bytes(), format, &mut record, &mut pool).expect("it parses");
+        record.identity.groups = Fields::THREE_FILES.bits();
+        // What the kernel itself has in the mask of a process that may run everywhere.
+        record.scheduling.cpus_allowed = u64::MAX;
+        record
+    };
+    let format = learn(LINUX_6_1);
+    let record = parsed(&format);
+    let mut renderer = Renderer::new(format);
+    let mut rendered = Text::default();
+    let process = Process::new(&record, &[]);
+    let refused = rendered
+        .render(|out| renderer.render(process, None, out))
+        .map(String::from_utf8_lossy);
+    let refused = refused.expect("it renders");
+    assert!(
+        refused.contains("Cpus_allowed:\tff,ffffffff\nCpus_allowed_list:\t0-39\n"),
+        "{refused}"
+    );
+    // Where the number of CPUs does not fit the kernel's text, the kernel's text is right.
+    let control = SpeculationControl {
+        store_bypass: true,
+        indirect_branch: true,
+    };
+    for cpus in [None, Some(2), Some(64)] {
+        let format = Format::learn(own.as_bytes(), cpus, control).expect("it can be learned");
+        let lines: Vec<&str> = format.kernel_lines().collect();
+        assert_eq!(lines, ["THP_enabled", "Cpus_allowed", "Cpus_allowed_list"]);
+    }
+}
+
+#[test]
+fn what_is_no_status_is_refused() {
+    for own in ["Name:\tcat", "no colon\n", ":\n", "\n"] {
+        assert!(
+            Format::learn(own.as_bytes(), None, SpeculationControl::default()).is_err(),
+            "{own:?}"
+        );
+    }
+}
+
+#[test]
+fn a_text_that_was_cut_is_refused() {
+    let format = learn(LINUX_6_12);
+    for values in [OWN, KERNEL_THREAD] {
+        let text = text(LINUX_6_12, values);
+        // The two last lines are unknown, and so nobody misses them.
+        let known = text.find("x86_Thread").expect("it is there");
+        for end in 0..known {
+            let mut record = Record::default();
+            assert!(
+                parse(
+                    &text.as_bytes()[..end],
+                    &format,
+                    &mut record,
+                    &mut Vec::new()
+                )
+                .is_err(),
+                "{}",
+                &text[..end]
+            );
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_status_tells_survives(
+        name in prop::collection::vec(1_u8.., 0..=63),
+        ids: [u32; 17],
+        sizes in prop::array::uniform16(0_u64..1 << 48),
+        sets: [u64; 16],
+        groups in prop::collection::vec(any::<u32>(), 0..9),
+        nested in prop::collection::vec(any::<[u32; 4]>(), 0..4),
+        state in 0..9_u32,
+        umask in -1..0o1000_i32,
+        flags: [bool; 6],
+    ) {
+        let format = learn(Kernel { kthread: true, untag_mask: true, ..LINUX_6_1 });
+        let mut record = status_record(&name, ids, sizes, sets, umask, flags);
+        record.identity.state_bits = (1 << state) >> 1;
+        let mut pool = vec![0];
+        if !groups.is_empty() {
+            record.credentials.groups_at = 1;
+            record.credentials.ngroups = groups.len() as u32;
+            pool.extend(groups.chunks(2).map(|pair| u64::from(pair[0]) | u64::from(*pair.get(1).unwrap_or(&0)) << 32));
+        }
+        if !nested.is_empty() {
+            record.namespaces.level = nested.len() as u32;
+            record.namespaces.ids_at = pool.len() as u32;
+            let words = |pair: &[u32]| u64::from(pair[0]) | u64::from(pair[1]) << 32;
+            pool.extend(nested.iter().flat_map(|ids| [words(&ids[..2]), words(&ids[2..])]));
+        }
+        let process = Process::new(&record, &pool);
+        prop_assert_eq!(&*process.name(), name.as_slice());
+        prop_assert!(process.supplementary_groups().eq(groups.iter().copied()));
+        prop_assert!(process.nested_ids().map(|ids| [ids.tgid, ids.pid, ids.pgrp, ids.session]).eq(nested));
+        let mut renderer = Renderer::new(format);
+        let mut rendered = Text::default();
+        let rendered = rendered.render(|out| renderer.render(process, None, out)).expect("it renders");
+        let mut parsed = Record::default();
+        let mut parsed_pool = vec![0];
+        prop_assert_eq!(parse(rendered, renderer.format(), &mut parsed, &mut parsed_pool), Ok(()));
+        parsed.identity.groups = Fields::THREE_FILES.bits();
+        prop_assert_eq!(parsed, record);
+        // Without groups or ids there may be nothing behind the first word.
+        prop_assert_eq!(parsed_pool, pool);
+    }
+}
+
+/// A record with all that status tells but lists, and nothing else.
+fn status_record(
+    name: &[u8],
+    ids: [u32; 17],
+    sizes: [u64; 16],
+    sets: [u64; 16],
+    umask: i32,
+    flags: [bool; 6],
+) -> Record {
+    let mut record = Record::default();
+    let short = name.len().min(15);
+    record.identity.comm[..short].copy_from_slice(&name[..short]);
+    if name.len() > 15 {
+        record.name.kind = 1;
+        record.name.text[..name.len()].copy_from_slice(name);
+    }
+    let identity = &mut record.identity;
+    let [
+        tgid,
+        ppid,
+        pgrp,
+        session,
+        tracer_pid,
+        num_threads,
+        ngid,
+        fd_size,
+        queued,
+        uid,
+        euid,
+        suid,
+        fsuid,
+        gid,
+        egid,
+        sgid,
+        fsgid,
+    ] = ids;
+    // Ids of groups of processes are signed in the text.
+    (
+        identity.tgid,
+        identity.ppid,
+        identity.pgrp,
+        identity.session,
+    ) = (tgid >> 1, ppid, pgrp >> 1, session >> 1);
+    (identity.tracer_pid, identity.num_threads) = (tracer_pid, num_threads);
+    identity.groups = Fields::THREE_FILES.bits();
+    let [
+        kernel_thread,
+        has_memory,
+        dumping,
+        no_huge_pages,
+        no_new_privs,
+        seccomp,
+    ] = flags;
+    identity.flags = if kernel_thread { 0x0020_0000 } else { 0 };
+    identity.has_mm = has_memory.into();
+    identity.core_dumping = (has_memory && dumping).into();
+    (record.scheduling.ngid, record.limits.fd_size) = (ngid, fd_size);
+    record.credentials = Credentials {
+        uid,
+        euid,
+        suid,
+        fsuid,
+        gid,
+        egid,
+        sgid,
+        fsgid,
+        umask,
+        cap_inheritable: sets[0],
+        cap_permitted: sets[1],
+        cap_effective: sets[2],
+        cap_bounding: sets[3],
+        cap_ambient: sets[4],
+        atomic_flags: no_new_privs.into(),
+        seccomp_mode: if seccomp { 2 } else { 0 },
+        seccomp_filters: seccomp.into(),
+        ..Credentials::default()
+    };
+    let signals = &mut record.signals;
+    [
+        signals.pending,
+        signals.shared_pending,
+        signals.blocked,
+        signals.ignored,
+        signals.caught,
+        signals.queue_limit,
+    ] = [sets[5], sets[6], sets[7], sets[8], sets[9], sets[10]];
+    (signals.queued, signals.switches) = (queued.into(), u64::MAX);
+    (record.cpu.nvcsw, record.cpu.nivcsw) = (sets[11], sets[12]);
+    (
+        record.scheduling.cpus_allowed,
+        record.scheduling.mems_allowed,
+    ) = (sets[13] & 0xff_ffff_ffff, sets[14]);
+    if has_memory {
+        let [
+            vsize,
+            rss_anon,
+            rss_file,
+            rss_shmem,
+            swap,
+            peak_vsize,
+            peak_rss,
+            locked,
+            pinned,
+            data,
+            stack,
+            exe,
+            lib,
+            page_tables,
+            hugetlb,
+            _,
+        ] = sizes.map(|kib| kib << 10);
+        record.memory = Memory {
+            vsize,
+            rss_anon,
+            rss_file,
+            rss_shmem,
+            swap,
+            peak_vsize,
+            peak_rss,
+            locked,
+            pinned,
+            data,
+            stack,
+            exe,
+            lib,
+            text: exe,
+            rss_approx: 0,
+        };
+        record.memory_details = MemoryDetails {
+            page_tables,
+            hugetlb,
+            mm_flags: if no_huge_pages { 1 << 24 } else { 0 },
+            untag_mask: sets[15],
+        };
+    }
+    record
+}
