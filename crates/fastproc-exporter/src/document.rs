@@ -1,0 +1,238 @@
+//! YAML whose every node knows its line, so that a wrong configuration can be told from where it is wrong.
+
+use std::path::{Path, PathBuf};
+
+use saphyr::{LoadableYamlNode, MarkedYaml, Scalar, YamlData, YamlLoader};
+use saphyr_parser::{Marker, Parser};
+
+/// A configuration file that cannot be used: where and why.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// What a line says cannot be used.
+    #[error("{}:{line}: {reason}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// What is wrong, and in which line. The file is added by whoever opened it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrong {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl Wrong {
+    /// Wrong in this line.
+    pub fn at(line: usize, reason: impl Into<String>) -> Self {
+        Self {
+            line,
+            reason: reason.into(),
+        }
+    }
+
+    /// The same, with the file.
+    pub fn in_file(self, path: &Path) -> ConfigError {
+        ConfigError::Line {
+            path: path.into(),
+            line: self.line,
+            reason: self.reason,
+        }
+    }
+}
+
+/// Reads a file and makes something of its only document.
+pub fn read_file<T>(
+    path: &Path,
+    understand: impl FnOnce(&Node<'_>) -> Result<T, Wrong>,
+) -> Result<T, ConfigError> {
+    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
+        path: path.into(),
+        source,
+    })?;
+    read(&text, understand).map_err(|wrong| wrong.in_file(path))
+}
+
+/// Makes something of the only document of a text. An empty text is an empty mapping.
+pub fn read<T>(
+    text: &str,
+    understand: impl FnOnce(&Node<'_>) -> Result<T, Wrong>,
+) -> Result<T, Wrong> {
+    let mut loader = YamlLoader::<MarkedYaml<'_>>::default();
+    // Scalars stay as they are written: `1.10` is a name here, not a number.
+    loader.early_parse(false);
+    Parser::new_from_str(text)
+        .load(&mut loader, true)
+        .map_err(|error| Wrong::at(error.marker().line().max(1), error.info()))?;
+    if let Some(error) = loader.error() {
+        return Err(Wrong::at(error.marker().line().max(1), error.info()));
+    }
+    let documents = loader.into_documents();
+    match documents.as_slice() {
+        [] => {
+            let nothing = MarkedYaml::from_bare_yaml(saphyr::Yaml::Value(Scalar::Null))
+                .with_start(Marker::new(0, 1, 0));
+            understand(&Node(&nothing))
+        }
+        [document] => understand(&Node(document)),
+        [_, second, ..] => Err(Wrong::at(
+            second.span.start.line(),
+            "a second document begins here; there must be one",
+        )),
+    }
+}
+
+trait WithStart {
+    fn with_start(self, marker: Marker) -> Self;
+}
+
+impl WithStart for MarkedYaml<'_> {
+    fn with_start(self, marker: Marker) -> Self {
+        self.with_start_marker(marker)
+    }
+}
+
+/// A node of the document.
+#[derive(Clone, Copy, Debug)]
+pub struct Node<'a>(&'a MarkedYaml<'a>);
+
+impl<'a> Node<'a> {
+    /// Its line, from 1.
+    pub fn line(self) -> usize {
+        self.0.span.start.line().max(1)
+    }
+
+    /// Wrong in the line of this node.
+    pub fn wrong(self, reason: impl Into<String>) -> Wrong {
+        Wrong::at(self.line(), reason)
+    }
+
+    /// Whether nothing is written here, or `null`.
+    pub fn is_null(self) -> bool {
+        match &self.0.data {
+            YamlData::Value(Scalar::Null) => true,
+            YamlData::Representation(text, style, None) => {
+                *style == saphyr::ScalarStyle::Plain
+                    && matches!(&**text, "" | "~" | "null" | "Null" | "NULL")
+            }
+            _ => false,
+        }
+    }
+
+    /// A scalar, as it is written.
+    pub fn text(self, what: &str) -> Result<&'a str, Wrong> {
+        match &self.0.data {
+            YamlData::Representation(text, ..) if !self.is_null() => Ok(text),
+            YamlData::Value(Scalar::String(text)) => Ok(text),
+            _ => Err(self.wrong(format!("{what} must be a string"))),
+        }
+    }
+
+    /// `true` or `false`.
+    pub fn flag(self, what: &str) -> Result<bool, Wrong> {
+        match self.text(what)? {
+            "true" => Ok(true),
+            "false" => Ok(false),
+            other => Err(self.wrong(format!("{what} must be true or false, and is {other:?}"))),
+        }
+    }
+
+    /// A sequence's nodes.
+    pub fn list(self, what: &str) -> Result<Vec<Node<'a>>, Wrong> {
+        match &self.0.data {
+            YamlData::Sequence(nodes) => Ok(nodes.iter().map(Node).collect()),
+            _ => Err(self.wrong(format!("{what} must be a list"))),
+        }
+    }
+
+    /// A sequence of strings. Nothing written is no list at all, as if the key were absent.
+    pub fn texts(self, what: &str) -> Result<Option<Vec<(Node<'a>, &'a str)>>, Wrong> {
+        if self.is_null() {
+            return Ok(None);
+        }
+        let item = format!("an item of {what}");
+        self.list(what)?
+            .into_iter()
+            .map(|node| Ok((node, node.text(&item)?)))
+            .collect::<Result<_, _>>()
+            .map(Some)
+    }
+
+    /// A mapping's keys and values. Nothing written is an empty one.
+    pub fn entries(self, what: &str) -> Result<Vec<(Node<'a>, &'a str, Node<'a>)>, Wrong> {
+        if self.is_null() {
+            return Ok(Vec::new());
+        }
+        match &self.0.data {
+            YamlData::Mapping(entries) => entries
+                .iter()
+                .map(|(key, value)| {
+                    let key = Node(key);
+                    Ok((key, key.text("a key")?, Node(value)))
+                })
+                .collect(),
+            _ => Err(self.wrong(format!("{what} must be a mapping of keys to values"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(text: &str) -> Result<Vec<(usize, String)>, Wrong> {
+        read(text, |root| {
+            Ok(root
+                .entries("it")?
+                .into_iter()
+                .map(|(key, name, _)| (key.line(), name.to_owned()))
+                .collect())
+        })
+    }
+
+    #[test]
+    fn every_node_knows_its_line() {
+        assert_eq!(
+            keys("# a comment\na: 1\n\nb:\n  - x\n"),
+            Ok(vec![(2, "a".into()), (4, "b".into())])
+        );
+        assert_eq!(keys(""), Ok(vec![]));
+    }
+
+    #[test]
+    fn what_is_no_yaml_is_wrong_in_its_line() {
+        let wrong = keys("a: 1\nb: [1, 2\nc: 3\n").unwrap_err();
+        assert!(wrong.line >= 2, "{wrong:?}");
+        assert!(!wrong.reason.is_empty());
+        assert_eq!(keys("a: 1\n---\nb: 2\n").unwrap_err().line, 3);
+    }
+
+    #[test]
+    fn a_scalar_stays_as_it_is_written() {
+        let value = |text: &str| {
+            read(text, |root| {
+                root.entries("it")?[0].2.text("a").map(str::to_owned)
+            })
+        };
+        assert_eq!(value("a: 1.10").unwrap(), "1.10");
+        assert_eq!(value("a: '0x10'").unwrap(), "0x10");
+        assert!(value("a: [1]").is_err());
+        assert!(value("a:").is_err());
+    }
+}

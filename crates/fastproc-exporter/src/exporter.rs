@@ -1,0 +1,279 @@
+//! One snapshot, and everything that is made of it.
+
+use std::{io::Read, time::Duration};
+
+use fastproc::{
+    Collector, Details, Fields, Host, Process, SnapshotStats, SourceKind, counters::Counters,
+};
+use rustix::thread::{CapabilitySet, capabilities};
+
+use crate::{
+    costly::{self, Costly},
+    exposition::{Exposition, Format},
+    groups::{Describe, Description, Moment, Options, Tracker},
+    metrics::{Extras, HostMetrics, Own, Switches, write_groups, write_own},
+    naming::Wants,
+};
+
+/// How to open an [`Exporter`].
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The only source of processes; if not said, the first that works.
+    pub source: Option<SourceKind>,
+    /// How processes are grouped.
+    pub groups: Options,
+    /// Which metrics of the machine are told.
+    pub host: Switches,
+    /// Which costly values are read.
+    pub costly: costly::Settings,
+}
+
+/// Why the exporter cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Processes cannot be read.
+    #[error("processes cannot be read")]
+    Processes(#[from] fastproc::Error),
+    /// Counters cannot be read.
+    #[error("the machine's counters cannot be read")]
+    Counters(#[from] fastproc::counters::Error),
+}
+
+/// Takes snapshots, follows groups, and writes metrics.
+#[derive(Debug)]
+pub struct Exporter {
+    collector: Collector,
+    tracker: Tracker,
+    host_metrics: HostMetrics,
+    counters_by: &'static str,
+    sees_all: bool,
+    stats: Option<SnapshotStats>,
+    counters_current: bool,
+    scrape_errors: u64,
+    counter_errors: u64,
+    snapshots: u64,
+    torn: u64,
+    grown: u64,
+    missed: u32,
+    costly: Costly,
+}
+
+impl Exporter {
+    /// Opens the sources. Privileges that only this takes can be given up afterwards.
+    pub fn open(settings: Settings) -> Result<Self, OpenError> {
+        let tracker = Tracker::new(settings.groups);
+        // Context switches and states are summed up over threads.
+        let mut fields = Fields::TOP | Fields::IO | Fields::THREADS;
+        if tracker.wants().username {
+            fields |= Fields::CREDENTIALS;
+        }
+        let mut collector = Collector::builder()
+            .source(settings.source)
+            .fields(fields)
+            .open()?;
+        let counters = fastproc::counters::Options::new()
+            .bpf(settings.source != Some(SourceKind::Procfs))
+            .readers(1)
+            // No metric is made of them: the counts by interrupt come with /proc/interrupts, if at all.
+            .stat_irqs_latency(Duration::from_secs(3600))
+            .open()?;
+        let missed = collector.snapshot()?.stats().missed;
+        Ok(Self {
+            missed,
+            costly: Costly::new(settings.costly),
+            counters_by: if counters.unavailable().is_none() {
+                "bpf"
+            } else {
+                "procfs"
+            },
+            sees_all: sees_all(collector.source()),
+            host_metrics: HostMetrics::new(Counters::reader(&counters), settings.host),
+            collector,
+            tracker,
+            stats: None,
+            counters_current: false,
+            scrape_errors: 0,
+            counter_errors: 0,
+            snapshots: 0,
+            torn: 0,
+            grown: 0,
+        })
+    }
+
+    /// Where processes are read from.
+    pub fn source(&self) -> SourceKind {
+        self.collector.source()
+    }
+
+    /// Whether files in `/proc` are read that are shown only to those who may trace: by the source itself, or of
+    /// processes that its walk does not meet.
+    pub fn needs_proc_of_others(&self) -> bool {
+        self.collector.source() == SourceKind::Procfs || self.missed > 0 || self.costly.is_wanted()
+    }
+
+    /// Sources that were tried first and refused, and why.
+    pub fn refused(&self) -> &[(SourceKind, fastproc::Error)] {
+        self.collector.refused()
+    }
+
+    /// The groups.
+    pub fn tracker(&self) -> &Tracker {
+        &self.tracker
+    }
+
+    /// Looks at everything once. What cannot be read is told by the metrics, and returned.
+    pub fn collect(&mut self) -> Result<(), OpenError> {
+        self.sees_all = sees_all(self.collector.source());
+        let counters = self.host_metrics.collect();
+        self.counters_current = counters.is_ok();
+        self.counter_errors += u64::from(counters.is_err());
+        let btime = self.host_metrics.btime();
+        let host = self.collector.host().clone();
+        let result = match self.collector.snapshot() {
+            Ok(snapshot) => {
+                let stats = snapshot.stats();
+                let moment = Moment {
+                    boottime_ns: stats.boottime_ns,
+                    btime,
+                };
+                let mut describer = Describer::new(&host);
+                self.tracker
+                    .update(moment, snapshot.iter(), snapshot.threads(), &mut describer);
+                self.host_metrics.count(&snapshot);
+                self.costly.follow(&self.tracker, stats.boottime_ns);
+                self.snapshots += 1;
+                self.torn += u64::from(stats.torn);
+                self.grown += u64::from(stats.grown);
+                self.stats = Some(stats);
+                Ok(())
+            }
+            Err(error) => {
+                self.scrape_errors += 1;
+                self.stats = None;
+                Err(error.into())
+            }
+        };
+        counters?;
+        result
+    }
+
+    /// Reads costly values, as far as their share of the time allows, for the next scrape; until `stop` says so.
+    pub fn refresh_costly(&mut self, stop: impl FnMut() -> bool) {
+        self.costly.refresh(stop);
+    }
+
+    /// Writes what was collected last.
+    pub fn write(&mut self, format: Format, memory: Vec<u8>) -> Vec<u8> {
+        let mut text = Exposition::new(format, memory);
+        let current = self.stats.is_some();
+        write_groups(
+            &mut text,
+            &self.tracker,
+            current,
+            Extras {
+                btime: self.host_metrics.btime(),
+                scrape_errors: self.scrape_errors,
+                costly: self.costly.sums(),
+                smaps: self.costly.settings().smaps,
+                fds: self.costly.settings().fds,
+            },
+        );
+        if self.counters_current {
+            self.host_metrics.write(&mut text, current);
+        }
+        write_own(
+            &mut text,
+            Own {
+                stats: self.stats,
+                source: self.collector.source().name(),
+                counters: self.counters_by,
+                sees_all: self.sees_all,
+                snapshots: self.snapshots,
+                torn: self.torn,
+                grown: self.grown,
+                counter_errors: self.counter_errors,
+                folded_groups: self.tracker.folded_groups(),
+                folded_threads: self.tracker.folded_threads(),
+                costly_cpu_ns: self.costly.is_wanted().then(|| self.costly.spent_ns()),
+            },
+        );
+        text.finish()
+    }
+}
+
+/// Whether the kernel hides nothing from this thread: BPF asks nobody, `/proc` wants `CAP_SYS_PTRACE`.
+fn sees_all(source: SourceKind) -> bool {
+    source != SourceKind::Procfs
+        || capabilities(None).is_ok_and(|held| held.effective.contains(CapabilitySet::SYS_PTRACE))
+}
+
+/// Reads what processes are named by, of new ones alone. It keeps nothing from one snapshot to the next.
+struct Describer<'a> {
+    host: &'a Host,
+    details: Option<Details>,
+}
+
+impl<'a> Describer<'a> {
+    fn new(host: &'a Host) -> Self {
+        Self {
+            host,
+            details: None,
+        }
+    }
+}
+
+impl Describe for Describer<'_> {
+    fn describe(&mut self, process: Process<'_>, wants: Wants, into: &mut Description) -> bool {
+        if self.details.is_none() {
+            self.details = Details::open(self.host).ok();
+        }
+        let Some(details) = &mut self.details else {
+            return false;
+        };
+        if wants.cmdline {
+            match details.cmdline(process) {
+                Ok(line) => into.cmdline.extend_from_slice(line.bytes),
+                Err(
+                    fastproc::DetailError::Hidden { .. } | fastproc::DetailError::Absent { .. },
+                ) => {}
+                Err(_) => return false,
+            }
+        }
+        if wants.username
+            && let Some(credentials) = process.credentials()
+        {
+            let uid = credentials.euid;
+            let user = nix::unistd::User::from_uid(uid.into());
+            into.username = user
+                .ok()
+                .flatten()
+                .map_or_else(|| uid.to_string(), |user| user.name);
+        }
+        if wants.cgroups {
+            into.cgroups = cgroups(process.pid());
+            // What was read belongs to this process only if it is still there.
+            if matches!(
+                details.cgroup(process),
+                Err(fastproc::DetailError::Gone { .. })
+            ) {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// The paths in `/proc/PID/cgroup`, one a hierarchy.
+fn cgroups(pid: u32) -> Vec<String> {
+    let mut text = Vec::new();
+    let read = std::fs::File::open(format!("/proc/{pid}/cgroup"))
+        .and_then(|file| file.take(64 * 1024).read_to_end(&mut text));
+    if read.is_err() {
+        return Vec::new();
+    }
+    String::from_utf8_lossy(&text)
+        .lines()
+        .filter_map(|line| line.splitn(3, ':').nth(2))
+        .map(str::to_owned)
+        .collect()
+}

@@ -1,0 +1,19 @@
+//! Process and host metrics for Prometheus, from one snapshot of the kernel's own structures a scrape.
+#![allow(
+    clippy::struct_excessive_bools,
+    reason = "a switch for each thing that can be switched"
+)]
+#![allow(
+    clippy::format_push_string,
+    reason = "none of these strings is on the way of a scrape"
+)]
+
+pub mod costly;
+pub mod document;
+pub mod exporter;
+pub mod exposition;
+pub mod groups;
+pub mod metrics;
+pub mod naming;
+pub mod privileges;
+pub mod web;

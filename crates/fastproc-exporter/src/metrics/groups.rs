@@ -1,0 +1,325 @@
+//! The metrics of process-exporter.
+
+use crate::{
+    exposition::{Exposition, Family, Kind, Value},
+    groups::{Count, Counts, Group, GroupState, ThreadName, Tracker},
+};
+
+/// The states that processes are counted by.
+const STATE_LABELS: [&str; 5] = [
+    ",state=\"Running\"",
+    ",state=\"Sleeping\"",
+    ",state=\"Waiting\"",
+    ",state=\"Zombie\"",
+    ",state=\"Other\"",
+];
+
+const GROUP: &[&str] = &["groupname"];
+const THREAD: &[&str] = &["groupname", "threadname"];
+
+macro_rules! families {
+    ($($constant:ident = $name:literal $kind:ident $labels:expr, $help:literal;)*) => {
+        $(const $constant: Family = Family { name: $name, kind: Kind::$kind, help: $help, labels: $labels };)*
+        /// All of them, in the order of the text.
+        pub(super) const ALL: &[Family] = &[$($constant),*];
+    };
+}
+
+families! {
+    NUM_PROCS = "namedprocess_namegroup_num_procs" Gauge GROUP,
+        "Processes in this group.";
+    CPU = "namedprocess_namegroup_cpu_seconds_total" Counter &["groupname", "mode"],
+        "CPU time, in user mode and in the kernel (mode: user, system).";
+    READ = "namedprocess_namegroup_read_bytes_total" Counter GROUP,
+        "Bytes fetched from storage (read_bytes of /proc/PID/io).";
+    WRITE = "namedprocess_namegroup_write_bytes_total" Counter GROUP,
+        "Bytes sent to storage (write_bytes of /proc/PID/io).";
+    MAJOR = "namedprocess_namegroup_major_page_faults_total" Counter GROUP,
+        "Page faults that needed I/O.";
+    MINOR = "namedprocess_namegroup_minor_page_faults_total" Counter GROUP,
+        "Page faults that needed no I/O.";
+    SWITCHES = "namedprocess_namegroup_context_switches_total" Counter &["groupname", "ctxswitchtype"],
+        "Context switches of all threads (ctxswitchtype: voluntary, nonvoluntary).";
+    MEMORY = "namedprocess_namegroup_memory_bytes" Gauge &["groupname", "memtype"],
+        "Memory (memtype: resident, virtual, swapped; with --gather-smaps proportionalResident, proportionalSwapped).";
+    OPEN = "namedprocess_namegroup_open_filedesc" Gauge GROUP,
+        "Open descriptors. With --gather-fds.";
+    RATIO = "namedprocess_namegroup_worst_fd_ratio" Gauge GROUP,
+        "Open descriptors by their limit, of the process that is closest to it. With --gather-fds.";
+    OLDEST = "namedprocess_namegroup_oldest_start_time_seconds" Gauge GROUP,
+        "Start of the oldest process in this group, since 1970; 0 without processes.";
+    NUM_THREADS = "namedprocess_namegroup_num_threads" Gauge GROUP,
+        "Threads.";
+    STATES = "namedprocess_namegroup_states" Gauge &["groupname", "state"],
+        "Threads by state (state: Running, Sleeping, Waiting, Zombie, Other).";
+    THREAD_COUNT = "namedprocess_namegroup_thread_count" Gauge THREAD,
+        "Threads of this name, in processes that have more than one. With --threads, as the next.";
+    THREAD_CPU = "namedprocess_namegroup_thread_cpu_seconds_total" Counter &["groupname", "threadname", "mode"],
+        "CPU time of these threads (mode: user, system).";
+    THREAD_IO = "namedprocess_namegroup_thread_io_bytes_total" Counter &["groupname", "threadname", "iomode"],
+        "Bytes that these threads fetched from storage and sent there (iomode: read, write).";
+    THREAD_MAJOR = "namedprocess_namegroup_thread_major_page_faults_total" Counter THREAD,
+        "Page faults of these threads that needed I/O.";
+    THREAD_MINOR = "namedprocess_namegroup_thread_minor_page_faults_total" Counter THREAD,
+        "Page faults of these threads that needed no I/O.";
+    THREAD_SWITCHES = "namedprocess_namegroup_thread_context_switches_total" Counter &["groupname", "threadname", "ctxswitchtype"],
+        "Context switches of these threads (ctxswitchtype: voluntary, nonvoluntary).";
+    SCRAPE_ERRORS = "namedprocess_scrape_errors" Counter &[],
+        "Scrapes for which there was no snapshot.";
+    PROCREAD_ERRORS = "namedprocess_scrape_procread_errors" Counter &[],
+        "Processes that could not be described: they are grouped at a later scrape, or are gone.";
+    PARTIAL_ERRORS = "namedprocess_scrape_partial_errors" Counter &[],
+        "Processes whose I/O counters the kernel hid, each time.";
+    AGE = "fastproc_namegroup_value_age_seconds" Gauge &["groupname", "value"],
+        "Age of the oldest of a group's costly values (value: smaps, fds).";
+    UNKNOWN = "fastproc_namegroup_value_unknown_processes" Gauge &["groupname", "value"],
+        "Processes whose costly values are not in the sums: not read yet, or hidden (value: smaps, fds).";
+}
+
+/// The costly values of one group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Proportional {
+    /// Proportional resident memory, in bytes.
+    pub pss: u64,
+    /// Proportional swapped memory, in bytes.
+    pub swap_pss: u64,
+    /// Age of the oldest of these, in nanoseconds.
+    pub smaps_age_ns: u64,
+    /// Processes of which they are not known.
+    pub smaps_unknown: u64,
+    /// Open descriptors.
+    pub open: u64,
+    /// The worst part of a limit, in thousand-millionths.
+    pub worst_ratio_nano: u64,
+    /// Age of the oldest of these, in nanoseconds.
+    pub fds_age_ns: u64,
+    /// Processes of which they are not known.
+    pub fds_unknown: u64,
+}
+
+/// What there is besides the groups themselves.
+#[derive(Clone, Copy, Debug)]
+pub struct Extras<'a> {
+    /// When the machine was booted, in seconds since 1970.
+    pub btime: u64,
+    /// Scrapes that failed.
+    pub scrape_errors: u64,
+    /// Costly values by the index of the group, and which there are.
+    pub costly: &'a [Proportional],
+    /// Whether proportional memory is read.
+    pub smaps: bool,
+    /// Whether descriptors are counted.
+    pub fds: bool,
+}
+
+/// Writes all groups. `None` for a tracker: there was no snapshot, and only that is told.
+pub fn write_groups(text: &mut Exposition, tracker: &Tracker, current: bool, extras: Extras<'_>) {
+    if current {
+        processes(text, tracker, extras);
+        threads(text, tracker);
+        costly(text, tracker, extras);
+    }
+    let errors = tracker.errors();
+    for (family, value) in [
+        (SCRAPE_ERRORS, extras.scrape_errors),
+        (PROCREAD_ERRORS, errors.read),
+        (PARTIAL_ERRORS, errors.partial),
+    ] {
+        text.family(&family);
+        text.series(family.name, "", "", Value::Whole(value));
+    }
+}
+
+/// One family: for each group the labels that are added to its own, and the values.
+fn each<const N: usize>(
+    text: &mut Exposition,
+    tracker: &Tracker,
+    family: &Family,
+    more: [&str; N],
+    values: impl Fn(&Group) -> [Value; N],
+) {
+    text.family(family);
+    for group in tracker.groups() {
+        for (more, value) in more.iter().zip(values(group)) {
+            text.series(family.name, &group.labels, more, value);
+        }
+    }
+}
+
+fn processes(text: &mut Exposition, tracker: &Tracker, extras: Extras<'_>) {
+    let one = |value| [Value::Whole(value)];
+    let total = |count: Count| move |group: &Group| [Value::Whole(group.total.get(count))];
+    each(text, tracker, &NUM_PROCS, [""], |group| {
+        one(group.now.procs)
+    });
+    each(text, tracker, &CPU, MODES, |group| cpu(&group.total));
+    each(text, tracker, &READ, [""], total(Count::Read));
+    each(text, tracker, &WRITE, [""], total(Count::Write));
+    each(text, tracker, &MAJOR, [""], total(Count::MajorFaults));
+    each(text, tracker, &MINOR, [""], total(Count::MinorFaults));
+    each(text, tracker, &SWITCHES, SWITCH_TYPES, |group| {
+        switches(&group.total)
+    });
+    memory(text, tracker, extras);
+    each(text, tracker, &OLDEST, [""], |group| {
+        one(group
+            .now
+            .oldest_start_ns
+            .map_or(0, |start_ns| extras.btime + start_ns / 1_000_000_000))
+    });
+    each(text, tracker, &NUM_THREADS, [""], |group| {
+        one(group.now.threads)
+    });
+    each(text, tracker, &STATES, STATE_LABELS, |group| {
+        GroupState::ALL.map(|state| Value::Whole(group.now.states[state as usize]))
+    });
+}
+
+fn memory(text: &mut Exposition, tracker: &Tracker, extras: Extras<'_>) {
+    text.family(&MEMORY);
+    let name = MEMORY.name;
+    for (at, group) in tracker.indexed_groups() {
+        let now = &group.now;
+        text.series(
+            name,
+            &group.labels,
+            ",memtype=\"resident\"",
+            Value::Whole(now.resident),
+        );
+        text.series(
+            name,
+            &group.labels,
+            ",memtype=\"virtual\"",
+            Value::Whole(now.virt),
+        );
+        text.series(
+            name,
+            &group.labels,
+            ",memtype=\"swapped\"",
+            Value::Whole(now.swapped),
+        );
+        if extras.smaps {
+            let costly = extras.costly.get(at as usize).copied().unwrap_or_default();
+            text.series(
+                name,
+                &group.labels,
+                ",memtype=\"proportionalResident\"",
+                Value::Whole(costly.pss),
+            );
+            text.series(
+                name,
+                &group.labels,
+                ",memtype=\"proportionalSwapped\"",
+                Value::Whole(costly.swap_pss),
+            );
+        }
+    }
+}
+
+fn costly(text: &mut Exposition, tracker: &Tracker, extras: Extras<'_>) {
+    let value = |at: u32| extras.costly.get(at as usize).copied().unwrap_or_default();
+    if extras.fds {
+        text.family(&OPEN);
+        for (at, group) in tracker.indexed_groups() {
+            text.series(OPEN.name, &group.labels, "", Value::Whole(value(at).open));
+        }
+        text.family(&RATIO);
+        for (at, group) in tracker.indexed_groups() {
+            text.series(
+                RATIO.name,
+                &group.labels,
+                "",
+                Value::Nano(value(at).worst_ratio_nano),
+            );
+        }
+    }
+    if !extras.fds && !extras.smaps {
+        return;
+    }
+    for family in [AGE, UNKNOWN] {
+        text.family(&family);
+        for (at, group) in tracker.indexed_groups() {
+            let costly = value(at);
+            let (smaps, fds) = if family == AGE {
+                (
+                    Value::Nano(costly.smaps_age_ns),
+                    Value::Nano(costly.fds_age_ns),
+                )
+            } else {
+                (
+                    Value::Whole(costly.smaps_unknown),
+                    Value::Whole(costly.fds_unknown),
+                )
+            };
+            if extras.smaps {
+                text.series(family.name, &group.labels, ",value=\"smaps\"", smaps);
+            }
+            if extras.fds {
+                text.series(family.name, &group.labels, ",value=\"fds\"", fds);
+            }
+        }
+    }
+}
+
+fn threads(text: &mut Exposition, tracker: &Tracker) {
+    fn each<const N: usize>(
+        text: &mut Exposition,
+        tracker: &Tracker,
+        family: &Family,
+        more: [&str; N],
+        values: impl Fn(&ThreadName) -> [Value; N],
+    ) {
+        text.family(family);
+        for name in tracker.thread_names() {
+            for (more, value) in more.iter().zip(values(name)) {
+                text.series(family.name, &name.labels, more, value);
+            }
+        }
+    }
+    if tracker.thread_names().next().is_none() {
+        return;
+    }
+    let total = |count: Count| move |name: &ThreadName| [Value::Whole(name.total.get(count))];
+    each(text, tracker, &THREAD_COUNT, [""], |name| {
+        [Value::Whole(name.count)]
+    });
+    each(text, tracker, &THREAD_CPU, MODES, |name| cpu(&name.total));
+    each(
+        text,
+        tracker,
+        &THREAD_IO,
+        [",iomode=\"read\"", ",iomode=\"write\""],
+        |name| [Count::Read, Count::Write].map(|count| Value::Whole(name.total.get(count))),
+    );
+    each(
+        text,
+        tracker,
+        &THREAD_MAJOR,
+        [""],
+        total(Count::MajorFaults),
+    );
+    each(
+        text,
+        tracker,
+        &THREAD_MINOR,
+        [""],
+        total(Count::MinorFaults),
+    );
+    each(text, tracker, &THREAD_SWITCHES, SWITCH_TYPES, |name| {
+        switches(&name.total)
+    });
+}
+
+const MODES: [&str; 2] = [",mode=\"user\"", ",mode=\"system\""];
+const SWITCH_TYPES: [&str; 2] = [
+    ",ctxswitchtype=\"voluntary\"",
+    ",ctxswitchtype=\"nonvoluntary\"",
+];
+
+fn cpu(counts: &Counts) -> [Value; 2] {
+    [Count::User, Count::System].map(|count| Value::Nano(counts.get(count)))
+}
+
+fn switches(counts: &Counts) -> [Value; 2] {
+    [Count::Voluntary, Count::Nonvoluntary].map(|count| Value::Whole(counts.get(count)))
+}

@@ -1,0 +1,365 @@
+//! The metrics of `node_exporter`: CPU, stat, vmstat, softirqs, interrupts, processes.
+
+use fastproc::{
+    Snapshot,
+    counters::{Error, MachineFile, Reader, Want},
+    record::State,
+    text::{interrupts::Interrupts, softirqs::Softirqs},
+};
+use regex::Regex;
+
+use crate::exposition::{Exposition, Family, Kind, Value, escape};
+
+macro_rules! families {
+    ($($constant:ident = $name:literal $kind:ident $labels:expr, $help:literal;)*) => {
+        $(const $constant: Family = Family { name: $name, kind: Kind::$kind, help: $help, labels: $labels };)*
+        /// All of them, in the order of the text.
+        pub(super) const ALL: &[Family] = &[$($constant),*];
+    };
+}
+
+families! {
+    CPU = "node_cpu_seconds_total" Counter &["cpu", "mode"],
+        "Time that a CPU spent (mode: idle, iowait, irq, nice, softirq, steal, system, user). --collector.cpu";
+    GUEST = "node_cpu_guest_seconds_total" Counter &["cpu", "mode"],
+        "Time that a CPU spent in guests, also part of user and nice (mode: user, nice). --collector.cpu";
+    INTR = "node_intr_total" Counter &[],
+        "Interrupts. --collector.stat, as the next.";
+    CTXT = "node_context_switches_total" Counter &[],
+        "Context switches.";
+    FORKS = "node_forks_total" Counter &[],
+        "Forks, threads included.";
+    BTIME = "node_boot_time_seconds" Gauge &[],
+        "When the machine was booted, since 1970.";
+    RUNNING = "node_procs_running" Gauge &[],
+        "Threads that run, or are ready to.";
+    BLOCKED = "node_procs_blocked" Gauge &[],
+        "Threads that wait for I/O.";
+    SOFTIRQS = "node_softirqs_total" Counter &["vector"],
+        "Softirqs by kind. --collector.softirqs";
+    INTERRUPTS = "node_interrupts_total" Counter &["cpu", "type", "info", "devices"],
+        "Interrupts by CPU and line. --collector.interrupts";
+    VMSTAT = "node_vmstat_*" Untyped &[],
+        "A field of /proc/vmstat. --collector.vmstat, those that --collector.vmstat.fields matches.";
+    PROC_THREADS = "node_processes_threads" Gauge &[],
+        "Threads. --collector.processes, as the next.";
+    PROC_MAX_THREADS = "node_processes_max_threads" Gauge &[],
+        "Limit of threads (kernel.threads-max).";
+    PROC_THREADS_STATE = "node_processes_threads_state" Gauge &["thread_state"],
+        "Threads by the letter of their state.";
+    PROC_STATE = "node_processes_state" Gauge &["state"],
+        "Processes by the letter of their state.";
+    PROC_PIDS = "node_processes_pids" Gauge &[],
+        "Processes.";
+    PROC_MAX = "node_processes_max_processes" Gauge &[],
+        "Limit of ids (kernel.pid_max).";
+}
+
+/// Which of them are written.
+#[derive(Clone, Debug)]
+pub struct Switches {
+    /// `node_cpu_*`.
+    pub cpu: bool,
+    /// `node_intr_total`, `node_forks_total` and their like.
+    pub stat: bool,
+    /// `node_softirqs_total`.
+    pub softirqs: bool,
+    /// `node_interrupts_total`.
+    pub interrupts: bool,
+    /// `node_processes_*`.
+    pub processes: bool,
+    /// `node_vmstat_*`, and of which fields.
+    pub vmstat: Option<VmstatFilter>,
+}
+
+impl Default for Switches {
+    fn default() -> Self {
+        Self {
+            cpu: true,
+            stat: true,
+            softirqs: true,
+            interrupts: false,
+            processes: true,
+            vmstat: VmstatFilter::new(VmstatFilter::DEFAULT).ok(),
+        }
+    }
+}
+
+/// Fields of `/proc/vmstat`.
+#[derive(Clone, Debug)]
+pub struct VmstatFilter(Regex);
+
+/// A filter that is no regular expression.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("the filter of the fields of vmstat is not a regular expression")]
+pub struct WrongFilter(#[from] regex::Error);
+
+impl VmstatFilter {
+    /// The filter of `node_exporter`.
+    pub const DEFAULT: &str = "^(oom_kill|pgpg|pswp|pg.*fault).*";
+
+    /// Fields that this regular expression matches.
+    pub fn new(pattern: &str) -> Result<Self, WrongFilter> {
+        Ok(Self(Regex::new(pattern)?))
+    }
+}
+
+/// Reads the machine's counters, and writes what was read.
+#[derive(Debug)]
+pub struct HostMetrics {
+    reader: Reader,
+    switches: Switches,
+    /// Softirqs' kinds, as they are labelled.
+    softirqs: Vec<String>,
+    /// Lines of vmstat that are written, with their names, and how many lines there were.
+    vmstat: Vec<(usize, String)>,
+    vmstat_lines: usize,
+    interrupts: Option<Interrupts>,
+    cpus: Vec<String>,
+    processes: Processes,
+    limits: Option<(u64, u64)>,
+}
+
+/// Counts of processes and threads by state.
+#[derive(Debug, Default)]
+struct Processes {
+    pids: u64,
+    threads: u64,
+    states: [u64; STATES.len()],
+    thread_states: [u64; STATES.len()],
+}
+
+const STATES: [State; 9] = [
+    State::Running,
+    State::Sleeping,
+    State::DiskSleep,
+    State::Stopped,
+    State::TracingStop,
+    State::Dead,
+    State::Zombie,
+    State::Parked,
+    State::Idle,
+];
+const STATE_LABELS: [&str; STATES.len()] = [
+    "state=\"R\"",
+    "state=\"S\"",
+    "state=\"D\"",
+    "state=\"T\"",
+    "state=\"t\"",
+    "state=\"X\"",
+    "state=\"Z\"",
+    "state=\"P\"",
+    "state=\"I\"",
+];
+
+impl HostMetrics {
+    /// Nothing is read yet.
+    pub fn new(reader: Reader, switches: Switches) -> Self {
+        Self {
+            reader,
+            switches,
+            softirqs: Vec::new(),
+            vmstat: Vec::new(),
+            vmstat_lines: 0,
+            interrupts: None,
+            cpus: Vec::new(),
+            processes: Processes::default(),
+            limits: None,
+        }
+    }
+
+    /// When the machine was booted, in seconds since 1970, as it was read last.
+    pub fn btime(&self) -> u64 {
+        self.reader.sample().stat.btime
+    }
+
+    /// Reads counters. The time of boot is always among them.
+    pub fn collect(&mut self) -> Result<(), Error> {
+        let mut want = Want::STAT;
+        if self.switches.vmstat.is_some() {
+            want |= Want::VMSTAT;
+        }
+        self.reader.collect(want)?;
+        if self.softirqs.is_empty() && self.switches.softirqs {
+            let text = self.reader.text(MachineFile::Softirqs)?;
+            let names = Softirqs::parse(text).map_or(Vec::new(), |softirqs| softirqs.names);
+            self.softirqs = names
+                .iter()
+                .map(|name| format!("vector=\"{}\"", escape(&vector(name))))
+                .collect();
+        }
+        self.interrupts = None;
+        if self.switches.interrupts {
+            let text = self.reader.text(MachineFile::Interrupts)?;
+            self.interrupts = Interrupts::parse(text).ok();
+        }
+        Ok(())
+    }
+
+    /// Counts the processes of a snapshot.
+    pub fn count(&mut self, snapshot: &Snapshot<'_>) {
+        if !self.switches.processes {
+            return;
+        }
+        let mut counts = Processes::default();
+        for process in snapshot.iter() {
+            counts.pids += 1;
+            counts.threads += u64::from(process.identity().num_threads);
+            counts.states[process.state() as usize] += 1;
+        }
+        for thread in snapshot.threads() {
+            counts.thread_states[State::from_bits(thread.state_bits) as usize] += 1;
+        }
+        self.processes = counts;
+        let limit = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse().ok();
+        self.limits = limit("/proc/sys/kernel/threads-max").zip(limit("/proc/sys/kernel/pid_max"));
+    }
+
+    /// Writes what was read last.
+    pub fn write(&mut self, text: &mut Exposition, counted: bool) {
+        self.learn();
+        let stat = &self.reader.sample().stat;
+        if self.switches.cpu {
+            // In the order of node_exporter's modes: by name.
+            const MODES: [(&str, usize); 8] = [
+                (",mode=\"idle\"", 3),
+                (",mode=\"iowait\"", 4),
+                (",mode=\"irq\"", 5),
+                (",mode=\"nice\"", 1),
+                (",mode=\"softirq\"", 6),
+                (",mode=\"steal\"", 7),
+                (",mode=\"system\"", 2),
+                (",mode=\"user\"", 0),
+            ];
+            const GUEST_MODES: [(&str, usize); 2] = [(",mode=\"user\"", 8), (",mode=\"nice\"", 9)];
+            for (family, modes) in [(&CPU, &MODES[..]), (&GUEST, &GUEST_MODES)] {
+                text.family(family);
+                for (cpu, label) in stat.cpus.iter().zip(&self.cpus) {
+                    for &(mode, at) in modes {
+                        text.series(family.name, label, mode, Value::Nano(cpu.times.ns[at]));
+                    }
+                }
+            }
+        }
+        let one = |text: &mut Exposition, family: &Family, value| {
+            text.family(family);
+            text.series(family.name, "", "", Value::Whole(value));
+        };
+        if self.switches.stat {
+            one(text, &INTR, stat.intr);
+            one(text, &CTXT, stat.ctxt);
+            one(text, &FORKS, stat.processes);
+            one(text, &BTIME, stat.btime);
+            one(text, &RUNNING, stat.procs_running);
+            one(text, &BLOCKED, stat.procs_blocked);
+        }
+        if self.switches.softirqs {
+            text.family(&SOFTIRQS);
+            for (label, &count) in self.softirqs.iter().zip(&stat.softirqs) {
+                text.series(SOFTIRQS.name, label, "", Value::Whole(count.into()));
+            }
+        }
+        if let Some(interrupts) = &self.interrupts {
+            write_interrupts(text, interrupts);
+        }
+        let vmstat = &self.reader.sample().vmstat;
+        for (line, name) in &self.vmstat {
+            if let Some(&value) = vmstat.values.get(*line) {
+                text.header(name, Kind::Untyped, VMSTAT_HELP);
+                text.series(name, "", "", Value::Whole(value));
+            }
+        }
+        if self.switches.processes && counted {
+            self.write_processes(text);
+        }
+    }
+
+    /// Names that are made once.
+    fn learn(&mut self) {
+        let sample = self.reader.sample();
+        if self.cpus.len() != sample.stat.cpus.len() {
+            self.cpus.clear();
+        }
+        if self.cpus.is_empty() {
+            let cpus = sample.stat.cpus.iter();
+            self.cpus = cpus.map(|cpu| format!("cpu=\"{}\"", cpu.id)).collect();
+        }
+        let names = &sample.vmstat.names;
+        if let Some(filter) = &self.switches.vmstat
+            && self.vmstat_lines != names.len()
+        {
+            self.vmstat_lines = names.len();
+            self.vmstat = names
+                .iter()
+                .enumerate()
+                .filter(|(_, name)| filter.0.is_match(name))
+                .map(|(at, name)| (at, format!("node_vmstat_{name}")))
+                .collect();
+        }
+    }
+
+    fn write_processes(&self, text: &mut Exposition) {
+        let counts = &self.processes;
+        let one = |text: &mut Exposition, family: &Family, value| {
+            text.family(family);
+            text.series(family.name, "", "", Value::Whole(value));
+        };
+        one(text, &PROC_THREADS, counts.threads);
+        if let Some((threads, pids)) = self.limits {
+            one(text, &PROC_MAX_THREADS, threads);
+            one(text, &PROC_MAX, pids);
+        }
+        one(text, &PROC_PIDS, counts.pids);
+        for (family, prefix, counts) in [
+            (&PROC_STATE, "", &counts.states),
+            (&PROC_THREADS_STATE, "thread_", &counts.thread_states),
+        ] {
+            text.family(family);
+            for (label, &count) in STATE_LABELS.iter().zip(counts) {
+                // As there, a state that nothing is in has no series.
+                if count > 0 {
+                    text.series(family.name, prefix, label, Value::Whole(count));
+                }
+            }
+        }
+    }
+}
+
+const VMSTAT_HELP: &str = "A field of /proc/vmstat.";
+
+/// `node_exporter`'s name of a kind of softirq: the kernel's in lower case, and a longer one for `IRQ_POLL`.
+fn vector(name: &str) -> String {
+    match name {
+        "IRQ_POLL" => "block_iopoll".into(),
+        name => name.to_lowercase(),
+    }
+}
+
+fn write_interrupts(text: &mut Exposition, interrupts: &Interrupts) {
+    text.family(&INTERRUPTS);
+    for row in &interrupts.rows {
+        // An error count has no CPUs.
+        if row.counts.len() != interrupts.cpus.len() {
+            continue;
+        }
+        let rest = String::from_utf8_lossy(&row.rest);
+        let mut words = rest.split_whitespace();
+        let (info, devices) = if row.irq().is_some() {
+            let info = words.next().unwrap_or_default().to_owned();
+            (info, words.collect::<Vec<_>>().join(" "))
+        } else {
+            (words.collect::<Vec<_>>().join(" "), String::new())
+        };
+        let label = String::from_utf8_lossy(row.label.trim_ascii()).into_owned();
+        let labels = format!(
+            ",type=\"{}\",info=\"{}\",devices=\"{}\"",
+            escape(&label),
+            escape(&info),
+            escape(&devices)
+        );
+        for (cpu, &count) in interrupts.cpus.iter().zip(&row.counts) {
+            let cpu = format!("cpu=\"{cpu}\"");
+            text.series(INTERRUPTS.name, &cpu, &labels, Value::Whole(count.into()));
+        }
+    }
+}

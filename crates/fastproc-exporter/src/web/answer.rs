@@ -1,0 +1,239 @@
+//! What is answered to which request.
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::{
+    HeaderMap, Method, Request, Response, StatusCode,
+    body::{Body, Incoming},
+    header::{
+        ACCEPT, ACCEPT_ENCODING, ALLOW, AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE,
+        HeaderValue, VARY, WWW_AUTHENTICATE,
+    },
+};
+
+use super::{ScraperHandle, auth::Gate};
+use crate::exposition::Format;
+
+/// What every connection shares.
+pub(super) struct Site {
+    pub(super) scraper: ScraperHandle,
+    pub(super) gate: Gate,
+    pub(super) headers: Vec<(hyper::header::HeaderName, HeaderValue)>,
+}
+
+const PAGE: &str = "<!doctype html>
+<html lang=\"en\">
+<meta charset=\"utf-8\">
+<title>fastproc</title>
+<h1>fastproc</h1>
+<p>Process and host metrics for Prometheus, from one snapshot of the kernel's own structures a scrape.</p>
+<ul>
+<li><a href=\"/metrics\">/metrics</a>: the metrics, in the Prometheus text format or in OpenMetrics
+<li><a href=\"/-/healthy\">/-/healthy</a>: whether this program runs
+<li><a href=\"/-/ready\">/-/ready</a>: whether it has looked at the processes
+</ul>
+</html>
+";
+
+impl Site {
+    /// Answers.
+    pub(super) async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let mut response = self.answer_body(&request).await;
+        if !request.body().is_end_stream() {
+            // What nobody reads must not be waited for.
+            response
+                .headers_mut()
+                .insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        for (name, value) in &self.headers {
+            response.headers_mut().insert(name.clone(), value.clone());
+        }
+        response
+    }
+
+    async fn answer_body(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+        if !request.body().is_end_stream() {
+            return plain(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "No request here has a body.\n",
+            );
+        }
+        let path = request.uri().path();
+        // As there, health is everybody's to know only with a password, if there are passwords.
+        if !self.gate.admits(request.headers().get(AUTHORIZATION)).await {
+            let mut response = plain(StatusCode::UNAUTHORIZED, "Unauthorized\n");
+            response.headers_mut().insert(
+                WWW_AUTHENTICATE,
+                HeaderValue::from_static("Basic realm=\"fastproc\", charset=\"UTF-8\""),
+            );
+            return response;
+        }
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "Only GET and HEAD.\n");
+            response
+                .headers_mut()
+                .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return response;
+        }
+        match path {
+            "/metrics" => self.metrics(request.headers()).await,
+            "/" => typed(StatusCode::OK, "text/html; charset=utf-8", PAGE.into()),
+            "/-/healthy" => plain(StatusCode::OK, "Healthy\n"),
+            "/-/ready" if self.scraper.is_ready() => plain(StatusCode::OK, "Ready\n"),
+            "/-/ready" => plain(StatusCode::SERVICE_UNAVAILABLE, "Not ready yet\n"),
+            _ => plain(StatusCode::NOT_FOUND, "Not found\n"),
+        }
+    }
+
+    async fn metrics(&self, headers: &HeaderMap) -> Response<Full<Bytes>> {
+        let format = negotiate(headers);
+        let gzip = wants_gzip(headers);
+        let Ok(body) = self.scraper.scrape(format, gzip).await else {
+            return plain(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "No scrape can be had now\n",
+            );
+        };
+        let mut response = typed(StatusCode::OK, format.content_type(), body);
+        let headers = response.headers_mut();
+        headers.insert(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
+        if gzip {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        response
+    }
+}
+
+fn typed(status: StatusCode, content_type: &'static str, body: Bytes) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body));
+    *response.status_mut() = status;
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+fn plain(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
+    typed(status, "text/plain; charset=utf-8", text.into())
+}
+
+/// The items of a list header, each with its parameters and its quality in thousandths.
+fn items(headers: &HeaderMap, name: hyper::header::HeaderName) -> Vec<(String, Vec<String>, u32)> {
+    let texts = headers.get_all(name).into_iter();
+    let texts = texts.filter_map(|value| value.to_str().ok());
+    texts
+        .flat_map(|text| text.split(','))
+        .map(|item| {
+            let mut words = item.split(';').map(|word| word.trim().to_ascii_lowercase());
+            let value = words.next().unwrap_or_default();
+            let (mut parameters, mut quality) = (Vec::new(), 1000);
+            for word in words {
+                match word.strip_prefix("q=") {
+                    Some(q) => {
+                        let q: f32 = q.trim().parse().unwrap_or(0.0);
+                        quality = (q.clamp(0.0, 1.0) * 1000.0) as u32;
+                    }
+                    None => parameters.push(word.replace(' ', "")),
+                }
+            }
+            (value, parameters, quality)
+        })
+        .collect()
+}
+
+/// `OpenMetrics` for whoever prefers it, in the version that is written here; the text format for everybody else.
+fn negotiate(headers: &HeaderMap) -> Format {
+    let (mut open, mut text) = (0, 0);
+    for (value, parameters, quality) in items(headers, ACCEPT) {
+        match &*value {
+            "application/openmetrics-text" => {
+                let version = parameters
+                    .iter()
+                    .find_map(|parameter| parameter.strip_prefix("version="));
+                if version.is_none_or(|version| matches!(version, "1.0.0" | "0.0.1")) {
+                    open = open.max(quality);
+                }
+            }
+            "text/plain" | "text/*" | "*/*" => text = text.max(quality),
+            _ => {}
+        }
+    }
+    if open > 0 && open >= text {
+        Format::OpenMetrics
+    } else {
+        Format::Prometheus
+    }
+}
+
+fn wants_gzip(headers: &HeaderMap) -> bool {
+    let items = items(headers, ACCEPT_ENCODING);
+    let quality = |name: &str| {
+        items
+            .iter()
+            .find(|(value, ..)| value == name)
+            .map(|(.., quality)| *quality)
+    };
+    quality("gzip").or_else(|| quality("*")).unwrap_or(0) > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(name: &'static str, value: &'static str) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(name, HeaderValue::from_static(value));
+        headers
+    }
+
+    #[test]
+    fn the_format_is_what_was_asked_for() {
+        for (accept, format) in [
+            ("", Format::Prometheus),
+            ("*/*", Format::Prometheus),
+            (
+                "text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+                Format::Prometheus,
+            ),
+            (
+                "application/openmetrics-text; version=1.0.0",
+                Format::OpenMetrics,
+            ),
+            // Prometheus 2.42
+            (
+                "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
+                Format::OpenMetrics,
+            ),
+            (
+                "application/openmetrics-text;q=0.1,text/plain;q=0.9",
+                Format::Prometheus,
+            ),
+            (
+                "application/openmetrics-text;version=2.0.0",
+                Format::Prometheus,
+            ),
+            ("application/openmetrics-text;q=0", Format::Prometheus),
+        ] {
+            assert_eq!(negotiate(&headers("accept", accept)), format, "{accept}");
+        }
+        assert_eq!(negotiate(&HeaderMap::new()), Format::Prometheus);
+    }
+
+    #[test]
+    fn gzip_is_for_whoever_takes_it() {
+        for (accept, gzip) in [
+            ("gzip", true),
+            ("deflate, gzip;q=0.5", true),
+            ("gzip;q=0", false),
+            ("*;q=0.1", true),
+            ("gzip;q=0, *", false),
+            ("identity", false),
+        ] {
+            assert_eq!(
+                wants_gzip(&headers("accept-encoding", accept)),
+                gzip,
+                "{accept}"
+            );
+        }
+    }
+}

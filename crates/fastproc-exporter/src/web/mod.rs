@@ -1,0 +1,15 @@
+//! The web server: one scrape at a time, and nobody can hold it up.
+
+mod answer;
+mod auth;
+mod config;
+mod patience;
+mod scraper;
+mod server;
+mod tls;
+
+pub use self::{
+    config::WebConfig,
+    scraper::{Scraper, ScraperHandle, scraper},
+    server::{Limits, ServeError, Server},
+};

@@ -1,0 +1,184 @@
+//! The thread that takes snapshots, and what others get from it.
+
+use std::{
+    io::Write,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use flate2::{Compression, write::GzEncoder};
+use tokio::sync::oneshot;
+
+use crate::{exporter::Exporter, exposition::Format};
+
+/// Requests that wait for the thread. There are no more than connections.
+const WAITING: usize = 1024;
+
+/// Asks for a scrape.
+#[derive(Debug)]
+struct Request {
+    format: Format,
+    gzip: bool,
+    arrived: Instant,
+    reply: oneshot::Sender<Bytes>,
+}
+
+/// Where scrapes are asked for.
+#[derive(Clone, Debug)]
+pub struct ScraperHandle {
+    requests: mpsc::SyncSender<Request>,
+    ready: Arc<AtomicBool>,
+}
+
+/// There is no answer now: the scraper has ended, or too many wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no scrape can be had now")]
+pub struct Unavailable;
+
+impl ScraperHandle {
+    /// The metrics in this format: of a snapshot that is made now, or of one that is younger than the minimum interval.
+    pub(super) async fn scrape(&self, format: Format, gzip: bool) -> Result<Bytes, Unavailable> {
+        let (reply, answer) = oneshot::channel();
+        let request = Request {
+            format,
+            gzip,
+            arrived: Instant::now(),
+            reply,
+        };
+        self.requests.try_send(request).map_err(|_| Unavailable)?;
+        answer.await.map_err(|_| Unavailable)
+    }
+
+    /// Whether there has been a snapshot.
+    pub(super) fn is_ready(&self) -> bool {
+        self.ready.load(Ordering::Acquire)
+    }
+}
+
+/// The other end: it owns the exporter, and runs on one thread.
+#[derive(Debug)]
+pub struct Scraper {
+    exporter: Exporter,
+    requests: mpsc::Receiver<Request>,
+    ready: Arc<AtomicBool>,
+    min_interval: Duration,
+    started: Option<Instant>,
+    /// What is rendered of the last snapshot: by format, plain and compressed.
+    bodies: [[Option<Bytes>; 2]; 2],
+    failing: bool,
+    /// Of the last text.
+    length: usize,
+}
+
+/// A scraper, and a handle to it.
+pub fn scraper(exporter: Exporter, min_interval: Duration) -> (Scraper, ScraperHandle) {
+    let (sender, requests) = mpsc::sync_channel(WAITING);
+    let ready = Arc::new(AtomicBool::new(false));
+    let handle = ScraperHandle {
+        requests: sender,
+        ready: Arc::clone(&ready),
+    };
+    let scraper = Scraper {
+        exporter,
+        requests,
+        ready,
+        min_interval,
+        started: None,
+        bodies: Default::default(),
+        failing: false,
+        length: 0,
+    };
+    (scraper, handle)
+}
+
+impl Scraper {
+    /// Takes a first snapshot, then answers until every handle is gone. `log` hears of a failure once.
+    pub fn run(mut self, mut log: impl FnMut(&dyn std::error::Error)) {
+        self.collect(&mut log);
+        // The first snapshot names every process, and reads what it needs for that but once.
+        self.bodies = Default::default();
+        self.started = None;
+        trim_memory();
+        self.ready.store(true, Ordering::Release);
+        // A request that came while costly values were read.
+        let mut waiting = None;
+        while let Some(request) = waiting.take().or_else(|| self.requests.recv().ok()) {
+            // Whoever asked has gone away meanwhile.
+            if request.reply.is_closed() {
+                continue;
+            }
+            if !self.is_fresh_for(&request) {
+                self.collect(&mut log);
+            }
+            let body = self.body(request.format, request.gzip);
+            // Nobody to tell: that is all right.
+            let _ = request.reply.send(body);
+            let requests = &self.requests;
+            self.exporter.refresh_costly(|| {
+                waiting = requests.try_recv().ok();
+                waiting.is_some()
+            });
+        }
+    }
+
+    /// A snapshot serves whoever asked before it was made, and whoever asks soon after.
+    fn is_fresh_for(&self, request: &Request) -> bool {
+        self.started.is_some_and(|started| {
+            request.arrived <= started || started.elapsed() < self.min_interval
+        })
+    }
+
+    fn collect(&mut self, log: &mut impl FnMut(&dyn std::error::Error)) {
+        self.bodies = Default::default();
+        self.started = Some(Instant::now());
+        match self.exporter.collect() {
+            Ok(()) => self.failing = false,
+            Err(error) => {
+                if !self.failing {
+                    log(&error);
+                }
+                self.failing = true;
+            }
+        }
+    }
+
+    fn body(&mut self, format: Format, gzip: bool) -> Bytes {
+        let kept = &self.bodies[format as usize][usize::from(gzip)];
+        if let Some(body) = kept {
+            return body.clone();
+        }
+        let plain = self.bodies[format as usize][0].clone();
+        let plain = plain.unwrap_or_else(|| {
+            // About as long as the last one, so that memory is not asked for again and again.
+            let memory = Vec::with_capacity(self.length + self.length / 32);
+            let text = self.exporter.write(format, memory);
+            self.length = text.len();
+            text.into()
+        });
+        let body = if gzip { compress(&plain) } else { plain };
+        self.bodies[format as usize][usize::from(gzip)] = Some(body.clone());
+        body
+    }
+}
+
+/// The fastest level: it saves nine tenths of these texts, and the next ones little more.
+fn compress(plain: &[u8]) -> Bytes {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(plain.len() / 8), Compression::new(1));
+    // Memory takes all that is written.
+    let _ = encoder.write_all(plain);
+    encoder.finish().unwrap_or_default().into()
+}
+
+/// Gives back to the kernel what opening took and nobody needs any more.
+fn trim_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it takes no pointer, and glibc's allocator locks for itself.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
