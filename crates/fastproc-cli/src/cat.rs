@@ -1,0 +1,339 @@
+//! `fastproc cat`: the kernel's own texts, from records.
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
+
+use fastproc::{
+    Collector, Process, Snapshot, SourceKind,
+    counters::{self, Counters, MachineFile},
+    text::{Access, Reader},
+};
+
+use crate::{
+    Failure,
+    texts::{Texts, own_reader},
+};
+
+/// Print files of /proc as cat would, from records instead of the kernel's text.
+///
+/// Processes: /proc/PID/stat, statm and status, also written PID/stat. The machine: /proc/stat, vmstat, interrupts,
+/// softirqs, loadavg, uptime, meminfo, diskstats, net/dev, net/wireless, and /etc/mtab.
+///
+/// Exit status: 0; 1 if a file could not be printed, with cat's message; 2 if nothing could be.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "Examples:
+  fastproc cat /proc/1/status 1/stat
+  fastproc cat --all stat
+  fastproc cat --all status --proc              the kernel's own, for comparison
+  fastproc cat /proc/stat /proc/vmstat
+  fastproc cat --stat-irqs-latency-ms 100 /proc/stat")]
+pub struct Args {
+    /// Files to print
+    #[arg(
+        value_name = "PATH",
+        required_unless_present = "all",
+        conflicts_with = "all"
+    )]
+    paths: Vec<PathBuf>,
+    /// Print this file of every process, in the order of their pids
+    #[arg(long, value_name = "FILE")]
+    all: Option<ProcessFile>,
+    /// Print the kernel's own text
+    #[arg(long)]
+    proc: bool,
+    /// Where the processes are read from
+    #[arg(long, value_enum, default_value_t)]
+    source: crate::source::Source,
+    /// Interrupt counts of /proc/stat may be this old; 0: always exact
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    stat_irqs_latency_ms: u64,
+}
+
+/// A file that every process has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum ProcessFile {
+    Stat,
+    Statm,
+    Status,
+}
+
+impl ProcessFile {
+    const ALL: [Self; 3] = [Self::Stat, Self::Statm, Self::Status];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Stat => "stat",
+            Self::Statm => "statm",
+            Self::Status => "status",
+        }
+    }
+}
+
+/// What a path stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Target {
+    Process(u32, ProcessFile),
+    Machine(MachineFile),
+    /// Not a file that is rendered.
+    Other,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    let code = match args.all {
+        Some(file) if args.proc => all_of_the_kernel(file, &mut out)?,
+        Some(file) => all(file, args, &mut out)?,
+        None => files(args, &mut out)?,
+    };
+    out.flush()?;
+    Ok(code)
+}
+
+fn all_of_the_kernel(file: ProcessFile, out: &mut impl Write) -> Result<ExitCode, Failure> {
+    let pids =
+        fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let mut pids: Vec<u32> = pids.collect();
+    pids.sort_unstable();
+    for pid in pids {
+        // A process that is gone by now has no text.
+        if let Ok(text) = fs::read(kernel_path(pid, file)) {
+            out.write_all(&text)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn all(file: ProcessFile, args: &Args, out: &mut impl Write) -> Result<ExitCode, Failure> {
+    let mut processes = Processes::open(args.source.kind())?;
+    let Processes { collector, texts } = &mut processes;
+    let snapshot = collector.snapshot()?;
+    let reader = own_reader(&snapshot);
+    for process in snapshot.iter() {
+        if let Some(text) = render(texts, &snapshot, reader.as_ref(), process, file)? {
+            out.write_all(text)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The collector and what turns its records into text, opened when the first process is asked for.
+struct Processes {
+    collector: Collector,
+    texts: Texts,
+}
+
+impl Processes {
+    fn open(source: Option<SourceKind>) -> Result<Self, Failure> {
+        let collector = Collector::builder()
+            .fields(Texts::FIELDS)
+            .source(source)
+            .open()?;
+        let texts = Texts::of_this_kernel(&collector, Path::new("/proc"))?;
+        crate::privileges::drop()?;
+        Ok(Self { collector, texts })
+    }
+}
+
+/// The text of a process. `None`: it needs the kernel's, and is gone.
+fn render<'t>(
+    texts: &'t mut Texts,
+    snapshot: &Snapshot<'_>,
+    reader: Option<&Reader>,
+    process: Process<'_>,
+    file: ProcessFile,
+) -> Result<Option<&'t [u8]>, Failure> {
+    // What was read from the text is what the kernel shows us; for the rest we ask as it would.
+    let from_text = snapshot.stats().source == SourceKind::Procfs
+        || !std::ptr::eq(process.pool(), snapshot.pools()[0]);
+    let access = match reader {
+        _ if from_text => Access::Granted,
+        Some(reader) => reader.access(process),
+        None => Access::Denied,
+    };
+    Ok(match file {
+        ProcessFile::Stat => Some(texts.stat(process, access)?),
+        ProcessFile::Statm => Some(texts.statm(process)?),
+        ProcessFile::Status if texts.needs_kernel_status(process) => {
+            match fs::read(kernel_path(process.pid(), file)) {
+                Ok(kernel) => Some(texts.status(process, Some(&kernel))?),
+                Err(_) => None,
+            }
+        }
+        ProcessFile::Status => Some(texts.status(process, None)?),
+    })
+}
+
+fn kernel_path(pid: u32, file: ProcessFile) -> PathBuf {
+    PathBuf::from(format!("/proc/{pid}/{}", file.name()))
+}
+
+fn files(args: &Args, out: &mut impl Write) -> Result<ExitCode, Failure> {
+    let mut processes = None;
+    let mut machine = None;
+    let mut code = ExitCode::SUCCESS;
+    for path in &args.paths {
+        let printed = match target(path) {
+            _ if args.proc => copy(&full(path), out),
+            Target::Process(pid, file) => {
+                let processes = match &mut processes {
+                    Some(processes) => processes,
+                    None => processes.insert(Processes::open(args.source.kind())?),
+                };
+                print_process(processes, pid, file, out)?
+            }
+            Target::Machine(file) => {
+                let reader = match &mut machine {
+                    Some(reader) => reader,
+                    None => machine.insert(open_counters(args)?),
+                };
+                print_machine(reader, file, out)
+            }
+            Target::Other => Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "not a file of /proc that fastproc renders; --proc prints the kernel's own",
+            )),
+        };
+        if let Err(error) = printed {
+            if error.kind() == io::ErrorKind::BrokenPipe {
+                return Err(error.into());
+            }
+            out.flush()?;
+            // cat's own words
+            writeln!(io::stderr(), "cat: {}: {}", path.display(), reason(&error))?;
+            code = ExitCode::FAILURE;
+        }
+    }
+    Ok(code)
+}
+
+fn open_counters(args: &Args) -> Result<counters::Reader, Failure> {
+    let latency = Duration::from_millis(args.stat_irqs_latency_ms);
+    let options = counters::Options::new()
+        .bpf(args.source.kind() != Some(SourceKind::Procfs))
+        .stat_irqs_latency(latency)
+        .text_latency(Duration::ZERO);
+    let counters: Counters = options.open()?;
+    Ok(counters.reader())
+}
+
+fn print_machine(
+    reader: &mut counters::Reader,
+    file: MachineFile,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    match reader.text(file) {
+        Ok(text) => out.write_all(text),
+        Err(counters::Error::Read { source, .. }) => Err(source),
+        Err(error) => Err(io::Error::other(error)),
+    }
+}
+
+/// Prints a process's file; or the kernel's own if no record has it: the process may be younger than the snapshot, or a
+/// thread, which `/proc` does not list and yet shows.
+fn print_process(
+    processes: &mut Processes,
+    pid: u32,
+    file: ProcessFile,
+    out: &mut impl Write,
+) -> Result<io::Result<()>, Failure> {
+    let Processes { collector, texts } = processes;
+    let snapshot = collector.snapshot()?;
+    let reader = own_reader(&snapshot);
+    if let Some(process) = snapshot.get(pid)
+        && let Some(text) = render(texts, &snapshot, reader.as_ref(), process, file)?
+    {
+        return Ok(out.write_all(text));
+    }
+    Ok(copy(&kernel_path(pid, file), out))
+}
+
+fn copy(path: &Path, out: &mut impl Write) -> io::Result<()> {
+    out.write_all(&fs::read(path)?)
+}
+
+/// The path below `/proc`, if it is written without.
+fn full(path: &Path) -> PathBuf {
+    if matches!(target(path), Target::Process(..)) {
+        Path::new("/proc").join(path)
+    } else {
+        path.into()
+    }
+}
+
+fn target(path: &Path) -> Target {
+    if let Some(file) = MachineFile::ALL
+        .into_iter()
+        .find(|file| Path::new(file.path()) == path)
+    {
+        return Target::Machine(file);
+    }
+    let inside = path.strip_prefix("/proc").unwrap_or(path);
+    let mut parts = inside.iter().map(|part| part.to_str().unwrap_or_default());
+    let (Some(pid), Some(name), None) = (parts.next(), parts.next(), parts.next()) else {
+        return Target::Other;
+    };
+    let pid = match pid {
+        "self" if path.is_absolute() => Some(std::process::id()),
+        pid if pid.bytes().all(|byte| byte.is_ascii_digit()) => pid.parse().ok(),
+        _ => None,
+    };
+    let file = ProcessFile::ALL
+        .into_iter()
+        .find(|file| file.name() == name);
+    match (pid, file) {
+        (Some(pid), Some(file)) => Target::Process(pid, file),
+        _ => Target::Other,
+    }
+}
+
+/// As strerror(3) says it, without Rust's number behind.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    match (error.raw_os_error(), text.split_once(" (os error")) {
+        (Some(_), Some((reason, _))) => reason.into(),
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_told_apart() {
+        let of = |path: &str| target(Path::new(path));
+        assert_eq!(of("/proc/17/stat"), Target::Process(17, ProcessFile::Stat));
+        assert_eq!(of("17/status"), Target::Process(17, ProcessFile::Status));
+        assert_eq!(
+            of("/proc/self/statm"),
+            Target::Process(std::process::id(), ProcessFile::Statm)
+        );
+        assert_eq!(of("/proc/stat"), Target::Machine(MachineFile::Stat));
+        assert_eq!(of("/etc/mtab"), Target::Machine(MachineFile::Mtab));
+        for other in [
+            "/proc/17/maps",
+            "/etc/passwd",
+            "/proc/17",
+            "x/stat",
+            "/proc/17/task/17/stat",
+            "/proc/+1/stat",
+        ] {
+            assert_eq!(of(other), Target::Other, "{other}");
+        }
+    }
+
+    #[test]
+    fn reasons_are_those_of_cat() {
+        assert_eq!(
+            reason(&io::Error::from_raw_os_error(2)),
+            "No such file or directory"
+        );
+        assert_eq!(reason(&io::Error::other("words")), "words");
+    }
+}

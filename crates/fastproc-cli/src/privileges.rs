@@ -1,0 +1,43 @@
+//! Giving up what is not needed any more.
+
+use rustix::{
+    io::Errno,
+    thread::{CapabilitySet, capabilities, set_capabilities, set_no_new_privs},
+};
+
+/// What is kept: an array that grows takes its programs to be loaded again, and `/proc` shows some files of others only
+/// to those who may trace or read anything.
+const KEPT: CapabilitySet = CapabilitySet::BPF
+    .union(CapabilitySet::PERFMON)
+    .union(CapabilitySet::SYS_PTRACE)
+    .union(CapabilitySet::DAC_READ_SEARCH);
+
+/// The kernel let this process give up nothing.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot give up privileges that are not needed")]
+pub struct PrivilegesError(#[from] Errno);
+
+/// Gives up every capability that reading processes does not take, for good, and for programs that this one might
+/// execute.
+///
+/// Capabilities belong to threads: this must run while there is one. Without more of them than needed it does nothing
+/// but forbid new ones.
+pub fn drop() -> Result<(), PrivilegesError> {
+    set_no_new_privs(true)?;
+    let mut held = capabilities(None)?;
+    if (held.permitted | held.effective | held.inheritable)
+        .difference(KEPT)
+        .is_empty()
+    {
+        return Ok(());
+    }
+    held.permitted &= KEPT;
+    held.effective &= KEPT;
+    held.inheritable = CapabilitySet::empty();
+    Ok(set_capabilities(None, held)?)
+}
+
+/// Whether the kernel would show this process everything about everyone.
+pub fn may_trace_all() -> bool {
+    capabilities(None).is_ok_and(|held| held.effective.contains(CapabilitySet::SYS_PTRACE))
+}

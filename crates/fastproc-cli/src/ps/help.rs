@@ -1,0 +1,97 @@
+//! The help of `fastproc ps` beyond its options.
+
+use super::field::FIELDS;
+
+/// For `-h`.
+pub const SHORT: &str = "\
+Examples:
+  fastproc ps --top 20
+  fastproc ps --interval 1 --top 20 -o pid,pcpu,read/s,write/s,cmdline
+  fastproc ps --filter 'rss > 100M && user != root' --sort -rss
+
+Fields, filters, forms of output and the exit status: see --help.";
+
+const LONG: &str = "\
+Fields:
+{fields}
+  Fields marked * are those of the thread where a row is about one (--threads); the others are
+  those of its process. Fields marked ! are shown by the kernel only to those who could trace the
+  process; they are not known to anybody else.
+
+Filters:
+  A filter compares fields, and joins comparisons with &&, ||, ! and parentheses (or with and, or,
+  not). What is compared with a value that is not known is not known either, and such rows are not
+  shown.
+    == != < <= > >=  numbers, and texts byte by byte
+    =~ !~            a text matches a regular expression, or does not
+  Sizes may have the units K, M, G, T, P (of 1024 each); times must have one of ns, us, ms, s, m,
+  h, d; numbers may be hexadecimal (0x2a). A text with spaces or operators in it stands in quotes,
+  with \\\\ \\' \\\" \\n \\t \\r \\0 and \\xHH as escapes. A field that is true or false may stand alone:
+    rss > 100M && !(user == root || kthread)
+    state == D and etime > 10m
+    cmdline =~ '^python3? .*worker'
+
+Formats:
+  Numbers in a table are rounded. In JSON and csv they are exact: times are nanoseconds (_ns), sizes
+  bytes (_bytes), shares hundredths of a whole. Sets of signals and capabilities are 16 hexadecimal
+  digits, as in proc(5). What is not known is null in JSON, nothing in csv, and - in a table.
+  ndjson and csv have the time of the snapshot (boottime_ns) in front of each row with --interval.
+
+  Names, arguments and paths can have any bytes in them. In JSON they are strings; those that are
+  not UTF-8 are objects {\"escaped\": \"…\"}. Such an escaped text, and every text in a table or csv,
+  has \\\\ for a backslash, \\n \\t \\r \\0 \\u{…} for characters that cannot be printed or could
+  change how the rest is shown, and \\xHH for bytes that are not UTF-8. The arguments of a command
+  are an array in JSON. In csv a space stands between them, and \\x20 for a space in one.
+
+Examples:
+  fastproc ps --top 20
+      The twenty processes that used most CPU time over their lives
+  fastproc ps --interval 1 --top 20 -o pid,pcpu,read/s,write/s,cmdline
+      What uses CPU and disks now, every second
+  fastproc ps --filter 'rss > 100M && user != root' --sort -rss -o pid,user,rss,vmswap,cmdline
+      The large processes of other users
+  fastproc ps --threads --filter 'comm == nginx' -o pid,tid,processor,cls,nvcsw,comm
+      The threads of a service
+  fastproc ps --format json -o pid,utime,rss,cgroup | jq '.processes[] | select(.pid == 1)'
+      For programs
+
+Exit status:
+  0  something was shown
+  1  nothing was: no process met the filter
+  2  the command line is wrong, or the processes could not be read";
+
+/// Where the explanation of a field starts, and the longest line.
+const INDENT: usize = 28;
+const WIDTH: usize = 98;
+
+/// For `--help`.
+pub fn long() -> String {
+    let mut fields = String::new();
+    for field in FIELDS {
+        let marks = [(field.of_thread, '*'), (field.is_guarded(), '!')];
+        let marks: String = marks
+            .iter()
+            .filter(|(is, _)| *is)
+            .map(|&(_, mark)| mark)
+            .collect();
+        let mut line = format!("  {:<22} {marks:<2}", field.name);
+        let aliases = field.aliases.join(", ");
+        let also = if aliases.is_empty() {
+            String::new()
+        } else {
+            format!(" (also {aliases})")
+        };
+        for word in format!("{}{also}", field.help).split(' ') {
+            if line.len() + 1 + word.len() > WIDTH {
+                fields += &line;
+                fields.push('\n');
+                line = " ".repeat(INDENT - 1);
+            }
+            line.push(' ');
+            line += word;
+        }
+        fields += &line;
+        fields.push('\n');
+    }
+    LONG.replace("{fields}\n", &fields)
+}

@@ -1,0 +1,75 @@
+//! The last line, on standard error: what was read.
+
+use std::{
+    fmt,
+    io::{self, Write},
+};
+
+use fastproc::{Collector, Snapshot};
+
+/// Why the source is not the best one, if it is not: the first line of the first refusal.
+pub fn fallback(collector: &Collector) -> Option<String> {
+    let (kind, error) = collector.refused().first()?;
+    let error = error.to_string();
+    let reason = error.lines().next().unwrap_or_default();
+    Some(format!("{kind} was refused: {reason}"))
+}
+
+/// What there is to say about a snapshot.
+#[derive(Debug)]
+pub struct Summary<'a> {
+    /// The snapshot.
+    pub snapshot: Snapshot<'a>,
+    /// Rows that were shown.
+    pub shown: usize,
+    /// Whether they are about threads.
+    pub threads: bool,
+    /// Why the source is not the best one.
+    pub fallback: Option<&'a str>,
+}
+
+impl Summary<'_> {
+    /// Writes the line. Where standard error is closed there is nobody to tell.
+    pub fn write(&self) {
+        let _ = io::stderr().write_all(format!("fastproc: {self}\n").as_bytes());
+    }
+}
+
+impl fmt::Display for Summary<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stats = self.snapshot.stats();
+        let mut rows = self.snapshot.len();
+        write!(f, "read {}", Counted(rows, "process", "processes"))?;
+        if self.threads {
+            rows = self.snapshot.threads().count();
+            write!(f, " with {}", Counted(rows, "thread", "threads"))?;
+        }
+        let milliseconds = stats.took.as_secs_f64() * 1e3;
+        write!(f, " from {} in {milliseconds:.3} ms", stats.source)?;
+        if self.shown < rows {
+            write!(f, ", showed {}", self.shown)?;
+        }
+        if stats.torn > 0 {
+            write!(f, "; {} changed meanwhile and read from /proc", stats.torn)?;
+        }
+        if stats.missed > 0 {
+            write!(
+                f,
+                "; {} not met by the walk and read from /proc",
+                stats.missed
+            )?;
+        }
+        self.fallback
+            .map_or(Ok(()), |fallback| write!(f, "; {fallback}"))
+    }
+}
+
+/// A number of things, by the word for one and the word for many.
+struct Counted(usize, &'static str, &'static str);
+
+impl fmt::Display for Counted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(number, one, many) = *self;
+        write!(f, "{number} {}", if number == 1 { one } else { many })
+    }
+}

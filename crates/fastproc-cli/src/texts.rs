@@ -1,0 +1,66 @@
+//! The kernel's texts of a process, from its record.
+
+use std::path::Path;
+
+use fastproc::{
+    Collector, Fields, Process,
+    text::{Access, Reader, RenderError, Text, Units, stat, statm, status},
+};
+
+/// Renders the files of processes, as the kernel would print them for this reader.
+#[derive(Debug)]
+pub struct Texts {
+    units: Units,
+    status: status::Renderer,
+    text: Text,
+}
+
+impl Texts {
+    /// The groups of fields that the three files show, and whatever says who may see them.
+    pub const FIELDS: Fields = Fields::THREE_FILES;
+
+    /// Learns what this kernel prints.
+    pub fn of_this_kernel(collector: &Collector, proc: &Path) -> Result<Self, status::FormatError> {
+        let calibration = collector.calibration();
+        let format = status::Format::of_this_kernel(proc, collector.host())?
+            .with_thp_disable_bit(calibration.thp_disable_bit)
+            .with_thread_features(calibration.thread_features);
+        Ok(Self {
+            units: Units::from(collector.host()),
+            status: status::Renderer::new(format),
+            text: Text::default(),
+        })
+    }
+
+    /// `/proc/PID/stat`.
+    pub fn stat(&mut self, process: Process<'_>, access: Access) -> Result<&[u8], RenderError> {
+        self.text
+            .render(|out| stat::render(process, &self.units, access, out))
+    }
+
+    /// `/proc/PID/statm`.
+    pub fn statm(&mut self, process: Process<'_>) -> Result<&[u8], RenderError> {
+        self.text
+            .render(|out| statm::render(process, &self.units, out))
+    }
+
+    /// Whether [`status`](Self::status) needs the kernel's own text of this process.
+    pub fn needs_kernel_status(&self, process: Process<'_>) -> bool {
+        self.status.needs_kernel_text(process)
+    }
+
+    /// `/proc/PID/status`.
+    pub fn status(
+        &mut self,
+        process: Process<'_>,
+        kernel: Option<&[u8]>,
+    ) -> Result<&[u8], RenderError> {
+        self.text
+            .render(|out| self.status.render(process, kernel, out))
+    }
+}
+
+/// Who this process is to the kernel's access check. `None`: it is not in the snapshot, and may see nothing.
+pub fn own_reader(snapshot: &fastproc::Snapshot<'_>) -> Option<Reader> {
+    snapshot.get(std::process::id()).and_then(Reader::of)
+}

@@ -1,0 +1,190 @@
+//! A text of `/proc`, cut into named fields.
+
+use std::fmt;
+
+/// The per-process files that are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum File {
+    /// `/proc/PID/stat`
+    Stat,
+    /// `/proc/PID/statm`
+    Statm,
+    /// `/proc/PID/status`
+    Status,
+    /// `/proc/PID/io`
+    Io,
+}
+
+impl File {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Stat, Self::Statm, Self::Status, Self::Io];
+
+    /// Name of the file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Stat => "stat",
+            Self::Statm => "statm",
+            Self::Status => "status",
+            Self::Io => "io",
+        }
+    }
+}
+
+impl fmt::Display for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// The fields of stat from the third on, by their names in proc(5).
+const STAT: [&str; 50] = [
+    "state",
+    "ppid",
+    "pgrp",
+    "session",
+    "tty_nr",
+    "tpgid",
+    "flags",
+    "minflt",
+    "cminflt",
+    "majflt",
+    "cmajflt",
+    "utime",
+    "stime",
+    "cutime",
+    "cstime",
+    "priority",
+    "nice",
+    "num_threads",
+    "itrealvalue",
+    "starttime",
+    "vsize",
+    "rss",
+    "rsslim",
+    "startcode",
+    "endcode",
+    "startstack",
+    "kstkesp",
+    "kstkeip",
+    "signal",
+    "blocked",
+    "sigignore",
+    "sigcatch",
+    "wchan",
+    "nswap",
+    "cnswap",
+    "exit_signal",
+    "processor",
+    "rt_priority",
+    "policy",
+    "delayacct_blkio_ticks",
+    "guest_time",
+    "cguest_time",
+    "start_data",
+    "end_data",
+    "start_brk",
+    "arg_start",
+    "arg_end",
+    "env_start",
+    "env_end",
+    "exit_code",
+];
+
+const STATM: [&str; 7] = ["size", "resident", "shared", "text", "lib", "data", "dt"];
+
+/// A field: its name and its bytes.
+pub type Field<'t> = (&'t str, &'t [u8]);
+
+/// Cuts a text into its fields. What does not look like one is a field called `?`, so that it is compared all the same.
+pub fn split(file: File, text: &[u8]) -> Vec<Field<'_>> {
+    match file {
+        File::Stat => split_stat(text),
+        File::Statm => words(text, &STATM),
+        File::Status | File::Io => lines(text),
+    }
+}
+
+fn split_stat(text: &[u8]) -> Vec<Field<'_>> {
+    // The name may hold anything, closing parentheses too; what follows it cannot.
+    let open = text.iter().position(|&byte| byte == b'(');
+    let close = text.iter().rposition(|&byte| byte == b')');
+    let (Some(open), Some(close)) = (open, close) else {
+        return vec![("?", text)];
+    };
+    let mut fields = vec![
+        ("pid", text[..open].trim_ascii()),
+        ("comm", &text[open..=close]),
+    ];
+    fields.extend(words(&text[close + 1..], &STAT));
+    fields
+}
+
+fn words<'t>(text: &'t [u8], names: &[&'static str]) -> Vec<Field<'t>> {
+    let words = text
+        .split(u8::is_ascii_whitespace)
+        .filter(|word| !word.is_empty());
+    let names = names.iter().copied().chain(std::iter::repeat("?"));
+    names.zip(words).collect()
+}
+
+fn lines(text: &[u8]) -> Vec<Field<'_>> {
+    let lines = text
+        .split(|&byte| byte == b'\n')
+        .filter(|line| !line.is_empty());
+    lines
+        .map(|line| {
+            let colon = line.iter().position(|&byte| byte == b':').unwrap_or(0);
+            let name = str::from_utf8(&line[..colon])
+                .ok()
+                .filter(|name| !name.is_empty());
+            match name {
+                Some(name) => (name, &line[colon + 1..]),
+                None => ("?", line),
+            }
+        })
+        .collect()
+}
+
+/// Whether a value says anything but nothing: a zero proves little about where it was read from.
+pub fn is_nonzero(value: &[u8]) -> bool {
+    value
+        .trim_ascii()
+        .iter()
+        .any(|byte| !b"0 \t,-kB".contains(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_does_not_shift_the_fields() {
+        let mut text = b"7 (a) b (c) S 1".to_vec();
+        text.extend(std::iter::repeat_n(*b" 5", 48).flatten());
+        text.push(b'\n');
+        let fields = split(File::Stat, &text);
+        assert_eq!(fields[0], ("pid", &b"7"[..]));
+        assert_eq!(fields[1], ("comm", &b"(a) b (c)"[..]));
+        assert_eq!(fields[2], ("state", &b"S"[..]));
+        assert_eq!(fields.last(), Some(&("exit_code", &b"5"[..])));
+    }
+
+    #[test]
+    fn labels_name_the_lines_of_status() {
+        let fields = split(File::Status, b"Name:\ta:b\nGroups:\t \nodd\n");
+        assert_eq!(
+            fields,
+            [("Name", &b"\ta:b"[..]), ("Groups", b"\t "), ("?", b"odd")]
+        );
+    }
+
+    #[test]
+    fn zeros_prove_nothing() {
+        for zero in ["0", "\t       0 kB", "\t0000000000000000", "-0", "\t0\t0"] {
+            assert!(!is_nonzero(zero.as_bytes()), "{zero:?}");
+        }
+        for value in ["1", "\t       4 kB", "-1", "R", "\t0000000000000100"] {
+            assert!(is_nonzero(value.as_bytes()), "{value:?}");
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! `fastproc verify`: every field of every process against the kernel's own files.
+
+mod counters;
+mod fields;
+mod processes;
+mod tally;
+
+use std::{io::Write, process::ExitCode};
+
+use fastproc::SourceKind;
+use serde::Serialize;
+
+use crate::source::Source;
+
+use self::tally::{Counts, Example, FieldCounts, Tally};
+
+/// Compare every field of every process, and every counter of the machine, with the kernel's own files.
+///
+/// The kernel's file is read between two snapshots, so that a value that moved meanwhile is not called wrong; a value
+/// that stood still and differs is read again before it is. Whole texts are compared byte for byte as well.
+///
+/// Exit status: 0 if nothing was wrong, 1 if a value was wrong or nothing was compared, 2 if it could not run.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "Examples:
+  fastproc verify                          five rounds over all processes
+  fastproc verify --source bpf --rounds 100
+  fastproc verify --json | jq '.fields[] | select(.wrong > 0)'")]
+pub struct Args {
+    /// The source to verify
+    #[arg(long, value_enum, default_value_t)]
+    source: Source,
+    /// How often to go through all processes
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report<'t> {
+    verify: &'static str,
+    kernel: String,
+    source: &'static str,
+    rounds: u32,
+    processes: u64,
+    fields: Vec<FieldRow<'t>>,
+    texts: Vec<TextRow>,
+    counters: Vec<counters::Line>,
+    missing: u64,
+    compared: u64,
+    wrong: u64,
+    examples: &'t [Example],
+}
+
+#[derive(Serialize)]
+struct FieldRow<'t> {
+    file: &'static str,
+    field: &'t str,
+    #[serde(flatten)]
+    counts: FieldCounts,
+}
+
+#[derive(Serialize)]
+struct TextRow {
+    file: &'static str,
+    #[serde(flatten)]
+    counts: Counts,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<ExitCode, crate::Failure> {
+    let (source, processes, tally) = processes::compare(args.source.kind(), args.rounds)?;
+    let counters = counters::compare(source != SourceKind::Procfs, args.rounds)?;
+    let report = report(args, source, processes, &tally, counters);
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        serde_json::to_writer(&mut out, &report).map_err(std::io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        print(&mut out, &report)?;
+    }
+    Ok(if report.wrong == 0 && report.compared > 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn report<'t>(
+    args: &Args,
+    source: SourceKind,
+    processes: u64,
+    tally: &'t Tally,
+    counters: Vec<counters::Line>,
+) -> Report<'t> {
+    let (compared, wrong) = tally.total();
+    let of_counters =
+        |count: fn(&Counts) -> u64| counters.iter().map(|line| count(&line.counts)).sum::<u64>();
+    let compared = compared + of_counters(|counts| counts.compared);
+    let wrong = wrong + of_counters(|counts| counts.wrong);
+    let fields = tally
+        .fields
+        .iter()
+        .map(|(&(file, _), (field, counts))| FieldRow {
+            file: file.name(),
+            field,
+            counts: *counts,
+        });
+    let texts = tally.texts.iter().map(|(file, &counts)| TextRow {
+        file: file.name(),
+        counts,
+    });
+    Report {
+        verify: "processes",
+        kernel: crate::doctor::kernel_release(),
+        source: source.name(),
+        rounds: args.rounds,
+        processes,
+        fields: fields.collect(),
+        texts: texts.collect(),
+        counters,
+        missing: tally.missing,
+        compared,
+        wrong,
+        examples: &tally.examples,
+    }
+}
+
+fn print(out: &mut impl Write, report: &Report<'_>) -> std::io::Result<()> {
+    let heading = ["compared", "equal", "moved", "wrong", "non-zero"];
+    writeln!(
+        out,
+        "{:<32}{}",
+        "field",
+        heading.map(|word| format!("{word:>10}")).concat()
+    )?;
+    for row in &report.fields {
+        let FieldCounts { counts, nonzero } = row.counts;
+        let numbers = [
+            counts.compared,
+            counts.equal,
+            counts.moved,
+            counts.wrong,
+            nonzero,
+        ];
+        let numbers = numbers.map(|number| format!("{number:>10}")).concat();
+        writeln!(
+            out,
+            "{:<32}{numbers}",
+            format!("{} {}", row.file, row.field)
+        )?;
+    }
+    for row in &report.texts {
+        let numbers = [
+            row.counts.compared,
+            row.counts.equal,
+            row.counts.moved,
+            row.counts.wrong,
+        ];
+        let numbers = numbers.map(|number| format!("{number:>10}")).concat();
+        writeln!(out, "{:<32}{numbers}", format!("{}, whole text", row.file))?;
+    }
+    for line in &report.counters {
+        let Counts {
+            compared,
+            equal,
+            moved,
+            wrong,
+        } = line.counts;
+        let numbers = [compared, equal, moved, wrong, line.nonzero];
+        let numbers = numbers.map(|number| format!("{number:>10}")).concat();
+        let from = if line.from == "text" {
+            "  from the kernel's text"
+        } else {
+            ""
+        };
+        writeln!(
+            out,
+            "{:<32}{numbers}{from}",
+            format!("/proc/{} {}", line.file, line.line)
+        )?;
+    }
+    for example in report.examples {
+        let Example {
+            pid,
+            file,
+            field,
+            kernel,
+            fastproc,
+        } = example;
+        writeln!(
+            out,
+            "wrong: {pid} {file} {field}: the kernel says {kernel:?}, fastproc {fastproc:?}"
+        )?;
+    }
+    if report.missing > 0 {
+        writeln!(
+            out,
+            "missing: {} processes that /proc lists",
+            report.missing
+        )?;
+    }
+    let zero = report
+        .fields
+        .iter()
+        .filter(|row| row.counts.nonzero == 0)
+        .count();
+    writeln!(
+        out,
+        "{} processes by {}, {} values compared in {} rounds: {} wrong; {zero} of {} fields only ever zero",
+        report.processes,
+        report.source,
+        report.compared,
+        report.rounds,
+        report.wrong,
+        report.fields.len(),
+    )
+}

@@ -1,0 +1,83 @@
+//! What the tests of the command share.
+#![allow(dead_code, reason = "each test program takes a part of it")]
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// The command, as a user without any settings of their own calls it.
+pub fn fastproc(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fastproc"));
+    command
+        .args(arguments)
+        .env_remove("COLUMNS")
+        .env_remove("NO_COLOR");
+    command
+}
+
+/// What it writes when all goes well.
+#[track_caller]
+pub fn output(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    assert!(
+        output.status.success(),
+        "{arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).expect("the output is UTF-8")
+}
+
+pub fn run(arguments: &[&str]) -> Output {
+    fastproc(arguments).output().expect("it can be started")
+}
+
+/// Rows of `--format ndjson`.
+#[track_caller]
+pub fn rows(arguments: &[&str]) -> Vec<Value> {
+    let arguments = [&["ps", "--format", "ndjson"], arguments].concat();
+    output(&arguments)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("each line is an object"))
+        .collect()
+}
+
+/// The bytes of a text in JSON: a string, or what `{"escaped": …}` stands for.
+pub fn bytes(value: &Value) -> Vec<u8> {
+    match value {
+        Value::String(text) => text.clone().into_bytes(),
+        Value::Object(object) => unescape(object["escaped"].as_str().expect("a string")),
+        other => panic!("no text: {other}"),
+    }
+}
+
+/// Undoes the escapes that the help describes.
+#[track_caller]
+pub fn unescape(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut rest = text.chars();
+    while let Some(character) = rest.next() {
+        let character = match character {
+            '\\' => match rest.next().expect("something is escaped") {
+                '\\' => '\\',
+                'n' => '\n',
+                'r' => '\r',
+                't' => '\t',
+                '0' => '\0',
+                'x' => {
+                    let digits: String = rest.by_ref().take(2).collect();
+                    bytes.push(u8::from_str_radix(&digits, 16).expect("two digits"));
+                    continue;
+                }
+                'u' => {
+                    let digits: String = rest.by_ref().take_while(|&c| c != '}').skip(1).collect();
+                    let number = u32::from_str_radix(&digits, 16).expect("digits");
+                    char::from_u32(number).expect("a character")
+                }
+                other => panic!("no escape: {other:?} in {text:?}"),
+            },
+            plain => plain,
+        };
+        bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+    bytes
+}

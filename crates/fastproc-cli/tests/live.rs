@@ -1,0 +1,388 @@
+//! The command against the running kernel: every field of a zoo of odd processes, each source, each refusal.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::PathBuf,
+    process::{Command, Output},
+};
+
+use fastproc_zoo::{Options, Zoo, gate};
+use serde_json::Value;
+
+const TMP: &str = env!("CARGO_TARGET_TMPDIR");
+const FASTPROC: &str = env!("CARGO_BIN_EXE_fastproc");
+
+fn run(command: &mut Command) -> Output {
+    command
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"))
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+/// What a report calls wrong, and nothing else of it.
+fn wrong(report: &Value) -> Vec<&Value> {
+    let rows = ["fields", "texts", "counters"].map(|list| report[list].as_array());
+    let rows = rows.into_iter().flatten().flatten();
+    let examples = report["examples"].as_array().into_iter().flatten();
+    rows.filter(|row| row["wrong"] != 0)
+        .chain(examples)
+        .collect()
+}
+
+fn number(value: &Value) -> u64 {
+    value
+        .as_u64()
+        .unwrap_or_else(|| panic!("not a number: {value}"))
+}
+
+/// A copy of the command where everyone may execute it.
+fn for_everyone(name: &str) -> PathBuf {
+    let directory = std::env::temp_dir().join(format!("fastproc-{name}-{}", std::process::id()));
+    fs::create_dir_all(&directory).expect("a directory for everyone");
+    fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let copy = directory.join("fastproc");
+    fs::copy(FASTPROC, &copy).expect("the command can be copied");
+    copy
+}
+
+/// Every field of every animal, by every source; and the zoo makes the fields differ from zero that idle processes
+/// leave at zero.
+#[test]
+fn the_zoo_is_right_by_every_source() {
+    if !gate::root("the_zoo_is_right_by_every_source", TMP) {
+        return;
+    }
+    let zoo = Zoo::open(&Options::default()).expect("the zoo opens");
+    for absent in zoo.absent() {
+        eprintln!("NOT IN THE ZOO: {} ({})", absent.label, absent.reason);
+    }
+    assert!(zoo.animals().len() > 50, "hardly an animal came");
+    for source in ["bpf", "bpf-iter", "procfs"] {
+        let output =
+            run(Command::new(FASTPROC)
+                .args(["verify", "--json", "--rounds", "3", "--source", source]));
+        let report = json(&output);
+        assert_eq!(wrong(&report), Vec::<&Value>::new(), "{source}");
+        assert_eq!(number(&report["wrong"]), 0, "{source}");
+        assert_eq!(number(&report["missing"]), 0, "{source}");
+        assert_eq!(report["source"], source);
+        assert!(output.status.success(), "{source}");
+        let fields = report["fields"].as_array().expect("a list of fields");
+        let field = |file: &str, name: &str| {
+            let row = fields
+                .iter()
+                .find(|row| row["file"] == file && row["field"] == name);
+            row.unwrap_or_else(|| panic!("{source}: no {file} {name}"))
+        };
+        assert!(number(&field("status", "Pid")["compared"]) > 3 * zoo.animals().len() as u64);
+        for name in [
+            "TracerPid",
+            "Groups",
+            "SigPnd",
+            "ShdPnd",
+            "VmLck",
+            "Seccomp",
+            "NoNewPrivs",
+            "RssShmem",
+            "CapAmb",
+        ] {
+            assert!(
+                number(&field("status", name)["nonzero"]) > 0,
+                "{source}: {name} was only ever zero"
+            );
+        }
+        for name in [
+            "tty_nr",
+            "rt_priority",
+            "policy",
+            "exit_code",
+            "sigcatch",
+            "cutime",
+        ] {
+            assert!(
+                number(&field("stat", name)["nonzero"]) > 0,
+                "{source}: {name} was only ever zero"
+            );
+        }
+    }
+}
+
+/// All the bytes of all files of the zoo, as one stream.
+#[test]
+fn cat_prints_what_cat_prints() {
+    if !gate::root("cat_prints_what_cat_prints", TMP) {
+        return;
+    }
+    let zoo = Zoo::open(&Options::default()).expect("the zoo opens");
+    let mut equal = 0;
+    for file in ["stat", "statm", "status"] {
+        let paths: Vec<String> = zoo
+            .animals()
+            .iter()
+            .map(|animal| format!("/proc/{}/{file}", animal.pid))
+            .collect();
+        let kernel = |path: &String| fs::read(path).unwrap_or_default();
+        for _ in 0..5 {
+            let before: Vec<_> = paths.iter().map(kernel).collect();
+            let ours = run(Command::new(FASTPROC).arg("cat").args(&paths)).stdout;
+            let after: Vec<_> = paths.iter().map(kernel).collect();
+            // What moved meanwhile proves nothing; the animals that sleep do not move.
+            if before == after {
+                assert_eq!(
+                    ours.escape_ascii().to_string(),
+                    before.concat().escape_ascii().to_string(),
+                    "{file}"
+                );
+                equal += 1;
+                break;
+            }
+            let still: Vec<_> = (0..paths.len())
+                .filter(|&at| before[at] == after[at])
+                .collect();
+            let one_by_one = still.iter().take(6).filter(|&&at| {
+                let ours = run(Command::new(FASTPROC).arg("cat").arg(&paths[at])).stdout;
+                ours == before[at] || ours == kernel(&paths[at])
+            });
+            if one_by_one.count() == still.len().min(6) && !still.is_empty() {
+                equal += 1;
+                break;
+            }
+        }
+    }
+    assert_eq!(equal, 3, "not every file could be compared");
+}
+
+#[test]
+fn cat_fails_as_cat_does() {
+    gate::ran("cat_fails_as_cat_does", TMP);
+    let path = "/proc/4194305/stat";
+    let ours = run(Command::new(FASTPROC)
+        .args(["cat", path])
+        .env("LC_ALL", "C"));
+    let theirs = run(Command::new("cat").arg(path).env("LC_ALL", "C"));
+    assert_eq!(
+        ours.stderr.escape_ascii().to_string(),
+        theirs.stderr.escape_ascii().to_string()
+    );
+    assert_eq!(ours.status.code(), theirs.status.code());
+    assert!(ours.stdout.is_empty());
+    // One bad path does not keep the others from being printed.
+    let ours = run(Command::new(FASTPROC).args(["cat", path, "/proc/self/stat"]));
+    assert_eq!(ours.status.code(), Some(1));
+    assert!(ours.stdout.ends_with(b"\n"));
+}
+
+#[test]
+fn the_machines_files_are_printed() {
+    gate::ran("the_machines_files_are_printed", TMP);
+    for path in [
+        "/proc/meminfo",
+        "/proc/diskstats",
+        "/proc/net/dev",
+        "/etc/mtab",
+        "/proc/loadavg",
+        "/proc/softirqs",
+    ] {
+        let ours = run(Command::new(FASTPROC).args(["cat", path]));
+        let lines = |text: &[u8]| text.split(|&byte| byte == b'\n').count();
+        let kernel = fs::read(path).expect("the kernel has it");
+        assert!(ours.status.success(), "{path}: {ours:?}");
+        assert_eq!(lines(&ours.stdout), lines(&kernel), "{path}");
+    }
+}
+
+/// Without privileges: the same values, from /proc.
+#[test]
+fn an_unprivileged_user_is_served_from_proc() {
+    if !gate::root("an_unprivileged_user_is_served_from_proc", TMP) {
+        return;
+    }
+    let fastproc = for_everyone("nobody");
+    let nobody = |arguments: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"])
+            .arg(&fastproc)
+            .args(arguments);
+        run(&mut command)
+    };
+    let report = json(&nobody(&["verify", "--json", "--rounds", "2"]));
+    assert_eq!(report["source"], "procfs");
+    assert_eq!(wrong(&report), Vec::<&Value>::new());
+    assert_eq!(number(&report["wrong"]), 0);
+    assert!(number(&report["compared"]) > 1000);
+    let doctor = json(&nobody(&["doctor", "--json"]));
+    assert_eq!(doctor["source"], "procfs");
+    for source in doctor["sources"]
+        .as_array()
+        .expect("a list of sources")
+        .iter()
+        .take(2)
+    {
+        let error = source["error"].as_str().expect("it was refused");
+        assert!(error.contains("CAP_BPF and CAP_PERFMON"), "{error}");
+    }
+    let forced = nobody(&["ps", "--source", "bpf"]);
+    assert_eq!(forced.status.code(), Some(2), "{forced:?}");
+    assert!(
+        String::from_utf8_lossy(&forced.stderr).contains("setcap"),
+        "{forced:?}"
+    );
+    fs::remove_dir_all(fastproc.parent().expect("it is in a directory")).expect("it is ours");
+}
+
+/// The reader's rule travels with the records: with the two capabilities and nothing else, what the kernel hides of
+/// other users' processes is hidden here too.
+#[test]
+fn a_reader_without_ptrace_access_sees_what_the_kernel_shows_it() {
+    if !gate::root(
+        "a_reader_without_ptrace_access_sees_what_the_kernel_shows_it",
+        TMP,
+    ) {
+        return;
+    }
+    let fastproc = for_everyone("capabilities");
+    let capabilities = "+bpf,+perfmon";
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+    command
+        .arg(format!("--inh-caps={capabilities}"))
+        .arg(format!("--ambient-caps={capabilities}"));
+    command
+        .arg("--")
+        .arg(&fastproc)
+        .args(["verify", "--json", "--rounds", "2"]);
+    let output = run(&mut command);
+    let report = json(&output);
+    assert_eq!(report["source"], "bpf");
+    assert_eq!(wrong(&report), Vec::<&Value>::new());
+    assert_eq!(number(&report["wrong"]), 0);
+    let fields = report["fields"].as_array().expect("a list of fields");
+    let start = fields
+        .iter()
+        .find(|row| row["field"] == "startstack")
+        .expect("stat has it");
+    assert!(
+        number(&start["nonzero"]) < number(&start["compared"]) / 2,
+        "hardly anything was hidden: {start}"
+    );
+    fs::remove_dir_all(fastproc.parent().expect("it is in a directory")).expect("it is ours");
+}
+
+/// Each refusal, brought about for real.
+#[test]
+fn refusals_say_what_is_missing() {
+    if !gate::root("refusals_say_what_is_missing", TMP) {
+        return;
+    }
+    let cases: &[(&[&str], &str)] = &[
+        (
+            &[
+                "setpriv",
+                "--bounding-set=-bpf,-perfmon,-sys_admin",
+                "--inh-caps=-all",
+            ],
+            "CAP_BPF and CAP_PERFMON",
+        ),
+        (
+            &[
+                "setpriv",
+                "--bounding-set=-bpf,-sys_admin",
+                "--inh-caps=-all",
+            ],
+            "CAP_BPF is missing",
+        ),
+        (
+            &[
+                "setpriv",
+                "--bounding-set=-perfmon,-sys_admin",
+                "--inh-caps=-all",
+            ],
+            "CAP_PERFMON is missing",
+        ),
+        (
+            &["unshare", "--pid", "--fork", "--mount-proc", "--"],
+            "pid namespace",
+        ),
+        (
+            &["unshare", "--user", "--map-root-user", "--"],
+            "user namespace",
+        ),
+        (
+            &[
+                "unshare",
+                "--mount",
+                "sh",
+                "-c",
+                "mount -t tmpfs none /sys/kernel/btf && exec \"$@\"",
+                "sh",
+            ],
+            "no BTF",
+        ),
+    ];
+    for (wrapper, expected) in cases {
+        for source in ["bpf", "bpf-iter"] {
+            let output = run(Command::new(wrapper[0])
+                .args(&wrapper[1..])
+                .arg(FASTPROC)
+                .args(["ps", "--source", source]));
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{wrapper:?}: {said}");
+            assert!(said.contains(expected), "{wrapper:?} {source}: {said}");
+        }
+        // Left to itself the command works all the same, and knows why it took the text.
+        let output = run(Command::new(wrapper[0])
+            .args(&wrapper[1..])
+            .arg(FASTPROC)
+            .args(["doctor", "--json"]));
+        let doctor = json(&output);
+        assert_eq!(doctor["source"], "procfs", "{wrapper:?}");
+        let error = doctor["sources"][0]["error"]
+            .as_str()
+            .expect("it was refused");
+        assert!(error.contains(expected), "{wrapper:?}: {error}");
+    }
+}
+
+/// The two capabilities are enough.
+#[test]
+fn two_capabilities_suffice() {
+    if !gate::root("two_capabilities_suffice", TMP) {
+        return;
+    }
+    for source in ["bpf", "bpf-iter"] {
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--bounding-set=-all,+bpf,+perfmon", "--inh-caps=-all", "--"])
+            .arg(FASTPROC);
+        let output = run(command.args(["ps", "--top", "1", "--source", source]));
+        assert!(output.status.success(), "{source}: {output:?}");
+    }
+}
+
+#[test]
+fn bad_arguments_are_refused() {
+    gate::ran("bad_arguments_are_refused", TMP);
+    let cases: &[&[&str]] = &[
+        &["verify", "--rounds", "0"],
+        &["verify", "--source", "kmem"],
+        &["cat"],
+        &["cat", "--all", "maps"],
+        &["cat", "--all", "stat", "/proc/1/stat"],
+        &["doctor", "--yaml"],
+        &["bench", "scan", "--processes", "many"],
+        &["unknown"],
+    ];
+    for arguments in cases {
+        let output = run(Command::new(FASTPROC).args(*arguments));
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
+        assert!(
+            output.stdout.is_empty() && !output.stderr.is_empty(),
+            "{arguments:?}"
+        );
+    }
+}

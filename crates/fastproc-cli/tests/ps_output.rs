@@ -1,0 +1,341 @@
+//! The forms of output of `fastproc ps`: each parses back, and no name can break any of them.
+
+mod common;
+
+use std::{collections::BTreeMap, fs, process::Command};
+
+use common::{bytes, fastproc, output, rows, unescape};
+use fastproc_zoo::{Options, Zoo};
+use serde_json::Value;
+
+/// Every process whose name is odd.
+const NAMES: [&str; 12] = [
+    "name-empty",
+    "name-spaces",
+    "name-parentheses",
+    "name-closing",
+    "name-newline",
+    "name-backslash",
+    "name-tab",
+    "name-not-utf8",
+    "name-utf8-cut",
+    "name-terminal",
+    "name-quotes",
+    "name-digits",
+];
+
+/// The names of fields as the help lists them.
+fn all_fields() -> Vec<String> {
+    let help = output(&["ps", "--help"]);
+    let (_, fields) = help
+        .split_once("Fields:\n")
+        .expect("the help lists the fields");
+    fields
+        .lines()
+        .take_while(|line| !line.contains("Fields marked"))
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .map(|line| line.split_whitespace().next().expect("a name").to_owned())
+        .collect()
+}
+
+/// A filter for these processes, and their names by pid as the kernel has them.
+fn named(zoo: &Zoo) -> (String, BTreeMap<u64, Vec<u8>>) {
+    let names: BTreeMap<u64, Vec<u8>> = zoo
+        .animals()
+        .iter()
+        .map(|animal| {
+            let mut comm = fs::read(format!("/proc/{}/comm", animal.pid)).expect("it lives");
+            comm.pop();
+            (animal.pid.into(), comm)
+        })
+        .collect();
+    let filter: Vec<_> = names.keys().map(|pid| format!("pid == {pid}")).collect();
+    (filter.join(" || "), names)
+}
+
+#[test]
+fn every_field_can_be_shown_in_every_form() {
+    let fields = all_fields();
+    assert!(fields.len() > 100, "{fields:?}");
+    let own = format!("pid == {}", std::process::id());
+    let columns = fields.join(",");
+    let rows = rows(&["-o", &columns, "--filter", &own]);
+    let object = rows[0].as_object().expect("an object");
+    assert_eq!(rows.len(), 1);
+    assert_eq!(object.len(), fields.len());
+    // Nothing of one's own process is hidden, and only rates take an interval.
+    let unknown: Vec<_> = object
+        .iter()
+        .filter(|(_, value)| value.is_null())
+        .map(|(key, _)| key)
+        .collect();
+    assert!(
+        unknown.iter().all(|key| key.ends_with("_per_second")),
+        "{unknown:?}"
+    );
+
+    let text = output(&["ps", "--format", "csv", "-o", &columns, "--filter", &own]);
+    let mut csv = csv::Reader::from_reader(text.as_bytes());
+    let header = csv.headers().expect("a header").clone();
+    assert_eq!(header.len(), fields.len());
+    for (field, key) in fields.iter().zip(&header) {
+        assert!(key.starts_with(field.as_str()), "{field} is not {key}");
+        assert!(object.contains_key(key), "{key}");
+    }
+    assert_eq!(csv.records().count(), 1);
+
+    let table = output(&["ps", "-o", &columns, "--filter", &own]);
+    assert_eq!(table.lines().count(), 2);
+}
+
+#[test]
+fn json_says_how_the_snapshot_was_made() {
+    let text = output(&["ps", "--format", "json", "--top", "3"]);
+    assert_eq!(text.lines().count(), 1);
+    let document: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(document["processes"].as_array().map(Vec::len), Some(3));
+    assert!(document["read"].as_u64() > Some(3));
+    assert!(document["took_ns"].as_u64() > Some(0));
+    assert!(["bpf", "bpf-iter", "procfs"].contains(&document["source"].as_str().expect("a name")));
+}
+
+#[test]
+fn odd_names_survive_in_json() {
+    let zoo = Zoo::open(&Options::only(NAMES)).expect("the zoo opens");
+    let (filter, names) = named(&zoo);
+    let rows = rows(&["-o", "pid,comm", "--filter", &filter]);
+    let shown: BTreeMap<u64, Vec<u8>> = rows
+        .iter()
+        .map(|row| (row["pid"].as_u64().expect("a pid"), bytes(&row["comm"])))
+        .collect();
+    assert_eq!(shown, names);
+    assert!(
+        rows.iter().any(|row| row["comm"].is_object()),
+        "no name was not UTF-8"
+    );
+}
+
+#[test]
+fn odd_names_survive_in_csv() {
+    let zoo = Zoo::open(&Options::only(NAMES)).expect("the zoo opens");
+    let (filter, names) = named(&zoo);
+    let text = output(&[
+        "ps", "--format", "csv", "-o", "comm,pid", "--filter", &filter,
+    ]);
+    let mut csv = csv::Reader::from_reader(text.as_bytes());
+    let shown: BTreeMap<u64, Vec<u8>> = csv
+        .records()
+        .map(|record| {
+            let record = record.expect("a record");
+            (record[1].parse().expect("a pid"), unescape(&record[0]))
+        })
+        .collect();
+    assert_eq!(shown, names);
+}
+
+#[test]
+fn odd_names_do_nothing_to_a_terminal() {
+    let zoo = Zoo::open(&Options::only(NAMES)).expect("the zoo opens");
+    let (filter, names) = named(&zoo);
+    let text = output(&["ps", "-o", "pid,comm", "--filter", &filter]);
+    assert!(
+        !text.contains(|c: char| c.is_control() && c != '\n'),
+        "{text:?}"
+    );
+    assert_eq!(text.lines().count(), names.len() + 1);
+    for line in text.lines().skip(1) {
+        let line = line.trim_start();
+        let (pid, name) = line.split_once(' ').unwrap_or((line, ""));
+        let name = name.strip_prefix(' ').unwrap_or(name);
+        assert_eq!(unescape(name), names[&pid.parse().expect("a pid")]);
+    }
+}
+
+#[test]
+fn odd_arguments_survive() {
+    let labels = ["long-cmdline", "empty-arguments", "own-title", "zombie"];
+    let zoo = Zoo::open(&Options::only(labels)).expect("the zoo opens");
+    assert!(zoo.absent().is_empty(), "{:?}", zoo.absent());
+    let (filter, names) = named(&zoo);
+    let columns = ["-o", "pid,cmdline,comm", "--filter", &filter];
+    let rows = rows(&columns);
+    let text = output(&[&["ps", "--format", "csv"], &columns[..]].concat());
+    let mut csv = csv::Reader::from_reader(text.as_bytes());
+    let records: BTreeMap<u64, Vec<Vec<u8>>> = csv
+        .records()
+        .map(|record| {
+            let record = record.expect("a record");
+            let arguments = record[1].split(' ').map(unescape).collect();
+            (record[0].parse().expect("a pid"), arguments)
+        })
+        .collect();
+    assert_eq!(rows.len(), names.len());
+    for row in &rows {
+        let pid = row["pid"].as_u64().expect("a pid");
+        let line = fs::read(format!("/proc/{pid}/cmdline")).expect("it lives");
+        let arguments: Vec<_> = row["cmdline"]
+            .as_array()
+            .expect("arguments")
+            .iter()
+            .map(bytes)
+            .collect();
+        if line.is_empty() {
+            assert!(arguments.is_empty());
+            assert_eq!(records[&pid], [b""]);
+        } else {
+            let line = line.strip_suffix(b"\0").unwrap_or(&line);
+            assert_eq!(arguments.join(&0), line);
+            assert_eq!(records[&pid], arguments);
+        }
+    }
+    // A zombie has a name and no arguments.
+    let table = output(&["ps", "-o", "cmdline", "--filter", "state == Z"]);
+    assert!(
+        table
+            .lines()
+            .any(|line| line.starts_with('[') && line.ends_with(']')),
+        "{table}"
+    );
+}
+
+#[test]
+fn a_line_is_no_wider_than_the_terminal() {
+    let zoo = Zoo::open(&Options::only(["long-cmdline", "name-terminal"])).expect("the zoo opens");
+    let (filter, _) = named(&zoo);
+    let narrow = |columns: &str, width: &str| {
+        let mut command = fastproc(&["ps", "-o", columns, "--filter", &filter]);
+        let output = command.env("COLUMNS", width).output().expect("it runs");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let text = narrow("pid,comm,cmdline", "60");
+    let widths: Vec<_> = text.lines().map(|line| line.chars().count()).collect();
+    assert!(widths.iter().all(|&width| width <= 60), "{text}");
+    assert!(widths.contains(&60) && text.contains('…'), "{text}");
+    // Only the last column gives way.
+    let text = narrow("cmdline,pid", "60");
+    assert!(text.lines().any(|line| line.len() > 100_000));
+}
+
+#[test]
+fn colour_is_for_terminals_and_those_who_want_it() {
+    let command = format!("{} ps --top 1", env!("CARGO_BIN_EXE_fastproc"));
+    let on_terminal = |no_colour: Option<&str>| {
+        let mut script = Command::new("script");
+        script
+            .args(["-qec", &command, "/dev/null"])
+            .env("TERM", "xterm")
+            .env_remove("NO_COLOR");
+        if let Some(value) = no_colour {
+            script.env("NO_COLOR", value);
+        }
+        script
+            .output()
+            .map(|output| String::from_utf8_lossy(&output.stdout).contains('\x1b'))
+    };
+    match on_terminal(None) {
+        Ok(coloured) => assert!(coloured),
+        Err(error) => return eprintln!("SKIPPED: script(1) makes the terminal: {error}"),
+    }
+    assert_eq!(on_terminal(Some("1")).ok(), Some(false));
+    assert_eq!(on_terminal(Some("")).ok(), Some(true));
+    assert!(!output(&["ps", "--top", "1"]).contains('\x1b'));
+}
+
+#[test]
+fn with_an_interval_rows_say_when() {
+    let repeated = [
+        "--interval",
+        "0.05",
+        "--count",
+        "3",
+        "--top",
+        "2",
+        "-o",
+        "pid,pcpu,minflt/s,pcpu_user,read/s",
+    ];
+    let rows = rows(&repeated);
+    assert_eq!(rows.len(), 6);
+    let times: Vec<_> = rows
+        .iter()
+        .map(|row| row["boottime_ns"].as_u64().expect("a time"))
+        .collect();
+    assert!(times[1] < times[2] && times[3] < times[4], "{times:?}");
+    assert!(
+        rows.iter()
+            .all(|row| row["pcpu"].is_f64() && row["minflt_per_second"].is_f64())
+    );
+
+    let text = output(&[&["ps", "--format", "csv"], &repeated[..]].concat());
+    assert_eq!(
+        text.lines()
+            .filter(|line| line.starts_with("boottime_ns,pid"))
+            .count(),
+        1
+    );
+    assert_eq!(text.lines().count(), 7);
+
+    let text = output(&[&["ps", "--format", "json"], &repeated[..]].concat());
+    let documents: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(documents.len(), 3);
+
+    let text = output(&[&["ps"], &repeated[..]].concat());
+    assert_eq!(text.lines().filter(|line| line.contains("%CPU")).count(), 3);
+}
+
+#[test]
+fn threads_have_rows_of_their_own() {
+    let zoo = Zoo::open(&Options::only([
+        "threads-8",
+        "threads-mixed",
+        "dead-leader",
+    ]))
+    .expect("the zoo opens");
+    for animal in zoo.animals() {
+        let filter = format!("pid == {}", animal.pid);
+        let rows = rows(&[
+            "--threads",
+            "--sort",
+            "tid",
+            "-o",
+            "pid,tid,comm,pcpu,policy,rss",
+            "--filter",
+            &filter,
+        ]);
+        let mut threads: Vec<u64> = fs::read_dir(format!("/proc/{}/task", animal.pid))
+            .expect("it lives")
+            .map(|entry| {
+                entry
+                    .expect("an entry")
+                    .file_name()
+                    .to_string_lossy()
+                    .parse()
+                    .expect("a tid")
+            })
+            .collect();
+        threads.sort_unstable();
+        let shown: Vec<_> = rows
+            .iter()
+            .map(|row| row["tid"].as_u64().expect("a tid"))
+            .collect();
+        assert_eq!(shown, threads, "{}", animal.label);
+        for row in &rows {
+            let mut comm = fs::read(format!("/proc/{}/task/{}/comm", animal.pid, row["tid"]))
+                .expect("it lives");
+            comm.pop();
+            assert_eq!(bytes(&row["comm"]), comm, "{}", animal.label);
+        }
+    }
+    let rates = rows(&[
+        "--threads",
+        "--interval",
+        "0.05",
+        "--count",
+        "1",
+        "-o",
+        "tid,pcpu,minflt/s",
+    ]);
+    assert!(rates.iter().all(|row| row["pcpu"].is_f64()));
+}

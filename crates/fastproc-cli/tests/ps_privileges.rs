@@ -1,0 +1,174 @@
+//! What `fastproc ps` does with privileges, and without.
+
+mod common;
+
+use std::{
+    fs,
+    os::unix::{fs::PermissionsExt, process::CommandExt},
+    path::PathBuf,
+    process::{Command, Output},
+};
+
+use fastproc_zoo::gate;
+use serde_json::Value;
+
+const TMP: &str = env!("CARGO_TARGET_TMPDIR");
+const NOBODY: u32 = 65534;
+
+/// A copy of the command where everybody may execute it, removed with the test.
+struct Copy(PathBuf);
+
+impl Copy {
+    fn new(name: &str) -> Self {
+        let path =
+            std::env::temp_dir().join(format!("fastproc-test-{name}-{}", std::process::id()));
+        fs::copy(env!("CARGO_BIN_EXE_fastproc"), &path).expect("it can be copied");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        Self(path)
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        fs::remove_file(&self.0).expect("it is ours");
+    }
+}
+
+/// Fields that the kernel shows only to those who could trace the process.
+const GUARDED: &str = "startcode,startstack,exit_code,wchan,rchar,read_bytes,exe";
+
+fn row(output: &Output) -> Value {
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let text = String::from_utf8_lossy(&output.stdout);
+    serde_json::from_str(text.lines().next().expect("a row")).expect("JSON")
+}
+
+/// Shows this process, which is root's, to somebody else.
+fn arguments(more: &str) -> Vec<String> {
+    let filter = format!("pid == {}", std::process::id());
+    let columns = format!("pid,utime,rss,sigcgt,user,cmdline,{GUARDED}{more}");
+    [
+        "ps", "--format", "ndjson", "-o", &columns, "--filter", &filter,
+    ]
+    .map(String::from)
+    .into()
+}
+
+fn assert_guarded(row: &Value) {
+    for field in GUARDED.split(',') {
+        let key = if field == "rchar" {
+            "rchar_bytes"
+        } else {
+            field
+        };
+        assert!(
+            row.get(key).expect("it was asked for").is_null(),
+            "{field} is shown: {row}"
+        );
+    }
+    for open in ["utime_ns", "rss_bytes", "sigcgt", "cmdline"] {
+        assert!(!row[open].is_null(), "{open} is not known: {row}");
+    }
+}
+
+#[test]
+fn without_privileges_it_reads_proc_and_says_why() {
+    const TEST: &str = "without_privileges_it_reads_proc_and_says_why";
+    let output = if gate::root(TEST, TMP) {
+        let copy = Copy::new("unprivileged");
+        let mut command = Command::new(&copy.0);
+        let output = command
+            .args(arguments(""))
+            .uid(NOBODY)
+            .gid(NOBODY)
+            .current_dir("/")
+            .output();
+        let output = output.expect("nobody can execute it");
+        assert_guarded(&row(&output));
+        output
+    } else {
+        let arguments = arguments("");
+        common::run(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let line = String::from_utf8_lossy(&output.stderr);
+    assert!(line.contains("from procfs"), "{line}");
+    assert!(line.contains("bpf was refused: CAP_BPF"), "{line}");
+}
+
+#[test]
+fn bpf_shows_nobody_what_the_kernel_would_hide() {
+    if !gate::root("bpf_shows_nobody_what_the_kernel_would_hide", TMP) {
+        return;
+    }
+    if let Err(error) = fastproc::Collector::builder()
+        .source(Some(fastproc::SourceKind::Bpf))
+        .open()
+    {
+        return eprintln!("SKIPPED: needs BPF: {error}");
+    }
+    let copy = Copy::new("capable");
+    let granted = "--inh-caps=+bpf,+perfmon";
+    let output = Command::new("setpriv")
+        .args([
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+            granted,
+            "--ambient-caps=+bpf,+perfmon",
+        ])
+        .arg(&copy.0)
+        .args(arguments(",startcode,end_data"))
+        .args(["--source", "bpf"])
+        .current_dir("/")
+        .output();
+    let output = match output {
+        Ok(output) => output,
+        Err(error) => return eprintln!("SKIPPED: setpriv(1) grants the capabilities: {error}"),
+    };
+    assert_guarded(&row(&output));
+    // Nor can it be had by filtering or sorting: what is not known meets no condition.
+    let output = Command::new("setpriv")
+        .args([
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+            granted,
+            "--ambient-caps=+bpf,+perfmon",
+        ])
+        .arg(&copy.0)
+        .args(["ps", "--source", "bpf", "--filter"])
+        .arg(format!("pid == {} && startcode > 0", std::process::id()))
+        .current_dir("/")
+        .output()
+        .expect("as before");
+    assert_eq!(
+        output.status.code(),
+        Some(1),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+fn what_is_not_needed_is_given_up() {
+    if !gate::root("what_is_not_needed_is_given_up", TMP) {
+        return;
+    }
+    // A shell becomes the command, and so tells its pid.
+    let script = r#"exec "$0" ps --format ndjson --filter "pid == $$" -o capprm,capeff,capinh,capamb,nonewprivs --interval 0.05 --count 1"#;
+    let output = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_fastproc")])
+        .output();
+    let row = row(&output.expect("sh can be started"));
+    // CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_PERFMON, CAP_BPF
+    let kept: u64 = 1 << 2 | 1 << 19 | 1 << 38 | 1 << 39;
+    for set in ["capprm", "capeff", "capinh", "capamb"] {
+        let held = u64::from_str_radix(row[set].as_str().expect("digits"), 16).expect("digits");
+        assert_eq!(held & !kept, 0, "{row}");
+    }
+    assert_eq!(row["nonewprivs"], true);
+}

@@ -1,0 +1,207 @@
+//! How `fastproc ps` is called: filters, order, mistakes, pipes, exit statuses.
+
+mod common;
+
+use std::{
+    fs::File,
+    io::{BufRead, BufReader},
+    process::Stdio,
+};
+
+use common::{fastproc, output, rows, run};
+
+/// The exit status of a call that goes wrong, and what it says.
+#[track_caller]
+fn refused(arguments: &[&str]) -> (i32, String) {
+    let output = run(arguments);
+    let code = output.status.code().expect("it ends by itself");
+    (code, String::from_utf8(output.stderr).expect("text"))
+}
+
+#[test]
+fn mistakes_are_told() {
+    for (arguments, says) in [
+        (
+            &["ps", "-o", "pid,rsss"][..],
+            "there is no field 'rsss'; did you mean 'rss'?",
+        ),
+        (
+            &["ps", "--sort", "-cpuu"],
+            "there is no field 'cpuu'; did you mean 'cpu'?",
+        ),
+        (&["ps", "--sort", ""], "there is no field ''"),
+        (
+            &["ps", "--filter", "pid > 1 && rss > 5X"],
+            "    pid > 1 && rss > 5X\n                     ^",
+        ),
+        (&["ps", "--filter", ""], "a field, ! or ( is expected here"),
+        (&["ps", "--source", "bfp"], "bpf"),
+        (&["ps", "--format", "xml"], "ndjson"),
+        (&["ps", "--top", "x"], "--top"),
+        (&["ps", "--interval", "0"], "0.01"),
+        (&["ps", "--interval", "x"], "0.01"),
+        (&["ps", "--count", "3"], "--interval"),
+        (&["ps", "--interval", "1", "--count", "0"], "--count"),
+        (&["ps", "extra"], "extra"),
+        (&["sp"], "'sp'"),
+    ] {
+        let (code, message) = refused(arguments);
+        assert_eq!(code, 2, "{arguments:?}: {message}");
+        assert!(message.contains(says), "{arguments:?}: {message}");
+    }
+}
+
+#[test]
+fn help_is_complete() {
+    for arguments in [&["--help"][..], &["ps", "--help"], &["ps", "-h"]] {
+        assert!(output(arguments).contains("Examples:"), "{arguments:?}");
+    }
+    for arguments in [&["--help"][..], &["ps", "--help"]] {
+        assert!(output(arguments).contains("Exit status:"), "{arguments:?}");
+    }
+    let longest = output(&["ps", "--help"])
+        .lines()
+        .map(|line| line.chars().count())
+        .max();
+    assert!(longest <= Some(100), "{longest:?}");
+    assert!(output(&["--version"]).starts_with("fastproc "));
+}
+
+#[test]
+fn nothing_is_an_answer() {
+    let (code, message) = refused(&["ps", "--filter", "pid == 0"]);
+    assert_eq!(code, 1, "{message}");
+    assert!(message.contains("showed 0"), "{message}");
+    let (code, _) = refused(&[
+        "ps",
+        "--filter",
+        "pid == 0",
+        "--interval",
+        "0.02",
+        "--count",
+        "2",
+    ]);
+    assert_eq!(code, 1);
+}
+
+#[test]
+fn the_last_line_says_what_was_read() {
+    let output = run(&["ps", "--top", "1"]);
+    let line = String::from_utf8(output.stderr).expect("text");
+    assert!(
+        line.starts_with("fastproc: read ") && line.contains(" processes from "),
+        "{line}"
+    );
+    assert!(line.contains(" ms, showed 1"), "{line}");
+    assert_eq!(line.lines().count(), 1);
+    assert!(run(&["ps", "--quiet"]).stderr.is_empty());
+}
+
+#[test]
+fn a_filter_chooses_rows() {
+    let own = std::process::id();
+    let by_pid = format!("pid == {own}");
+    assert_eq!(rows(&["-o", "pid", "--filter", &by_pid]).len(), 1);
+    let all = rows(&["-o", "pid,rss,kthread,cmdline", "--sort", "pid"]);
+    assert!(all.len() > 1);
+    let large = rows(&["-o", "pid,rss", "--filter", "rss >= 1M"]);
+    assert!(!large.is_empty() && large.len() <= all.len());
+    assert!(
+        large
+            .iter()
+            .all(|row| row["rss_bytes"].as_u64() >= Some(1 << 20))
+    );
+    let threads = rows(&["-o", "pid,kthread", "--filter", "kthread"]);
+    assert!(threads.iter().all(|row| row["kthread"] == true));
+    let by_line = format!("pid == {own} && cmdline =~ 'ps_usage' && !kthread && user != ''");
+    assert_eq!(rows(&["-o", "pid", "--filter", &by_line]).len(), 1);
+    // The test may trace itself, and so knows what it read.
+    let by_io = format!("pid == {own} and rchar > 1 and etime < 100d");
+    assert_eq!(rows(&["-o", "pid", "--filter", &by_io]).len(), 1);
+}
+
+#[test]
+fn rows_come_in_the_order_that_was_asked_for() {
+    let pids = |arguments: &[&str]| -> Vec<u64> {
+        let arguments = [&["-o", "pid"], arguments].concat();
+        rows(&arguments)
+            .iter()
+            .map(|row| row["pid"].as_u64().expect("a pid"))
+            .collect()
+    };
+    assert!(pids(&["--sort", "pid"]).is_sorted());
+    assert!(pids(&["--sort", "-pid"]).is_sorted_by(|a, b| a > b));
+    assert_eq!(
+        pids(&["--sort", "pid", "--top", "1"]),
+        pids(&["--sort", "pid"])[..1]
+    );
+    assert_eq!(pids(&["--sort=-rss", "--top", "3"]).len(), 3);
+    let shares = rows(&["-o", "pcpu"]);
+    let shares: Vec<_> = shares
+        .iter()
+        .map(|row| row["pcpu"].as_f64().expect("a share"))
+        .collect();
+    assert!(shares.is_sorted_by(|a, b| a >= b), "{shares:?}");
+    let names = rows(&["-o", "comm", "--sort", "comm"]);
+    assert!(
+        names
+            .iter()
+            .map(|row| common::bytes(&row["comm"]))
+            .is_sorted()
+    );
+}
+
+#[test]
+fn it_ends_quietly_when_nobody_reads_on() {
+    for format in ["table", "json", "ndjson", "csv"] {
+        let mut child = fastproc(&["ps", "--interval", "0.02", "--format", format])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it can be started");
+        let mut reader = BufReader::new(child.stdout.take().expect("it is piped"));
+        let mut line = String::new();
+        reader.read_line(&mut line).expect("it writes");
+        drop(reader);
+        let output = child.wait_with_output().expect("it ends by itself");
+        assert!(output.status.success(), "{format}: {:?}", output.status);
+        let errors = String::from_utf8(output.stderr).expect("text");
+        assert!(
+            errors
+                .lines()
+                .all(|line| line.starts_with("fastproc: read ")),
+            "{errors}"
+        );
+    }
+}
+
+#[test]
+fn a_full_disk_is_told() {
+    let full = File::options()
+        .write(true)
+        .open("/dev/full")
+        .expect("it is there");
+    let output = fastproc(&["ps"])
+        .stdout(full)
+        .stderr(Stdio::piped())
+        .output()
+        .expect("it runs");
+    let errors = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(
+        errors,
+        "fastproc: cannot write to standard output: No space left on device (os error 28)\n"
+    );
+}
+
+#[test]
+fn closed_descriptors_are_no_reason_to_fail() {
+    let program = env!("CARGO_BIN_EXE_fastproc");
+    for closed in ["2>&-", "0<&- 2>&-"] {
+        let status = std::process::Command::new("sh")
+            .args(["-c", &format!("\"$0\" ps {closed} >/dev/null"), program])
+            .status()
+            .expect("sh can be started");
+        assert!(status.success(), "{closed}");
+    }
+}
