@@ -1,0 +1,92 @@
+//! Memory that small machines rarely show: swapped out, and in huge pages.
+
+use std::{
+    ffi::CString,
+    fs::{self, OpenOptions},
+    io::{self, Seek as _},
+    os::unix::fs::FileExt as _,
+    ptr,
+};
+
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+
+use crate::{reporter::Reporter, survey::read};
+
+const DISK: &str = "/dev/nvme0n1";
+const PAGE: usize = 4096;
+const SWAPPED: usize = 16 << 20;
+const HUGE: usize = 2 << 20;
+const HUGE_PAGES: usize = 4;
+
+/// Puts memory of PID 1 on a swap disk, and takes huge pages. None of it is given back.
+pub fn use_all_kinds(reporter: &mut Reporter) -> io::Result<()> {
+    swap_on()?;
+    touch_swapped()?;
+    fs::write("/proc/sys/vm/nr_hugepages", HUGE_PAGES.to_string())?;
+    touch_huge()?;
+    let status = read("/proc/self/status");
+    for label in ["VmSwap", "HugetlbPages"] {
+        let line = status
+            .lines()
+            .find(|line| line.starts_with(label))
+            .unwrap_or_default();
+        let in_use = line
+            .split_ascii_whitespace()
+            .nth(1)
+            .is_some_and(|number| number != "0");
+        reporter.check(&format!("{label} in use"), in_use, line)?;
+    }
+    Ok(())
+}
+
+/// What mkswap(8) writes: version 1, the number of the last page, no bad ones, a signature at the end of the first page.
+fn swap_on() -> io::Result<()> {
+    let mut disk = OpenOptions::new().read(true).write(true).open(DISK)?;
+    let pages = disk.seek(io::SeekFrom::End(0))? / PAGE as u64;
+    let mut header = [0; PAGE];
+    header[1024..1028].copy_from_slice(&1_u32.to_ne_bytes());
+    header[1028..1032].copy_from_slice(&(pages as u32 - 1).to_ne_bytes());
+    header[PAGE - 10..].copy_from_slice(b"SWAPSPACE2");
+    disk.write_all_at(&header, 0)?;
+    disk.sync_all()?;
+    drop(disk);
+    let path = CString::new(DISK)?;
+    // SAFETY: the path ends in a NUL; the disk is this emulated machine's, and nothing else uses it.
+    if unsafe { libc::swapon(path.as_ptr(), 0) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+fn touch_swapped() -> io::Result<()> {
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new mapping, at an address of the kernel's choice.
+    let start = unsafe { mmap_anonymous(ptr::null_mut(), SWAPPED, protection, MapFlags::PRIVATE) }?;
+    touch(start.cast(), SWAPPED);
+    // SAFETY: the whole of that mapping; its content is kept.
+    unsafe { madvise(start, SWAPPED, Advice::LinuxPageOut) }?;
+    Ok(())
+}
+
+fn touch_huge() -> io::Result<()> {
+    let (size, flags) = (HUGE * HUGE_PAGES, MapFlags::PRIVATE | MapFlags::HUGETLB);
+    // SAFETY: a new mapping, at an address of the kernel's choice.
+    let start = unsafe {
+        mmap_anonymous(
+            ptr::null_mut(),
+            size,
+            ProtFlags::READ | ProtFlags::WRITE,
+            flags,
+        )
+    }?;
+    touch(start.cast(), size);
+    Ok(())
+}
+
+/// Writes to every page. The content differs from page to page, so that it cannot be kept as one.
+fn touch(start: *mut u8, size: usize) {
+    for at in (0..size).step_by(PAGE) {
+        // SAFETY: inside a mapping of this size that the caller has just made, and that nothing else knows.
+        unsafe { start.add(at).write_volatile((at / PAGE) as u8 | 1) };
+    }
+}

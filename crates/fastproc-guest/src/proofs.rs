@@ -1,0 +1,99 @@
+//! What fastproc has to prove in a guest: it runs as it runs anywhere else, and the driver outside judges what it printed.
+
+use std::io;
+
+use crate::{enter::Place, reporter::Reporter, zoo::ZOO};
+
+const FASTPROC: &str = "/fastproc";
+/// Comparisons of every process; what moves in one stands still in another.
+const ROUNDS: &str = "3";
+/// Enough of them to last while other things happen.
+const MANY_ROUNDS: &str = "25";
+/// Animals that live in a pid namespace, too.
+const COMPANY: &str = "idle,zombie,threads-8,name-spaces,signals-pending";
+/// Idle processes to read for what it costs: enough that the table dwarfs what is around it.
+const IDLE: &str = "400";
+
+/// `doctor`, and `verify` of each source.
+pub fn every_source(reporter: &mut Reporter) -> io::Result<()> {
+    every_source_for(reporter, ROUNDS)
+}
+
+/// The same for much longer.
+pub fn every_source_at_length(reporter: &mut Reporter) -> io::Result<()> {
+    every_source_for(reporter, MANY_ROUNDS)
+}
+
+fn every_source_for(reporter: &mut Reporter, rounds: &str) -> io::Result<()> {
+    doctor(reporter, "doctor", None)?;
+    for source in ["bpf", "bpf-iter", "procfs"] {
+        let argv = [
+            FASTPROC, "verify", "--json", "--rounds", rounds, "--source", source,
+        ];
+        reporter.run(&format!("verify {source}"), &argv)?;
+    }
+    Ok(())
+}
+
+/// `doctor`, and `verify` of the source that is chosen here.
+pub fn first_source(reporter: &mut Reporter) -> io::Result<()> {
+    doctor(reporter, "doctor", None)?;
+    verify(reporter, "verify", None)
+}
+
+/// The same by readers from whom the kernel hides what is not theirs.
+pub fn as_others(reporter: &mut Reporter) -> io::Result<()> {
+    for place in [Place::Nobody, Place::Reader] {
+        doctor(reporter, &format!("doctor as {place}"), Some(place))?;
+        verify(reporter, &format!("verify as {place}"), Some(place))?;
+    }
+    Ok(())
+}
+
+/// The same by root in namespaces of its own.
+pub fn in_namespaces(reporter: &mut Reporter) -> io::Result<()> {
+    for place in [Place::PidNamespace, Place::UserNamespace] {
+        doctor(reporter, &format!("doctor in {place}"), Some(place))?;
+        verify(reporter, &format!("verify in {place}"), Some(place))?;
+    }
+    Ok(())
+}
+
+/// `bench scan`.
+pub fn cost(reporter: &mut Reporter) -> io::Result<()> {
+    let argv = [
+        FASTPROC,
+        "bench",
+        "scan",
+        "--json",
+        "--processes",
+        IDLE,
+        "--rounds",
+        "3",
+        "--cpu",
+        "0",
+    ];
+    reporter.run("bench scan", &argv)
+}
+
+fn doctor(reporter: &mut Reporter, name: &str, place: Option<Place>) -> io::Result<()> {
+    let enter = place.map(Place::enter);
+    let argv = [
+        enter.as_ref().map_or(&[][..], |words| words),
+        &[FASTPROC, "doctor", "--json"],
+    ]
+    .concat();
+    reporter.run(name, &argv)
+}
+
+/// Verifies the source that is chosen here.
+fn verify(reporter: &mut Reporter, name: &str, place: Option<Place>) -> io::Result<()> {
+    let enter = place.map(Place::enter);
+    let mut argv = enter.as_ref().map_or(&[][..], |words| words).to_vec();
+    if place == Some(Place::PidNamespace) {
+        // Else the reader would be alone there.
+        argv.extend([ZOO, "--only", COMPANY, "--"]);
+    }
+    argv.extend([FASTPROC, "verify", "--json", "--rounds", ROUNDS]);
+    reporter.run(name, &argv)
+}

@@ -1,0 +1,345 @@
+//! What became of one program in one guest, reduced to what must not change.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+/// The least part by which a ratio may fall before that is a defect.
+const WORSE: f64 = 0.10;
+
+/// What one program showed. Empty members are left out of the table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Finding {
+    /// The exit status; or what else ended it.
+    pub status: String,
+    /// The first line of why it failed, or why the counters are not read.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub error: String,
+    /// The source that was used.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub source: String,
+    /// Sources that load.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub usable: Vec<String>,
+    /// Sources that do not, and the first line of why.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub refused: BTreeMap<String, String>,
+    /// Groups of fields that come from another source than the rest.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub groups_from: BTreeMap<String, String>,
+    /// Fields of processes that were compared.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub fields: usize,
+    /// Those that were never met unmoved.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub never_equal: BTreeSet<String>,
+    /// Those that were only ever zero: compared, and not proven.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub only_zero: BTreeSet<String>,
+    /// Names of this table that are in a list above in some runs only; they are not judged.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub sometimes: BTreeSet<String>,
+    /// Lines of the machine's counters that a program reads.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub lines: usize,
+    /// Lines that come from the kernel's text.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub lines_from_text: BTreeSet<String>,
+    /// How many times cheaper than reading three files of each process.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub ratios: BTreeMap<String, f64>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "it is what serde calls")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+impl Finding {
+    /// How `found` differs from this, which was expected: a line each.
+    pub fn differences(&self, found: &Self) -> Vec<String> {
+        let mut all = Vec::new();
+        let mut value = |what: &str, expected: &str, found: &str| {
+            if expected != found {
+                all.push(format!(
+                    "{what}: {} expected, {}",
+                    shown(expected),
+                    shown(found)
+                ));
+            }
+        };
+        value("status", &self.status, &found.status);
+        value("error", &self.error, &found.error);
+        value("source", &self.source, &found.source);
+        value(
+            "sources that load",
+            &self.usable.join(" "),
+            &found.usable.join(" "),
+        );
+        value(
+            "fields compared",
+            &self.fields.to_string(),
+            &found.fields.to_string(),
+        );
+        value(
+            "lines read by a program",
+            &self.lines.to_string(),
+            &found.lines.to_string(),
+        );
+
+        pairs(&mut all, "refused", &self.refused, &found.refused);
+        pairs(
+            &mut all,
+            "group from another source",
+            &self.groups_from,
+            &found.groups_from,
+        );
+
+        let set =
+            |what, lost: &str, won: &str, expected: &BTreeSet<String>, found: &BTreeSet<String>| {
+                let judged = |name: &&String| !self.sometimes.contains(*name);
+                let more = found
+                    .difference(expected)
+                    .filter(judged)
+                    .map(|name| format!("{what}{name} {lost}"));
+                let less = expected
+                    .difference(found)
+                    .filter(judged)
+                    .map(|name| format!("{what}{name} {won}"));
+                more.chain(less).collect::<Vec<_>>()
+            };
+        all.extend(set(
+            "",
+            "was never met unmoved",
+            "is now met unmoved",
+            &self.never_equal,
+            &found.never_equal,
+        ));
+        all.extend(set(
+            "",
+            "was only ever zero",
+            "is no longer only zero",
+            &self.only_zero,
+            &found.only_zero,
+        ));
+        let (lost, won) = ("comes from the text now", "no longer comes from the text");
+        all.extend(set(
+            "line ",
+            lost,
+            won,
+            &self.lines_from_text,
+            &found.lines_from_text,
+        ));
+        all.extend(self.ratio_differences(found));
+        all
+    }
+
+    /// A ratio may rise, and fall a little.
+    #[expect(
+        clippy::neg_cmp_op_on_partial_ord,
+        reason = "what cannot be compared must not pass"
+    )]
+    fn ratio_differences(&self, found: &Self) -> Vec<String> {
+        let lost =
+            self.ratios
+                .iter()
+                .filter_map(|(case, &expected)| match found.ratios.get(case) {
+                    None => Some(format!(
+                        "{case}: {expected} times cheaper expected, not measured"
+                    )),
+                    // Not a number is no ratio, either.
+                    Some(&ratio) if !(ratio >= expected * (1.0 - WORSE)) => Some(format!(
+                        "{case}: {expected} times cheaper expected, {ratio} times"
+                    )),
+                    Some(_) => None,
+                });
+        let new = found
+            .ratios
+            .keys()
+            .filter(|case| !self.ratios.contains_key(*case));
+        lost.chain(new.map(|case| format!("{case}: measured for the first time")))
+            .collect()
+    }
+
+    /// The finding to expect from now on. What two runs disagree about in lists that chance has a part in is not judged any
+    /// more.
+    pub fn or_sometimes(mut self, before: &Self) -> Self {
+        let lists = [
+            (&mut self.never_equal, &before.never_equal),
+            (&mut self.only_zero, &before.only_zero),
+        ];
+        self.sometimes.clone_from(&before.sometimes);
+        for (now, before) in lists {
+            self.sometimes
+                .extend(now.symmetric_difference(before).cloned());
+            now.retain(|name| !self.sometimes.contains(name));
+        }
+        self
+    }
+}
+
+fn shown(text: &str) -> &str {
+    if text.is_empty() { "none" } else { text }
+}
+
+fn pairs(
+    all: &mut Vec<String>,
+    what: &str,
+    expected: &BTreeMap<String, String>,
+    found: &BTreeMap<String, String>,
+) {
+    let names: BTreeSet<_> = expected.keys().chain(found.keys()).collect();
+    for name in names {
+        let (expected, found) = (expected.get(name), found.get(name));
+        if expected != found {
+            let text =
+                |value: Option<&String>| value.map_or("none", |value| shown(value)).to_owned();
+            all.push(format!(
+                "{what}: {name}: {} expected, {}",
+                text(expected),
+                text(found)
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|&name| name.into()).collect()
+    }
+
+    fn good() -> Finding {
+        Finding {
+            status: "0".into(),
+            source: "bpf".into(),
+            usable: vec!["bpf".into(), "procfs".into()],
+            refused: [("bpf-iter".into(), "too old".into())].into(),
+            fields: 120,
+            only_zero: set(&["stat majflt", "status Ngid"]),
+            lines: 190,
+            lines_from_text: set(&["stat intr"]),
+            ratios: [("bpf-full".into(), 50.0)].into(),
+            ..Finding::default()
+        }
+    }
+
+    fn differences(change: impl FnOnce(&mut Finding)) -> String {
+        let mut found = good();
+        change(&mut found);
+        good().differences(&found).join("; ")
+    }
+
+    #[test]
+    fn every_loss_is_a_difference() {
+        assert_eq!(differences(|_| ()), "");
+        assert_eq!(
+            differences(|found| found.status = "1".into()),
+            "status: 0 expected, 1"
+        );
+        assert_eq!(
+            differences(|found| found.source = "procfs".into()),
+            "source: bpf expected, procfs"
+        );
+        assert_eq!(
+            differences(|found| {
+                found.usable = vec!["procfs".into()];
+                found
+                    .refused
+                    .insert("bpf".into(), "the kernel refused the program".into());
+            }),
+            "sources that load: bpf procfs expected, procfs; \
+             refused: bpf: none expected, the kernel refused the program"
+        );
+        assert_eq!(
+            differences(|found| found.fields = 119),
+            "fields compared: 120 expected, 119"
+        );
+        assert_eq!(
+            differences(|found| {
+                found.lines = 189;
+                found.lines_from_text.insert("vmstat pgpgin".into());
+            }),
+            "lines read by a program: 190 expected, 189; line vmstat pgpgin comes from the text now"
+        );
+        assert_eq!(
+            differences(
+                |found| found.only_zero = set(&["stat majflt", "stat utime", "status Ngid"])
+            ),
+            "stat utime was only ever zero"
+        );
+        assert_eq!(
+            differences(|found| found.never_equal = set(&["stat utime"])),
+            "stat utime was never met unmoved"
+        );
+        assert_eq!(
+            differences(|found| found.groups_from = [("cpu".into(), "procfs".into())].into()),
+            "group from another source: cpu: none expected, procfs"
+        );
+    }
+
+    #[test]
+    fn a_gain_is_a_difference_too() {
+        assert_eq!(
+            differences(|found| found.only_zero = set(&["stat majflt"])),
+            "status Ngid is no longer only zero"
+        );
+        assert_eq!(
+            differences(|found| found.lines_from_text.clear()),
+            "line stat intr no longer comes from the text"
+        );
+    }
+
+    #[test]
+    fn a_ratio_may_rise_and_fall_a_little() {
+        let ratio = |ratio| differences(|found| found.ratios = [("bpf-full".into(), ratio)].into());
+        assert_eq!(ratio(45.1), "");
+        assert_eq!(ratio(500.0), "");
+        assert_eq!(
+            ratio(44.9),
+            "bpf-full: 50 times cheaper expected, 44.9 times"
+        );
+        assert_eq!(
+            ratio(f64::NAN),
+            "bpf-full: 50 times cheaper expected, NaN times"
+        );
+        assert_eq!(
+            differences(|found| found.ratios.clear()),
+            "bpf-full: 50 times cheaper expected, not measured"
+        );
+        assert_eq!(
+            differences(|found| found.ratios.extend([("bpf-lean".into(), 300.0)])),
+            "bpf-lean: measured for the first time"
+        );
+    }
+
+    #[test]
+    fn what_two_runs_disagree_about_is_not_judged() {
+        let mut found = good();
+        found.only_zero = set(&["status Ngid", "stat cutime"]);
+        let next = found.clone().or_sometimes(&good());
+        assert_eq!(next.only_zero, set(&["status Ngid"]));
+        assert_eq!(next.sometimes, set(&["stat cutime", "stat majflt"]));
+        assert_eq!(next.differences(&good()), [""; 0]);
+        assert_eq!(next.differences(&found), [""; 0]);
+        // It stays so.
+        assert_eq!(good().or_sometimes(&next).sometimes, next.sometimes);
+        // A line that went to the text is never left to chance.
+        let mut found = good();
+        found.lines_from_text.insert("stat ctxt".into());
+        assert_eq!(
+            found.clone().or_sometimes(&good()).lines_from_text,
+            found.lines_from_text
+        );
+    }
+
+    #[test]
+    fn the_table_holds_all_of_it() {
+        let text = toml::to_string_pretty(&good()).unwrap();
+        assert_eq!(toml::from_str::<Finding>(&text).unwrap(), good());
+        assert!(toml::from_str::<Finding>("status = '0'\nfeilds = 3").is_err());
+    }
+}

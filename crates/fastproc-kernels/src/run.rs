@@ -1,0 +1,304 @@
+//! Every scenario on every kernel: a few guests at a time, a line about each as it ends, and a table in the end.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    fs,
+    path::Path,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::Instant,
+};
+
+use anyhow::{Context as _, Result};
+use fastproc_guest::scenario::Scenario;
+
+use crate::{
+    cache::Cache,
+    expected::Expected,
+    image::{self, Image},
+    initramfs,
+    judge::{Judged, judge},
+    machine::Machine,
+    page,
+    qemu::{self, Guest, Verdict},
+    series::Wanted,
+    verdicts::{self, Outcome},
+};
+
+/// Scenarios that measure are run so often, and have to agree.
+const MEASUREMENTS: u8 = 3;
+
+/// A kernel that does not come to its first program is booted so often.
+const ATTEMPTS: u8 = 3;
+
+/// What to run.
+pub struct Plan<'p> {
+    /// Kernels.
+    pub wanted: &'p [Wanted],
+    /// Scenarios.
+    pub scenarios: &'p [Scenario],
+    /// Guests at a time.
+    pub jobs: usize,
+    /// Whether what is found is what is expected from now on.
+    pub update: bool,
+}
+
+/// One boot.
+#[derive(Clone, Copy)]
+struct Boot<'i> {
+    image: &'i Image,
+    scenario: Scenario,
+    /// Which of several that have to agree.
+    number: u8,
+}
+
+/// Runs them all, and says whether everything is as expected.
+pub fn all(cache: &Cache, plan: &Plan<'_>) -> Result<bool> {
+    let started = Instant::now();
+    let images = image::fetch(cache, plan.wanted, false)?;
+    let initramfs = initramfs::build(cache)?;
+    let results = cache.folder("results")?;
+    println!(
+        "{} kernels and an initramfs of {:.1} MiB ready after {:.0} s",
+        images.len(),
+        fs::metadata(&initramfs)?.len() as f64 / 1_048_576.0,
+        started.elapsed().as_secs_f64()
+    );
+    let mut expected = read_expected(plan.update)?;
+    let boots = boots(&images, plan.scenarios);
+    let guests = boot_all(&boots, plan.jobs, |boot| {
+        let guest = boot_until_init(boot, &initramfs, &results)?;
+        tell(boot, &guest, (!plan.update).then_some(&expected));
+        Ok(guest)
+    })?;
+
+    let mut outcomes = Vec::new();
+    for (image, scenario, verdicts) in by_scenario(&boots, &guests) {
+        let mut judged = judge_verdicts(&verdicts);
+        if !plan.update {
+            let differences = expected.differences(image.series, scenario.name(), &judged.findings);
+            judged.wrong.extend(differences);
+        } else if judged.wrong.is_empty() {
+            expected.update(
+                image.series,
+                &image.release,
+                scenario.name(),
+                judged.findings.clone(),
+            );
+        }
+        let (findings, wrong) = (judged.findings, judged.wrong);
+        outcomes.push(Outcome {
+            series: image.series,
+            scenario,
+            findings,
+            wrong,
+        });
+    }
+    if plan.update {
+        write(&Expected::path(), &expected.text()?)?;
+        write(&page::path(), &page::page(&expected))?;
+    }
+    print!("\n{}", verdicts::table(&outcomes));
+    let bad = outcomes
+        .iter()
+        .filter(|outcome| !outcome.wrong.is_empty())
+        .count();
+    println!(
+        "\n{} scenarios as expected, {bad} not, in {:.0} s; reports are in {}",
+        outcomes.len() - bad,
+        started.elapsed().as_secs_f64(),
+        results.display()
+    );
+    Ok(bad == 0 && !outcomes.is_empty())
+}
+
+/// Writes the page anew from the table.
+pub fn write_page() -> Result<()> {
+    write(
+        &page::path(),
+        &page::page(&Expected::read(&Expected::path())?),
+    )
+}
+
+fn read_expected(update: bool) -> Result<Expected> {
+    let path = Expected::path();
+    if update && !path.exists() {
+        return Ok(Expected::default());
+    }
+    Expected::read(&path)
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The longest first, so that none of them is left to run alone at the end.
+fn boots<'i>(images: &'i [Image], scenarios: &[Scenario]) -> Vec<Boot<'i>> {
+    let mut boots = Vec::new();
+    for &scenario in scenarios {
+        let times = if Machine::of(scenario).counted {
+            MEASUREMENTS
+        } else {
+            1
+        };
+        for image in images {
+            match Machine::refuses(scenario, image.series) {
+                None => boots.extend((0..times).map(|number| Boot {
+                    image,
+                    scenario,
+                    number,
+                })),
+                Some(reason) => println!("{:<8} {scenario:<13} not run: {reason}", image.series),
+            }
+        }
+    }
+    boots.sort_by_key(|boot| !Machine::of(boot.scenario).one_thread);
+    boots
+}
+
+/// Boots so many guests at a time, and returns them in the order of the boots.
+fn boot_all<'i>(
+    boots: &[Boot<'i>],
+    jobs: usize,
+    boot: impl Fn(Boot<'i>) -> Result<Guest> + Sync,
+) -> Result<Vec<Guest>> {
+    let next = AtomicUsize::new(0);
+    let guests: Mutex<Vec<Option<Result<Guest>>>> =
+        Mutex::new(boots.iter().map(|_| None).collect());
+    thread::scope(|scope| {
+        for _ in 0..jobs.min(boots.len()) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(&what) = boots.get(index) else { break };
+                    let guest = boot(what);
+                    let mut guests = guests
+                        .lock()
+                        .expect("no thread panics while it holds the lock");
+                    guests[index] = Some(guest);
+                }
+            });
+        }
+    });
+    let guests = guests
+        .into_inner()
+        .expect("no thread panics while it holds the lock");
+    guests
+        .into_iter()
+        .map(|guest| guest.expect("every index was taken once"))
+        .collect()
+}
+
+/// An emulated kernel may fall over its own start: then nothing of ours has run, and it is tried again.
+fn boot_until_init(boot: Boot<'_>, initramfs: &Path, results: &Path) -> Result<Guest> {
+    let Boot {
+        image,
+        scenario,
+        number,
+    } = boot;
+    let once = || qemu::boot(image, initramfs, scenario, number, results);
+    let mut guest = once()?;
+    for _ in 1..ATTEMPTS {
+        if guest.began {
+            break;
+        }
+        println!(
+            "{:<8} {scenario:<13} never came to its first program: {}; again",
+            image.series, guest.verdict
+        );
+        guest = once()?;
+    }
+    Ok(guest)
+}
+
+/// The verdicts of each scenario on each kernel, in the order of the kernels.
+fn by_scenario<'g>(
+    boots: &[Boot<'g>],
+    guests: &'g [Guest],
+) -> Vec<(&'g Image, Scenario, Vec<&'g Verdict>)> {
+    let mut groups = BTreeMap::new();
+    for (boot, guest) in boots.iter().zip(guests) {
+        let group = groups
+            .entry((boot.image.series, boot.scenario))
+            .or_insert_with(|| (boot.image, Vec::new()));
+        group.1.push(&guest.verdict);
+    }
+    groups
+        .into_iter()
+        .map(|((_, scenario), (image, verdicts))| (image, scenario, verdicts))
+        .collect()
+}
+
+/// Without a whole report there is nothing to judge but that.
+fn judge_verdicts(verdicts: &[&Verdict]) -> Judged {
+    let mut reports = Vec::new();
+    let mut wrong = Vec::new();
+    for verdict in verdicts {
+        match verdict {
+            Verdict::Reported(report) => reports.push(report),
+            other => wrong.push(other.to_string()),
+        }
+    }
+    let mut judged = judge(&reports);
+    judged.wrong.extend(wrong);
+    judged
+}
+
+/// A line about a guest that has ended, and more when it did not report.
+fn tell(boot: Boot<'_>, guest: &Guest, expected: Option<&Expected>) {
+    let Boot {
+        image,
+        scenario,
+        number,
+    } = boot;
+    let mut judged = judge_verdicts(&[&guest.verdict]);
+    if let (Verdict::Reported(_), Some(expected)) = (&guest.verdict, expected) {
+        judged
+            .wrong
+            .extend(expected.differences(image.series, scenario.name(), &judged.findings));
+    }
+    let word = match (judged.wrong.as_slice(), expected) {
+        ([], Some(_)) => "as expected".into(),
+        ([], None) => "done".into(),
+        ([one], _) => one.clone(),
+        (all, _) => format!("{} things are not as expected", all.len()),
+    };
+    let which = if number > 0 {
+        format!(" (again, {number})")
+    } else {
+        String::new()
+    };
+    let seconds = guest.took.as_secs_f64();
+    // One call, so that lines of several guests do not mix.
+    let mut text = format!(
+        "{:<8} {scenario:<13} {seconds:6.1} s  {word}{which}\n",
+        image.series
+    );
+    if !matches!(guest.verdict, Verdict::Reported(_)) {
+        for (whose, path) in [("kernel", &guest.console), ("emulator", &guest.emulator)] {
+            let _ = writeln!(text, "    the {whose}'s last lines, of {}:", path.display());
+            for line in last_lines(path, 20) {
+                let _ = writeln!(text, "    | {line}");
+            }
+        }
+    }
+    print!("{text}");
+}
+
+/// The end of a text file, fit to be shown.
+fn last_lines(path: &Path, count: usize) -> Vec<String> {
+    let text = fs::read(path).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<_> = text.lines().collect();
+    let shown = lines.iter().skip(lines.len().saturating_sub(count));
+    shown
+        .map(|line| line.chars().filter(|c| !c.is_control()).collect())
+        .collect()
+}

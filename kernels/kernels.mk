@@ -1,0 +1,30 @@
+# Proves fastproc on real distribution kernels, in an emulator; included by the Makefile.
+#
+#   make test-kernels                      every kernel below
+#   make test-kernels KERNELS="6.1 6.12"   these
+#   make test-kernels SCENARIOS="hotplug"  only what they do there; fastproc-kernels test --help names them
+#   make kernels-expected                  write kernels/expected.toml and docs/kernels.md from what the kernels show
+#   make kernels-page                      write docs/kernels.md from kernels/expected.toml
+#   make fetch-kernels                     only bring them into the cache, with the archive's lists read anew
+
+# Series of Debian's cloud kernels; “newest” is the newest that the archive offers.
+KERNELS ?= 5.10 6.1 6.12 6.18 newest
+
+# What the guests do; everything if nothing is named.
+SCENARIOS ?=
+
+.PHONY: test-kernels kernels-expected kernels-page fetch-kernels
+test-kernels:
+	scripts/setup build kernels
+	cargo run --quiet -p fastproc-kernels -- test $(SCENARIOS:%=--scenario=%) $(KERNELS)
+
+kernels-expected:
+	scripts/setup build kernels
+	cargo run --quiet -p fastproc-kernels -- test --update $(SCENARIOS:%=--scenario=%) $(KERNELS)
+
+kernels-page:
+	cargo run --quiet -p fastproc-kernels -- page
+
+fetch-kernels:
+	scripts/setup build kernels
+	cargo run --quiet -p fastproc-kernels -- fetch --refresh $(KERNELS)
