@@ -89,6 +89,15 @@ pub fn is_gone((pid, starttime): (u32, u64)) -> bool {
     stat(&pid.to_string()).is_none_or(|stat| stat.1 != starttime)
 }
 
+/// Looks until it is so; panics with what it was last after half a minute.
+pub fn wait_until(mut is_so: impl FnMut() -> Result<(), String>) {
+    let limit = Instant::now() + Duration::from_secs(30);
+    while let Err(still) = is_so() {
+        assert!(Instant::now() < limit, "{still}");
+        sleep(Duration::from_millis(5));
+    }
+}
+
 /// For processes that are killed by the kernel and reaped by whoever inherits them.
 pub fn wait_until_gone(processes: &[(u32, u64)]) {
     let limit = Instant::now() + Duration::from_secs(30);

@@ -11,8 +11,6 @@ use crate::text::machine_stat::{self, CpuTimes, MachineStat};
 /// What the records alone do not say.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Known {
-    /// Forks before the counter was attached.
-    pub(super) forks_before: u64,
     /// Of the error interrupts, from the text, where no symbol leads to them.
     pub(super) irq_errors: u64,
     /// Idle times are `tick_sched`'s; otherwise `kernel_cpustat`'s, as on a kernel run with `nohz=off`.
@@ -74,7 +72,7 @@ pub(super) fn stat(to: &mut MachineStat, slot: &Slot, run: &Run, routes: &Routes
     to.processes = if routes.scalars & Scalar::TotalForks.bit() != 0 {
         run.scalars[Scalar::TotalForks as usize]
     } else {
-        known.forks_before.wrapping_add(slot.object().forks())
+        slot.object().forks().total()
     };
 }
 

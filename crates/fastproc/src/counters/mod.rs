@@ -33,6 +33,7 @@ mod clock;
 mod cpus;
 mod descriptors;
 mod error;
+mod forks;
 mod gather;
 mod interrupts;
 mod kept;
@@ -212,7 +213,6 @@ fn open_kernel(options: &Options, stat: &MachineStat, vmstat: &VmStat) -> Result
         .and_then(|size| size.trim().parse().ok())
         .unwrap_or(page_size);
     let known = Known {
-        forks_before: stat.processes,
         irq_errors: 0,
         idle_from_tick: true,
         huge_pages: huge / page_size,

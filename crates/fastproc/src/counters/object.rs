@@ -10,6 +10,7 @@ use libbpf_rs::{Link, MapCore, ObjectBuilder, OpenObject, btf::Btf, btf::types::
 
 use super::{
     Error,
+    forks::Forks,
     layout::{Block, Config, Cpu, IRQ_ROWS, Irq, IrqWords, Located, MAX_NODES, Place, Run},
     mapping::Mapping,
 };
@@ -91,7 +92,7 @@ pub(super) struct Object {
     hot: Mapping<u64>,
     irq_rows: Mapping<u32>,
     irq_words: Mapping<IrqWords>,
-    forks: Mapping<u64>,
+    forks: Forks,
     located: Mapping<Located>,
     nodes: Mapping<u64>,
     anchors: Mapping<u64>,
@@ -223,7 +224,7 @@ impl Object {
                 slots * IRQ_ROWS as u32 * irq_row_words(cpus),
             )?,
             irq_words: map(&loaded, "irq_words", slots * IRQ_ROWS as u32)?,
-            forks: map(&loaded, "forks", 1)?,
+            forks: Forks::new(map(&loaded, "forks", 1)?),
             located: map(&loaded, "located", 1)?,
             nodes: map(&loaded, "nodes", MAX_NODES as u32)?,
             anchors: map(&loaded, "anchors", cpus)?,
@@ -280,9 +281,9 @@ impl Object {
         self.fork_counter.is_some()
     }
 
-    /// Forks since load.
-    pub(super) fn forks(&self) -> u64 {
-        self.forks.load(0)
+    /// Forks since boot, if they are counted.
+    pub(super) fn forks(&self) -> &Forks {
+        &self.forks
     }
 
     /// Where the programs and the interrupts' directory lie.

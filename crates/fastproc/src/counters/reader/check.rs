@@ -1,6 +1,6 @@
 //! The comparison with the kernel's text: at start, every few seconds, and when something changed.
 
-use std::sync::atomic::Ordering;
+use std::{sync::atomic::Ordering, thread, time::Duration};
 
 use super::{Gathered, Irqs, Reader};
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
         shared::{Kernel, Plan, lock},
         trust::{self, StatLine},
     },
-    text::interrupts::Interrupts,
+    text::{interrupts::Interrupts, machine_stat::MachineStat},
 };
 
 impl Reader {
@@ -47,7 +47,7 @@ impl Reader {
         let mut plan = (*kernel.plan()).clone();
         self.learn_errors(&mut plan)?;
         if first {
-            self.learn_forks(kernel, &mut plan)?;
+            self.learn_forks(kernel, &plan)?;
         }
         for line in plan.stat.iter_mut().chain(&mut plan.vmstat) {
             line.begin_batch();
@@ -109,11 +109,26 @@ impl Reader {
             let both = Want::STAT | Want::VMSTAT;
             let mut gathered = self.gather(kernel, plan, both, Irqs::Each, &mut before)?;
             before.stat.btime = self.boot.read().0;
+            let forks = kernel.object.forks();
+            let counted = forks.counted();
             self.read_stat()?;
+            let MachineStat {
+                processes,
+                procs_running,
+                ..
+            } = self.text_stat;
+            forks.learn(counted, processes, procs_running);
             if gathered == Gathered::Done {
                 gathered = self.gather(kernel, plan, both, Irqs::Each, &mut between)?;
             }
             between.stat.btime = self.boot.read().0;
+            let line = plan.stat_line(StatLine::Processes);
+            if gathered == Gathered::Done
+                && plan.stat[line].route == Route::Tracepoint
+                && between.stat.processes < processes
+            {
+                between.stat.processes = forks.total_after(processes);
+            }
             self.read_vmstat()?;
             if gathered == Gathered::Done {
                 gathered = self.gather(kernel, plan, Want::VMSTAT, Irqs::Keep, &mut after)?;
@@ -165,20 +180,23 @@ impl Reader {
         Ok(())
     }
 
-    /// Forks before the counter was there: the text's number less the counter's just before. A fork in between makes
-    /// the difference too large, so the smallest is right.
-    fn learn_forks(&mut self, kernel: &Kernel, plan: &mut Plan) -> Result<(), Error> {
+    /// Forks before the counter was there, from the text. On a busy machine there may be forks on their way: then in
+    /// many looks, over some milliseconds.
+    fn learn_forks(&mut self, kernel: &Kernel, plan: &Plan) -> Result<(), Error> {
         let line = plan.stat_line(StatLine::Processes);
         if plan.stat[line].route != Route::Tracepoint {
             return Ok(());
         }
-        let mut before = u64::MAX;
+        let forks = kernel.object.forks();
         for _ in 0..trust::ROUNDS {
-            let counted = kernel.object.forks();
+            let counted = forks.counted();
             self.read_stat()?;
-            before = before.min(self.text_stat.processes.saturating_sub(counted));
+            let text = &self.text_stat;
+            if forks.learn(counted, text.processes, text.procs_running) {
+                break;
+            }
+            thread::sleep(Duration::from_millis(1));
         }
-        plan.known.forks_before = before;
         Ok(())
     }
 }
