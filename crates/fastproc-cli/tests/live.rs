@@ -1,5 +1,7 @@
 //! The command against the running kernel: every field of a zoo of odd processes, each source, each refusal.
 
+mod common;
+
 use std::{
     fs,
     os::unix::fs::PermissionsExt,
@@ -45,7 +47,7 @@ fn for_everyone(name: &str) -> PathBuf {
     fs::create_dir_all(&directory).expect("a directory for everyone");
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).expect("it is ours");
     let copy = directory.join("fastproc");
-    fs::copy(FASTPROC, &copy).expect("the command can be copied");
+    common::install(FASTPROC, &copy);
     copy
 }
 

@@ -4,7 +4,7 @@ mod common;
 
 use std::{
     fs,
-    os::unix::{fs::PermissionsExt, process::CommandExt},
+    os::unix::process::CommandExt,
     path::PathBuf,
     process::{Command, Output},
 };
@@ -22,8 +22,7 @@ impl Copy {
     fn new(name: &str) -> Self {
         let path =
             std::env::temp_dir().join(format!("fastproc-test-{name}-{}", std::process::id()));
-        fs::copy(env!("CARGO_BIN_EXE_fastproc"), &path).expect("it can be copied");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        common::install(env!("CARGO_BIN_EXE_fastproc"), &path);
         Self(path)
     }
 }

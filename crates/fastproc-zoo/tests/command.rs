@@ -100,7 +100,12 @@ fn without_privileges_the_zoo_is_smaller() {
     fs::create_dir(&dir).unwrap();
     fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).unwrap();
     let program = dir.join("zoo");
-    fs::copy(ZOO, &program).unwrap();
+    // By another process: a descriptor for writing would be inherited by other tests' children, and make it busy.
+    let copied = Command::new("install")
+        .args(["-m", "755", ZOO])
+        .arg(&program)
+        .status();
+    assert!(copied.unwrap().success());
     let result = Command::new(&program)
         .uid(65534)
         .gid(65534)

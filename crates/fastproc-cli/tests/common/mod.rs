@@ -1,7 +1,11 @@
 //! What the tests of the command share.
 #![allow(dead_code, reason = "each test program takes a part of it")]
 
-use std::process::{Command, Output};
+use std::{
+    ffi::OsStr,
+    path::Path,
+    process::{Command, Output},
+};
 
 use serde_json::Value;
 
@@ -80,4 +84,17 @@ pub fn unescape(text: &str) -> Vec<u8> {
         bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
     }
     bytes
+}
+
+/// A copy of a program that everybody may execute. By another process: while a descriptor for writing is open in this
+/// one, any other test's child may inherit it, and a file that is open for writing cannot be executed.
+#[track_caller]
+pub fn install(program: impl AsRef<OsStr>, copy: &Path) {
+    let status = Command::new("install")
+        .args(["-m", "755"])
+        .arg(program)
+        .arg(copy)
+        .status()
+        .expect("install(1) is there");
+    assert!(status.success(), "{} cannot be made", copy.display());
 }
