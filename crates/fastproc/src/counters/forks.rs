@@ -43,6 +43,10 @@ impl Forks {
     /// Forks since boot. Only once a text was compared.
     pub(super) fn total(&self) -> u64 {
         let total = sum(self.base.load(Ordering::Relaxed), self.counted());
+        let served = self.served.load(Ordering::Relaxed);
+        if total <= served {
+            return served;
+        }
         total.max(self.served.fetch_max(total, Ordering::Relaxed))
     }
 

@@ -76,6 +76,7 @@ pub(super) struct Object {
     pub(super) shape: Shape,
     pub(super) loads: Loads,
     collect: OwnedFd,
+    collect_first: OwnedFd,
     walk_irqs: OwnedFd,
     read_irq_rows: OwnedFd,
     nothing: OwnedFd,
@@ -204,6 +205,7 @@ impl Object {
         } = shape;
         let object = Self {
             collect: program("collect")?,
+            collect_first: program("collect_first")?,
             walk_irqs: program("walk_irqs")?,
             read_irq_rows: program("read_irq_rows")?,
             nothing: program("nothing")?,
@@ -308,7 +310,7 @@ impl Object {
 
     /// What it costs to run a program that does nothing.
     pub(super) fn run_nothing(&self) -> Result<(), Error> {
-        test_run(&self.nothing, &mut [0]).map(drop)
+        test_run(&self.nothing, &mut []).map(drop)
     }
 }
 
@@ -403,7 +405,11 @@ fn map<T: super::mapping::Plain>(
 fn test_run(program: &OwnedFd, arguments: &mut [u32]) -> Result<u32, Error> {
     let mut options = libbpf_sys::bpf_test_run_opts {
         sz: size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t,
-        ctx_in: arguments.as_mut_ptr().cast(),
+        ctx_in: if arguments.is_empty() {
+            std::ptr::null_mut()
+        } else {
+            arguments.as_mut_ptr().cast()
+        },
         ctx_size_in: size_of_val(arguments) as u32,
         ..Default::default()
     };
@@ -432,7 +438,10 @@ impl Slot {
     /// Collects once. `run` says what, and how far the interrupts' short cut reaches.
     pub(super) fn collect(&mut self, run: Run) -> Result<Run, Error> {
         self.object.runs.store(self.index as usize, run);
-        test_run(&self.object.collect, &mut [self.index])?;
+        match self.index {
+            0 => test_run(&self.object.collect_first, &mut [])?,
+            index => test_run(&self.object.collect, &mut [index])?,
+        };
         Ok(self.object.runs.load(self.index as usize))
     }
 
