@@ -593,14 +593,13 @@ static __noinline void idle_of_tick(struct counters_cpu *to, u64 tick, u32 waiti
 	u64 idle = READ_IF(struct tick_sched, tick, idle_sleeptime);
 	u64 iowait = READ_IF(struct tick_sched, tick, iowait_sleeptime);
 	u64 entered = READ_IF(struct tick_sched, tick, idle_entrytime);
-	u64 now = bpf_ktime_get_ns();
 
 	if (!to)
 		return;
 	if (active && waiting)
-		iowait += now - entered;
+		iowait += bpf_ktime_get_ns() - entered;
 	else if (active)
-		idle += now - entered;
+		idle += bpf_ktime_get_ns() - entered;
 	to->idle_ns = idle;
 	to->iowait_ns = iowait;
 }
@@ -613,7 +612,7 @@ static __noinline void idle_of_times(struct counters_cpu *to, u64 times, u32 wai
 	u64 iowait = word(sums + 8 * bpf_core_enum_value(enum cpu_usage_stat, CPUTIME_IOWAIT));
 	bool active = READ_IF(struct kernel_cpustat___idle, times, idle_elapse);
 	u64 entered = READ_IF(struct kernel_cpustat___idle, times, idle_entrytime);
-	u64 stolen, period, now = bpf_ktime_get_ns();
+	u64 stolen, period, now = active ? bpf_ktime_get_ns() : 0;
 
 	if (!to)
 		return;

@@ -128,9 +128,7 @@ impl Renderer {
         if !self.numbers.is_empty()
             && (Arc::ptr_eq(&self.names.0, &stat.names.0) || self.names == stat.names)
         {
-            for (line, &value) in stat.values.iter().enumerate() {
-                self.numbers.set(line, value);
-            }
+            self.numbers.set_row(0, &stat.values);
         } else {
             self.names = stat.names.clone();
             self.numbers.write(|to| {
