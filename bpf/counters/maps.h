@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef FASTPROC_COUNTERS_MAPS_H
+#define FASTPROC_COUNTERS_MAPS_H
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* Set before load, by trying: typed loads (from 6.2), and helpers that read any address (not under lockdown). */
+const volatile bool may_cast = true;
+const volatile bool may_probe = true;
+const volatile __u32 possible_cpus = 1;
+const volatile __u32 row_bytes = 64; /* of `rows`: the pending numa events, then one group of counters */
+const volatile __u32 arch_bytes; /* of irq_cpustat_t, at most 4 * COUNTERS_ARCH_WORDS */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct counters_config);
+} config SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* possible CPUs */
+	__type(key, __u32);
+	__type(value, struct counters_place);
+} places SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct counters_block);
+} blocks SEC(".maps");
+
+/* __percpu pointers of the populated zones' struct per_cpu_zonestat */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} zonestats SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* slots */
+	__type(key, __u32);
+	__type(value, struct counters_run);
+} runs SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* slots x possible CPUs */
+	__type(key, __u32);
+	__type(value, struct counters_cpu);
+} cpus SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* slots x (possible CPUs + blocks) */
+	__uint(key_size, 4);
+	__uint(value_size, 64); /* row_bytes */
+} rows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* slots x max_irqs */
+	__type(key, __u32);
+	__type(value, struct counters_irq);
+} irqs SEC(".maps");
+
+/* indices into `irqs` of the interrupts that have moved lately */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* slots x max_hot */
+	__type(key, __u32);
+	__type(value, __u64);
+} hot SEC(".maps");
+
+/* /proc/interrupts, COUNTERS_IRQ_ROWS descriptors at a time */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* slots x COUNTERS_IRQ_ROWS */
+	__uint(key_size, 4);
+	__uint(value_size, 4); /* 4 x possible CPUs */
+} irq_rows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* slots x COUNTERS_IRQ_ROWS */
+	__type(key, __u32);
+	__type(value, struct counters_irq_words);
+} irq_words SEC(".maps");
+
+/* forks since load */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} forks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct counters_located);
+} located SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, COUNTERS_MAX_NODES);
+	__type(key, __u32);
+	__type(value, __u64); /* struct pglist_data */
+} nodes SEC(".maps");
+
+/* where this element lies on each CPU: the library reads `__per_cpu_offset` off it */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} anchor SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* possible CPUs */
+	__type(key, __u32);
+	__type(value, __u64);
+} anchors SEC(".maps");
+
+extern void *bpf_rdonly_cast(const void *object, __u32 btf_id) __ksym __weak;
+
+/* One member of a structure at an address that may be stale: 0 where it cannot be read. */
+#define READ(type, address, member)                                                                                    \
+	({                                                                                                                 \
+		typeof(((type *)0)->member) read_value = 0;                                                                    \
+		u64 read_address = (u64)(address);                                                                             \
+		if (may_cast)                                                                                                  \
+			read_value =                                                                                               \
+				((type *)bpf_rdonly_cast((void *)read_address, bpf_core_type_id_kernel(type)))->member;                \
+		else                                                                                                           \
+			bpf_core_read(&read_value, sizeof(read_value), &((type *)read_address)->member);                           \
+		read_value;                                                                                                    \
+	})
+
+/* The same, where a kernel may lack the member: the library compares with the text, and will see. */
+#define READ_IF(type, address, member)                                                                                 \
+	(bpf_core_field_exists(((type *)0)->member) ? READ(type, address, member) : 0)
+
+/* Any 64-bit word. rb_node begins with one, which is all that is asked of it here. */
+static __always_inline u64 word(u64 address)
+{
+	u64 value = 0;
+
+	if (may_cast)
+		return ((struct rb_node *)bpf_rdonly_cast((void *)address, bpf_core_type_id_kernel(struct rb_node)))
+			->__rb_parent_color;
+	bpf_probe_read_kernel(&value, sizeof(value), (void *)address);
+	return value;
+}
+
+/* A pointer, as a number: the verifier would go on checking a typed one against the type it came from. */
+#define POINTER(type, address, member)                                                                                 \
+	(bpf_core_field_exists(((type *)0)->member)                                                                        \
+		 ? word((u64)(address) + bpf_core_field_offset(((type *)0)->member))                                           \
+		 : 0)
+
+/* Any 32-bit word, by a structure that is one. */
+static __always_inline u32 half(u64 address)
+{
+	u32 value = 0;
+
+	if (may_cast)
+		return ((struct seqcount *)bpf_rdonly_cast((void *)address, bpf_core_type_id_kernel(struct seqcount)))
+			->sequence;
+	bpf_probe_read_kernel(&value, sizeof(value), (void *)address);
+	return value;
+}
+
+/* `bytes` is a constant to the verifier, or bounded by one. */
+static __always_inline int copy(void *to, u64 from, u32 bytes)
+{
+	if (may_probe)
+		return bpf_probe_read_kernel(to, bytes, (void *)from) != 0;
+	for (u32 i = 0; i < bytes / 8; i++)
+		((u64 *)to)[i] = word(from + 8 * i);
+	return 0;
+}
+
+/* "kswapd", as the first bytes of task_struct.comm */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define KSWAPD(word) (((word) & 0xffffffffffffULL) == 0x64706177736bULL)
+#else
+#define KSWAPD(word) ((word) >> 16 == 0x6b7377617064ULL)
+#endif
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Credentials, seccomp, umask and supplementary groups. */
+#ifndef FASTPROC_TASKS_CREDENTIALS_H
+#define FASTPROC_TASKS_CREDENTIALS_H
+
+int collect_groups(u32 index);
+__noinline int collect_groups(u32 index)
+{
+	struct fp_record *r = bpf_map_lookup_elem(&records, &index);
+	const struct cred *cred;
+	struct group_info *info;
+	u32 n, at;
+	u64 *words;
+
+	if (!r)
+		return 0;
+	n = r->credentials.ngroups;
+	if (n > MAX_GROUPS) {
+		r->identity.torn |= FP_TORN_POOL;
+		return 0;
+	}
+	at = pool_take(r, (n + 1) / 2);
+	words = pool_at(at);
+	if (!at || !words)
+		return 0;
+	cred = FIELD(struct task_struct, run.task, real_cred);
+	info = FIELD(struct cred, cred, group_info);
+	bpf_probe_read_kernel(words, n * 4, (void *)info + bpf_core_field_offset(struct group_info, gid));
+	r->credentials.groups_at = at;
+	return 0;
+}
+
+static __always_inline void collect_credentials(struct task_struct *t, struct fp_record *r, u32 index)
+{
+	/* the objective credentials, as __task_cred() takes them: not what the task may be acting as */
+	const struct cred *cred = t->real_cred;
+	struct cred___6_2 *old = (void *)cred;
+	struct task_struct___6_6 *shadowed = (void *)t;
+	struct fp_credentials *c = &r->credentials;
+	struct fs_struct *fs;
+
+	c->uid = cred->uid.val;
+	c->euid = cred->euid.val;
+	c->suid = cred->suid.val;
+	c->fsuid = cred->fsuid.val;
+	c->gid = cred->gid.val;
+	c->egid = cred->egid.val;
+	c->sgid = cred->sgid.val;
+	c->fsgid = cred->fsgid.val;
+	if (bpf_core_field_exists(cred->cap_inheritable.val)) {
+		c->cap_inheritable = cred->cap_inheritable.val;
+		c->cap_permitted = cred->cap_permitted.val;
+		c->cap_effective = cred->cap_effective.val;
+		c->cap_bounding = cred->cap_bset.val;
+		c->cap_ambient = cred->cap_ambient.val;
+	} else {
+		bpf_core_read(&c->cap_inheritable, 8, &old->cap_inheritable);
+		bpf_core_read(&c->cap_permitted, 8, &old->cap_permitted);
+		bpf_core_read(&c->cap_effective, 8, &old->cap_effective);
+		bpf_core_read(&c->cap_bounding, 8, &old->cap_bset);
+		bpf_core_read(&c->cap_ambient, 8, &old->cap_ambient);
+	}
+	c->atomic_flags = t->atomic_flags;
+	c->user_ns = 0;
+	if (bpf_core_field_exists(cred->user_ns))
+		c->user_ns = cred->user_ns->ns.inum;
+	c->seccomp_mode = c->seccomp_filters = 0;
+	if (bpf_core_field_exists(t->seccomp.mode))
+		c->seccomp_mode = t->seccomp.mode;
+	if (bpf_core_field_exists(t->seccomp.filter_count))
+		c->seccomp_filters = t->seccomp.filter_count.counter;
+	c->thread_features = c->thread_features_locked = 0;
+	if (bpf_core_field_exists(shadowed->thread.features) && bpf_core_field_exists(shadowed->thread.features_locked)) {
+		c->thread_features = shadowed->thread.features;
+		c->thread_features_locked = shadowed->thread.features_locked;
+	}
+	c->umask = -1;
+	fs = RELOAD(t->fs);
+	if (fs) {
+		c->umask = fs->umask;
+		if (RELOAD(t->fs) != fs)
+			r->identity.torn |= FP_TORN_FS;
+	}
+	c->groups_at = 0;
+	c->ngroups = cred->group_info->ngroups;
+	if (c->ngroups)
+		collect_groups(index);
+}
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the programs share with the library, and what every part of a record needs. */
+#ifndef FASTPROC_TASKS_MAPS_H
+#define FASTPROC_TASKS_MAPS_H
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* The library sets the real sizes before it loads the programs. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct fp_record);
+} records SEC(".maps");
+
+/* The few bits of every record that the library looks at each time, side by side. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+} index_of_records SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct fp_thread);
+} threads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	/* without types: the library makes the value as large as the pool, and the kernel compares sizes with types */
+	__uint(key_size, 4);
+	__uint(value_size, 8);
+} pool SEC(".maps");
+
+/* Byte distance from a per-CPU cookie to the memory of each CPU whose part of rss counts. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+} cpu_offsets SEC(".maps");
+
+const volatile struct fp_settings settings;
+struct fp_run run SEC(".data.run");
+
+#define WANTED(group) (settings.groups & (group))
+/* A load that the compiler may neither merge with another nor move. */
+#define RELOAD(x) (*(volatile typeof(x) *)&(x))
+#define ARRAY_OF_ACTIONS 64
+#define MAX_ACTION_WORDS 8
+#define MAX_GROUPS 4096
+#define MAX_LEVEL 32
+
+/* The largest single take from the pool; max_pool is never below it. */
+#define POOL_SLACK (MAX_GROUPS / 2)
+
+/* Room for n words, n <= POOL_SLACK. 0: none, and the record is torn. */
+static __always_inline u32 pool_take(struct fp_record *r, u32 n)
+{
+	u32 at = run.pool;
+
+	if (!at)
+		at = 1;
+	if (at > settings.max_pool - POOL_SLACK || n > POOL_SLACK) {
+		run.lost_pool += n;
+		r->identity.torn |= FP_TORN_POOL;
+		return 0;
+	}
+	run.pool = at + n;
+	return at;
+}
+
+static __always_inline u64 *pool_at(u32 at)
+{
+	u32 zero = 0;
+	u64 *words = bpf_map_lookup_elem(&pool, &zero);
+
+	/* The bound is the compiler's to forget and the verifier's to want: keep it next to the use. */
+	asm volatile("" : "+r"(at));
+	if (!words || at > settings.max_pool - POOL_SLACK)
+		return 0;
+	return words + at;
+}
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Memory: counters, resident set, layout. */
+#ifndef FASTPROC_TASKS_MEMORY_H
+#define FASTPROC_TASKS_MEMORY_H
+
+/*
+ * The exact resident set: count plus what every CPU has not yet folded in. percpu_counter_init_many() lays the
+ * four counters of a process side by side, so a CPU's four parts are 16 adjacent bytes.
+ */
+s64 rss_sum[4];
+
+int collect_rss(u64 counters);
+__noinline int collect_rss(u64 counters)
+{
+	s64 file = 0, anon = 0, swap = 0, shmem = 0;
+
+	for (u32 i = 0; i < settings.max_cpus && i < run.cpus; i++) {
+		u32 key = i;
+		u64 *offset = bpf_map_lookup_elem(&cpu_offsets, &key);
+		u64 part;
+
+		if (!offset)
+			continue;
+		part = counters + *offset;
+		file += (s32)FIELD(struct in6_addr, part, in6_u.u6_addr32[MM_FILEPAGES]);
+		anon += (s32)FIELD(struct in6_addr, part, in6_u.u6_addr32[MM_ANONPAGES]);
+		swap += (s32)FIELD(struct in6_addr, part, in6_u.u6_addr32[MM_SWAPENTS]);
+		shmem += (s32)FIELD(struct in6_addr, part, in6_u.u6_addr32[MM_SHMEMPAGES]);
+	}
+	rss_sum[MM_FILEPAGES] = file;
+	rss_sum[MM_ANONPAGES] = anon;
+	rss_sum[MM_SWAPENTS] = swap;
+	rss_sum[MM_SHMEMPAGES] = shmem;
+	return 0;
+}
+
+static __always_inline u64 positive(s64 v)
+{
+	return v > 0 ? v : 0;
+}
+
+static __always_inline void collect_rss_counters(struct mm_struct *mm, struct fp_memory *m)
+{
+	struct mm_struct___6_1 *old = (void *)mm;
+	s64 file = 0, anon = 0, swap = 0, shmem = 0;
+	u32 shift = settings.page_shift;
+
+	if (bpf_core_field_exists(mm->rss_stat[0].count)) {
+		file = mm->rss_stat[MM_FILEPAGES].count;
+		anon = mm->rss_stat[MM_ANONPAGES].count;
+		swap = mm->rss_stat[MM_SWAPENTS].count;
+		shmem = mm->rss_stat[MM_SHMEMPAGES].count;
+	} else if (bpf_core_field_exists(old->rss_stat.count)) {
+		file = BPF_CORE_READ(old, rss_stat.count[MM_FILEPAGES].counter);
+		anon = BPF_CORE_READ(old, rss_stat.count[MM_ANONPAGES].counter);
+		swap = BPF_CORE_READ(old, rss_stat.count[MM_SWAPENTS].counter);
+		shmem = BPF_CORE_READ(old, rss_stat.count[MM_SHMEMPAGES].counter);
+	}
+	m->rss_approx = (positive(file) + positive(anon) + positive(shmem)) << shift;
+	if (bpf_core_field_exists(mm->rss_stat[0].count) && run.cpus) {
+		volatile u64 *slot = &run.task;
+		u64 task = *slot;
+
+		/* through memory: a kernel pointer may not be handed to a global function, its value may */
+		*slot = (u64)mm->rss_stat[0].counters;
+		collect_rss(*slot);
+		*slot = task;
+		file += rss_sum[MM_FILEPAGES];
+		anon += rss_sum[MM_ANONPAGES];
+		swap += rss_sum[MM_SWAPENTS];
+		shmem += rss_sum[MM_SHMEMPAGES];
+	}
+	m->rss_file = positive(file) << shift;
+	m->rss_anon = positive(anon) << shift;
+	m->swap = positive(swap) << shift;
+	m->rss_shmem = positive(shmem) << shift;
+}
+
+static __always_inline void collect_memory(struct mm_struct *mm, struct fp_memory *m)
+{
+	u32 shift = settings.page_shift;
+	u64 page = 1ULL << shift;
+	u64 total = mm->total_vm << shift, peak = mm->hiwater_vm << shift, exec = mm->exec_vm << shift;
+	u64 text = ((mm->end_code + page - 1) & -page) - (mm->start_code & -page);
+	u64 rss, hiwater;
+
+	collect_rss_counters(mm, m);
+	rss = m->rss_anon + m->rss_file + m->rss_shmem;
+	hiwater = mm->hiwater_rss << shift;
+	m->vsize = total;
+	m->peak_vsize = peak > total ? peak : total;
+	m->peak_rss = hiwater > rss ? hiwater : rss;
+	m->locked = mm->locked_vm << shift;
+	m->pinned = mm->pinned_vm.counter << shift;
+	m->data = mm->data_vm << shift;
+	m->stack = mm->stack_vm << shift;
+	m->text = text;
+	m->exe = text < exec ? text : exec;
+	m->lib = exec - m->exe;
+}
+
+static __always_inline void collect_memory_details(struct mm_struct *mm, struct fp_memory_details *m)
+{
+	struct mm_struct___6_1 *old = (void *)mm;
+	u32 shift = settings.page_shift;
+
+	m->page_tables = mm->pgtables_bytes.counter;
+	m->hugetlb = 0;
+	if (bpf_core_field_exists(mm->hugetlb_usage))
+		m->hugetlb = (u64)mm->hugetlb_usage.counter << shift;
+	if (bpf_core_field_exists(mm->flags.__mm_flags))
+		m->mm_flags = mm->flags.__mm_flags[0];
+	else
+		m->mm_flags = old->flags;
+	m->untag_mask = ~0ULL;
+	if (bpf_core_field_exists(mm->context.untag_mask))
+		m->untag_mask = mm->context.untag_mask;
+}
+
+static __always_inline void collect_layout(struct mm_struct *mm, struct fp_layout *l)
+{
+	l->start_code = mm->start_code;
+	l->end_code = mm->end_code;
+	l->start_stack = mm->start_stack;
+	l->kstkesp = l->kstkeip = 0;
+	l->start_data = mm->start_data;
+	l->end_data = mm->end_data;
+	l->start_brk = mm->start_brk;
+	l->arg_start = mm->arg_start;
+	l->arg_end = mm->arg_end;
+	l->env_start = mm->env_start;
+	l->env_end = mm->env_end;
+}
+
+static __always_inline void collect_mm(struct task_struct *t, struct fp_record *r, u32 flags)
+{
+	/* A kernel thread may borrow a user's mm (kthread_use_mm); get_task_mm() does not count it. */
+	struct mm_struct *mm = flags & PF_KTHREAD ? 0 : RELOAD(t->mm);
+
+	if (!mm) {
+		r->identity.has_mm = 0;
+		if (WANTED(FP_MEMORY))
+			__builtin_memset(&r->memory, 0, sizeof(r->memory));
+		if (WANTED(FP_MEMORY_DETAILS))
+			__builtin_memset(&r->memory_details, 0, sizeof(r->memory_details));
+		if (WANTED(FP_LAYOUT))
+			__builtin_memset(&r->layout, 0, sizeof(r->layout));
+		return;
+	}
+	r->identity.has_mm = 1;
+	if (WANTED(FP_MEMORY))
+		collect_memory(mm, &r->memory);
+	if (WANTED(FP_MEMORY_DETAILS))
+		collect_memory_details(mm, &r->memory_details);
+	if (WANTED(FP_LAYOUT))
+		collect_layout(mm, &r->layout);
+	/*
+	 * An mm is not freed by RCU: if it was replaced meanwhile, what was read may be of a freed one. And where
+	 * the user registers of a dying task lie depends on the architecture: such a record comes from /proc.
+	 */
+	if (RELOAD(t->mm) != mm ||
+	    (WANTED(FP_LAYOUT) && (flags & (PF_EXITING | PF_DUMPCORE | PF_POSTCOREDUMP))))
+		r->identity.torn |= FP_TORN_MM;
+}
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The numbers of a process in nested pid namespaces. */
+#ifndef FASTPROC_TASKS_NAMESPACES_H
+#define FASTPROC_TASKS_NAMESPACES_H
+
+static __always_inline u32 nr_at_level(u64 pid, u32 level, u64 ns)
+{
+	u64 at;
+
+	if (!pid || FIELD(struct pid, pid, level) < level)
+		return 0;
+	at = pid + bpf_core_field_offset(struct pid, numbers) + level * bpf_core_type_size(struct upid);
+	if ((u64)FIELD(struct upid, at, ns) != ns)
+		return 0;
+	return FIELD(struct upid, at, nr);
+}
+
+int collect_nested_ids(u32 index);
+__noinline int collect_nested_ids(u32 index)
+{
+	struct fp_record *r = bpf_map_lookup_elem(&records, &index);
+	struct signal_struct *signal;
+	u64 own, tgid, pgrp, session;
+	u32 level, at;
+	u64 *words;
+
+	if (!r)
+		return 0;
+	level = r->namespaces.level;
+	if (level > MAX_LEVEL) {
+		r->identity.torn |= FP_TORN_POOL;
+		return 0;
+	}
+	at = pool_take(r, 2 * level);
+	words = pool_at(at);
+	if (!at || !words)
+		return 0;
+	own = (u64)FIELD(struct task_struct, run.task, thread_pid);
+	signal = FIELD(struct task_struct, run.task, signal);
+	tgid = (u64)FIELD(struct signal_struct, signal, pids[PIDTYPE_TGID]);
+	pgrp = (u64)FIELD(struct signal_struct, signal, pids[PIDTYPE_PGID]);
+	session = (u64)FIELD(struct signal_struct, signal, pids[PIDTYPE_SID]);
+	for (u32 i = 0; i < MAX_LEVEL; i++) {
+		u64 entry, ns;
+
+		if (i >= level)
+			break;
+		entry = own + bpf_core_field_offset(struct pid, numbers) + (i + 1) * bpf_core_type_size(struct upid);
+		ns = (u64)FIELD(struct upid, entry, ns);
+		words[2 * i] = nr_at_level(tgid, i + 1, ns) | (u64)(u32)FIELD(struct upid, entry, nr) << 32;
+		words[2 * i + 1] = nr_at_level(pgrp, i + 1, ns) | (u64)nr_at_level(session, i + 1, ns) << 32;
+	}
+	r->namespaces.ids_at = at;
+	return 0;
+}
+
+static __always_inline void collect_namespaces(struct task_struct *t, struct fp_record *r, u32 index)
+{
+	struct pid *own = t->thread_pid;
+
+	r->namespaces.ids_at = 0;
+	r->namespaces.level = own ? own->level : 0;
+	if (r->namespaces.level)
+		collect_nested_ids(index);
+}
+
+#endif

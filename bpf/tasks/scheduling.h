@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Scheduling: priorities, policy, affinity, delays. */
+#ifndef FASTPROC_TASKS_SCHEDULING_H
+#define FASTPROC_TASKS_SCHEDULING_H
+
+/* The bitmaps of a machine with more than 64 CPUs or memory nodes. */
+int collect_masks(u32 index);
+__noinline int collect_masks(u32 index)
+{
+	struct fp_record *r = bpf_map_lookup_elem(&records, &index);
+	u64 *words;
+	u32 at;
+
+	if (!r)
+		return 0;
+	if (settings.cpu_words > 1 && settings.cpu_words <= POOL_SLACK) {
+		at = pool_take(r, settings.cpu_words);
+		words = pool_at(at);
+		if (!at || !words)
+			return 0;
+		bpf_probe_read_kernel(words, settings.cpu_words * 8,
+				      (void *)run.task + bpf_core_field_offset(struct task_struct, cpus_mask));
+		r->scheduling.cpus_at = at;
+	}
+	if (settings.mem_words > 1 && settings.mem_words <= POOL_SLACK) {
+		at = pool_take(r, settings.mem_words);
+		words = pool_at(at);
+		if (!at || !words)
+			return 0;
+		bpf_probe_read_kernel(words, settings.mem_words * 8,
+				      (void *)run.task + bpf_core_field_offset(struct task_struct, mems_allowed));
+		r->scheduling.mems_at = at;
+	}
+	return 0;
+}
+
+static __always_inline void collect_scheduling(struct task_struct *t, struct fp_record *r, u32 index)
+{
+	struct fp_scheduling *s = &r->scheduling;
+	struct task_delay_info *delays;
+	struct numa_group *group = 0;
+
+	s->priority = t->prio - 100; /* MAX_RT_PRIO */
+	s->nice = t->static_prio - 120;
+	s->rt_priority = t->rt_priority;
+	s->policy = t->policy;
+	s->processor = cpu_of(t);
+	s->ngid = 0;
+	if (bpf_core_field_exists(t->numa_group)) {
+		group = t->numa_group;
+		if (group)
+			s->ngid = group->gid;
+	}
+	s->blkio_ns = 0;
+	if (bpf_core_field_exists(t->delays)) {
+		delays = t->delays;
+		if (delays) {
+			s->blkio_ns = delays->blkio_delay;
+			/* where swapping in has no clock of its own yet, it counts as block I/O */
+			if (!bpf_core_field_exists(delays->swapin_start))
+				s->blkio_ns += delays->swapin_delay;
+		}
+	}
+	s->cpus_at = s->mems_at = 0;
+	s->cpus_allowed = t->cpus_mask.bits[0];
+	s->mems_allowed = 1;
+	if (bpf_core_field_exists(t->mems_allowed))
+		s->mems_allowed = t->mems_allowed.bits[0];
+	if (settings.cpu_words > 1 || settings.mem_words > 1)
+		collect_masks(index);
+}
+
+#endif

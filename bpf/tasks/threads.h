@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* One thread, where threads are listed. */
+#ifndef FASTPROC_TASKS_THREADS_H
+#define FASTPROC_TASKS_THREADS_H
+
+static __always_inline void collect_thread(struct task_struct *t, struct fp_thread *r)
+{
+	r->start_ns = t->start_boottime;
+	r->utime_ns = r->stime_ns = 0;
+	r->gtime_ns = t->gtime;
+	r->minflt = t->min_flt;
+	r->majflt = t->maj_flt;
+	r->nvcsw = t->nvcsw;
+	r->nivcsw = t->nivcsw;
+	r->sum_exec_ns = t->se.sum_exec_runtime;
+	r->sampled_utime_ns = t->utime;
+	r->sampled_stime_ns = t->stime;
+	r->prev_utime_ns = t->prev_cputime.utime;
+	r->prev_stime_ns = t->prev_cputime.stime;
+	if (WANTED(FP_IO) && bpf_core_field_exists(t->ioac))
+		IO_SET(&r->io, =, t->ioac);
+	r->tid = t->pid;
+	r->tgid = t->tgid;
+	r->state_bits = report_state(state_of(t), t->exit_state);
+	r->flags = t->flags;
+	r->priority = t->prio - 100;
+	r->nice = t->static_prio - 120;
+	r->rt_priority = t->rt_priority;
+	r->policy = t->policy;
+	r->processor = cpu_of(t);
+	r->reserved = 0;
+	__builtin_memcpy(r->comm, t->comm, sizeof(r->comm));
+}
+
+static __always_inline void list_thread(struct task_struct *t)
+{
+	u32 at = run.threads;
+	struct fp_thread *r = bpf_map_lookup_elem(&threads, &at);
+
+	if (!r) {
+		run.lost_threads++;
+		return;
+	}
+	run.threads = at + 1;
+	collect_thread(t, r);
+}
+
+#endif
