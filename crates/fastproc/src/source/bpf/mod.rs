@@ -15,7 +15,7 @@ use crate::{
     host::{Host, online_cpus},
 };
 
-/// Words of the pool that one record may take at once; `POOL_SLACK` of collect.h.
+/// Words of the pool that one record may take at once; `POOL_SLACK` of tasks/maps.h.
 const POOL_SLACK: u32 = 2048;
 /// A walk is repeated this often when the table outgrows its array, each time with twice the room.
 const MAX_GROWTHS: u32 = 8;
