@@ -60,6 +60,7 @@ pub(crate) struct Assembler {
     pub(crate) kind: SourceKind,
     pub(crate) calibration: Calibration,
     reconcile_every: Duration,
+    boot_offset_ns: i64,
     reconciled: Option<Instant>,
     /// Pids of the last listing of `/proc`.
     listed: Vec<u32>,
@@ -76,6 +77,7 @@ impl Assembler {
         fields: Fields,
         kind: SourceKind,
         reconcile_every: Duration,
+        boot_offset_ns: i64,
     ) -> Self {
         Self {
             procfs,
@@ -83,6 +85,7 @@ impl Assembler {
             kind,
             calibration: Calibration::default(),
             reconcile_every,
+            boot_offset_ns,
             reconciled: None,
             listed: Vec::new(),
             missed: Vec::new(),
@@ -259,6 +262,7 @@ impl Assembler {
         SnapshotStats {
             source: self.kind,
             boottime_ns: boottime_ns(),
+            boot_offset_ns: self.boot_offset_ns,
             took: Duration::ZERO,
             torn: 0,
             missed: 0,

@@ -97,7 +97,13 @@ impl Builder {
             // What the walk misses comes from the text, and shall say the same by the same bit.
             procfs.set_thp_disable_bit(calibration.thp_disable_bit);
         }
-        let mut assembler = Assembler::new(procfs, self.fields, kind, self.reconcile_every);
+        let mut assembler = Assembler::new(
+            procfs,
+            self.fields,
+            kind,
+            self.reconcile_every,
+            host.boot_offset_ns,
+        );
         assembler.calibration = calibration;
         Ok(Collector {
             host,

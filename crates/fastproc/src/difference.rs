@@ -19,7 +19,7 @@ use crate::{Process, Snapshot, record::Io};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Baseline {
-    boottime_ns: u64,
+    taken_ns: u64,
     /// In the order of the pids.
     entries: Vec<Entry>,
 }
@@ -102,7 +102,7 @@ pub struct Gone {
 impl Baseline {
     /// Keeps this snapshot instead of the last one. Allocates only if there are more processes than ever before.
     pub fn set(&mut self, snapshot: &Snapshot<'_>) {
-        self.boottime_ns = snapshot.stats().boottime_ns;
+        self.taken_ns = snapshot.stats().kernel_boottime_ns();
         self.entries.clear();
         self.entries.extend(snapshot.iter().map(Entry::of));
     }
@@ -112,7 +112,7 @@ impl Baseline {
         &self,
         now: &Snapshot<'a>,
     ) -> impl Iterator<Item = Change<'a>> + use<'a, '_> {
-        let (since_ns, now_ns) = (self.boottime_ns, now.stats().boottime_ns);
+        let (since_ns, now_ns) = (self.taken_ns, now.stats().kernel_boottime_ns());
         let mut rest = self.entries.as_slice();
         now.iter().map(move |process| {
             // Nearly always the very next one.
@@ -188,5 +188,57 @@ fn change<'a>(
         majflt_per_second: cpu.map(|(now, before)| rate(now.majflt, before.majflt)),
         read_bytes_per_second: io.map(|(now, before)| rate(now.read_bytes, before.read_bytes)),
         write_bytes_per_second: io.map(|(now, before)| rate(now.write_bytes, before.write_bytes)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{Fields, SnapshotStats, SourceKind, record::Record, snapshot::Slot, source::Table};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// A time namespace shifts the reader's clock; the processes' start times stand as they are.
+    #[test]
+    fn a_time_namespace_changes_no_share() {
+        for offset_seconds in [0, 86_400, -90] {
+            let boot_offset_ns = offset_seconds * SECOND as i64;
+            let stats = |kernel_ns: u64| SnapshotStats {
+                source: SourceKind::Bpf,
+                boottime_ns: kernel_ns.saturating_add_signed(boot_offset_ns),
+                boot_offset_ns,
+                took: Duration::ZERO,
+                torn: 0,
+                missed: 0,
+                grown: 0,
+                reused_actions: 0,
+            };
+            let mut record = Record::default();
+            record.identity.tgid = 7;
+            record.identity.groups = Fields::CPU.bits();
+            record.identity.start_ns = 101 * SECOND;
+            record.cpu.sum_exec_ns = SECOND / 2;
+            record.cpu.utime_ns = SECOND / 2;
+            let before = Baseline {
+                taken_ns: stats(100 * SECOND).kernel_boottime_ns(),
+                entries: Vec::new(),
+            };
+            let now = Snapshot {
+                walked: Table {
+                    records: &[record],
+                    ..Table::default()
+                },
+                patched: Table::default(),
+                order: &[Slot::walked(7, 0)],
+                stats: stats(102 * SECOND),
+            };
+            let shares: Vec<_> = before
+                .changes(&now)
+                .map(|change| (change.born, change.cpu_share))
+                .collect();
+            assert_eq!(shares, [(true, Some(0.5))], "{offset_seconds} s");
+        }
     }
 }

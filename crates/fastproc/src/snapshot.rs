@@ -51,6 +51,9 @@ pub struct SnapshotStats {
     pub source: SourceKind,
     /// Time since boot when it was made, in nanoseconds (`CLOCK_BOOTTIME`).
     pub boottime_ns: u64,
+    /// What that clock is ahead of the one that start times are counted on, in nanoseconds: the offset of this process's
+    /// time namespace, [`Host::boot_offset_ns`](crate::Host::boot_offset_ns).
+    pub boot_offset_ns: i64,
     /// How long it took.
     pub took: Duration,
     /// Records that were replaced while being read, and were read again from `/proc`.
@@ -61,6 +64,13 @@ pub struct SnapshotStats {
     pub grown: u32,
     /// Signal action tables that had not to be read, because the process has not run since the last snapshot.
     pub reused_actions: u32,
+}
+
+impl SnapshotStats {
+    /// When it was made, on the clock that start times are counted on: time namespaces do not change that one.
+    pub const fn kernel_boottime_ns(&self) -> u64 {
+        self.boottime_ns.saturating_add_signed(-self.boot_offset_ns)
+    }
 }
 
 /// Every process, as borrowed views in the order of their pids.
@@ -162,6 +172,7 @@ mod tests {
             stats: SnapshotStats {
                 source: SourceKind::Bpf,
                 boottime_ns: 0,
+                boot_offset_ns: 0,
                 took: Duration::ZERO,
                 torn: 1,
                 missed: 0,

@@ -110,10 +110,9 @@ impl Lookup {
     pub fn set_clock(&mut self, snapshot: &Snapshot<'_>) {
         use rustix::time::{ClockId, clock_gettime};
         let stats = snapshot.stats();
-        let now_ns = stats
-            .boottime_ns
+        self.now_ns = stats
+            .kernel_boottime_ns()
             .saturating_add(stats.took.as_nanos() as u64);
-        self.now_ns = now_ns.saturating_add_signed(-self.host.boot_offset_ns);
         let seconds = |id| {
             let time = clock_gettime(id);
             time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

@@ -8,7 +8,7 @@ const TICK_NS: u64 = 10_000_000;
 /// The threads of a snapshot.
 #[derive(Debug, Default)]
 pub struct ThreadBaseline {
-    boottime_ns: u64,
+    taken_ns: u64,
     /// In the order of the thread ids.
     threads: Vec<ThreadRecord>,
 }
@@ -16,7 +16,7 @@ pub struct ThreadBaseline {
 impl ThreadBaseline {
     /// Keeps the threads of this snapshot instead of those of the last one.
     pub fn set(&mut self, snapshot: &Snapshot<'_>) {
-        self.boottime_ns = snapshot.stats().boottime_ns;
+        self.taken_ns = snapshot.stats().kernel_boottime_ns();
         self.threads.clear();
         self.threads.extend(snapshot.threads().copied());
         self.threads.sort_unstable_by_key(|thread| thread.tid);
@@ -42,8 +42,8 @@ impl ThreadBaseline {
             thread,
             before.unwrap_or(&nothing),
             before.is_none(),
-            self.boottime_ns,
-            now.stats().boottime_ns,
+            self.taken_ns,
+            now.stats().kernel_boottime_ns(),
         )
     }
 }
