@@ -20,6 +20,7 @@ run: build
 
 ## make test           formatting, lints, documentation, every test
 test: lint
+	scripts/setup exporter
 	$(CARGO) test --locked --workspace
 	scripts/tests-ran
 
