@@ -340,27 +340,19 @@ fn open_folder(proc: &impl AsFd, pid: u32) -> rustix::io::Result<OwnedFd> {
 
 fn add(sums: &mut Proportional, entry: &Entry, boottime_ns: u64) {
     let age = |read_ns: u64| boottime_ns.saturating_sub(read_ns);
-    match &entry.smaps {
-        Some(smaps) => {
-            sums.pss += smaps.pss;
-            sums.swap_pss += smaps.swap_pss;
-            sums.smaps_age_ns = sums.smaps_age_ns.max(age(smaps.read_ns));
-        }
-        None => sums.smaps_unknown += 1,
+    if let Some(smaps) = &entry.smaps {
+        sums.pss += smaps.pss;
+        sums.swap_pss += smaps.swap_pss;
     }
-    match &entry.fds {
-        Some(fds) => {
-            sums.open += fds.open;
-            let ratio = u128::from(fds.open) * 1_000_000_000 / u128::from(fds.limit.max(1));
-            sums.worst_ratio_nano = sums.worst_ratio_nano.max(ratio as u64);
-            sums.fds_age_ns = sums.fds_age_ns.max(age(fds.read_ns));
-        }
-        None => sums.fds_unknown += 1,
+    if let Some(fds) = &entry.fds {
+        sums.open += fds.open;
+        let ratio = u128::from(fds.open) * 1_000_000_000 / u128::from(fds.limit.max(1));
+        sums.worst_ratio_nano = sums.worst_ratio_nano.max(ratio as u64);
     }
-    match &entry.waiting {
-        Some((_, read_ns)) => sums.wchan_age_ns = sums.wchan_age_ns.max(age(*read_ns)),
-        None => sums.wchan_unknown += 1,
-    }
+    sums.smaps.add(entry.smaps.map(|smaps| age(smaps.read_ns)));
+    sums.fds.add(entry.fds.map(|fds| age(fds.read_ns)));
+    let waiting = entry.waiting.as_ref();
+    sums.wchan.add(waiting.map(|(_, read_ns)| age(*read_ns)));
 }
 
 fn thread_cpu_ns() -> u64 {
@@ -412,7 +404,7 @@ mod tests {
         let mut sums = Proportional::default();
         add(&mut sums, entry, smaps.read_ns + 5);
         assert_eq!(
-            (sums.pss, sums.smaps_age_ns, sums.smaps_unknown),
+            (sums.pss, sums.smaps.age_ns, sums.smaps.unknown),
             (smaps.pss, 5, 0)
         );
         assert!(sums.worst_ratio_nano > 0);

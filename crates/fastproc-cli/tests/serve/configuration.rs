@@ -88,6 +88,24 @@ process_names:
     gate::ran("documented_configurations_name_what_runs", TMP);
 }
 
+/// The package's file groups as it is done without one.
+#[test]
+fn the_packages_configuration_is_the_default() {
+    let packaged = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/groups.yml");
+    let folder = Folder::new();
+    let name = format!("fppack{}", std::process::id());
+    let _actor = Actor::start(&folder, &name);
+    for arguments in [&["--config", packaged][..], &[]] {
+        let groups = groups(arguments);
+        assert!(groups.contains(&name), "{arguments:?}: {groups:?}");
+        // A kernel thread has no command line, and no group.
+        assert!(
+            !groups.iter().any(|group| group == "kthreadd"),
+            "{groups:?}"
+        );
+    }
+}
+
 #[test]
 fn names_on_the_command_line_are_groups() {
     let folder = Folder::new();

@@ -10,14 +10,13 @@ use fastproc_zoo::gate;
 
 use crate::{TMP, actor::Actor, exposition::Metrics, folder::Folder, server::Server};
 
-const COUNTERS: [&str; 7] = [
+const COUNTERS: [&str; 6] = [
     "cpu_seconds_total",
     "read_bytes_total",
     "write_bytes_total",
     "major_page_faults_total",
     "minor_page_faults_total",
     "context_switches_total",
-    "cpu_seconds_total",
 ];
 
 /// A name that no other process has.

@@ -3,6 +3,7 @@
 mod actor;
 mod client;
 mod configuration;
+mod costly;
 mod counters;
 mod exposition;
 mod folder;

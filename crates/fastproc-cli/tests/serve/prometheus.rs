@@ -77,8 +77,9 @@ impl Prometheus {
     /// The values that a query has now.
     #[track_caller]
     pub fn query(&self, query: &str) -> Vec<f64> {
-        let encoded: String = query.bytes().map(|byte| format!("%{byte:02X}")).collect();
-        let data = self.api(&format!("query?query={encoded}"));
+        let encoded = query.bytes().map(|byte| format!("%{byte:02X}"));
+        let encoded: Vec<String> = encoded.collect();
+        let data = self.api(&format!("query?query={}", encoded.concat()));
         let series = data["result"].as_array().expect("a vector");
         let value = |series: &Value| series["value"][1].as_str().expect("a value").parse();
         series

@@ -86,22 +86,35 @@ pub struct Proportional {
     pub pss: u64,
     /// Proportional swapped memory, in bytes.
     pub swap_pss: u64,
-    /// Age of the oldest of these, in nanoseconds.
-    pub smaps_age_ns: u64,
-    /// Processes of which they are not known.
-    pub smaps_unknown: u64,
+    /// How well the last two are known.
+    pub smaps: Known,
     /// Open descriptors.
     pub open: u64,
     /// The worst part of a limit, in thousand-millionths.
     pub worst_ratio_nano: u64,
-    /// Age of the oldest of these, in nanoseconds.
-    pub fds_age_ns: u64,
+    /// How well the last two are known.
+    pub fds: Known,
+    /// How well it is known where threads wait.
+    pub wchan: Known,
+}
+
+/// How well values of a group are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// Age of the oldest of them, in nanoseconds.
+    pub age_ns: u64,
     /// Processes of which they are not known.
-    pub fds_unknown: u64,
-    /// Age of the oldest places that threads wait at, in nanoseconds.
-    pub wchan_age_ns: u64,
-    /// Processes of which they are not known.
-    pub wchan_unknown: u64,
+    pub unknown: u64,
+}
+
+impl Known {
+    /// Adds those of one process; `None`, if they are not known.
+    pub fn add(&mut self, age_ns: Option<u64>) {
+        match age_ns {
+            Some(age_ns) => self.age_ns = self.age_ns.max(age_ns),
+            None => self.unknown += 1,
+        }
+    }
 }
 
 /// What there is besides the groups themselves.
@@ -232,6 +245,7 @@ fn memory(text: &mut Exposition, tracker: &Tracker, extras: Extras<'_>) {
 }
 
 fn costly_values(text: &mut Exposition, tracker: &Tracker, extras: Extras<'_>) {
+    type Of = fn(&Proportional) -> Known;
     let value = |at: u32| extras.costly.get(at as usize).copied().unwrap_or_default();
     if extras.wanted.fds {
         text.family(&OPEN);
@@ -256,16 +270,10 @@ fn costly_values(text: &mut Exposition, tracker: &Tracker, extras: Extras<'_>) {
             }
         }
     }
-    let kinds: [(bool, &str, fn(&Proportional) -> (u64, u64)); 3] = [
-        (extras.wanted.smaps, ",value=\"smaps\"", |sum| {
-            (sum.smaps_age_ns, sum.smaps_unknown)
-        }),
-        (extras.wanted.fds, ",value=\"fds\"", |sum| {
-            (sum.fds_age_ns, sum.fds_unknown)
-        }),
-        (extras.wanted.wchan, ",value=\"wchan\"", |sum| {
-            (sum.wchan_age_ns, sum.wchan_unknown)
-        }),
+    let kinds: [(bool, &str, Of); 3] = [
+        (extras.wanted.smaps, ",value=\"smaps\"", |sum| sum.smaps),
+        (extras.wanted.fds, ",value=\"fds\"", |sum| sum.fds),
+        (extras.wanted.wchan, ",value=\"wchan\"", |sum| sum.wchan),
     ];
     let kinds = kinds.iter().filter(|(wanted, ..)| *wanted);
     if kinds.clone().next().is_none() {
@@ -275,11 +283,11 @@ fn costly_values(text: &mut Exposition, tracker: &Tracker, extras: Extras<'_>) {
         text.family(&family);
         for (at, group) in tracker.indexed_groups() {
             for (_, label, of) in kinds.clone() {
-                let (age_ns, unknown) = of(&value(at));
+                let known = of(&value(at));
                 let value = if family == AGE {
-                    Value::Nano(age_ns)
+                    Value::Nano(known.age_ns)
                 } else {
-                    Value::Whole(unknown)
+                    Value::Whole(known.unknown)
                 };
                 text.series(family.name, &group.labels, label, value);
             }
