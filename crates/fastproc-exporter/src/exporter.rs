@@ -162,6 +162,15 @@ impl Exporter {
         self.costly.refresh(stop);
     }
 
+    /// About how long a text is that nothing is known of but the groups; rather too long than too short.
+    pub fn expected_length(&self) -> usize {
+        const MACHINE: usize = 32 * 1024;
+        const GROUP: usize = 2048;
+        const THREADS: usize = 1536;
+        let groups = self.tracker.groups().count() * GROUP;
+        MACHINE + groups + self.tracker.thread_names().count() * THREADS
+    }
+
     /// Writes what was collected last.
     pub fn write(&mut self, format: Format, memory: Vec<u8>) -> Vec<u8> {
         let mut text = Exposition::new(format, memory);

@@ -13,7 +13,7 @@ use rustix::{
     process::{Pid, Signal, kill_process},
     time::{ClockId, clock_gettime},
 };
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::{
     herd::Herd,
@@ -112,13 +112,27 @@ struct Scrape {
     #[serde(serialize_with = "four_decimals")]
     ratio_vs_proc_3files: f64,
     /// How many times cheaper than the other exporter, if there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "four_decimals_if_any"
+    )]
     ratio_vs_beside: Option<f64>,
     /// Bytes of the body.
     body_bytes: usize,
     /// Resident memory after all scrapes, and its highest.
     rss_bytes: u64,
     peak_rss_bytes: u64,
+}
+
+#[expect(clippy::ref_option, reason = "it is what serde calls")]
+fn four_decimals_if_any<S: Serializer>(
+    value: &Option<f64>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => four_decimals(value, serializer),
+        None => serializer.serialize_none(),
+    }
 }
 
 impl Row for Scrape {
@@ -331,19 +345,20 @@ impl Server {
     }
 
     fn running(pid: u32, address: &str) -> Result<Self, Failure> {
-        let stream = TcpStream::connect(address)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(Duration::from_secs(60)))?;
         Ok(Self {
             child: None,
             pid,
             address: address.into(),
-            stream: BufReader::with_capacity(1 << 16, stream),
+            stream: connect(address)?,
         })
     }
 
-    /// Scrapes on the connection that is kept, as Prometheus does. Returns the bytes of the body.
+    /// Scrapes on the connection that is kept, as Prometheus does, or on a new one if the server has closed it meanwhile.
+    /// Returns the bytes of the body.
     fn scrape(&mut self, gzip: bool) -> Result<usize, Failure> {
+        if self.is_closed()? {
+            self.stream = connect(&self.address)?;
+        }
         let encoding = if gzip { "gzip" } else { "identity" };
         let request = format!(
             "GET /metrics HTTP/1.1\r\nHost: {}\r\nAccept-Encoding: {encoding}\r\n\r\n",
@@ -376,6 +391,14 @@ impl Server {
         let length: usize = length.ok_or("the answer has no length")?;
         self.skip(length)?;
         Ok(length)
+    }
+
+    fn is_closed(&self) -> io::Result<bool> {
+        let stream = self.stream.get_ref();
+        stream.set_nonblocking(true)?;
+        let read = stream.peek(&mut [0]);
+        stream.set_nonblocking(false)?;
+        Ok(!read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock))
     }
 
     /// Reads a body in chunks: the length of each stands before it, and the last is empty.
@@ -422,6 +445,13 @@ impl Server {
         let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
         Ok(kib.ok_or("its status has no such line")?.parse::<u64>()? * 1024)
     }
+}
+
+fn connect(address: &str) -> io::Result<BufReader<TcpStream>> {
+    let stream = TcpStream::connect(address)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+    Ok(BufReader::with_capacity(1 << 16, stream))
 }
 
 impl Drop for Server {
