@@ -4,7 +4,7 @@ CARGO ?= cargo
 # Arguments for `make run`, as in: make run ARGS="ps --top 10"
 ARGS ?= ps
 
-.PHONY: help build run test lint check-unsafe bench clean
+.PHONY: help build run test lint check-unsafe bench deb clean
 help:
 	@sed -n 's/^##  *//p' $(MAKEFILE_LIST)
 
@@ -20,6 +20,7 @@ run: build
 
 ## make test           formatting, lints, documentation, every test
 test: lint
+	scripts/setup exporter
 	$(CARGO) test --locked --workspace
 	scripts/tests-ran
 
@@ -34,6 +35,11 @@ bench: build
 	@target=$$($(CARGO) metadata --format-version 1 --no-deps --offline | sed 's/.*"target_directory":"\([^"]*\)".*/\1/'); \
 	"$$target/release/fastproc" bench all --output docs/bench.md
 	@echo "written: docs/bench.md"
+
+## make deb            a Debian package with the service, in target/debian; wants cargo-deb (cargo install cargo-deb)
+deb: build
+	@$(CARGO) deb --version >/dev/null 2>&1 || { echo "missing: cargo-deb; cargo install cargo-deb" >&2; exit 1; }
+	$(CARGO) deb --locked --no-build --strip -p fastproc-cli
 
 ## make check-unsafe   sanitizers, Miri and fuzzing of the unsafe code, with what is installed
 check-unsafe:

@@ -29,14 +29,58 @@ use fastproc_exporter::{
 
 use crate::{Failure, source::Source};
 
+const EXAMPLES: &str = "\
+Examples:
+  fastproc serve
+      at 127.0.0.1:9256, a group for each name
+  fastproc serve --listen=:9256 --config=/etc/process-exporter/all.yaml
+      in place of process-exporter: at every address, with its configuration
+  fastproc serve --max-groups=100 --rank=cpu
+      the 100 groups that use most CPU time; the group \"other\" has the rest
+  fastproc serve --gather-smaps --gather-fds --costly-share=0.02
+      proportional memory and open descriptors, for no more than 2% of one CPU
+  fastproc serve --source=procfs --user=metrics
+      without BPF, and as a user of its own
+
+Groups, in the file for --config: the first item that matches a process names its group.
+  process_names:
+    - name: \"{{.Comm}}:{{.Matches.Port}}\"
+      comm: [postgres, nginx]
+      cmdline: ['-p\\s+(?P<Port>\\d+)']
+    - name: \"{{.Comm}}\"
+      cmdline: ['.+']
+
+TLS and passwords: make a certificate, or take one that you have,
+  openssl req -x509 -newkey rsa:4096 -nodes -days 365 -keyout fastproc.key -out fastproc.pem \\
+      -subj /CN=$(hostname) -addext subjectAltName=DNS:$(hostname)
+make a password's hash with htpasswd (-nB USER, which asks for it), and name all in a file for --web.config.file:
+  tls_server_config:
+    cert_file: fastproc.pem
+    key_file: fastproc.key
+  basic_auth_users:
+    prometheus: $2y$10$…
+This program reads them before it gives up root. A certificate that is replaced takes a restart.
+
+In Prometheus:
+  scrape_configs:
+    - job_name: fastproc
+      scheme: https
+      tls_config: {ca_file: fastproc.pem}
+      basic_auth: {username: prometheus, password_file: fastproc.password}
+      static_configs: [{targets: ['HOST:9256']}]
+
+Exit status: 0 ended by SIGTERM or SIGINT; 2 it could not run, and standard error says why.";
+
 /// Serve metrics of processes and of this machine to Prometheus.
 ///
 /// Processes are grouped as process-exporter groups them, with its configuration and under its names; the machine's
 /// counters have the names of `node_exporter`. Each scrape is one snapshot. Started as root, it becomes an unprivileged
 /// user once everything is loaded.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "--help has examples, of certificates and passwords too.")]
+#[command(after_long_help = EXAMPLES)]
 pub struct Args {
-    /// Listen at this address.
+    /// Listen at this address; without one, as in :9256, at all of them.
     #[arg(
         long,
         value_name = "ADDRESS:PORT",
@@ -48,7 +92,7 @@ pub struct Args {
     /// by its name.
     #[arg(long, value_name = "FILE", visible_alias = "config.path")]
     config: Option<PathBuf>,
-    /// Serve by TLS, and ask for passwords, as this file says: the exporter toolkit's.
+    /// Serve by TLS, and ask for passwords, as this file says: the exporter toolkit's. The examples below have one.
     #[arg(long = "web.config.file", value_name = "FILE")]
     web_config: Option<PathBuf>,
     /// Group only processes with these names.
@@ -69,13 +113,13 @@ pub struct Args {
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     threads: bool,
     /// Look at the names of processes again at each scrape.
-    #[arg(long)]
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     recheck: bool,
     /// Look again only at processes that are younger than this.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     recheck_with_time_limit: Option<Duration>,
     /// Forget groups that have no processes.
-    #[arg(long)]
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     remove_empty_groups: bool,
     /// Show at most so many groups. The others are summed up as the group "other".
     #[arg(long, value_name = "N", default_value_t = 10_000)]
@@ -87,12 +131,15 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     max_thread_names: usize,
     /// Tell proportional memory, which the kernel reads by walking all pages of a process.
-    #[arg(long)]
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     gather_smaps: bool,
     /// Tell open descriptors.
-    #[arg(long)]
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     gather_fds: bool,
-    /// The part of one CPU's time that may go into the last two. Their ages are told with them.
+    /// Tell in which function of the kernel threads wait.
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    gather_wchan: bool,
+    /// The part of one CPU's time that may go into the last three. Their ages are told with them.
     #[arg(long, value_name = "PART", default_value_t = 0.01, value_parser = share)]
     costly_share: f64,
     /// Scrapes that follow one another faster than this share a snapshot.
@@ -229,6 +276,7 @@ impl Args {
             costly: costly::Settings {
                 smaps: self.gather_smaps,
                 fds: self.gather_fds,
+                wchan: self.gather_wchan,
                 share: self.costly_share,
             },
             host: Switches {

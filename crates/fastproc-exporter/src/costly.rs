@@ -1,5 +1,7 @@
-//! Values that cost much to read: proportional memory and open descriptors. Each is read within a share of one CPU, a
-//! process at a time, and kept with its age.
+//! Values that cost much to read: proportional memory, open descriptors, and where threads wait. Each is read within a
+//! share of one CPU, a process at a time, and kept with its age.
+
+mod wchan;
 
 use std::{
     io::{self, Read},
@@ -14,6 +16,8 @@ use rustix::{
     time::{ClockId, clock_gettime},
 };
 
+use self::wchan::Waiting;
+pub use self::wchan::Wchans;
 use crate::{
     groups::{Member, Tracker},
     metrics::Proportional,
@@ -33,6 +37,8 @@ pub struct Settings {
     pub smaps: bool,
     /// Open descriptors and their limit.
     pub fds: bool,
+    /// Where in the kernel threads wait.
+    pub wchan: bool,
     /// The part of the time of one CPU.
     pub share: f64,
 }
@@ -42,18 +48,33 @@ impl Default for Settings {
         Self {
             smaps: false,
             fds: false,
+            wchan: false,
             share: 0.01,
         }
     }
 }
 
 /// A process, and what is known of it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Entry {
     pid: u32,
     start_ns: u64,
     smaps: Option<Smaps>,
     fds: Option<Descriptors>,
+    /// With the moment at which it was read.
+    waiting: Option<(Waiting, u64)>,
+}
+
+impl Entry {
+    fn new(pid: u32, start_ns: u64) -> Self {
+        Self {
+            pid,
+            start_ns,
+            smaps: None,
+            fds: None,
+            waiting: None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +98,7 @@ pub struct Costly {
     entries: Vec<Entry>,
     before: Vec<Entry>,
     sums: Vec<Proportional>,
+    wchans: Wchans,
     /// The process that was read last.
     cursor: u32,
     balance_ns: i64,
@@ -96,6 +118,7 @@ impl Costly {
             entries: Vec::new(),
             before: Vec::new(),
             sums: Vec::new(),
+            wchans: Wchans::default(),
             cursor: 0,
             balance_ns: 0,
             earned_until: Instant::now(),
@@ -107,7 +130,7 @@ impl Costly {
 
     /// Whether anything is to be read at all.
     pub fn is_wanted(&self) -> bool {
-        self.settings.smaps || self.settings.fds
+        self.settings.smaps || self.settings.fds || self.settings.wchan
     }
 
     /// What is to be read.
@@ -128,7 +151,8 @@ impl Costly {
         std::mem::swap(&mut self.entries, &mut self.before);
         self.entries.clear();
         self.sums.clear();
-        let mut before = self.before.iter().peekable();
+        self.wchans.clear();
+        let mut before = self.before.drain(..).peekable();
         for Member {
             pid,
             start_ns,
@@ -137,26 +161,29 @@ impl Costly {
         {
             while before.next_if(|entry| entry.pid < pid).is_some() {}
             let known = before.next_if(|entry| entry.pid == pid && entry.start_ns == start_ns);
-            let entry = known.copied().unwrap_or(Entry {
-                pid,
-                start_ns,
-                smaps: None,
-                fds: None,
-            });
-            self.entries.push(entry);
+            let entry = known.unwrap_or_else(|| Entry::new(pid, start_ns));
             if let Some(shown) = tracker.shown_group(group) {
                 let shown = shown as usize;
                 if self.sums.len() <= shown {
                     self.sums.resize(shown + 1, Proportional::default());
                 }
                 add(&mut self.sums[shown], &entry, boottime_ns);
+                if let Some((waiting, _)) = &entry.waiting {
+                    self.wchans.add(shown as u32, waiting);
+                }
             }
+            self.entries.push(entry);
         }
     }
 
     /// The sums, by the index of the group.
     pub fn sums(&self) -> &[Proportional] {
         &self.sums
+    }
+
+    /// Where threads wait, by the index of the group.
+    pub fn wchans(&self) -> &Wchans {
+        &self.wchans
     }
 
     /// Reads on where the last call ended, until the share of the time is used up, every process has been read once, or
@@ -189,7 +216,7 @@ impl Costly {
     }
 
     fn read(&mut self, at: usize) {
-        let Entry { pid, start_ns, .. } = self.entries[at];
+        let &Entry { pid, start_ns, .. } = &self.entries[at];
         let Ok(folder) = rustix::fs::open(
             "/proc",
             OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
@@ -221,6 +248,11 @@ impl Costly {
                 limit,
                 read_ns,
             });
+        }
+        if self.settings.wchan
+            && let Some(waiting) = self.wchans.read(&folder)
+        {
+            self.entries[at].waiting = Some((waiting, read_ns));
         }
     }
 
@@ -308,23 +340,19 @@ fn open_folder(proc: &impl AsFd, pid: u32) -> rustix::io::Result<OwnedFd> {
 
 fn add(sums: &mut Proportional, entry: &Entry, boottime_ns: u64) {
     let age = |read_ns: u64| boottime_ns.saturating_sub(read_ns);
-    match entry.smaps {
-        Some(smaps) => {
-            sums.pss += smaps.pss;
-            sums.swap_pss += smaps.swap_pss;
-            sums.smaps_age_ns = sums.smaps_age_ns.max(age(smaps.read_ns));
-        }
-        None => sums.smaps_unknown += 1,
+    if let Some(smaps) = &entry.smaps {
+        sums.pss += smaps.pss;
+        sums.swap_pss += smaps.swap_pss;
     }
-    match entry.fds {
-        Some(fds) => {
-            sums.open += fds.open;
-            let ratio = u128::from(fds.open) * 1_000_000_000 / u128::from(fds.limit.max(1));
-            sums.worst_ratio_nano = sums.worst_ratio_nano.max(ratio as u64);
-            sums.fds_age_ns = sums.fds_age_ns.max(age(fds.read_ns));
-        }
-        None => sums.fds_unknown += 1,
+    if let Some(fds) = &entry.fds {
+        sums.open += fds.open;
+        let ratio = u128::from(fds.open) * 1_000_000_000 / u128::from(fds.limit.max(1));
+        sums.worst_ratio_nano = sums.worst_ratio_nano.max(ratio as u64);
     }
+    sums.smaps.add(entry.smaps.map(|smaps| age(smaps.read_ns)));
+    sums.fds.add(entry.fds.map(|fds| age(fds.read_ns)));
+    let waiting = entry.waiting.as_ref();
+    sums.wchan.add(waiting.map(|(_, read_ns)| age(*read_ns)));
 }
 
 fn thread_cpu_ns() -> u64 {
@@ -348,15 +376,13 @@ mod tests {
         let mut costly = Costly::new(Settings {
             smaps: true,
             fds: true,
+            wchan: true,
             share,
         });
         costly.earned_until = Instant::now().checked_sub(Duration::from_secs(10)).unwrap();
-        costly.entries.push(Entry {
-            pid: std::process::id(),
-            start_ns,
-            smaps: None,
-            fds: None,
-        });
+        costly
+            .entries
+            .push(Entry::new(std::process::id(), start_ns));
         costly
     }
 
@@ -367,7 +393,8 @@ mod tests {
             .collect();
         let mut costly = costly(1.0, own_start_ns());
         costly.refresh(|| false);
-        let entry = costly.entries[0];
+        let entry = &costly.entries[0];
+        assert!(entry.waiting.is_some(), "its own are never hidden");
         let fds = entry.fds.expect("its own are never hidden");
         assert!(fds.open >= 10, "{fds:?}");
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
@@ -375,9 +402,9 @@ mod tests {
         let smaps = entry.smaps.expect("its own are never hidden");
         assert!(smaps.pss > 0);
         let mut sums = Proportional::default();
-        add(&mut sums, &entry, smaps.read_ns + 5);
+        add(&mut sums, entry, smaps.read_ns + 5);
         assert_eq!(
-            (sums.pss, sums.smaps_age_ns, sums.smaps_unknown),
+            (sums.pss, sums.smaps.age_ns, sums.smaps.unknown),
             (smaps.pss, 5, 0)
         );
         assert!(sums.worst_ratio_nano > 0);

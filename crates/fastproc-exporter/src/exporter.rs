@@ -11,7 +11,7 @@ use crate::{
     costly::{self, Costly},
     exposition::{Exposition, Format},
     groups::{Describe, Description, Moment, Options, Tracker},
-    metrics::{Extras, HostMetrics, Own, Switches, write_groups, write_own},
+    metrics::{Extras, HostMetrics, Own, Switches, series_of_a_group, write_groups, write_own},
     naming::Wants,
 };
 
@@ -162,6 +162,15 @@ impl Exporter {
         self.costly.refresh(stop);
     }
 
+    /// About how long a text is that nothing is known of but the groups; rather too long than too short.
+    pub fn expected_length(&self) -> usize {
+        const MACHINE: usize = 32 * 1024;
+        const GROUP: usize = 2048;
+        const THREADS: usize = 1536;
+        let groups = self.tracker.groups().count() * GROUP;
+        MACHINE + groups + self.tracker.thread_names().count() * THREADS
+    }
+
     /// Writes what was collected last.
     pub fn write(&mut self, format: Format, memory: Vec<u8>) -> Vec<u8> {
         let mut text = Exposition::new(format, memory);
@@ -174,8 +183,8 @@ impl Exporter {
                 btime: self.host_metrics.btime(),
                 scrape_errors: self.scrape_errors,
                 costly: self.costly.sums(),
-                smaps: self.costly.settings().smaps,
-                fds: self.costly.settings().fds,
+                wchans: self.costly.wchans(),
+                wanted: self.costly.settings(),
             },
         );
         if self.counters_current {
@@ -193,6 +202,7 @@ impl Exporter {
                 grown: self.grown,
                 counter_errors: self.counter_errors,
                 folded_groups: self.tracker.folded_groups(),
+                series_of_a_group: series_of_a_group(self.costly.settings()),
                 folded_threads: self.tracker.folded_threads(),
                 costly_cpu_ns: self.costly.is_wanted().then(|| self.costly.spent_ns()),
             },

@@ -208,6 +208,51 @@ fn a_child_that_executes_leaves_its_parents_name() {
     assert_eq!(minor(&tracker, "cc"), 6);
 }
 
+/// A look may fall into the middle of exec(2): the program is another one already, and its name is not.
+#[test]
+fn what_is_seen_in_the_middle_of_exec_is_named_once_more() {
+    let (mut machine, mut tracker) = (Machine::default(), tracker(|_| ()));
+    machine.start(10, 1, "sh", SECOND);
+    machine.update(&mut tracker);
+    // Young and with a name that it is about to lose, and without arguments for a while.
+    machine.start(11, 10, "sh", FIRST + SECOND - 1000);
+    machine.start(12, 10, "cc", FIRST + SECOND - 1000);
+    let arguments = machine.cmdlines.remove(&12);
+    machine.update(&mut tracker);
+    assert_eq!(procs(&tracker, "sh"), Some(3));
+    machine.rename(11, "cc");
+    machine
+        .cmdlines
+        .extend(arguments.map(|arguments| (12, arguments)));
+    machine.update(&mut tracker);
+    assert_eq!(
+        (procs(&tracker, "sh"), procs(&tracker, "cc")),
+        (Some(1), Some(2))
+    );
+    // From then on it is what it is.
+    let asked = machine.described;
+    machine.rename(11, "ld");
+    machine.update(&mut tracker);
+    assert_eq!((procs(&tracker, "cc"), machine.described), (Some(2), asked));
+}
+
+#[test]
+fn a_young_child_stays_with_its_parents_group_when_they_end() {
+    let rules = naming::parse("process_names: [{name: shells, comm: [sh]}]").unwrap();
+    let (mut machine, mut tracker) = (Machine::default(), tracker(|options| options.rules = rules));
+    machine.start(10, 1, "sh", SECOND);
+    machine.update(&mut tracker);
+    machine.start(11, 10, "leaf", FIRST + SECOND - 1000);
+    machine.update(&mut tracker);
+    assert_eq!(procs(&tracker, "shells"), Some(2));
+    machine.exit(10);
+    machine.get(11).identity.ppid = 1;
+    for _ in 0..2 {
+        machine.update(&mut tracker);
+        assert_eq!(procs(&tracker, "shells"), Some(1));
+    }
+}
+
 #[test]
 fn a_changed_name_counts_only_if_names_are_looked_at_again() {
     for recheck in [false, true] {

@@ -1,4 +1,4 @@
-//! Tests that need root: run, or skipped so that nobody overlooks it.
+//! Tests that need root or a program that may be missing: run, or skipped so that nobody overlooks it.
 
 use std::{fs::OpenOptions, io::Write, path::Path};
 
@@ -13,6 +13,30 @@ pub fn root(test: &str, tmpdir: &str) -> bool {
     }
     note(if root { "ran" } else { "skipped" }, test, tmpdir);
     root
+}
+
+/// Says whether these programs are installed, which the test runs. If not, says loudly that `test` is skipped; a line is
+/// added to the same file.
+pub fn programs(test: &str, tmpdir: &str, programs: &[&str]) -> bool {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let installed = |program: &&&str| {
+        std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
+    };
+    let missing: Vec<&&str> = programs
+        .iter()
+        .filter(|program| !installed(program))
+        .collect();
+    if missing.is_empty() {
+        note("ran", test, tmpdir);
+        return true;
+    }
+    eprintln!("SKIPPED, IT NEEDS {missing:?}, WHICH ARE NOT INSTALLED: {test}");
+    note(
+        "skipped",
+        &format!("{test}: not installed: {missing:?}"),
+        tmpdir,
+    );
+    false
 }
 
 /// Notes that a test ran that needs no root.

@@ -19,6 +19,8 @@ use crate::naming::{Rules, Subject, Wants};
 const TICK_NS: u64 = 10_000_000;
 /// `PF_FORKNOEXEC`: forked and not yet executed anything.
 const FORKED: u32 = 0x40;
+/// A process that is younger may be seen in the middle of exec(2), which swaps memory, name and arguments one by one.
+const YOUNG_NS: u64 = 1_000_000_000;
 
 /// How processes are grouped.
 #[derive(Clone, Debug)]
@@ -100,8 +102,12 @@ struct Tracked {
     /// Has not executed anything since it was forked.
     forked: bool,
     io_known: bool,
+    /// Was named while it was young or executing, and is named once more.
+    provisional: bool,
     /// No rule matched at this update, and the parents decide.
     orphan: bool,
+    /// The parents have decided.
+    adopted: bool,
     /// Could not be described.
     unknown: bool,
     many_threads: bool,
@@ -304,7 +310,9 @@ impl Tracker {
                 group: NONE,
                 forked,
                 io_known: born || process.io().is_some(),
+                provisional: false,
                 orphan: false,
+                adopted: false,
                 unknown: false,
                 many_threads: false,
                 threads_seen: 0,
@@ -326,10 +334,22 @@ impl Tracker {
         tracked.threads_seen = 0;
         tracked.state = GroupState::of(process.state());
         tracked.many_threads = identity.num_threads > 1;
-        let ask_again =
-            tracked.unknown || executed || recheck && (renamed || tracked.group == NONE);
+        let ask_again = tracked.unknown
+            || executed
+            || tracked.provisional
+            || recheck && (renamed || tracked.group == NONE);
         if fresh || ask_again {
+            let kept =
+                (tracked.provisional && !executed && tracked.adopted).then_some(tracked.group);
             self.name(moment, process, &mut tracked, describe);
+            // Parents that have decided once may be gone.
+            if let Some(group) = kept.filter(|_| tracked.orphan) {
+                tracked.group = group;
+                tracked.adopted = true;
+                tracked.orphan = false;
+            }
+            let age_ns = moment.boottime_ns.saturating_sub(identity.start_ns);
+            tracked.provisional = executed || fresh && age_ns < YOUNG_NS;
         }
         tracked
     }
@@ -362,6 +382,7 @@ impl Tracker {
             cgroups: &description.cgroups,
             start_unix_ns: moment.btime * 1_000_000_000 + start_ns / TICK_NS * TICK_NS,
         });
+        tracked.adopted = false;
         if let Some(name) = name {
             tracked.group = self.groups.intern(&name);
         } else {
@@ -388,6 +409,7 @@ impl Tracker {
                 };
                 if parent.group != NONE {
                     self.processes[at].group = parent.group;
+                    self.processes[at].adopted = true;
                     break;
                 }
                 if !parent.orphan {

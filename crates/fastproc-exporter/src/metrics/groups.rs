@@ -1,6 +1,7 @@
 //! The metrics of process-exporter.
 
 use crate::{
+    costly::{self, Wchans},
     exposition::{Exposition, Family, Kind, Value},
     groups::{Count, Counts, Group, GroupState, ThreadName, Tracker},
 };
@@ -46,6 +47,8 @@ families! {
         "Open descriptors. With --gather-fds.";
     RATIO = "namedprocess_namegroup_worst_fd_ratio" Gauge GROUP,
         "Open descriptors by their limit, of the process that is closest to it. With --gather-fds.";
+    WCHAN = "namedprocess_namegroup_threads_wchan" Gauge &["groupname", "wchan"],
+        "Threads by the kernel's function that they wait in. With --gather-wchan.";
     OLDEST = "namedprocess_namegroup_oldest_start_time_seconds" Gauge GROUP,
         "Start of the oldest process in this group, since 1970; 0 without processes.";
     NUM_THREADS = "namedprocess_namegroup_num_threads" Gauge GROUP,
@@ -71,9 +74,9 @@ families! {
     PARTIAL_ERRORS = "namedprocess_scrape_partial_errors" Counter &[],
         "Processes whose I/O counters the kernel hid, each time.";
     AGE = "fastproc_namegroup_value_age_seconds" Gauge &["groupname", "value"],
-        "Age of the oldest of a group's costly values (value: smaps, fds).";
+        "Age of the oldest of a group's costly values (value: smaps, fds, wchan).";
     UNKNOWN = "fastproc_namegroup_value_unknown_processes" Gauge &["groupname", "value"],
-        "Processes whose costly values are not in the sums: not read yet, or hidden (value: smaps, fds).";
+        "Processes whose costly values are not in the sums: not read yet, or hidden (value: smaps, fds, wchan).";
 }
 
 /// The costly values of one group.
@@ -83,18 +86,35 @@ pub struct Proportional {
     pub pss: u64,
     /// Proportional swapped memory, in bytes.
     pub swap_pss: u64,
-    /// Age of the oldest of these, in nanoseconds.
-    pub smaps_age_ns: u64,
-    /// Processes of which they are not known.
-    pub smaps_unknown: u64,
+    /// How well the last two are known.
+    pub smaps: Known,
     /// Open descriptors.
     pub open: u64,
     /// The worst part of a limit, in thousand-millionths.
     pub worst_ratio_nano: u64,
-    /// Age of the oldest of these, in nanoseconds.
-    pub fds_age_ns: u64,
+    /// How well the last two are known.
+    pub fds: Known,
+    /// How well it is known where threads wait.
+    pub wchan: Known,
+}
+
+/// How well values of a group are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// Age of the oldest of them, in nanoseconds.
+    pub age_ns: u64,
     /// Processes of which they are not known.
-    pub fds_unknown: u64,
+    pub unknown: u64,
+}
+
+impl Known {
+    /// Adds those of one process; `None`, if they are not known.
+    pub fn add(&mut self, age_ns: Option<u64>) {
+        match age_ns {
+            Some(age_ns) => self.age_ns = self.age_ns.max(age_ns),
+            None => self.unknown += 1,
+        }
+    }
 }
 
 /// What there is besides the groups themselves.
@@ -104,12 +124,20 @@ pub struct Extras<'a> {
     pub btime: u64,
     /// Scrapes that failed.
     pub scrape_errors: u64,
-    /// Costly values by the index of the group, and which there are.
+    /// Costly values by the index of the group.
     pub costly: &'a [Proportional],
-    /// Whether proportional memory is read.
-    pub smaps: bool,
-    /// Whether descriptors are counted.
-    pub fds: bool,
+    /// Where threads wait.
+    pub wchans: &'a Wchans,
+    /// Which of them there are.
+    pub wanted: costly::Settings,
+}
+
+/// Series that every group has, whatever its processes do.
+pub const fn series_of_a_group(wanted: costly::Settings) -> u64 {
+    // Two kinds of memory, or two families of descriptors; and for each kind of value its age and who lacks it.
+    19 + if wanted.smaps { 4 } else { 0 }
+        + if wanted.fds { 4 } else { 0 }
+        + if wanted.wchan { 2 } else { 0 }
 }
 
 /// Writes all groups. `None` for a tracker: there was no snapshot, and only that is told.
@@ -117,7 +145,7 @@ pub fn write_groups(text: &mut Exposition, tracker: &Tracker, current: bool, ext
     if current {
         processes(text, tracker, extras);
         threads(text, tracker);
-        costly(text, tracker, extras);
+        costly_values(text, tracker, extras);
     }
     let errors = tracker.errors();
     for (family, value) in [
@@ -198,7 +226,7 @@ fn memory(text: &mut Exposition, tracker: &Tracker, extras: Extras<'_>) {
             ",memtype=\"swapped\"",
             Value::Whole(now.swapped),
         );
-        if extras.smaps {
+        if extras.wanted.smaps {
             let costly = extras.costly.get(at as usize).copied().unwrap_or_default();
             text.series(
                 name,
@@ -216,9 +244,10 @@ fn memory(text: &mut Exposition, tracker: &Tracker, extras: Extras<'_>) {
     }
 }
 
-fn costly(text: &mut Exposition, tracker: &Tracker, extras: Extras<'_>) {
+fn costly_values(text: &mut Exposition, tracker: &Tracker, extras: Extras<'_>) {
+    type Of = fn(&Proportional) -> Known;
     let value = |at: u32| extras.costly.get(at as usize).copied().unwrap_or_default();
-    if extras.fds {
+    if extras.wanted.fds {
         text.family(&OPEN);
         for (at, group) in tracker.indexed_groups() {
             text.series(OPEN.name, &group.labels, "", Value::Whole(value(at).open));
@@ -233,29 +262,34 @@ fn costly(text: &mut Exposition, tracker: &Tracker, extras: Extras<'_>) {
             );
         }
     }
-    if !extras.fds && !extras.smaps {
+    if extras.wanted.wchan {
+        text.family(&WCHAN);
+        for (at, group) in tracker.indexed_groups() {
+            for (label, count) in extras.wchans.of(at) {
+                text.series(WCHAN.name, &group.labels, label, Value::Whole(count));
+            }
+        }
+    }
+    let kinds: [(bool, &str, Of); 3] = [
+        (extras.wanted.smaps, ",value=\"smaps\"", |sum| sum.smaps),
+        (extras.wanted.fds, ",value=\"fds\"", |sum| sum.fds),
+        (extras.wanted.wchan, ",value=\"wchan\"", |sum| sum.wchan),
+    ];
+    let kinds = kinds.iter().filter(|(wanted, ..)| *wanted);
+    if kinds.clone().next().is_none() {
         return;
     }
     for family in [AGE, UNKNOWN] {
         text.family(&family);
         for (at, group) in tracker.indexed_groups() {
-            let costly = value(at);
-            let (smaps, fds) = if family == AGE {
-                (
-                    Value::Nano(costly.smaps_age_ns),
-                    Value::Nano(costly.fds_age_ns),
-                )
-            } else {
-                (
-                    Value::Whole(costly.smaps_unknown),
-                    Value::Whole(costly.fds_unknown),
-                )
-            };
-            if extras.smaps {
-                text.series(family.name, &group.labels, ",value=\"smaps\"", smaps);
-            }
-            if extras.fds {
-                text.series(family.name, &group.labels, ",value=\"fds\"", fds);
+            for (_, label, of) in kinds.clone() {
+                let known = of(&value(at));
+                let value = if family == AGE {
+                    Value::Nano(known.age_ns)
+                } else {
+                    Value::Whole(known.unknown)
+                };
+                text.series(family.name, &group.labels, label, value);
             }
         }
     }

@@ -6,7 +6,7 @@ mod own;
 mod table;
 
 pub use self::{
-    groups::{Extras, Proportional, write_groups},
+    groups::{Extras, Known, Proportional, series_of_a_group, write_groups},
     host::{HostMetrics, Switches, VmstatFilter, WrongFilter},
     own::{Own, write_own},
     table::markdown,

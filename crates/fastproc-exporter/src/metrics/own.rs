@@ -39,9 +39,6 @@ families! {
         "CPU time that went into costly values: no more than --costly-share of the time.";
 }
 
-/// Series of one group, without costly ones.
-const SERIES_OF_A_GROUP: u64 = 19;
-
 /// What is told.
 #[derive(Clone, Copy, Debug)]
 pub struct Own<'a> {
@@ -63,7 +60,9 @@ pub struct Own<'a> {
     pub counter_errors: u64,
     /// Groups that are folded.
     pub folded_groups: u64,
-    /// Threads whose names are.
+    /// Series that each of them would have.
+    pub series_of_a_group: u64,
+    /// Threads whose names are folded.
     pub folded_threads: u64,
     /// CPU time of costly values, in nanoseconds, if any are read.
     pub costly_cpu_ns: Option<u64>,
@@ -96,7 +95,7 @@ pub fn write_own(text: &mut Exposition, own: Own<'_>) {
     one(
         &DROPPED,
         "",
-        Value::Whole(own.folded_groups * SERIES_OF_A_GROUP),
+        Value::Whole(own.folded_groups * own.series_of_a_group),
     );
     one(&FOLDED_THREADS, "", Value::Whole(own.folded_threads));
     if let Some(cpu_ns) = own.costly_cpu_ns {

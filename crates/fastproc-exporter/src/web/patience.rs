@@ -90,3 +90,46 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Patient<T> {
         Pin::new(&mut self.inner).poll_shutdown(context)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(30);
+
+    #[tokio::test(start_paused = true)]
+    async fn who_does_not_take_an_answer_is_given_up() {
+        let (server, _client) = duplex(16);
+        let mut server = Patient::new(server, LIMIT);
+        let error = server.write_all(&[0; 64]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    /// A few bytes now and then do not buy more time.
+    #[tokio::test(start_paused = true)]
+    async fn who_takes_little_by_little_is_given_up_as_well() {
+        let (server, mut client) = duplex(16);
+        let mut server = Patient::new(server, LIMIT);
+        tokio::spawn(async move {
+            while client.read_u8().await.is_ok() {
+                tokio::time::sleep(LIMIT / 10).await;
+            }
+        });
+        let error = server.write_all(&[0; 64]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_answer_has_its_own_time() {
+        let (server, mut client) = duplex(16);
+        let mut server = Patient::new(server, LIMIT);
+        for _ in 0..5 {
+            server.write_all(&[0; 16]).await.unwrap();
+            server.flush().await.unwrap();
+            client.read_exact(&mut [0; 16]).await.unwrap();
+            tokio::time::sleep(LIMIT * 2).await;
+        }
+    }
+}

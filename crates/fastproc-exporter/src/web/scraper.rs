@@ -73,6 +73,9 @@ pub struct Scraper {
     failing: bool,
     /// Of the last text.
     length: usize,
+    /// The memory of a text that nobody reads any more. With thousands of groups it is large, and to ask for it anew each
+    /// time would leave holes in the heap that are as large.
+    spare: Vec<u8>,
 }
 
 /// A scraper, and a handle to it.
@@ -92,6 +95,7 @@ pub fn scraper(exporter: Exporter, min_interval: Duration) -> (Scraper, ScraperH
         bodies: Default::default(),
         failing: false,
         length: 0,
+        spare: Vec::new(),
     };
     (scraper, handle)
 }
@@ -134,7 +138,12 @@ impl Scraper {
     }
 
     fn collect(&mut self, log: &mut impl FnMut(&dyn std::error::Error)) {
-        self.bodies = Default::default();
+        for [plain, _] in std::mem::take(&mut self.bodies) {
+            // Whoever still takes it keeps it.
+            if let Some(Ok(text)) = plain.map(Bytes::try_into_mut) {
+                self.spare = text.into();
+            }
+        }
         self.started = Some(Instant::now());
         match self.exporter.collect() {
             Ok(()) => self.failing = false,
@@ -154,8 +163,15 @@ impl Scraper {
         }
         let plain = self.bodies[format as usize][0].clone();
         let plain = plain.unwrap_or_else(|| {
-            // About as long as the last one, so that memory is not asked for again and again.
-            let memory = Vec::with_capacity(self.length + self.length / 32);
+            let mut memory = std::mem::take(&mut self.spare);
+            memory.clear();
+            // About as long as the last one, so that memory is not asked for again and again. What is not written to takes
+            // none.
+            let expected = match self.length {
+                0 => self.exporter.expected_length(),
+                length => length + length / 32,
+            };
+            memory.reserve(expected);
             let text = self.exporter.write(format, memory);
             self.length = text.len();
             text.into()

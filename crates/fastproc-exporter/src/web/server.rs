@@ -75,13 +75,19 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens at an address. Privileges that only this takes can be given up afterwards.
+    /// Listens at an address, or with `:PORT` at all of them. Privileges that only this takes can be given up afterwards.
     pub fn bind(address: &str, config: WebConfig, limits: Limits) -> Result<Self, ServeError> {
         let failed = |source| ServeError::Listen {
             address: address.into(),
             source,
         };
-        let listener = TcpListener::bind(address).map_err(failed)?;
+        let listener = match address.strip_prefix(':') {
+            // As Go has it: at every address, of either family where there are both.
+            Some(port) => TcpListener::bind(format!("[::]:{port}"))
+                .or_else(|_| TcpListener::bind(format!("0.0.0.0:{port}"))),
+            None => TcpListener::bind(address),
+        };
+        let listener = listener.map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         Ok(Self {
             listener,

@@ -1,0 +1,198 @@
+//! Configuration files: those that process-exporter documents, and those that are wrong.
+
+use std::process::Command;
+
+use fastproc_zoo::gate;
+
+use crate::{FASTPROC, TMP, actor::Actor, folder::Folder, server::Server};
+
+/// How `fastproc serve` ends with these arguments: its status, and what it says.
+#[track_caller]
+fn refusal(arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new(FASTPROC);
+    command.arg("serve").args(arguments);
+    if !arguments.contains(&"--listen") {
+        command.args(["--listen", "127.0.0.1:0"]);
+    }
+    let output = command.output().expect("it can be started");
+    let said = String::from_utf8(output.stderr).expect("it is UTF-8");
+    (output.status.code(), said)
+}
+
+#[track_caller]
+fn groups(arguments: &[&str]) -> Vec<String> {
+    let metrics = Server::start(arguments).scrape();
+    let named = metrics
+        .series()
+        .filter(|(name, ..)| *name == "namedprocess_namegroup_num_procs");
+    named
+        .map(|(_, labels, _)| labels["groupname"].clone())
+        .collect()
+}
+
+/// The selectors and templates of its documentation, applied to processes that run.
+#[test]
+fn documented_configurations_name_what_runs() {
+    let folder = Folder::new();
+    let id = std::process::id();
+    let name = |tag: &str| format!("fp{tag}{id}");
+    let actors =
+        ["comm", "base", "full", "line", "rest"].map(|tag| Actor::start(&folder, &name(tag)));
+    let full = folder.path().join(name("full"));
+    let config = folder.write(
+        "process-exporter.yml",
+        &format!(
+            r#"
+process_names:
+  # comm is the second field of /proc/<pid>/stat
+  - comm:
+    - {comm}
+  # exe without slashes is the base of argv[0], and with them argv[0] itself
+  - exe:
+    - {base}
+    - {full}
+  # all expressions must match, and captures are named
+  - name: "{{{{.ExeBase}}}}:{{{{.Matches.Flag}}}}:{{{{.Username}}}}"
+    comm:
+    - {line}
+    cmdline:
+    - \s-(?P<Flag>\S)\s
+    - while
+  - name: "{{{{.Comm}}}}-{{{{.PID}}}}"
+    comm:
+    - {rest}
+"#,
+            comm = name("comm"),
+            base = name("base"),
+            full = full.display(),
+            line = name("line"),
+            rest = name("rest"),
+        ),
+    );
+    let mut found = groups(&["--config", &config, "--children=false"]);
+    found.sort();
+    let user = Command::new("id")
+        .arg("-un")
+        .output()
+        .expect("id is everywhere");
+    let user = String::from_utf8(user.stdout).expect("it is UTF-8");
+    let mut expected = vec![
+        name("comm"),
+        name("base"),
+        name("full"),
+        format!("{}:c:{}", name("line"), user.trim()),
+        format!("{}-{}", name("rest"), actors[4].pid()),
+    ];
+    expected.sort();
+    assert_eq!(found, expected);
+    gate::ran("documented_configurations_name_what_runs", TMP);
+}
+
+/// The package's file groups as it is done without one.
+#[test]
+fn the_packages_configuration_is_the_default() {
+    let packaged = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/groups.yml");
+    let folder = Folder::new();
+    let name = format!("fppack{}", std::process::id());
+    let _actor = Actor::start(&folder, &name);
+    for arguments in [&["--config", packaged][..], &[]] {
+        let groups = groups(arguments);
+        assert!(groups.contains(&name), "{arguments:?}: {groups:?}");
+        // A kernel thread has no command line, and no group.
+        assert!(
+            !groups.iter().any(|group| group == "kthreadd"),
+            "{groups:?}"
+        );
+    }
+}
+
+#[test]
+fn names_on_the_command_line_are_groups() {
+    let folder = Folder::new();
+    let id = std::process::id();
+    let names = ["pa", "pb", "pc"].map(|tag| format!("fp{tag}{id}"));
+    let _actors = names.each_ref().map(|name| Actor::start(&folder, name));
+    let procnames = format!("{},{}", names[0], names[1]);
+    let mapping = format!("{},\\s-(c)\\s", names[2]);
+    let mut found = groups(&[
+        "--procnames",
+        &procnames,
+        "--namemapping",
+        &mapping,
+        "--children=false",
+    ]);
+    found.sort();
+    assert_eq!(
+        found,
+        [
+            names[0].clone(),
+            names[1].clone(),
+            format!("{}:c", names[2])
+        ]
+    );
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_line() {
+    let folder = Folder::new();
+    for (at, (text, line, reason)) in [
+        (
+            "process_names:\n- comm: [a]\n- cmdline:\n  - 'ok'\n  - '('\n",
+            5,
+            "unclosed group",
+        ),
+        (
+            "process_names:\n- comm: [a]\n  name: '{{.Foo}}'\n",
+            3,
+            "{{.Foo}}",
+        ),
+        (
+            "process_names:\n- comm: [a]\n  nmae: x\n",
+            3,
+            "nmae is not known",
+        ),
+        ("process_names:\n- name: x\n", 2, "selects nothing"),
+        ("process_names:\n- comm: [a\n", 3, ""),
+        ("", 1, "process_names is missing"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = folder.write(&format!("wrong-{at}.yml"), text);
+        let (code, said) = refusal(&["--config", &path]);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains(&format!("{path}:{line}: ")), "{text}: {said}");
+        assert!(said.contains(reason), "{text}: {said}");
+        assert!(!said.contains("serving"), "{said}");
+    }
+    let web = folder.write("web.yml", "basic_auth_users:\n  a: secret\n");
+    let (code, said) = refusal(&["--web.config.file", &web]);
+    assert_eq!(code, Some(2));
+    assert!(
+        said.contains(&format!("{web}:2: ")) && said.contains("bcrypt"),
+        "{said}"
+    );
+    assert!(!said.contains("secret"), "a password is shown: {said}");
+}
+
+#[test]
+fn what_cannot_be_done_is_said() {
+    let missing = Folder::new().path().join("none.yml");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = taken.local_addr().expect("an address").to_string();
+    for (arguments, reason) in [
+        (
+            &["--config", missing.to_str().expect("UTF-8")][..],
+            "none.yml",
+        ),
+        (&["--listen", &taken], "cannot listen"),
+        (&["--min-interval", "soon"], "no duration"),
+        (&["--costly-share", "2"], "from 0 to 1"),
+        (&["--collector.vmstat.fields", "("], "regular expression"),
+        (&["--namemapping", "a"], "odd number"),
+    ] {
+        let (code, said) = refusal(arguments);
+        assert_eq!(code, Some(2), "{arguments:?}: {said}");
+        assert!(said.contains(reason), "{arguments:?}: {said}");
+    }
+}

@@ -1,0 +1,62 @@
+//! A folder of a test's own, which everybody may read.
+
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+    path::{Path, PathBuf},
+    process::Command,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+/// Removed with the test.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path =
+            std::env::temp_dir().join(format!("fastproc-serve-{}-{next}", std::process::id()));
+        fs::create_dir(&path).expect("a folder can be made");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        Self(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Writes a file, and returns its path.
+    pub fn write(&self, name: &str, text: &str) -> String {
+        let path = self.0.join(name);
+        fs::write(&path, text).expect("it can be written");
+        path.to_str().expect("temporary paths are UTF-8").into()
+    }
+
+    /// A program under another name, which the kernel then calls it by.
+    pub fn alias(&self, of: &str, name: &str) -> PathBuf {
+        let path = self.0.join(name);
+        if !path.exists() {
+            symlink(of, &path).expect("a link can be made");
+        }
+        path
+    }
+
+    /// A copy of a program, where everybody may execute it. Made by another process: a child that is forked meanwhile
+    /// would inherit the descriptor that writes, and the program would be busy.
+    pub fn copy(&self, of: &str, name: &str) -> PathBuf {
+        let path = self.0.join(name);
+        let status = Command::new("install")
+            .args(["-m", "755", of])
+            .arg(&path)
+            .status();
+        assert!(status.expect("install is everywhere").success());
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,24 @@
+//! `fastproc serve` as its clients see it: over the wire, by a real Prometheus, and from `/proc`.
+
+mod actor;
+mod client;
+mod configuration;
+mod costly;
+mod counters;
+mod exposition;
+mod folder;
+mod groups;
+mod help;
+mod negotiation;
+mod patience;
+mod privileges;
+mod prometheus;
+mod scraped;
+mod security;
+mod server;
+mod unit;
+mod wait;
+
+/// Where tests say which of them ran.
+const TMP: &str = env!("CARGO_TARGET_TMPDIR");
+const FASTPROC: &str = env!("CARGO_BIN_EXE_fastproc");

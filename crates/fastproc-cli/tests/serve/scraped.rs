@@ -1,0 +1,184 @@
+//! What a real Prometheus makes of it.
+
+use std::{
+    fs,
+    io::Write,
+    process::{Command, Stdio},
+};
+
+use fastproc_zoo::gate;
+
+use crate::{TMP, actor::Actor, folder::Folder, prometheus::Prometheus, security, server::Server};
+
+/// What `promtool check metrics` has to say about a text.
+#[track_caller]
+fn promtool(text: &[u8]) -> Vec<String> {
+    let mut child = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("promtool is there");
+    let mut stdin = child.stdin.take().expect("it is piped");
+    stdin.write_all(text).expect("it reads");
+    drop(stdin);
+    let output = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    said.lines().map(str::to_owned).collect()
+}
+
+/// Names that process-exporter gave and dashboards know: promtool would have them otherwise, there as here.
+const HISTORICAL: [&str; 4] = [
+    "namedprocess_namegroup_thread_count non-histogram and non-summary metrics should not have \"_count\" suffix",
+    "namedprocess_scrape_errors counter metrics should have \"_total\" suffix",
+    "namedprocess_scrape_partial_errors counter metrics should have \"_total\" suffix",
+    "namedprocess_scrape_procread_errors counter metrics should have \"_total\" suffix",
+];
+
+#[test]
+fn promtool_finds_nothing_but_historical_names() {
+    const TEST: &str = "promtool_finds_nothing_but_historical_names";
+    if !gate::programs(TEST, TMP, &["promtool"]) {
+        return;
+    }
+    let server = Server::start(&[
+        "--gather-smaps",
+        "--gather-fds",
+        "--gather-wchan",
+        "--collector.interrupts",
+    ]);
+    // Costly values are there from the second scrape on.
+    server.scrape();
+    let text = server.get("/metrics", &[]).body;
+    let mut said = promtool(&text);
+    said.sort();
+    assert_eq!(said, HISTORICAL);
+}
+
+/// A number of `/proc/PID/statm`, in bytes.
+#[track_caller]
+fn statm(pid: u32, field: usize) -> f64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/statm")).expect("it runs");
+    let pages: u64 = text
+        .split(' ')
+        .nth(field)
+        .expect("a field")
+        .parse()
+        .expect("a number");
+    (pages * rustix::param::page_size() as u64) as f64
+}
+
+#[track_caller]
+fn context_switches() -> f64 {
+    let text = fs::read_to_string("/proc/stat").expect("/proc is there");
+    let line = text.lines().find_map(|line| line.strip_prefix("ctxt "));
+    line.expect("it is counted").parse().expect("a number")
+}
+
+#[test]
+fn prometheus_scrapes_it_and_its_queries_answer_what_proc_says() {
+    const TEST: &str = "prometheus_scrapes_it_and_its_queries_answer_what_proc_says";
+    if !gate::programs(TEST, TMP, &["prometheus", "openssl"]) {
+        return;
+    }
+    let folder = Folder::new();
+    let name = format!("fpprom{}", std::process::id());
+    let plain = Server::start(&[]);
+    let secured = Server::start(&[
+        "--web.config.file",
+        &security::web_config(&folder),
+        "--source",
+        "procfs",
+    ]);
+    let mut actors = [Actor::start(&folder, &name), Actor::start(&folder, &name)];
+    let prometheus = Prometheus::start(
+        &folder,
+        &format!(
+            "- job_name: plain\n  static_configs: [{{targets: ['{}']}}]\n\
+             - job_name: secured\n  scheme: https\n  static_configs: [{{targets: ['{}']}}]\n  \
+             basic_auth: {{username: reader, password: s3cret}}\n  tls_config: {{ca_file: '{}'}}\n",
+            plain.address,
+            secured.address,
+            folder.path().join("server.pem").display(),
+        ),
+    );
+    for job in ["plain", "secured"] {
+        let job = format!("{{job=\"{job}\"");
+        prometheus.wait_for(&format!("up{job}}}"), |up| up > 0.5);
+        prometheus.wait_for(&format!("scrape_samples_scraped{job}}}"), |samples| {
+            samples > 100.0
+        });
+        let group = format!("{job},groupname=\"{name}\"");
+        let procs = format!("namedprocess_namegroup_num_procs{group}}}");
+        prometheus.wait_for(&procs, |procs| (procs - 2.0).abs() < 0.5);
+        // They wait for orders and change nothing, so that what Prometheus has must become what /proc says.
+        let sum = |field| {
+            actors
+                .iter()
+                .map(|actor| statm(actor.pid(), field))
+                .sum::<f64>()
+        };
+        for (kind, expected) in [("virtual", sum(0)), ("resident", sum(1))] {
+            let memory = format!("namedprocess_namegroup_memory_bytes{group},memtype=\"{kind}\"}}");
+            prometheus.wait_for(&memory, |bytes| (bytes - expected).abs() < 0.5);
+        }
+        let threads = format!("namedprocess_namegroup_num_threads{group}}}");
+        prometheus.wait_for(&threads, |threads| (threads - 2.0).abs() < 0.5);
+        let boot = fs::read_to_string("/proc/stat").expect("/proc is there");
+        let boot = boot
+            .lines()
+            .find_map(|line| line.strip_prefix("btime "))
+            .expect("a time");
+        let boot: f64 = boot.parse().expect("a number");
+        prometheus.wait_for(&format!("node_boot_time_seconds{job}}}"), |btime| {
+            (btime - boot).abs() < 1.5
+        });
+
+        // A sample that is younger than this moment lies between what /proc says now and then.
+        let before = context_switches();
+        let switches = format!("node_context_switches_total{job}}}");
+        let value = prometheus.wait_for(&switches, |value| value >= before);
+        assert!(value <= context_switches(), "{value}");
+    }
+
+    let cpu =
+        format!("namedprocess_namegroup_cpu_seconds_total{{job=\"plain\",groupname=\"{name}\"}}");
+    actors[0].spend(30);
+    let spent: u64 = actors.iter().map(Actor::ticks).sum();
+    let told = prometheus.wait_for(&format!("sum({cpu})"), |told| {
+        told >= spent as f64 / 100.0 - 0.03
+    });
+    assert!(told <= spent as f64 / 100.0 + 0.05, "{told} of {spent}");
+    prometheus.wait_for(&format!("sum(rate({cpu}[1m]))"), |rate| rate > 0.0);
+
+    // One ends: what it did stays, and Prometheus has seen no counter go back.
+    let [first, _second] = actors;
+    first.end();
+    let procs = format!("namedprocess_namegroup_num_procs{{job=\"plain\",groupname=\"{name}\"}}");
+    prometheus.wait_for(&procs, |procs| (procs - 1.0).abs() < 0.5);
+    prometheus.wait_for(&format!("sum({cpu})"), |after| after >= told);
+    for counter in [
+        "namedprocess_namegroup_cpu_seconds_total",
+        "namedprocess_namegroup_minor_page_faults_total",
+        "namedprocess_namegroup_context_switches_total",
+        "node_cpu_seconds_total",
+        "node_softirqs_total",
+    ] {
+        assert_eq!(
+            prometheus.query(&format!("sum(resets({counter}[1h]))")),
+            [0.0],
+            "{counter} went back"
+        );
+    }
+    for (family, kind) in [
+        // As OpenMetrics calls a counter, which is what this Prometheus asks for; others keep the suffix.
+        ("namedprocess_namegroup_cpu_seconds", "counter"),
+        ("namedprocess_namegroup_num_procs", "gauge"),
+        ("node_context_switches", "counter"),
+        ("node_vmstat_pgfault", "unknown"),
+    ] {
+        assert_eq!(prometheus.type_of(family), kind, "{family}");
+    }
+    assert_eq!(prometheus.errors(), Vec::<String>::new());
+}

@@ -1,0 +1,180 @@
+//! The server under test.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    os::unix::process::CommandExt,
+    path::Path,
+    process::{Child, ChildStderr, Command, ExitStatus, Stdio},
+    sync::{Arc, Mutex},
+    thread::JoinHandle,
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::{
+    FASTPROC,
+    client::{Client, Response},
+    exposition::Metrics,
+    wait::until,
+};
+
+/// `fastproc serve`, on a port of its own. It is killed with the test.
+pub struct Server {
+    child: Child,
+    /// Where it said that it listens.
+    pub address: String,
+    /// What it has said on standard error.
+    said: Arc<Mutex<String>>,
+    listener: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Starts it, and waits until it says where it listens and has taken its first snapshot. Each scrape is a snapshot of its own.
+    #[track_caller]
+    pub fn start(arguments: &[&str]) -> Self {
+        Self::start_by(&mut Command::new(FASTPROC), arguments)
+    }
+
+    /// As an unprivileged user.
+    #[track_caller]
+    pub fn start_as(program: &Path, uid: u32, arguments: &[&str]) -> Self {
+        let mut command = Command::new(program);
+        Self::start_by(command.uid(uid).gid(uid), arguments)
+    }
+
+    /// By a command to which the subcommand and its arguments are added.
+    #[track_caller]
+    pub fn start_by(command: &mut Command, arguments: &[&str]) -> Self {
+        let given = |flag: &str| arguments.iter().any(|argument| argument.starts_with(flag));
+        command.arg("serve");
+        if !given("--web.listen-address") {
+            command.args(["--listen", "127.0.0.1:0"]);
+        }
+        if !given("--min-interval") {
+            command.args(["--min-interval", "0"]);
+        }
+        let mut child = command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it can be started");
+        let mut stderr = BufReader::new(child.stderr.take().expect("it is piped"));
+        let mut said = String::new();
+        let (address, secured) = loop {
+            let before = said.len();
+            let read = stderr
+                .read_line(&mut said)
+                .expect("standard error is UTF-8");
+            assert!(read > 0, "it has not started: {said}");
+            if let Some((scheme, rest)) = said[before..].split_once("://") {
+                let (address, _) = rest.split_once("/metrics").expect("a path");
+                break (address.to_owned(), scheme.ends_with("https"));
+            }
+        };
+        let said = Arc::new(Mutex::new(said));
+        let listener = Some(listen(stderr, Arc::clone(&said)));
+        let server = Self {
+            child,
+            address,
+            said,
+            listener,
+        };
+        if !secured {
+            // What is started from now on is born under its eyes.
+            until("it has looked once", || {
+                (server.get("/-/ready", &[]).status == 200).then_some(())
+            });
+        }
+        server
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it has said on standard error.
+    pub fn said(&self) -> String {
+        self.said.lock().expect("nobody panics with it").clone()
+    }
+
+    pub fn connect(&self) -> Client {
+        Client::connect(&self.address)
+    }
+
+    /// One answer on a connection of its own.
+    #[track_caller]
+    pub fn get(&self, path: &str, headers: &[&str]) -> Response {
+        self.connect().get(path, headers)
+    }
+
+    /// The metrics, read strictly.
+    #[track_caller]
+    pub fn scrape(&self) -> Metrics {
+        let response = self.get("/metrics", &[]);
+        assert_eq!(response.status, 200, "{response:?}");
+        Metrics::parse(response.text())
+    }
+
+    /// A line of `/proc/PID/status`.
+    #[track_caller]
+    pub fn status(&self, name: &str) -> String {
+        status(&format!("/proc/{}/status", self.pid()), name)
+    }
+
+    /// Resident memory in KiB.
+    pub fn resident_kib(&self) -> u64 {
+        let line = self.status("VmRSS");
+        line.trim_end_matches(" kB").parse().expect("a number")
+    }
+
+    /// Open descriptors.
+    pub fn descriptors(&self) -> usize {
+        let folder = fs::read_dir(format!("/proc/{}/fd", self.pid()));
+        folder.expect("it runs").count()
+    }
+
+    /// Asks it to end, and waits until it has. Returns how, and what it said.
+    pub fn end(mut self, signal: Signal) -> (ExitStatus, String) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, signal).expect("it runs");
+        let status = self.child.wait().expect("it is ours");
+        if let Some(listener) = self.listener.take() {
+            listener.join().expect("it only reads");
+        }
+        (status, self.said())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("the server said: {}", self.said());
+        }
+    }
+}
+
+/// A line of a status file, without its name.
+#[track_caller]
+pub fn status(path: &str, name: &str) -> String {
+    let text = fs::read_to_string(path).expect("it runs");
+    let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+    let found = lines.find(|(line, _)| *line == name);
+    let (_, value) = found.unwrap_or_else(|| panic!("{path} has no {name}"));
+    value.trim().to_owned()
+}
+
+/// Keeps the pipe empty, so that the server never waits for its reader.
+fn listen(stderr: BufReader<ChildStderr>, said: Arc<Mutex<String>>) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        for line in stderr.lines().map_while(Result::ok) {
+            let mut said = said.lock().expect("nobody panics with it");
+            said.push_str(&line);
+            said.push('\n');
+        }
+    })
+}
