@@ -7,7 +7,8 @@
 #   make kernels-page                      write docs/kernels.md from kernels/expected.toml
 #   make fetch-kernels                     only bring them into the cache, with the archive's lists read anew
 
-# Series of Debian's cloud kernels; “newest” is the newest that the archive offers.
+# Series of Debian's cloud kernels; “newest” is the newest that the archive offers. A series that kernels/expected.toml has no
+# entry for is judged by the next older one, and that is said: it may gain, and may not lose.
 KERNELS ?= 5.10 6.1 6.12 6.18 newest
 
 # What the guests do; everything if nothing is named.

@@ -71,6 +71,7 @@ fn first_process() -> io::Result<Infallible> {
         Scenario::Lockdown => {
             hidden::lock_down(&mut reporter)?;
             proofs::every_source(&mut reporter)?;
+            proofs::chosen_source(&mut reporter)?;
         }
         Scenario::Hotplug => {
             let shaking = cpus::Shaking::start()?;
