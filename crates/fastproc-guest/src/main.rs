@@ -74,6 +74,7 @@ fn first_process() -> io::Result<Infallible> {
             proofs::chosen_source(&mut reporter)?;
         }
         Scenario::Hotplug => {
+            proofs::doctor(&mut reporter)?;
             let shaking = cpus::Shaking::start()?;
             proofs::every_source_at_length(&mut reporter)?;
             shaking.stop(&mut reporter)?;

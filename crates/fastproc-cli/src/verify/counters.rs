@@ -1,6 +1,6 @@
 //! Comparing the machine's counters: our text, the kernel's, our text.
 
-use std::{collections::HashMap, fs, time::Duration};
+use std::{collections::HashMap, fs, thread, time::Duration};
 
 use fastproc::counters::{Counters, MachineFile, Reader};
 use serde::Serialize;
@@ -13,6 +13,8 @@ const FILES: [(MachineFile, &str); 2] =
     [(MachineFile::Stat, "stat"), (MachineFile::Vmstat, "vmstat")];
 /// A line that differs is read again this often before it is called wrong.
 const RETRIES: u32 = 6;
+/// Before it is read again the first time; twice as long each time after that.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// What was seen of a line.
 #[derive(Clone, Debug, Serialize)]
@@ -30,11 +32,27 @@ pub struct Line {
     pub nonzero: u64,
 }
 
+/// A wrong line, for people.
+#[derive(Clone, Debug, Serialize)]
+pub struct Example {
+    /// `stat` or `vmstat`.
+    pub file: &'static str,
+    /// The line's first word.
+    pub line: String,
+    /// Ours before, the kernel's, ours after; nothing where the line was not there.
+    pub seen: [Option<String>; 3],
+}
+
+/// Most examples that are kept.
+const EXAMPLES: usize = 20;
+
 /// What was seen of both files.
 #[derive(Clone, Debug)]
 pub struct Seen {
     /// Line by line.
     pub lines: Vec<Line>,
+    /// Examples of wrong lines.
+    pub examples: Vec<Example>,
     /// Whole texts: that the lines are the kernel's, in its order, and so is every byte that is no number.
     pub texts: Vec<(&'static str, Counts)>,
 }
@@ -63,10 +81,11 @@ pub fn compare(counters: &Counters, rounds: u32) -> Result<Seen, Failure> {
             nonzero: 0,
         })
         .collect();
+    let mut examples = Vec::new();
     let mut texts = FILES.map(|(file, _)| (file.path(), Counts::default()));
     for _ in 0..rounds {
         for ((file, name), (_, text)) in FILES.into_iter().zip(&mut texts) {
-            text.add(round(&mut reader, file, name, &mut lines)?);
+            text.add(round(&mut reader, file, name, &mut lines, &mut examples)?);
         }
     }
     // What disagreed meanwhile comes from the text from now on, and is said to.
@@ -81,6 +100,7 @@ pub fn compare(counters: &Counters, rounds: u32) -> Result<Seen, Failure> {
     }
     Ok(Seen {
         lines,
+        examples,
         texts: texts.into(),
     })
 }
@@ -91,6 +111,7 @@ fn round(
     file: MachineFile,
     name: &'static str,
     lines: &mut Vec<Line>,
+    examples: &mut Vec<Example>,
 ) -> Result<Verdict, Failure> {
     let mut open: Option<Vec<String>> = None;
     let mut text = Verdict::Wrong;
@@ -122,6 +143,13 @@ fn round(
                 again.push(key.clone());
                 continue;
             }
+            if verdict == Verdict::Wrong && examples.len() < EXAMPLES {
+                examples.push(Example {
+                    file: name,
+                    line: key.clone(),
+                    seen: [before.get(key), kernel, after.get(key)].map(Option::<&String>::cloned),
+                });
+            }
             let line = find(lines, name, key);
             line.counts.add(verdict);
             let nonzero = kernel.is_some_and(|kernel| has_nonzero(kernel));
@@ -131,6 +159,10 @@ fn round(
             break;
         }
         open = Some(again);
+        // A CPU that comes or goes takes the kernel a moment, in which its own texts and places disagree.
+        if !settled {
+            thread::sleep(PAUSE * (1 << attempt));
+        }
     }
     Ok(text)
 }

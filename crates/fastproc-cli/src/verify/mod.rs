@@ -62,6 +62,7 @@ struct Report<'t> {
     compared: u64,
     wrong: u64,
     examples: &'t [Example],
+    line_examples: Vec<counters::Example>,
 }
 
 #[derive(Serialize)]
@@ -153,6 +154,7 @@ fn report<'t>(
         compared,
         wrong,
         examples: &tally.examples,
+        line_examples: counters.examples,
     }
 }
 
@@ -228,6 +230,16 @@ fn print(out: &mut impl Write, report: &Report<'_>) -> std::io::Result<()> {
         writeln!(
             out,
             "wrong: {pid} {file} {field}: the kernel says {kernel:?}, fastproc {fastproc:?}"
+        )?;
+    }
+    for example in &report.line_examples {
+        let counters::Example { file, line, seen } = example;
+        let [before, kernel, after] = seen
+            .each_ref()
+            .map(|seen| seen.as_deref().unwrap_or("nothing"));
+        writeln!(
+            out,
+            "wrong: /proc/{file} {line}: the kernel says {kernel:?}, fastproc {before:?} before and {after:?} after"
         )?;
     }
     if report.missing > 0 {
