@@ -5,6 +5,8 @@ use std::io;
 use crate::{enter::Place, reporter::Reporter, zoo::ZOO};
 
 const FASTPROC: &str = "/fastproc";
+/// Readers who are not root.
+const OTHERS: [Place; 2] = [Place::Nobody, Place::Reader];
 /// Comparisons of every process; what moves in one stands still in another.
 const ROUNDS: &str = "3";
 /// Enough of them to last while other things happen.
@@ -19,6 +21,11 @@ const IDLE: &str = "200";
 /// `doctor`, and `verify` of each source.
 pub fn every_source(reporter: &mut Reporter) -> io::Result<()> {
     doctor(reporter)?;
+    verify_every_source(reporter)
+}
+
+/// `verify` of each source.
+pub fn verify_every_source(reporter: &mut Reporter) -> io::Result<()> {
     every_source_for(reporter, ROUNDS)
 }
 
@@ -62,16 +69,23 @@ pub fn first_source(reporter: &mut Reporter) -> io::Result<()> {
     reporter.run("verify", &argv)
 }
 
-/// The same by readers from whom the kernel hides what is not theirs.
-pub fn as_others(reporter: &mut Reporter) -> io::Result<()> {
-    for place in [Place::Nobody, Place::Reader] {
+/// `doctor` by readers from whom the kernel hides what is not theirs.
+pub fn doctor_as_others(reporter: &mut Reporter) -> io::Result<()> {
+    for place in OTHERS {
         doctor_in(reporter, &format!("doctor as {place}"), Some(place))?;
+    }
+    Ok(())
+}
+
+/// `verify` by them, of the source that is chosen for them.
+pub fn verify_as_others(reporter: &mut Reporter) -> io::Result<()> {
+    for place in OTHERS {
         verify(reporter, &format!("verify as {place}"), Some(place))?;
     }
     Ok(())
 }
 
-/// The same by root in namespaces of its own.
+/// Both by root in namespaces of its own.
 pub fn in_namespaces(reporter: &mut Reporter) -> io::Result<()> {
     for place in [Place::PidNamespace, Place::UserNamespace] {
         doctor_in(reporter, &format!("doctor in {place}"), Some(place))?;
