@@ -59,9 +59,12 @@ fn first_process() -> io::Result<Infallible> {
     match scenario {
         Scenario::Survey => survey::survey(&mut reporter)?,
         Scenario::Conformance => {
+            // Before some of the animals keep a CPU busy.
+            proofs::doctor(&mut reporter)?;
+            proofs::doctor_as_others(&mut reporter)?;
             let zoo = Zoo::open()?;
-            proofs::every_source(&mut reporter)?;
-            proofs::as_others(&mut reporter)?;
+            proofs::verify_every_source(&mut reporter)?;
+            proofs::verify_as_others(&mut reporter)?;
             zoo.close(&mut reporter)?;
         }
         Scenario::KptrRestrict => {
@@ -71,8 +74,10 @@ fn first_process() -> io::Result<Infallible> {
         Scenario::Lockdown => {
             hidden::lock_down(&mut reporter)?;
             proofs::every_source(&mut reporter)?;
+            proofs::chosen_source(&mut reporter)?;
         }
         Scenario::Hotplug => {
+            proofs::doctor(&mut reporter)?;
             let shaking = cpus::Shaking::start()?;
             proofs::every_source_at_length(&mut reporter)?;
             shaking.stop(&mut reporter)?;
@@ -84,7 +89,8 @@ fn first_process() -> io::Result<Infallible> {
         Scenario::HidePid => {
             hidden::hide_processes()?;
             proofs::every_source(&mut reporter)?;
-            proofs::as_others(&mut reporter)?;
+            proofs::doctor_as_others(&mut reporter)?;
+            proofs::verify_as_others(&mut reporter)?;
         }
         Scenario::Namespaces => proofs::in_namespaces(&mut reporter)?,
         Scenario::Cost => proofs::cost(&mut reporter)?,

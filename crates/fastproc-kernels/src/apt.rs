@@ -51,7 +51,8 @@ impl Apt {
         &self.skipped
     }
 
-    /// Reads the archive's lists, unless the cache has them and `anew` does not ask for them.
+    /// Reads the archive's lists, unless the cache has them and `anew` does not ask for them. A suite that cannot be read is
+    /// said: the kernels that are wanted may be in the others. If none can be read, that is an error.
     pub fn update(&self, anew: bool) -> Result<()> {
         let stamp = self.home.join("updated");
         // Another set of suites or mirrors needs other lists.
@@ -63,9 +64,22 @@ impl Apt {
             "reading the lists of {} suites",
             SUITES.len() - self.skipped.len()
         );
-        self.run("apt-get", &["update", "-qq", "--error-on=any"], &self.home)
-            .context("the archive's lists cannot be read from the system's mirror")?;
-        fs::write(&stamp, sources)?;
+        let update = |arguments: &[&str]| {
+            self.run("apt-get", arguments, &self.home).context(
+                "the archive's lists cannot be read from the system's mirror (see /etc/apt, and whether the network is there)",
+            )
+        };
+        let Err(error) = update(&["update", "-qq", "--error-on=any"]) else {
+            fs::write(&stamp, sources)?;
+            return Ok(());
+        };
+        // Next time all of them are tried again.
+        let _ = fs::remove_file(&stamp);
+        // Without that option apt makes do with the suites that are there.
+        if update(&["update", "-qq"]).is_err() || self.packages("linux-image-")?.is_empty() {
+            return Err(error.context("no kernel can be fetched, so nothing was tested"));
+        }
+        println!("ATTENTION: not every suite could be read: {error:#}");
         Ok(())
     }
 

@@ -55,24 +55,35 @@ impl Expected {
         Ok(format!("{HEADING}\n{}", toml::to_string_pretty(self)?))
     }
 
-    /// How the findings of a scenario differ from what is expected, a line each.
+    /// The series whose expectations a series is judged by: its own or, if there are none, those of the next older one.
+    pub fn stand_in(&self, series: Series) -> Option<Series> {
+        let (&nearest, _) = self.kernels.range(..=series).next_back()?;
+        Some(nearest)
+    }
+
+    /// How the findings of a scenario differ from what is expected, a line each. A series that nothing is expected of yet is
+    /// judged by the next older one: it may not lose anything.
     pub fn differences(&self, series: Series, scenario: &str, found: &Findings) -> Vec<String> {
-        let Some(kernel) = self.kernels.get(&series) else {
+        let Some(judge) = self.stand_in(series) else {
             return vec![format!(
                 "nothing is expected of Linux {series} yet: make kernels-expected KERNELS={series}"
             )];
         };
+        let same = judge == series;
         let none = Findings::new();
-        let expected = kernel.scenarios.get(scenario).unwrap_or(&none);
+        let expected = self.kernels[&judge].scenarios.get(scenario);
+        if expected.is_none() && !same {
+            return Vec::new();
+        }
+        let expected = expected.unwrap_or(&none);
         let mut all = Vec::new();
         for (name, expected) in expected {
-            match found.get(name) {
-                None => all.push(format!("{name}: was not run")),
-                Some(found) => {
-                    let lines = expected.differences(found);
-                    all.extend(lines.into_iter().map(|line| format!("{name}: {line}")));
-                }
-            }
+            let lines = match found.get(name) {
+                None => vec!["was not run".into()],
+                Some(found) if same => expected.differences(found),
+                Some(found) => expected.losses(found),
+            };
+            all.extend(lines.into_iter().map(|line| format!("{name}: {line}")));
         }
         let new = found.keys().filter(|name| !expected.contains_key(*name));
         all.extend(new.map(|name| format!("{name}: nothing is expected of it yet")));
@@ -158,6 +169,27 @@ mod tests {
             expected.differences(series("6.1"), "hotplug", &found("bpf")),
             ["doctor: nothing is expected of it yet"]
         );
+    }
+
+    #[test]
+    fn a_series_without_expectations_is_judged_by_the_next_older_one() {
+        let mut expected = Expected::default();
+        for (name, source) in [("6.1", "procfs"), ("6.12", "bpf"), ("7.3", "procfs")] {
+            expected.update(series(name), name, "conformance", found(source));
+        }
+        assert_eq!(expected.stand_in(series("6.12")), Some(series("6.12")));
+        assert_eq!(expected.stand_in(series("6.18")), Some(series("6.12")));
+        let differences =
+            |name, scenario, source| expected.differences(series(name), scenario, &found(source));
+        assert_eq!(differences("6.18", "conformance", "bpf"), [""; 0]);
+        assert_eq!(differences("6.18", "hotplug", "bpf"), [""; 0]);
+        assert_eq!(
+            differences("6.18", "conformance", "procfs"),
+            ["doctor: source: bpf before, procfs"]
+        );
+        let nothing = expected.differences(series("6.18"), "conformance", &Findings::new());
+        assert_eq!(nothing, ["doctor: was not run"]);
+        assert_eq!(differences("5.10", "conformance", "bpf").len(), 1);
     }
 
     #[test]

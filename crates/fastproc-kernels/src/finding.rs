@@ -46,6 +46,9 @@ pub struct Finding {
     /// Lines that come from the kernel's text.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub lines_from_text: BTreeSet<String>,
+    /// Whether interrupt counts that may be a little old were kept, and read again in time.
+    #[serde(skip_serializing_if = "is_false")]
+    pub aged_interrupts: bool,
     /// How many times cheaper than reading three files of each process.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub ratios: BTreeMap<String, f64>,
@@ -54,6 +57,11 @@ pub struct Finding {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "it is what serde calls")]
 fn is_zero(number: &usize) -> bool {
     *number == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "it is what serde calls")]
+fn is_false(truth: &bool) -> bool {
+    !truth
 }
 
 impl Finding {
@@ -86,6 +94,11 @@ impl Finding {
             "lines read by a program",
             &self.lines.to_string(),
             &found.lines.to_string(),
+        );
+        value(
+            "interrupt counts that may be old",
+            verified(self.aged_interrupts),
+            verified(found.aged_interrupts),
         );
 
         pairs(&mut all, "refused", &self.refused, &found.refused);
@@ -135,6 +148,51 @@ impl Finding {
         all
     }
 
+    /// What `found` has lost against this, which was expected of an older kernel: a line each. A newer one may print more,
+    /// less, and at another price.
+    pub fn losses(&self, found: &Self) -> Vec<String> {
+        let mut all = Vec::new();
+        let mut lost = |lost: bool, what: &str, before: &str, now: &str| {
+            if lost {
+                all.push(format!("{what}: {} before, {}", shown(before), shown(now)));
+            }
+        };
+        let differs = self.status != found.status;
+        lost(differs, "status", &self.status, &found.status);
+        let differs = self.source != found.source;
+        lost(differs, "source", &self.source, &found.source);
+        let new_error = self.error.is_empty() && !found.error.is_empty();
+        lost(new_error, "error", &self.error, &found.error);
+        let fewer = !self
+            .usable
+            .iter()
+            .all(|source| found.usable.contains(source));
+        let [before, now] = [self, found].map(|finding| finding.usable.join(" "));
+        lost(fewer, "sources that load", &before, &now);
+        let [before, now] = [self, found].map(|finding| finding.fields.to_string());
+        lost(found.fields < self.fields, "fields compared", &before, &now);
+        // A line that the kernel no longer prints is no loss; one that went to the text is.
+        let to_text = found.lines_from_text.difference(&self.lines_from_text);
+        let went = found.lines < self.lines && to_text.count() > 0;
+        let [before, now] = [self, found].map(|finding| finding.lines.to_string());
+        lost(went, "lines read by a program", &before, &now);
+        let [before, now] = [self, found].map(|finding| verified(finding.aged_interrupts));
+        let differs = self.aged_interrupts && !found.aged_interrupts;
+        lost(differs, "interrupt counts that may be old", before, now);
+        pairs(
+            &mut all,
+            "group from another source",
+            &self.groups_from,
+            &found.groups_from,
+        );
+        let gone = self
+            .ratios
+            .keys()
+            .filter(|case| !found.ratios.contains_key(*case));
+        all.extend(gone.map(|case| format!("{case}: not measured")));
+        all
+    }
+
     /// A ratio may rise, and fall a little.
     #[expect(
         clippy::neg_cmp_op_on_partial_ord,
@@ -177,6 +235,10 @@ impl Finding {
         }
         self
     }
+}
+
+fn verified(truth: bool) -> &'static str {
+    if truth { "verified" } else { "not verified" }
 }
 
 fn shown(text: &str) -> &str {
@@ -222,6 +284,7 @@ mod tests {
             only_zero: set(&["stat majflt", "status Ngid"]),
             lines: 190,
             lines_from_text: set(&["stat intr"]),
+            aged_interrupts: true,
             ratios: [("bpf-full".into(), 50.0)].into(),
             ..Finding::default()
         }
@@ -276,9 +339,54 @@ mod tests {
             "stat utime was never met unmoved"
         );
         assert_eq!(
+            differences(|found| found.aged_interrupts = false),
+            "interrupt counts that may be old: verified expected, not verified"
+        );
+        assert_eq!(
             differences(|found| found.groups_from = [("cpu".into(), "procfs".into())].into()),
             "group from another source: cpu: none expected, procfs"
         );
+    }
+
+    #[test]
+    fn a_newer_kernel_may_gain_and_not_lose() {
+        let losses = |change: fn(&mut Finding)| {
+            let mut found = good();
+            change(&mut found);
+            good().losses(&found).join("; ")
+        };
+        let gains: [fn(&mut Finding); 6] = [
+            |found| found.fields = 121,
+            |found| found.lines = 200,
+            |found| found.only_zero = set(&["status New"]),
+            |found| found.usable = vec!["bpf-iter".into(), "bpf".into(), "procfs".into()],
+            |found| found.ratios = [("bpf-full".into(), 30.0)].into(),
+            // Lines that are gone, or new and not known.
+            |found| found.lines = 189,
+        ];
+        for gain in gains {
+            assert_eq!(losses(gain), "");
+        }
+        let new_line = |found: &mut Finding| {
+            found.lines_from_text.insert("vmstat new".into());
+        };
+        assert_eq!(losses(new_line), "");
+        let lost: [fn(&mut Finding); 8] = [
+            |found| found.status = "1".into(),
+            |found| found.source = "procfs".into(),
+            |found| found.error = "the kernel refused the programs".into(),
+            |found| found.usable = vec!["procfs".into()],
+            |found| found.fields = 119,
+            |found| {
+                found.lines = 0;
+                found.lines_from_text = set(&["all"]);
+            },
+            |found| found.aged_interrupts = false,
+            |found| found.ratios.clear(),
+        ];
+        for loss in lost {
+            assert!(!losses(loss).is_empty());
+        }
     }
 
     #[test]

@@ -82,7 +82,8 @@ fn agree(reports: &[&Report], judged: &mut Judged) {
 
 fn judge_one(report: &Report) -> Judged {
     let mut judged = Judged::default();
-    let uses_fields = report.scenario.parse().is_ok_and(Scenario::uses_fields);
+    let scenario: Option<Scenario> = report.scenario.parse().ok();
+    let uses_fields = scenario.is_some_and(Scenario::uses_fields);
     for line in &report.lines {
         match line {
             Line::Check {
@@ -104,6 +105,9 @@ fn judge_one(report: &Report) -> Judged {
                 if let Err(wrong) = command(&mut finding, name, *ended, stdout, stderr) {
                     judged.wrong.push(format!("{name}: {wrong}"));
                 }
+                if scenario == Some(Scenario::Hotplug) && name.starts_with("verify") {
+                    lines_amid_changes(&mut finding);
+                }
                 if !uses_fields {
                     // Too few processes: chance has too great a part in these.
                     finding.only_zero.clear();
@@ -115,6 +119,15 @@ fn judge_one(report: &Report) -> Judged {
         }
     }
     judged
+}
+
+/// While CPUs come and go it is a matter of chance which lines are caught amid a change, and left to the text until the next.
+/// Their values are judged all the same, and so is it if none is left to the programs.
+fn lines_amid_changes(finding: &mut Finding) {
+    if finding.lines > 0 {
+        finding.lines = 0;
+        finding.lines_from_text.clear();
+    }
 }
 
 fn status(ended: Ended) -> String {
@@ -217,8 +230,15 @@ fn verify(finding: &mut Finding, verify: &Verify) -> Result<(), String> {
         )
     }));
     let wrong = wrong_values(verify);
+    finding.aged_interrupts = verify
+        .aged_interrupts
+        .as_ref()
+        .is_some_and(|aged| aged.counts.compared > 0 && aged.kept > 0 && aged.renewed > 0);
+    let texts = &verify.machine_texts;
     if verify.compared == 0 {
         Err("nothing was compared".into())
+    } else if texts.is_empty() || texts.iter().any(|text| text.counts.compared == 0) {
+        Err("the machine's files were not compared as a whole".into())
     } else if verify.wrong > 0 || !wrong.is_empty() {
         Err(format!(
             "{} values are wrong: {}",
@@ -238,14 +258,19 @@ fn wrong_values(verify: &Verify) -> Vec<String> {
     let texts = verify
         .texts
         .iter()
+        .chain(&verify.machine_texts)
         .map(|text| (&text.file, "as a whole", text.counts));
     let counters = verify
         .counters
         .iter()
         .map(|counter| (&counter.file, counter.line.as_str(), counter.counts));
+    let aged = verify.aged_interrupts.iter();
+    let file = String::from("/proc/stat");
+    let aged = aged.map(|aged| (&file, "interrupt counts that may be old", aged.counts));
     fields
         .chain(texts)
         .chain(counters)
+        .chain(aged)
         .filter(|(_, _, counts)| counts.wrong > 0)
         .map(|(file, name, counts)| {
             format!("{file} {name} ({} of {})", counts.wrong, counts.compared)
@@ -319,6 +344,8 @@ mod tests {
         "texts":[{"file":"stat","compared":210,"equal":200,"moved":10,"wrong":0}],
         "counters":[{"file":"stat","line":"ctxt","from":"bpf","compared":3,"equal":2,"moved":1,"wrong":0,"nonzero":2},
         {"file":"vmstat","line":"nr_free_pages","from":"text","compared":3,"equal":2,"moved":1,"wrong":0,"nonzero":2}],
+        "machine_texts":[{"file":"/proc/stat","compared":3,"equal":1,"moved":2,"wrong":0}],
+        "aged_interrupts":{"latency_ms":1000,"compared":9,"equal":8,"moved":1,"wrong":0,"kept":3,"renewed":3},
         "missing":0,"compared":1053,"wrong":0,"examples":[]}"#;
 
     const SCAN: &str = r#"{"bench":"scan","kernel":"6.1","cpus":1,"processes":400,"rows":[
@@ -387,6 +414,64 @@ mod tests {
         assert_eq!(finding.only_zero, set(&["stat majflt"]));
         assert_eq!(finding.never_equal, set(&["io rchar"]));
         assert_eq!(finding.lines_from_text, set(&["vmstat nr_free_pages"]));
+    }
+
+    #[test]
+    fn interrupt_counts_that_may_be_old_are_kept_and_read_again() {
+        let aged = |text: &str| one(ran("verify", Ended::Status(0), text, ""));
+        assert!(aged(VERIFY).0.aged_interrupts);
+        for (from, to) in [
+            ("\"kept\":3", "\"kept\":0"),
+            ("\"renewed\":3", "\"renewed\":0"),
+        ] {
+            assert!(!aged(&VERIFY.replace(from, to)).0.aged_interrupts);
+        }
+        let wrong = VERIFY.replace(
+            "\"moved\":1,\"wrong\":0,\"kept\"",
+            "\"moved\":0,\"wrong\":1,\"kept\"",
+        );
+        assert!(aged(&wrong).1[0].ends_with("may be old (1 of 9)"));
+    }
+
+    #[test]
+    fn the_machines_files_are_compared_as_a_whole() {
+        let file = "{\"file\":\"/proc/stat\",\"compared\":3,\"equal\":1,\"moved\":2,\"wrong\":0}";
+        for (text, wrong) in [
+            (
+                String::new(),
+                "the machine's files were not compared as a whole",
+            ),
+            (
+                file.replace("\"compared\":3", "\"compared\":0"),
+                "not compared as a whole",
+            ),
+            (
+                file.replace("\"wrong\":0", "\"wrong\":1"),
+                "/proc/stat as a whole (1 of 3)",
+            ),
+        ] {
+            let (_, found) = one(ran(
+                "verify",
+                Ended::Status(0),
+                &VERIFY.replace(file, &text),
+                "",
+            ));
+            assert!(found[0].ends_with(wrong), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn amid_changes_it_counts_only_whether_programs_read_lines_at_all() {
+        let lines = |scenario: &str, text: &str| {
+            let mut report = report(vec![ran("verify", Ended::Status(0), text, "")]);
+            report.scenario = scenario.into();
+            let finding = judge(&[&report]).findings.remove("verify").unwrap();
+            (finding.lines, finding.lines_from_text)
+        };
+        assert_eq!(lines("hotplug", VERIFY), (0, set(&[])));
+        assert_eq!(lines("big", VERIFY), (1, set(&["vmstat nr_free_pages"])));
+        let text = VERIFY.replace("\"from\":\"bpf\"", "\"from\":\"text\"");
+        assert_eq!(lines("hotplug", &text), (0, set(&[ALL_LINES])));
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub struct Machine {
     pub counted: bool,
     /// More of the kernel's command line.
     pub parameters: &'static [&'static str],
-    /// After this long it is given up.
+    /// After so much of the host's CPU time it is given up.
     pub patience: Duration,
 }
 
@@ -42,7 +42,7 @@ const PLAIN: Machine = Machine {
     disk_mib: None,
     counted: false,
     parameters: &[],
-    patience: Duration::from_secs(240),
+    patience: Duration::from_secs(300),
 };
 
 impl Machine {

@@ -61,6 +61,9 @@ enum Command {
         /// Expect from now on what is found, and write it to kernels/expected.toml and docs/kernels.md
         #[arg(long)]
         update: bool,
+        /// Measure several times, which have to agree, and boot the big machine with every kernel instead of the newest
+        #[arg(long)]
+        thorough: bool,
         /// How many guests run at a time
         #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..))]
         jobs: u8,
@@ -101,6 +104,7 @@ fn run(arguments: Arguments) -> Result<bool> {
         Command::Test {
             scenarios,
             update,
+            thorough,
             jobs,
             series,
         } => {
@@ -114,6 +118,7 @@ fn run(arguments: Arguments) -> Result<bool> {
                 scenarios: &scenarios,
                 jobs: jobs.into(),
                 update,
+                thorough,
             };
             run::all(&cache, &plan)
         }

@@ -30,6 +30,8 @@ pub struct Guest {
     pub began: bool,
     /// How long it took, as a person waits for it.
     pub took: Duration,
+    /// How much of the host's CPUs it took.
+    pub cpu: Duration,
     /// The kernel's console.
     pub console: PathBuf,
     /// What the emulator itself had to say.
@@ -43,8 +45,8 @@ pub enum Verdict {
     Reported(Report),
     /// The kernel panicked, or restarted for another reason.
     Panicked,
-    /// It took too long.
-    TimedOut,
+    /// It was given up.
+    TimedOut(Why),
     /// The exit code says something else than the report.
     Contradicted {
         code: Option<i32>,
@@ -52,10 +54,32 @@ pub enum Verdict {
     },
 }
 
+/// Why a guest is given up. Neither is a matter of how busy the host is: CPU time is what the guest itself was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It took more CPU time than anything it does can take.
+    Busy(Duration),
+    /// It neither reported nor printed anything for so long.
+    Silent(Duration),
+}
+
+/// So long a guest may say nothing. Between two lines it runs one program, for seconds on an idle host.
+const SILENCE: Duration = Duration::from_secs(300);
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Busy(cpu) => write!(f, "given up after {} s of CPU time", cpu.as_secs()),
+            Self::Silent(time) => write!(f, "given up: it said nothing for {} s", time.as_secs()),
+        }
+    }
+}
+
 impl Verdict {
-    fn of(status: Option<ExitStatus>, text: &str, wanted: Scenario, release: &str) -> Self {
-        let Some(status) = status else {
-            return Self::TimedOut;
+    fn of(ended: Result<ExitStatus, Why>, text: &str, wanted: Scenario, release: &str) -> Self {
+        let status = match ended {
+            Ok(status) => status,
+            Err(why) => return Self::TimedOut(why),
         };
         let report = Report::parse(text);
         match (status.code(), report) {
@@ -78,7 +102,7 @@ impl fmt::Display for Verdict {
             Self::Reported(Report { failed: 0, .. }) => write!(f, "passed"),
             Self::Reported(report) => write!(f, "{} checks failed", report.failed),
             Self::Panicked => write!(f, "the kernel panicked or restarted"),
-            Self::TimedOut => write!(f, "timed out"),
+            Self::TimedOut(why) => why.fmt(f),
             Self::Contradicted { code, report } => {
                 match code {
                     Some(code) => write!(f, "exit code {code}")?,
@@ -149,11 +173,22 @@ pub fn boot(
         .stderr(errors)
         .spawn()
         .with_context(|| format!("cannot run {QEMU} (Debian: apt-get install qemu-system-x86)"))?;
-    let status = wait(&mut qemu, machine.patience)?;
+    let mut cpu = Duration::ZERO;
+    let ended = wait(
+        &mut qemu,
+        machine.patience,
+        SILENCE,
+        &mut || {
+            let said =
+                [&console, &report].map(|path| fs::metadata(path).map_or(0, |file| file.len()));
+            said.iter().sum()
+        },
+        &mut cpu,
+    )?;
     let took = started.elapsed();
     let text = fs::read(&report).with_context(|| format!("cannot read {}", report.display()))?;
     let verdict = Verdict::of(
-        status,
+        ended,
         &String::from_utf8_lossy(&text),
         scenario,
         &image.release,
@@ -162,6 +197,7 @@ pub fn boot(
         began: !text.is_empty(),
         verdict,
         took,
+        cpu,
         console,
         emulator,
     })
@@ -187,20 +223,53 @@ impl Drop for Disk {
     }
 }
 
-/// Waits for a child for so long, and ends it then.
-fn wait(child: &mut Child, patience: Duration) -> Result<Option<ExitStatus>> {
-    let deadline = Instant::now() + patience;
+/// Waits for a child, and ends it when it has had so much CPU time, or when `said` has not grown for so long. Keeps what CPU
+/// time it had in `cpu`.
+fn wait(
+    child: &mut Child,
+    patience: Duration,
+    silence: Duration,
+    said: &mut dyn FnMut() -> u64,
+    cpu: &mut Duration,
+) -> Result<Result<ExitStatus, Why>> {
+    let (mut last, mut since) = (said(), Instant::now());
     loop {
         if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
+            return Ok(Ok(status));
         }
-        if Instant::now() >= deadline {
-            child.kill()?;
-            child.wait()?;
-            return Ok(None);
+        *cpu = cpu_time(child.id()).unwrap_or(*cpu);
+        let now = said();
+        let grew = now != last;
+        if grew {
+            (last, since) = (now, Instant::now());
         }
-        thread::sleep(Duration::from_millis(50));
+        let why = if *cpu >= patience {
+            Why::Busy(*cpu)
+        } else if !grew && since.elapsed() >= silence {
+            Why::Silent(silence)
+        } else {
+            thread::sleep(Duration::from_millis(50));
+            continue;
+        };
+        child.kill()?;
+        child.wait()?;
+        return Ok(Err(why));
     }
+}
+
+/// CPU time of a process and of all its threads.
+fn cpu_time(pid: u32) -> Option<Duration> {
+    /// Of the times in `/proc/PID/stat`: `USER_HZ`, a constant of x86.
+    const TICKS_A_SECOND: u64 = 100;
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // Behind the name, which may hold anything: from field 3 on.
+    let name_end = stat.iter().rposition(|&byte| byte == b')')?;
+    let rest = str::from_utf8(&stat[name_end + 1..]).ok()?;
+    let times = rest.split_ascii_whitespace().skip(11).take(2);
+    let ticks: u64 = times
+        .map(|ticks| ticks.parse::<u64>().ok())
+        .sum::<Option<u64>>()?;
+    Some(Duration::from_millis(ticks * 1000 / TICKS_A_SECOND))
 }
 
 #[cfg(test)]
@@ -217,7 +286,13 @@ mod tests {
 
     fn verdict(code: Option<i32>, text: &str) -> String {
         let status = code.map(|code| ExitStatus::from_raw(code << 8));
-        Verdict::of(status, text, Scenario::Survey, "6.1").to_string()
+        Verdict::of(
+            status.ok_or(Why::Silent(SILENCE)),
+            text,
+            Scenario::Survey,
+            "6.1",
+        )
+        .to_string()
     }
 
     #[test]
@@ -236,15 +311,69 @@ mod tests {
             (None, WHOLE),
         ] {
             let status = code.map(|code| ExitStatus::from_raw(code << 8));
-            let verdict = Verdict::of(status, text, Scenario::Survey, "6.1");
+            let ended = status.ok_or(Why::Silent(SILENCE));
+            let verdict = Verdict::of(ended, text, Scenario::Survey, "6.1");
             assert!(!matches!(verdict, Verdict::Reported(_)), "{code:?} {text}");
         }
     }
 
-    #[test]
-    fn a_child_that_takes_too_long_is_ended() {
-        let mut child = Command::new("sleep").arg("600").spawn().unwrap();
-        assert_eq!(wait(&mut child, Duration::from_millis(1)).unwrap(), None);
+    /// Why a child is given up that is allowed so much CPU time, and so much silence.
+    fn given_up(
+        program: &mut Command,
+        cpu: Duration,
+        silence: Duration,
+        said: &mut dyn FnMut() -> u64,
+    ) -> Why {
+        let mut child = program.spawn().unwrap();
+        let mut had = Duration::ZERO;
+        let why = wait(&mut child, cpu, silence, said, &mut had).unwrap();
         assert!(child.try_wait().unwrap().is_some());
+        why.unwrap_err()
+    }
+
+    const LONG: Duration = Duration::from_secs(3600);
+
+    #[test]
+    fn a_child_that_says_nothing_is_given_up() {
+        let silence = Duration::from_millis(1);
+        let why = given_up(Command::new("sleep").arg("600"), LONG, silence, &mut || 7);
+        assert_eq!(why, Why::Silent(silence));
+    }
+
+    #[test]
+    fn a_child_that_spins_is_given_up_however_much_it_says() {
+        let mut said = 0;
+        let mut loops = Command::new("sh");
+        let why = given_up(
+            loops.args(["-c", "while :; do :; done"]),
+            Duration::from_millis(100),
+            LONG,
+            &mut || {
+                said += 1;
+                said
+            },
+        );
+        assert!(
+            matches!(why, Why::Busy(cpu) if cpu >= Duration::from_millis(100)),
+            "{why:?}"
+        );
+    }
+
+    #[test]
+    fn a_child_that_goes_on_saying_something_is_waited_for() {
+        let mut said = 0;
+        let mut child = Command::new("sleep").arg("0.3").spawn().unwrap();
+        let mut had = Duration::ZERO;
+        let ended = wait(
+            &mut child,
+            LONG,
+            Duration::from_millis(1),
+            &mut || {
+                said += 1;
+                said
+            },
+            &mut had,
+        );
+        assert!(ended.unwrap().unwrap().success());
     }
 }

@@ -70,6 +70,10 @@ pub struct Verify {
     pub texts: Vec<Text>,
     /// Each line of the machine's counters.
     pub counters: Vec<Counter>,
+    /// Whole files of the machine.
+    pub machine_texts: Vec<Text>,
+    /// Interrupt counts that may be old, where that was asked for and makes a difference.
+    pub aged_interrupts: Option<Aged>,
     /// All comparisons.
     pub compared: u64,
     /// Those that failed.
@@ -91,7 +95,7 @@ pub struct Field {
     pub nonzero: u64,
 }
 
-/// A file, over all processes.
+/// A file as a whole, over all processes or over all rounds.
 #[derive(Debug, Deserialize)]
 pub struct Text {
     /// The file.
@@ -113,6 +117,18 @@ pub struct Counter {
     /// How it went.
     #[serde(flatten)]
     pub counts: Counts,
+}
+
+/// Rows of interrupt counts that may be old.
+#[derive(Debug, Deserialize)]
+pub struct Aged {
+    /// How it went.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// Rows that were kept.
+    pub kept: u64,
+    /// Rows that were read again.
+    pub renewed: u64,
 }
 
 /// Comparisons, and how many of them were what.

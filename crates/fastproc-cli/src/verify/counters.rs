@@ -1,6 +1,6 @@
 //! Comparing the machine's counters: our text, the kernel's, our text.
 
-use std::{collections::HashMap, fs, time::Duration};
+use std::{collections::HashMap, fs, thread, time::Duration};
 
 use fastproc::counters::{Counters, MachineFile, Reader};
 use serde::Serialize;
@@ -13,6 +13,8 @@ const FILES: [(MachineFile, &str); 2] =
     [(MachineFile::Stat, "stat"), (MachineFile::Vmstat, "vmstat")];
 /// A line that differs is read again this often before it is called wrong.
 const RETRIES: u32 = 6;
+/// Before it is read again the first time; twice as long each time after that.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// What was seen of a line.
 #[derive(Clone, Debug, Serialize)]
@@ -30,13 +32,42 @@ pub struct Line {
     pub nonzero: u64,
 }
 
-/// Compares both files, line by line, `rounds` times. `bpf`: whether the kernel's structures may be read at all.
-pub fn compare(bpf: bool, rounds: u32) -> Result<Vec<Line>, Failure> {
+/// A wrong line, for people.
+#[derive(Clone, Debug, Serialize)]
+pub struct Example {
+    /// `stat` or `vmstat`.
+    pub file: &'static str,
+    /// The line's first word.
+    pub line: String,
+    /// Ours before, the kernel's, ours after; nothing where the line was not there.
+    pub seen: [Option<String>; 3],
+}
+
+/// Most examples that are kept.
+const EXAMPLES: usize = 20;
+
+/// What was seen of both files.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// Line by line.
+    pub lines: Vec<Line>,
+    /// Examples of wrong lines.
+    pub examples: Vec<Example>,
+    /// Whole texts: that the lines are the kernel's, in its order, and so is every byte that is no number.
+    pub texts: Vec<(&'static str, Counts)>,
+}
+
+/// Opens them. `bpf`: whether the kernel's structures may be read at all.
+pub fn open(bpf: bool) -> Result<Counters, Failure> {
     // Lines that the kernel computes when asked may otherwise be a tenth of a second old.
     let options = fastproc::counters::Options::new()
         .bpf(bpf)
         .text_latency(Duration::ZERO);
-    let counters: Counters = options.open()?;
+    Ok(options.open()?)
+}
+
+/// Compares both files, line by line and as a whole, `rounds` times.
+pub fn compare(counters: &Counters, rounds: u32) -> Result<Seen, Failure> {
     let mut reader = counters.reader();
     let mut lines: Vec<Line> = counters
         .report()
@@ -50,9 +81,11 @@ pub fn compare(bpf: bool, rounds: u32) -> Result<Vec<Line>, Failure> {
             nonzero: 0,
         })
         .collect();
+    let mut examples = Vec::new();
+    let mut texts = FILES.map(|(file, _)| (file.path(), Counts::default()));
     for _ in 0..rounds {
-        for (file, name) in FILES {
-            round(&mut reader, file, name, &mut lines)?;
+        for ((file, name), (_, text)) in FILES.into_iter().zip(&mut texts) {
+            text.add(round(&mut reader, file, name, &mut lines, &mut examples)?);
         }
     }
     // What disagreed meanwhile comes from the text from now on, and is said to.
@@ -65,48 +98,100 @@ pub fn compare(bpf: bool, rounds: u32) -> Result<Vec<Line>, Failure> {
             known.from = origin(line.route);
         }
     }
-    Ok(lines)
+    Ok(Seen {
+        lines,
+        examples,
+        texts: texts.into(),
+    })
 }
 
+/// Adds to the lines of a file, and judges it as a whole.
 fn round(
     reader: &mut Reader,
     file: MachineFile,
     name: &'static str,
     lines: &mut Vec<Line>,
-) -> Result<(), Failure> {
+    examples: &mut Vec<Example>,
+) -> Result<Verdict, Failure> {
     let mut open: Option<Vec<String>> = None;
+    let mut text = Verdict::Wrong;
     for attempt in 0..=RETRIES {
         let settled = attempt == RETRIES;
         let before = reader.text(file)?.to_vec();
         let kernel = fs::read(file.path())?;
         let after = reader.text(file)?.to_vec();
+        if text == Verdict::Wrong {
+            text = whole(&before, &kernel, &after);
+        }
         let (before, kernel, after) = (by_name(&before), by_name(&kernel), by_name(&after));
         let mut again = Vec::new();
-        for (key, value) in &kernel {
+        for key in kernel
+            .keys()
+            .chain(after.keys().filter(|key| !kernel.contains_key(*key)))
+        {
             if open.as_ref().is_some_and(|open| !open.contains(key)) {
                 continue;
             }
-            let verdict = match (before.get(key), after.get(key)) {
-                (Some(before), Some(after)) => verdict(before, value, after),
+            let kernel = kernel.get(key);
+            let verdict = match (before.get(key), kernel, after.get(key)) {
+                (Some(before), Some(kernel), Some(after)) => verdict(before, kernel, after),
+                // It came or went meanwhile, as the lines of CPUs do.
+                (None, _, Some(_)) | (Some(_), _, None) => Verdict::Moved,
                 _ => Verdict::Wrong,
             };
             if verdict == Verdict::Wrong && !settled {
                 again.push(key.clone());
                 continue;
             }
+            if verdict == Verdict::Wrong && examples.len() < EXAMPLES {
+                examples.push(Example {
+                    file: name,
+                    line: key.clone(),
+                    seen: [before.get(key), kernel, after.get(key)].map(Option::<&String>::cloned),
+                });
+            }
             let line = find(lines, name, key);
             line.counts.add(verdict);
-            line.nonzero += u64::from(verdict == Verdict::Equal && has_nonzero(value));
+            let nonzero = kernel.is_some_and(|kernel| has_nonzero(kernel));
+            line.nonzero += u64::from(verdict == Verdict::Equal && nonzero);
         }
-        for key in after.keys().filter(|key| !kernel.contains_key(*key)) {
-            find(lines, name, key).counts.add(Verdict::Wrong);
-        }
-        if again.is_empty() {
+        if again.is_empty() && text != Verdict::Wrong {
             break;
         }
         open = Some(again);
+        // A CPU that comes or goes takes the kernel a moment, in which its own texts and places disagree.
+        if !settled {
+            thread::sleep(PAUSE * (1 << attempt));
+        }
     }
-    Ok(())
+    Ok(text)
+}
+
+/// Equal to one of ours, byte for byte; or moved, where all but the numbers is; or wrong.
+fn whole(before: &[u8], kernel: &[u8], after: &[u8]) -> Verdict {
+    if kernel == before || kernel == after {
+        return Verdict::Equal;
+    }
+    let shape = form(kernel);
+    if shape == form(before) || shape == form(after) {
+        Verdict::Moved
+    } else {
+        Verdict::Wrong
+    }
+}
+
+/// A text with every number replaced by one digit. Numbers are what follows a space: `cpu1` is none.
+fn form(text: &[u8]) -> Vec<u8> {
+    let mut form = Vec::with_capacity(text.len());
+    let mut in_number = false;
+    for &byte in text {
+        let digit = byte.is_ascii_digit() && (in_number || form.last() == Some(&b' '));
+        if !(digit && in_number) {
+            form.push(if digit { b'0' } else { byte });
+        }
+        in_number = digit;
+    }
+    form
 }
 
 fn find<'l>(lines: &'l mut Vec<Line>, file: &'static str, name: &str) -> &'l mut Line {
@@ -136,7 +221,7 @@ fn by_name(text: &[u8]) -> HashMap<String, String> {
         .collect()
 }
 
-/// Equal to one of ours; or each number between ours, or ours moved; or wrong.
+/// Equal to one of ours; or each number one of ours, or ours moved; or wrong.
 fn verdict(before: &str, kernel: &str, after: &str) -> Verdict {
     if kernel == before || kernel == after {
         return Verdict::Equal;
@@ -166,6 +251,29 @@ fn has_nonzero(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_is_judged_as_a_whole() {
+        let text = |text: &str| text.as_bytes().to_vec();
+        let judge = |kernel: &str| {
+            whole(
+                &text("cpu  1 2\ncpu1 33 4\n"),
+                &text(kernel),
+                &text("cpu  3 4\ncpu1 34 5\n"),
+            )
+        };
+        assert_eq!(judge("cpu  3 4\ncpu1 34 5\n"), Verdict::Equal);
+        assert_eq!(judge("cpu  123 0\ncpu1 9 9\n"), Verdict::Moved);
+        for wrong in [
+            "cpu 3 4\ncpu1 34 5\n",
+            "cpu  3 4\ncpu1 34 5 0\n",
+            "cpu1 34 5\ncpu  3 4\n",
+            "cpu  3 4\ncpu2 34 5\n",
+            "cpu  3 4\ncpu1 34 5",
+        ] {
+            assert_eq!(judge(wrong), Verdict::Wrong, "{wrong}");
+        }
+    }
 
     #[test]
     fn a_line_is_judged_number_by_number() {

@@ -1,18 +1,22 @@
 //! `fastproc verify`: every field of every process against the kernel's own files.
 
+mod aged;
 mod counters;
 mod fields;
 mod processes;
 mod tally;
 
-use std::{io::Write, process::ExitCode};
+use std::{io::Write, process::ExitCode, time::Duration};
 
 use fastproc::SourceKind;
 use serde::Serialize;
 
 use crate::source::Source;
 
-use self::tally::{Counts, Example, FieldCounts, Tally};
+use self::{
+    aged::Aged,
+    tally::{Counts, Example, FieldCounts, Tally},
+};
 
 /// Compare every field of every process, and every counter of the machine, with the kernel's own files.
 ///
@@ -32,6 +36,9 @@ pub struct Args {
     /// How often to go through all processes
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
+    /// Also allow interrupt counts of /proc/stat to be this old, and see that they are right, kept so long, and read again
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    stat_irqs_latency_ms: u64,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -47,10 +54,15 @@ struct Report<'t> {
     fields: Vec<FieldRow<'t>>,
     texts: Vec<TextRow>,
     counters: Vec<counters::Line>,
+    /// Of the machine's files.
+    machine_texts: Vec<TextRow>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    aged_interrupts: Option<Aged>,
     missing: u64,
     compared: u64,
     wrong: u64,
     examples: &'t [Example],
+    line_examples: Vec<counters::Example>,
 }
 
 #[derive(Serialize)]
@@ -70,9 +82,18 @@ struct TextRow {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<ExitCode, crate::Failure> {
+    let bpf = args.source.kind() != Some(SourceKind::Procfs);
+    // First, as it takes privileges that are given up before processes are compared: without them symbols are hidden.
+    let counters = counters::open(bpf)?;
     let (source, processes, tally) = processes::compare(args.source.kind(), args.rounds)?;
-    let counters = counters::compare(source != SourceKind::Procfs, args.rounds)?;
-    let report = report(args, source, processes, &tally, counters);
+    let counters = counters::compare(&counters, args.rounds)?;
+    let latency = Duration::from_millis(args.stat_irqs_latency_ms);
+    let aged = if bpf && !latency.is_zero() {
+        aged::compare(latency, args.rounds)?
+    } else {
+        None
+    };
+    let report = report(args, source, processes, &tally, counters, aged);
     let mut out = std::io::stdout().lock();
     if args.json {
         serde_json::to_writer(&mut out, &report).map_err(std::io::Error::from)?;
@@ -92,13 +113,16 @@ fn report<'t>(
     source: SourceKind,
     processes: u64,
     tally: &'t Tally,
-    counters: Vec<counters::Line>,
+    counters: counters::Seen,
+    aged: Option<Aged>,
 ) -> Report<'t> {
-    let (compared, wrong) = tally.total();
-    let of_counters =
-        |count: fn(&Counts) -> u64| counters.iter().map(|line| count(&line.counts)).sum::<u64>();
-    let compared = compared + of_counters(|counts| counts.compared);
-    let wrong = wrong + of_counters(|counts| counts.wrong);
+    let (mut compared, mut wrong) = tally.total();
+    let lines = counters.lines.iter().map(|line| line.counts);
+    let texts = counters.texts.iter().map(|(_, counts)| *counts);
+    for counts in lines.chain(texts).chain(aged.map(|aged| aged.counts)) {
+        compared += counts.compared;
+        wrong += counts.wrong;
+    }
     let fields = tally
         .fields
         .iter()
@@ -119,11 +143,18 @@ fn report<'t>(
         processes,
         fields: fields.collect(),
         texts: texts.collect(),
-        counters,
+        counters: counters.lines,
+        machine_texts: counters
+            .texts
+            .into_iter()
+            .map(|(file, counts)| TextRow { file, counts })
+            .collect(),
+        aged_interrupts: aged,
         missing: tally.missing,
         compared,
         wrong,
         examples: &tally.examples,
+        line_examples: counters.examples,
     }
 }
 
@@ -151,7 +182,7 @@ fn print(out: &mut impl Write, report: &Report<'_>) -> std::io::Result<()> {
             format!("{} {}", row.file, row.field)
         )?;
     }
-    for row in &report.texts {
+    for row in report.texts.iter().chain(&report.machine_texts) {
         let numbers = [
             row.counts.compared,
             row.counts.equal,
@@ -181,6 +212,13 @@ fn print(out: &mut impl Write, report: &Report<'_>) -> std::io::Result<()> {
             format!("/proc/{} {}", line.file, line.line)
         )?;
     }
+    if let Some(aged) = &report.aged_interrupts {
+        writeln!(
+            out,
+            "/proc/stat, interrupt counts up to {} ms old: {} rows compared, {} kept, {} read again, {} wrong",
+            aged.latency_ms, aged.counts.compared, aged.kept, aged.renewed, aged.counts.wrong
+        )?;
+    }
     for example in report.examples {
         let Example {
             pid,
@@ -192,6 +230,16 @@ fn print(out: &mut impl Write, report: &Report<'_>) -> std::io::Result<()> {
         writeln!(
             out,
             "wrong: {pid} {file} {field}: the kernel says {kernel:?}, fastproc {fastproc:?}"
+        )?;
+    }
+    for example in &report.line_examples {
+        let counters::Example { file, line, seen } = example;
+        let [before, kernel, after] = seen
+            .each_ref()
+            .map(|seen| seen.as_deref().unwrap_or("nothing"));
+        writeln!(
+            out,
+            "wrong: /proc/{file} {line}: the kernel says {kernel:?}, fastproc {before:?} before and {after:?} after"
         )?;
     }
     if report.missing > 0 {
