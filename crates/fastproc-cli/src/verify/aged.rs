@@ -12,7 +12,7 @@ use crate::Failure;
 /// What was not kept, or differs, is read again this often before it is called wrong.
 const RETRIES: u32 = 6;
 /// Looks at the counts while they are waited for to be read again.
-const LOOKS: u32 = 400;
+const LOOKS: u32 = 40;
 
 /// What was seen of the interrupt counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
