@@ -1,14 +1,14 @@
 //! Base ten.
 //!
 //! A number below 1000 is one load from a table and one store: the entry holds its digits, left-aligned, and how many
-//! they are. Up to nine digits are one such leading group and groups of exactly three from a second table. From ten
-//! digits on, the last 16 come from parallel lanes (`sixteen`). Every part depends on the number alone, never on another
+//! they are. Up to twelve digits are one such leading group and groups of exactly three from a second table. Of longer
+//! numbers the last 16 digits come from parallel lanes (`sixteen`). Every part depends on the number alone, never on another
 //! part or on the place it goes to, so that a processor computes them, and those of the next numbers, side by side; and
 //! there is one branch for three or more lengths, because lengths are what a branch predictor cannot know.
 //!
 //! Measured on the numbers of real `/proc` files and on every length, and slower: tables of two digits with a branch for
 //! each length, eight digits in a chain of 64-bit multiplications (its latency fills the scheduler), groups of three for
-//! more than nine digits, counting digits by comparisons, and Jones' five digits at a time. `fastproc bench decimal`
+//! more than twelve digits, counting digits by comparisons, and Jones' five digits at a time. `fastproc bench decimal`
 //! repeats the comparison with what others do.
 //!
 //! All functions here write left-aligned at `at`, in stores of a fixed width that may reach past the last digit.
@@ -199,6 +199,11 @@ pub(crate) unsafe fn write_u64_in_line(at: *mut u8, n: u64) -> usize {
         }
         if n < 1_000_000_000 {
             return leading9(at, n as u32);
+        }
+        if n < 1_000_000_000_000 {
+            let billions = n / 1_000_000_000;
+            let len = leading(at, billions as u32);
+            return len + full9(at.add(len), (n - billions * 1_000_000_000) as u32);
         }
         if n < E8 * E8 {
             let high = n / E8;
