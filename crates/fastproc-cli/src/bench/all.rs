@@ -12,12 +12,13 @@ use serde_json::Value;
 use super::measure::Failure;
 
 /// The benchmarks, each with the arguments it is run with.
-const BENCHES: [&[&str]; 5] = [
+const BENCHES: [&[&str]; 6] = [
     &["scan"],
     &["decimal"],
     &["text"],
     &["stat"],
     &["stat-latency"],
+    &["scrape"],
 ];
 
 /// Arguments of `fastproc bench all`.
