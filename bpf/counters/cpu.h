@@ -160,18 +160,18 @@ static long read_cpu(u32 cpu, struct slot_loop *loop)
 	struct counters_place *place = bpf_map_lookup_elem(&places, &cpu);
 	u32 index = loop->first + cpu;
 	struct counters_cpu *to = bpf_map_lookup_elem(&cpus, &index);
-	u32 waiting;
+	u32 waiting, state = 0 /* CPUHP_OFFLINE */;
 
 	if (!place || !to)
 		return 1;
 	if (!place->rq)
 		return 0;
 	if (place->hotplug)
-		to->hotplug_state = READ_IF(struct cpuhp_cpu_state, place->hotplug, state);
+		to->hotplug_state = state = READ_IF(struct cpuhp_cpu_state, place->hotplug, state);
 	waiting = READ_IF(struct rq, place->rq, nr_iowait.counter);
 	to->nr_iowait = waiting;
-	/* Nothing else moves on a CPU that is offline; what it has counted still counts. */
-	if (!place->online && to->settled == loop->generation)
+	/* Nothing else moves on a CPU that is offline, once it is all the way; what it has counted still counts. */
+	if (!place->online && !state && to->settled == loop->generation)
 		return 0;
 	if (loop->want & COUNTERS_WANT_TIMES)
 		loop->faults += read_times(to, place, waiting);
@@ -179,7 +179,7 @@ static long read_cpu(u32 cpu, struct slot_loop *loop)
 		loop->faults += read_softirqs(to, place);
 	if (loop->want & COUNTERS_WANT_COUNTS)
 		loop->faults += read_counts(to, place);
-	to->settled = !place->online && (loop->want & COUNTERS_WANT_STAT) == COUNTERS_WANT_STAT ? loop->generation : 0;
+	to->settled = !place->online && !state && (loop->want & COUNTERS_WANT_STAT) == COUNTERS_WANT_STAT ? loop->generation : 0;
 	return 0;
 }
 
