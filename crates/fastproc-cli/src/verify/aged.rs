@@ -6,11 +6,12 @@ use std::{fs, thread, time::Duration};
 use fastproc::counters::{Counters, MachineFile, Options, Reader};
 use serde::Serialize;
 
-use super::tally::{Counts, Verdict};
+use super::{
+    again::RETRIES,
+    tally::{Counts, Verdict},
+};
 use crate::Failure;
 
-/// What was not kept, or differs, is read again this often before it is called wrong.
-const RETRIES: u32 = 6;
 /// Looks at the counts while they are waited for to be read again.
 const LOOKS: u32 = 40;
 

@@ -1,20 +1,19 @@
 //! Comparing the machine's counters: our text, the kernel's, our text.
 
-use std::{collections::HashMap, fs, thread, time::Duration};
+use std::{collections::HashMap, fs, time::Duration};
 
 use fastproc::counters::{Counters, MachineFile, Reader};
 use serde::Serialize;
 
-use super::tally::{Counts, Verdict};
+use super::{
+    again::{self, RETRIES},
+    tally::{Counts, Verdict},
+};
 use crate::{Failure, doctor::origin};
 
 /// The files whose lines are compared.
 const FILES: [(MachineFile, &str); 2] =
     [(MachineFile::Stat, "stat"), (MachineFile::Vmstat, "vmstat")];
-/// A line that differs is read again this often before it is called wrong.
-const RETRIES: u32 = 6;
-/// Before it is read again the first time; twice as long each time after that.
-const PAUSE: Duration = Duration::from_millis(10);
 
 /// What was seen of a line.
 #[derive(Clone, Debug, Serialize)]
@@ -159,9 +158,8 @@ fn round(
             break;
         }
         open = Some(again);
-        // A CPU that comes or goes takes the kernel a moment, in which its own texts and places disagree.
         if !settled {
-            thread::sleep(PAUSE * (1 << attempt));
+            again::pause(attempt);
         }
     }
     Ok(text)

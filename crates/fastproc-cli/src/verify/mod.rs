@@ -1,5 +1,6 @@
 //! `fastproc verify`: every field of every process against the kernel's own files.
 
+mod again;
 mod aged;
 mod counters;
 mod fields;

@@ -11,6 +11,7 @@ use fastproc::{
 };
 
 use super::{
+    again::{self, RETRIES},
     fields::File,
     tally::{Bracket, Tally},
 };
@@ -21,8 +22,6 @@ use crate::{
 
 /// Processes between two snapshots: few, so that little moves while their files are read.
 const BATCH: usize = 64;
-/// A value that differs is read again this often before it is called wrong.
-const RETRIES: u32 = 6;
 
 /// Compares all processes, `rounds` times.
 pub fn compare(
@@ -124,6 +123,7 @@ impl Comparison {
             if rest.is_empty() {
                 break;
             }
+            again::pause(attempt);
         }
         Ok(())
     }
