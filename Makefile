@@ -1,10 +1,12 @@
 # fastproc: build, run, test and measure. `make help` lists the targets.
 
 CARGO ?= cargo
+# Where cargo builds.
+TARGET = $(shell $(CARGO) metadata --format-version 1 --no-deps --offline | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 # Arguments for `make run`, as in: make run ARGS="ps --top 10"
 ARGS ?= ps
 
-.PHONY: help build run test lint check-unsafe bench deb clean
+.PHONY: help build run test lint check-unsafe bench deb man screenshots clean
 help:
 	@sed -n 's/^##  *//p' $(MAKEFILE_LIST)
 
@@ -15,31 +17,128 @@ build:
 
 ## make run            the process table, sorted by CPU
 run: build
-	@target=$$($(CARGO) metadata --format-version 1 --no-deps --offline | sed 's/.*"target_directory":"\([^"]*\)".*/\1/'); \
-	"$$target/release/fastproc" $(ARGS)
+	@"$(TARGET)/release/fastproc" $(ARGS)
 
-## make test           formatting, lints, documentation, every test
+## make test           formatting, lints, documentation, every test, the short storms
 test: lint
 	scripts/setup exporter
-	$(CARGO) test --locked --workspace
+	$(CARGO) test --locked --workspace --no-fail-fast
+	scripts/storms
 	scripts/tests-ran
 
+## make test-storms    ten minutes of storms: every field and text against the kernel's own, by code that shares nothing with fastproc
+STORM_SECONDS ?= 600
+STORM_COMPARISONS ?= 1000000
+.PHONY: test-storms
+test-storms: build
+	tools/checker/check "$(TARGET)/release/fastproc" \
+		--seconds $(STORM_SECONDS) --at-least $(STORM_COMPARISONS) $(STORM_ARGS)
+
+## make test-storms-short   a tenth of test-storms in some minutes, by every source
+.PHONY: test-storms-short
+test-storms-short:
+	$(CARGO) build --locked -p fastproc-cli
+	scripts/storms
+
 lint:
-	scripts/setup build
+	scripts/setup build python
+	scripts/lint-python
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --quiet
+	! command -v python3 >/dev/null || python3 tools/bench/page.py --check
 
-## make bench          every benchmark, as one Markdown table in docs/bench.md
-bench: build
-	@target=$$($(CARGO) metadata --format-version 1 --no-deps --offline | sed 's/.*"target_directory":"\([^"]*\)".*/\1/'); \
-	"$$target/release/fastproc" bench all --output docs/bench.md
-	@echo "written: docs/bench.md"
+## make procps         the substitute for procps's library, beside the command: fastproc run uses it
+.PHONY: procps
+PROCPS ?= $(wildcard /usr/lib/*/libproc2.so.[01] /usr/lib64/libproc2.so.[01])
+procps: build
+	$(CARGO) rustc --profile library --locked -p fastproc-procps --crate-type cdylib
+	@for real in $(PROCPS); do crates/fastproc-procps/shim/build "$$real" "$(TARGET)/release/procps"; done
+	install -m 755 "$(TARGET)/library/libfastproc_procps.so" "$(TARGET)/release/procps/"
 
-## make deb            a Debian package with the service, in target/debian; wants cargo-deb (cargo install cargo-deb)
-deb: build
+## make test-procps    procps's tools with either library: every column, fifty command lines, procps's own tests; after make test nothing is built
+.PHONY: test-procps
+# Debian's releases whose procps is compared besides the one that is installed; sid has the library's next version.
+RELEASES ?= trixie sid
+test-procps:
+	scripts/setup build procps
+	$(CARGO) test --locked --workspace --no-run --quiet
+	@tools/procps/check "$(TARGET)/debug" $(RELEASES)
+
+## make c-library      libfastproc.so for C, its header, pkg-config file and man page, as they are installed; docs/c.md
+.PHONY: c-library c-header
+c-library:
+	scripts/setup build
+	$(CARGO) rustc --profile library --locked -p fastproc-c --crate-type staticlib
+	crates/fastproc-c/link "$(TARGET)/library/libfastproc_c.a" "$(TARGET)/release/c" --strip
+	install -m 644 crates/fastproc-c/include/fastproc.h crates/fastproc-c/fastproc.3 "$(TARGET)/release/c/"
+
+## make c-header       its header and the list in its man page anew, after bpf/record.h or a function has changed
+c-header:
+	FASTPROC_WRITE_HEADER=1 $(CARGO) test --locked -p fastproc-c --test header
+
+## make api            the lists of what the published crates offer, after that has changed
+.PHONY: api
+api:
+	FASTPROC_WRITE_API=1 $(CARGO) test --locked --workspace --test public_api
+
+## make bench          every benchmark; docs/performance.md, its plots and the README's tables from what it measured
+bench:
+	scripts/setup build bench
+	$(CARGO) build --release --locked -p fastproc-cli -p fastproc-bench
+	@"$(TARGET)/release/fastproc" bench all --output docs/performance.json
+	python3 tools/bench/page.py
+
+## make man            man pages and completions of bash, zsh and fish, in packaging/generated
+man: build
+	@"$(TARGET)/release/fastproc" generate packaging/generated
+	@echo "written: packaging/generated"
+
+## make screenshots    the pictures of README, of the program as it is now, in docs/images
+screenshots: build
+	@scripts/screenshot docs/images/ps.svg "$(TARGET)/release/fastproc" ps --top 10 --filter "state != Z && rss > 0"; \
+	scripts/screenshot docs/images/top.svg "$(TARGET)/release/fastproc" top --once --filter kthread --sort -pcpu
+
+## make deb            a Debian package with the service, the C library and the substitute for procps's, in target/debian; wants cargo-deb (cargo install cargo-deb)
+# The substitute for either version of procps's library, where Debian has it, whichever is installed here.
+deb: PROCPS = $(addprefix /usr/lib/$(shell $(CC) -print-multiarch)/libproc2.so.,0 1)
+deb: build man c-library procps
 	@$(CARGO) deb --version >/dev/null 2>&1 || { echo "missing: cargo-deb; cargo install cargo-deb" >&2; exit 1; }
 	$(CARGO) deb --locked --no-build --strip -p fastproc-cli
+
+## make test-go        the Go client of the service: its layout, its tests, and against a service
+.PHONY: test-go bench-go
+test-go:
+	scripts/setup build go
+	# As make test builds the program, so that after it nothing is compiled again.
+	$(CARGO) test --locked --workspace --no-run --quiet
+	@cd go && go vet ./... && FASTPROC_PROGRAM="$(TARGET)/debug/fastproc" go test -count=1 ./...
+
+## make bench-go       a look at all processes in Go, by the service that runs and by gopsutil
+bench-go:
+	cd go/benchmark && go test -bench . -benchtime 3s -count 5
+
+## make wheel          the Python package, dist/fastproc-*.whl
+.PHONY: wheel test-python
+wheel:
+	scripts/setup build python
+	scripts/wheel dist
+
+## make test-python    the Python package: its wheel in an empty environment, README's lines, every test
+PYTEST_ARGS ?=
+test-python:
+	scripts/setup build python
+	scripts/test-python $(PYTEST_ARGS)
+
+## make python-pictures the pictures of docs/python.md, by python/examples/pictures.py, after make test-python; takes root
+.PHONY: python-pictures
+python-pictures:
+	scripts/python-pictures docs/images
+
+## make test-psutil    psutil's own test suite against fastproc.psutil, after make test-python
+.PHONY: test-psutil
+test-psutil:
+	scripts/test-psutil
 
 ## make check-unsafe   sanitizers, Miri and fuzzing of the unsafe code, with what is installed
 check-unsafe:

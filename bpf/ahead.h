@@ -19,7 +19,7 @@ static __always_inline struct task_struct *next_of(struct task_struct *t)
 {
 	u64 next = (u64)t->tasks.next - bpf_core_field_offset(struct task_struct, tasks);
 
-	return bpf_rdonly_cast((const void *)next, bpf_core_type_id_kernel(struct task_struct));
+	return CAST(struct task_struct, next);
 }
 
 /* The lines of a task struct itself. */
@@ -77,9 +77,7 @@ static __always_inline void touch_far(struct task_struct *t)
 		u64 *offset = bpf_map_lookup_elem(&cpu_offsets, &key);
 
 		if (offset && i < run.cpus)
-			TOUCH(((struct in6_addr *)bpf_rdonly_cast((const void *)(counters + *offset),
-								  bpf_core_type_id_kernel(struct in6_addr)))
-				      ->in6_u.u6_addr32[0]);
+			TOUCH(CAST(struct in6_addr, counters + *offset)->in6_u.u6_addr32[0]);
 	}
 }
 

@@ -24,19 +24,6 @@
 #include "tasks/name.h"
 #include "tasks/threads.h"
 
-/*
- * What a walk calls for the parts of a record that branch: PART(tty) calls collect_tty(), in line or by way of a
- * global function, as the walk has it.
- */
-PART_DEFINE(tty)
-PART_DEFINE(name)
-PART_DEFINE(credentials)
-PART_DEFINE(signals)
-PART_DEFINE(namespaces)
-PART_DEFINE(scheduling)
-PART_DEFINE(limits)
-PART_DEFINE(io)
-
 /* The whole record of a thread group leader. */
 static __always_inline void collect_leader(struct task_struct *t, struct fp_record *r, u32 index)
 {
@@ -52,9 +39,9 @@ static __always_inline void collect_leader(struct task_struct *t, struct fp_reco
 	moved = start_ns ^ r->identity.start_ns;
 	r->name.kind = FP_NAME_COMM;
 	if (t->signal->tty)
-		PART(tty, t, r, index);
+		collect_tty(t, r, index);
 	if (flags & PF_KTHREAD)
-		PART(name, t, r, index);
+		collect_name(t, r, index);
 	if (WANTED(FP_CPU)) {
 		collect_cpu(t, &r->cpu);
 		moved |= (ran ^ r->cpu.sum_exec_ns) | (shown_utime ^ r->cpu.prev_utime_ns) |
@@ -63,26 +50,24 @@ static __always_inline void collect_leader(struct task_struct *t, struct fp_reco
 	if (WANTED(FP_MEMORY | FP_MEMORY_DETAILS | FP_LAYOUT))
 		collect_mm(t, r, flags);
 	if (WANTED(FP_CREDENTIALS))
-		PART(credentials, t, r, index);
+		collect_credentials(t, r, index);
 	if (WANTED(FP_SIGNALS))
-		PART(signals, t, r, index);
+		collect_signals(t, r, index);
 	if (WANTED(FP_NAMESPACES))
-		PART(namespaces, t, r, index);
+		collect_namespaces(t, r, index);
 	if (WANTED(FP_SCHEDULING))
-		PART(scheduling, t, r, index);
+		collect_scheduling(t, r, index);
 	if (WANTED(FP_LIMITS))
-		PART(limits, t, r, index);
+		collect_limits(t, r, index);
 	if (WANTED(FP_IO))
-		PART(io, t, r, index);
+		collect_io(t, r, index);
 	if (WANTED(FP_CGROUP) && bpf_core_field_exists(t->cgroups))
-		r->cgroup_id = t->cgroups->dfl_cgrp->kn->id;
+		r->cgroup.id = t->cgroups->dfl_cgrp->kn->id;
+	barrier();
 	if (!RELOAD(t->signal->nr_threads))
 		r->identity.torn |= FP_TORN_RELEASED;
-	if (r->identity.torn)
-		run.torn++;
 	if (entry)
-		*entry = r->identity.tgid | (r->identity.torn ? FP_INDEX_TORN : 0) |
-			 (moved || r->identity.num_threads > 1 ? FP_INDEX_CHANGED : 0);
+		*entry = r->identity.tgid | (moved || r->identity.num_threads > 1 ? FP_INDEX_CHANGED : 0);
 }
 
 #endif

@@ -10,6 +10,7 @@
 #include "kernel_counters.h"
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
+#include "kfunc.h"
 
 #include "counters/maps.h"
 #include "counters/locate.h"
@@ -69,8 +70,8 @@ int collect_first(void *unused)
 SEC("tp_btf/task_newtask")
 int count_fork(void *unused)
 {
-	u32 zero = 0;
-	u64 *count = bpf_map_lookup_elem(&forks, &zero);
+	u32 cpu = bpf_get_smp_processor_id();
+	u64 *count = bpf_map_lookup_elem(&forks, &cpu);
 
 	if (count)
 		__sync_fetch_and_add(count, 1);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What counters.bpf.c and the library hand each other: one layout for both sides. The Rust half is
- * crates/fastproc/src/counters/layout.rs; a test compares the two through this object's BTF.
+ * What counters.bpf.c and the library hand each other: one layout for both sides, written as record.h is.
  *
  * Addresses go in, numbers come out. A *slot* is one reader's private set of records: slots never share a writable
  * record, so readers on several threads run at once.
@@ -9,13 +8,7 @@
 #ifndef FASTPROC_COUNTERS_H
 #define FASTPROC_COUNTERS_H
 
-/* <linux/types.h> needs the headers of a target that BPF is not. */
-typedef unsigned char __u8;
-typedef unsigned short __u16;
-typedef unsigned int __u32;
-typedef int __s32;
-typedef unsigned long long __u64;
-typedef long long __s64;
+#include "types.h"
 
 #define COUNTERS_CPUSTATS 10 /* enum cpu_usage_stat, USER to GUEST_NICE */
 #define COUNTERS_SOFTIRQS 10 /* NR_SOFTIRQS */
@@ -27,39 +20,39 @@ typedef long long __s64;
 
 /* The per-CPU structures of one CPU; 0 where there is none. Written by the library once, and after hotplug. */
 struct counters_place {
-	__u64 cpustat; /* struct kernel_cpustat */
-	__u64 kstat; /* struct kernel_stat */
-	__u64 arch; /* irq_cpustat_t */
-	__u64 mce_exception; /* unsigned int */
-	__u64 mce_poll; /* unsigned int */
-	__u64 rq; /* struct rq */
-	__u64 tick; /* struct tick_sched */
-	__u64 hotplug; /* struct cpuhp_cpu_state */
-	__u64 vm_events; /* struct vm_event_state */
-	__u64 percpu; /* __per_cpu_offset: add to a __percpu pointer */
-	__u32 online;
-	__u32 unused;
+	u64 cpustat; /* struct kernel_cpustat */
+	u64 kstat; /* struct kernel_stat */
+	u64 arch; /* irq_cpustat_t */
+	u64 mce_exception; /* unsigned int */
+	u64 mce_poll; /* unsigned int */
+	u64 rq; /* struct rq */
+	u64 tick; /* struct tick_sched */
+	u64 hotplug; /* struct cpuhp_cpu_state */
+	u64 vm_events; /* struct vm_event_state */
+	u64 percpu; /* __per_cpu_offset: add to a __percpu pointer */
+	u32 online;
+	u32 unused;
 };
 
 /* A piece of memory to be copied into a row of `rows`: global or per-zone or per-node counters. */
 struct counters_block {
-	__u64 address;
-	__u32 bytes;
-	__u32 unused;
+	u64 address;
+	u32 bytes;
+	u32 unused;
 };
 
 /* One for the loaded object. */
 struct counters_config {
-	__u64 irq_dir; /* struct kernfs_node of /sys/kernel/irq */
-	__u64 scalars[COUNTERS_SCALARS]; /* addresses of single 64-bit words */
-	__u32 cpus; /* possible CPUs: places in use */
-	__u32 blocks; /* in use */
-	__u32 zones; /* entries of `zonestats` in use */
-	__u32 max_irqs; /* descriptors a slot has room for */
-	__u32 max_hot;
-	__u32 row_count; /* rows of a slot */
-	__u32 generation; /* of the places, never 0 */
-	__u32 unused;
+	u64 irq_dir; /* struct kernfs_node of /sys/kernel/irq */
+	u64 scalars[COUNTERS_SCALARS]; /* addresses of single 64-bit words */
+	u32 cpus; /* possible CPUs: places in use */
+	u32 blocks; /* in use */
+	u32 zones; /* entries of `zonestats` in use */
+	u32 max_irqs; /* descriptors a slot has room for */
+	u32 max_hot;
+	u32 row_count; /* rows of a slot */
+	u32 generation; /* of the places, never 0 */
+	u32 unused;
 };
 
 #define COUNTERS_WANT_COUNTS (1u << 0) /* what /proc/stat needs besides times and softirqs */
@@ -73,80 +66,80 @@ struct counters_config {
 /* One a slot: what to do, and what came of it as a whole. */
 struct counters_run {
 	/* from the library */
-	__u32 want;
-	__u32 irqs; /* descriptors in this slot's table */
-	__u32 hot; /* entries of this slot's hot list */
-	__u32 scalars_wanted; /* one bit each */
-	__u64 irq_rev; /* of /sys/kernel/irq when the table was made */
-	__u32 irqs_explained; /* irqs_sum less the hot counts, as long as no cold count moves */
-	__u32 unused2;
+	u32 want;
+	u32 irqs; /* descriptors in this slot's table */
+	u32 hot; /* entries of this slot's hot list */
+	u32 scalars_wanted; /* one bit each */
+	u64 irq_rev; /* of /sys/kernel/irq when the table was made */
+	u32 irqs_explained; /* irqs_sum less the hot counts, as long as no cold count moves */
+	u32 unused2;
 	/* to the library */
-	__u64 taken_ns; /* CLOCK_MONOTONIC */
-	__u64 irqs_sum; /* of all CPUs, just before the counts */
-	__u64 irqs_sum_after; /* just after; equal if no interrupt came in between */
-	__u64 irq_rev_now;
-	__u64 scalars[COUNTERS_SCALARS];
-	__u32 shortcut; /* 1: only the hot counts were read, and no other moved */
-	__u32 faults; /* reads that the kernel refused */
+	u64 taken_ns; /* CLOCK_MONOTONIC */
+	u64 irqs_sum; /* of all CPUs, just before the counts */
+	u64 irqs_sum_after; /* just after; equal if no interrupt came in between */
+	u64 irq_rev_now;
+	u64 scalars[COUNTERS_SCALARS];
+	u32 shortcut; /* 1: only the hot counts were read, and no other moved */
+	u32 faults; /* reads that the kernel refused */
 };
 
 /* One a CPU and slot. */
 struct counters_cpu {
-	__u64 cpustat[COUNTERS_CPUSTATS]; /* ns */
-	__u64 idle_ns; /* tick_sched's, with the running period */
-	__u64 iowait_ns;
-	__u64 irqs_sum;
-	__u64 nr_switches;
-	__u32 softirqs[COUNTERS_SOFTIRQS];
-	__u32 arch[COUNTERS_ARCH_WORDS];
-	__u32 nr_running;
-	__u32 nr_iowait;
-	__u32 mce_exception;
-	__u32 mce_poll;
-	__u32 hotplug_state; /* enum cpuhp_state */
-	__u32 torn; /* idle_ns and iowait_ns do not belong together */
-	__u32 settled; /* an offline CPU's: the generation of the places in which all of it was read */
-	__u32 unused;
+	u64 cpustat[COUNTERS_CPUSTATS]; /* ns */
+	u64 idle_ns; /* tick_sched's, with the running period */
+	u64 iowait_ns;
+	u64 irqs_sum;
+	u64 nr_switches;
+	u32 softirqs[COUNTERS_SOFTIRQS];
+	u32 arch[COUNTERS_ARCH_WORDS];
+	u32 nr_running;
+	u32 nr_iowait;
+	u32 mce_exception;
+	u32 mce_poll;
+	u32 hotplug_state; /* enum cpuhp_state */
+	u32 torn; /* idle_ns and iowait_ns do not belong together */
+	u32 settled; /* an offline CPU's: the generation of the places in which all of it was read */
+	u32 unused;
 };
 
 /* One an interrupt descriptor and slot. */
 struct counters_irq {
-	__u64 desc; /* struct irq_desc */
-	__u32 irq;
-	__u32 count;
+	u64 desc; /* struct irq_desc */
+	u32 irq;
+	u32 count;
 };
 
 /* What decides a row of /proc/interrupts besides the counts: if it changes, the row's words may have. */
 struct counters_irq_words {
-	__u64 action;
-	__u64 action_name;
-	__u64 action_next;
-	__u64 chip;
-	__u64 handler;
-	__u64 hwirq;
-	__u32 trigger;
-	__u32 unused;
+	u64 action;
+	u64 action_name;
+	u64 action_next;
+	u64 chip;
+	u64 handler;
+	u64 hwirq;
+	u32 trigger;
+	u32 unused;
 };
 
 /* Input and output of the programs `locate` and `find_nodes`. */
 struct counters_located {
-	__u64 rq; /* of the CPU that ran */
-	__u64 irq_dir; /* struct kernfs_node behind irq_dir_fd, or 0 */
-	__u64 percpu_pointer; /* of the anchor map's element */
-	__u32 rq_cpu;
-	__s32 irq_dir_fd;
-	__u32 nodes; /* entries of `nodes` in use */
-	__u32 walk_closed; /* the task list was seen to its end */
+	u64 rq; /* of the CPU that ran */
+	u64 irq_dir; /* struct kernfs_node behind irq_dir_fd, or 0 */
+	u64 percpu_pointer; /* of the anchor map's element */
+	u32 rq_cpu;
+	s32 irq_dir_fd;
+	u32 nodes; /* entries of `nodes` in use */
+	u32 walk_closed; /* the task list was seen to its end */
 };
 
 struct counters_args {
-	__u32 slot;
+	u32 slot;
 };
 
 struct counters_rows_args {
-	__u32 slot;
-	__u32 first; /* index into the slot's table */
-	__u32 count;
+	u32 slot;
+	u32 first; /* index into the slot's table */
+	u32 count;
 };
 
 #endif

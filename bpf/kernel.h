@@ -7,6 +7,7 @@
 #define FASTPROC_KERNEL_H
 
 #include "record.h"
+#include "run.h"
 
 typedef u32 __u32;
 typedef u64 __u64;
@@ -19,12 +20,21 @@ typedef u16 __be16;
 typedef u32 __be32;
 typedef u32 __wsum;
 typedef u64 __be64;
+typedef _Bool bool;
 
 enum bpf_map_type {
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
+	BPF_MAP_TYPE_RINGBUF = 27,
 };
 #define BPF_F_MMAPABLE (1U << 10)
+
+/* bpf_ringbuf_submit() and bpf_ringbuf_query() */
+#define BPF_RB_NO_WAKEUP 1
+#define BPF_RB_FORCE_WAKEUP 2
+#define BPF_RB_AVAIL_DATA 0
+#define BPF_RB_RING_SIZE 1
 
 #define PF_EXITING 0x4
 #define PF_POSTCOREDUMP 0x8
@@ -61,7 +71,7 @@ struct cpumask { u64 bits[1]; };
 typedef struct cpumask cpumask_t;
 typedef struct { u64 bits[1]; } nodemask_t;
 
-struct list_head { struct list_head *next; };
+struct list_head { struct list_head *next, *prev; };
 /* Four words side by side, that every kernel with a network knows: by it the per-CPU parts of rss are read. */
 struct in6_addr { union { u32 u6_addr32[4]; } in6_u; };
 struct ns_common { u32 inum; };
@@ -86,18 +96,29 @@ struct tty_struct {
 };
 struct tty_struct___5_15 { struct pid *pgrp; };
 
+typedef struct seqcount { u32 sequence; } seqcount_t;
+typedef struct seqcount_spinlock { seqcount_t seqcount; } seqcount_spinlock_t;
+typedef struct { seqcount_spinlock_t seqcount; } seqlock_t;
+typedef struct { seqcount_t seqcount; } seqlock_t___5_9;
+
 struct core_state;
+struct signal_struct___5_16 { struct task_struct *group_exit_task; };
+struct signal_struct___5_9 { seqlock_t___5_9 stats_lock; };
 struct signal_struct {
+	atomic_t live;
 	int nr_threads;
+	struct list_head thread_head;
+	seqlock_t stats_lock;
 	struct sigpending shared_pending;
 	int group_exit_code;
 	u32 flags;
 	struct core_state *core_state;
+	struct task_struct *group_exec_task;
 	struct pid *pids[4];
 	struct tty_struct *tty;
 	u64 utime, stime, cutime, cstime, gtime, cgtime;
 	struct prev_cputime prev_cputime;
-	u64 min_flt, maj_flt, cmin_flt, cmaj_flt;
+	u64 nvcsw, nivcsw, min_flt, maj_flt, cmin_flt, cmaj_flt, maxrss;
 	struct task_io_accounting ioac;
 	u64 sum_sched_runtime;
 	struct rlimit rlim[16];
@@ -107,6 +128,7 @@ struct percpu_counter { s64 count; s32 *counters; };
 typedef struct { u64 __mm_flags[1]; } mm_flags_t;
 typedef struct { u64 untag_mask; } mm_context_t;
 struct mm_struct {
+	atomic_t mm_users;
 	atomic64_t pgtables_bytes;
 	u64 hiwater_rss, hiwater_vm, total_vm, locked_vm, data_vm, exec_vm, stack_vm;
 	atomic64_t pinned_vm;
@@ -170,11 +192,11 @@ struct task_struct {
 	int prio, static_prio, exit_state, exit_code, exit_signal;
 	struct sched_entity se;
 	cpumask_t cpus_mask;
-	struct list_head tasks;
+	struct list_head tasks, thread_node;
 	struct mm_struct *mm;
 	u64 atomic_flags;
 	int pid, tgid;
-	struct task_struct *real_parent, *parent;
+	struct task_struct *real_parent, *parent, *group_leader;
 	struct pid *thread_pid;
 	void *worker_private;
 	u64 utime, stime, gtime;
@@ -204,6 +226,8 @@ struct task_struct___stack { void *stack; struct thread_struct thread; };
 /* x86 from 6.6 on, where users have shadow stacks */
 struct thread_struct___6_6 { u64 features, features_locked; };
 struct task_struct___6_6 { struct thread_struct___6_6 thread; };
+
+struct linux_binprm { const char *filename; };
 
 struct bpf_array { void *pptrs[1]; };
 struct bpf_iter_meta;

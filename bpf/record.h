@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The records: what the kernel side writes and the library reads, in place.
+ * The records: what the kernel side writes and readers borrow, in place. This is their one description: the library's
+ * build makes its structures, their documentation and the table `fastproc::schema` from this file.
  *
- * Sizes are bytes, times are nanoseconds, whatever unit the kernel counts in. Every group starts on eight
- * bytes and has no hidden padding; crates/fastproc/src/record.rs mirrors this file and asserts each size at
- * compile time, and each offset against this object's BTF when it is loaded.
+ * So it is a part of C: structures of u8 to u64, s32, s64, fp_ns, fp_bytes, char[N] and of each other; constants. The
+ * comment before an item, or behind it on its line, is its documentation. Every structure starts on eight bytes and
+ * has no padding. A member of fp_record is there if the group of the same name was asked for.
+ *
+ * Times are nanoseconds and sizes are bytes, whatever unit the kernel counts in.
  */
 #ifndef FASTPROC_RECORD_H
 #define FASTPROC_RECORD_H
 
-#ifndef __VMLINUX_TYPES__
-typedef signed int s32;
-typedef signed long long s64;
-typedef unsigned char u8;
-typedef unsigned short u16;
-typedef unsigned int u32;
-typedef unsigned long long u64;
-#endif
+#include "types.h"
 
 /* Field groups, as bits: asked for in settings.groups, and filled where identity.groups says so. */
 #define FP_CPU 0x001
@@ -39,12 +35,12 @@ typedef unsigned long long u64;
 #define FP_TORN_TTY 0x08
 #define FP_TORN_SIGHAND 0x10
 #define FP_TORN_POOL 0x20
+#define FP_TORN_STACK 0x40    /* could not be unwound for its wait channel */
 #define FP_TORN_RELEASED 0x80 /* its parent has waited for it meanwhile: /proc does not show it any more */
-#define FP_TORN_STACK 0x40 /* could not be unwound for its wait channel */
-
-/* The index: for each record its tgid, and in the upper half what the library has to look at. */
-#define FP_INDEX_TORN (1ULL << 32)
-#define FP_INDEX_CHANGED (1ULL << 33) /* another process than before in this place, or it has run */
+#define FP_TORN_GROUPS 0x100
+#define FP_TORN_THREADS 0x200 /* one ended while they were added up */
+#define FP_TORN_NAME 0x400
+#define FP_TORN_NAMESPACES 0x800
 
 /* name.kind */
 #define FP_NAME_COMM 0	 /* comm is the whole name */
@@ -57,140 +53,308 @@ typedef unsigned long long u64;
 #define FP_WORKER_HIGH 4    /* pool nice below zero: the suffix 'H' */
 #define FP_WORKER_RESCUER 8 /* text + 32 holds the name of the workqueue it rescues */
 
+/* exit.known: what is known of it, and may be shown */
+#define FP_EXIT_FINAL 1	 /* the values are those with which it left /proc */
+#define FP_EXIT_PPID 2	 /* ppid */
+#define FP_EXIT_STATUS 4 /* status */
+#define FP_EXIT_IO 8	 /* io */
+#define FP_EXIT_CUT 16	 /* the command line is longer than what is here */
+
+/* Highest number of bytes in a process name (`proc_task_name()` formats into 64 bytes, the last of them a NUL). */
+#define FP_NAME_SIZE 64
+
+/* Who a process is and what it is doing. Always present. */
 struct fp_identity {
-	u64 start_ns; /* start_boottime */
-	u32 tgid, ppid, pgrp, session;
-	u32 tracer_pid, flags;
-	s32 tty_nr, tpgid;
-	u32 num_threads;
-	s32 exit_signal, exit_code;
-	u32 state_bits; /* the highest bit counts, as in __task_state_index(): 0 R, 1 S, 2 D, 4 T, 8 t, 16 X, ... */
-	u32 groups, torn;
-	u32 seen_threads; /* threads that were folded in, the leader included */
-	u8 wchan, has_mm, core_dumping, masked;
-	char comm[16];
+	/* Start time after boot (`task->start_boottime`); `starttime` of `/proc/PID/stat`. */
+	fp_ns start_ns;
+	u32 tgid;	 /* Process id, in the initial pid namespace (`task->tgid`). */
+	u32 ppid;	 /* Parent's process id (`real_parent->tgid`). */
+	u32 pgrp;	 /* Process group. */
+	u32 session;	 /* Session. */
+	u32 tracer_pid;	 /* Process that traces this one by ptrace(2), or 0. */
+	u32 flags;	 /* Kernel flags, `PF_*` (`task->flags`). */
+	s32 tty_nr;	 /* Controlling terminal as a device number (`new_encode_dev()`), or 0. */
+	s32 tpgid;	 /* Foreground process group of that terminal, or -1. */
+	u32 num_threads; /* Threads (`signal->nr_threads`). */
+	s32 exit_signal; /* Signal sent to the parent on exit (`task->exit_signal`). */
+	/* Exit status as waitpid(2) shows it. See `Process::exit_code` for whether the reader may know. */
+	s32 exit_code;
+	/*
+	 * Report bits of the state; only the highest counts, as in `__task_state_index()`: 0 R, 1 S, 2 D, 4 T, 8 t, 16 X
+	 * and so on. See `Identity::state`.
+	 */
+	u32 state_bits;
+	u32 groups;	 /* The groups that this record holds, as the bits of `Fields`. */
+	/* What was replaced while it was being read; such a record is never shown, but read again from `/proc`. */
+	u32 torn;
+	u32 seen_threads; /* Threads whose times are folded in, the leader included. */
+	u32 threads_state; /* Another after a thread has begun or ended, where the source compares that. */
+	/* 1 if the process has one thread and that is not running: the kernel's answer to "is there a wait channel". */
+	u8 wchan;
+	u8 has_mm;	 /* 1 if the process has memory of its own; kernel threads and zombies have none. */
+	u8 core_dumping; /* 1 while the process writes a core dump. */
+	/* 1 if the kernel hid from this reader what only ptrace access shows (a record parsed from `/proc`). */
+	u8 masked;
+	u32 reserved;	 /* Not used. */
+	char comm[16];	 /* Command name, NUL padded (`task->comm`). */
 };
 
+/* CPU time and faults, of all threads together, dead ones included, as the kernel folds them. */
 struct fp_cpu {
-	u64 utime_ns, stime_ns; /* as the kernel prints them; the library fills these in */
-	u64 gtime_ns, cutime_ns, cstime_ns, cgtime_ns;
-	u64 minflt, majflt, cminflt, cmajflt;
-	u64 nvcsw, nivcsw;
-	/* what cputime_adjust() is computed from */
-	u64 sum_exec_ns, sampled_utime_ns, sampled_stime_ns, prev_utime_ns, prev_stime_ns;
+	/* Time in user mode, scaled to the precise run time as the kernel does (`cputime_adjust()`), by the library. */
+	fp_ns utime_ns;
+	fp_ns stime_ns;	 /* Time in kernel mode, scaled likewise. */
+	fp_ns gtime_ns;	 /* Guest time: time spent running a virtual CPU; also part of `utime_ns`. */
+	fp_ns cutime_ns; /* User time of children that were waited for. */
+	fp_ns cstime_ns; /* System time of children that were waited for. */
+	fp_ns cgtime_ns; /* Guest time of children that were waited for. */
+	u64 minflt;	 /* Page faults that needed no I/O. */
+	u64 majflt;	 /* Page faults that needed I/O. */
+	u64 cminflt;	 /* Minor faults of children that were waited for. */
+	u64 cmajflt;	 /* Major faults of children that were waited for. */
+	u64 nvcsw;	 /* Voluntary context switches of the leading thread, as in `/proc/PID/status`. */
+	u64 nivcsw;	 /* Involuntary context switches of the leading thread. */
+	fp_ns sum_exec_ns;	/* Precise run time (`se.sum_exec_runtime`); 0 in a record parsed from `/proc`. */
+	fp_ns sampled_utime_ns; /* User time as sampled by ticks, before scaling. */
+	fp_ns sampled_stime_ns; /* System time as sampled by ticks, before scaling. */
+	fp_ns prev_utime_ns; /* User time that the kernel last showed to anybody (`signal->prev_cputime`). */
+	fp_ns prev_stime_ns; /* System time that the kernel last showed to anybody. */
 };
 
+/* Memory, as in `/proc/PID/statm` and the `Vm` lines of `/proc/PID/status`. All in bytes. */
 struct fp_memory {
-	u64 vsize, rss_approx;
-	u64 rss_anon, rss_file, rss_shmem, swap;
-	u64 peak_vsize, peak_rss;
-	u64 locked, pinned, data, stack, exe, lib, text;
+	fp_bytes vsize; /* Virtual size (`mm->total_vm`): `VmSize`, `vsize` of stat, `size` of statm. */
+	/* Resident set as stat shows it: without what the CPUs have not yet folded in, so up to some MiB off. */
+	fp_bytes rss_approx;
+	fp_bytes rss_anon;   /* Resident anonymous memory: `RssAnon`. */
+	fp_bytes rss_file;   /* Resident file mappings: `RssFile`. */
+	fp_bytes rss_shmem;  /* Resident shared memory (tmpfs, System V, shared anonymous): `RssShmem`. */
+	fp_bytes swap;	     /* Swapped out: `VmSwap`. */
+	fp_bytes peak_vsize; /* Largest virtual size so far: `VmPeak`. */
+	fp_bytes peak_rss;   /* Largest resident set so far: `VmHWM`. */
+	fp_bytes locked;     /* Locked by mlock(2): `VmLck`. */
+	fp_bytes pinned;     /* Pinned, so that it cannot be moved: `VmPin`. */
+	fp_bytes data;	     /* Data: `VmData`. */
+	fp_bytes stack;	     /* Stack: `VmStk`. */
+	fp_bytes exe;	     /* Text, no more than there is executable memory: `VmExe`. */
+	fp_bytes lib;	     /* The rest of the executable memory: `VmLib`. */
+	fp_bytes text;	     /* Text, from first to last page: `trs` of statm. */
 };
 
-/* What a top does not show, and lies far from the rest in mm_struct: each costs a line of the cache. */
+/*
+ * What else is known of the memory of a process, and a `top` does not show. It lies far from the rest in `mm_struct`:
+ * each costs a line of the cache.
+ */
 struct fp_memory_details {
-	u64 page_tables, hugetlb;
-	u64 mm_flags, untag_mask;
+	fp_bytes page_tables; /* Page tables: `VmPTE`. */
+	fp_bytes hugetlb;     /* Huge pages of hugetlbfs: `HugetlbPages`. */
+	u64 mm_flags;	      /* `mm->flags`. */
+	u64 untag_mask;	/* Mask that removes an address's tag (`mm->context.untag_mask`, x86): `untag_mask`. */
 };
 
+/* Where things lie in the address space. The kernel shows these only to readers with ptrace access. */
 struct fp_layout {
-	u64 start_code, end_code, start_stack, kstkesp, kstkeip;
-	u64 start_data, end_data, start_brk, arg_start, arg_end, env_start, env_end;
+	u64 start_code;	 /* Where the text starts. */
+	u64 end_code;	 /* Where the text ends. */
+	u64 start_stack; /* Where the stack starts. */
+	u64 kstkesp;	 /* Stack pointer of a dying or dumping process, else 0. */
+	u64 kstkeip;	 /* Instruction pointer of a dying or dumping process, else 0. */
+	u64 start_data;	 /* Where the data starts. */
+	u64 end_data;	 /* Where the data ends. */
+	u64 start_brk;	 /* Where the heap starts. */
+	u64 arg_start;	 /* Where the arguments start. */
+	u64 arg_end;	 /* Where the arguments end. */
+	u64 env_start;	 /* Where the environment starts. */
+	u64 env_end;	 /* Where the environment ends. */
 };
 
+/* Credentials, the objective ones (`task->real_cred`), and what else bounds what the process may do. */
 struct fp_credentials {
-	u32 uid, euid, suid, fsuid, gid, egid, sgid, fsgid;
-	u64 cap_inheritable, cap_permitted, cap_effective, cap_bounding, cap_ambient;
-	u64 atomic_flags;
-	u32 user_ns, seccomp_mode, seccomp_filters;
-	s32 umask;
-	u32 ngroups, groups_at; /* gids in the pool, two a word */
-	u64 thread_features, thread_features_locked; /* x86 with user shadow stacks, else 0 */
+	u32 uid;	     /* Real user. */
+	u32 euid;	     /* Effective user. */
+	u32 suid;	     /* Saved user. */
+	u32 fsuid;	     /* User for access to files. */
+	u32 gid;	     /* Real group. */
+	u32 egid;	     /* Effective group. */
+	u32 sgid;	     /* Saved group. */
+	u32 fsgid;	     /* Group for access to files. */
+	u64 cap_inheritable; /* Inheritable capabilities: `CapInh`. */
+	u64 cap_permitted;   /* Permitted capabilities: `CapPrm`. */
+	u64 cap_effective;   /* Effective capabilities: `CapEff`. */
+	u64 cap_bounding;    /* Bounding set of capabilities: `CapBnd`. */
+	u64 cap_ambient;     /* Ambient capabilities: `CapAmb`. */
+	u64 atomic_flags;    /* `task->atomic_flags`: bit 0 `no_new_privs`, bits 3 to 7 speculation control. */
+	u32 user_ns;	     /* Inode number of the user namespace; 0 if not known. */
+	u32 seccomp_mode;    /* 0 off, 1 strict, 2 filter. */
+	u32 seccomp_filters; /* Number of seccomp filters. */
+	s32 umask;	     /* File mode creation mask; -1 if the process has none any more. */
+	u32 ngroups;	     /* Number of supplementary groups. See `Process::supplementary_groups`. */
+	u32 groups_at;	     /* Where they stand in the pool, two a word. */
+	/*
+	 * `ARCH_SHSTK_*` bits of the leading thread (`task->thread.features`, x86 with user shadow stacks, else 0): bit 0
+	 * it has a shadow stack, bit 1 it may write to it. `x86_Thread_features`.
+	 */
+	u64 thread_features;
+	u64 thread_features_locked; /* Those that are locked: `x86_Thread_features_locked`. */
 };
 
+/* Signal sets; bit n-1 stands for signal n. */
 struct fp_signals {
-	u64 pending, shared_pending, blocked, ignored, caught;
-	u64 queued, queue_limit;
-	u64 switches; /* context switches when ignored and caught were read; ~0: never reuse them */
+	u64 pending;	    /* Pending for the leading thread: `SigPnd`. */
+	u64 shared_pending; /* Pending for the process: `ShdPnd`. */
+	u64 blocked;	    /* Blocked by the leading thread: `SigBlk`. */
+	u64 ignored;	    /* Ignored: `SigIgn`. */
+	u64 caught;	    /* Caught: `SigCgt`. */
+	/* Signals queued by the process's user, over all its processes: `SigQ`, the first number. */
+	u64 queued;
+	u64 queue_limit; /* Their limit (`RLIMIT_SIGPENDING`): `SigQ`, the second number. */
+	/*
+	 * Context switches of the process, or `u64::MAX`: it ran, has other threads, or shares its memory. While they are
+	 * the same it has not run, so `ignored`, `caught` and what it has in its memory are the same too, as far as it
+	 * is up to the process itself.
+	 */
+	u64 switches;
 };
 
+/* Pid namespaces. */
 struct fp_namespaces {
-	u32 level, ids_at; /* for each level below the first, two words in the pool: tgid, pid; pgrp, session */
+	u32 level; /* How many pid namespaces below the initial one the process is. */
+	/* Where its ids in them stand in the pool, two words for each: tgid, pid; pgrp, session. See `Process::nested_ids`. */
+	u32 ids_at;
 };
 
+/* Scheduling, of the leading thread. */
 struct fp_scheduling {
-	s32 priority, nice;
-	u32 rt_priority, policy, processor, ngid;
-	u64 cpus_allowed, mems_allowed; /* the first 64 of each */
-	u64 blkio_ns;
-	u32 cpus_at, mems_at;		/* all of them in the pool, where settings.*_words is more than one */
+	s32 priority;	 /* Kernel priority as stat shows it: 20 plus nice, or minus one minus the real-time priority. */
+	s32 nice;	 /* Nice value, -20 to 19. */
+	u32 rt_priority; /* Real-time priority, 1 to 99, or 0. */
+	u32 policy;	 /* `SCHED_*`. */
+	u32 processor;	 /* CPU that it last ran on. */
+	u32 ngid;	 /* NUMA group, or 0. */
+	u64 cpus_allowed; /* CPUs 0 to 63 of the allowed ones. See `Process::cpus_allowed` for all. */
+	u64 mems_allowed; /* Memory nodes 0 to 63 of the allowed ones. See `Process::mems_allowed`. */
+	/* Time waited for block I/O (`delays->blkio_delay`; counts only with delay accounting on). */
+	fp_ns blkio_ns;
+	u32 cpus_at; /* Where all of the first stand in the pool, on a machine with more than 64. */
+	u32 mems_at; /* Where all of the second stand in the pool, on a machine with more than 64. */
 };
 
+/* Limits that `/proc/PID/stat` and `status` show. */
 struct fp_limits {
-	u64 rss_limit;
-	u32 fd_size, reserved;
+	fp_bytes rss_limit; /* `RLIMIT_RSS`, `u64::MAX` for none: `rsslim`. */
+	u32 fd_size;	    /* Descriptor slots allocated: `FDSize`. */
+	u32 reserved;	    /* Not used. */
 };
 
+/* I/O counters, of all threads together, as in `/proc/PID/io`. */
 struct fp_io {
-	u64 rchar, wchar, syscr, syscw, read_bytes, write_bytes, cancelled_write_bytes;
+	fp_bytes rchar;	      /* Bytes that read(2) and the like returned. */
+	fp_bytes wchar;	      /* Bytes that write(2) and the like took. */
+	u64 syscr;	      /* Read calls. */
+	u64 syscw;	      /* Write calls. */
+	fp_bytes read_bytes;  /* Bytes fetched from storage. */
+	fp_bytes write_bytes; /* Bytes sent to storage. */
+	/* Bytes that were not written after all, because the file was truncated. */
+	fp_bytes cancelled_write_bytes;
 };
 
-struct fp_name {
-	u32 kind, worker_flags;
-	s32 worker_id, pool_id, pool_cpu;
-	u32 reserved;
-	char text[64];
+/* Cgroup of the default hierarchy. */
+struct fp_cgroup {
+	u64 id; /* `kernfs_node.id`, which is the inode number of its folder. */
 };
 
+/* How the name of a process is known. Not meant to be read as it is: see `Process::name`. */
+struct fp_name_parts {
+	u32 kind;	  /* `FP_NAME_*`: 0, `comm` is the name; 1, `text` is; 2, a workqueue worker, put together from the parts. */
+	u32 worker_flags; /* `FP_WORKER_*`. */
+	s32 worker_id;	  /* `worker->id`. */
+	s32 pool_id;	  /* `worker_pool->id`. */
+	s32 pool_cpu;	  /* `worker_pool->cpu`, -1 for an unbound pool. */
+	u32 reserved;	  /* Not used. */
+	/* The full name, NUL terminated; or for a worker its description, and from byte 32 the queue it rescues. */
+	char text[FP_NAME_SIZE];
+};
+
+/* One process. Only the groups that `identity.groups` names hold anything. */
 struct fp_record {
-	struct fp_identity identity;
-	struct fp_cpu cpu;
-	struct fp_memory memory;
-	struct fp_memory_details memory_details;
-	struct fp_layout layout;
-	struct fp_credentials credentials;
-	struct fp_signals signals;
-	struct fp_namespaces namespaces;
-	struct fp_scheduling scheduling;
-	struct fp_limits limits;
-	struct fp_io io;
-	u64 cgroup_id;
-	struct fp_name name;
+	struct fp_identity identity;		 /* Who it is and what it is doing. */
+	struct fp_cpu cpu;			 /* CPU time and faults. */
+	struct fp_memory memory;		 /* Sizes of memory. */
+	struct fp_memory_details memory_details; /* What a `top` does not show of them. */
+	struct fp_layout layout;		 /* Addresses. */
+	struct fp_credentials credentials;	 /* Users, groups and capabilities. */
+	struct fp_signals signals;		 /* Signal sets. */
+	struct fp_namespaces namespaces;	 /* Pid namespaces. */
+	struct fp_scheduling scheduling;	 /* Scheduling. */
+	struct fp_limits limits;		 /* Limits. */
+	struct fp_io io;			 /* I/O counters. */
+	struct fp_cgroup cgroup;		 /* Cgroup. */
+	struct fp_name_parts name;		 /* Name; always present. */
 };
 
 /* One thread, where threads are listed or cannot be folded on the spot. */
-struct fp_thread {
-	u64 start_ns;
-	u64 utime_ns, stime_ns, gtime_ns;
-	u64 minflt, majflt, nvcsw, nivcsw;
-	u64 sum_exec_ns, sampled_utime_ns, sampled_stime_ns, prev_utime_ns, prev_stime_ns;
-	struct fp_io io;
-	u32 tid, tgid, state_bits, flags;
-	s32 priority, nice;
-	u32 rt_priority, policy, processor, reserved;
-	char comm[16];
+struct fp_thread_record {
+	fp_ns start_ns;		/* Start time after boot. */
+	fp_ns utime_ns;		/* Time in user mode, scaled as the kernel does. */
+	fp_ns stime_ns;		/* Time in kernel mode, scaled as the kernel does. */
+	fp_ns gtime_ns;		/* Guest time. */
+	u64 minflt;		/* Page faults that needed no I/O. */
+	u64 majflt;		/* Page faults that needed I/O. */
+	u64 nvcsw;		/* Voluntary context switches. */
+	u64 nivcsw;		/* Involuntary context switches. */
+	fp_ns sum_exec_ns;	/* Precise run time; 0 in a record parsed from `/proc`. */
+	fp_ns sampled_utime_ns; /* User time as sampled by ticks. */
+	fp_ns sampled_stime_ns; /* System time as sampled by ticks. */
+	fp_ns prev_utime_ns;	/* User time that the kernel last showed. */
+	fp_ns prev_stime_ns;	/* System time that the kernel last showed. */
+	struct fp_io io;	/* I/O counters of this thread. */
+	u32 tid;		/* Thread id. */
+	u32 tgid;		/* Process that the thread belongs to. */
+	u32 state_bits;		/* Report bits of the state. See `State::from_bits`. */
+	u32 flags;		/* Kernel flags, `PF_*`. */
+	s32 priority;		/* Kernel priority. */
+	s32 nice;		/* Nice value. */
+	u32 rt_priority;	/* Real-time priority. */
+	u32 policy;		/* `SCHED_*`. */
+	u32 processor;		/* CPU that it last ran on. */
+	u32 threads_state;	/* `Identity::threads_state` of its process when it was read. */
+	char comm[16];		/* Name of the thread, NUL padded. */
 };
 
-/* Fixed when the programs are loaded: the verifier drops the code of what was not asked for. */
-struct fp_settings {
-	u32 groups;
-	u32 page_shift;
-	u32 cpu_words, mem_words; /* words of Cpus_allowed and Mems_allowed */
-	u32 max_pool, max_cpus;	  /* words of the pool; possible CPUs */
-	/* the code of the scheduler and of the spin locks, where get_wchan() has to be done again; else 0 */
-	u64 sched_start, sched_end, lock_start, lock_end;
-};
-
-/* One run: the library sets it up, the programs count in it. pool counts words, and word 0 is never used. */
-struct fp_run {
-	u32 records, threads, pool;
-	u32 lost_records, lost_threads, lost_pool;
-	u32 torn, orphans; /* orphans: threads seen apart from their leader */
-	u32 previous;	   /* records of the run before, whose signal actions may still hold */
-	u32 cpus;	   /* entries of cpu_offsets in use; 0: this kernel prints rss without the per-CPU parts */
-	/* the walk's own state: a loop counter must live in map memory, or the verifier enumerates it */
-	u32 current, current_tgid, old_next, old_at, has_old, reused_actions;
-	u64 task;
+/* A process that has ended, with its final values, as the service hands it to its readers: made of what exits.h describes. */
+struct fp_exit_record {
+	u64 number;	   /* Exits are counted, those that were lost too. */
+	fp_ns start_ns;	   /* Start time after boot. */
+	fp_ns end_ns;	   /* When its last thread ended, after boot; 0 if not known. */
+	fp_ns utime_ns;	   /* Time in user mode, scaled as the kernel does. */
+	fp_ns stime_ns;	   /* Time in kernel mode, scaled as the kernel does. */
+	fp_ns gtime_ns;	   /* Guest time. */
+	fp_ns sum_exec_ns; /* Precise run time. */
+	fp_ns cutime_ns;   /* User time of children that it waited for. */
+	fp_ns cstime_ns;   /* System time of those. */
+	fp_ns cgtime_ns;   /* Guest time of those. */
+	u64 cminflt;	   /* Page faults without I/O of those. */
+	u64 cmajflt;	   /* Page faults with I/O of those. */
+	u64 minflt;	   /* Page faults that needed no I/O. */
+	u64 majflt;	   /* Page faults that needed I/O. */
+	u64 nvcsw;	   /* Voluntary context switches, of all its threads. */
+	u64 nivcsw;	   /* Involuntary context switches, of all its threads. */
+	fp_bytes peak_rss; /* The most memory it ever had resident. */
+	u64 cgroup_id;	   /* Id of its cgroup in the default hierarchy; 0 for none. */
+	struct fp_io io;   /* I/O counters, if known. */
+	u32 known;	   /* `FP_EXIT_*`. */
+	u32 pid;	   /* Process id that it had. */
+	u32 ppid;	   /* Process id of its parent when it ended, if known. */
+	u32 flags;	   /* Kernel flags, `PF_*`. */
+	u32 uid;	   /* Real user id. */
+	u32 euid;	   /* Effective user id. */
+	u32 gid;	   /* Real group id. */
+	u32 egid;	   /* Effective group id. */
+	s32 status;	   /* Exit status as waitpid(2) shows it, if known. */
+	u32 line_at;	   /* First byte of its command line among those of all. */
+	u32 line_bytes;	   /* Bytes of it; 0 if it is not known. */
+	u32 reserved;	   /* 0. */
+	char comm[16];	   /* Name, NUL padded. */
 };
 
 #endif

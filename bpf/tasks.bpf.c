@@ -1,36 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Every process in one run, by the open-coded task iterator (kernels from 6.7). */
+/*
+ * Every process, in sections (kernels from 6.7).
+ *
+ * Nothing else runs on a CPU while a BPF program does, where the kernel is not preemptible. So a run ends when its time
+ * is over, and the next goes on where it ended: the library calls walk() until run.done.
+ *
+ * Between two runs any task may end. The list of processes only ever loses members and gains new ones at its end, except
+ * that a thread that calls execve(2) takes its leader's place in it. So a run goes on after the last process met that is
+ * still on the list, and drops the records of those after it: their tasks are no more, or another leads the process, which
+ * is then met again. A process whose threads were being added up is continued if the last of them is still there, else
+ * met again or read from /proc.
+ *
+ * A task is a plain number here, and cast where it is read: a pointer that the verifier trusts makes it search the
+ * kernel's type information, for every pointer that is loaded through it.
+ */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
-
-extern int bpf_iter_task_new(struct bpf_iter_task *it, struct task_struct *task, unsigned int flags) __ksym;
-extern struct task_struct *bpf_iter_task_next(struct bpf_iter_task *it) __ksym;
-extern void bpf_iter_task_destroy(struct bpf_iter_task *it) __ksym;
-extern void bpf_rcu_read_lock(void) __ksym;
-extern void bpf_rcu_read_unlock(void) __ksym;
-extern void *bpf_rdonly_cast(const void *obj, u32 btf_id) __ksym;
-
-#define FIELD(type, pointer, member) \
-	(((type *)bpf_rdonly_cast((const void *)(pointer), bpf_core_type_id_kernel(type)))->member)
+#include "kfunc.h"
 
 /*
- * In the walk's loop every path through the body is followed again for each that leads to it; a part of its own, as a
- * global function, is verified once.
+ * What the kernel calls the types that casts name. The library writes them here: libbpf makes its relocations by a cut of
+ * the kernel's type information, in which the ids are others.
  */
-#define PART_DEFINE(part)                                                                                          \
-	int part_##part(u32 index);                                                                                \
-	__noinline int part_##part(u32 index)                                                                      \
-	{                                                                                                          \
-		struct fp_record *r = bpf_map_lookup_elem(&records, &index);                                       \
-                                                                                                                   \
-		if (r)                                                                                             \
-			collect_##part(bpf_rdonly_cast((const void *)run.task,                                     \
-						       bpf_core_type_id_kernel(struct task_struct)),               \
-				       r, index);                                                                  \
-		return 0;                                                                                          \
-	}
-#define PART(part, t, r, index) part_##part(index)
+const volatile struct {
+	u32 task_struct, signal_struct, pid, upid, cred, group_info, ucounts, in6_addr;
+	u32 kthread, worker, worker_pool, workqueue_attrs, list_head;
+} type_ids;
+
+/* ID_OF(struct pid) is type_ids.pid */
+#define ID_OF(type) ID_OF_##type
+#define ID_OF_struct type_ids.
+#define CAST(type, pointer) ((type *)rdonly_cast((const void *)(pointer), ID_OF(type)))
+#define FIELD(type, pointer, member) (CAST(type, pointer)->member)
 
 /* Kernels that have this iterator give every task that does not run a wait channel. */
 #define WAITS(t, id) 1
@@ -38,12 +40,52 @@ extern void *bpf_rdonly_cast(const void *obj, u32 btf_id) __ksym;
 #include "collect.h"
 #include "ahead.h"
 
+/* Each record's task, where a later run goes on, and what was taken before it. Kernel addresses, which stay in the kernel. */
+struct place {
+	u64 task;
+	u32 pool, threads;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct place);
+} places SEC(".maps");
+
+/* A section's work between two looks at the clock, in processes of a lean record. */
+#define UNITS 8
+/* A process whose threads end while they are added up is met again this often, if it has few; else it is torn. */
+#define MAX_TRIES 3
+#define FEW_THREADS 64
+#define MAX_STEPS (1 << 23)
+
+#define FOLDS WANTED(FP_CPU | FP_IO | FP_THREADS)
+
+static __always_inline u64 next_node(u64 node)
+{
+	return (u64)RELOAD(CAST(struct list_head, node)->next);
+}
+
 /*
- * Finds the record this task had in the run before, if it had one: run.has_old and run.old_at. New tasks join the end
+ * Whether this is still that task and on its list, so that RCU keeps what follows it. What was removed from a list is
+ * nobody's predecessor. That is looked at first: memory that has come to another task meanwhile has another start.
+ */
+static __always_inline int is_here(u64 task, u64 node, u32 pid, u64 start_ns)
+{
+	struct task_struct *t = CAST(struct task_struct, task);
+
+	return (u64)RELOAD(CAST(struct list_head, next_node(node))->prev) == node && RELOAD(t->pid) == (int)pid &&
+	       RELOAD(t->start_boottime) == start_ns;
+}
+
+/*
+ * Finds the record this task had in the walk before, if it had one: run.has_old and run.old_at. New tasks join the end
  * of the list and dead ones leave it, so the old records stand in the same order, never before the new index: all are
  * met in one pass.
  */
 int find_old(u32 index, u32 tgid, u64 start_ns);
+#if GROUPS & FP_SIGNALS
 __noinline int find_old(u32 index, u32 tgid, u64 start_ns)
 {
 	run.has_old = 0;
@@ -65,60 +107,220 @@ __noinline int find_old(u32 index, u32 tgid, u64 start_ns)
 	}
 	return 0;
 }
+#endif
+
+/* The record of a process, but for its other threads. */
+int visit_leader(u64 task, u32 index);
+__noinline int visit_leader(u64 task, u32 index)
+{
+	struct fp_record *r = bpf_map_lookup_elem(&records, &index);
+	struct task_struct *t = CAST(struct task_struct, task), *next;
+
+	if (!r)
+		return 0;
+	if (WANTED(FP_SIGNALS))
+		find_old(index, t->tgid, t->start_boottime);
+	next = next_of(t);
+	touch_far(t);
+	touch_record(index);
+	touch_task(next_of(next));
+	touch_around(next);
+	collect_leader(t, r, index);
+	if (LISTS_LEADER(r))
+		list_thread(t);
+	return 0;
+}
+
+/* Adds a thread to its process. */
+int visit_thread(u64 task, u32 index);
+__noinline int visit_thread(u64 task, u32 index)
+{
+	struct fp_record *r = bpf_map_lookup_elem(&records, &index);
+	struct task_struct *t = CAST(struct task_struct, task);
+
+	if (!r)
+		return 0;
+	if (WANTED(FP_THREADS))
+		list_thread(t);
+	if (WANTED(FP_CPU))
+		fold_cpu(t, &r->cpu);
+	if (WANTED(FP_IO) && bpf_core_field_exists(t->ioac))
+		IO_SET(&r->io, +=, t->ioac);
+	r->identity.seen_threads++;
+	return 0;
+}
+
+/* Forgets this record and all after it. */
+static __always_inline void drop_from(u32 index)
+{
+	struct place *place = bpf_map_lookup_elem(&places, &index);
+
+	run.records = index;
+	run.node = 0;
+	run.groups = 0;
+	if (place) {
+		run.pool = place->pool;
+		run.threads = place->threads;
+	}
+}
+
+/* The last process is whole, or torn, or will be met again. */
+int finish(u32 index);
+__noinline int finish(u32 index)
+{
+	struct fp_record *r = bpf_map_lookup_elem(&records, &index);
+	u64 *entry = bpf_map_lookup_elem(&index_of_records, &index);
+
+	run.node = 0;
+	if (!r || !entry)
+		return 0;
+	/*
+	 * The kernel's own readers of these sums do the same: a thread that ends moves its share into the signal struct. And a
+	 * thread that calls execve(2) takes the leader's pid, which is then listed twice, before the leader is gone.
+	 */
+	if (FOLDS && (run.sequence & 1 || run.sequence != stats_sequence(CAST(struct task_struct, run.leader)) ||
+		      RELOAD(CAST(struct task_struct, run.leader)->pid) != (int)r->identity.tgid)) {
+		if (++run.tries < MAX_TRIES && r->identity.num_threads <= FEW_THREADS) {
+			run.next = run.leader;
+			drop_from(index);
+			return 0;
+		}
+		r->identity.torn |= FP_TORN_THREADS;
+	}
+	run.tries = 0;
+	if (r->identity.torn)
+		*entry |= FP_INDEX_TORN;
+	return 0;
+}
+
+static __always_inline int out_of_time(u32 units)
+{
+	run.units += units;
+	if (run.units < UNITS && run.section_ns)
+		return 0;
+	run.units = 0;
+	return bpf_ktime_get_ns() >= run.deadline_ns;
+}
+
+static __always_inline int step_thread(void)
+{
+	u32 last = run.records - 1;
+	struct task_struct *t;
+	u64 task;
+
+	/* through memory, here and below: a pointer may not be handed to a global function, its value may */
+	RELOAD(run.node) = next_node(run.node);
+	if (RELOAD(run.node) == run.head) {
+		finish(last);
+		return 0;
+	}
+	task = RELOAD(run.node) - bpf_core_field_offset(struct task_struct, thread_node);
+	t = CAST(struct task_struct, task);
+	run.thread_pid = t->pid;
+	run.thread_start_ns = t->start_boottime;
+	if (task != run.leader)
+		visit_thread(task, last);
+	return out_of_time(1);
+}
+
+static __always_inline int step_process(void)
+{
+	u32 index = run.records;
+	struct place *place = bpf_map_lookup_elem(&places, &index);
+	u64 task = run.next;
+	struct task_struct *t;
+
+	if (!task || task == run.first) {
+		run.done = 1;
+		return 1;
+	}
+	if (!place) {
+		run.lost_records++;
+		run.done = 1;
+		return 1;
+	}
+	t = CAST(struct task_struct, task);
+	run.next = (u64)next_of(t);
+	/* another thread has taken its place since the list was read, by execve(2) */
+	if (RELOAD(t->pid) != t->tgid) {
+		task = (u64)t->group_leader;
+		t = CAST(struct task_struct, task);
+	}
+	RELOAD(run.leader) = task;
+	task = RELOAD(run.leader);
+	*place = (struct place){ .task = task, .pool = run.pool, .threads = run.threads };
+	run.records = index + 1;
+	if (FOLDS)
+		run.sequence = stats_sequence(t);
+	visit_leader(task, index);
+	if (FOLDS && t->signal->nr_threads > 1)
+		run.node = run.head = (u64)t->signal + bpf_core_field_offset(struct signal_struct, thread_head);
+	else
+		finish(index);
+	return out_of_time(1 + run.cpus / 8);
+}
+
+static int step(u32 i, void *unused)
+{
+	return run.node ? step_thread() : step_process();
+}
+
+/* Finds the last record whose task is still on the list: after that one the walk goes on. */
+static int go_back(u32 i, void *unused)
+{
+	u32 at = run.back - 1;
+	struct fp_record *r = bpf_map_lookup_elem(&records, &at);
+	struct place *place = bpf_map_lookup_elem(&places, &at);
+
+	if (!r || !place)
+		return 1;
+	if (is_here(place->task, place->task + bpf_core_field_offset(struct task_struct, tasks), r->identity.tgid,
+		    r->identity.start_ns)) {
+		run.next = (u64)next_of(CAST(struct task_struct, place->task));
+		return 1;
+	}
+	run.back = at;
+	return 0;
+}
+
+/* Goes on where the run before has ended. */
+static __always_inline void resume(void)
+{
+	u32 last = run.records - 1;
+	struct fp_record *r;
+
+	run.back = run.records;
+	bpf_loop(MAX_STEPS, go_back, 0, 0);
+	if (run.back != run.records)
+		drop_from(run.back);
+	if (!run.node)
+		return;
+	r = bpf_map_lookup_elem(&records, &last);
+	if (run.node != run.head && r &&
+	    !is_here(run.node - bpf_core_field_offset(struct task_struct, thread_node), run.node, run.thread_pid,
+		     run.thread_start_ns)) {
+		r->identity.torn |= FP_TORN_THREADS;
+		finish(last);
+	}
+}
 
 SEC("syscall") int walk(void *ctx)
 {
 	struct bpf_iter_task it;
-	struct task_struct *t, *next;
 
+	run.deadline_ns = bpf_ktime_get_ns() + run.section_ns;
 	bpf_rcu_read_lock();
-	bpf_iter_task_new(&it, 0,
-			  WANTED(FP_CPU | FP_IO | FP_THREADS) ? BPF_TASK_ITER_ALL_THREADS : BPF_TASK_ITER_ALL_PROCS);
-	while ((t = bpf_iter_task_next(&it))) {
-		u32 tgid = t->tgid, index;
-		struct fp_record *r;
-
-		if (!tgid)
-			continue; /* the idle task */
-		if (WANTED(FP_THREADS))
-			list_thread(t);
-		if ((u32)t->pid != tgid) {
-			/* a thread follows its leader here: fold it into the record just written */
-			if (RELOAD(run.current_tgid) != tgid) {
-				RELOAD(run.orphans)++;
-				continue;
-			}
-			index = RELOAD(run.current);
-			r = bpf_map_lookup_elem(&records, &index);
-			if (!r)
-				continue;
-			if (WANTED(FP_CPU))
-				fold_cpu(t, &r->cpu);
-			if (WANTED(FP_IO) && bpf_core_field_exists(t->ioac))
-				IO_SET(&r->io, +=, t->ioac);
-			r->identity.seen_threads++;
-			continue;
-		}
-		index = RELOAD(run.records);
-		r = bpf_map_lookup_elem(&records, &index);
-		if (!r) {
-			RELOAD(run.lost_records)++;
-			RELOAD(run.current_tgid) = 0;
-			continue;
-		}
-		if (WANTED(FP_SIGNALS))
-			find_old(index, tgid, t->start_boottime);
-		RELOAD(run.records) = index + 1;
-		RELOAD(run.current) = index;
-		RELOAD(run.current_tgid) = tgid;
-		next = next_of(t);
-		touch_far(t);
-		touch_record(index);
-		touch_task(next_of(next));
-		touch_around(next);
-		collect_leader(t, r, index);
-	}
+	/*
+	 * The idle task, where the list begins and ends, and the first process. A kernel may have its iterator pass over
+	 * tasks, to hide them: seen is the first process of a sandbox. They are not for this walk either.
+	 */
+	bpf_iter_task_new(&it, 0, BPF_TASK_ITER_ALL_PROCS);
+	run.first = (u64)bpf_iter_task_next(&it);
+	run.next = (u64)bpf_iter_task_next(&it);
 	bpf_iter_task_destroy(&it);
+	run.groups = 0;
+	resume();
+	bpf_loop(MAX_STEPS, step, 0, 0);
 	bpf_rcu_read_unlock();
 	return 0;
 }

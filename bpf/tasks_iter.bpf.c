@@ -7,14 +7,18 @@
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
+#include "kfunc.h"
+
+/* What the kernel calls the type: see tasks.bpf.c. */
+const volatile struct {
+	u32 task_struct;
+} type_ids;
 
 #define FIELD(type, pointer, member)                  \
 	({                                            \
 		type *__typed = (type *)(pointer);    \
 		BPF_CORE_READ(__typed, member);       \
 	})
-#define PART_DEFINE(part)
-#define PART(part, t, r, index) collect_##part(t, r, index)
 
 static __always_inline u8 waits(struct task_struct *t, struct fp_identity *id);
 #define WAITS(t, id) waits(t, id)
@@ -22,28 +26,83 @@ static __always_inline u8 waits(struct task_struct *t, struct fp_identity *id);
 #include "collect.h"
 #include "wchan.h"
 
+#define FOLDS WANTED(FP_CPU | FP_IO | FP_THREADS)
+
+/*
+ * Another when a thread has begun or ended: then the sums of a process, whose threads are read one by one, may lack one
+ * or have one twice. Threads that end are counted by the sequence, those that begin by how many there are.
+ */
+static __always_inline u32 threads_state(struct task_struct *t)
+{
+	return stats_sequence(t) + ((u32)t->signal->nr_threads << 16);
+}
+
+/*
+ * Whether this may be the leader of a process all the same: where another thread calls execve(2), the two exchange their
+ * pids while the kernel holds one of them for us. Its own is looked at first.
+ */
+static __always_inline int changes_leader(struct task_struct *t)
+{
+	struct signal_struct *signal = t->signal;
+	struct signal_struct___5_16 *old = (void *)signal;
+
+	barrier();
+	if (bpf_core_field_exists(signal->group_exec_task) ? RELOAD(signal->group_exec_task) != 0 :
+							     RELOAD(old->group_exit_task) != 0)
+		return 1;
+	return !RELOAD(t->thread_pid) || RELOAD(t->pid) == RELOAD(t->tgid);
+}
+
+/* The library reads the process of a thread without a leader from /proc. */
+static __always_inline void visit_thread(struct task_struct *t)
+{
+	struct fp_thread_record *r;
+
+	if (!FOLDS && !changes_leader(t))
+		return;
+	r = list_thread(t);
+	if (r && FOLDS)
+		r->threads_state = threads_state(t);
+}
+
+static __always_inline void visit_leader(struct task_struct *t)
+{
+	u32 index = run.records, sequence = 0;
+	struct fp_record *r = bpf_map_lookup_elem(&records, &index);
+	u64 *entry = bpf_map_lookup_elem(&index_of_records, &index);
+
+	if (!r || !entry) {
+		run.lost_records++;
+		return;
+	}
+	run.records = index + 1;
+	run.groups = 0;
+	if (WANTED(FP_THREADS))
+		list_thread(t);
+	if (FOLDS)
+		sequence = stats_sequence(t);
+	collect_leader(t, r, index);
+	if (FOLDS) {
+		r->identity.threads_state = threads_state(t);
+		if (sequence & 1 || sequence != stats_sequence(t))
+			r->identity.torn |= FP_TORN_THREADS;
+	}
+	if (r->identity.torn)
+		*entry |= FP_INDEX_TORN;
+}
+
 SEC("iter/task") int visit(struct bpf_iter__task *ctx)
 {
 	struct task_struct *t = ctx->task;
-	struct fp_record *r;
-	u32 index;
 
 	if (!t)
 		return 0;
-	if ((u32)t->pid != (u32)t->tgid) {
-		if (WANTED(FP_CPU | FP_IO | FP_THREADS))
-			list_thread(t);
-		return 0;
-	}
-	if (WANTED(FP_THREADS))
-		list_thread(t);
-	index = run.records;
-	r = bpf_map_lookup_elem(&records, &index);
-	if (!r) {
-		run.lost_records++;
-		return 0;
-	}
-	run.records = index + 1;
-	collect_leader(t, r, index);
+	/* one that the verifier does not trust: for every pointer loaded through one it searches the type information */
+	if (function_ids.bpf_rdonly_cast)
+		t = rdonly_cast(t, type_ids.task_struct);
+	if (RELOAD(t->pid) == RELOAD(t->tgid))
+		visit_leader(t);
+	else
+		visit_thread(t);
 	return 0;
 }

@@ -12,7 +12,7 @@
 THOROUGH ?= $(if $(filter file,$(origin KERNELS)),yes)
 
 # Series of Debian's cloud kernels; “newest” is the newest that the archive offers. A series that kernels/expected.toml has no
-# entry for is judged by the next older one, and that is said: it may gain, and may not lose.
+# entry for is compared with the next older one, and that is reported: it may gain, and may not lose.
 KERNELS ?= 5.10 6.1 6.12 6.18 newest
 
 # What the guests do; everything if nothing is named.

@@ -111,8 +111,7 @@ static __always_inline u32 read_times(struct counters_cpu *to, struct counters_p
 	u32 faults = 0;
 
 	if (may_cast) {
-		struct kernel_cpustat *times =
-			bpf_rdonly_cast((void *)place->cpustat, bpf_core_type_id_kernel(struct kernel_cpustat));
+		struct kernel_cpustat *times = CAST(struct kernel_cpustat, place->cpustat);
 
 		for (int i = 0; i < COUNTERS_CPUSTATS; i++)
 			to->cpustat[i] = times->cpustat[i];
@@ -128,8 +127,7 @@ static __always_inline u32 read_times(struct counters_cpu *to, struct counters_p
 static __always_inline u32 read_softirqs(struct counters_cpu *to, struct counters_place *place)
 {
 	if (may_cast) {
-		struct kernel_stat *counts =
-			bpf_rdonly_cast((void *)place->kstat, bpf_core_type_id_kernel(struct kernel_stat));
+		struct kernel_stat *counts = CAST(struct kernel_stat, place->kstat);
 
 		for (int i = 0; i < COUNTERS_SOFTIRQS; i++)
 			to->softirqs[i] = counts->softirqs[i];

@@ -7,15 +7,15 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 /* Set before load, by trying: typed loads (from 6.2), and helpers that read any address (not under lockdown). */
 const volatile bool may_cast = true;
 const volatile bool may_probe = true;
-const volatile __u32 possible_cpus = 1;
-const volatile __u32 row_bytes = 64; /* of `rows`: the pending numa events, then one group of counters */
-const volatile __u32 arch_bytes; /* of irq_cpustat_t, at most 4 * COUNTERS_ARCH_WORDS */
+const volatile u32 possible_cpus = 1;
+const volatile u32 row_bytes = 64; /* of `rows`: the pending numa events, then one group of counters */
+const volatile u32 arch_bytes; /* of irq_cpustat_t, at most 4 * COUNTERS_ARCH_WORDS */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
-	__type(key, __u32);
+	__type(key, u32);
 	__type(value, struct counters_config);
 } config SEC(".maps");
 
@@ -23,7 +23,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1); /* possible CPUs */
-	__type(key, __u32);
+	__type(key, u32);
 	__type(value, struct counters_place);
 } places SEC(".maps");
 
@@ -31,7 +31,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
-	__type(key, __u32);
+	__type(key, u32);
 	__type(value, struct counters_block);
 } blocks SEC(".maps");
 
@@ -40,15 +40,15 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
+	__type(key, u32);
+	__type(value, u64);
 } zonestats SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1); /* slots */
-	__type(key, __u32);
+	__type(key, u32);
 	__type(value, struct counters_run);
 } runs SEC(".maps");
 
@@ -56,7 +56,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1); /* slots x possible CPUs */
-	__type(key, __u32);
+	__type(key, u32);
 	__type(value, struct counters_cpu);
 } cpus SEC(".maps");
 
@@ -72,7 +72,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1); /* slots x max_irqs */
-	__type(key, __u32);
+	__type(key, u32);
 	__type(value, struct counters_irq);
 } irqs SEC(".maps");
 
@@ -81,8 +81,8 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1); /* slots x max_hot */
-	__type(key, __u32);
-	__type(value, __u64);
+	__type(key, u32);
+	__type(value, u64);
 } hot SEC(".maps");
 
 /* /proc/interrupts, COUNTERS_IRQ_ROWS descriptors at a time */
@@ -98,24 +98,24 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1); /* slots x COUNTERS_IRQ_ROWS */
-	__type(key, __u32);
+	__type(key, u32);
 	__type(value, struct counters_irq_words);
 } irq_words SEC(".maps");
 
-/* forks since load */
+/* Forks since load, by CPU: the first word of a line of the cache each, so that no two CPUs write to the same. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
+	__uint(max_entries, 1); /* possible CPUs */
+	__type(key, u32);
+	__type(value, u64[8]);
 } forks SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
-	__type(key, __u32);
+	__type(key, u32);
 	__type(value, struct counters_located);
 } located SEC(".maps");
 
@@ -123,27 +123,40 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, COUNTERS_MAX_NODES);
-	__type(key, __u32);
-	__type(value, __u64); /* struct pglist_data */
+	__type(key, u32);
+	__type(value, u64); /* struct pglist_data */
 } nodes SEC(".maps");
 
 /* where this element lies on each CPU: the library reads `__per_cpu_offset` off it */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
+	__type(key, u32);
+	__type(value, u64);
 } anchor SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1); /* possible CPUs */
-	__type(key, __u32);
-	__type(value, __u64);
+	__type(key, u32);
+	__type(value, u64);
 } anchors SEC(".maps");
 
-extern void *bpf_rdonly_cast(const void *object, __u32 btf_id) __ksym __weak;
+/*
+ * What the kernel calls the types that casts name. The library writes them here: libbpf makes its relocations by a cut of
+ * the kernel's type information, in which the ids are others.
+ */
+const volatile struct {
+	u32 task_struct, kthread, files_struct, fdtable, file, inode, kernfs_node, rb_node, seqcount;
+	u32 rq, cfs_rq, tick_sched, cpuhp_cpu_state, kernel_cpustat, kernel_cpustat___idle, kernel_stat;
+	u32 irq_desc, irqaction, pglist_data, per_cpu_zonestat;
+} type_ids;
+
+/* ID_OF(struct rq) is type_ids.rq */
+#define ID_OF(type) ID_OF_##type
+#define ID_OF_struct type_ids.
+#define CAST(type, address) ((type *)rdonly_cast((const void *)(address), ID_OF(type)))
 
 /* One member of a structure at an address that may be stale: 0 where it cannot be read. */
 #define READ(type, address, member)                                                                                    \
@@ -151,8 +164,7 @@ extern void *bpf_rdonly_cast(const void *object, __u32 btf_id) __ksym __weak;
 		typeof(((type *)0)->member) read_value = 0;                                                                    \
 		u64 read_address = (u64)(address);                                                                             \
 		if (may_cast)                                                                                                  \
-			read_value =                                                                                               \
-				((type *)bpf_rdonly_cast((void *)read_address, bpf_core_type_id_kernel(type)))->member;                \
+			read_value = CAST(type, read_address)->member;                                                             \
 		else                                                                                                           \
 			bpf_core_read(&read_value, sizeof(read_value), &((type *)read_address)->member);                           \
 		read_value;                                                                                                    \
@@ -168,8 +180,7 @@ static __always_inline u64 word(u64 address)
 	u64 value = 0;
 
 	if (may_cast)
-		return ((struct rb_node *)bpf_rdonly_cast((void *)address, bpf_core_type_id_kernel(struct rb_node)))
-			->__rb_parent_color;
+		return CAST(struct rb_node, address)->__rb_parent_color;
 	bpf_probe_read_kernel(&value, sizeof(value), (void *)address);
 	return value;
 }
@@ -186,8 +197,7 @@ static __always_inline u32 half(u64 address)
 	u32 value = 0;
 
 	if (may_cast)
-		return ((struct seqcount *)bpf_rdonly_cast((void *)address, bpf_core_type_id_kernel(struct seqcount)))
-			->sequence;
+		return CAST(struct seqcount, address)->sequence;
 	bpf_probe_read_kernel(&value, sizeof(value), (void *)address);
 	return value;
 }

@@ -18,7 +18,7 @@ static long add_zone(u32 i, struct numa_loop *loop)
 		return 1;
 	stat = *pointer + loop->percpu;
 	if (may_cast) {
-		struct per_cpu_zonestat *typed = bpf_rdonly_cast((void *)stat, bpf_core_type_id_kernel(struct per_cpu_zonestat));
+		struct per_cpu_zonestat *typed = CAST(struct per_cpu_zonestat, stat);
 
 		for (int k = 0; k < COUNTERS_NUMA_EVENTS; k++)
 			loop->to[k] += typed->vm_numa_event[k];

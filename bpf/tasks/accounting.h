@@ -3,6 +3,24 @@
 #ifndef FASTPROC_TASKS_ACCOUNTING_H
 #define FASTPROC_TASKS_ACCOUNTING_H
 
+#include "io.h"
+
+/* Counts the changes of what dead threads and waited-for children have left in a signal struct; odd during one. */
+static __always_inline u32 stats_sequence(struct task_struct *t)
+{
+	struct signal_struct *signal = t->signal;
+	struct signal_struct___5_9 *old = (void *)signal;
+	u32 sequence = 0;
+
+	barrier();
+	if (bpf_core_field_exists(signal->stats_lock.seqcount.seqcount.sequence))
+		sequence = RELOAD(signal->stats_lock.seqcount.seqcount.sequence);
+	else if (bpf_core_field_exists(old->stats_lock.seqcount.sequence))
+		sequence = RELOAD(old->stats_lock.seqcount.sequence);
+	barrier();
+	return sequence;
+}
+
 static __always_inline void collect_cpu(struct task_struct *t, struct fp_cpu *c)
 {
 	struct signal_struct *signal = t->signal;
@@ -35,17 +53,6 @@ static __always_inline void fold_cpu(struct task_struct *t, struct fp_cpu *c)
 	c->majflt += t->maj_flt;
 }
 
-#define IO_SET(to, op, from)                                          \
-	do {                                                          \
-		(to)->rchar op(from).rchar;                           \
-		(to)->wchar op(from).wchar;                           \
-		(to)->syscr op(from).syscr;                           \
-		(to)->syscw op(from).syscw;                           \
-		(to)->read_bytes op(from).read_bytes;                 \
-		(to)->write_bytes op(from).write_bytes;               \
-		(to)->cancelled_write_bytes op(from).cancelled_write_bytes; \
-	} while (0)
-
 static __always_inline void collect_limits(struct task_struct *t, struct fp_record *r, u32 index)
 {
 	struct files_struct *files = RELOAD(t->files);
@@ -54,7 +61,7 @@ static __always_inline void collect_limits(struct task_struct *t, struct fp_reco
 	r->limits.fd_size = 0;
 	if (files) {
 		r->limits.fd_size = files->fdt->max_fds;
-		if (RELOAD(t->files) != files)
+		if (REPLACED(t->files, files))
 			r->identity.torn |= FP_TORN_FILES;
 	}
 }

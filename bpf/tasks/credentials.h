@@ -3,41 +3,64 @@
 #ifndef FASTPROC_TASKS_CREDENTIALS_H
 #define FASTPROC_TASKS_CREDENTIALS_H
 
-int collect_groups(u32 index);
-__noinline int collect_groups(u32 index)
+/*
+ * The supplementary groups. How many there are and which come from one group_info, as the kernel's own readers take them:
+ * setgroups(2) never changes a list in place, it gives the task another. RCU keeps this one: the credentials that hold it
+ * are let go of by call_rcu(). If the task has others by now, the copy is dropped all the same: what is past a list is
+ * kernel memory, and is not trusted to one guarantee.
+ */
+int collect_groups(u32 index, u64 info);
+__noinline int collect_groups(u32 index, u64 info)
 {
 	struct fp_record *r = bpf_map_lookup_elem(&records, &index);
+	volatile u64 *slot = &run.task;
 	const struct cred *cred;
-	struct group_info *info;
 	u32 n, at;
 	u64 *words;
 
 	if (!r)
 		return 0;
-	n = r->credentials.ngroups;
-	if (n > MAX_GROUPS) {
+	n = FIELD(struct group_info, info, ngroups);
+	r->credentials.ngroups = n;
+	if (!n)
+		return 0;
+	if (n > FP_MAX_GROUPS) {
 		r->identity.torn |= FP_TORN_POOL;
+		return 0;
+	}
+	/* The same object as the last in this section of RCU, which has it keep its list: the copy is good for both. */
+	if (info == run.groups) {
+		r->credentials.groups_at = run.groups_at;
 		return 0;
 	}
 	at = pool_take(r, (n + 1) / 2);
 	words = pool_at(at);
 	if (!at || !words)
 		return 0;
-	cred = FIELD(struct task_struct, run.task, real_cred);
-	info = FIELD(struct cred, cred, group_info);
-	bpf_probe_read_kernel(words, n * 4, (void *)info + bpf_core_field_offset(struct group_info, gid));
+	if (bpf_probe_read_kernel(words, n * 4, (void *)info + bpf_core_field_offset(struct group_info, gid)))
+		r->identity.torn |= FP_TORN_GROUPS;
+	barrier();
+	cred = FIELD(struct task_struct, *slot, real_cred);
+	if ((u64)FIELD(struct cred, cred, group_info) != info)
+		r->identity.torn |= FP_TORN_GROUPS;
 	r->credentials.groups_at = at;
+	if (!(r->identity.torn & FP_TORN_GROUPS)) {
+		run.groups = info;
+		run.groups_at = at;
+	}
 	return 0;
 }
 
 static __always_inline void collect_credentials(struct task_struct *t, struct fp_record *r, u32 index)
 {
 	/* the objective credentials, as __task_cred() takes them: not what the task may be acting as */
-	const struct cred *cred = t->real_cred;
+	const struct cred *cred = RELOAD(t->real_cred);
 	struct cred___6_2 *old = (void *)cred;
 	struct task_struct___6_6 *shadowed = (void *)t;
 	struct fp_credentials *c = &r->credentials;
+	volatile u64 *slot = &run.task;
 	struct fs_struct *fs;
+	u64 info;
 
 	c->uid = cred->uid.val;
 	c->euid = cred->euid.val;
@@ -78,13 +101,15 @@ static __always_inline void collect_credentials(struct task_struct *t, struct fp
 	fs = RELOAD(t->fs);
 	if (fs) {
 		c->umask = fs->umask;
-		if (RELOAD(t->fs) != fs)
+		if (REPLACED(t->fs, fs))
 			r->identity.torn |= FP_TORN_FS;
 	}
-	c->groups_at = 0;
-	c->ngroups = cred->group_info->ngroups;
-	if (c->ngroups)
-		collect_groups(index);
+	c->ngroups = c->groups_at = 0;
+	/* through memory: a kernel pointer may not be handed to a global function, its value may */
+	*slot = (u64)cred->group_info;
+	info = *slot;
+	*slot = (u64)t;
+	collect_groups(index, info);
 }
 
 #endif

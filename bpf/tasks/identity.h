@@ -22,7 +22,7 @@ static __always_inline void collect_tty(struct task_struct *t, struct fp_record 
 		id->tpgid = pid_nr(tty->ctrl.pgrp);
 	else
 		id->tpgid = pid_nr(old->pgrp);
-	if (RELOAD(signal->tty) != tty)
+	if (REPLACED(signal->tty, tty))
 		id->torn |= FP_TORN_TTY;
 }
 
@@ -72,6 +72,7 @@ static __always_inline void collect_identity(struct task_struct *t, struct fp_re
 	id->wchan = id->num_threads < 2 && state && WAITS(t, id);
 	id->groups = settings.groups;
 	id->seen_threads = 1;
+	id->threads_state = id->reserved = 0;
 	id->tty_nr = 0;
 	id->tpgid = -1;
 	__builtin_memcpy(id->comm, t->comm, sizeof(id->comm));

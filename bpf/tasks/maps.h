@@ -28,7 +28,7 @@ struct {
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, struct fp_thread);
+	__type(value, struct fp_thread_record);
 } threads SEC(".maps");
 
 struct {
@@ -52,25 +52,31 @@ struct {
 const volatile struct fp_settings settings;
 struct fp_run run SEC(".data.run");
 
-#define WANTED(group) (settings.groups & (group))
+/* The groups that this object has code for: some objects have little of it, to be opened quickly. */
+#ifndef GROUPS
+#define GROUPS (~0)
+#endif
+
+#define WANTED(group) (settings.groups & (group) & GROUPS)
 /* A load that the compiler may neither merge with another nor move. */
 #define RELOAD(x) (*(volatile typeof(x) *)&(x))
+/*
+ * Whether a pointer is another by now than the one that was followed, so that what was read may be of a freed object. All
+ * loads before it stay before it: the compiler is told, x86 keeps loads in order.
+ */
+#define REPLACED(x, followed) ({ barrier(); RELOAD(x) != (followed); })
 #define ARRAY_OF_ACTIONS 64
 #define MAX_ACTION_WORDS 8
-#define MAX_GROUPS 4096
 #define MAX_LEVEL 32
 
-/* The largest single take from the pool; max_pool is never below it. */
-#define POOL_SLACK (MAX_GROUPS / 2)
-
-/* Room for n words, n <= POOL_SLACK. 0: none, and the record is torn. */
+/* Room for n words, n <= FP_POOL_SLACK. 0: none, and the record is torn. */
 static __always_inline u32 pool_take(struct fp_record *r, u32 n)
 {
 	u32 at = run.pool;
 
 	if (!at)
 		at = 1;
-	if (at > settings.max_pool - POOL_SLACK || n > POOL_SLACK) {
+	if (at > settings.max_pool - FP_POOL_SLACK || n > FP_POOL_SLACK) {
 		run.lost_pool += n;
 		r->identity.torn |= FP_TORN_POOL;
 		return 0;
@@ -86,7 +92,7 @@ static __always_inline u64 *pool_at(u32 at)
 
 	/* The bound is the compiler's to forget and the verifier's to want: keep it next to the use. */
 	asm volatile("" : "+r"(at));
-	if (!words || at > settings.max_pool - POOL_SLACK)
+	if (!words || at > settings.max_pool - FP_POOL_SLACK)
 		return 0;
 	return words + at;
 }

@@ -158,7 +158,7 @@ static __always_inline void collect_mm(struct task_struct *t, struct fp_record *
 	 * An mm is not freed by RCU: if it was replaced meanwhile, what was read may be of a freed one. And where
 	 * the user registers of a dying task lie depends on the architecture: such a record comes from /proc.
 	 */
-	if (RELOAD(t->mm) != mm ||
+	if (REPLACED(t->mm, mm) ||
 	    (WANTED(FP_LAYOUT) && (flags & (PF_EXITING | PF_DUMPCORE | PF_POSTCOREDUMP))))
 		r->identity.torn |= FP_TORN_MM;
 }

@@ -15,7 +15,7 @@ static __always_inline void *kthread_of(struct task_struct *t)
 /* A kernel thread's name is longer than comm: its full name, or for a workqueue worker what it works on. */
 static __always_inline void collect_name(struct task_struct *t, struct fp_record *r, u32 index)
 {
-	struct fp_name *n = &r->name;
+	struct fp_name_parts *n = &r->name;
 	u32 flags = r->identity.flags;
 	void *kthread;
 	const char *full;
@@ -51,6 +51,10 @@ static __always_inline void collect_name(struct task_struct *t, struct fp_record
 		bpf_probe_read_kernel_str(n->text, 32, worker + bpf_core_field_offset(struct worker, desc));
 		n->worker_flags = worker_flags;
 		n->kind = FP_NAME_WORKER;
+		/* a worker that ends takes the flag back, and only then frees what was read here */
+		barrier();
+		if (!(RELOAD(t->flags) & PF_WQ_WORKER))
+			r->identity.torn |= FP_TORN_NAME;
 		return;
 	}
 	if (!bpf_core_field_exists(((struct kthread *)0)->full_name))

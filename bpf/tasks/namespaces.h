@@ -15,7 +15,13 @@ static __always_inline u32 nr_at_level(u64 pid, u32 level, u64 ns)
 	return FIELD(struct upid, at, nr);
 }
 
+static __always_inline u32 outermost_nr(u64 pid)
+{
+	return pid ? FIELD(struct upid, pid + bpf_core_field_offset(struct pid, numbers), nr) : 0;
+}
+
 int collect_nested_ids(u32 index);
+#if GROUPS & FP_NAMESPACES
 __noinline int collect_nested_ids(u32 index)
 {
 	struct fp_record *r = bpf_map_lookup_elem(&records, &index);
@@ -36,10 +42,18 @@ __noinline int collect_nested_ids(u32 index)
 	if (!at || !words)
 		return 0;
 	own = (u64)FIELD(struct task_struct, run.task, thread_pid);
+	/* read again: execve(2) by a thread exchanges it, and a process that is waited for has none */
+	if (!own || FIELD(struct pid, own, level) != level) {
+		r->identity.torn |= FP_TORN_NAMESPACES;
+		return 0;
+	}
 	signal = FIELD(struct task_struct, run.task, signal);
 	tgid = (u64)FIELD(struct signal_struct, signal, pids[PIDTYPE_TGID]);
 	pgrp = (u64)FIELD(struct signal_struct, signal, pids[PIDTYPE_PGID]);
 	session = (u64)FIELD(struct signal_struct, signal, pids[PIDTYPE_SID]);
+	/* all of one group and one session: the process may have gone to others since its identity was read */
+	r->identity.pgrp = outermost_nr(pgrp);
+	r->identity.session = outermost_nr(session);
 	for (u32 i = 0; i < MAX_LEVEL; i++) {
 		u64 entry, ns;
 
@@ -53,6 +67,7 @@ __noinline int collect_nested_ids(u32 index)
 	r->namespaces.ids_at = at;
 	return 0;
 }
+#endif
 
 static __always_inline void collect_namespaces(struct task_struct *t, struct fp_record *r, u32 index)
 {

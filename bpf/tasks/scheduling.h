@@ -5,6 +5,7 @@
 
 /* The bitmaps of a machine with more than 64 CPUs or memory nodes. */
 int collect_masks(u32 index);
+#if GROUPS & FP_SCHEDULING
 __noinline int collect_masks(u32 index)
 {
 	struct fp_record *r = bpf_map_lookup_elem(&records, &index);
@@ -13,7 +14,7 @@ __noinline int collect_masks(u32 index)
 
 	if (!r)
 		return 0;
-	if (settings.cpu_words > 1 && settings.cpu_words <= POOL_SLACK) {
+	if (settings.cpu_words > 1 && settings.cpu_words <= FP_POOL_SLACK) {
 		at = pool_take(r, settings.cpu_words);
 		words = pool_at(at);
 		if (!at || !words)
@@ -22,7 +23,7 @@ __noinline int collect_masks(u32 index)
 				      (void *)run.task + bpf_core_field_offset(struct task_struct, cpus_mask));
 		r->scheduling.cpus_at = at;
 	}
-	if (settings.mem_words > 1 && settings.mem_words <= POOL_SLACK) {
+	if (settings.mem_words > 1 && settings.mem_words <= FP_POOL_SLACK) {
 		at = pool_take(r, settings.mem_words);
 		words = pool_at(at);
 		if (!at || !words)
@@ -33,6 +34,7 @@ __noinline int collect_masks(u32 index)
 	}
 	return 0;
 }
+#endif
 
 static __always_inline void collect_scheduling(struct task_struct *t, struct fp_record *r, u32 index)
 {

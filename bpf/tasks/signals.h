@@ -18,6 +18,7 @@ static __always_inline u64 nonzero(u64 v)
 u64 actions[ARRAY_OF_ACTIONS * MAX_ACTION_WORDS];
 
 int collect_actions(u32 index);
+#if GROUPS & FP_SIGNALS
 __noinline int collect_actions(u32 index)
 {
 	struct fp_record *r = bpf_map_lookup_elem(&records, &index);
@@ -50,12 +51,14 @@ __noinline int collect_actions(u32 index)
 			caught |= (set & caught_or_default) << (base + i);
 		}
 	}
+	barrier();
 	if (FIELD(struct task_struct, run.task, sighand) != sighand)
 		r->identity.torn |= FP_TORN_SIGHAND;
 	r->signals.ignored = ignored;
 	r->signals.caught = caught;
 	return 0;
 }
+#endif
 
 /* How many signals the user has queued: a counter of the user, not of the process. */
 static __always_inline u64 queued_signals(struct task_struct *t)
@@ -82,19 +85,25 @@ static __always_inline u64 queued_signals(struct task_struct *t)
 /*
  * Signal actions belong to the task that runs: only sigaction(2), execve(2) and a caught one-shot signal change
  * them, all of them in the task itself. So a lone task that has not been on a CPU since they were read still has
- * them. Every run ends in a counted switch before on_cpu falls to zero; hence on_cpu is looked at first.
+ * them. What it has in its memory, others can still write; but where nobody shares its memory, only by force, which is
+ * up to who relies on this. Every run ends in a counted switch before on_cpu falls to zero; hence on_cpu is looked at first.
  */
 static __always_inline u64 resting_switches(struct task_struct *t)
 {
+	struct mm_struct *mm = t->mm;
+
 	if (!bpf_core_field_exists(t->on_cpu))
 		return ~0ULL;
 	if (RELOAD(t->on_cpu) || t->signal->nr_threads != 1 || !t->sighand || t->sighand->count.refs.counter != 1)
+		return ~0ULL;
+	if (mm && mm->mm_users.counter != 1)
 		return ~0ULL;
 	return RELOAD(t->nvcsw) + RELOAD(t->nivcsw);
 }
 
 /* Takes the actions over from the run before, where they still hold. Returns whether it did. */
 int reuse_actions(u32 index, u64 switches);
+#if GROUPS & FP_SIGNALS
 __noinline int reuse_actions(u32 index, u64 switches)
 {
 	u32 at = run.old_at;
@@ -108,6 +117,7 @@ __noinline int reuse_actions(u32 index, u64 switches)
 	run.reused_actions++;
 	return 1;
 }
+#endif
 
 static __always_inline void collect_signals(struct task_struct *t, struct fp_record *r, u32 index)
 {

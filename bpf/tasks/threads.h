@@ -3,7 +3,10 @@
 #ifndef FASTPROC_TASKS_THREADS_H
 #define FASTPROC_TASKS_THREADS_H
 
-static __always_inline void collect_thread(struct task_struct *t, struct fp_thread *r)
+/* Whether the leading thread of this process is listed. */
+#define LISTS_LEADER(r) (WANTED(FP_THREADS) && (settings.lone_threads || (r)->identity.num_threads > 1))
+
+static __always_inline void collect_thread(struct task_struct *t, struct fp_thread_record *r)
 {
 	r->start_ns = t->start_boottime;
 	r->utime_ns = r->stime_ns = 0;
@@ -28,21 +31,22 @@ static __always_inline void collect_thread(struct task_struct *t, struct fp_thre
 	r->rt_priority = t->rt_priority;
 	r->policy = t->policy;
 	r->processor = cpu_of(t);
-	r->reserved = 0;
+	r->threads_state = 0;
 	__builtin_memcpy(r->comm, t->comm, sizeof(r->comm));
 }
 
-static __always_inline void list_thread(struct task_struct *t)
+static __always_inline struct fp_thread_record *list_thread(struct task_struct *t)
 {
 	u32 at = run.threads;
-	struct fp_thread *r = bpf_map_lookup_elem(&threads, &at);
+	struct fp_thread_record *r = bpf_map_lookup_elem(&threads, &at);
 
 	if (!r) {
 		run.lost_threads++;
-		return;
+		return 0;
 	}
 	run.threads = at + 1;
 	collect_thread(t, r);
+	return r;
 }
 
 #endif

@@ -10,14 +10,12 @@ use std::{
 
 use fastproc::{
     Collector, Process, Snapshot, SourceKind,
+    access::{Access, Reader},
     counters::{self, Counters, MachineFile},
-    text::{Access, Reader},
+    text::Files,
 };
 
-use crate::{
-    Failure,
-    texts::{Texts, own_reader},
-};
+use crate::Failure;
 
 /// Print files of /proc as cat would, from records instead of the kernel's text.
 ///
@@ -113,7 +111,7 @@ fn all(file: ProcessFile, args: &Args, out: &mut impl Write) -> Result<ExitCode,
     let mut processes = Processes::open(args.source.kind())?;
     let Processes { collector, texts } = &mut processes;
     let snapshot = collector.snapshot()?;
-    let reader = own_reader(&snapshot);
+    let reader = Reader::own(&snapshot);
     for process in snapshot.iter() {
         if let Some(text) = render(texts, &snapshot, reader.as_ref(), process, file)? {
             out.write_all(text)?;
@@ -125,16 +123,17 @@ fn all(file: ProcessFile, args: &Args, out: &mut impl Write) -> Result<ExitCode,
 /// The collector and what turns its records into text, opened when the first process is asked for.
 struct Processes {
     collector: Collector,
-    texts: Texts,
+    texts: Files,
 }
 
 impl Processes {
     fn open(source: Option<SourceKind>) -> Result<Self, Failure> {
         let collector = Collector::builder()
-            .fields(Texts::FIELDS)
+            .fields(Files::FIELDS)
             .source(source)
+            .one_shot(true)
             .open()?;
-        let texts = Texts::of_this_kernel(&collector, Path::new("/proc"))?;
+        let texts = Files::of_this_kernel(&collector, Path::new("/proc"))?;
         crate::privileges::drop()?;
         Ok(Self { collector, texts })
     }
@@ -142,15 +141,14 @@ impl Processes {
 
 /// The text of a process. `None`: it needs the kernel's, and is gone.
 fn render<'t>(
-    texts: &'t mut Texts,
+    texts: &'t mut Files,
     snapshot: &Snapshot<'_>,
     reader: Option<&Reader>,
     process: Process<'_>,
     file: ProcessFile,
 ) -> Result<Option<&'t [u8]>, Failure> {
-    // What was read from the text is what the kernel shows us; for the rest we ask as it would.
-    let from_text = snapshot.stats().source == SourceKind::Procfs
-        || !std::ptr::eq(process.pool(), snapshot.pools()[0]);
+    // The text, and the service, hold what the kernel shows us; for the rest we ask as it would.
+    let from_text = snapshot.source_of(process).is_guarded();
     let access = match reader {
         _ if from_text => Access::Granted,
         Some(reader) => reader.access(process),
@@ -244,7 +242,7 @@ fn print_process(
 ) -> Result<io::Result<()>, Failure> {
     let Processes { collector, texts } = processes;
     let snapshot = collector.snapshot()?;
-    let reader = own_reader(&snapshot);
+    let reader = Reader::own(&snapshot);
     if let Some(process) = snapshot.get(pid)
         && let Some(text) = render(texts, &snapshot, reader.as_ref(), process, file)?
     {

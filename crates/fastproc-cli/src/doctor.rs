@@ -1,14 +1,19 @@
 //! `fastproc doctor`: what this machine allows, what would be used, and why.
 
-use std::{io::Write, process::ExitCode};
+mod timing;
+
+use std::{io::Write, path::Path, process::ExitCode};
 
 use fastproc::{
-    Collector, Fields, SourceKind,
+    Collector, Fields, OneShot, SourceKind,
     counters::{Counters, Evidence, Route},
+    exits::Exits,
+    source::service,
 };
 use rustix::thread::{CapabilitySet, capabilities};
 use serde::Serialize;
 
+use self::timing::Timing;
 use crate::{Failure, failure::chain};
 
 /// Tell what this machine allows: which source would be used, which were refused and why, and where every value comes
@@ -18,8 +23,13 @@ use crate::{Failure, failure::chain};
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:
   fastproc doctor
+  fastproc doctor --timing
   fastproc doctor --json | jq '.sources[] | select(.usable | not) | .error'")]
 pub struct Args {
+    /// Tell what the parts of opening take, in CPU time: for the fields of `ps`, the counters and the exits
+    #[arg(long)]
+    timing: bool,
+
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -31,11 +41,16 @@ struct Report {
     privileges: Privileges,
     /// The source that would be used.
     source: &'static str,
+    one_shot: OneLook,
     sources: Vec<Source>,
+    service: Service,
     fields: Vec<Group>,
     array: Option<Array>,
     calibration: Calibration,
     counters: CountersReport,
+    exits: ExitsReport,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    timing: Vec<Timing>,
 }
 
 #[derive(Serialize)]
@@ -57,6 +72,31 @@ struct Source {
     processes: Option<usize>,
     missed: Option<u32>,
     error: Option<String>,
+}
+
+/// The service that this process would use, as it tells of itself.
+#[derive(Default, Serialize)]
+struct Service {
+    /// Where it is looked for.
+    socket: Option<String>,
+    version: Option<String>,
+    pid: Option<u64>,
+    /// What it reads from.
+    source: Option<String>,
+    /// What it shows this process.
+    shares: Option<&'static str>,
+    error: Option<String>,
+}
+
+/// Who looks once, as `ps` does without an interval.
+#[derive(Serialize)]
+struct OneLook {
+    /// Where it reads without a service.
+    source: &'static str,
+    /// Files of `/proc` that it would read for the fields of `ps`.
+    files: u64,
+    /// From so many on it does not.
+    limit: u64,
 }
 
 #[derive(Serialize)]
@@ -87,6 +127,13 @@ struct CountersReport {
     lines: Vec<CounterLine>,
 }
 
+/// Whether this process could record what ends.
+#[derive(Serialize)]
+struct ExitsReport {
+    recorded: bool,
+    error: Option<String>,
+}
+
 #[derive(Serialize)]
 struct CounterLine {
     file: &'static str,
@@ -98,7 +145,10 @@ struct CounterLine {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let report = examine()?;
+    let mut report = examine()?;
+    if args.timing {
+        report.timing = timing::all();
+    }
     let mut out = std::io::stdout().lock();
     if args.json {
         serde_json::to_writer(&mut out, &report)?;
@@ -111,6 +161,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
 
 fn examine() -> Result<Report, Failure> {
     let sources = SourceKind::ALL.map(try_source).into();
+    let service = examine_service();
     let mut collector = Collector::builder().fields(Fields::all()).open()?;
     let source = collector.source();
     collector.snapshot()?;
@@ -119,7 +170,9 @@ fn examine() -> Result<Report, Failure> {
         kernel: kernel_release(),
         privileges: privileges(),
         source: source.name(),
+        one_shot: one_look(),
         sources,
+        service,
         fields: Fields::NAMES
             .iter()
             .map(|(group, _)| Group {
@@ -127,16 +180,40 @@ fn examine() -> Result<Report, Failure> {
                 from: source.name(),
             })
             .collect(),
-        array: collector
-            .array()
-            .map(|(capacity, bytes)| Array { capacity, bytes }),
+        array: collector.arrays().map(|arrays| Array {
+            capacity: arrays.processes,
+            bytes: arrays.bytes,
+        }),
         calibration: Calibration {
             exact_rss: calibration.exact_rss,
             workers_by_comm: calibration.workers_by_comm,
             thp_disable_bit: calibration.thp_disable_bit,
         },
-        counters: examine_counters()?,
+        counters: examine_counters().unwrap_or_else(|error| CountersReport {
+            available: false,
+            error: Some(chain(&error)),
+            symbols: false,
+            latency_knob: false,
+            lines: Vec::new(),
+        }),
+        exits: examine_exits(),
+        timing: Vec::new(),
     })
+}
+
+fn one_look() -> OneLook {
+    let collector = Collector::builder()
+        .fields(timing::FIELDS)
+        .service_socket(None)
+        .one_shot(true)
+        .open();
+    OneLook {
+        source: collector
+            .map_or(SourceKind::Procfs, |collector| collector.source())
+            .name(),
+        files: OneShot::now(timing::FIELDS, Path::new("/proc")).files,
+        limit: OneShot::FILES,
+    }
 }
 
 fn try_source(kind: SourceKind) -> Source {
@@ -169,6 +246,35 @@ fn try_source(kind: SourceKind) -> Source {
     }
 }
 
+fn examine_service() -> Service {
+    let Some(path) = service::socket_path() else {
+        return Service {
+            error: Some(format!("{} is empty", service::SOCKET_VARIABLE)),
+            ..Service::default()
+        };
+    };
+    let tried = try_source(SourceKind::Service);
+    let status = service::status(&path).ok();
+    let status: Option<serde_json::Value> =
+        status.and_then(|status| serde_json::from_str(&status).ok());
+    let text = |name: &str| Some(status.as_ref()?.get(name)?.as_str()?.to_owned());
+    let all = rustix::process::geteuid().is_root();
+    Service {
+        socket: Some(path.display().to_string()),
+        version: text("version"),
+        pid: status
+            .as_ref()
+            .and_then(|status| status.get("pid")?.as_u64()),
+        source: text("source"),
+        shares: tried.usable.then_some(if all {
+            "everything"
+        } else {
+            "what /proc shows everybody, and everything of this user's own processes"
+        }),
+        error: tried.error,
+    }
+}
+
 fn privileges() -> Privileges {
     let effective = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
     Privileges {
@@ -180,7 +286,7 @@ fn privileges() -> Privileges {
     }
 }
 
-fn examine_counters() -> Result<CountersReport, Failure> {
+fn examine_counters() -> Result<CountersReport, fastproc::counters::Error> {
     let counters = Counters::open()?;
     let report = counters.report();
     let lines = report.lines.iter().map(|line| CounterLine {
@@ -197,6 +303,14 @@ fn examine_counters() -> Result<CountersReport, Failure> {
         latency_knob: report.latency_knob,
         lines: lines.collect(),
     })
+}
+
+fn examine_exits() -> ExitsReport {
+    let error = Exits::builder().open().err();
+    ExitsReport {
+        recorded: error.is_none(),
+        error: error.map(|error| chain(&error)),
+    }
 }
 
 /// `text` for the kernel's text, `bpf` for all else.
@@ -268,6 +382,16 @@ fn print(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
             Some(error) => writeln!(out, "  {:<11} refused: {error}", source.source)?,
         }
     }
+    print_service(out, &report.service)?;
+    let OneLook {
+        source,
+        files,
+        limit,
+    } = report.one_shot;
+    writeln!(
+        out,
+        "one look      from {source}: ps would read {files} files of /proc; from {limit} on BPF programs pay"
+    )?;
     if let Some(array) = &report.array {
         writeln!(
             out,
@@ -290,7 +414,35 @@ fn print(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
         None => "not told apart from approximate here",
     };
     writeln!(out, "resident set  {exact}")?;
-    print_counters(out, &report.counters)
+    print_counters(out, &report.counters)?;
+    match &report.exits.error {
+        None => writeln!(
+            out,
+            "exits         recorded, by tracepoints of the scheduler"
+        )?,
+        Some(error) => writeln!(out, "exits         not recorded: {error}")?,
+    }
+    timing::print(out, &report.timing)
+}
+
+fn print_service(out: &mut impl Write, service: &Service) -> std::io::Result<()> {
+    let socket = service.socket.as_deref().unwrap_or("none");
+    let (Some(version), Some(pid), Some(source)) = (&service.version, service.pid, &service.source)
+    else {
+        return writeln!(out, "service       nobody answers at {socket}");
+    };
+    writeln!(
+        out,
+        "service       {socket}: version {version}, process {pid}, from {source}"
+    )?;
+    match (&service.shares, &service.error) {
+        (Some(shares), _) => writeln!(out, "              shows this user {shares}"),
+        (None, error) => writeln!(
+            out,
+            "              refuses: {}",
+            error.as_deref().unwrap_or("it does not say why")
+        ),
+    }
 }
 
 fn print_counters(out: &mut impl Write, counters: &CountersReport) -> std::io::Result<()> {

@@ -3,15 +3,17 @@
 mod bench;
 mod cat;
 mod doctor;
-mod escape;
+mod exits;
 mod failure;
+mod generate;
 mod output;
 mod privileges;
 mod ps;
+mod run;
 mod serve;
 mod source;
 mod terminal;
-mod texts;
+mod top;
 mod verify;
 
 use std::{
@@ -52,6 +54,8 @@ Every subcommand has a --help of its own.
 
 Examples:
   fastproc ps --top 20     the processes that used most CPU time
+  fastproc top             the same on a screen, as it changes
+  fastproc exits           processes as they end
   fastproc doctor          what this machine allows, and what would be used
   fastproc verify          whether every value is the kernel's own
 
@@ -71,31 +75,56 @@ Privileges:
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Ps(ps::Args),
+    Ps(Box<ps::Args>),
+    Top(Box<top::Args>),
+    Exits(Box<exits::Args>),
     Doctor(doctor::Args),
     Verify(verify::Args),
     Cat(cat::Args),
     Serve(Box<serve::Args>),
-    /// Measure what reading costs on this machine.
-    #[command(subcommand)]
-    Bench(bench::Bench),
+    Run(run::Args),
+    Bench(bench::Args),
+    #[command(hide = true)]
+    Generate(generate::Args),
 }
 
 impl Command {
     fn run(self) -> Result<ExitCode, Failure> {
         match self {
-            Self::Ps(args) => ps::run(args),
+            Self::Ps(args) => ps::run(*args),
+            Self::Top(args) => top::run(*args),
+            Self::Exits(args) => exits::run(*args),
             Self::Doctor(args) => doctor::run(&args),
             Self::Verify(args) => verify::run(&args),
             Self::Cat(args) => cat::run(&args),
             Self::Serve(args) => serve::run(&args),
-            Self::Bench(bench) => bench.run(),
+            Self::Run(args) => run::run(&args),
+            Self::Bench(args) => bench::run(&args),
+            Self::Generate(args) => generate::run(&args),
         }
     }
 }
 
+/// As many descriptors as this process may have: what is read again and again is kept open.
+fn raise_descriptor_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current != maximum {
+        let limits = Rlimit {
+            current: maximum,
+            maximum,
+        };
+        // Whoever may not raise it has as many as before.
+        let _ = setrlimit(Resource::Nofile, limits);
+    }
+}
+
 fn main() -> ExitCode {
-    match Cli::parse().command.run() {
+    raise_descriptor_limit();
+    match Cli::parse_from(serve::with_two_dashes(std::env::args_os()))
+        .command
+        .run()
+    {
         Ok(code) => code,
         Err(failure) if failure::is_broken_pipe(failure.as_ref()) => ExitCode::SUCCESS,
         Err(failure) => {

@@ -1,5 +1,6 @@
 //! Giving up what is not needed any more.
 
+pub use fastproc::access::may_trace_all;
 use rustix::{
     io::Errno,
     thread::{CapabilitySet, capabilities, set_capabilities, set_no_new_privs},
@@ -23,21 +24,22 @@ pub struct PrivilegesError(#[from] Errno);
 /// Capabilities belong to threads: this must run while there is one. Without more of them than needed it does nothing
 /// but forbid new ones.
 pub fn drop() -> Result<(), PrivilegesError> {
+    drop_but(CapabilitySet::empty())
+}
+
+/// The same, but for what is needed beside it.
+pub fn drop_but(needed: CapabilitySet) -> Result<(), PrivilegesError> {
+    let kept = KEPT | needed;
     set_no_new_privs(true)?;
     let mut held = capabilities(None)?;
     if (held.permitted | held.effective | held.inheritable)
-        .difference(KEPT)
+        .difference(kept)
         .is_empty()
     {
         return Ok(());
     }
-    held.permitted &= KEPT;
-    held.effective &= KEPT;
+    held.permitted &= kept;
+    held.effective &= kept;
     held.inheritable = CapabilitySet::empty();
     Ok(set_capabilities(None, held)?)
-}
-
-/// Whether the kernel would show this process everything about everyone.
-pub fn may_trace_all() -> bool {
-    capabilities(None).is_ok_and(|held| held.effective.contains(CapabilitySet::SYS_PTRACE))
 }

@@ -1,16 +1,14 @@
 //! `fastproc ps`: the process table.
 
-mod field;
-mod filter;
-mod form;
-mod help;
-mod names;
-mod number;
-mod sort;
-mod subject;
+pub mod form;
+pub mod help;
+mod redraw;
+#[cfg(test)]
+mod round_trip;
+mod screen;
+pub mod selection;
+mod style;
 mod summary;
-mod threads;
-mod value;
 
 use std::{
     process::ExitCode,
@@ -18,60 +16,54 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fastproc::{Baseline, Collector, Fields, Snapshot};
+use fastproc::{Baseline, Collector, Fields};
+use fastproc_columns::{Filter, Lookup, Sort, Sorter};
 
 use self::{
-    filter::Filter,
-    form::{Column, Form, Format, Rows},
-    sort::{Sort, Sorter},
-    subject::{Lookup, Subject},
-    summary::Summary,
-    threads::ThreadBaseline,
+    form::{Column, Follows, Format, Layout},
+    redraw::Redraw,
+    screen::Screen,
+    selection::{Pids, Select, Selection},
+    style::{Style, Words},
 };
-use crate::{
-    NO,
-    failure::Failure,
-    output::{Output, OutputError},
-    privileges,
-    source::Source,
-};
-
-/// Columns if none are named.
-const COLUMNS: &str = "pid,user,state,pcpu,pmem,rss,vsize,num_threads,etime,time,comm";
-/// The same for threads.
-const THREAD_COLUMNS: &str = "pid,tid,user,state,pcpu,processor,etime,time,comm";
+use crate::{NO, failure::Failure, output::Output, privileges, source::Source};
 
 /// Show the processes
 ///
-/// Every process is read at once and from one source, in a moment. Without --interval the CPU share of a process is
-/// that over its lifetime, as in ps(1); with it, everything that is a share or a rate is over the last interval.
+/// Every process is read in one pass and from one source. Without --interval the CPU share of a process is that over its
+/// lifetime, as in ps(1); with it, everything that is a share or a rate is over the last interval.
 #[derive(Debug, clap::Args)]
 #[command(max_term_width = 100, after_help = help::SHORT, after_long_help = help::long())]
+#[allow(clippy::struct_excessive_bools, reason = "one for each option")]
 pub struct Args {
+    /// As for ps(1): aux, ax, and process ids
+    #[arg(value_name = "WORD")]
+    words: Vec<String>,
+
     /// Columns to show
     ///
     /// Fields by their names in proc(5) or ps(1), in letters of either case; see Fields below. May be given more than
     /// once. Only what the columns, --sort and --filter name is collected.
     ///
-    /// If none is named: pid, user, state, pcpu, pmem, rss, vsize, threads, etime, time and comm.
+    /// If none is named: pid, user, state, pcpu, pmem, rss, vsize, threads, etime, time and comm; on a narrow terminal as
+    /// many of them, from the left, as there is room for, and comm.
     #[arg(
         short = 'o',
         long = "fields",
         value_name = "FIELD,…",
-        value_delimiter = ','
+        value_delimiter = ',',
+        value_parser = help::FieldParser,
+        hide_possible_values = true
     )]
     fields: Vec<Column>,
 
-    /// What to sort by; with a minus sign, the largest first
+    /// What to sort by; with a minus sign, the largest first; the next field decides between equals
     ///
     /// Rows of which the value is not known come last, and equal ones in the order of their ids.
-    #[arg(
-        long,
-        value_name = "[-]FIELD",
-        default_value = "-pcpu",
-        allow_hyphen_values = true
-    )]
-    sort: Sort,
+    ///
+    /// [default: -pcpu; pid with --tree and the columns of ps(1)]
+    #[arg(long, value_name = "[-]FIELD,…", allow_hyphen_values = true)]
+    sort: Option<Sort>,
 
     /// Show no more than the first N rows
     #[arg(long, value_name = "N")]
@@ -83,23 +75,43 @@ pub struct Args {
     #[arg(long, value_name = "EXPR")]
     filter: Option<Filter>,
 
+    #[command(flatten)]
+    select: Select,
+
     /// Show every thread on a row of its own
-    #[arg(long)]
+    #[arg(long, short_alias = 'L', visible_short_alias = 'T')]
     threads: bool,
+
+    /// Show children below their parents
+    #[arg(long, visible_alias = "forest", conflicts_with = "threads")]
+    tree: bool,
 
     /// Repeat every so many seconds, with shares and rates over that time
     ///
-    /// Nothing is shown before the first interval is over.
+    /// Nothing is shown before the first interval is over. An interval that is missed is skipped. On a terminal each
+    /// table takes the place of the one before, and has as many rows as there is room for.
     #[arg(long, value_name = "SECONDS", value_parser = interval)]
     interval: Option<Duration>,
 
-    /// Stop after N times; until interrupted if not said
+    /// Show what ended in the interval as well, with what it did in it
+    ///
+    /// Processes that lived between two looks are among them, however short. Their shares are of the whole interval,
+    /// so that all rows add up to what the machine did. Their state is X; a process may be told of one interval late.
+    /// Takes a service, or the privileges of reading by BPF.
+    #[arg(long, requires = "interval", conflicts_with = "threads")]
+    exited: bool,
+
+    /// Stop after N times; until interrupted if not set
     #[arg(long, value_name = "N", requires = "interval", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
     /// How to write it
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+
+    /// Do not name the columns of a table or of csv
+    #[arg(long, visible_alias = "no-headings")]
+    no_headers: bool,
 
     /// Where to read from
     #[arg(long, value_enum, default_value_t)]
@@ -108,9 +120,59 @@ pub struct Args {
     /// Do not say on standard error what was read
     #[arg(short, long)]
     quiet: bool,
+
+    #[command(flatten)]
+    as_in_ps: AsInPs,
 }
 
-fn interval(text: &str) -> Result<Duration, String> {
+/// What people are used to type.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "As in ps(1)")]
+#[allow(clippy::struct_excessive_bools, reason = "one for each letter")]
+struct AsInPs {
+    /// Every process, as without it
+    #[arg(short = 'e', short_alias = 'A')]
+    every: bool,
+
+    /// The columns of ps -f: user, pid, ppid, c, start, tty, time, cmdline
+    #[arg(short = 'f')]
+    full: bool,
+
+    /// The columns of ps -l
+    #[arg(short = 'l')]
+    long: bool,
+
+    /// Wide, as without it: lines are cut only on a terminal
+    #[arg(short = 'w', action = clap::ArgAction::Count, hide = true)]
+    wide: u8,
+
+    /// In ps(1) other processes than most people think
+    #[arg(short = 'a', hide = true)]
+    with_terminal: bool,
+}
+
+/// Something that ps(1) would do, and this does not.
+#[derive(Debug, thiserror::Error)]
+enum UsageError {
+    #[error(
+        "-a and -x choose processes by their terminal in ps(1). {}",
+        style::HINT
+    )]
+    Terminal,
+    #[error(
+        "cannot sort by '{0}', a rate over an interval, and there is none; give one, as in --interval 1"
+    )]
+    Rate(&'static str),
+    #[error("threads cannot be shown together with what has ended")]
+    ExitedThreads,
+    #[error("what ends cannot be recorded")]
+    Exits(#[source] Box<fastproc::Error>),
+    #[error("--tree and threads cannot be shown together")]
+    TreeOfThreads,
+}
+
+/// Seconds between two looks.
+pub fn interval(text: &str) -> Result<Duration, String> {
     let range = 0.01..=1e7;
     let seconds = text
         .parse::<f64>()
@@ -122,39 +184,87 @@ fn interval(text: &str) -> Result<Duration, String> {
 
 /// Shows the table, once or again and again.
 pub fn run(args: Args) -> Result<ExitCode, Failure> {
-    let columns = if args.fields.is_empty() {
-        let names = if args.threads {
-            THREAD_COLUMNS
-        } else {
-            COLUMNS
-        };
-        names.split(',').map(str::parse).collect::<Result<_, _>>()?
+    if args.as_in_ps.with_terminal {
+        return Err(UsageError::Terminal.into());
+    }
+    let words = style::understand(&args.words)?;
+    let threads = args.threads || words.threads;
+    let tree = args.tree || words.tree;
+    if threads && tree {
+        return Err(UsageError::TreeOfThreads.into());
+    }
+    if threads && args.exited {
+        return Err(UsageError::ExitedThreads.into());
+    }
+    let style = style(&args.as_in_ps, &words, threads);
+    let columns = columns(args.fields, words.columns.as_deref())?;
+    let may_drop = columns.is_empty();
+    let columns = if may_drop {
+        parse_columns(style.columns())?
     } else {
-        args.fields
+        columns
     };
+    let sort = match args.sort {
+        Some(sort) => sort,
+        None if tree => "pid".parse()?,
+        None => style.sort().parse()?,
+    };
+    if args.interval.is_none() {
+        if let Some(filter) = &args.filter {
+            filter.check_for_one_snapshot()?;
+        }
+        if let Some(rate) = sort.fields().find(|field| field.is_rate) {
+            return Err(UsageError::Rate(rate.name).into());
+        }
+    }
+    let mut select = args.select;
+    let pids = (!words.pids.is_empty()).then_some(Pids(words.pids));
+    select.pid.extend(pids);
+    let selection = Selection::from(select);
+    let mut fields = needs(&columns, &sort, args.filter.as_ref()) | selection.needs();
+    fields.set(Fields::THREADS, threads);
+    let cmdlines = columns
+        .iter()
+        .map(|column| column.field)
+        .chain(sort.fields())
+        .chain(args.filter.iter().flat_map(Filter::fields))
+        .any(|field| field.name == "cmdline");
     let mut collector = Collector::builder()
-        .fields(needs(
-            &columns,
-            args.sort,
-            args.filter.as_ref(),
-            args.threads,
-        ))
+        .fields(fields)
         .source(args.source.kind())
+        .exits(args.exited)
+        .exit_cmdlines(args.exited && cmdlines)
+        .one_shot(args.interval.is_none())
         .open()?;
+    if let Some(error) = collector.take_exits_refused() {
+        return Err(UsageError::Exits(Box::new(error)).into());
+    }
     privileges::drop()?;
-    // The kernel itself decides what its text shows.
-    let sees_all = collector.array().is_none() || privileges::may_trace_all();
+    let redraw = Redraw::new().filter(|_| args.interval.is_some() && args.format == Format::Table);
+    let layout = Layout {
+        columns,
+        headings: !args.no_headers,
+        may_drop,
+        follows: if redraw.is_some() {
+            Follows::InPlace
+        } else {
+            Follows::Apart
+        },
+    };
     let mut screen = Screen {
-        lookup: Lookup::new(collector.host(), sees_all)?,
-        form: args.format.writer(columns),
-        sort: args.sort,
+        lookup: Lookup::new(collector.host(), false)?,
+        form: args.format.writer(layout),
+        sort,
         top: args.top.unwrap_or(usize::MAX),
+        selection,
         filter: args.filter,
-        threads: args.threads,
+        threads,
+        tree,
+        exited: args.exited,
         repeated: args.interval.is_some(),
         quiet: args.quiet,
+        redraw,
         sorter: Sorter::default(),
-        scratch: Vec::new(),
         output: Output::default(),
     };
     let any = match args.interval {
@@ -171,21 +281,36 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     })
 }
 
-/// The groups of fields that these ask for, and no other.
-fn needs(columns: &[Column], sort: Sort, filter: Option<&Filter>, threads: bool) -> Fields {
-    let mut needs = columns
-        .iter()
-        .fold(sort.field.needs, |needs, column| needs | column.field.needs);
-    needs |= filter.map_or(Fields::empty(), Filter::needs);
-    needs.set(Fields::THREADS, threads);
-    needs
+fn style(flags: &AsInPs, words: &Words, threads: bool) -> Style {
+    if flags.full {
+        Style::Full
+    } else if flags.long {
+        Style::Long
+    } else if threads && words.style == Style::Default {
+        Style::Threads
+    } else {
+        words.style
+    }
 }
 
-/// What the last snapshot had.
-#[derive(Debug, Default)]
-struct Before {
-    processes: Baseline,
-    threads: ThreadBaseline,
+/// The columns that are asked for by name.
+fn columns(mut fields: Vec<Column>, words: Option<&str>) -> Result<Vec<Column>, Failure> {
+    if let Some(names) = words {
+        fields.extend(parse_columns(names)?);
+    }
+    Ok(fields)
+}
+
+fn parse_columns(names: &str) -> Result<Vec<Column>, Failure> {
+    Ok(names.split(',').map(str::parse).collect::<Result<_, _>>()?)
+}
+
+/// The groups of fields that these ask for, and no other.
+fn needs(columns: &[Column], sort: &Sort, filter: Option<&Filter>) -> Fields {
+    let needs = columns
+        .iter()
+        .fold(sort.needs(), |needs, column| needs | column.field.needs);
+    needs | filter.map_or(Fields::empty(), Filter::needs)
 }
 
 /// Shows a snapshot at the end of every interval. Returns whether any had a row.
@@ -195,7 +320,7 @@ fn watch(
     interval: Duration,
     count: Option<u64>,
 ) -> Result<bool, Failure> {
-    let mut before = Before::default();
+    let mut before = Baseline::default();
     let mut any = false;
     let mut due = Instant::now();
     // The first snapshot is only what the second is compared with.
@@ -208,120 +333,22 @@ fn watch(
                 break;
             }
         }
-        before.processes.set(&snapshot);
-        if screen.threads {
-            before.threads.set(&snapshot);
-        }
-        screen.lookup.details.forget_gone(&snapshot);
-        // Where a snapshot was late, what was missed is not made up for.
-        due = (due + interval).max(Instant::now());
-        thread::sleep(due.saturating_duration_since(Instant::now()));
+        before.set(&snapshot);
+        let now = Instant::now();
+        due = next_due(due, interval, now);
+        thread::sleep(due.saturating_duration_since(now));
     }
     Ok(any)
 }
 
-/// Everything that is shown goes through here.
-struct Screen {
-    lookup: Lookup,
-    form: Box<dyn Form>,
-    sort: Sort,
-    top: usize,
-    filter: Option<Filter>,
-    threads: bool,
-    repeated: bool,
-    quiet: bool,
-    sorter: Sorter,
-    scratch: Vec<u8>,
-    output: Output,
-}
-
-impl Screen {
-    /// Shows a snapshot. Returns whether it had a row.
-    fn show(
-        &mut self,
-        snapshot: &Snapshot<'_>,
-        before: Option<&Before>,
-        fallback: Option<&str>,
-    ) -> Result<bool, Failure> {
-        self.lookup.set_clock(snapshot);
-        let subjects = self.select(snapshot, before);
-        let rows = self
-            .sorter
-            .first(self.sort, self.top, &subjects, &mut self.lookup);
-        let shown = rows.len();
-        let rows = Rows {
-            stats: snapshot.stats(),
-            processes: snapshot.len(),
-            threads: self.threads,
-            repeated: self.repeated,
-            subjects: Box::new(rows),
-        };
-        self.form
-            .write(rows, &mut self.lookup, &mut self.output)
-            .map_err(OutputError::from)?;
-        self.output.finish()?;
-        if !self.quiet {
-            let summary = Summary {
-                snapshot: *snapshot,
-                shown,
-                threads: self.threads,
-                fallback,
-            };
-            summary.write();
-        }
-        Ok(shown > 0)
-    }
-
-    /// The processes or threads that the filter admits.
-    fn select<'a>(&mut self, snapshot: &Snapshot<'a>, before: Option<&Before>) -> Vec<Subject<'a>> {
-        let mut subjects = Vec::with_capacity(if self.filter.is_none() {
-            snapshot.len()
-        } else {
-            0
-        });
-        let mut take = |subject: Subject<'a>| {
-            let admitted = self
-                .filter
-                .as_ref()
-                .is_none_or(|filter| filter.admits(&subject, &mut self.lookup, &mut self.scratch));
-            if admitted {
-                subjects.push(subject);
-            }
-        };
-        if self.threads {
-            let mut process = None;
-            for thread in snapshot.threads() {
-                // Threads of a process mostly follow one another.
-                if process.is_none_or(|process: fastproc::Process<'_>| process.pid() != thread.tgid)
-                {
-                    process = snapshot.get(thread.tgid);
-                }
-                let Some(process) = process else { continue };
-                take(Subject {
-                    process,
-                    thread: Some(thread),
-                    change: before.map(|before| before.threads.change(process, thread, snapshot)),
-                });
-            }
-        } else if let Some(before) = before {
-            before.processes.changes(snapshot).for_each(|change| {
-                take(Subject {
-                    process: change.process,
-                    thread: None,
-                    change: Some(change),
-                });
-            });
-        } else {
-            snapshot.iter().for_each(|process| {
-                take(Subject {
-                    process,
-                    thread: None,
-                    change: None,
-                });
-            });
-        }
-        subjects
-    }
+/// When to take the next snapshot: a whole number of intervals after the last one was due.
+///
+/// One that is missed is skipped, and so is one that is less than half an interval away: shares over so short a time
+/// would say little.
+fn next_due(due: Instant, interval: Duration, now: Instant) -> Instant {
+    let late = now.saturating_duration_since(due);
+    let intervals = (late.as_secs_f64() / interval.as_secs_f64() + 1.5).floor();
+    due + interval.mul_f64(intervals.max(1.0))
 }
 
 #[cfg(test)]
@@ -336,12 +363,8 @@ mod tests {
                 .map(|name| name.parse().expect("a field"))
                 .collect();
             let filter: Option<Filter> = filter.map(|filter| filter.parse().expect("a filter"));
-            needs(
-                &columns,
-                sort.parse().expect("a field"),
-                filter.as_ref(),
-                false,
-            )
+            let sort = sort.parse().expect("a field");
+            needs(&columns, &sort, filter.as_ref())
         };
         assert_eq!(
             needs("pid,comm,cmdline,etime", "pid", None),
@@ -353,9 +376,29 @@ mod tests {
             Fields::CREDENTIALS | Fields::IO
         );
         assert_eq!(
-            needs(COLUMNS, "-pcpu", None),
+            needs(Style::Default.columns(), Style::Default.sort(), None),
             Fields::TOP | Fields::CREDENTIALS
         );
+    }
+
+    #[test]
+    fn a_missed_interval_is_skipped() {
+        let due = Instant::now();
+        let interval = Duration::from_secs(10);
+        for (late_seconds, next_seconds) in [
+            (0, 10),
+            (1, 10),
+            (4, 10),
+            (6, 20),
+            (9, 20),
+            (10, 20),
+            (14, 20),
+            (16, 30),
+            (104, 110),
+        ] {
+            let next = next_due(due, interval, due + Duration::from_secs(late_seconds));
+            assert_eq!((next - due).as_secs(), next_seconds, "{late_seconds} s");
+        }
     }
 
     #[test]

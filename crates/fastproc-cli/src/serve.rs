@@ -8,26 +8,47 @@
     reason = "none of these strings is on the way of a scrape"
 )]
 
+mod collectors;
+mod flags;
+mod socket;
+
 use std::{
     io::{self, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use clap::{ArgAction, ValueEnum};
 use fastproc::SourceKind;
 use fastproc_exporter::{
-    costly,
+    costly, descriptors,
     exporter::{Exporter, Settings},
+    exposition::Format,
     groups,
-    metrics::{Switches, VmstatFilter},
     naming::{self, Rules},
     privileges::{self, Needs},
+    procfs,
     web::{Limits, Server, WebConfig, scraper},
 };
+use signal_hook::{
+    consts::{SIGINT, SIGTERM},
+    flag::register_conditional_shutdown,
+};
 
+use fastproc_service::Service;
+
+use self::{
+    collectors::Collectors,
+    flags::{boolean, duration, share},
+};
 use crate::{Failure, source::Source};
+
+pub use self::flags::with_two_dashes;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -37,8 +58,8 @@ Examples:
       in place of process-exporter: at every address, with its configuration
   fastproc serve --max-groups=100 --rank=cpu
       the 100 groups that use most CPU time; the group \"other\" has the rest
-  fastproc serve --gather-smaps --gather-fds --costly-share=0.02
-      proportional memory and open descriptors, for no more than 2% of one CPU
+  fastproc serve --gather-smaps --costly-share=0.02
+      proportional memory as well; that, descriptors and where threads wait for no more than 2% of one CPU
   fastproc serve --source=procfs --user=metrics
       without BPF, and as a user of its own
 
@@ -77,6 +98,7 @@ Exit status: 0 ended by SIGTERM or SIGINT; 2 it could not run, and standard erro
 /// counters have the names of `node_exporter`. Each scrape is one snapshot. Started as root, it becomes an unprivileged
 /// user once everything is loaded.
 #[derive(Debug, clap::Args)]
+#[command(version)]
 #[command(after_help = "--help has examples, of certificates and passwords too.")]
 #[command(after_long_help = EXAMPLES)]
 pub struct Args {
@@ -92,6 +114,22 @@ pub struct Args {
     /// by its name.
     #[arg(long, value_name = "FILE", visible_alias = "config.path")]
     config: Option<PathBuf>,
+    /// Where metrics are.
+    #[arg(
+        long = "web.telemetry-path",
+        value_name = "PATH",
+        default_value = "/metrics"
+    )]
+    telemetry_path: String,
+    /// Listen nowhere: look twice, so much apart, write the metrics once to standard output, and end.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    once_to_stdout_delay: Option<Duration>,
+    /// Say on standard error how processes are grouped.
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
+    debug: bool,
+    /// The machine's /proc, where it is mounted elsewhere, as in a privileged container.
+    #[arg(long, value_name = "FOLDER", default_value = "/proc")]
+    procfs: PathBuf,
     /// Serve by TLS, and ask for passwords, as this file says: the exporter toolkit's. The examples below have one.
     #[arg(long = "web.config.file", value_name = "FILE")]
     web_config: Option<PathBuf>,
@@ -107,19 +145,19 @@ pub struct Args {
     #[arg(long, value_name = "NAME,REGEX,…", conflicts_with = "config")]
     namemapping: Option<String>,
     /// A process that is in no group belongs to the group of its parent.
-    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
     children: bool,
     /// Tell what threads do, by their names.
-    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
     threads: bool,
-    /// Look at the names of processes again at each scrape.
-    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    /// Look again at each scrape at processes that are in no group.
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
     recheck: bool,
     /// Look again only at processes that are younger than this.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     recheck_with_time_limit: Option<Duration>,
     /// Forget groups that have no processes.
-    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
     remove_empty_groups: bool,
     /// Show at most so many groups. The others are summed up as the group "other".
     #[arg(long, value_name = "N", default_value_t = 10_000)]
@@ -131,21 +169,24 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     max_thread_names: usize,
     /// Tell proportional memory, which the kernel reads by walking all pages of a process.
-    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
     gather_smaps: bool,
     /// Tell open descriptors.
-    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
     gather_fds: bool,
     /// Tell in which function of the kernel threads wait.
-    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
     gather_wchan: bool,
+    /// Count what lives and dies between two scrapes in the groups as well. Takes the privileges of reading by BPF.
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
+    exits: bool,
     /// The part of one CPU's time that may go into the last three. Their ages are told with them.
     #[arg(long, value_name = "PART", default_value_t = 0.01, value_parser = share)]
     costly_share: f64,
     /// Scrapes that follow one another faster than this share a snapshot.
     #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = duration)]
     min_interval: Duration,
-    /// Connections at once.
+    /// Connections at once. A further one takes the place of one that asks nothing.
     #[arg(long, value_name = "N", default_value_t = Limits::default().connections)]
     max_connections: usize,
     /// Where processes are read from.
@@ -154,35 +195,13 @@ pub struct Args {
     /// The user to become, if this is root.
     #[arg(long, value_name = "USER", default_value = "nobody")]
     user: String,
+    /// Flags were given with one dash.
+    #[arg(long, hide = true)]
+    one_dash: bool,
     #[command(flatten)]
     collectors: Collectors,
-}
-
-/// Parts of the machine's metrics, named as in `node_exporter`.
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Metrics of the machine")]
-struct Collectors {
-    /// Leave out `node_cpu`_*.
-    #[arg(long = "no-collector.cpu")]
-    no_cpu: bool,
-    /// Leave out `node_intr_total`, `node_forks_total` and their like.
-    #[arg(long = "no-collector.stat")]
-    no_stat: bool,
-    /// Leave out `node_softirqs_total`.
-    #[arg(long = "no-collector.softirqs")]
-    no_softirqs: bool,
-    /// Leave out `node_vmstat`_*.
-    #[arg(long = "no-collector.vmstat")]
-    no_vmstat: bool,
-    /// Fields of /proc/vmstat.
-    #[arg(long = "collector.vmstat.fields", value_name = "REGEX", default_value = VmstatFilter::DEFAULT)]
-    vmstat_fields: String,
-    /// Leave out `node_processes`_*.
-    #[arg(long = "no-collector.processes")]
-    no_processes: bool,
-    /// Tell `node_interrupts_total`: a series for each interrupt and CPU.
-    #[arg(long = "collector.interrupts")]
-    interrupts: bool,
+    #[command(flatten)]
+    socket: socket::SocketArgs,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -196,51 +215,14 @@ enum Rank {
     Memory,
 }
 
-/// As Go writes it: `500ms`, `1.5s`, `2m`, `1h30m`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is no duration, such as 500ms, 10s or 1h30m");
-    if text == "0" {
-        return Ok(Duration::ZERO);
-    }
-    let (mut total, mut rest) = (0.0, text);
-    while !rest.is_empty() {
-        let digits = rest
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .ok_or_else(wrong)?;
-        let number: f64 = rest[..digits].parse().map_err(|_| wrong())?;
-        let after = &rest[digits..];
-        let end = after
-            .find(|c: char| c.is_ascii_digit() || c == '.')
-            .unwrap_or(after.len());
-        total += number
-            * match &after[..end] {
-                "ns" => 1e-9,
-                "us" | "µs" => 1e-6,
-                "ms" => 1e-3,
-                "s" => 1.0,
-                "m" => 60.0,
-                "h" => 3600.0,
-                _ => return Err(wrong()),
-            };
-        rest = &after[end..];
-    }
-    if text.is_empty() {
-        return Err(wrong());
-    }
-    Duration::try_from_secs_f64(total).map_err(|_| wrong())
-}
-
-fn share(text: &str) -> Result<f64, String> {
-    text.parse()
-        .ok()
-        .filter(|share| (0.0..=1.0).contains(share))
-        .ok_or_else(|| format!("{text:?} is no part of a CPU's time, from 0 to 1"))
-}
-
 impl Args {
     fn rules(&self) -> Result<Rules, Failure> {
         if let Some(path) = &self.config {
-            return Ok(naming::read(path)?);
+            let file = naming::read(path)?;
+            for warning in file.warnings {
+                say(&format!("{}: {warning}", path.display()));
+            }
+            return Ok(file.rules);
         }
         if self.procnames.is_empty() && self.namemapping.is_none() {
             return Ok(Rules::default());
@@ -251,9 +233,16 @@ impl Args {
         )?)
     }
 
+    /// By its configuration or its flags: then a `node_exporter` is likely to run beside.
+    fn replaces_process_exporter(&self) -> bool {
+        self.one_dash
+            || self.config.is_some()
+            || !self.procnames.is_empty()
+            || self.namemapping.is_some()
+            || self.procfs != Path::new("/proc")
+    }
+
     fn settings(&self) -> Result<Settings, Failure> {
-        let collectors = &self.collectors;
-        let fields = VmstatFilter::new(&collectors.vmstat_fields)?;
         Ok(Settings {
             source: self.source.kind(),
             groups: groups::Options {
@@ -279,59 +268,154 @@ impl Args {
                 wchan: self.gather_wchan,
                 share: self.costly_share,
             },
-            host: Switches {
-                cpu: !collectors.no_cpu,
-                stat: !collectors.no_stat,
-                softirqs: !collectors.no_softirqs,
-                interrupts: collectors.interrupts,
-                processes: !collectors.no_processes,
-                vmstat: (!collectors.no_vmstat).then_some(fields),
-            },
+            exits: self.exits && self.source.kind() != Some(SourceKind::Procfs),
+            host: self
+                .collectors
+                .switches(!self.replaces_process_exporter())?,
         })
     }
 }
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let settings = args.settings()?;
-    let web = match &args.web_config {
-        Some(path) => WebConfig::read(path)?,
-        None => WebConfig::default(),
-    };
-    let limits = Limits {
-        connections: args.max_connections,
-        ..Limits::default()
-    };
-    let scheme = if web.has_tls() { "https" } else { "http" };
-    let server = Server::bind(&args.listen, web, limits)?;
-    let exporter = Exporter::open(settings)?;
-    for (kind, error) in exporter.refused() {
-        say(&format!("source {} cannot be used: {error}", kind.name()));
+    if args.socket.status {
+        return args.socket.print_status();
     }
+    match args.socket.open(args.source.kind())? {
+        Some(service) if args.socket.no_metrics => {
+            descriptors::raise_limit(fastproc_service::CONNECTIONS)?;
+            give_up_root(args, &[service.source()], true)?;
+            say(&format!("serving snapshots, from {}", service.source()));
+            socket::run(service)
+        }
+        service => serve_metrics(args, service),
+    }
+}
+
+/// Keeps what these sources take.
+fn give_up_root(args: &Args, sources: &[SourceKind], proc_of_others: bool) -> Result<(), Failure> {
+    let needs = Needs {
+        bpf: sources.iter().any(|source| *source != SourceKind::Procfs),
+        proc_of_others,
+    };
+    Ok(privileges::drop_to(&args.user, needs)?)
+}
+
+fn serve_metrics(args: &Args, service: Option<Service>) -> Result<ExitCode, Failure> {
+    let ends = EndsBySignal::new()?;
+    if args.procfs != Path::new("/proc") {
+        procfs::mount(&args.procfs)?;
+    }
+    let descriptors = descriptors::raise_limit(args.max_connections)?;
+    let mut settings = args.settings()?;
+    if descriptors < descriptors::FOR_BPF && settings.source.is_none() {
+        say(&format!(
+            "no more than {descriptors} descriptors may be open (ulimit -n), too few for BPF: /proc is read"
+        ));
+        settings.source = Some(SourceKind::Procfs);
+        settings.exits = false;
+    }
+    let mut web = WebConfig::default();
+    if let Some(path) = &args.web_config {
+        web = WebConfig::read(path)?;
+        for warning in &web.warnings {
+            say(&format!("{}: {warning}", path.display()));
+        }
+    }
+    if args.debug {
+        say(&format!(
+            "processes are grouped by {:#?}",
+            settings.groups.rules
+        ));
+    }
+    if let Some(delay) = args.once_to_stdout_delay {
+        let mut exporter = open(settings)?;
+        give_up_root(args, &[exporter.source()], exporter.needs_proc_of_others())?;
+        exporter.collect()?;
+        std::thread::sleep(delay);
+        exporter.collect()?;
+        io::stdout().write_all(&exporter.write(Format::Prometheus, Vec::new()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let scheme = if web.has_tls() { "https" } else { "http" };
+    let mut server = Server::bind(&args.listen, web, Limits::default())?;
+    server.serve_metrics_at(&args.telemetry_path);
+    let exporter = open(settings)?;
     let source = exporter.source();
-    privileges::drop_to(
-        &args.user,
-        Needs {
-            bpf: source != SourceKind::Procfs,
-            proc_of_others: exporter.needs_proc_of_others(),
-        },
-    )?;
+    // The service reads /proc to tell who asks.
+    let proc_of_others = service.is_some() || exporter.needs_proc_of_others();
+    // Either may fall back to /proc by itself.
+    let sources: Vec<SourceKind> = service
+        .iter()
+        .map(Service::source)
+        .chain([source])
+        .collect();
+    give_up_root(args, &sources, proc_of_others)?;
+    let places = args.max_connections.min(descriptors::left()).max(1);
+    if places < args.max_connections {
+        say(&format!(
+            "the limit of open descriptors (ulimit -n) leaves room for {places} connections at once"
+        ));
+    }
+    server.limit_connections(places);
+    let service = service.map(socket::start).transpose()?;
     say(&format!(
-        "serving {scheme}://{}/metrics, from {}",
+        "serving {scheme}://{}{}, from {}",
         server.address()?,
+        args.telemetry_path,
         source.name()
     ));
     let (scraper, handle) = scraper(exporter, args.min_interval);
     let web = std::thread::Builder::new()
         .name("web".into())
-        .spawn(move || server.run(handle))?;
+        .spawn(move || server.run(handle, || ends.leave_to_server()))?;
     // Ends when the web server has, which holds the only handle.
     scraper.run(|error| say(&chain(error)));
     match web.join() {
         Ok(served) => served?,
         Err(_) => return Err("the web server has failed".into()),
     }
+    if let Some((stop, thread)) = service {
+        drop(stop);
+        match thread.join() {
+            Ok(served) => served?,
+            Err(_) => return Err("the service has failed".into()),
+        }
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+fn open(settings: Settings) -> Result<Exporter, Failure> {
+    let exporter = Exporter::open(settings)?;
+    for refusal in exporter.refused() {
+        let (source, error) = (refusal.source, &refusal.error);
+        say(&format!("source {source} cannot be used: {error}"));
+    }
+    if let Some(error) = exporter.exits_refused() {
+        let error = error.to_string();
+        let reason = error.lines().next().unwrap_or_default();
+        say(&format!(
+            "what lives and dies between two scrapes is not counted: {reason}"
+        ));
+    }
+    Ok(exporter)
+}
+
+/// SIGTERM and SIGINT end this process with status 0 while it starts; later the server sees to them.
+struct EndsBySignal(Arc<AtomicBool>);
+
+impl EndsBySignal {
+    fn new() -> io::Result<Self> {
+        let starting = Arc::new(AtomicBool::new(true));
+        for signal in [SIGTERM, SIGINT] {
+            register_conditional_shutdown(signal, 0, Arc::clone(&starting))?;
+        }
+        Ok(Self(starting))
+    }
+
+    fn leave_to_server(&self) {
+        self.0.store(false, Ordering::SeqCst);
+    }
 }
 
 fn chain(error: &dyn std::error::Error) -> String {
@@ -347,20 +431,4 @@ fn chain(error: &dyn std::error::Error) -> String {
 /// On standard error, where a service's log is. Where that is closed there is nobody to tell.
 fn say(text: &str) {
     let _ = writeln!(io::stderr(), "fastproc: {text}");
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_are_as_go_writes_them() {
-        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5400)));
-        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
-        assert_eq!(duration("0"), Ok(Duration::ZERO));
-        for wrong in ["", "5", "s", "1x", "1s2", "-1s"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
-        }
-    }
 }

@@ -2,24 +2,69 @@
 
 use std::{
     env,
-    io::{IsTerminal, stdout},
+    io::{IsTerminal, stderr, stdout},
 };
+
+use unicode_width::UnicodeWidthChar;
 
 /// Columns that a line may have. `None`: as long as it likes, since it does not go to a terminal.
 pub fn width() -> Option<usize> {
     let wanted = env::var("COLUMNS")
         .ok()
         .and_then(|columns| columns.parse().ok());
-    wanted.filter(|&columns| columns > 0).or_else(|| {
-        let size = rustix::termios::tcgetwinsize(stdout()).ok()?;
-        Some(usize::from(size.ws_col)).filter(|&columns| columns > 0)
-    })
+    wanted
+        .filter(|&columns| columns > 0)
+        .or_else(|| size().map(|(_, columns)| columns))
+}
+
+/// Lines and columns of a terminal on which the cursor can be moved.
+pub fn screen() -> Option<(usize, usize)> {
+    size().filter(|_| knows_escapes())
+}
+
+fn size() -> Option<(usize, usize)> {
+    let size = rustix::termios::tcgetwinsize(stdout()).ok()?;
+    let size = (usize::from(size.ws_row), usize::from(size.ws_col));
+    (size.0 > 0 && size.1 > 0).then_some(size)
 }
 
 /// Whether to use colour: on a terminal that knows it, unless told not to (<https://no-color.org>).
 pub fn colour() -> bool {
     let set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
-    stdout().is_terminal()
-        && !set("NO_COLOR")
-        && env::var_os("TERM").is_none_or(|term| term != "dumb")
+    stdout().is_terminal() && !set("NO_COLOR") && knows_escapes()
+}
+
+/// Whether errors go to a terminal, which a person reads as well as the output.
+pub fn shows_errors() -> bool {
+    stderr().is_terminal()
+}
+
+fn knows_escapes() -> bool {
+    env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// The longest beginning that takes no more than `width` columns.
+pub fn cut(text: &str, width: usize) -> &str {
+    let mut taken = 0;
+    for (at, character) in text.char_indices() {
+        taken += character.width().unwrap_or(0);
+        if taken > width {
+            return &text[..at];
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cut;
+
+    #[test]
+    fn text_is_cut_between_characters() {
+        assert_eq!(cut("abc", 2), "ab");
+        assert_eq!(cut("abc", 3), "abc");
+        assert_eq!(cut("進程表", 3), "進");
+        assert_eq!(cut("進程表", 4), "進程");
+        assert_eq!(cut("é", 0), "");
+    }
 }

@@ -1,4 +1,4 @@
-//! The command against the running kernel: every field of a zoo of odd processes, each source, each refusal.
+//! The command against the running kernel: every field of a testbed of odd processes, each source, each refusal.
 
 mod common;
 
@@ -9,10 +9,9 @@ use std::{
     process::{Command, Output},
 };
 
-use fastproc_zoo::{Options, Zoo, gate};
+use fastproc_testbed::{Change, Changing, Options, Testbed, gate};
 use serde_json::Value;
 
-const TMP: &str = env!("CARGO_TARGET_TMPDIR");
 const FASTPROC: &str = env!("CARGO_BIN_EXE_fastproc");
 
 fn run(command: &mut Command) -> Output {
@@ -51,18 +50,18 @@ fn for_everyone(name: &str) -> PathBuf {
     copy
 }
 
-/// Every field of every animal, by every source; and the zoo makes the fields differ from zero that idle processes
+/// Every field of every test process, by every source; and the testbed makes the fields differ from zero that idle processes
 /// leave at zero.
 #[test]
-fn the_zoo_is_right_by_every_source() {
-    if !gate::root("the_zoo_is_right_by_every_source", TMP) {
+fn the_testbed_is_right_by_every_source() {
+    if !gate::bpf() {
         return;
     }
-    let zoo = Zoo::open(&Options::default()).expect("the zoo opens");
-    for absent in zoo.absent() {
-        eprintln!("NOT IN THE ZOO: {} ({})", absent.label, absent.reason);
+    let testbed = Testbed::open(&Options::default()).expect("the testbed opens");
+    for absent in testbed.absent() {
+        eprintln!("NOT IN THE TESTBED: {} ({})", absent.label, absent.reason);
     }
-    assert!(zoo.animals().len() > 50, "hardly an animal came");
+    assert!(testbed.processes().len() > 50, "hardly a process came");
     for source in ["bpf", "bpf-iter", "procfs"] {
         let output =
             run(Command::new(FASTPROC)
@@ -80,7 +79,7 @@ fn the_zoo_is_right_by_every_source() {
                 .find(|row| row["file"] == file && row["field"] == name);
             row.unwrap_or_else(|| panic!("{source}: no {file} {name}"))
         };
-        assert!(number(&field("status", "Pid")["compared"]) > 3 * zoo.animals().len() as u64);
+        assert!(number(&field("status", "Pid")["compared"]) > 3 * testbed.processes().len() as u64);
         for name in [
             "TracerPid",
             "Groups",
@@ -113,10 +112,30 @@ fn the_zoo_is_right_by_every_source() {
     }
 }
 
+/// A list that is another from one moment to the next is right as well: always one that the kernel shows.
+#[test]
+fn verify_proves_what_moves() {
+    if !gate::bpf() {
+        return;
+    }
+    let _changing = Changing::start(Change::Groups).expect("groups can be set");
+    for source in ["bpf", "bpf-iter", "procfs"] {
+        let output =
+            run(Command::new(FASTPROC)
+                .args(["verify", "--json", "--rounds", "10", "--source", source]));
+        let report = json(&output);
+        assert_eq!(wrong(&report), Vec::<&Value>::new(), "{source}");
+        let fields = report["fields"].as_array().expect("a list of fields");
+        let groups = fields.iter().find(|row| row["field"] == "Groups");
+        let groups = groups.expect("a row for the groups");
+        assert!(number(&groups["compared"]) >= 10, "{source}: {groups}");
+    }
+}
+
 /// Counts of interrupts that may be a second old are right, kept, and read again; and the files are right as a whole.
 #[test]
 fn interrupt_counts_may_be_a_little_old() {
-    if !gate::root("interrupt_counts_may_be_a_little_old", TMP) {
+    if !gate::bpf() {
         return;
     }
     let output = run(Command::new(FASTPROC).args([
@@ -143,26 +162,26 @@ fn interrupt_counts_may_be_a_little_old() {
     }
 }
 
-/// All the bytes of all files of the zoo, as one stream.
+/// All the bytes of all files of the testbed, as one stream.
 #[test]
 fn cat_prints_what_cat_prints() {
-    if !gate::root("cat_prints_what_cat_prints", TMP) {
+    if !gate::bpf() {
         return;
     }
-    let zoo = Zoo::open(&Options::default()).expect("the zoo opens");
+    let testbed = Testbed::open(&Options::default()).expect("the testbed opens");
     let mut equal = 0;
     for file in ["stat", "statm", "status"] {
-        let paths: Vec<String> = zoo
-            .animals()
+        let paths: Vec<String> = testbed
+            .processes()
             .iter()
-            .map(|animal| format!("/proc/{}/{file}", animal.pid))
+            .map(|process| format!("/proc/{}/{file}", process.pid))
             .collect();
         let kernel = |path: &String| fs::read(path).unwrap_or_default();
         for _ in 0..5 {
             let before: Vec<_> = paths.iter().map(kernel).collect();
             let ours = run(Command::new(FASTPROC).arg("cat").args(&paths)).stdout;
             let after: Vec<_> = paths.iter().map(kernel).collect();
-            // What moved meanwhile proves nothing; the animals that sleep do not move.
+            // What moved meanwhile proves nothing; the test processes that sleep do not move.
             if before == after {
                 assert_eq!(
                     ours.escape_ascii().to_string(),
@@ -190,7 +209,7 @@ fn cat_prints_what_cat_prints() {
 
 #[test]
 fn cat_fails_as_cat_does() {
-    gate::ran("cat_fails_as_cat_does", TMP);
+    gate::ran();
     let path = "/proc/4194305/stat";
     let ours = run(Command::new(FASTPROC)
         .args(["cat", path])
@@ -210,7 +229,7 @@ fn cat_fails_as_cat_does() {
 
 #[test]
 fn the_machines_files_are_printed() {
-    gate::ran("the_machines_files_are_printed", TMP);
+    gate::ran();
     for path in [
         "/proc/meminfo",
         "/proc/diskstats",
@@ -230,7 +249,7 @@ fn the_machines_files_are_printed() {
 /// Without privileges: the same values, from /proc.
 #[test]
 fn an_unprivileged_user_is_served_from_proc() {
-    if !gate::root("an_unprivileged_user_is_served_from_proc", TMP) {
+    if !gate::root() {
         return;
     }
     let fastproc = for_everyone("nobody");
@@ -271,10 +290,7 @@ fn an_unprivileged_user_is_served_from_proc() {
 /// other users' processes is hidden here too.
 #[test]
 fn a_reader_without_ptrace_access_sees_what_the_kernel_shows_it() {
-    if !gate::root(
-        "a_reader_without_ptrace_access_sees_what_the_kernel_shows_it",
-        TMP,
-    ) {
+    if !gate::bpf() {
         return;
     }
     let fastproc = for_everyone("capabilities");
@@ -308,7 +324,7 @@ fn a_reader_without_ptrace_access_sees_what_the_kernel_shows_it() {
 /// Each refusal, brought about for real.
 #[test]
 fn refusals_say_what_is_missing() {
-    if !gate::root("refusals_say_what_is_missing", TMP) {
+    if !gate::root() {
         return;
     }
     let cases: &[(&[&str], &str)] = &[
@@ -355,6 +371,17 @@ fn refusals_say_what_is_missing() {
             ],
             "no BTF",
         ),
+        (
+            &[
+                "unshare",
+                "--mount",
+                "sh",
+                "-c",
+                "mount -t tmpfs none /sys && exec \"$@\"",
+                "sh",
+            ],
+            "no /sys here",
+        ),
     ];
     for (wrapper, expected) in cases {
         for source in ["bpf", "bpf-iter"] {
@@ -362,9 +389,9 @@ fn refusals_say_what_is_missing() {
                 .args(&wrapper[1..])
                 .arg(FASTPROC)
                 .args(["ps", "--source", source]));
-            let said = String::from_utf8_lossy(&output.stderr);
-            assert_eq!(output.status.code(), Some(2), "{wrapper:?}: {said}");
-            assert!(said.contains(expected), "{wrapper:?} {source}: {said}");
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{wrapper:?}: {stderr}");
+            assert!(stderr.contains(expected), "{wrapper:?} {source}: {stderr}");
         }
         // Left to itself the command works all the same, and knows why it took the text.
         let output = run(Command::new(wrapper[0])
@@ -383,7 +410,7 @@ fn refusals_say_what_is_missing() {
 /// The two capabilities are enough.
 #[test]
 fn two_capabilities_suffice() {
-    if !gate::root("two_capabilities_suffice", TMP) {
+    if !gate::bpf() {
         return;
     }
     for source in ["bpf", "bpf-iter"] {
@@ -398,7 +425,7 @@ fn two_capabilities_suffice() {
 
 #[test]
 fn bad_arguments_are_refused() {
-    gate::ran("bad_arguments_are_refused", TMP);
+    gate::ran();
     let cases: &[&[&str]] = &[
         &["verify", "--rounds", "0"],
         &["verify", "--source", "kmem"],
@@ -406,7 +433,6 @@ fn bad_arguments_are_refused() {
         &["cat", "--all", "maps"],
         &["cat", "--all", "stat", "/proc/1/stat"],
         &["doctor", "--yaml"],
-        &["bench", "scan", "--processes", "many"],
         &["unknown"],
     ];
     for arguments in cases {
@@ -417,4 +443,43 @@ fn bad_arguments_are_refused() {
             "{arguments:?}"
         );
     }
+}
+
+/// No times are expected, but the parts are those of the whole.
+#[test]
+fn the_parts_of_opening_are_told_and_sum_up() {
+    let doctor: Value =
+        serde_json::from_str(&common::output(&["doctor", "--json", "--timing"])).expect("JSON");
+    let timing = doctor["timing"].as_array().expect("a list");
+    let opened: Vec<&str> = timing
+        .iter()
+        .map(|timing| timing["opened"].as_str().expect("a name"))
+        .collect();
+    let usable = doctor["sources"].as_array().expect("a list");
+    for source in usable.iter().filter(|source| source["usable"] == true) {
+        let name = source["source"].as_str().expect("a name");
+        assert!(opened.contains(&name), "{name} is not in {opened:?}");
+    }
+    let counters = doctor["counters"]["available"] == true;
+    assert_eq!(opened.contains(&"counters"), counters, "{opened:?}");
+    for timing in timing {
+        let parts = timing["parts"].as_array().expect("a list");
+        let named: Vec<&str> = parts
+            .iter()
+            .filter_map(|part| part["part"].as_str())
+            .collect();
+        assert!(!parts.is_empty() && named.len() == parts.len(), "{timing}");
+        for time in ["cpu_ms", "wall_ms"] {
+            let ms = |of: &Value| of[time].as_f64().expect("a number");
+            let sum: f64 = parts.iter().map(ms).sum();
+            assert!((sum - ms(timing)).abs() < 1e-6, "{timing}");
+            assert!(parts.iter().all(|part| ms(part) >= 0.0), "{timing}");
+        }
+        let wall = timing["wall_ms"].as_f64();
+        assert!(wall.is_some_and(|ms| ms > 0.0), "{timing}");
+    }
+    // For people it is there only when it is asked for.
+    let timed = common::output(&["doctor", "--timing"]);
+    assert!(timed.contains("first snapshot"), "{timed}");
+    assert!(!common::output(&["doctor"]).contains("first snapshot"));
 }

@@ -4,15 +4,14 @@ mod common;
 
 use std::{
     fs,
-    os::unix::process::CommandExt,
+    os::unix::{fs::PermissionsExt, process::CommandExt},
     path::PathBuf,
     process::{Command, Output},
 };
 
-use fastproc_zoo::gate;
+use fastproc_testbed::gate;
 use serde_json::Value;
 
-const TMP: &str = env!("CARGO_TARGET_TMPDIR");
 const NOBODY: u32 = 65534;
 
 /// A copy of the command where everybody may execute it, removed with the test.
@@ -76,12 +75,17 @@ fn assert_guarded(row: &Value) {
 
 #[test]
 fn without_privileges_it_reads_proc_and_says_why() {
-    const TEST: &str = "without_privileges_it_reads_proc_and_says_why";
-    let output = if gate::root(TEST, TMP) {
+    // Who looks once, at few processes, does not try to load programs.
+    let arguments = || {
+        let mut arguments = arguments("");
+        arguments.extend(["--interval", "0.1", "--count", "1"].map(String::from));
+        arguments
+    };
+    let output = if gate::root() {
         let copy = Copy::new("unprivileged");
         let mut command = Command::new(&copy.0);
         let output = command
-            .args(arguments(""))
+            .args(arguments())
             .uid(NOBODY)
             .gid(NOBODY)
             .current_dir("/")
@@ -90,7 +94,7 @@ fn without_privileges_it_reads_proc_and_says_why() {
         assert_guarded(&row(&output));
         output
     } else {
-        let arguments = arguments("");
+        let arguments = arguments();
         common::run(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
     };
     let line = String::from_utf8_lossy(&output.stderr);
@@ -100,14 +104,8 @@ fn without_privileges_it_reads_proc_and_says_why() {
 
 #[test]
 fn bpf_shows_nobody_what_the_kernel_would_hide() {
-    if !gate::root("bpf_shows_nobody_what_the_kernel_would_hide", TMP) {
+    if !gate::bpf() || !gate::programs(&["setpriv"]) {
         return;
-    }
-    if let Err(error) = fastproc::Collector::builder()
-        .source(Some(fastproc::SourceKind::Bpf))
-        .open()
-    {
-        return eprintln!("SKIPPED: needs BPF: {error}");
     }
     let copy = Copy::new("capable");
     let granted = "--inh-caps=+bpf,+perfmon";
@@ -124,10 +122,7 @@ fn bpf_shows_nobody_what_the_kernel_would_hide() {
         .args(["--source", "bpf"])
         .current_dir("/")
         .output();
-    let output = match output {
-        Ok(output) => output,
-        Err(error) => return eprintln!("SKIPPED: setpriv(1) grants the capabilities: {error}"),
-    };
+    let output = output.expect("setpriv is installed");
     assert_guarded(&row(&output));
     // Nor can it be had by filtering or sorting: what is not known meets no condition.
     let output = Command::new("setpriv")
@@ -154,7 +149,7 @@ fn bpf_shows_nobody_what_the_kernel_would_hide() {
 
 #[test]
 fn what_is_not_needed_is_given_up() {
-    if !gate::root("what_is_not_needed_is_given_up", TMP) {
+    if !gate::bpf() {
         return;
     }
     // A shell becomes the command, and so tells its pid.
@@ -170,4 +165,38 @@ fn what_is_not_needed_is_given_up() {
         assert_eq!(held & !kept, 0, "{row}");
     }
     assert_eq!(row["nonewprivs"], true);
+}
+
+/// The file of the counters of I/O of a process that may not be dumped is root's: the process itself cannot read it.
+#[test]
+fn who_may_not_be_dumped_is_not_shown_its_own_io() {
+    if !gate::bpf() || !gate::programs(&["setpriv"]) {
+        return;
+    }
+    let copy = Copy::new("undumpable");
+    // For others to execute, and not to read.
+    fs::set_permissions(&copy.0, fs::Permissions::from_mode(0o111)).expect("it is ours");
+    for source in ["bpf", "procfs"] {
+        // A shell becomes the command, and so tells its pid, and has given up reading any file before.
+        let script = format!(
+            "exec \"$0\" ps --format ndjson --source {source} --pid $$ -o pid,rchar,startcode"
+        );
+        let output = Command::new("setpriv")
+            .args([
+                "--reuid=65534",
+                "--regid=65534",
+                "--clear-groups",
+                "--inh-caps=+bpf,+perfmon",
+                "--ambient-caps=+bpf,+perfmon",
+                "sh",
+                "-c",
+                &script,
+            ])
+            .arg(&copy.0)
+            .current_dir("/")
+            .output();
+        let row = row(&output.expect("setpriv is installed"));
+        assert!(row["rchar_bytes"].is_null(), "{source}: {row}");
+        assert!(!row["startcode"].is_null(), "{source}: {row}");
+    }
 }

@@ -1,13 +1,11 @@
-//! Every field of `fastproc ps` against the line or column of `/proc` that it is named after, for a zoo of odd processes.
+//! Every field of `fastproc ps` against the line or column of `/proc` that it is named after, for a testbed of odd processes.
 
 mod common;
 
 use std::{collections::HashMap, fs};
 
-use fastproc_zoo::{Animal, Options, Zoo, gate};
+use fastproc_testbed::{Options, TestProcess, Testbed, gate};
 use serde_json::Value;
-
-const TMP: &str = env!("CARGO_TARGET_TMPDIR");
 
 /// Fields, and the number of the field of `/proc/PID/stat` that they show.
 const OF_STAT: &[(&str, usize)] = &[
@@ -32,7 +30,6 @@ const OF_STAT: &[(&str, usize)] = &[
     ("startstack", 28),
     ("kstkesp", 29),
     ("kstkeip", 30),
-    ("wchan", 35),
     ("exit_signal", 38),
     ("processor", 39),
     ("rt_priority", 40),
@@ -140,6 +137,7 @@ struct Kernel {
     io: HashMap<String, Vec<String>>,
     comm: Vec<u8>,
     cmdline: Vec<u8>,
+    wchan: Option<String>,
     exe: Option<String>,
     cgroup: Option<String>,
 }
@@ -180,6 +178,15 @@ impl Kernel {
             io: lines(read("io").unwrap_or_default()),
             comm,
             cmdline: read("cmdline").ok()?,
+            wchan: fs::read_to_string(format!("/proc/{pid}/wchan"))
+                .ok()
+                .map(|function| {
+                    if function == "0" {
+                        "-".into()
+                    } else {
+                        function
+                    }
+                }),
             exe: fs::read_link(format!("/proc/{pid}/exe"))
                 .ok()
                 .map(|path| path.to_string_lossy().into_owned()),
@@ -281,6 +288,11 @@ fn differences(row: &Value, kernel: &Kernel) -> (Vec<String>, usize) {
         .unwrap_or(&kernel.cmdline);
     compare("cmdline", joined, expected.escape_ascii().to_string());
     compare(
+        "wchan",
+        shown(&row["wchan"]),
+        kernel.wchan.clone().unwrap_or("null".into()),
+    );
+    compare(
         "exe",
         shown(&row["exe"]),
         kernel.exe.clone().unwrap_or("null".into()),
@@ -294,7 +306,7 @@ fn differences(row: &Value, kernel: &Kernel) -> (Vec<String>, usize) {
 }
 
 fn compare_all(source: &str) {
-    let zoo = Zoo::open(&Options::default()).expect("the zoo opens");
+    let testbed = Testbed::open(&Options::default()).expect("the testbed opens");
     let keys = [OF_STAT, TIMES_OF_STAT]
         .concat()
         .into_iter()
@@ -307,16 +319,27 @@ fn compare_all(source: &str) {
                 .into_iter()
                 .map(|(name, _)| name),
         )
-        .chain(["state", "comm", "nonewprivs", "cmdline", "exe", "cgroup"]);
+        .chain([
+            "state",
+            "comm",
+            "nonewprivs",
+            "cmdline",
+            "exe",
+            "cgroup",
+            "wchan",
+        ]);
     let columns = keys.collect::<Vec<_>>().join(",");
     // The times of a process that runs never stand still.
-    let still = |animal: &&Animal| animal.label != "running";
-    let mut left: Vec<_> = zoo.animals().iter().filter(still).collect();
+    let still = |process: &&TestProcess| process.label != "running";
+    let mut left: Vec<_> = testbed.processes().iter().filter(still).collect();
     let mut compared = 0;
     let mut wrong = Vec::new();
     // What a process does between the readings makes a difference; then both are read again.
     for _ in 0..10 {
-        let before: Vec<_> = left.iter().map(|animal| Kernel::read(animal.pid)).collect();
+        let before: Vec<_> = left
+            .iter()
+            .map(|process| Kernel::read(process.pid))
+            .collect();
         let rows = common::rows(&["-o", &columns, "--source", source, "--sort", "pid"]);
         let rows: HashMap<u64, Value> = rows
             .into_iter()
@@ -324,17 +347,17 @@ fn compare_all(source: &str) {
             .collect();
         wrong.clear();
         let mut again = Vec::new();
-        for (animal, kernel) in left.into_iter().zip(before) {
-            let kernel = kernel.expect("it lives as long as the zoo");
+        for (process, kernel) in left.into_iter().zip(before) {
+            let kernel = kernel.expect("it lives as long as the testbed");
             let row = rows
-                .get(&animal.pid.into())
-                .unwrap_or_else(|| panic!("{} is missing", animal.label));
+                .get(&process.pid.into())
+                .unwrap_or_else(|| panic!("{} is missing", process.label));
             let (differences, values) = differences(row, &kernel);
             if differences.is_empty() {
                 compared += values;
             } else {
-                wrong.push(format!("{}: {differences:?}", animal.label));
-                again.push(animal);
+                wrong.push(format!("{}: {differences:?}", process.label));
+                again.push(process);
             }
         }
         left = again;
@@ -348,12 +371,12 @@ fn compare_all(source: &str) {
 
 #[test]
 fn every_field_is_what_the_kernel_says() {
-    gate::ran("every_field_is_what_the_kernel_says", TMP);
+    gate::ran();
     compare_all("auto");
 }
 
 #[test]
 fn so_it_is_from_proc() {
-    gate::ran("so_it_is_from_proc", TMP);
+    gate::ran();
     compare_all("procfs");
 }

@@ -57,7 +57,7 @@ impl Wrong {
     }
 }
 
-/// Reads a file and makes something of its only document.
+/// Reads a file and makes something of its first document.
 pub fn read_file<T>(
     path: &Path,
     understand: impl FnOnce(&Node<'_>) -> Result<T, Wrong>,
@@ -69,7 +69,7 @@ pub fn read_file<T>(
     read(&text, understand).map_err(|wrong| wrong.in_file(path))
 }
 
-/// Makes something of the only document of a text. An empty text is an empty mapping.
+/// Makes something of the first document of a text. An empty text is an empty mapping.
 pub fn read<T>(
     text: &str,
     understand: impl FnOnce(&Node<'_>) -> Result<T, Wrong>,
@@ -90,11 +90,8 @@ pub fn read<T>(
                 .with_start(Marker::new(0, 1, 0));
             understand(&Node(&nothing))
         }
-        [document] => understand(&Node(document)),
-        [_, second, ..] => Err(Wrong::at(
-            second.span.start.line(),
-            "a second document begins here; there must be one",
-        )),
+        // Further documents are nobody's, as in Go's parser.
+        [document, ..] => understand(&Node(document)),
     }
 }
 
@@ -169,7 +166,15 @@ impl<'a> Node<'a> {
         let item = format!("an item of {what}");
         self.list(what)?
             .into_iter()
-            .map(|node| Ok((node, node.text(&item)?)))
+            .map(|node| {
+                // Nothing written is an empty string.
+                let text = if node.is_null() {
+                    ""
+                } else {
+                    node.text(&item)?
+                };
+                Ok((node, text))
+            })
             .collect::<Result<_, _>>()
             .map(Some)
     }
@@ -179,16 +184,29 @@ impl<'a> Node<'a> {
         if self.is_null() {
             return Ok(Vec::new());
         }
-        match &self.0.data {
-            YamlData::Mapping(entries) => entries
-                .iter()
-                .map(|(key, value)| {
-                    let key = Node(key);
-                    Ok((key, key.text("a key")?, Node(value)))
-                })
-                .collect(),
-            _ => Err(self.wrong(format!("{what} must be a mapping of keys to values"))),
+        let YamlData::Mapping(written) = &self.0.data else {
+            return Err(self.wrong(format!("{what} must be a mapping of keys to values")));
+        };
+        let (mut entries, mut merged) = (Vec::new(), Vec::new());
+        for (key, value) in written {
+            let (key, value) = (Node(key), Node(value));
+            match key.text("a key")? {
+                // What is merged in counts where nothing else is set: the first of many.
+                "<<" => {
+                    let others = value.list(what).unwrap_or_else(|_| vec![value]);
+                    for other in others {
+                        merged.extend(other.entries(what)?);
+                    }
+                }
+                name => entries.push((key, name, value)),
+            }
         }
+        for (key, name, value) in merged {
+            if entries.iter().all(|&(_, known, _)| known != name) {
+                entries.push((key, name, value));
+            }
+        }
+        Ok(entries)
     }
 }
 
@@ -220,7 +238,7 @@ mod tests {
         let wrong = keys("a: 1\nb: [1, 2\nc: 3\n").unwrap_err();
         assert!(wrong.line >= 2, "{wrong:?}");
         assert!(!wrong.reason.is_empty());
-        assert_eq!(keys("a: 1\n---\nb: 2\n").unwrap_err().line, 3);
+        assert_eq!(keys("a: 1\n---\nb: 2\n"), Ok(vec![(1, "a".into())]));
     }
 
     #[test]

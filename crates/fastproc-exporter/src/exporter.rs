@@ -3,22 +3,25 @@
 use std::{io::Read, time::Duration};
 
 use fastproc::{
-    Collector, Details, Fields, Host, Process, SnapshotStats, SourceKind, counters::Counters,
+    Collector, Details, Fields, Host, Process, Refusal, SnapshotStats, SourceKind,
+    counters::Counters,
 };
 use rustix::thread::{CapabilitySet, capabilities};
 
 use crate::{
     costly::{self, Costly},
     exposition::{Exposition, Format},
-    groups::{Describe, Description, Moment, Options, Tracker},
-    metrics::{Extras, HostMetrics, Own, Switches, series_of_a_group, write_groups, write_own},
+    groups::{Describe, Description, Gone, Moment, Options, Tracker},
+    metrics::{
+        ExitCounts, Extras, HostMetrics, Own, Switches, series_of_a_group, write_groups, write_own,
+    },
     naming::Wants,
 };
 
 /// How to open an [`Exporter`].
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Settings {
-    /// The only source of processes; if not said, the first that works.
+    /// The only source of processes; if not set, the first that works.
     pub source: Option<SourceKind>,
     /// How processes are grouped.
     pub groups: Options,
@@ -26,6 +29,8 @@ pub struct Settings {
     pub host: Switches,
     /// Which costly values are read.
     pub costly: costly::Settings,
+    /// Whether what ends between two snapshots is recorded.
+    pub exits: bool,
 }
 
 /// Why the exporter cannot run.
@@ -46,6 +51,7 @@ pub struct Exporter {
     tracker: Tracker,
     host_metrics: HostMetrics,
     counters_by: &'static str,
+    proc_hides: bool,
     sees_all: bool,
     stats: Option<SnapshotStats>,
     counters_current: bool,
@@ -55,6 +61,7 @@ pub struct Exporter {
     torn: u64,
     grown: u64,
     missed: u32,
+    exits: Option<ExitCounts>,
     costly: Costly,
 }
 
@@ -63,13 +70,24 @@ impl Exporter {
     pub fn open(settings: Settings) -> Result<Self, OpenError> {
         let tracker = Tracker::new(settings.groups);
         // Context switches and states are summed up over threads.
-        let mut fields = Fields::TOP | Fields::IO | Fields::THREADS;
+        let mut fields = Fields::THREADS;
+        if tracker.has_rules() {
+            fields |= Fields::TOP | Fields::IO;
+        }
         if tracker.wants().username {
             fields |= Fields::CREDENTIALS;
         }
         let mut collector = Collector::builder()
             .source(settings.source)
             .fields(fields)
+            // Its own snapshots are what it is there for, and a service may be part of the same process.
+            .service_socket(None)
+            // What a walk does not meet is rare, and listing thousands of processes takes as long as walking them.
+            .reconcile_every(Duration::from_secs(60))
+            // A process with one thread has all that is told of it.
+            .lone_threads(false)
+            .exits(settings.exits)
+            .exit_cmdlines(settings.exits)
             .open()?;
         let counters = fastproc::counters::Options::new()
             .bpf(settings.source != Some(SourceKind::Procfs))
@@ -78,15 +96,18 @@ impl Exporter {
             .stat_irqs_latency(Duration::from_secs(3600))
             .open()?;
         let missed = collector.snapshot()?.stats().missed;
+        let proc_hides = fastproc::host::proc_hides_processes()?;
         Ok(Self {
             missed,
+            exits: None,
+            proc_hides,
             costly: Costly::new(settings.costly),
             counters_by: if counters.unavailable().is_none() {
                 "bpf"
             } else {
                 "procfs"
             },
-            sees_all: sees_all(collector.source()),
+            sees_all: sees_all(collector.source(), proc_hides),
             host_metrics: HostMetrics::new(Counters::reader(&counters), settings.host),
             collector,
             tracker,
@@ -105,15 +126,23 @@ impl Exporter {
         self.collector.source()
     }
 
-    /// Whether files in `/proc` are read that are shown only to those who may trace: by the source itself, or of
-    /// processes that its walk does not meet.
+    /// Whether files in `/proc` are read that are shown only to those who may trace: by the source itself, of processes
+    /// that its walk does not meet, for costly values, and for every name where `/proc` hides processes.
     pub fn needs_proc_of_others(&self) -> bool {
-        self.collector.source() == SourceKind::Procfs || self.missed > 0 || self.costly.is_wanted()
+        self.collector.source() == SourceKind::Procfs
+            || self.missed > 0
+            || self.proc_hides
+            || self.costly.is_wanted()
     }
 
     /// Sources that were tried first and refused, and why.
-    pub fn refused(&self) -> &[(SourceKind, fastproc::Error)] {
+    pub fn refused(&self) -> &[Refusal] {
         self.collector.refused()
+    }
+
+    /// Why exits are not recorded, if they are wanted and are not.
+    pub fn exits_refused(&self) -> Option<&fastproc::Error> {
+        self.collector.exits_refused()
     }
 
     /// The groups.
@@ -123,7 +152,7 @@ impl Exporter {
 
     /// Looks at everything once. What cannot be read is told by the metrics, and returned.
     pub fn collect(&mut self) -> Result<(), OpenError> {
-        self.sees_all = sees_all(self.collector.source());
+        self.sees_all = sees_all(self.collector.source(), self.proc_hides);
         let counters = self.host_metrics.collect();
         self.counters_current = counters.is_ok();
         self.counter_errors += u64::from(counters.is_err());
@@ -133,12 +162,29 @@ impl Exporter {
             Ok(snapshot) => {
                 let stats = snapshot.stats();
                 let moment = Moment {
-                    boottime_ns: stats.boottime_ns,
+                    boottime_ns: stats.kernel_boottime_ns(),
                     btime,
                 };
                 let mut describer = Describer::new(&host);
-                self.tracker
-                    .update(moment, snapshot.iter(), snapshot.threads(), &mut describer);
+                let mut ended: Option<Vec<_>> = snapshot.exits().map(|exits| {
+                    let gone = |exit| Gone {
+                        exit,
+                        cmdline: snapshot.exit_cmdline(exit).map(|line| line.bytes),
+                    };
+                    exits.iter().map(gone).collect()
+                });
+                self.tracker.update(
+                    moment,
+                    snapshot.iter(),
+                    snapshot.threads(),
+                    ended.as_deref_mut(),
+                    &mut describer,
+                );
+                if let Some(ended) = ended {
+                    let exits = self.exits.get_or_insert_default();
+                    exits.recorded += ended.len() as u64;
+                    exits.lost += stats.lost_exits;
+                }
                 self.host_metrics.count(&snapshot);
                 self.costly.follow(&self.tracker, stats.boottime_ns);
                 self.snapshots += 1;
@@ -200,20 +246,24 @@ impl Exporter {
                 snapshots: self.snapshots,
                 torn: self.torn,
                 grown: self.grown,
+                exits: self.exits,
                 counter_errors: self.counter_errors,
                 folded_groups: self.tracker.folded_groups(),
                 series_of_a_group: series_of_a_group(self.costly.settings()),
                 folded_threads: self.tracker.folded_threads(),
                 costly_cpu_ns: self.costly.is_wanted().then(|| self.costly.spent_ns()),
+                btime: self.host_metrics.btime(),
             },
         );
         text.finish()
     }
 }
 
-/// Whether the kernel hides nothing from this thread: BPF asks nobody, `/proc` wants `CAP_SYS_PTRACE`.
-fn sees_all(source: SourceKind) -> bool {
-    source != SourceKind::Procfs
+/// Whether the kernel hides nothing from this thread: BPF asks nobody, `/proc` wants `CAP_SYS_PTRACE`. With `hidepid` the
+/// names of groups are hidden as well, wherever the numbers come from.
+fn sees_all(source: SourceKind, proc_hides: bool) -> bool {
+    let by_bpf = source != SourceKind::Procfs && !proc_hides;
+    by_bpf
         || capabilities(None).is_ok_and(|held| held.effective.contains(CapabilitySet::SYS_PTRACE))
 }
 
@@ -252,12 +302,7 @@ impl Describe for Describer<'_> {
         if wants.username
             && let Some(credentials) = process.credentials()
         {
-            let uid = credentials.euid;
-            let user = nix::unistd::User::from_uid(uid.into());
-            into.username = user
-                .ok()
-                .flatten()
-                .map_or_else(|| uid.to_string(), |user| user.name);
+            into.username = username(credentials.euid);
         }
         if wants.cgroups {
             into.cgroups = cgroups(process.pid());
@@ -271,6 +316,21 @@ impl Describe for Describer<'_> {
         }
         true
     }
+
+    fn username(&mut self, uid: u32) -> String {
+        username(uid)
+    }
+
+    fn cgroups(&mut self, pid: u32) -> Vec<String> {
+        cgroups(pid)
+    }
+}
+
+/// The name of a user, or the number if it has none.
+fn username(uid: u32) -> String {
+    let user = nix::unistd::User::from_uid(uid.into());
+    let user = user.ok().flatten();
+    user.map_or_else(|| uid.to_string(), |user| user.name)
 }
 
 /// The paths in `/proc/PID/cgroup`, one a hierarchy.

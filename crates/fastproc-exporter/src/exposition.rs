@@ -62,6 +62,8 @@ pub struct Family {
 pub enum Value {
     /// A whole number.
     Whole(u64),
+    /// A whole number that may be below zero.
+    Signed(i64),
     /// So many thousand-millionths: nanoseconds as seconds, and parts of one.
     Nano(u64),
 }
@@ -115,6 +117,12 @@ impl Exposition {
         }
     }
 
+    /// A family of one series without labels.
+    pub fn one(&mut self, family: &Family, value: Value) {
+        self.family(family);
+        self.series(family.name, "", "", value);
+    }
+
     /// One series of the family: its labels as they stand between the braces, in two pieces.
     pub fn series(&mut self, name: &str, labels: &str, more: &str, value: Value) {
         self.text
@@ -134,6 +142,12 @@ impl Exposition {
     fn value(&mut self, value: Value) {
         match value {
             Value::Whole(number) => self.number(number),
+            Value::Signed(number) => {
+                if number < 0 {
+                    self.text.push(b'-');
+                }
+                self.number(number.unsigned_abs());
+            }
             Value::Nano(number) => {
                 const ONE: u64 = 1_000_000_000;
                 self.number(number / ONE);

@@ -9,6 +9,7 @@
 )]
 
 pub mod costly;
+pub mod descriptors;
 pub mod document;
 pub mod exporter;
 pub mod exposition;
@@ -16,4 +17,5 @@ pub mod groups;
 pub mod metrics;
 pub mod naming;
 pub mod privileges;
+pub mod procfs;
 pub mod web;

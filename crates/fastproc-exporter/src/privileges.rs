@@ -67,6 +67,7 @@ pub fn drop_to(user: &str, needs: Needs) -> Result<(), DropError> {
             return Err(refused("the groups")(errno));
         }
         set_thread_res_gid(gid, gid, gid).map_err(refused("the group"))?;
+        // For root as well: capabilities are given up all the same.
         set_thread_res_uid(uid, uid, uid).map_err(refused("the user"))?;
     }
     let mut held = capabilities(None).map_err(refused("capabilities"))?;
@@ -88,9 +89,6 @@ fn find(user: &str) -> Result<(Uid, Gid), DropError> {
         Err(_) => nix::unistd::User::from_name(user),
     };
     let found = found.ok().flatten().ok_or_else(none)?;
-    if found.uid.is_root() {
-        return Err(none());
-    }
     Ok((
         Uid::from_raw(found.uid.as_raw()),
         Gid::from_raw(found.gid.as_raw()),

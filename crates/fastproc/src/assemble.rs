@@ -5,15 +5,17 @@ use std::time::{Duration, Instant};
 use crate::{
     Calibration, Error, Fields, Snapshot,
     calibrate::name_workers_by_comm,
-    cputime::{self, CpuClock, CpuTime},
+    cputime::{CpuClock, ThreadClock},
+    host::boottime_ns,
     order::Order,
     record::{Record, ThreadRecord},
-    snapshot::{Slot, SnapshotStats},
+    snapshot::{Places, Slot, SnapshotStats},
     source::{
         SourceKind, Table,
         bpf::{Bpf, IndexEntry, TableMut},
         procfs::Procfs,
     },
+    texts::TextTable,
 };
 
 /// Records that were read from `/proc` to complete a walk.
@@ -36,11 +38,21 @@ impl Patch {
     /// Reads a process from `/proc`. `None`: it is no more.
     fn read(&mut self, procfs: &mut Procfs, pid: u32) -> Result<Option<Slot>, Error> {
         let mut record = Record::default();
-        if !procfs.read_one(pid, &mut record, &mut self.threads, &mut self.pool)? {
-            return Ok(None);
-        }
-        self.records.push(record);
-        Ok(Some(Slot::patched(pid, self.records.len() as u32 - 1)))
+        let there = procfs.read_one(pid, &mut record, &mut self.threads, &mut self.pool)?;
+        Ok(there.then(|| self.push(pid, &record)))
+    }
+
+    /// The same of one that is read at every look, in the order of the ids: its files stay open.
+    fn read_next(&mut self, procfs: &mut Procfs, pid: u32) -> Result<Option<Slot>, Error> {
+        let mut record = Record::default();
+        let there = procfs.read_next(pid, &mut record, &mut self.threads, &mut self.pool)?;
+        Ok(there.then(|| self.push(pid, &record)))
+    }
+
+    fn push(&mut self, pid: u32, record: &Record) -> Slot {
+        let at = self.records.len() as u32;
+        self.records.push(*record);
+        Slot::patched(pid, at)
     }
 
     fn table(&self) -> Table<'_> {
@@ -66,9 +78,14 @@ pub(crate) struct Assembler {
     listed: Vec<u32>,
     /// Pids that `/proc` lists and the walk does not meet.
     missed: Vec<u32>,
+    /// Processes of which the walk met a thread, but not the leader: the two had just exchanged their pids.
+    orphans: Vec<u32>,
     order: Order,
     patch: Patch,
     clock: CpuClock,
+    thread_clock: ThreadClock,
+    /// How the last snapshot was made, unless that failed.
+    latest: Option<SnapshotStats>,
 }
 
 impl Assembler {
@@ -89,14 +106,18 @@ impl Assembler {
             reconciled: None,
             listed: Vec::new(),
             missed: Vec::new(),
+            orphans: Vec::new(),
             order: Order::default(),
             patch: Patch::default(),
             clock: CpuClock::default(),
+            thread_clock: ThreadClock::default(),
+            latest: None,
         }
     }
 
     /// A snapshot by a walk of the kernel's tasks.
     pub(crate) fn walk<'a>(&'a mut self, bpf: &'a mut Bpf) -> Result<Snapshot<'a>, Error> {
+        self.latest = None;
         let mut stats = self.stats();
         let started = Instant::now();
         // The listing comes before the walk: what it has and the walk has not was either missed, or is gone by then.
@@ -114,26 +135,33 @@ impl Assembler {
             pool,
             walk: walk_stats,
         } = bpf.collect()?;
-        stats.torn = walk_stats.torn;
         stats.grown = walk_stats.grown;
         stats.reused_actions = walk_stats.reused_actions;
+        stats.boottime_ns = walk_stats.began_ns;
 
-        let stood = known && self.order.stands(index) && self.serve_missed_again()?;
-        if !stood {
-            self.put_in_order(index, reconcile, stats.boottime_ns)?;
-        }
-        stats.missed = self.missed.len() as u32;
+        self.orphans.clear();
         if self.kind == SourceKind::BpfIter {
-            fold_threads(records, threads, &self.order.slots);
+            let sums = self
+                .fields
+                .intersects(Fields::CPU | Fields::IO | Fields::THREADS);
+            fold_threads(records, index, threads, sums, &mut self.orphans);
         }
+        let torn = index.iter().filter(|&&entry| IndexEntry(entry).is_torn());
+        stats.torn = torn.count() as u32;
+        let stood = known
+            && self.orphans.is_empty()
+            && self.order.stands(index)
+            && self.serve_missed_again()?;
+        if !stood {
+            self.put_in_order(index, reconcile, stats.kernel_boottime_ns())?;
+        }
+        stats.read_for = since(stats.boottime_ns);
+        stats.missed = self.missed.len() as u32;
         if self.fields.contains(Fields::CPU) {
             self.show_cpu_times(records, index, stood);
         }
         if self.fields.contains(Fields::THREADS) {
-            for thread in threads.iter_mut() {
-                let time = cputime::of_thread(thread);
-                (thread.utime_ns, thread.stime_ns) = (time.utime_ns, time.stime_ns);
-            }
+            self.thread_clock.show(threads);
         }
         if self.calibration.workers_by_comm {
             name_workers_by_comm(records);
@@ -145,6 +173,7 @@ impl Assembler {
         };
         self.order.complete();
         stats.took = started.elapsed();
+        self.latest = Some(stats);
         Ok(Snapshot {
             walked: Table {
                 records,
@@ -152,29 +181,54 @@ impl Assembler {
                 pool,
             },
             patched: self.patch.table(),
-            order: &self.order.slots,
+            texts: TextTable::default(),
+            places: Places::Slots(&self.order.slots),
             stats,
+            exits: None,
         })
     }
 
     /// A snapshot by reading `/proc`.
     pub(crate) fn read(&mut self) -> Result<Snapshot<'_>, Error> {
+        self.latest = None;
         let mut stats = self.stats();
         let started = Instant::now();
         self.patch.clear();
         self.order.clear();
         let table = self.procfs.collect()?;
+        stats.read_for = since(stats.boottime_ns);
         let slots = table.records.iter().enumerate();
         self.order
             .slots
             .extend(slots.map(|(at, record)| Slot::walked(record.identity.tgid, at as u32)));
         self.order.slots.sort_unstable();
         stats.took = started.elapsed();
+        self.latest = Some(stats);
         Ok(Snapshot {
             walked: table,
             patched: self.patch.table(),
-            order: &self.order.slots,
+            texts: TextTable::default(),
+            places: Places::Slots(&self.order.slots),
             stats,
+            exits: None,
+        })
+    }
+
+    /// The last snapshot once more: `bpf` is what walked, if a walk made it.
+    pub(crate) fn latest<'a>(&'a self, bpf: Option<&'a Bpf>) -> Option<Snapshot<'a>> {
+        let walked = bpf.map_or_else(|| self.procfs.table(), Bpf::table);
+        let threads = if self.fields.contains(Fields::THREADS) {
+            walked.threads
+        } else {
+            &[]
+        };
+        Some(Snapshot {
+            walked: Table { threads, ..walked },
+            patched: self.patch.table(),
+            texts: TextTable::default(),
+            places: Places::Slots(&self.order.slots),
+            stats: self.latest?,
+            exits: None,
         })
     }
 
@@ -192,6 +246,11 @@ impl Assembler {
             if !entry.is_torn() {
                 self.order.slots.push(Slot::walked(entry.pid(), at as u32));
             } else if let Some(slot) = self.patch.read(&mut self.procfs, entry.pid())? {
+                self.order.slots.push(slot);
+            }
+        }
+        for &pid in &self.orphans {
+            if let Some(slot) = self.patch.read(&mut self.procfs, pid)? {
                 self.order.slots.push(slot);
             }
         }
@@ -215,8 +274,9 @@ impl Assembler {
     /// Reads what the walk misses once more into the same places. Whether all of it is still there.
     fn serve_missed_again(&mut self) -> Result<bool, Error> {
         self.patch.clear();
+        self.procfs.begin();
         for &pid in &self.missed {
-            if self.patch.read(&mut self.procfs, pid)?.is_none() {
+            if self.patch.read_next(&mut self.procfs, pid)?.is_none() {
                 return Ok(false);
             }
         }
@@ -225,50 +285,42 @@ impl Assembler {
 
     /// Fills in the times; only those of processes that have run, where all stand as in the last snapshot.
     fn show_cpu_times(&mut self, records: &mut [Record], index: &[u64], stood: bool) {
-        let mut fill = |at: usize, show: &mut dyn FnMut(&Record) -> CpuTime| {
-            let record = &mut records[at];
-            let time = show(record);
-            (record.cpu.utime_ns, record.cpu.stime_ns) = (time.utime_ns, time.stime_ns);
-        };
         let clock = &mut self.clock;
+        let again = |clock: &mut CpuClock, position, record: &mut Record| {
+            let Record { identity, cpu, .. } = record;
+            let time = clock.show_again(position, identity.tgid, identity.start_ns, cpu);
+            (cpu.utime_ns, cpu.stime_ns) = (time.utime_ns, time.stime_ns);
+        };
         if stood {
             let changed = index
                 .iter()
                 .enumerate()
                 .filter(|(_, entry)| IndexEntry(**entry).is_changed());
-            for (at, &entry) in changed {
-                let position = self.order.position(at);
-                fill(at, &mut |record| {
-                    clock.show_again(
-                        position,
-                        IndexEntry(entry).pid(),
-                        record.identity.start_ns,
-                        &record.cpu,
-                    )
-                });
+            for (at, _) in changed {
+                again(clock, self.order.position(at), &mut records[at]);
+            }
+            for record in &mut self.patch.records {
+                let pid = record.identity.tgid;
+                let slots = &self.order.slots;
+                if let Ok(position) = slots.binary_search_by_key(&pid, |slot| slot.pid) {
+                    again(clock, position, record);
+                }
             }
         } else {
             clock.start();
             for slot in &self.order.slots {
-                let Some(at) = slot.in_walk() else { continue };
-                fill(at, &mut |record| {
-                    clock.show(slot.pid, record.identity.start_ns, &record.cpu)
-                });
+                let Record { identity, cpu, .. } = match slot.in_walk() {
+                    Some(at) => &mut records[at],
+                    None => &mut self.patch.records[slot.in_patch()],
+                };
+                let time = clock.show(slot.pid, identity.start_ns, cpu);
+                (cpu.utime_ns, cpu.stime_ns) = (time.utime_ns, time.stime_ns);
             }
         }
     }
 
     fn stats(&self) -> SnapshotStats {
-        SnapshotStats {
-            source: self.kind,
-            boottime_ns: boottime_ns(),
-            boot_offset_ns: self.boot_offset_ns,
-            took: Duration::ZERO,
-            torn: 0,
-            missed: 0,
-            grown: 0,
-            reused_actions: 0,
-        }
+        SnapshotStats::new(self.kind, boottime_ns(), self.boot_offset_ns)
     }
 }
 
@@ -315,25 +367,34 @@ fn serve_missed(
     result
 }
 
-/// Adds the threads that an iterator met on their own to their processes, as the kernel does.
-fn fold_threads(records: &mut [Record], threads: &[ThreadRecord], order: &[Slot]) {
-    let mut last: Option<(u32, usize)> = None;
+/// Adds the threads that an iterator met one by one to their processes, as the kernel does, and tears those whose sums may be
+/// wrong: where a thread has begun or ended meanwhile, one may be missing or be counted twice.
+fn fold_threads(
+    records: &mut [Record],
+    index: &mut [u64],
+    threads: &[ThreadRecord],
+    sums: bool,
+    orphans: &mut Vec<u32>,
+) {
+    let mut last = None;
     for thread in threads.iter().filter(|thread| thread.tid != thread.tgid) {
-        let at = match last {
-            Some((tgid, at)) if tgid == thread.tgid => at,
-            _ => {
-                let Ok(slot) = order.binary_search_by_key(&thread.tgid, |slot| slot.pid) else {
-                    continue;
-                };
-                // A process that was read from /proc has its threads folded in.
-                let Some(at) = order[slot].in_walk() else {
-                    continue;
-                };
-                last = Some((thread.tgid, at));
-                at
+        let found = match last {
+            Some((tgid, found)) if tgid == thread.tgid => found,
+            // The iterator goes by pid.
+            _ => index.binary_search_by_key(&thread.tgid, |&entry| IndexEntry(entry).pid()),
+        };
+        last = Some((thread.tgid, found));
+        let Ok(at) = found else {
+            if !orphans.contains(&thread.tgid) {
+                orphans.push(thread.tgid);
             }
+            continue;
         };
         let record = &mut records[at];
+        if record.identity.threads_state != thread.threads_state {
+            IndexEntry::tear(&mut index[at]);
+            continue;
+        }
         record.identity.seen_threads += 1;
         let cpu = &mut record.cpu;
         cpu.sampled_utime_ns += thread.sampled_utime_ns;
@@ -351,9 +412,15 @@ fn fold_threads(records: &mut [Record], threads: &[ThreadRecord], order: &[Slot]
         io.write_bytes += more.write_bytes;
         io.cancelled_write_bytes += more.cancelled_write_bytes;
     }
+    if sums {
+        for (record, entry) in records.iter().zip(index.iter_mut()) {
+            if record.identity.seen_threads != record.identity.num_threads {
+                IndexEntry::tear(entry);
+            }
+        }
+    }
 }
 
-fn boottime_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+fn since(began_ns: u64) -> Duration {
+    Duration::from_nanos(boottime_ns().saturating_sub(began_ns))
 }

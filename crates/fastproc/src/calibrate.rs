@@ -5,15 +5,17 @@ use rustix::thread::{disable_transparent_huge_pages, transparent_huge_pages_are_
 use crate::{
     Error, Fields,
     name::{Name, until_nul},
-    record::{NAME_LEN, Record},
+    record::{NAME_FULL, NAME_LEN, NAME_WORKER, Record, WORKER_BUSY, WORKER_POOL},
     source::{bpf::Bpf, procfs::Procfs},
 };
 
-/// Processes to compare: enough to tell, few enough to cost nothing.
-const SAMPLE: usize = 64;
+/// Processes to compare: enough to tell, few enough to cost nothing. All of them say the same, but for one that changes
+/// between the walk and the reading of its text.
+const SAMPLE: usize = 16;
 
 /// What the comparison found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Calibration {
     /// Whether statm and status of this kernel count the per-CPU parts of the resident set (as from Linux 6.12 on).
     /// `None`: no process had any, or memory was not asked for.
@@ -33,8 +35,10 @@ pub(crate) fn calibrate(
     fields: Fields,
 ) -> Result<Calibration, Error> {
     let mut calibration = Calibration::default();
+    let records = &*bpf.collect()?.records;
+    calibration.workers_by_comm = workers_by_comm(records, procfs)?;
     if fields.contains(Fields::MEMORY) {
-        calibration.exact_rss = exact_rss(bpf, procfs)?;
+        calibration.exact_rss = exact_rss(records, procfs)?;
         if calibration.exact_rss == Some(false) {
             bpf.set_exact_rss(false);
         }
@@ -45,7 +49,6 @@ pub(crate) fn calibrate(
         procfs.set_thp_disable_bit(calibration.thp_disable_bit);
     }
     calibration.thread_features = fields.contains(Fields::CREDENTIALS) && bpf.has_thread_features();
-    calibration.workers_by_comm = workers_by_comm(bpf, procfs)?;
     Ok(calibration)
 }
 
@@ -56,9 +59,8 @@ fn text_of(procfs: &mut Procfs, pid: u32) -> Result<Option<Record>, Error> {
     Ok(alive.then_some(record))
 }
 
-fn exact_rss(bpf: &mut Bpf, procfs: &mut Procfs) -> Result<Option<bool>, Error> {
-    let table = bpf.collect()?;
-    let differ = table.records.iter().filter(|record| {
+fn exact_rss(records: &[Record], procfs: &mut Procfs) -> Result<Option<bool>, Error> {
+    let differ = records.iter().filter(|record| {
         record.identity.torn == 0
             && record.identity.has_mm == 1
             && record.memory.rss() != record.memory.rss_approx
@@ -111,18 +113,11 @@ fn thp_disable_bit(bpf: &mut Bpf) -> Result<Option<u32>, Error> {
     Ok(changed.is_power_of_two().then(|| changed.trailing_zeros()))
 }
 
-const KIND_FULL: u32 = 1;
-const KIND_WORKER: u32 = 2;
-const WORKER_POOL: u32 = 1;
-const WORKER_BUSY: u32 = 2;
-
-fn workers_by_comm(bpf: &mut Bpf, procfs: &mut Procfs) -> Result<bool, Error> {
-    let table = bpf.collect()?;
+fn workers_by_comm(records: &[Record], procfs: &mut Procfs) -> Result<bool, Error> {
     let (mut by_id, mut by_comm) = (0, 0);
-    for record in table
-        .records
+    for record in records
         .iter()
-        .filter(|record| record.name.kind == KIND_WORKER)
+        .filter(|record| record.name.kind == NAME_WORKER)
     {
         let (id, comm) = (Name::of(record), worker_by_comm(record));
         if id == comm {
@@ -162,12 +157,12 @@ fn worker_by_comm(record: &Record) -> Name {
 pub(crate) fn name_workers_by_comm(records: &mut [Record]) {
     for record in records
         .iter_mut()
-        .filter(|record| record.name.kind == KIND_WORKER)
+        .filter(|record| record.name.kind == NAME_WORKER)
     {
         let name = worker_by_comm(record);
         record.name.text = [0; NAME_LEN];
         record.name.text[..name.len()].copy_from_slice(&name);
-        record.name.kind = KIND_FULL;
+        record.name.kind = NAME_FULL;
     }
 }
 

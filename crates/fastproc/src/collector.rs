@@ -1,142 +1,150 @@
 //! The collector: chooses a source, and makes snapshots that miss nothing.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+mod builder;
+
+use std::time::{Duration, Instant};
+
+pub use builder::Builder;
 
 use crate::{
     Calibration, Error, Fields, Host, Snapshot,
     assemble::Assembler,
-    calibrate::calibrate,
+    exits::Backlog,
     source::{
         SourceKind,
-        bpf::{Bpf, Walk},
-        procfs::Procfs,
+        bpf::Bpf,
+        service::{self, Service},
     },
+    timing::Part,
 };
 
-/// A walk by the open-coded iterator is one RCU section; past this many tasks it would be long enough to matter on a
-/// kernel without preemption, and the iterator that can pause goes first.
-const LONG_WALK: u32 = 50_000;
-
-/// What to collect, and how.
-#[derive(Clone, Debug)]
-#[must_use]
-pub struct Builder {
-    fields: Fields,
-    source: Option<SourceKind>,
-    reconcile_every: Duration,
-    proc_root: PathBuf,
+/// The arrays that records are written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Arrays {
+    /// Processes that there is room for before they have to grow.
+    pub processes: u32,
+    /// Bytes of all of them.
+    pub bytes: u64,
 }
 
-impl Default for Builder {
-    fn default() -> Self {
+/// A source that was tried and could not be used.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Refusal {
+    /// The source.
+    pub source: SourceKind,
+    /// Why.
+    pub error: Error,
+}
+
+/// A source of this process's own.
+#[derive(Debug)]
+struct Local {
+    /// The one that opened it: a child of it shares maps and files with it.
+    process: u32,
+    bpf: Option<Bpf>,
+    refused: Vec<Refusal>,
+    assembler: Assembler,
+}
+
+/// How long the service is waited for, where there is another source, and where there is none.
+///
+/// It answers within milliseconds, unless it walks a large table for others or waits for command lines, which it does for
+/// 0.4 seconds at most. A service that hangs costs this once: it is asked again without waiting.
+const TIMEOUT: Duration = Duration::from_millis(500);
+const ONLY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// After the service has failed it is tried again, later and later.
+const RETRY_FIRST: Duration = Duration::from_secs(1);
+const RETRY_LAST: Duration = Duration::from_secs(60);
+
+/// The service, and when to try it again.
+#[derive(Debug)]
+struct ServiceLink {
+    service: Service,
+    /// Whether no other source may be used.
+    only: bool,
+    retry_at: Option<Instant>,
+    retry_after: Duration,
+}
+
+impl ServiceLink {
+    fn new(builder: &Builder, host: &Host, only: bool) -> Self {
+        let path = builder.socket.clone();
+        let timeout = if only { ONLY_TIMEOUT } else { TIMEOUT };
+        let settings = service::Settings {
+            path: path.unwrap_or_else(|| service::DEFAULT_SOCKET.into()),
+            fields: builder.fields,
+            max_age: builder.max_age,
+            texts: builder.texts,
+            texts_max_age: builder.texts_max_age,
+            exits: builder.exits,
+            timeout: builder.service_timeout.unwrap_or(timeout),
+            only,
+            proc_root: builder.proc_root.clone(),
+        };
         Self {
-            fields: Fields::TOP,
-            source: None,
-            reconcile_every: Duration::from_secs(5),
-            proc_root: PathBuf::from("/proc"),
+            service: Service::new(settings, host),
+            only,
+            retry_at: None,
+            retry_after: RETRY_FIRST,
         }
     }
-}
 
-impl Builder {
-    /// The groups of fields to collect. [`Fields::TOP`] if not said.
-    pub fn fields(mut self, fields: Fields) -> Self {
-        self.fields = fields;
-        self
+    fn open(&mut self) -> Result<(), Error> {
+        let opened = self.service.open();
+        self.heed(opened)
     }
 
-    /// The only source to use. If not said, the first that works, in the order of [`SourceKind::ALL`].
-    pub fn source(mut self, source: Option<SourceKind>) -> Self {
-        self.source = source;
-        self
+    fn is_due(&self) -> bool {
+        self.only || self.retry_at.is_none_or(|at| Instant::now() >= at)
     }
 
-    /// How often to compare the walk with the listing of `/proc`, to find what the walk misses. Five seconds if not
-    /// said.
-    pub fn reconcile_every(mut self, interval: Duration) -> Self {
-        self.reconcile_every = interval;
-        self
+    fn collect(&mut self) -> Result<(), Error> {
+        let collected = self.service.collect();
+        self.heed(collected)
     }
 
-    /// Opens a source. With a source named, an error says why it cannot be used; without, the last resort `procfs`
-    /// needs no privileges, and [`Collector::refused`] remembers why the others did not do.
-    pub fn open(self) -> Result<Collector, Error> {
-        let host = Host::read()?;
-        let mut procfs = Procfs::open(&self.proc_root, self.fields, &host)?;
-        let mut listed = Vec::new();
-        procfs.pids(&mut listed)?;
-        let expected = (
-            listed.len() as u32,
-            tasks(&self.proc_root).unwrap_or(listed.len() as u32),
-        );
-        let mut refused = Vec::new();
-        let mut bpf = None;
-        for kind in self.order(expected.1) {
-            let walk = match kind {
-                SourceKind::Bpf => Walk::OpenCoded,
-                SourceKind::BpfIter => Walk::Iterator,
-                SourceKind::Procfs => break,
-            };
-            match Bpf::open(walk, self.fields, &host, expected) {
-                Ok(source) => {
-                    bpf = Some((kind, source));
-                    break;
-                }
-                Err(error) if self.source.is_some() => return Err(error),
-                Err(error) => refused.push((kind, error)),
+    fn snapshot(&self) -> Option<Snapshot<'_>> {
+        let service = &self.service;
+        service.has_snapshot().then(|| service.snapshot())
+    }
+
+    /// Sets the time of the next try.
+    fn heed(&mut self, result: Result<(), Error>) -> Result<(), Error> {
+        match &result {
+            Ok(()) => {
+                self.retry_at = None;
+                self.retry_after = RETRY_FIRST;
+            }
+            // To see whether it has answered costs nothing.
+            Err(Error::Service(service::Error::Waiting)) => self.retry_at = None,
+            Err(_) => {
+                self.retry_at = Some(Instant::now() + self.retry_after);
+                self.retry_after = (2 * self.retry_after).min(RETRY_LAST);
             }
         }
-        let kind = bpf.as_ref().map_or(SourceKind::Procfs, |(kind, _)| *kind);
-        let mut bpf = bpf.map(|(_, bpf)| bpf);
-        let mut calibration = Calibration::default();
-        if let Some(bpf) = &mut bpf {
-            calibration = calibrate(bpf, &mut procfs, self.fields)?;
-            // What the walk misses comes from the text, and shall say the same by the same bit.
-            procfs.set_thp_disable_bit(calibration.thp_disable_bit);
-        }
-        let mut assembler = Assembler::new(
-            procfs,
-            self.fields,
-            kind,
-            self.reconcile_every,
-            host.boot_offset_ns,
-        );
-        assembler.calibration = calibration;
-        Ok(Collector {
-            host,
-            bpf,
-            refused,
-            assembler,
-        })
-    }
-
-    fn order(&self, tasks: u32) -> Vec<SourceKind> {
-        match self.source {
-            Some(source) => vec![source],
-            None if tasks > LONG_WALK => {
-                vec![SourceKind::BpfIter, SourceKind::Bpf, SourceKind::Procfs]
-            }
-            None => SourceKind::ALL.to_vec(),
-        }
+        result
     }
 }
 
-/// All tasks of the machine, threads included: the number after the slash in `/proc/loadavg`.
-fn tasks(root: &Path) -> Option<u32> {
-    let text = std::fs::read_to_string(root.join("loadavg")).ok()?;
-    text.split(['/', ' ']).nth(4)?.parse().ok()
-}
-
-/// Makes snapshots from one source.
+/// Makes snapshots from one source; from the service, if there is one, and from the next source while it fails.
 #[derive(Debug)]
 pub struct Collector {
     host: Host,
-    bpf: Option<Bpf>,
-    refused: Vec<(SourceKind, Error)>,
-    assembler: Assembler,
+    builder: Builder,
+    service: Option<ServiceLink>,
+    /// Whether the service made the last snapshot, or will make the first.
+    served: bool,
+    local: Option<Local>,
+    refused: Vec<Refusal>,
+    /// Those that are recorded here and not by the service.
+    exits: Option<Backlog>,
+    /// Whether that began after the snapshot before the last.
+    exits_are_new: bool,
+    exits_refused: Option<Error>,
+    opening: Vec<Part>,
 }
 
 impl Collector {
@@ -147,17 +155,30 @@ impl Collector {
 
     /// The source in use.
     pub fn source(&self) -> SourceKind {
-        self.assembler.kind
+        match &self.local {
+            Some(local) if !self.served => local.assembler.kind,
+            _ => SourceKind::Service,
+        }
     }
 
     /// The groups of fields that are collected.
     pub fn fields(&self) -> Fields {
-        self.assembler.fields
+        self.builder.fields
     }
 
     /// Sources that were tried first and refused, and why.
-    pub fn refused(&self) -> &[(SourceKind, Error)] {
+    pub fn refused(&self) -> &[Refusal] {
         &self.refused
+    }
+
+    /// Why exits are not recorded, if they were asked for and are not.
+    pub fn exits_refused(&self) -> Option<&Error> {
+        self.exits_refused.as_ref()
+    }
+
+    /// The same, for who does not go on without.
+    pub fn take_exits_refused(&mut self) -> Option<Error> {
+        self.exits_refused.take()
     }
 
     /// Facts about this machine.
@@ -167,44 +188,153 @@ impl Collector {
 
     /// What was found out about this kernel by comparing records with its text.
     pub fn calibration(&self) -> Calibration {
-        self.assembler.calibration
+        match self.service.as_ref().filter(|_| self.served) {
+            Some(link) => link.service.calibration(),
+            None => self
+                .local
+                .as_ref()
+                .map_or_else(Calibration::default, |local| local.assembler.calibration),
+        }
     }
 
-    /// Processes that there is room for before an array has to grow, and bytes of all arrays. `None` for procfs.
-    pub fn array(&self) -> Option<(u32, u64)> {
-        self.bpf
-            .as_ref()
-            .map(|bpf| (bpf.capacity(), bpf.memory_bytes()))
+    fn bpf(&self) -> Option<&Bpf> {
+        self.local.as_ref().filter(|_| !self.served)?.bpf.as_ref()
     }
 
-    /// How long it took to load and verify the programs. `None` for procfs.
+    /// The arrays that the kernel and this process share. `None` unless it is BPF programs of this collector that read.
+    pub fn arrays(&self) -> Option<Arrays> {
+        self.bpf().map(|bpf| Arrays {
+            processes: bpf.capacity(),
+            bytes: bpf.memory_bytes(),
+        })
+    }
+
+    /// How long it took to load and verify the programs. `None` unless it is those of this collector that read.
     pub fn load_time(&self) -> Option<Duration> {
-        self.bpf.as_ref().map(Bpf::load_time)
+        self.bpf().map(Bpf::load_time)
     }
 
-    /// Whether signal actions may be taken from the last walk for a process that has not run since. On unless said.
+    /// What opening took, part by part.
+    pub fn opening(&self) -> &[Part] {
+        &self.opening
+    }
+
+    /// Whether signal actions may be taken from the last walk for a process that has not run since. On unless set.
     ///
     /// The values are the same either way; this is for measuring what it saves.
+    #[doc(hidden)]
     pub fn set_reuse_actions(&mut self, reuse: bool) {
-        if let Some(bpf) = &mut self.bpf {
+        if let Some(bpf) = self.local.as_mut().and_then(|local| local.bpf.as_mut()) {
             bpf.set_reuse_actions(reuse);
+        }
+    }
+
+    /// How long the walk may keep its CPU from everything else before it makes way; 150 us unless set. For measuring
+    /// what that costs, and for tests: without any length, it makes way after every task.
+    #[doc(hidden)]
+    pub fn set_section(&mut self, section: Duration) {
+        if let Some(bpf) = self.local.as_mut().and_then(|local| local.bpf.as_mut()) {
+            bpf.set_section(section);
         }
     }
 
     /// Every process, now.
     ///
+    /// A service that fails is left, with the next source in its place, and tried again later.
+    ///
     /// # Errors
-    /// The kernel refused to run a program, or `/proc` cannot be read. The next call may succeed.
+    /// The kernel refused to run a program, or `/proc` cannot be read; or the service failed and is the only source
+    /// allowed. The next call may succeed. Or this process was forked from the one that opened the collector, which
+    /// reads by itself: it has to open its own.
     pub fn snapshot(&mut self) -> Result<Snapshot<'_>, Error> {
-        match &mut self.bpf {
-            Some(bpf) => self.assembler.walk(bpf),
-            None => self.assembler.read(),
+        self.served = self.collect_from_service()?;
+        if !self.served && self.local.is_none() {
+            self.open_local()?;
         }
+        // The service has recorded them, and does no more.
+        self.exits_are_new = !self.served
+            && self.builder.exits
+            && self.exits.is_none()
+            && self.exits_refused.is_none();
+        if self.exits_are_new {
+            self.record_exits();
+        }
+        let mut snapshot = match (&mut self.local, &mut self.service) {
+            (_, Some(link)) if self.served => {
+                let nothing = service::Error::Protocol("no snapshot");
+                link.snapshot().ok_or(nothing)?
+            }
+            // A system call, but a tenth of a microsecond.
+            (Some(local), _) if local.process != std::process::id() => return Err(Error::Forked),
+            (
+                Some(Local {
+                    bpf: Some(bpf),
+                    assembler,
+                    ..
+                }),
+                _,
+            ) => assembler.walk(bpf)?,
+            (Some(local), _) => local.assembler.read()?,
+            (None, _) => unreachable!("it was opened"),
+        };
+        // After the walk: who has ended since is in one of the two, and never in both.
+        if let Some(backlog) = &mut self.exits {
+            backlog.take(&snapshot)?;
+            if !self.exits_are_new {
+                snapshot.set_exits(backlog.ends());
+            }
+        }
+        Ok(snapshot)
+    }
+
+    /// The last snapshot once more. `None`: there was none, or making the last one failed.
+    pub fn latest(&self) -> Option<Snapshot<'_>> {
+        let mut snapshot = if self.served {
+            self.service.as_ref()?.snapshot()?
+        } else {
+            let local = self.local.as_ref()?;
+            local.assembler.latest(local.bpf.as_ref())?
+        };
+        if let Some(backlog) = self.exits.as_ref().filter(|_| !self.exits_are_new) {
+            snapshot.set_exits(backlog.ends());
+        }
+        Some(snapshot)
+    }
+
+    /// Whether the service has made a snapshot.
+    fn collect_from_service(&mut self) -> Result<bool, Error> {
+        let Some(link) = self.service.as_mut().filter(|link| link.is_due()) else {
+            return Ok(false);
+        };
+        match link.collect() {
+            Ok(()) => Ok(true),
+            Err(error) if link.only => Err(error),
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// Begins to record exits, for there is no service that does.
+    fn record_exits(&mut self) {
+        match Backlog::open(self.builder.exit_cmdlines) {
+            Ok(exits) => self.exits = Some(exits),
+            Err(error) => self.exits_refused = Some(error),
+        }
+        if let Some(link) = self.service.as_mut().filter(|_| self.exits.is_some()) {
+            link.service.forget_exits();
+        }
+    }
+
+    fn open_local(&mut self) -> Result<(), Error> {
+        let mut local = self.builder.open_local(&self.host)?;
+        self.refused.append(&mut local.refused);
+        self.local = Some(local);
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use fastproc_testbed::gate;
     use rustix::thread::{disable_transparent_huge_pages, transparent_huge_pages_are_disabled};
 
     use super::*;
@@ -213,19 +343,16 @@ mod tests {
     /// Needs root: both sources, of which one needs BPF.
     #[test]
     fn both_sources_say_by_the_same_bit_that_huge_pages_are_disabled() {
-        let opened = Collector::builder()
+        if !gate::bpf() {
+            return;
+        }
+        let mut collector = Collector::builder()
             .fields(Fields::MEMORY_DETAILS)
             .source(Some(SourceKind::Bpf))
-            .open();
-        let mut collector = match opened {
-            Ok(collector) => collector,
-            Err(error) => {
-                eprintln!("SKIPPED: without BPF there is but one source: {error}");
-                return;
-            }
-        };
+            .open()
+            .expect("BPF can be used");
         let Some(bit) = collector.calibration().thp_disable_bit else {
-            eprintln!("SKIPPED: this kernel has no transparent huge pages to disable");
+            gate::skipped("this kernel has no transparent huge pages to disable");
             return;
         };
         let disabled = transparent_huge_pages_are_disabled().expect("the bit is known");
@@ -239,7 +366,8 @@ mod tests {
                 .and_then(|process| process.memory_details().copied())
                 .expect("this process is there");
             let mut record = Record::default();
-            let procfs = &mut collector.assembler.procfs;
+            let local = collector.local.as_mut().expect("it was opened");
+            let procfs = &mut local.assembler.procfs;
             procfs
                 .read_one(own, &mut record, &mut Vec::new(), &mut vec![0])
                 .expect("this process can be read");

@@ -1,32 +1,18 @@
 //! What no record holds: the command line, the program and the cgroup's path, read from `/proc` on demand.
 
 mod cgroup;
+mod directory;
 
-use std::{
-    collections::HashMap,
-    ffi::CStr,
-    io::{self, Read},
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
-};
+use std::{collections::HashMap, ffi::CStr, io};
 
-use rustix::{
-    fs::{Mode, OFlags},
-    io::Errno,
-    path::DecInt,
-};
 use thiserror::Error;
 
 use self::cgroup::Cgroups;
-use crate::{Host, Process, Snapshot};
+pub use self::directory::{Directories, Directory};
+use crate::{Host, Process, texts::ProcessTexts};
 
-/// Longest command line that is read. A process chooses its own, up to all its memory, and must not choose ours.
-const LONGEST: u64 = 128 * 1024;
 /// Longest command line that is kept, so that many processes cannot make this large either.
 const LONGEST_KEPT: usize = 4096;
-/// Longest path that is read from a file; the kernel itself shows no more than a page.
-const LONGEST_PATH: u64 = 64 * 1024;
-/// `PF_FORKNOEXEC`: forked and not yet executed anything, so that the command line is still the parent's.
-const FORKED: u32 = 0x40;
 
 /// Why a detail is not known.
 #[derive(Debug, Error)]
@@ -63,7 +49,7 @@ pub enum DetailError {
         pid: u32,
         /// The detail.
         what: &'static str,
-        /// What the kernel said.
+        /// What the kernel answered.
         #[source]
         source: io::Error,
     },
@@ -79,49 +65,45 @@ pub struct Cmdline<'a> {
     pub cut: bool,
 }
 
-/// Reads details of processes, once for each, and keeps them.
+/// Reads details of processes, once for each snapshot.
 ///
 /// A process is known by pid and start time. Before anything is read, the directory of the process is opened and its
 /// start time compared with the record's; what is then read through that directory can only be of that process, even
 /// if it ends and its pid is given away meanwhile.
 ///
-/// A command line is read again after the process has executed another program. One that a process rewrites while it
-/// runs is shown as it was when it was first asked for.
+/// # Nothing is kept for the next snapshot
+/// What is read is kept until [`renew`](Self::renew), so that a filter, a sort and a column of one snapshot agree, and no
+/// longer. exec(2) changes all of it and may leave the name as it was; a process rewrites its command line in place when
+/// it likes (`setproctitle(3)`), in which case it has run at least. But others may write to the memory of one that rests
+/// (`process_vm_writev(2)`, `ptrace(2)`, `/proc/PID/mem`, a process that shares its memory), which leaves no trace in any
+/// counter of it: that a command line has not changed cannot be proven by less than reading it.
+///
+/// A service may have kept them, if it was asked to: [`Builder::texts_max_age`](crate::Builder::texts_max_age) says how long.
 ///
 /// Reading a command line reads the memory of that process, and waits where that memory has to be fetched.
 #[derive(Debug)]
 pub struct Details {
-    proc: OwnedFd,
-    tick_ns: u64,
-    boot_offset_ns: i64,
+    /// `None`: what is known was recorded, and there is nothing else.
+    directories: Option<Directories>,
     entries: HashMap<u32, Entry>,
     cgroups: Cgroups,
     scratch: Vec<u8>,
 }
 
+/// What was read of a process since the last [`Details::renew`].
 #[derive(Debug)]
 struct Entry {
-    program: Program,
+    start_ns: u64,
+    /// Its name; of what was recorded, none. With another one it mostly runs another program.
+    comm: Option<[u8; 16]>,
     cmdline: Option<Box<[u8]>>,
     exe: Option<Box<[u8]>>,
 }
 
-/// Which process, and as far as a record tells, which program it runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Program {
-    start_ns: u64,
-    comm: [u8; 16],
-    forked: bool,
-}
-
-impl Program {
-    fn of(process: Process<'_>) -> Self {
+impl Entry {
+    fn is_of(&self, process: Process<'_>) -> bool {
         let identity = process.identity();
-        Self {
-            start_ns: identity.start_ns,
-            comm: identity.comm,
-            forked: identity.flags & FORKED != 0,
-        }
+        self.start_ns == identity.start_ns && self.comm.is_none_or(|comm| comm == identity.comm)
     }
 }
 
@@ -131,61 +113,72 @@ impl Details {
     /// # Errors
     /// `/proc` cannot be opened.
     pub fn open(host: &Host) -> Result<Self, crate::Error> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let proc = rustix::fs::open("/proc", flags, Mode::empty());
-        let proc = proc.map_err(|source| crate::Error::Host {
-            path: "/proc".into(),
-            source: source.into(),
-        })?;
         Ok(Self {
-            proc,
-            tick_ns: 1_000_000_000 / host.ticks_per_second.max(1),
-            boot_offset_ns: host.boot_offset_ns,
+            directories: Some(Directories::open(host)?),
             entries: HashMap::new(),
-            cgroups: Cgroups::open(),
+            cgroups: Cgroups::default(),
             scratch: Vec::new(),
         })
+    }
+
+    /// Of processes that are not there: what [`keep_cmdline`](Self::keep_cmdline) and [`keep_cgroup`](Self::keep_cgroup)
+    /// were given is known, and nothing else.
+    pub fn recorded() -> Self {
+        Self {
+            directories: None,
+            entries: HashMap::new(),
+            cgroups: Cgroups::none(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Takes the command line of a process, by its id and start time.
+    pub fn keep_cmdline(&mut self, pid: u32, start_ns: u64, cmdline: &[u8]) {
+        let entry = Entry {
+            start_ns,
+            comm: None,
+            cmdline: Some(cmdline.into()),
+            exe: None,
+        };
+        self.entries.insert(pid, entry);
+    }
+
+    /// Takes the path of a cgroup, by its id.
+    pub fn keep_cgroup(&mut self, id: u64, path: &[u8]) {
+        self.cgroups.take(id, path);
     }
 
     /// The command line: `/proc/PID/cmdline`.
     ///
     /// # Errors
     /// The process is gone, or the kernel does not let this reader have it.
-    pub fn cmdline(&mut self, process: Process<'_>) -> Result<Cmdline<'_>, DetailError> {
-        const WHAT: &str = "command line";
-        let (pid, program) = (process.pid(), Program::of(process));
+    pub fn cmdline<'a>(&'a mut self, process: Process<'a>) -> Result<Cmdline<'a>, DetailError> {
         if process.identity().is_kernel_thread() {
             return Ok(Cmdline {
                 bytes: &[],
                 cut: false,
             });
         }
+        if let Some(bytes) = process.texts().and_then(ProcessTexts::cmdline) {
+            return Ok(Cmdline { bytes, cut: false });
+        }
         if self
-            .kept(pid, program)
+            .kept(process)
             .is_none_or(|entry| entry.cmdline.is_none())
         {
-            let directory = self.directory(process, WHAT)?;
-            read(
-                directory.as_fd(),
-                c"cmdline",
-                LONGEST + 1,
-                &mut self.scratch,
-            )
-            .map_err(|error| failed(pid, WHAT, error))?;
-            let cut = self.scratch.len() as u64 > LONGEST;
+            let cut = self.directory(process)?.cmdline(&mut self.scratch)?;
             // A zombie has none any more, and it is a cheap answer.
             if self.scratch.is_empty() || self.scratch.len() > LONGEST_KEPT {
-                self.scratch.truncate(LONGEST as usize);
                 return Ok(Cmdline {
                     bytes: &self.scratch,
                     cut,
                 });
             }
             let kept = self.scratch.as_slice().into();
-            self.entry(pid, program).cmdline = Some(kept);
+            self.entry(process).cmdline = Some(kept);
         }
         let kept = self
-            .kept(pid, program)
+            .kept(process)
             .and_then(|entry| entry.cmdline.as_deref());
         Ok(Cmdline {
             bytes: kept.unwrap_or_default(),
@@ -197,29 +190,20 @@ impl Details {
     ///
     /// # Errors
     /// The process is gone or has no program, or the kernel does not let this reader have it.
-    pub fn exe(&mut self, process: Process<'_>) -> Result<&[u8], DetailError> {
+    pub fn exe<'a>(&'a mut self, process: Process<'a>) -> Result<&'a [u8], DetailError> {
         const WHAT: &str = "program";
-        let (pid, program) = (process.pid(), Program::of(process));
+        let pid = process.pid();
         if process.identity().is_kernel_thread() {
             return Err(DetailError::Absent { pid, what: WHAT });
         }
-        if self
-            .kept(pid, program)
-            .is_none_or(|entry| entry.exe.is_none())
-        {
-            let directory = self.directory(process, WHAT)?;
-            let exe = rustix::fs::readlinkat(&directory, c"exe", Vec::new()).map_err(|error| {
-                if error == Errno::NOENT {
-                    DetailError::Absent { pid, what: WHAT }
-                } else {
-                    failed(pid, WHAT, error.into())
-                }
-            })?;
-            self.entry(pid, program).exe = Some(exe.into_bytes().into());
+        if let Some(path) = process.texts().and_then(ProcessTexts::exe) {
+            return Ok(path);
         }
-        let kept = self
-            .kept(pid, program)
-            .and_then(|entry| entry.exe.as_deref());
+        if self.kept(process).is_none_or(|entry| entry.exe.is_none()) {
+            let exe = self.directory(process)?.exe()?;
+            self.entry(process).exe = Some(exe.into());
+        }
+        let kept = self.kept(process).and_then(|entry| entry.exe.as_deref());
         Ok(kept.unwrap_or_default())
     }
 
@@ -239,14 +223,8 @@ impl Details {
             let path = id.and_then(|id| self.cgroups.path(id));
             return Ok(path.unwrap_or_default());
         }
-        let directory = self.directory(process, WHAT)?;
-        read(
-            directory.as_fd(),
-            c"cgroup",
-            LONGEST_PATH,
-            &mut self.scratch,
-        )
-        .map_err(|error| failed(pid, WHAT, error))?;
+        let directory = self.directory(process)?;
+        directory.file(c"cgroup", WHAT, &mut self.scratch)?;
         let path = cgroup::path_in(&self.scratch);
         let path = path.ok_or(DetailError::Absent { pid, what: WHAT })?;
         if let Some(id) = id {
@@ -255,111 +233,96 @@ impl Details {
         Ok(path)
     }
 
+    /// A file in the directory of the process, such as `wchan` or `task/7/wchan`, as it is now and no more than 64 KiB of
+    /// it: for what neither a record has nor a method of its own. Nothing of it is kept.
+    ///
+    /// # Errors
+    /// The process is gone, or the kernel does not let this reader have it.
+    pub fn file(&mut self, process: Process<'_>, path: &CStr) -> Result<&[u8], DetailError> {
+        let directory = self.directory(process)?;
+        directory.file(path, "file", &mut self.scratch)?;
+        Ok(&self.scratch)
+    }
+
+    /// Where a link in the directory of the process leads, such as `ns/net`. Nothing of it is kept.
+    ///
+    /// # Errors
+    /// As [`file`](Self::file) has.
+    pub fn link(&mut self, process: Process<'_>, path: &CStr) -> Result<&[u8], DetailError> {
+        self.scratch = self.directory(process)?.link(path)?;
+        Ok(&self.scratch)
+    }
+
+    /// The descriptors that a process has open, no more than `most`, each with what it leads to, in the order of their
+    /// numbers: the links in `/proc/PID/fd`. Nothing of it is kept.
+    ///
+    /// # Errors
+    /// As [`file`](Self::file) has.
+    pub fn open_files(
+        &mut self,
+        process: Process<'_>,
+        most: usize,
+    ) -> Result<Vec<(u32, Vec<u8>)>, DetailError> {
+        self.directory(process)?.open_files(most)
+    }
+
     /// Whether the kernel lets this reader see what it shows only to those who could trace the process: addresses, I/O
     /// counters, the exit status.
     ///
     /// A BPF program reads them without asking. Who shows them to somebody else, or has no `CAP_SYS_PTRACE`, asks here.
     pub fn may_trace(&self, process: Process<'_>) -> bool {
-        let Ok(directory) = self.directory(process, "program") else {
+        if process.texts().and_then(ProcessTexts::exe).is_some() {
+            return true;
+        }
+        let Ok(directory) = self.directory(process) else {
             return false;
         };
         // The access is checked before there is found to be no program.
-        matches!(
-            rustix::fs::readlinkat(&directory, c"exe", Vec::new()),
-            Ok(_) | Err(Errno::NOENT)
-        )
+        matches!(directory.exe(), Ok(_) | Err(DetailError::Absent { .. }))
     }
 
-    /// Forgets the processes that are not in this snapshot, and cgroups that nobody asked for since the last call.
-    pub fn forget_gone(&mut self, now: &Snapshot<'_>) {
-        self.entries.retain(|&pid, entry| {
-            now.get(pid)
-                .is_some_and(|process| process.identity().start_ns == entry.program.start_ns)
-        });
-        self.cgroups.forget_unused();
+    /// Whether the kernel shows this reader the counters of I/O: it could trace the process, and owns the file. That of
+    /// a process that may not be dumped is root's (`task_dump_owner()` of fs/proc/base.c), also for the process itself.
+    pub fn may_read_io(&self, process: Process<'_>) -> bool {
+        let mut text = Vec::new();
+        self.directory(process)
+            .and_then(|directory| directory.file(c"io", "I/O", &mut text))
+            .is_ok()
     }
 
-    fn kept(&self, pid: u32, program: Program) -> Option<&Entry> {
-        self.entries
-            .get(&pid)
-            .filter(|entry| entry.program == program)
+    /// Another snapshot is looked at: what was read until now is read again when it is asked for.
+    pub fn renew(&mut self) {
+        self.entries.clear();
+        self.cgroups.clear();
     }
 
-    fn entry(&mut self, pid: u32, program: Program) -> &mut Entry {
+    fn kept(&self, process: Process<'_>) -> Option<&Entry> {
+        let entry = self.entries.get(&process.pid())?;
+        entry.is_of(process).then_some(entry)
+    }
+
+    fn entry(&mut self, process: Process<'_>) -> &mut Entry {
+        let identity = process.identity();
         let fresh = || Entry {
-            program,
+            start_ns: identity.start_ns,
+            comm: Some(identity.comm),
             cmdline: None,
             exe: None,
         };
-        let entry = self.entries.entry(pid).or_insert_with(fresh);
-        if entry.program != program {
+        let entry = self.entries.entry(process.pid()).or_insert_with(fresh);
+        if !entry.is_of(process) {
             *entry = fresh();
         }
         entry
     }
 
     /// The directory of this very process.
-    fn directory(&self, process: Process<'_>, what: &'static str) -> Result<OwnedFd, DetailError> {
-        let pid = process.pid();
-        let failed = |error: io::Error| failed(pid, what, error);
-        let directory = rustix::fs::openat(
-            &self.proc,
-            DecInt::new(pid),
-            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
-            Mode::empty(),
-        )
-        .map_err(|error| failed(error.into()))?;
-        let mut stat = [0; 2048];
-        let len = open(directory.as_fd(), c"stat")
-            .and_then(|file| Ok(rustix::io::read(file, &mut stat)?))
-            .map_err(failed)?;
-        let ticks = start_ticks(&stat[..len]).ok_or_else(|| {
-            failed(io::Error::other(
-                "its stat is not what the kernel writes there",
-            ))
-        })?;
-        let shown_ns = i128::from(ticks) * i128::from(self.tick_ns);
-        let start_ns = i128::from(process.identity().start_ns) + i128::from(self.boot_offset_ns);
-        // The text is rounded down to a tick.
-        if shown_ns.abs_diff(start_ns) < u128::from(self.tick_ns) {
-            Ok(directory)
-        } else {
-            Err(DetailError::Gone { pid })
-        }
+    fn directory(&self, process: Process<'_>) -> Result<Directory, DetailError> {
+        let (pid, what) = (process.pid(), "directory");
+        let directories = self.directories.as_ref();
+        let directories = directories.ok_or(DetailError::Absent { pid, what })?;
+        directories.of(pid, process.identity().start_ns)
     }
-}
-
-fn failed(pid: u32, what: &'static str, source: io::Error) -> DetailError {
-    match source.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::NOENT | Errno::SRCH) => DetailError::Gone { pid },
-        Some(Errno::ACCESS | Errno::PERM) => DetailError::Hidden { pid, what },
-        _ => DetailError::Read { pid, what, source },
-    }
-}
-
-fn open(directory: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
-    Ok(rustix::fs::openat(
-        directory,
-        name,
-        OFlags::RDONLY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?)
-}
-
-/// Reads a file, but no more than `most` bytes.
-fn read(directory: BorrowedFd<'_>, name: &CStr, most: u64, into: &mut Vec<u8>) -> io::Result<()> {
-    into.clear();
-    std::fs::File::from(open(directory, name)?)
-        .take(most)
-        .read_to_end(into)?;
-    Ok(())
-}
-
-/// `starttime`, the 22nd field of `/proc/PID/stat`. The second, the name, ends at the last parenthesis.
-fn start_ticks(stat: &[u8]) -> Option<u64> {
-    let end = stat.iter().rposition(|&byte| byte == b')')?;
-    let field = stat.get(end + 2..)?.split(|&byte| byte == b' ').nth(19)?;
-    std::str::from_utf8(field).ok()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -369,7 +332,10 @@ mod tests {
         process::{Child, Command, Stdio},
     };
 
-    use super::*;
+    use super::{
+        directory::{LONGEST, start_ticks},
+        *,
+    };
     use crate::record::{Identity, Record};
 
     /// A shell that waits for its standard input to end, or for a line to execute.
@@ -414,40 +380,112 @@ mod tests {
         }
     }
 
+    /// The shell executes another one: neither its name nor anything else in its record tells.
     #[test]
-    fn a_command_line_is_read_once_and_again_after_exec() {
+    fn after_exec_of_a_program_of_the_same_name_both_are_read_again() {
         let mut shell = shell();
         let pid = shell.id();
         let line = || std::fs::read(format!("/proc/{pid}/cmdline")).expect("it runs");
         wait_until(|| line().ends_with(b"a name\0\0"));
         let mut details = details();
-        let before = record(pid);
-        let process = Process::new(&before, &[]);
+        let record = record(pid);
+        let process = Process::new(&record, &[]);
         let expected = line();
         assert_eq!(details.cmdline(process).expect("readable").bytes, expected);
-        assert!(details.exe(process).expect("readable").starts_with(b"/"));
+        let exe = details.exe(process).expect("readable").to_vec();
+        assert!(exe.starts_with(b"/"));
 
         let mut stdin = shell.stdin.take().expect("a pipe");
-        stdin.write_all(b"cat -\n").expect("it reads");
-        wait_until(|| line() == b"cat\0-\0");
-        assert_eq!(details.cmdline(process).expect("kept").bytes, expected);
-        let after = record(pid);
-        let process = Process::new(&after, &[]);
-        assert_eq!(details.cmdline(process).expect("read").bytes, b"cat\0-\0");
+        stdin.write_all(b"sh -s other\n").expect("it reads");
+        wait_until(|| line() == b"sh\0-s\0other\0");
+        assert_eq!(
+            details.cmdline(process).expect("kept").bytes,
+            expected,
+            "of one snapshot"
+        );
+        details.renew();
+        let now = details.cmdline(process).expect("read");
+        assert_eq!(now.bytes, b"sh\0-s\0other\0");
 
-        drop(stdin);
-        shell.wait().expect("it ends with its input");
-        let changed = Record {
-            identity: Identity {
-                comm: *b"another\0\0\0\0\0\0\0\0\0",
-                ..after.identity
-            },
-            ..after
-        };
+        stdin.write_all(b"exec sleep 600\n").expect("it reads");
+        wait_until(|| line() == b"sleep\x00600\0");
+        details.renew();
+        assert_ne!(details.exe(process).expect("read"), exe);
+        shell.kill().expect("it is ours");
+        shell.wait().expect("it is ours");
+        details.renew();
         assert!(matches!(
-            details.cmdline(Process::new(&changed, &[])),
+            details.cmdline(process),
             Err(DetailError::Gone { .. })
         ));
+    }
+
+    /// As `process_vm_writev(2)` and `ptrace(2)` do: the process itself rests all the time.
+    #[test]
+    fn what_another_process_writes_into_a_command_line_is_shown() {
+        let mut shell = shell();
+        let pid = shell.id();
+        let line = || std::fs::read(format!("/proc/{pid}/cmdline")).expect("it runs");
+        wait_until(|| line().ends_with(b"a name\0\0"));
+        let mut details = details();
+        let record = record(pid);
+        let process = Process::new(&record, &[]);
+        let before = details.cmdline(process).expect("readable").bytes.to_vec();
+
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
+        let arg_start = stat.split(' ').nth(47).expect("it has a command line");
+        let memory = std::fs::File::options()
+            .write(true)
+            .open(format!("/proc/{pid}/mem"));
+        let memory = memory.expect("it is our child");
+        std::os::unix::fs::FileExt::write_all_at(
+            &memory,
+            b"SH",
+            arg_start.parse().expect("a number"),
+        )
+        .expect("it is our child");
+        details.renew();
+        let after = details.cmdline(process).expect("readable").bytes;
+        assert_eq!(after[..3], *b"SH\0");
+        assert_eq!(after[3..], before[3..]);
+        drop(shell.stdin.take());
+        shell.wait().expect("it ends with its input");
+    }
+
+    /// Between two reads the process may execute another program, and the line would be of both.
+    #[test]
+    fn a_command_line_is_of_one_read() {
+        let reads = || -> u64 {
+            let io = std::fs::read_to_string("/proc/thread-self/io").expect("it can be read");
+            let count = io.lines().find_map(|line| line.strip_prefix("syscr: "));
+            count
+                .expect("it has a count of reads")
+                .parse()
+                .expect("a number")
+        };
+        let mut shell = Command::new("sh")
+            .args(["-c", "read line", &"x".repeat(9000)])
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("there is a shell");
+        let record = record(shell.id());
+        let process = Process::new(&record, &[]);
+        let mut details = details();
+        wait_until(|| details.cmdline(process).expect("readable").bytes.len() > 9000);
+        details.renew();
+        let of_this_count = {
+            let before = reads();
+            reads() - before
+        };
+        let before = reads();
+        details.cmdline(process).expect("readable");
+        assert_eq!(
+            reads() - before - of_this_count,
+            2,
+            "one of stat, for the start time, and one of cmdline"
+        );
+        drop(shell.stdin.take());
+        shell.wait().expect("it ends with its input");
     }
 
     #[test]
@@ -469,6 +507,25 @@ mod tests {
             Err(DetailError::Gone { .. })
         ));
         assert!(!details.may_trace(process));
+    }
+
+    #[test]
+    fn any_file_can_be_read() {
+        let own = record(std::process::id());
+        let own = Process::new(&own, &[]);
+        let mut details = details();
+        let comm = std::fs::read("/proc/self/comm").expect("it runs");
+        assert_eq!(details.file(own, c"comm").expect("readable"), comm);
+        let link = details.link(own, c"ns/pid").expect("readable");
+        assert!(link.starts_with(b"pid:["));
+        assert!(details.file(own, c"no such file").is_err());
+        let opened = std::fs::File::open("/proc/self/comm").expect("it runs");
+        let number = std::os::fd::AsRawFd::as_raw_fd(&opened) as u32;
+        let files = details.open_files(own, usize::MAX).expect("readable");
+        let path = format!("/proc/{}/comm", std::process::id()).into_bytes();
+        assert!(files.contains(&(number, path)), "{files:?}");
+        assert_eq!(details.open_files(own, 0).expect("readable"), []);
+        assert!(details.link(own, c"comm").is_err());
     }
 
     #[test]
@@ -507,13 +564,13 @@ mod tests {
         let mut own = record(std::process::id());
         let path = details.cgroup(Process::new(&own, &[])).map(<[u8]>::to_vec);
         let Ok(path) = path else {
-            eprintln!("SKIPPED: there is no default hierarchy here");
+            fastproc_testbed::gate::skipped("there is no default hierarchy here");
             return;
         };
         assert!(path.starts_with(b"/"));
         own.identity.groups = crate::Fields::CGROUP.bits();
         for id in [details.cgroups.folder_id(&path).unwrap_or(1), 4711] {
-            own.cgroup_id = id;
+            own.cgroup.id = id;
             for _ in 0..2 {
                 let again = details.cgroup(Process::new(&own, &[]));
                 assert_eq!(again.expect("readable"), path);

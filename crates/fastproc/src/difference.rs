@@ -1,6 +1,43 @@
 //! What happened between two snapshots.
+//!
+//! Everything that compares a snapshot with an earlier one does so here: shares and rates ([`Baseline`]), and sums over
+//! time ([`Marks`], for who keeps them by process itself).
+//!
+//! # Over which time
+//! A snapshot is not of one instant: its records are read one after the other, from
+//! [`SnapshotStats::boottime_ns`](crate::SnapshotStats::boottime_ns) on and for
+//! [`SnapshotStats::read_for`](crate::SnapshotStats::read_for). When a record was read is told by its place among them. What a
+//! process did is divided by
+//! - the time from the one reading of it to the other;
+//! - its age when it was read, if the earlier snapshot did not have it: then everything was zero at its start;
+//! - but no less than [`SHORTEST_NS`], or than what lies between the two snapshots if that is less: what a process does
+//!   in its first microseconds says nothing of a second.
+//!
+//! # Bounds
+//! No share of CPU time is more than the threads could have used that the process had at either snapshot, or more than
+//! the CPUs of the machine; none is negative, and none is not a number. [`Marks`] says what happens to counters that
+//! seem to run backwards.
 
-use crate::{Process, Snapshot, record::Io};
+mod counters;
+mod ended;
+mod marks;
+
+use self::ended::Leaving;
+pub use self::{
+    counters::{Counter, Counters},
+    ended::{Cost, Ended},
+    marks::{Growth, Marks},
+};
+pub use crate::record::is_same_start;
+use crate::{
+    Process, Snapshot,
+    exits::Exit,
+    host,
+    record::{TICK_NS, ThreadRecord},
+};
+
+/// No rate is over less time than this, unless the snapshots themselves are closer together.
+pub const SHORTEST_NS: u64 = TICK_NS;
 
 /// What has to be kept of a snapshot to compare a later one with it.
 ///
@@ -19,61 +56,145 @@ use crate::{Process, Snapshot, record::Io};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Baseline {
-    taken_ns: u64,
+    /// When reading the snapshot began.
+    began_ns: u64,
     /// In the order of the pids.
-    entries: Vec<Entry>,
+    processes: Vec<Entry>,
+    /// In the order of the thread ids.
+    threads: Vec<Entry>,
+    /// Those that are in no snapshot any more, until their exits come.
+    leaving: Leaving,
+    /// When reading the first snapshot began, or the last one before which exits were not recorded.
+    first_ns: Option<u64>,
+    /// Memory to use again.
+    spare: Vec<Entry>,
+    /// CPUs of the machine, if it is not this one.
+    cpus: Option<u32>,
 }
 
-/// A process as it was in the earlier snapshot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A process or thread as it was in the earlier snapshot.
+#[derive(Clone, Copy, Debug)]
 struct Entry {
-    pid: u32,
+    id: u32,
     start_ns: u64,
-    cpu: Option<Cpu>,
-    io: Option<Io>,
+    threads: u32,
+    marks: Marks,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Cpu {
-    utime_ns: u64,
-    stime_ns: u64,
-    sum_exec_ns: u64,
-    minflt: u64,
-    majflt: u64,
+/// What is compared: a process or one of its threads, as a snapshot has it.
+#[derive(Clone, Copy, Debug)]
+struct Subject<'a> {
+    process: Process<'a>,
+    thread: Option<&'a ThreadRecord>,
+    counters: Counters,
+    read_ns: u64,
 }
 
-impl Entry {
-    fn of(process: Process<'_>) -> Self {
+impl<'a> Subject<'a> {
+    fn process(process: Process<'a>, read_ns: u64) -> Self {
         Self {
-            pid: process.pid(),
-            start_ns: process.identity().start_ns,
-            cpu: process.cpu().map(|cpu| Cpu {
-                utime_ns: cpu.utime_ns,
-                stime_ns: cpu.stime_ns,
-                sum_exec_ns: cpu.sum_exec_ns,
-                minflt: cpu.minflt,
-                majflt: cpu.majflt,
-            }),
-            io: process.io().copied(),
+            process,
+            thread: None,
+            counters: Counters::of_process(process),
+            read_ns,
         }
     }
 
-    /// `/proc` tells start times to a tick, so a process read from there and from the kernel differs by less.
-    fn is_same(&self, process: Process<'_>) -> bool {
-        self.pid == process.pid() && self.start_ns.abs_diff(process.identity().start_ns) < TICK_NS
+    fn thread(process: Process<'a>, thread: &'a ThreadRecord, read_ns: u64) -> Self {
+        Self {
+            process,
+            thread: Some(thread),
+            counters: match process.io() {
+                Some(_) => Counters::of_thread(thread),
+                None => Counters::of_thread(thread).without_io(),
+            },
+            read_ns,
+        }
+    }
+
+    fn id(&self) -> u32 {
+        self.thread.map_or(self.process.pid(), |thread| thread.tid)
+    }
+
+    fn start_ns(&self) -> u64 {
+        self.thread
+            .map_or(self.process.identity().start_ns, |thread| thread.start_ns)
+    }
+
+    fn threads(&self) -> u32 {
+        match self.thread {
+            Some(_) => 1,
+            None => self.process.identity().num_threads.max(1),
+        }
+    }
+
+    /// Whether this is what the entry is of.
+    fn is_of(&self, entry: &Entry) -> bool {
+        entry.id == self.id()
+            && is_same_start(entry.start_ns, self.start_ns())
+            && !(self.thread.is_some()
+                && entry
+                    .marks
+                    .are_of_another_thread(&self.counters, self.read_ns))
+    }
+
+    /// What to keep of it, by what was kept before.
+    fn entry(&self, before: Option<&Entry>) -> Entry {
+        let start_ns = self.start_ns();
+        let mut marks = before.map_or_else(|| Marks::at_start(start_ns), |before| before.marks);
+        marks.advance(&self.counters, self.read_ns);
+        Entry {
+            id: self.id(),
+            start_ns,
+            threads: self.threads(),
+            marks,
+        }
+    }
+
+    fn change(&self, before: Option<&Entry>, shortest_ns: u64, cpus: u32) -> Change<'a> {
+        let start = Marks::at_start(self.start_ns());
+        let marks = before.map_or(&start, |before| &before.marks);
+        let growth = marks.growth(&self.counters, self.read_ns);
+        let threads = before.map_or(0, |before| before.threads);
+        let most = f64::from(threads.max(self.threads()).min(cpus));
+        let rate = |counter| growth.per_second(counter, shortest_ns);
+        let share = |counter| rate(counter).map(|ns: f64| (ns / 1e9).min(most));
+        let (user, system) = (share(Counter::User), share(Counter::System));
+        // Both are parts of one share.
+        let sum = user.unwrap_or(0.0) + system.unwrap_or(0.0);
+        let part = |share: Option<f64>| share.map(|share| share * (most / sum.max(most)));
+        Change {
+            process: self.process,
+            thread: self.thread,
+            exit: None,
+            born: before.is_none(),
+            cpu_ns: growth.get(Counter::Run),
+            cpu_share: share(Counter::Run),
+            user_share: part(user),
+            system_share: part(system),
+            minflt_per_second: rate(Counter::MinorFaults),
+            majflt_per_second: rate(Counter::MajorFaults),
+            read_bytes_per_second: rate(Counter::ReadBytes),
+            write_bytes_per_second: rate(Counter::WriteBytes),
+        }
     }
 }
 
-/// Longest clock tick that `/proc` rounds to (`USER_HZ` is 100).
-const TICK_NS: u64 = 10_000_000;
-
-/// One process of the later snapshot, and what it did since the earlier one.
+/// One process or thread of the later snapshot, and what it did since the earlier one.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Change<'a> {
     /// The process as it is now.
     pub process: Process<'a>,
+    /// The thread, if it is the change of one.
+    pub thread: Option<&'a ThreadRecord>,
+    /// Its end, if it is the change of a process that has ended: see [`Ended::change`].
+    pub exit: Option<&'a Exit>,
     /// Whether the earlier snapshot did not have it. Its shares and rates are then counted from its start.
     pub born: bool,
+    /// CPU time used since the earlier snapshot, or since its start, in nanoseconds. `None` without
+    /// [`Fields::CPU`](crate::Fields::CPU).
+    pub cpu_ns: Option<u64>,
     /// CPU time used per time passed: 1.0 is one whole CPU. `None` without [`Fields::CPU`](crate::Fields::CPU).
     pub cpu_share: Option<f64>,
     /// The part of it in user mode.
@@ -92,6 +213,7 @@ pub struct Change<'a> {
 
 /// A process of the earlier snapshot that is no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Gone {
     /// Process id that it had.
     pub pid: u32,
@@ -102,9 +224,36 @@ pub struct Gone {
 impl Baseline {
     /// Keeps this snapshot instead of the last one. Allocates only if there are more processes than ever before.
     pub fn set(&mut self, snapshot: &Snapshot<'_>) {
-        self.taken_ns = snapshot.stats().kernel_boottime_ns();
-        self.entries.clear();
-        self.entries.extend(snapshot.iter().map(Entry::of));
+        self.began_ns = snapshot.stats().kernel_boottime_ns();
+        let mut entries = std::mem::take(&mut self.spare);
+        let mut before = Ascending(&self.processes);
+        entries.extend(subjects(snapshot).map(|subject| subject.entry(before.find(&subject))));
+        // What ended while nobody recorded it, or nobody had looked yet, is not known.
+        if self.first_ns.is_none() || snapshot.exits().is_none() {
+            self.first_ns = Some(self.began_ns);
+        }
+        self.leaving.follow(&self.processes, &entries, snapshot);
+        std::mem::swap(&mut self.processes, &mut entries);
+        entries.clear();
+        entries.extend(
+            thread_subjects(snapshot).map(|subject| subject.entry(find(&self.threads, &subject))),
+        );
+        entries.sort_unstable_by_key(|entry| entry.id);
+        std::mem::swap(&mut self.threads, &mut entries);
+        entries.clear();
+        self.spare = entries;
+    }
+
+    /// Says how many CPUs the machine has, of snapshots that are not of this one.
+    pub fn set_cpus(&mut self, cpus: u32) {
+        self.cpus = Some(cpus.max(1));
+    }
+
+    /// The CPUs of the machine now. Where the kernel does not tell, threads alone bound a share.
+    fn cpus(&self) -> u32 {
+        self.cpus.unwrap_or_else(|| {
+            host::online_cpus().map_or(u32::MAX, |cpus| cpus.len().max(1) as u32)
+        })
     }
 
     /// What every process of `now` did since, in the order of the pids.
@@ -112,133 +261,105 @@ impl Baseline {
         &self,
         now: &Snapshot<'a>,
     ) -> impl Iterator<Item = Change<'a>> + use<'a, '_> {
-        let (since_ns, now_ns) = (self.taken_ns, now.stats().kernel_boottime_ns());
-        let mut rest = self.entries.as_slice();
-        now.iter().map(move |process| {
-            // Nearly always the very next one.
-            let skipped = rest
-                .iter()
-                .take_while(|entry| entry.pid < process.pid())
-                .count();
-            rest = &rest[skipped..];
-            let before = rest.first().filter(|entry| entry.is_same(process));
-            change(process, before, since_ns, now_ns)
-        })
+        let (shortest_ns, cpus) = (self.shortest_ns(now), self.cpus());
+        let mut before = Ascending(&self.processes);
+        subjects(now).map(move |subject| subject.change(before.find(&subject), shortest_ns, cpus))
+    }
+
+    /// What every thread of `now` did since, in the order of [`Snapshot::threads`].
+    pub fn thread_changes<'a>(
+        &self,
+        now: &Snapshot<'a>,
+    ) -> impl Iterator<Item = Change<'a>> + use<'a, '_> {
+        let (shortest_ns, cpus) = (self.shortest_ns(now), self.cpus());
+        thread_subjects(now)
+            .map(move |subject| subject.change(find(&self.threads, &subject), shortest_ns, cpus))
     }
 
     /// The processes that were there and are not in `now`, in the order of the pids.
     pub fn gone(&self, now: &Snapshot<'_>) -> impl Iterator<Item = Gone> {
-        self.entries
+        self.processes
             .iter()
             .filter(|entry| {
-                !now.get(entry.pid)
-                    .is_some_and(|process| entry.is_same(process))
+                !now.get(entry.id).is_some_and(|process| {
+                    is_same_start(entry.start_ns, process.identity().start_ns)
+                })
             })
             .map(|entry| Gone {
-                pid: entry.pid,
+                pid: entry.id,
                 start_ns: entry.start_ns,
             })
     }
+
+    /// The processes that ended since, as far as the kernel has let go of them by now, and what they did: those that were
+    /// there, and those that were born meanwhile. Nothing if exits are not recorded.
+    pub fn ended<'a>(&self, now: &Snapshot<'a>) -> impl Iterator<Item = Ended<'a>> + use<'a, '_> {
+        let now_ns = now.stats().kernel_boottime_ns();
+        let exits = now.exits().unwrap_or_default();
+        exits.iter().filter_map(move |exit| {
+            let known = self.known(exit).map(|entry| &entry.marks);
+            let was_before = self
+                .first_ns
+                .is_none_or(|first_ns| exit.start_ns < first_ns);
+            // It was there before, and it is not known what it had done by then.
+            if known.is_none() && was_before {
+                return None;
+            }
+            let elapsed_ns = now_ns.saturating_sub(self.began_ns);
+            Some(Ended::new(exit, known, elapsed_ns))
+        })
+    }
+
+    fn known(&self, exit: &Exit) -> Option<&Entry> {
+        let at = self
+            .processes
+            .binary_search_by_key(&exit.pid, |entry| entry.id);
+        let in_last = at.ok().map(|at| &self.processes[at]);
+        in_last
+            .filter(|entry| is_same_start(entry.start_ns, exit.start_ns))
+            .or_else(|| self.leaving.find(exit))
+    }
+
+    fn shortest_ns(&self, now: &Snapshot<'_>) -> u64 {
+        let apart_ns = now
+            .stats()
+            .kernel_boottime_ns()
+            .saturating_sub(self.began_ns);
+        apart_ns.min(SHORTEST_NS)
+    }
 }
 
-fn change<'a>(
-    process: Process<'a>,
-    before: Option<&Entry>,
-    since_ns: u64,
-    now_ns: u64,
-) -> Change<'a> {
-    let from_ns = if before.is_some() {
-        since_ns
-    } else {
-        process.identity().start_ns.max(since_ns)
-    };
-    // A clock that has not moved gives no rate; a nanosecond keeps the division defined.
-    let seconds = now_ns.saturating_sub(from_ns).max(1) as f64 / 1e9;
-    let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
-    let now = Entry::of(process);
-    let cpu = now.cpu.map(|cpu| {
-        (
-            cpu,
-            before.and_then(|before| before.cpu).unwrap_or_default(),
-        )
-    });
-    let io = now
-        .io
-        .map(|io| (io, before.and_then(|before| before.io).unwrap_or_default()));
-    Change {
-        process,
-        born: before.is_none(),
-        cpu_share: cpu.map(|(now, before)| {
-            // The precise run time where both snapshots know it; the text has ticks only.
-            let precise = now.sum_exec_ns > 0
-                && (before.sum_exec_ns > 0 || before.utime_ns + before.stime_ns == 0);
-            let share = if precise {
-                rate(now.sum_exec_ns, before.sum_exec_ns)
-            } else {
-                rate(
-                    now.utime_ns + now.stime_ns,
-                    before.utime_ns + before.stime_ns,
-                )
-            };
-            share / 1e9
-        }),
-        user_share: cpu.map(|(now, before)| rate(now.utime_ns, before.utime_ns) / 1e9),
-        system_share: cpu.map(|(now, before)| rate(now.stime_ns, before.stime_ns) / 1e9),
-        minflt_per_second: cpu.map(|(now, before)| rate(now.minflt, before.minflt)),
-        majflt_per_second: cpu.map(|(now, before)| rate(now.majflt, before.majflt)),
-        read_bytes_per_second: io.map(|(now, before)| rate(now.read_bytes, before.read_bytes)),
-        write_bytes_per_second: io.map(|(now, before)| rate(now.write_bytes, before.write_bytes)),
+/// Entries of which ever higher ids are looked for: nearly always it is the very next one.
+struct Ascending<'a>(&'a [Entry]);
+
+impl<'a> Ascending<'a> {
+    fn find(&mut self, subject: &Subject<'_>) -> Option<&'a Entry> {
+        let id = subject.id();
+        let skipped = self.0.iter().take_while(|entry| entry.id < id).count();
+        self.0 = &self.0[skipped..];
+        self.0.first().filter(|entry| subject.is_of(entry))
     }
+}
+
+fn find<'a>(entries: &'a [Entry], subject: &Subject<'_>) -> Option<&'a Entry> {
+    let at = entries.binary_search_by_key(&subject.id(), |entry| entry.id);
+    let entry = &entries[at.ok()?];
+    subject.is_of(entry).then_some(entry)
+}
+
+fn subjects<'a>(snapshot: &Snapshot<'a>) -> impl Iterator<Item = Subject<'a>> + use<'a> {
+    let snapshot = *snapshot;
+    let places = snapshot.iter().enumerate();
+    places.map(move |(place, process)| Subject::process(process, snapshot.read_ns(place)))
+}
+
+fn thread_subjects<'a>(snapshot: &Snapshot<'a>) -> impl Iterator<Item = Subject<'a>> + use<'a> {
+    let snapshot = *snapshot;
+    let threads = snapshot.threads_with_places();
+    threads.map(move |(place, process, thread)| {
+        Subject::thread(process, thread, snapshot.read_ns(place))
+    })
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-    use crate::{Fields, SnapshotStats, SourceKind, record::Record, snapshot::Slot, source::Table};
-
-    const SECOND: u64 = 1_000_000_000;
-
-    /// A time namespace shifts the reader's clock; the processes' start times stand as they are.
-    #[test]
-    fn a_time_namespace_changes_no_share() {
-        for offset_seconds in [0, 86_400, -90] {
-            let boot_offset_ns = offset_seconds * SECOND as i64;
-            let stats = |kernel_ns: u64| SnapshotStats {
-                source: SourceKind::Bpf,
-                boottime_ns: kernel_ns.saturating_add_signed(boot_offset_ns),
-                boot_offset_ns,
-                took: Duration::ZERO,
-                torn: 0,
-                missed: 0,
-                grown: 0,
-                reused_actions: 0,
-            };
-            let mut record = Record::default();
-            record.identity.tgid = 7;
-            record.identity.groups = Fields::CPU.bits();
-            record.identity.start_ns = 101 * SECOND;
-            record.cpu.sum_exec_ns = SECOND / 2;
-            record.cpu.utime_ns = SECOND / 2;
-            let before = Baseline {
-                taken_ns: stats(100 * SECOND).kernel_boottime_ns(),
-                entries: Vec::new(),
-            };
-            let now = Snapshot {
-                walked: Table {
-                    records: &[record],
-                    ..Table::default()
-                },
-                patched: Table::default(),
-                order: &[Slot::walked(7, 0)],
-                stats: stats(102 * SECOND),
-            };
-            let shares: Vec<_> = before
-                .changes(&now)
-                .map(|change| (change.born, change.cpu_share))
-                .collect();
-            assert_eq!(shares, [(true, Some(0.5))], "{offset_seconds} s");
-        }
-    }
-}
+mod tests;

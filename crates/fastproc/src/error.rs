@@ -1,10 +1,17 @@
 //! What can go wrong, why, and what to do about it.
 
-use std::io;
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
+use rustix::{
+    io::Errno,
+    process::{Resource, getrlimit},
+};
 use thiserror::Error;
 
-use crate::source::procfs;
+use crate::source::{procfs, service};
 
 /// Why a source cannot be used, or why it failed.
 #[derive(Debug, Error)]
@@ -16,6 +23,13 @@ pub enum Error {
          use a kernel built with CONFIG_DEBUG_INFO_BTF=y, or the source procfs"
     )]
     NoBtf(#[source] io::Error),
+
+    /// What the running kernel says of its structures is not to be seen from here, as in a chroot or a container with `/proc` alone.
+    #[error(
+        "there is no /sys here, where the kernel describes its structures (/sys/kernel/btf/vmlinux); \
+         mount it (mount -t sysfs sysfs /sys), or use the source procfs"
+    )]
+    NoSys(#[source] io::Error),
 
     /// A capability is missing.
     #[error(
@@ -47,7 +61,7 @@ pub enum Error {
     Verifier {
         /// The kernel's answer.
         reason: String,
-        /// The end of what libbpf and the verifier said.
+        /// The end of what libbpf and the verifier printed.
         log: String,
     },
 
@@ -82,6 +96,39 @@ pub enum Error {
         how: &'static str,
     },
 
+    /// The process may have no more descriptors.
+    #[error(
+        "no more than {limit} descriptors may be open, and it takes more: raise the limit (ulimit -n; LimitNOFILE= of a \
+         systemd unit)"
+    )]
+    Descriptors {
+        /// The soft limit (`RLIMIT_NOFILE`).
+        limit: u64,
+    },
+
+    /// A control group leaves less memory than it takes.
+    #[error(
+        "{} is {limit_bytes} bytes, of which {left_bytes} are left, and it takes {needed_bytes}: raise it (MemoryMax= \
+         of a systemd unit; the memory limit of a container), ask for fewer fields, or use the source procfs", file.display()
+    )]
+    MemoryLimit {
+        /// The file that holds the limit.
+        file: PathBuf,
+        /// The limit.
+        limit_bytes: u64,
+        /// What of it is not used, or can be taken back.
+        left_bytes: u64,
+        /// What the arrays take, and loading the programs.
+        needed_bytes: u64,
+    },
+
+    /// This process was forked from the one that opened the collector.
+    #[error(
+        "this process was forked after the collector was opened, and shares its memory with the parent: open another \
+         one here"
+    )]
+    Forked,
+
     /// A program could not be run.
     #[error("running the program failed")]
     Run(#[source] io::Error),
@@ -91,7 +138,7 @@ pub enum Error {
     Map {
         /// Name of the map.
         map: &'static str,
-        /// What the kernel said.
+        /// What the kernel answered.
         #[source]
         source: io::Error,
     },
@@ -109,7 +156,11 @@ pub enum Error {
 
     /// Reading `/proc` failed.
     #[error(transparent)]
-    Procfs(#[from] procfs::Error),
+    Procfs(procfs::Error),
+
+    /// The service cannot be used.
+    #[error(transparent)]
+    Service(#[from] service::Error),
 
     /// A fact about this machine could not be read.
     #[error("cannot read {path}")]
@@ -120,4 +171,38 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+}
+
+impl From<procfs::Error> for Error {
+    fn from(error: procfs::Error) -> Self {
+        let descriptors = error.io().and_then(Self::of_descriptors);
+        descriptors.unwrap_or(Self::Procfs(error))
+    }
+}
+
+impl Error {
+    /// What is missing where the kernel's description of its structures cannot be read.
+    pub(crate) fn of_types(error: io::Error) -> Self {
+        if let Some(limit) = Self::of_descriptors(&error) {
+            limit
+        } else if Path::new("/sys/kernel").exists() {
+            Self::NoBtf(error)
+        } else {
+            Self::NoSys(error)
+        }
+    }
+
+    /// A file of the machine that cannot be read.
+    pub(crate) fn of_host(path: impl Into<String>, source: io::Error) -> Self {
+        let path = path.into();
+        Self::of_descriptors(&source).unwrap_or(Self::Host { path, source })
+    }
+
+    /// The limit of descriptors, if it is that.
+    pub(crate) fn of_descriptors(error: &io::Error) -> Option<Self> {
+        let errno = Errno::from_io_error(error)?;
+        (errno == Errno::MFILE).then(|| Self::Descriptors {
+            limit: getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX),
+        })
+    }
 }

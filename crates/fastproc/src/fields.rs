@@ -2,35 +2,37 @@
 
 use bitflags::bitflags;
 
+use crate::record;
+
 bitflags! {
     /// Groups of fields. A snapshot holds [`Identity`](crate::record::Identity) of every process and the groups that
     /// were asked for; nothing else is read.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct Fields: u32 {
         /// CPU time, faults and context switches: [`Cpu`](crate::record::Cpu).
-        const CPU = 0x001;
+        const CPU = record::CPU;
         /// Memory sizes: [`Memory`](crate::record::Memory).
-        const MEMORY = 0x002;
+        const MEMORY = record::MEMORY;
         /// Addresses: [`Layout`](crate::record::Layout).
-        const LAYOUT = 0x004;
+        const LAYOUT = record::LAYOUT;
         /// User, groups, capabilities, seccomp: [`Credentials`](crate::record::Credentials).
-        const CREDENTIALS = 0x008;
+        const CREDENTIALS = record::CREDENTIALS;
         /// Signal sets: [`Signals`](crate::record::Signals).
-        const SIGNALS = 0x010;
+        const SIGNALS = record::SIGNALS;
         /// Ids in nested pid namespaces: [`Namespaces`](crate::record::Namespaces).
-        const NAMESPACES = 0x020;
+        const NAMESPACES = record::NAMESPACES;
         /// Priority, policy, processor, allowed CPUs and nodes: [`Scheduling`](crate::record::Scheduling).
-        const SCHEDULING = 0x040;
+        const SCHEDULING = record::SCHEDULING;
         /// Limits: [`Limits`](crate::record::Limits).
-        const LIMITS = 0x080;
+        const LIMITS = record::LIMITS;
         /// I/O counters: [`Io`](crate::record::Io).
-        const IO = 0x100;
+        const IO = record::IO;
         /// Cgroup of the default hierarchy.
-        const CGROUP = 0x200;
+        const CGROUP = record::CGROUP;
         /// Every thread on its own: [`ThreadRecord`](crate::record::ThreadRecord).
-        const THREADS = 0x400;
+        const THREADS = record::THREADS;
         /// Page tables, huge pages, flags of the address space: [`MemoryDetails`](crate::record::MemoryDetails).
-        const MEMORY_DETAILS = 0x800;
+        const MEMORY_DETAILS = record::MEMORY_DETAILS;
 
         /// What a `top` shows: identity, state, CPU time, memory, threads, start time, context switches.
         const TOP = Self::CPU.bits() | Self::MEMORY.bits();

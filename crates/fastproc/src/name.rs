@@ -4,14 +4,10 @@ use core::{fmt, ops::Deref};
 
 use seqtext::SeqBuf;
 
-use crate::record::{NAME_LEN, NameParts, Record};
-
-const KIND_COMM: u32 = 0;
-const KIND_FULL: u32 = 1;
-const WORKER_POOL: u32 = 1;
-const WORKER_BUSY: u32 = 2;
-const WORKER_HIGH: u32 = 4;
-const WORKER_RESCUER: u32 = 8;
+use crate::record::{
+    NAME_COMM, NAME_FULL, NAME_LEN, NameParts, Record, WORKER_BUSY, WORKER_HIGH, WORKER_POOL,
+    WORKER_RESCUER,
+};
 
 /// A name of up to 63 arbitrary bytes; not necessarily UTF-8, and not necessarily fit to print on a terminal.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,8 +21,8 @@ impl Name {
     pub(crate) fn of(record: &Record) -> Self {
         let parts = &record.name;
         match parts.kind {
-            KIND_COMM => Self::new(until_nul(&record.identity.comm)),
-            KIND_FULL => Self::new(until_nul(&parts.text)),
+            NAME_COMM => Self::new(until_nul(&record.identity.comm)),
+            NAME_FULL => Self::new(until_nul(&parts.text)),
             _ => Self::of_worker(parts),
         }
     }

@@ -12,7 +12,7 @@ pub(crate) struct Order {
     pub(crate) slots: Vec<Slot>,
     /// Pids in the order of the walk; empty if that cannot be compared with.
     walked: Vec<u32>,
-    /// For each place of the walk, which process of those that were walked it is by pid.
+    /// For each place of the walk, which process it is by pid.
     positions: Vec<u32>,
     /// Whether the last snapshot came to its end: only then is what changed since known.
     complete: bool,
@@ -44,11 +44,13 @@ impl Order {
                 .all(|(entry, &pid)| entry.pid() == pid && !entry.is_torn())
     }
 
-    /// Sorts the slots, and remembers the walk if all of it was whole.
+    /// Sorts the slots, and remembers the walk if they are its own: none torn, met twice or come from elsewhere.
     pub(crate) fn settle(&mut self, index: &[u64]) {
         self.slots.sort_unstable();
+        let all = self.slots.len();
         self.slots.dedup_by_key(|slot| slot.pid);
-        if index.iter().all(|&entry| !IndexEntry(entry).is_torn()) {
+        let whole = index.iter().all(|&entry| !IndexEntry(entry).is_torn());
+        if whole && all == self.slots.len() && all == index.len() {
             self.walked
                 .extend(index.iter().map(|&entry| IndexEntry(entry).pid()));
         }
@@ -58,13 +60,14 @@ impl Order {
     pub(crate) fn number(&mut self, walked: usize) {
         self.positions.clear();
         self.positions.resize(walked, 0);
-        let walked = self.slots.iter().filter_map(|slot| slot.in_walk());
-        for (position, at) in walked.enumerate() {
-            self.positions[at] = position as u32;
+        for (position, slot) in self.slots.iter().enumerate() {
+            if let Some(at) = slot.in_walk() {
+                self.positions[at] = position as u32;
+            }
         }
     }
 
-    /// Which process of those that were walked, by pid, stands at this place of the walk.
+    /// Which process, by pid, stands at this place of the walk.
     pub(crate) fn position(&self, at: usize) -> usize {
         self.positions[at] as usize
     }

@@ -7,6 +7,7 @@ use crate::{
         Cpu, Credentials, Identity, Io, Layout, Limits, Memory, MemoryDetails, Namespaces, Record,
         Scheduling, Signals, State,
     },
+    texts::ProcessTexts,
 };
 
 /// One process of a snapshot: a record where it lies, not a copy.
@@ -17,10 +18,12 @@ use crate::{
 pub struct Process<'a> {
     record: &'a Record,
     pool: &'a [u64],
+    texts: Option<ProcessTexts<'a>>,
 }
 
 /// Ids of a process in one pid namespace below the initial one; 0 where the namespace does not see the object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NestedIds {
     /// Process id: `NStgid`.
     pub tgid: u32,
@@ -35,7 +38,20 @@ pub struct NestedIds {
 impl<'a> Process<'a> {
     /// A view of `record`, whose offsets point into `pool`.
     pub const fn new(record: &'a Record, pool: &'a [u64]) -> Self {
-        Self { record, pool }
+        Self {
+            record,
+            pool,
+            texts: None,
+        }
+    }
+
+    pub(crate) const fn with_texts(self, texts: Option<ProcessTexts<'a>>) -> Self {
+        Self { texts, ..self }
+    }
+
+    /// The texts that came with the record.
+    pub(crate) const fn texts(self) -> Option<ProcessTexts<'a>> {
+        self.texts
     }
 
     /// The record itself.
@@ -75,6 +91,12 @@ impl<'a> Process<'a> {
 
     fn group<T>(self, field: Fields, group: &'a T) -> Option<&'a T> {
         (self.record.identity.groups & field.bits() != 0).then_some(group)
+    }
+
+    /// The command line as `/proc/PID/cmdline` has it, if a service brought it along: see
+    /// [`Builder::texts`](crate::Builder::texts). [`Details::cmdline`](crate::Details::cmdline) reads it where none did.
+    pub fn served_cmdline(self) -> Option<&'a [u8]> {
+        self.texts.and_then(ProcessTexts::cmdline)
     }
 
     /// CPU time, faults, context switches.
@@ -130,7 +152,7 @@ impl<'a> Process<'a> {
 
     /// Id of the cgroup in the default (version 2) hierarchy.
     pub fn cgroup_id(self) -> Option<u64> {
-        self.group(Fields::CGROUP, &self.record.cgroup_id).copied()
+        self.group(Fields::CGROUP, &self.record.cgroup.id).copied()
     }
 
     /// Exit status as waitpid(2) shows it; `None` where the kernel hid it from this reader.

@@ -30,32 +30,32 @@ impl Links {
     }
 }
 
-/// Who can tell how a namespace is set off.
+/// Whose `timens_offsets` describe the namespace of this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Witness {
-    /// It is the initial one: nobody needs to.
+enum Described {
+    /// It is the initial one, which adds nothing.
     NotNeeded,
-    /// This process itself.
-    Oneself,
-    /// Somebody whose children are born into it.
-    Process(String),
-    /// Nobody.
-    Nobody,
+    /// Those of this process itself.
+    BySelf,
+    /// Those of a process whose children are born into it.
+    By(String),
+    /// No process's.
+    ByNone,
 }
 
 /// A process that has called unshare(2) and has not forked is still in its old namespace, and its own file describes the
-/// new one. The process that it comes from may tell.
-fn witness(own: Links, others: impl IntoIterator<Item = (String, Links)>) -> Witness {
+/// new one. That of its parent may describe the old one.
+fn described(own: Links, others: impl IntoIterator<Item = (String, Links)>) -> Described {
     if own.own == INITIAL {
-        return Witness::NotNeeded;
+        return Described::NotNeeded;
     }
     if own.own == own.children {
-        return Witness::Oneself;
+        return Described::BySelf;
     }
     others
         .into_iter()
         .find(|(_, links)| links.children == own.own)
-        .map_or(Witness::Nobody, |(process, _)| Witness::Process(process))
+        .map_or(Described::ByNone, |(process, _)| Described::By(process))
 }
 
 /// What to add to a time since boot for the time namespace of this process, in nanoseconds.
@@ -77,11 +77,11 @@ pub(crate) fn boot_offset_ns(proc: &Path) -> Result<i64, Error> {
             Some((process, links))
         })
     };
-    let process = match witness(own, others()) {
-        Witness::NotNeeded => return Ok(0),
-        Witness::Oneself => "self".to_owned(),
-        Witness::Process(process) => process,
-        Witness::Nobody => {
+    let process = match described(own, others()) {
+        Described::NotNeeded => return Ok(0),
+        Described::BySelf => "self".to_owned(),
+        Described::By(process) => process,
+        Described::ByNone => {
             return Err(failure(
                 &proc.join("self/timens_offsets"),
                 io::Error::other(
@@ -101,10 +101,7 @@ pub(crate) fn boot_offset_ns(proc: &Path) -> Result<i64, Error> {
 }
 
 fn failure(path: &Path, source: io::Error) -> Error {
-    Error::Host {
-        path: path.display().to_string(),
-        source,
-    }
+    Error::of_host(path.display().to_string(), source)
 }
 
 /// The line `boottime SECONDS NANOSECONDS`.
@@ -124,23 +121,23 @@ mod tests {
     const HERE: u64 = 4_026_532_100;
     const NEXT: u64 = 4_026_532_200;
 
-    fn found(own: (u64, u64), others: &[(&str, u64, u64)]) -> Witness {
+    fn found(own: (u64, u64), others: &[(&str, u64, u64)]) -> Described {
         let links = |(own, children)| Links { own, children };
         let others = others
             .iter()
             .map(|&(process, own, children)| (process.to_owned(), links((own, children))));
-        witness(links(own), others)
+        described(links(own), others)
     }
 
     #[test]
     fn the_initial_namespace_adds_nothing_wherever_the_children_go() {
-        assert_eq!(found((INITIAL, INITIAL), &[]), Witness::NotNeeded);
-        assert_eq!(found((INITIAL, NEXT), &[]), Witness::NotNeeded);
+        assert_eq!(found((INITIAL, INITIAL), &[]), Described::NotNeeded);
+        assert_eq!(found((INITIAL, NEXT), &[]), Described::NotNeeded);
     }
 
     #[test]
     fn who_lives_where_its_children_will_tells_of_itself() {
-        assert_eq!(found((HERE, HERE), &[("1", HERE, HERE)]), Witness::Oneself);
+        assert_eq!(found((HERE, HERE), &[("1", HERE, HERE)]), Described::BySelf);
     }
 
     #[test]
@@ -152,13 +149,13 @@ mod tests {
         let child = ("15", NEXT, NEXT);
         assert_eq!(
             found(moved, &[oneself, child, parent, sibling]),
-            Witness::Process("12".into())
+            Described::By("12".into())
         );
         assert_eq!(
             found(moved, &[oneself, child, sibling]),
-            Witness::Process("13".into())
+            Described::By("13".into())
         );
-        assert_eq!(found(moved, &[oneself, child]), Witness::Nobody);
+        assert_eq!(found(moved, &[oneself, child]), Described::ByNone);
     }
 
     #[test]

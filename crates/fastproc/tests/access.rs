@@ -10,8 +10,9 @@ use std::{
 
 use fastproc::{
     Collector, Fields, SourceKind,
+    access::{Access, Reader},
     record::Record,
-    text::{Access, Reader, Text, Units, stat},
+    text::{Text, Units, stat},
 };
 
 const NOBODY: u32 = 65534;

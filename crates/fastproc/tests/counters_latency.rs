@@ -8,19 +8,20 @@ use std::{
 };
 
 use fastproc::counters::{Counters, MachineFile, Options, Want};
+use fastproc_testbed::gate;
 
+#[track_caller]
 fn open() -> Option<Counters> {
+    if !gate::bpf() {
+        return None;
+    }
     let counters = Options::new()
         .text_latency(Duration::ZERO)
         .open()
         .expect("it opens");
-    match counters.unavailable() {
-        None => Some(counters),
-        Some(reason) => {
-            eprintln!("SKIPPED: {reason}");
-            None
-        }
-    }
+    let refused = counters.unavailable().map(ToString::to_string);
+    assert_eq!(refused, None, "the programs are refused");
+    Some(counters)
 }
 
 fn jiffy() -> Duration {

@@ -8,6 +8,7 @@ use fastproc::{
         status::{Format, Renderer, SpeculationControl, parse},
     },
 };
+use fastproc_testbed::with;
 use proptest::prelude::*;
 
 /// What differs between kernels.
@@ -528,7 +529,7 @@ fn status_record(
     identity.has_mm = has_memory.into();
     identity.core_dumping = (has_memory && dumping).into();
     (record.scheduling.ngid, record.limits.fd_size) = (ngid, fd_size);
-    record.credentials = Credentials {
+    record.credentials = with!(Credentials::default(), {
         uid,
         euid,
         suid,
@@ -545,9 +546,7 @@ fn status_record(
         cap_ambient: sets[4],
         atomic_flags: no_new_privs.into(),
         seccomp_mode: if seccomp { 2 } else { 0 },
-        seccomp_filters: seccomp.into(),
-        ..Credentials::default()
-    };
+        seccomp_filters: seccomp.into(),});
     let signals = &mut record.signals;
     [
         signals.pending,
@@ -582,7 +581,7 @@ fn status_record(
             hugetlb,
             _,
         ] = sizes.map(|kib| kib << 10);
-        record.memory = Memory {
+        record.memory = with!(Memory::default(), {
             vsize,
             rss_anon,
             rss_file,
@@ -598,13 +597,13 @@ fn status_record(
             lib,
             text: exe,
             rss_approx: 0,
-        };
-        record.memory_details = MemoryDetails {
+        });
+        record.memory_details = with!(MemoryDetails::default(), {
             page_tables,
             hugetlb,
             mm_flags: if no_huge_pages { 1 << 24 } else { 0 },
             untag_mask: sets[15],
-        };
+        });
     }
     record
 }

@@ -4,8 +4,9 @@ use std::{fs, path::Path};
 
 use fastproc::{
     Fields, Host, Process,
+    access::Access,
     record::Record,
-    text::{Access, RenderError, Text, Units, stat, statm, status},
+    text::{RenderError, Text, Units, stat, statm, status},
 };
 
 fn pids() -> Vec<u32> {

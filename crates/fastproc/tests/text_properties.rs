@@ -4,9 +4,11 @@ use std::{fs, path::Path};
 
 use fastproc::{
     Fields, Host, Process,
-    record::{Cpu, Identity, Layout, Limits, Memory, Record, Scheduling, Signals},
-    text::{Access, Text, Units, io, stat, statm, status},
+    access::Access,
+    record::{Cpu, Layout, Limits, Memory, Record, Scheduling, Signals},
+    text::{Text, Units, io, stat, statm, status},
 };
+use fastproc_testbed::with;
 use proptest::prelude::*;
 
 const UNITS: Units = Units {
@@ -165,7 +167,7 @@ proptest! {
         let [vsize, rss_anon, rss_file, text, data] = sizes.map(|pages| pages << 12);
         let mut record = with_groups(Record::default());
         record.identity.has_mm = u8::from(sizes != [0; 5]);
-        record.memory = Memory { vsize, rss_anon, rss_file, text, data, ..Memory::default() };
+        record.memory = with!(Memory::default(), { vsize, rss_anon, rss_file, text, data,});
         let mut rendered = Text::default();
         let process = Process::new(&record, &[]);
         let rendered = rendered.render(|out| statm::render(process, &UNITS, out)).expect("it renders");
@@ -219,7 +221,7 @@ fn stat_record(
         record.name.kind = 1;
         record.name.text[..name.len()].copy_from_slice(name);
     }
-    record.identity = Identity {
+    record.identity = with!(record.identity, {
         start_ns: numbers.ticks(),
         tgid: numbers.u32(),
         ppid: numbers.u32(),
@@ -236,11 +238,9 @@ fn stat_record(
         wchan: u8::from(!masked && numbers.u32() & 1 != 0),
         has_mm: u8::from(has_memory),
         masked: u8::from(masked),
-        comm,
-        ..record.identity
-    };
+        comm,});
     let (utime_ns, stime_ns) = (numbers.ticks(), numbers.ticks());
-    record.cpu = Cpu {
+    record.cpu = with!(Cpu::default(), {
         utime_ns,
         stime_ns,
         prev_utime_ns: utime_ns,
@@ -252,41 +252,31 @@ fn stat_record(
         minflt: numbers.u64(),
         majflt: numbers.u64(),
         cminflt: numbers.u64(),
-        cmajflt: numbers.u64(),
-        ..Cpu::default()
-    };
-    record.scheduling = Scheduling {
+        cmajflt: numbers.u64(),});
+    record.scheduling = with!(Scheduling::default(), {
         priority: numbers.i32(),
         nice: numbers.i32(),
         rt_priority: numbers.u32(),
         blkio_ns: numbers.ticks(),
         policy: numbers.u32(),
-        processor: numbers.u32(),
-        ..Scheduling::default()
-    };
-    record.limits = Limits {
-        rss_limit: numbers.u64(),
-        ..Limits::default()
-    };
+        processor: numbers.u32(),});
+    record.limits = with!(Limits::default(), {
+        rss_limit: numbers.u64(),});
     let mut set = || numbers.u64() & 0x7fff_ffff;
-    record.signals = Signals {
+    record.signals = with!(Signals::default(), {
         pending: set(),
         blocked: set(),
         ignored: set(),
         caught: set(),
-        switches: u64::MAX,
-        ..Signals::default()
-    };
+        switches: u64::MAX,});
     if has_memory {
         // Nothing but a size shows that there is memory where its layout is hidden.
-        record.memory = Memory {
+        record.memory = with!(Memory::default(), {
             vsize: numbers.u64() | 1,
-            rss_approx: numbers.u64() >> 12 << 12,
-            ..Memory::default()
-        };
+            rss_approx: numbers.u64() >> 12 << 12,});
     }
     if has_memory && !masked {
-        record.layout = Layout {
+        record.layout = with!(Layout::default(), {
             start_code: numbers.u64() | 2,
             end_code: numbers.u64(),
             start_stack: numbers.u64(),
@@ -299,7 +289,7 @@ fn stat_record(
             arg_end: numbers.u64(),
             env_start: numbers.u64(),
             env_end: numbers.u64(),
-        };
+        });
     }
     record
 }

@@ -1,18 +1,24 @@
 //! Walks of the kernel's tasks while everything moves, and while the table outgrows its array. Needs root.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
+    fs,
     process::{Child, Command, Stdio},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use fastproc::{Baseline, Collector, Fields, Process, SourceKind};
-use fastproc_zoo::{Storm, gate};
+use fastproc_testbed::{Change, Changing, GROUPS, Options, Storm, Testbed, gate};
 
-const TMP: &str = env!("CARGO_TARGET_TMPDIR");
 const WALKS: [SourceKind; 2] = [SourceKind::Bpf, SourceKind::BpfIter];
+/// The walks, and one that makes way after every task.
+const SECTIONS: [(SourceKind, Option<Duration>); 3] = [
+    (SourceKind::Bpf, None),
+    (SourceKind::Bpf, Some(Duration::ZERO)),
+    (SourceKind::BpfIter, None),
+];
 
-/// Idle processes that end with this value.
+/// Processes that end with this value, idle ones if it starts them.
 struct Sleepers(Vec<Child>);
 
 impl Sleepers {
@@ -54,6 +60,17 @@ fn open(source: SourceKind, fields: Fields) -> Collector {
     collector.unwrap_or_else(|error| panic!("{source}: {error}"))
 }
 
+fn open_in_sections(
+    (source, section): (SourceKind, Option<Duration>),
+    fields: Fields,
+) -> Collector {
+    let mut collector = open(source, fields);
+    if let Some(section) = section {
+        collector.set_section(section);
+    }
+    collector
+}
+
 /// What no process can be.
 fn implausible(process: Process<'_>) -> Option<String> {
     let identity = process.identity();
@@ -79,16 +96,74 @@ fn implausible(process: Process<'_>) -> Option<String> {
     Some(format!("{what}: {:?}", process.record()))
 }
 
+/// What has code for few groups of fields is another object than what has code for all.
+#[test]
+fn the_smaller_object_reads_the_same() {
+    if !gate::bpf() {
+        return;
+    }
+    let sleepers = Sleepers::start(20);
+    // Until they sleep.
+    std::thread::sleep(Duration::from_millis(300));
+    let read = |source, fields| {
+        let mut collector = open(source, fields);
+        let snapshot = collector.snapshot().expect("it walks");
+        let text = |pid| {
+            let process = snapshot.get(pid).expect("it sleeps");
+            let (identity, credentials) = (process.identity(), process.credentials()?);
+            // What the kernel last showed to anybody, who may have looked between.
+            let mut cpu = *process.cpu()?;
+            (cpu.prev_utime_ns, cpu.prev_stime_ns) = (0, 0);
+            Some(format!(
+                "{:?} {:?} {:?} {:?} {:?} {:?}",
+                (
+                    identity.ppid,
+                    identity.session,
+                    identity.comm,
+                    identity.start_ns,
+                    identity.tty_nr
+                ),
+                (
+                    identity.state_bits,
+                    identity.flags,
+                    identity.num_threads,
+                    identity.exit_signal
+                ),
+                process.memory()?,
+                cpu,
+                (credentials.uid, credentials.gid, credentials.cap_effective),
+                process.supplementary_groups().collect::<Vec<_>>(),
+            ))
+        };
+        let mut pids: Vec<u32> = sleepers.pids().into_iter().collect();
+        pids.sort_unstable();
+        pids.into_iter()
+            .map(text)
+            .collect::<Option<Vec<_>>>()
+            .expect("its fields were read")
+    };
+    let fields = Fields::TOP | Fields::CREDENTIALS;
+    for source in WALKS {
+        assert_eq!(
+            read(source, fields),
+            read(source, fields | Fields::IO),
+            "{source}"
+        );
+    }
+}
+
 #[test]
 fn a_storm_brings_no_duplicate_no_nonsense_and_no_gap() {
-    if !gate::root("a_storm_brings_no_duplicate_no_nonsense_and_no_gap", TMP) {
+    if !gate::bpf() {
         return;
     }
     let sleepers = Sleepers::start(50);
     let stable = sleepers.pids();
-    for source in WALKS {
+    for sections in SECTIONS {
+        let source = sections.0;
         let storm = Storm::start().expect("a storm can be started");
-        let mut collector = open(source, Fields::THREE_FILES | Fields::IO | Fields::CGROUP);
+        let fields = Fields::THREE_FILES | Fields::IO | Fields::CGROUP;
+        let mut collector = open_in_sections(sections, fields);
         let (mut met, mut torn) = (0, 0);
         for _ in 0..300 {
             let snapshot = collector.snapshot().expect("a snapshot can be made");
@@ -118,17 +193,17 @@ fn a_storm_brings_no_duplicate_no_nonsense_and_no_gap() {
 
 #[test]
 fn times_never_run_backwards_in_a_storm() {
-    if !gate::root("times_never_run_backwards_in_a_storm", TMP) {
+    if !gate::bpf() {
         return;
     }
     for source in WALKS {
         let storm = Storm::start().expect("a storm can be started");
         let mut collector = open(source, Fields::TOP);
-        let mut last = std::collections::HashMap::new();
+        let mut last = HashMap::new();
         let mut compared = 0;
         for _ in 0..300 {
             let snapshot = collector.snapshot().expect("a snapshot can be made");
-            let mut now = std::collections::HashMap::new();
+            let mut now = HashMap::new();
             for process in snapshot.iter() {
                 let key = (process.pid(), process.identity().start_ns);
                 let cpu = process.cpu().expect("it was asked for");
@@ -152,12 +227,13 @@ fn times_never_run_backwards_in_a_storm() {
 
 #[test]
 fn the_array_grows_and_nothing_is_lost() {
-    if !gate::root("the_array_grows_and_nothing_is_lost", TMP) {
+    if !gate::bpf() {
         return;
     }
     for source in WALKS {
         let mut collector = open(source, Fields::THREE_FILES);
-        let (room, _) = collector.array().expect("a BPF source has an array");
+        let arrays = collector.arrays().expect("a BPF source has an array");
+        let room = arrays.processes;
         let before = collector.snapshot().expect("a snapshot can be made").len();
         assert!(before < room as usize);
         let sleepers = Sleepers::start(room as usize + 10);
@@ -179,10 +255,88 @@ fn the_array_grows_and_nothing_is_lost() {
     }
 }
 
+/// After a burst the arrays are as small as before, and every value stays right, before, while and after they go back.
+#[test]
+fn the_arrays_go_back_after_a_burst() {
+    if !gate::bpf() {
+        return;
+    }
+    let steady = Sleepers::start(20);
+    for pid in steady.pids() {
+        let is_asleep =
+            || fs::read_to_string(format!("/proc/{pid}/stat")).map(|stat| stat.contains(") S "));
+        while !is_asleep().expect("it lives") {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    let fields = Fields::THREE_FILES | Fields::CPU | Fields::THREADS;
+    let mut collectors = WALKS.map(|source| open(source, fields));
+    let bytes = |collector: &Collector| collector.arrays().expect("a BPF source has them").bytes;
+    let before = collectors.each_ref().map(bytes);
+    let mut seen = WALKS.map(|_| HashMap::new());
+    let mut check = |at: usize, collector: &mut Collector| {
+        let snapshot = collector.snapshot().expect("a snapshot can be made");
+        let mut last = 0;
+        for process in snapshot.iter() {
+            assert!(process.pid() > last, "they are in order");
+            last = process.pid();
+            assert_eq!(implausible(process), None);
+        }
+        for pid in steady.pids() {
+            let process = snapshot.get(pid).expect("it sleeps");
+            let (memory, cpu) = (process.memory(), process.cpu());
+            let signals = process.signals().expect("they were asked for");
+            let values = (
+                process.identity().start_ns,
+                memory.expect("it was asked for").vsize,
+                signals.caught,
+                signals.ignored,
+            );
+            // It sleeps: its times stand still, as they were first shown.
+            let times = cpu.map(|cpu| (cpu.utime_ns, cpu.stime_ns));
+            let first = *seen[at].entry(pid).or_insert((values, times));
+            assert_eq!((values, times), first, "{}: {pid}", WALKS[at]);
+            assert!(times.is_some_and(|(user, system)| user + system > 0));
+            let threads = snapshot.threads();
+            assert_eq!(threads.filter(|thread| thread.tgid == pid).count(), 1);
+        }
+        snapshot.stats().grown
+    };
+    for (at, collector) in collectors.iter_mut().enumerate() {
+        check(at, collector);
+    }
+    let burst = Sleepers::start(2000);
+    for (at, collector) in collectors.iter_mut().enumerate() {
+        let grown = check(at, collector);
+        assert!((1..=2).contains(&grown), "{}: {grown} times", WALKS[at]);
+        assert!(bytes(collector) > 2 * before[at], "they have grown");
+    }
+    drop(burst);
+    let mut gone_back = [0; 2];
+    for round in 0..2000 {
+        for (at, collector) in collectors.iter_mut().enumerate() {
+            assert_eq!(check(at, collector), 0, "it keeps room enough");
+            // Those that came meanwhile have room too: other tests run beside this one.
+            if gone_back[at] == 0 && bytes(collector) < before[at] * 3 / 2 {
+                gone_back[at] = round;
+            }
+        }
+        // Some more rounds with the new arrays.
+        if gone_back.iter().all(|&at| at > 0 && round > at + 5) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    panic!(
+        "they never go back: {before:?}, {:?}",
+        collectors.each_ref().map(bytes)
+    );
+}
+
 /// What is taken over from the last walk is what reading it anew gives.
 #[test]
 fn reused_signal_actions_are_the_same() {
-    if !gate::root("reused_signal_actions_are_the_same", TMP) {
+    if !gate::bpf() {
         return;
     }
     let sleepers = Sleepers::start(100);
@@ -213,58 +367,63 @@ fn reused_signal_actions_are_the_same() {
 
 #[test]
 fn a_difference_tells_born_gone_and_busy() {
-    if !gate::root("a_difference_tells_born_gone_and_busy", TMP) {
+    if !gate::bpf() {
         return;
     }
     for source in SourceKind::ALL {
         let mut collector = open(source, Fields::TOP);
         let mut before = Baseline::default();
-        let mut ends = Command::new("sleep")
-            .arg("600")
-            .spawn()
-            .expect("sleep(1) can be run");
-        let mut spins = Command::new("sh")
+        let sleeper = Sleepers::start(1);
+        let shell = Command::new("sh")
             .args(["-c", "while :; do :; done"])
-            .spawn()
-            .expect("sh(1) can be run");
+            .spawn();
+        let spinner = Sleepers(vec![shell.expect("sh(1) can be run")]);
         before.set(&collector.snapshot().expect("a snapshot can be made"));
-        ends.kill().expect("it is ours");
-        ends.wait().expect("it is ours");
-        let mut born = Command::new("sleep")
-            .arg("600")
-            .spawn()
-            .expect("sleep(1) can be run");
-        std::thread::sleep(Duration::from_millis(400));
+        let (ends, spins) = (sleeper.0[0].id(), spinner.0[0].id());
+        drop(sleeper);
+        let late = Sleepers::start(1);
+        let born = late.0[0].id();
+        // Others may have the CPUs for long, and procfs counts in ticks.
+        let used = || {
+            let stat = fs::read_to_string(format!("/proc/{spins}/stat")).expect("it runs");
+            let (_, values) = stat.rsplit_once(')').expect("a name");
+            let times = values.split(' ').skip(12).take(2);
+            times
+                .filter_map(|ticks| ticks.parse::<u64>().ok())
+                .sum::<u64>()
+        };
+        let used_before = used();
+        let started = Instant::now();
+        while used() < used_before + 10 {
+            assert!(started.elapsed() < Duration::from_secs(60), "it never runs");
+            std::thread::sleep(Duration::from_millis(50));
+        }
         let now = collector.snapshot().expect("a snapshot can be made");
         let change = |pid| {
             before
                 .changes(&now)
                 .find(|change| change.process.pid() == pid)
         };
-        let busy = change(spins.id())
+        let busy = change(spins)
             .and_then(|change| change.cpu_share)
             .expect("it spins");
-        let idle = change(born.id()).expect("it was born");
+        let idle = change(born).expect("it was born");
         assert!(busy > 0.0, "{source}: it used nothing");
         assert!(
-            idle.born && !change(spins.id()).expect("it spins").born,
+            idle.born && !change(spins).expect("it spins").born,
             "{source}"
         );
         assert!(
-            before.gone(&now).any(|gone| gone.pid == ends.id()),
+            before.gone(&now).any(|gone| gone.pid == ends),
             "{source}: it is not missed"
         );
-        assert!(change(ends.id()).is_none());
-        for child in [&mut spins, &mut born] {
-            child.kill().expect("it is ours");
-            child.wait().expect("it is ours");
-        }
+        assert!(change(ends).is_none());
     }
 }
 
 #[test]
 fn threads_are_listed_and_folded() {
-    if !gate::root("threads_are_listed_and_folded", TMP) {
+    if !gate::bpf() {
         return;
     }
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
@@ -305,4 +464,204 @@ fn threads_are_listed_and_folded() {
     }
     drop(stop);
     spinner.join().expect("it spins until told to stop");
+}
+
+/// How many there are and which come from one list, while a process has another from one moment to the next.
+#[test]
+fn a_thread_without_others_is_not_listed_unless_wanted() {
+    if !gate::bpf() {
+        return;
+    }
+    let sleepers = Sleepers::start(1);
+    // Beside the test's own.
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let other = std::thread::spawn(move || ended.recv());
+    for lone in [true, false] {
+        let collector = Collector::builder()
+            .source(Some(SourceKind::Bpf))
+            .fields(Fields::CPU | Fields::THREADS)
+            .lone_threads(lone)
+            .open();
+        let mut collector = collector.expect("the source works here");
+        let snapshot = collector.snapshot().expect("a snapshot can be made");
+        let listed = |pid| {
+            let threads = snapshot.threads();
+            threads.filter(|thread| thread.tgid == pid).count()
+        };
+        for pid in sleepers.pids() {
+            assert_eq!(listed(pid), usize::from(lone));
+        }
+        let own = snapshot.get(std::process::id()).expect("we are there");
+        assert!(own.identity().num_threads > 1);
+        assert_eq!(listed(own.pid()), own.identity().num_threads as usize);
+    }
+    drop(end);
+    let _ = other.join().expect("it only waits");
+}
+
+#[test]
+fn supplementary_groups_are_one_list_while_they_change() {
+    if !gate::bpf() {
+        return;
+    }
+    let changing = Changing::start(Change::Groups).expect("groups can be set");
+    let lists = GROUPS.map(|(group, count)| vec![group; count]);
+    for source in SourceKind::ALL {
+        let mut collector = open(source, Fields::CREDENTIALS);
+        let mut met = [0; 2];
+        // Few, as it has a CPU for itself meanwhile.
+        for _ in 0..(if source == SourceKind::Procfs {
+            50
+        } else {
+            1_000
+        }) {
+            let snapshot = collector.snapshot().expect("a snapshot can be made");
+            let process = snapshot.get(changing.pid()).expect("it is there");
+            let groups: Vec<u32> = process.supplementary_groups().collect();
+            let list = lists.iter().position(|list| *list == groups);
+            let list = list.unwrap_or_else(|| panic!("{source}: {groups:#x?}"));
+            met[list] += 1;
+        }
+        assert!(met.iter().all(|&met| met > 0), "{source}: {met:?}");
+    }
+}
+
+/// The longest list that there is is copied like any other, and is right.
+#[test]
+fn the_longest_list_of_groups_is_not_read_from_proc() {
+    if !gate::bpf() {
+        return;
+    }
+    let testbed = Testbed::open(&Options::only(["groups-65536"])).expect("groups can be set");
+    let pid = testbed.processes()[0].pid;
+    for source in WALKS {
+        let mut collector = open(source, Fields::CREDENTIALS);
+        // Others come and go, and may be torn.
+        let whole = (0..100).any(|_| {
+            let snapshot = collector.snapshot().expect("a snapshot can be made");
+            let process = snapshot.get(pid).expect("it is there");
+            let groups = process.supplementary_groups();
+            assert!(groups.eq((0..65_536).map(|number| 5_000 + 3 * number)));
+            snapshot.stats().torn == 0
+        });
+        assert!(whole, "{source}: something is always read from /proc");
+    }
+}
+
+/// A process is there while its leader is another from one moment to the next.
+#[test]
+fn a_process_that_changes_its_leader_is_met_once() {
+    if !gate::bpf() {
+        return;
+    }
+    let changing = Changing::start(Change::Leader).expect("a process can be started");
+    for sections in SECTIONS {
+        for fields in [Fields::empty(), Fields::TOP] {
+            let mut collector = open_in_sections(sections, fields);
+            for round in 0..500 {
+                let snapshot = collector.snapshot().expect("a snapshot can be made");
+                let met = snapshot.iter().filter(|met| met.pid() == changing.pid());
+                assert_eq!(met.count(), 1, "{sections:?}, {fields:?}, round {round}");
+            }
+        }
+    }
+}
+
+/// A thread is there once, wherever the walk makes way.
+#[test]
+fn every_thread_is_met_once_in_a_storm() {
+    if !gate::bpf() {
+        return;
+    }
+    let waiting: Vec<_> = (0..40)
+        .map(|_| {
+            let (end, ended) = std::sync::mpsc::channel::<()>();
+            let thread = std::thread::spawn(move || ended.recv().is_err());
+            (end, thread)
+        })
+        .collect();
+    let tasks = || -> HashSet<u32> {
+        let listed = fs::read_dir("/proc/self/task").expect("it can be listed");
+        listed
+            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+            .collect()
+    };
+    let storm = Storm::start().expect("a storm can be started");
+    let changing = Changing::start(Change::Threads).expect("threads can be started");
+    let _executing = Changing::start(Change::Leader).expect("a process can be started");
+    for sections in SECTIONS {
+        let mut collector = open_in_sections(sections, Fields::TOP | Fields::THREADS);
+        for _ in 0..100 {
+            let before = tasks();
+            let snapshot = collector.snapshot().expect("a snapshot can be made");
+            let mut met = HashSet::new();
+            for thread in snapshot.threads() {
+                assert!(
+                    met.insert((thread.tid, thread.start_ns)),
+                    "{sections:?}: {} twice",
+                    thread.tid
+                );
+            }
+            let met: HashSet<u32> = met.into_iter().map(|thread| thread.0).collect();
+            let after = tasks();
+            // Other tests of this process have threads that come and go.
+            let missed: Vec<_> = before
+                .intersection(&after)
+                .filter(|&tid| !met.contains(tid))
+                .collect();
+            assert!(missed.is_empty(), "{sections:?}: {missed:?}");
+            assert!(snapshot.get(changing.pid()).is_some(), "{sections:?}");
+        }
+    }
+    storm.stop().expect("the storm ends");
+    for (end, thread) in waiting {
+        drop(end);
+        thread.join().expect("it waits");
+    }
+}
+
+/// Sums over threads that the kernel shows of a process: faults, and what was read and how often.
+fn sums_in_proc(pid: u32) -> [u64; 3] {
+    let read = |file| fs::read_to_string(format!("/proc/{pid}/{file}")).expect("it is there");
+    let (stat, io) = (read("stat"), read("io"));
+    let minflt = stat
+        .rsplit(')')
+        .next()
+        .and_then(|rest| rest.split(' ').nth(8));
+    let line = |name| io.lines().find_map(|line| line.strip_prefix(name));
+    [minflt, line("rchar: "), line("syscr: ")].map(|value| {
+        value
+            .and_then(|value| value.parse().ok())
+            .expect("a number")
+    })
+}
+
+/// The sums of a process never fall because a thread ends while they are read.
+#[test]
+fn sums_stay_between_those_of_the_kernel_while_threads_end() {
+    if !gate::bpf() {
+        return;
+    }
+    let changing = Changing::start(Change::Threads).expect("threads can be started");
+    for sections in SECTIONS {
+        let mut collector = open_in_sections(sections, Fields::CPU | Fields::IO);
+        for round in 0..500 {
+            let before = sums_in_proc(changing.pid());
+            let snapshot = collector.snapshot().expect("a snapshot can be made");
+            let process = snapshot.get(changing.pid()).expect("it is there");
+            let (cpu, io) = (process.cpu(), process.io());
+            let ours = [
+                cpu.map(|cpu| cpu.minflt),
+                io.map(|io| io.rchar),
+                io.map(|io| io.syscr),
+            ]
+            .map(|sum| sum.expect("it was asked for"));
+            let after = sums_in_proc(changing.pid());
+            let between = (0..3).all(|at| (before[at]..=after[at]).contains(&ours[at]));
+            assert!(
+                between,
+                "{sections:?}, round {round}: {before:?} {ours:?} {after:?}"
+            );
+        }
+    }
 }

@@ -1,19 +1,18 @@
 //! The forms of output.
 
 mod csv;
-mod json;
+pub mod json;
 mod table;
 
-use std::{fmt, io, str::FromStr};
+use std::{
+    fmt,
+    io::{self, Write},
+    str::FromStr,
+};
 
 use clap::ValueEnum;
 use fastproc::SnapshotStats;
-
-use super::{
-    field::{self, Field, UnknownField},
-    subject::{Lookup, Subject},
-};
-use crate::output::Output;
+use fastproc_columns::{Field, Lookup, Row, UnknownField, field};
 
 /// How to write the rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -50,18 +49,44 @@ impl FromStr for Column {
     }
 }
 
+/// What every table of a call has in common.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// The fields that are shown.
+    pub columns: Vec<Column>,
+    /// Whether they are named at the top.
+    pub headings: bool,
+    /// Whether columns may be left out where the terminal is too narrow: nobody has asked for them by name.
+    pub may_drop: bool,
+    /// How a table follows the one before.
+    pub follows: Follows,
+}
+
+/// How a table follows the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Follows {
+    /// Below it, after an empty line.
+    Apart,
+    /// Drawn over it.
+    InPlace,
+    /// As more rows of it, below the one heading.
+    Continued,
+}
+
 /// What there is to write: some rows of a snapshot.
 pub struct Rows<'r, 'a> {
-    /// The snapshot.
-    pub stats: SnapshotStats,
+    /// The snapshot. `None`: they are of none, but events as they happen.
+    pub stats: Option<SnapshotStats>,
     /// Processes that it has.
     pub processes: usize,
+    /// Processes that had ended before it, if that is asked for.
+    pub ended: Option<usize>,
     /// Whether the rows are about threads.
     pub threads: bool,
     /// Whether more snapshots follow or have gone before.
     pub repeated: bool,
     /// What the rows are about, in their order.
-    pub subjects: Box<dyn Iterator<Item = &'r Subject<'a>> + 'r>,
+    pub shown: Box<dyn Iterator<Item = &'r Row<'a>> + 'r>,
 }
 
 impl fmt::Debug for Rows<'_, '_> {
@@ -79,18 +104,18 @@ pub trait Form {
         &mut self,
         rows: Rows<'_, '_>,
         lookup: &mut Lookup,
-        output: &mut Output,
+        output: &mut dyn Write,
     ) -> io::Result<()>;
 }
 
 impl Format {
-    /// A writer of rows with these columns.
-    pub fn writer(self, columns: Vec<Column>) -> Box<dyn Form> {
+    /// A writer of rows.
+    pub fn writer(self, layout: Layout) -> Box<dyn Form> {
         match self {
-            Self::Table => Box::new(table::Table::new(columns)),
-            Self::Json => Box::new(json::Json::document(columns)),
-            Self::Ndjson => Box::new(json::Json::lines(columns)),
-            Self::Csv => Box::new(csv::Csv::new(columns)),
+            Self::Table => Box::new(table::Table::new(layout)),
+            Self::Json => Box::new(json::Json::document(layout.columns)),
+            Self::Ndjson => Box::new(json::Json::lines(layout.columns)),
+            Self::Csv => Box::new(csv::Csv::new(layout)),
         }
     }
 }

@@ -1,6 +1,14 @@
 //! The help of `fastproc ps` beyond its options.
 
-use super::field::FIELDS;
+use std::ffi::OsStr;
+
+use clap::{
+    Arg, Command, Error,
+    builder::{PossibleValue, TypedValueParser},
+};
+use fastproc_columns::FIELDS;
+
+use super::form::Column;
 
 /// For `-h`.
 pub const SHORT: &str = "\
@@ -11,8 +19,7 @@ Examples:
 
 Fields, filters, forms of output and the exit status: see --help.";
 
-const LONG: &str = "\
-Fields:
+const LONG: &str = r#"Fields:
 {fields}
   Fields marked * are those of the thread where a row is about one (--threads); the others are
   those of its process. Fields marked ! are shown by the kernel only to those who could trace the
@@ -21,27 +28,39 @@ Fields:
 Filters:
   A filter compares fields, and joins comparisons with &&, ||, ! and parentheses (or with and, or,
   not). What is compared with a value that is not known is not known either, and such rows are not
-  shown.
-    == != < <= > >=  numbers, and texts byte by byte
+  shown. A rate can be compared only with --interval.
+    == != < <= > >=  values, and texts byte by byte
     =~ !~            a text matches a regular expression, or does not
-  Sizes may have the units K, M, G, T, P (of 1024 each); times must have one of ns, us, ms, s, m,
-  h, d; numbers may be hexadecimal (0x2a). A text with spaces or operators in it stands in quotes,
-  with \\\\ \\' \\\" \\n \\t \\r \\0 and \\xHH as escapes. A field that is true or false may stand alone:
+  A value is written as any column shows it:
+    sizes        in bytes, or with K, M, G, T, P (of 1024 each): rss > 100M, rss == 13.6K
+    times        etime > 1h30m, utime > 250ms, etime > 01:30:00, etime < 2-12:00:00;
+                 bare nanoseconds by the name of the column in csv and JSON: utime_ns > 1000
+    dates        lstart >= '2026-03-01 09:30', start > 09:30, lstart == 2026-03-01 (all that day)
+    sets, masks  capeff == 000001ffffffffff, umask == 0022; flags == 0x400100
+    policies     policy == FF, policy != 0
+  < and > compare exact values; == holds also for every value that a column shows so.
+  A text with spaces or operators in it stands in quotes, with \\ \' \" \n \t \r \0 \xHH and
+  \u{…} as escapes. A field that is true or false may stand alone:
     rss > 100M && !(user == root || kthread)
     state == D and etime > 10m
     cmdline =~ '^python3? .*worker'
 
+As in ps(1):
+  fastproc ps aux, ax, -ef, -el, -eLf and -eo FIELD,… give the columns of ps(1) in the order of the
+  process ids. Every process is shown unless -p, -u, -C or --filter select some.
+
 Formats:
-  Numbers in a table are rounded. In JSON and csv they are exact: times are nanoseconds (_ns), sizes
-  bytes (_bytes), shares hundredths of a whole. Sets of signals and capabilities are 16 hexadecimal
-  digits, as in proc(5). What is not known is null in JSON, nothing in csv, and - in a table.
+  Numbers in a table are rounded, and dates are in the time zone TZ. In JSON and csv numbers are
+  exact: times are nanoseconds (_ns), sizes bytes (_bytes), shares hundredths of a whole. Sets of
+  signals and capabilities are 16 hexadecimal digits, as in proc(5). What is not known is null in
+  JSON, nothing in csv, and - in a table.
   ndjson and csv have the time of the snapshot (boottime_ns) in front of each row with --interval.
 
   Names, arguments and paths can have any bytes in them. In JSON they are strings; those that are
-  not UTF-8 are objects {\"escaped\": \"…\"}. Such an escaped text, and every text in a table or csv,
-  has \\\\ for a backslash, \\n \\t \\r \\0 \\u{…} for characters that cannot be printed or could
-  change how the rest is shown, and \\xHH for bytes that are not UTF-8. The arguments of a command
-  are an array in JSON. In csv a space stands between them, and \\x20 for a space in one.
+  not UTF-8 are objects {"escaped": "…"}. Such an escaped text, and every text in a table or csv,
+  has \\ for a backslash, \n \t \r \0 \u{…} for characters that cannot be printed or could
+  change how the rest is shown, and \xHH for bytes that are not UTF-8. The arguments of a command
+  are an array in JSON. In csv a space stands between them, and \x20 for a space in one.
 
 Examples:
   fastproc ps --top 20
@@ -52,13 +71,17 @@ Examples:
       The large processes of other users
   fastproc ps --threads --filter 'comm == nginx' -o pid,tid,processor,cls,nvcsw,comm
       The threads of a service
+  fastproc ps --tree -u www-data
+      The processes of a user, children below their parents
+  fastproc ps aux --sort -rss,pid | head
+      As people are used to
   fastproc ps --format json -o pid,utime,rss,cgroup | jq '.processes[] | select(.pid == 1)'
       For programs
 
 Exit status:
   0  something was shown
   1  nothing was: no process met the filter
-  2  the command line is wrong, or the processes could not be read";
+  2  the command line is wrong, or the processes could not be read"#;
 
 /// Where the explanation of a field starts, and the longest line.
 const INDENT: usize = 28;
@@ -94,4 +117,28 @@ pub fn long() -> String {
         fields.push('\n');
     }
     LONG.replace("{fields}\n", &fields)
+}
+
+/// Parses the name of a field, and tells shells all names to complete.
+#[derive(Clone, Debug)]
+pub struct FieldParser;
+
+impl TypedValueParser for FieldParser {
+    type Value = Column;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<Column, Error> {
+        let parse = |name: &str| name.parse::<Column>();
+        parse.parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let value =
+            |field: &fastproc_columns::Field| PossibleValue::new(field.name).help(field.help);
+        Some(Box::new(FIELDS.iter().map(value)))
+    }
 }

@@ -9,10 +9,10 @@ use fastproc::{Collector, Snapshot};
 
 /// Why the source is not the best one, if it is not: the first line of the first refusal.
 pub fn fallback(collector: &Collector) -> Option<String> {
-    let (kind, error) = collector.refused().first()?;
-    let error = error.to_string();
+    let refusal = collector.refused().first()?;
+    let error = refusal.error.to_string();
     let reason = error.lines().next().unwrap_or_default();
-    Some(format!("{kind} was refused: {reason}"))
+    Some(format!("{} was refused: {reason}", refusal.source))
 }
 
 /// What there is to say about a snapshot.
@@ -20,6 +20,8 @@ pub fn fallback(collector: &Collector) -> Option<String> {
 pub struct Summary<'a> {
     /// The snapshot.
     pub snapshot: Snapshot<'a>,
+    /// Processes that had ended before it, if they are asked for.
+    pub ended: Option<usize>,
     /// Rows that were shown.
     pub shown: usize,
     /// Whether they are about threads.
@@ -29,9 +31,14 @@ pub struct Summary<'a> {
 }
 
 impl Summary<'_> {
-    /// Writes the line. Where standard error is closed there is nobody to tell.
+    /// Writes the line to standard error. Where that is closed there is nobody to tell.
     pub fn write(&self) {
-        let _ = io::stderr().write_all(format!("fastproc: {self}\n").as_bytes());
+        let _ = io::stderr().write_all(format!("{}\n", self.line()).as_bytes());
+    }
+
+    /// The line.
+    pub fn line(&self) -> String {
+        format!("fastproc: {self}")
     }
 }
 
@@ -44,10 +51,18 @@ impl fmt::Display for Summary<'_> {
             rows = self.snapshot.threads().count();
             write!(f, " with {}", Counted(rows, "thread", "threads"))?;
         }
+        if let Some(ended) = self.ended {
+            rows += ended;
+            write!(f, " and {}", Counted(ended, "exit", "exits"))?;
+        }
         let milliseconds = stats.took.as_secs_f64() * 1e3;
         write!(f, " from {} in {milliseconds:.3} ms", stats.source)?;
         if self.shown < rows {
             write!(f, ", showed {}", self.shown)?;
+        }
+        if stats.lost_exits > 0 {
+            let lost = stats.lost_exits as usize;
+            write!(f, "; {} lost", Counted(lost, "exit", "exits"))?;
         }
         if stats.torn > 0 {
             write!(f, "; {} changed meanwhile and read from /proc", stats.torn)?;

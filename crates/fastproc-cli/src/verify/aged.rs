@@ -150,7 +150,7 @@ fn bracketed(before: &Row, row: &Row, after: &Row) -> Verdict {
     if row.irqs == before.irqs || row.irqs == after.irqs {
         return Verdict::Equal;
     }
-    // Interrupts may have been set up or torn down meanwhile; then nothing can be said.
+    // Interrupts may have been set up or torn down meanwhile; then nothing can be compared.
     if before.irqs.len() != after.irqs.len() {
         return Verdict::Moved;
     }

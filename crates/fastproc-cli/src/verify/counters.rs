@@ -87,7 +87,7 @@ pub fn compare(counters: &Counters, rounds: u32) -> Result<Seen, Failure> {
             text.add(round(&mut reader, file, name, &mut lines, &mut examples)?);
         }
     }
-    // What disagreed meanwhile comes from the text from now on, and is said to.
+    // What disagreed meanwhile comes from the text from now on, and is reported so.
     for line in counters.report().lines {
         let file = line.file.trim_start_matches("/proc/");
         for known in lines

@@ -92,6 +92,96 @@ const STAT: [&str; 50] = [
 
 const STATM: [&str; 7] = ["size", "resident", "shared", "text", "lib", "data", "dt"];
 
+/// What can be expected of a value while it moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Motion {
+    /// It counts up: ours lies between what the kernel showed before and after.
+    Rising,
+    /// An id, a name, a list or a mask, of which a process has few: ours is one that the kernel showed.
+    Few,
+    /// Sizes, addresses, signals, switches, what a thread does: it may have been anything in between.
+    Any,
+}
+
+/// Of the process. Switches and waits for disks are those of the leader alone: another thread that executes a program replaces
+/// it, and they begin anew.
+const RISING: [&str; 17] = [
+    "minflt",
+    "cminflt",
+    "majflt",
+    "cmajflt",
+    "utime",
+    "stime",
+    "cutime",
+    "cstime",
+    "guest_time",
+    "cguest_time",
+    "rchar",
+    "wchar",
+    "syscr",
+    "syscw",
+    "read_bytes",
+    "write_bytes",
+    "cancelled_write_bytes",
+];
+
+const FEW: [&str; 41] = [
+    "pid",
+    "comm",
+    "ppid",
+    "pgrp",
+    "session",
+    "tty_nr",
+    "nice",
+    "starttime",
+    "exit_signal",
+    "rt_priority",
+    "policy",
+    "Name",
+    "Umask",
+    "Tgid",
+    "Ngid",
+    "Pid",
+    "PPid",
+    "TracerPid",
+    "Uid",
+    "Gid",
+    "Groups",
+    "NStgid",
+    "NSpid",
+    "NSpgid",
+    "NSsid",
+    "Kthread",
+    "CoreDumping",
+    "THP_enabled",
+    "CapInh",
+    "CapPrm",
+    "CapEff",
+    "CapBnd",
+    "CapAmb",
+    "NoNewPrivs",
+    "Seccomp",
+    "Seccomp_filters",
+    "Cpus_allowed",
+    "Cpus_allowed_list",
+    "Mems_allowed",
+    "Mems_allowed_list",
+    "untag_mask",
+];
+
+/// What can be expected of this field. `value`: one of its values.
+pub fn motion(name: &str, value: &[u8]) -> Motion {
+    // The name of a kernel worker tells what it works at.
+    let is_worker = || value.windows(8).any(|part| part == b"kworker/");
+    if RISING.contains(&name) {
+        Motion::Rising
+    } else if FEW.contains(&name) && !is_worker() {
+        Motion::Few
+    } else {
+        Motion::Any
+    }
+}
+
 /// A field: its name and its bytes.
 pub type Field<'t> = (&'t str, &'t [u8]);
 

@@ -7,30 +7,35 @@ use std::{
 };
 
 use fastproc::{
-    Collector, Fields, Process, Snapshot, SourceKind, cputime, record::Record, text::Access,
+    Collector, Fields, Process, Snapshot, SourceKind,
+    access::{Access, Reader},
+    cputime,
+    record::Record,
+    text::Files,
 };
 
 use super::{
     again::{self, RETRIES},
-    fields::File,
-    tally::{Bracket, Tally},
+    fields::{File, split},
+    tally::{Bracket, Look, Tally, Value},
 };
-use crate::{
-    Failure,
-    texts::{Texts, own_reader},
-};
+use crate::Failure;
 
 /// Processes between two snapshots: few, so that little moves while their files are read.
 const BATCH: usize = 64;
+
+/// So often the kernel's text is read again for a value of ours that it did not show yet: some states of a process that
+/// changes all the time are in force once in a thousand looks.
+const LONGER_LOOK: u32 = 5_000;
 
 /// Compares all processes, `rounds` times.
 pub fn compare(
     source: Option<SourceKind>,
     rounds: u32,
 ) -> Result<(SourceKind, u64, Tally), Failure> {
-    let fields = Texts::FIELDS | Fields::IO;
+    let fields = Files::FIELDS | Fields::IO;
     let mut collector = Collector::builder().fields(fields).source(source).open()?;
-    let texts = Texts::of_this_kernel(&collector, Path::new("/proc"))?;
+    let texts = Files::of_this_kernel(&collector, Path::new("/proc"))?;
     crate::privileges::drop()?;
     let mut comparison = Comparison {
         texts,
@@ -51,7 +56,7 @@ pub fn compare(
 }
 
 struct Comparison {
-    texts: Texts,
+    texts: Files,
     proc: PathBuf,
     tally: Tally,
 }
@@ -64,6 +69,9 @@ struct Kept {
     access: Access,
 }
 
+/// All looks at the files of processes, by pid, start and file.
+type Looks = BTreeMap<(u32, u64, File), Vec<Look>>;
+
 /// Some processes of a snapshot.
 struct Snap {
     kept: BTreeMap<u32, Kept>,
@@ -72,13 +80,13 @@ struct Snap {
 
 impl Snap {
     fn of(snapshot: &Snapshot<'_>, pids: &[u32]) -> Self {
-        let reader = own_reader(snapshot);
+        let reader = Reader::own(snapshot);
         let pools = snapshot.pools();
+        let pools = [pools.own, pools.from_text];
         let kept = pids.iter().filter_map(|&pid| {
             let process = snapshot.get(pid)?;
-            // What was read from the text is what the kernel shows us; for the rest we ask as it would.
-            let from_text = snapshot.stats().source == SourceKind::Procfs
-                || !std::ptr::eq(process.pool(), pools[0]);
+            // The text, and the service, hold what the kernel shows us; for the rest we ask as it would.
+            let from_text = snapshot.source_of(process).is_guarded();
             let access = match &reader {
                 _ if from_text => Access::Granted,
                 Some(reader) => reader.access(process),
@@ -86,8 +94,11 @@ impl Snap {
             };
             // The times as the kernel would show them now, whatever this collector has shown before.
             let mut record = *process.record();
-            let time = cputime::of_process(&record.cpu);
-            (record.cpu.utime_ns, record.cpu.stime_ns) = (time.utime_ns, time.stime_ns);
+            // Where the service has rounded them, what they are made of is rounded too, and makes others.
+            if record.identity.masked == 0 {
+                let time = cputime::of_process(&record.cpu);
+                (record.cpu.utime_ns, record.cpu.stime_ns) = (time.utime_ns, time.stime_ns);
+            }
             let pool = usize::from(!std::ptr::eq(process.pool(), pools[0]));
             Some((
                 pid,
@@ -117,9 +128,10 @@ impl Comparison {
 
     fn batch(&mut self, collector: &mut Collector, pids: &[u32]) -> Result<(), Failure> {
         let mut rest = pids.to_vec();
+        let mut looks = Looks::new();
         for attempt in 0..=RETRIES {
             let settled = attempt == RETRIES;
-            rest = self.attempt(collector, &rest, settled)?;
+            rest = self.attempt(collector, &rest, &mut looks, settled)?;
             if rest.is_empty() {
                 break;
             }
@@ -133,58 +145,104 @@ impl Comparison {
         &mut self,
         collector: &mut Collector,
         pids: &[u32],
+        looks: &mut Looks,
         settled: bool,
     ) -> Result<Vec<u32>, Failure> {
+        let first = self.read_all(pids);
         let before = Snap::of(&collector.snapshot()?, pids);
-        let kernel: Vec<_> = pids
-            .iter()
-            .map(|&pid| File::ALL.map(|file| self.read(pid, file).ok()))
-            .collect();
+        let between = self.read_all(pids);
         let after = Snap::of(&collector.snapshot()?, pids);
+        let last = self.read_all(pids);
         let mut again = Vec::new();
-        for (&pid, kernel) in pids.iter().zip(&kernel) {
+        for (&pid, kernel) in pids.iter().zip(first.iter().zip(&between).zip(&last)) {
+            let ((first, between), last) = kernel;
             let (Some(old), Some(new)) = (before.kept.get(&pid), after.kept.get(&pid)) else {
                 continue;
             };
-            let [stat, statm, status, io] = kernel;
+            let start = old.record.identity.start_ns;
             // A process that went while its files were read proves nothing.
-            let (Some(_), Some(_), Some(status)) = (stat, statm, status) else {
+            let [Some(_), Some(_), Some(status), _] = between else {
                 continue;
             };
-            let mut brackets = Vec::new();
-            for (file, kernel) in File::ALL.into_iter().zip(kernel) {
-                if file == File::Io && io.is_none() {
-                    continue;
-                }
+            if last[0].is_none() || new.record.identity.start_ns != start {
+                continue;
+            }
+            let mut files = Vec::new();
+            for (at, file) in File::ALL.into_iter().enumerate() {
                 let ours = [(old, &before), (new, &after)]
                     .map(|(kept, snap)| self.render(kept, snap, file, status));
-                let [Some(before), Some(after)] = ours else {
+                // Whose files may not be read, or what the source does not know.
+                let kernel = [first, between, last].map(|texts| texts[at].clone());
+                let ([Some(first), Some(between), Some(last)], [Some(before), Some(after)]) =
+                    (kernel, ours)
+                else {
                     continue;
                 };
-                brackets.push((file, before, kernel.clone().unwrap_or_default(), after));
+                let looks = looks.entry((pid, start, file)).or_default();
+                looks.push([first, before, between, after, last]);
+                files.push(file);
             }
-            let brackets = brackets
-                .iter()
-                .map(|(file, before, kernel, after)| Bracket {
+            let [before, after] =
+                [old, new].map(|kept| (kept.record.cpu.nvcsw, kept.record.cpu.nivcsw));
+            let switched = before != after;
+            let brackets = files.into_iter().filter_map(|file| {
+                let looks = looks.get(&(pid, start, file))?;
+                let [_, before, kernel, after, _] = looks.last()?;
+                Some(Bracket {
                     pid,
-                    file: *file,
+                    file,
                     before,
                     kernel,
                     after,
-                });
+                    looks,
+                    shown_since: &[],
+                    switched,
+                })
+            });
             if !settled && brackets.clone().any(|bracket| bracket.is_suspicious()) {
                 again.push(pid);
                 continue;
             }
             for bracket in brackets {
+                let shown_since = &self.look_longer(&bracket);
+                let bracket = Bracket {
+                    shown_since,
+                    ..bracket
+                };
                 self.tally.add(&bracket, settled);
             }
         }
         Ok(again)
     }
 
-    fn read(&self, pid: u32, file: File) -> io::Result<Vec<u8>> {
-        fs::read(self.proc.join(format!("{pid}/{file}")))
+    /// The values of ours that the kernel shows at last, of those that it did not in all looks.
+    fn look_longer(&self, bracket: &Bracket<'_>) -> Vec<Value> {
+        let path = self.proc.join(format!("{}/{}", bracket.pid, bracket.file));
+        let mut unseen = bracket.unseen();
+        let mut shown = Vec::new();
+        for _ in 0..LONGER_LOOK {
+            if unseen.is_empty() {
+                break;
+            }
+            let Ok(text) = fs::read(&path) else {
+                // A process that is gone proves nothing.
+                shown.append(&mut unseen);
+                break;
+            };
+            for (name, value) in split(bracket.file, &text) {
+                let found = unseen.extract_if(.., |unseen| unseen.0 == name && unseen.1 == value);
+                shown.extend(found);
+            }
+        }
+        shown
+    }
+
+    /// The kernel's texts of these processes, as far as they can be read.
+    fn read_all(&self, pids: &[u32]) -> Vec<[Option<Vec<u8>>; 4]> {
+        let read = |pid, file| fs::read(self.proc.join(format!("{pid}/{file}"))).ok();
+        pids.iter()
+            .map(|&pid| File::ALL.map(|file| read(pid, file)))
+            .collect()
     }
 
     /// Our text of a file. `None`: the source does not know it.

@@ -3,8 +3,9 @@
 
 use std::{
     ffi::OsStr,
+    io::{BufRead, BufReader},
     path::Path,
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
 };
 
 use serde_json::Value;
@@ -97,4 +98,30 @@ pub fn install(program: impl AsRef<OsStr>, copy: &Path) {
         .status()
         .expect("install(1) is there");
     assert!(status.success(), "{} cannot be made", copy.display());
+}
+
+/// The first row that `command`, `fastproc ps --exited`, shows while processes come and go by `end`: the share of a CPU and
+/// the life of one that has ended are known.
+pub fn shown_of_ended(command: &mut Command, mut end: impl FnMut()) -> Value {
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let first = std::thread::spawn(move || lines.next());
+    while !first.is_finished() {
+        end();
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    let line = first
+        .join()
+        .expect("nothing panics")
+        .expect("one was shown")
+        .expect("text");
+    let row: Value = serde_json::from_str(&line).expect("an object");
+    for known in ["pcpu", "etime_ns"] {
+        assert!(
+            row[known].as_f64().is_some_and(|value| value > 0.0),
+            "{known}: {row}"
+        );
+    }
+    row
 }

@@ -26,8 +26,14 @@ impl Actor {
     /// Starts it. A name has 15 bytes at most.
     #[track_caller]
     pub fn start(folder: &Folder, name: &str) -> Self {
+        Self::start_with(folder, name, SHELL)
+    }
+
+    /// The same, with another shell.
+    #[track_caller]
+    pub fn start_with(folder: &Folder, name: &str, shell: &str) -> Self {
         assert!(name.len() < 16, "the kernel cuts {name}");
-        let mut child = Command::new(folder.alias(SHELL, name))
+        let mut child = Command::new(folder.alias(shell, name))
             .args(["-c", OBEY])
             .process_group(0)
             .stdin(Stdio::piped())
@@ -53,14 +59,14 @@ impl Actor {
     #[track_caller]
     pub fn tell(&mut self, line: &str) -> String {
         writeln!(self.orders, "{line}").expect("it listens");
-        let mut said = String::new();
+        let mut answer = String::new();
         loop {
-            let before = said.len();
-            let read = self.answers.read_line(&mut said).expect("it answers");
+            let before = answer.len();
+            let read = self.answers.read_line(&mut answer).expect("it answers");
             assert!(read > 0, "it has ended at {line:?}");
-            if &said[before..] == "done\n" {
-                said.truncate(before);
-                return said;
+            if &answer[before..] == "done\n" {
+                answer.truncate(before);
+                return answer;
             }
         }
     }

@@ -5,7 +5,7 @@ use std::{
     net::{Shutdown, TcpStream},
 };
 
-use crate::wait::PATIENCE;
+use crate::wait::TIMEOUT;
 
 /// An answer.
 #[derive(Debug)]
@@ -42,8 +42,8 @@ impl Client {
     pub fn try_connect(address: &str) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
         Ok(Self {
             stream: BufReader::new(stream),
         })

@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
-use fastproc_zoo::gate;
+use fastproc_testbed::gate;
 
-use crate::{FASTPROC, TMP, actor::Actor, folder::Folder, server::Server};
+use crate::{FASTPROC, actor::Actor, folder::Folder, server::Server};
 
 /// How `fastproc serve` ends with these arguments: its status, and what it says.
 #[track_caller]
@@ -15,8 +15,8 @@ fn refusal(arguments: &[&str]) -> (Option<i32>, String) {
         command.args(["--listen", "127.0.0.1:0"]);
     }
     let output = command.output().expect("it can be started");
-    let said = String::from_utf8(output.stderr).expect("it is UTF-8");
-    (output.status.code(), said)
+    let stderr = String::from_utf8(output.stderr).expect("it is UTF-8");
+    (output.status.code(), stderr)
 }
 
 #[track_caller]
@@ -85,7 +85,7 @@ process_names:
     ];
     expected.sort();
     assert_eq!(found, expected);
-    gate::ran("documented_configurations_name_what_runs", TMP);
+    gate::ran();
 }
 
 /// The package's file groups as it is done without one.
@@ -146,33 +146,44 @@ fn what_is_wrong_is_said_with_its_line() {
             3,
             "{{.Foo}}",
         ),
-        (
-            "process_names:\n- comm: [a]\n  nmae: x\n",
-            3,
-            "nmae is not known",
-        ),
         ("process_names:\n- name: x\n", 2, "selects nothing"),
         ("process_names:\n- comm: [a\n", 3, ""),
-        ("", 1, "process_names is missing"),
     ]
     .into_iter()
     .enumerate()
     {
         let path = folder.write(&format!("wrong-{at}.yml"), text);
-        let (code, said) = refusal(&["--config", &path]);
-        assert_eq!(code, Some(2), "{said}");
-        assert!(said.contains(&format!("{path}:{line}: ")), "{text}: {said}");
-        assert!(said.contains(reason), "{text}: {said}");
-        assert!(!said.contains("serving"), "{said}");
+        let (code, stderr) = refusal(&["--config", &path]);
+        assert_eq!(code, Some(2), "{stderr}");
+        assert!(
+            stderr.contains(&format!("{path}:{line}: ")),
+            "{text}: {stderr}"
+        );
+        assert!(stderr.contains(reason), "{text}: {stderr}");
+        assert!(!stderr.contains("serving"), "{stderr}");
     }
     let web = folder.write("web.yml", "basic_auth_users:\n  a: secret\n");
-    let (code, said) = refusal(&["--web.config.file", &web]);
+    let (code, stderr) = refusal(&["--web.config.file", &web]);
     assert_eq!(code, Some(2));
     assert!(
-        said.contains(&format!("{web}:2: ")) && said.contains("bcrypt"),
-        "{said}"
+        stderr.contains(&format!("{web}:2: ")) && stderr.contains("bcrypt"),
+        "{stderr}"
     );
-    assert!(!said.contains("secret"), "a password is shown: {said}");
+    assert!(!stderr.contains("secret"), "a password is shown: {stderr}");
+}
+
+/// As its parser has it, what is not known is not used; here that is stderr.
+#[test]
+fn what_is_not_used_is_said_with_its_line() {
+    let folder = Folder::new();
+    let text = "process_names:\n- comm: [a]\n  nmae: x\n---\nanother: document\n";
+    let path = folder.write("unused.yml", text);
+    let server = Server::start(&["--config", &path, "--source", "procfs"]);
+    let stderr = server.stderr();
+    assert!(
+        stderr.contains(&format!("{path}: line 3: nmae is not known")),
+        "{stderr}"
+    );
 }
 
 #[test]
@@ -191,8 +202,8 @@ fn what_cannot_be_done_is_said() {
         (&["--collector.vmstat.fields", "("], "regular expression"),
         (&["--namemapping", "a"], "odd number"),
     ] {
-        let (code, said) = refusal(arguments);
-        assert_eq!(code, Some(2), "{arguments:?}: {said}");
-        assert!(said.contains(reason), "{arguments:?}: {said}");
+        let (code, stderr) = refusal(arguments);
+        assert_eq!(code, Some(2), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(reason), "{arguments:?}: {stderr}");
     }
 }

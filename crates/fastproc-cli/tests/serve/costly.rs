@@ -2,10 +2,9 @@
 
 use std::fs;
 
-use fastproc_zoo::gate;
+use fastproc_testbed::gate;
 
 use crate::{
-    TMP,
     actor::Actor,
     exposition::Metrics,
     folder::Folder,
@@ -41,7 +40,6 @@ fn known(metrics: &Metrics) -> bool {
 
 #[test]
 fn values_are_what_proc_says_and_have_an_age() {
-    const TEST: &str = "values_are_what_proc_says_and_have_an_age";
     let (folder, name) = (Folder::new(), format!("fpcost{}", std::process::id()));
     let mut actor = Actor::start(&folder, &name);
     actor.tell("exec 7</dev/null 8</dev/null; ulimit -Sn 50");
@@ -57,17 +55,32 @@ fn values_are_what_proc_says_and_have_an_age() {
             .expect("a number")
             * 1024.0
     };
-    // It waits for orders; what is told of it becomes what /proc says.
+    // It waits for orders; its part of what it shares with others changes with them. What is told was read after the
+    // scrape before.
+    let proportional = || [kib("Pss"), kib("SwapPss")];
+    let mut before = proportional();
     let metrics = until("all values are known and current", || {
+        let start = proportional();
         let metrics = server.scrape();
+        let end = proportional();
         let memory = |kind| {
             let labels = [("groupname", "it"), ("memtype", kind)];
             metrics.get("namedprocess_namegroup_memory_bytes", &labels)
         };
+        let told = [
+            memory("proportionalResident"),
+            memory("proportionalSwapped"),
+        ];
+        let between = told
+            .iter()
+            .zip(before.iter().zip(end))
+            .all(|(told, (&before, end))| {
+                told.is_some_and(|told| (before.min(end)..=before.max(end)).contains(&told))
+            });
+        before = start;
         let place = fs::read_to_string(proc("wchan")).expect("it is ours");
         let current = known(&metrics)
-            && memory("proportionalResident") == Some(kib("Pss"))
-            && memory("proportionalSwapped") == Some(kib("SwapPss"))
+            && between
             && metrics.get(WCHAN, &[("groupname", "it"), ("wchan", &place)]) == Some(1.0);
         current.then_some(metrics)
     });
@@ -79,14 +92,12 @@ fn values_are_what_proc_says_and_have_an_age() {
         .get("namedprocess_namegroup_worst_fd_ratio", &[])
         .expect("it is known");
     assert!((ratio - open / 50.0).abs() < 1e-6, "{ratio}");
-    for value in ["smaps", "fds", "wchan"] {
-        let age = metrics
-            .get(AGE, &[("value", value)])
-            .expect("it has an age");
-        assert!(age > 0.0, "{value}");
-    }
+    let age = |value| metrics.get(AGE, &[("value", value)]);
+    assert!(age("smaps") > Some(0.0));
+    // Of a process that has not run since, they are as they were.
+    assert!(age("fds").is_some() && age("wchan").is_some());
     assert!(metrics.get("fastproc_costly_cpu_seconds_total", &[]) > Some(0.0));
-    gate::ran(TEST, TMP);
+    gate::ran();
 }
 
 #[test]
@@ -101,12 +112,57 @@ fn without_a_share_nothing_is_read_and_that_is_told() {
         metrics.get("fastproc_costly_cpu_seconds_total", &[]),
         Some(0.0)
     );
-    assert_eq!(metrics.all(WCHAN, &[]).count(), 0);
+    for absent in [
+        WCHAN,
+        "namedprocess_namegroup_open_filedesc",
+        "namedprocess_namegroup_worst_fd_ratio",
+    ] {
+        assert_eq!(metrics.all(absent, &[]).count(), 0, "{absent}");
+    }
+    let proportional = [("memtype", "proportionalResident")];
+    let memory = "namedprocess_namegroup_memory_bytes";
+    assert_eq!(metrics.all(memory, &proportional).count(), 0);
+}
+
+/// Descriptors and places are there by default, and known at the first scrape: of what was there, and of what has come.
+#[test]
+fn descriptors_are_never_zero_because_nobody_has_looked() {
+    const OPEN: &str = "namedprocess_namegroup_open_filedesc";
+    let (folder, id) = (Folder::new(), std::process::id());
+    let (old, new) = (format!("fpold{id}"), format!("fpnew{id}"));
+    let many = "for fd in 100 101 102 103 104 105 106 107; do eval \"exec $fd</dev/null\"; done";
+    let mut first = Actor::start_with(&folder, &old, "/bin/bash");
+    first.tell(many);
+    let server = Server::start(&[]);
+    let open = |group: &str| server.scrape().get(OPEN, &[("groupname", group)]);
+    let of = |actor: &Actor| {
+        let fds = fs::read_dir(format!("/proc/{}/fd", actor.pid())).expect("it is ours");
+        fds.count() as f64
+    };
+    assert_eq!(open(&old), Some(of(&first)));
+    let mut second = Actor::start_with(&folder, &new, "/bin/bash");
+    second.tell(many);
+    assert_eq!(open(&new), Some(of(&second)));
+    let group = [("groupname", &*new)];
+    let worst = server
+        .scrape()
+        .get("namedprocess_namegroup_worst_fd_ratio", &group);
+    assert!(worst > Some(0.0));
+    // It waits for what it is told next, once it has had the CPU for that.
+    until("it waits", || {
+        let places: Vec<f64> = server.scrape().all(WCHAN, &group).collect();
+        (places == [1.0]).then_some(())
+    });
+    // What has run since is read again.
+    second.tell("exec 120</dev/null 121</dev/null");
+    until("the new ones are counted", || {
+        (open(&new) == Some(of(&second))).then_some(())
+    });
 }
 
 #[test]
-fn nothing_costly_is_told_unless_it_is_asked_for() {
-    let metrics = Server::start(&[]).scrape();
+fn nothing_costly_is_told_if_it_is_turned_off() {
+    let metrics = Server::start(&["--gather-fds=false", "--gather-wchan=false"]).scrape();
     for family in [
         AGE,
         UNKNOWN,

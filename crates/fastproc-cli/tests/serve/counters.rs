@@ -22,7 +22,7 @@ fn vmstat(field: &str) -> u64 {
     value.parse().expect("a number")
 }
 
-/// A counter lies between what `/proc` said before and after.
+/// A counter lies between what `/proc` showed before and after.
 #[track_caller]
 fn assert_between(metrics: &Metrics, name: &str, before: u64, after: u64) {
     let value = metrics
@@ -90,7 +90,7 @@ fn each_part_is_switched_by_its_flag() {
     for (flag, prefix) in [
         ("--no-collector.cpu", "node_cpu_"),
         ("--no-collector.stat", "node_forks_"),
-        ("--no-collector.softirqs", "node_softirqs_"),
+        ("--no-collector.stat.softirq", "node_softirqs_"),
         ("--no-collector.vmstat", "node_vmstat_"),
         ("--no-collector.processes", "node_processes_"),
     ] {

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::{FASTPROC, server::Server};
+use crate::{FASTPROC, exposition::Metrics, server::Server};
 
 #[track_caller]
 fn help(flag: &str) -> String {
@@ -46,21 +46,45 @@ fn examples_begin_with_the_command_and_have_only_flags_that_there_are() {
     }
 }
 
-/// Flags of process-exporter, under its names.
+/// Flags of process-exporter, under its names, with one dash as in all that is written of it.
 #[test]
 fn its_flags_are_known_here() {
     let arguments = [
-        "--web.listen-address=127.0.0.1:0",
-        "--procnames=a,b",
-        "--namemapping=c,-x(y)",
-        "--children=false",
-        "--threads=false",
-        "--gather-smaps=false",
-        "--recheck=true",
-        "--recheck-with-time-limit=10s",
-        "--remove-empty-groups=false",
+        "-web.listen-address=127.0.0.1:0",
+        "-web.telemetry-path=/other",
+        "-procnames=a,b",
+        "-namemapping",
+        "c,-x(y)",
+        "-children=0",
+        "-threads=F",
+        "-gather-smaps=false",
+        "-recheck=1",
+        "-recheck-with-time-limit=10s",
+        "-remove-empty-groups=f",
+        "-procfs=/proc",
+        "-debug",
         "--source=procfs",
     ];
     let server = Server::start(&arguments);
-    assert_eq!(server.get("/-/healthy", &[]).status, 200);
+    assert_eq!(server.get("/metrics", &[]).status, 404);
+    assert_eq!(server.get("/other", &[]).status, 200);
+    assert!(server.get("/", &[]).text().contains("<a href=\"/other\">"));
+    assert!(server.stderr().contains("processes are grouped by"));
+    assert!(help("-version").starts_with("fastproc"));
+}
+
+#[test]
+fn metrics_can_be_had_once_without_a_server() {
+    let output = Command::new(FASTPROC)
+        .args([
+            "serve",
+            "-once-to-stdout-delay=10ms",
+            "-procnames=serve",
+            "--source=procfs",
+        ])
+        .output()
+        .expect("it can be started");
+    assert!(output.status.success(), "{output:?}");
+    let metrics = Metrics::parse(std::str::from_utf8(&output.stdout).expect("it is UTF-8"));
+    assert_eq!(metrics.get("fastproc_snapshots_total", &[]), Some(2.0));
 }

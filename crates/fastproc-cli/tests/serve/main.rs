@@ -2,6 +2,7 @@
 
 mod actor;
 mod client;
+mod clients;
 mod configuration;
 mod costly;
 mod counters;
@@ -10,15 +11,17 @@ mod folder;
 mod groups;
 mod help;
 mod negotiation;
-mod patience;
+mod node;
+mod peer;
 mod privileges;
 mod prometheus;
 mod scraped;
 mod security;
 mod server;
+mod starting;
+mod tls;
 mod unit;
 mod wait;
 
 /// Where tests say which of them ran.
-const TMP: &str = env!("CARGO_TARGET_TMPDIR");
 const FASTPROC: &str = env!("CARGO_BIN_EXE_fastproc");

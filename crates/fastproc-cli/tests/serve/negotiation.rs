@@ -126,3 +126,20 @@ fn other_pages_are_there() {
         .expect("it listens");
     client.wait_for_end();
 }
+
+/// As HTTP/1.1 wants it, and as Go's servers do.
+#[test]
+fn a_request_without_a_host_is_no_request() {
+    let server = Server::start(&["--source", "procfs"]);
+    for (request, status) in [
+        ("GET /-/healthy HTTP/1.1\r\n\r\n", 400),
+        ("GET /-/healthy HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
+        ("GET /-/healthy HTTP/1.1\r\nHost:\r\n\r\n", 200),
+        ("GET /-/healthy HTTP/1.0\r\n\r\n", 200),
+    ] {
+        let mut client = server.connect();
+        client.send(request.as_bytes()).expect("it listens");
+        let response = client.response().expect("an answer");
+        assert_eq!(response.status, status, "{request}");
+    }
+}

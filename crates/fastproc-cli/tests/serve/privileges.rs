@@ -2,11 +2,12 @@
 
 use std::{fs, io::ErrorKind, os::unix::process::CommandExt, process::Command};
 
-use fastproc_zoo::gate;
+use fastproc_testbed::gate;
 use rustix::process::Signal;
 
 use crate::{
-    FASTPROC, TMP,
+    FASTPROC,
+    actor::Actor,
     exposition::Metrics,
     folder::Folder,
     server::{Server, status},
@@ -55,15 +56,18 @@ fn assert_nothing_is_hidden(metrics: &Metrics) {
 
 #[test]
 fn root_is_given_up_with_all_that_is_not_needed() {
-    const TEST: &str = "root_is_given_up_with_all_that_is_not_needed";
-    if !gate::root(TEST, TMP) {
+    if !gate::root() {
         return;
     }
     let reading = SYS_PTRACE | DAC_READ_SEARCH;
     for (arguments, needed, allowed) in [
         (&["--source", "procfs"][..], reading, reading),
-        (&["--gather-fds"], reading, reading | BPF | PERFMON),
-        (&[], 0, reading | BPF | PERFMON),
+        (&[], reading, reading | BPF | PERFMON),
+        (
+            &["--gather-fds=false", "--gather-wchan=false"],
+            0,
+            reading | BPF | PERFMON,
+        ),
     ] {
         let server = Server::start(arguments);
         let metrics = server.scrape();
@@ -104,11 +108,10 @@ fn root_is_given_up_with_all_that_is_not_needed() {
 
 #[test]
 fn nobody_is_found_for_a_user_who_does_not_exist() {
-    const TEST: &str = "nobody_is_found_for_a_user_who_does_not_exist";
-    if !gate::root(TEST, TMP) {
+    if !gate::root() {
         return;
     }
-    for user in ["no-such-user", "root", "0"] {
+    for user in ["no-such-user", "4294967294"] {
         let output = Command::new(FASTPROC)
             .args([
                 "serve",
@@ -121,54 +124,111 @@ fn nobody_is_found_for_a_user_who_does_not_exist() {
             ])
             .output()
             .expect("it can be started");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
         assert!(
-            said.contains("no user") && said.contains("--user"),
-            "{said}"
+            stderr.contains("no user") && stderr.contains("--user"),
+            "{stderr}"
         );
     }
+}
+
+/// Root may stay root, but not with all that root may do.
+#[test]
+fn root_can_be_kept_without_its_capabilities() {
+    if !gate::root() {
+        return;
+    }
+    let server = Server::start(&["--user", "root", "--source", "procfs"]);
+    let uids = of_all_threads(&server, "Uid");
+    assert!(uids.split_whitespace().all(|uid| uid == "0"), "{uids}");
+    assert_eq!(
+        capabilities(&server, "CapPrm"),
+        SYS_PTRACE | DAC_READ_SEARCH
+    );
+    assert_eq!(
+        server.scrape().labels("fastproc_source_info")["sees_all"],
+        "true"
+    );
+}
+
+/// With `hidepid`, root sees all processes and their names, and so does what it starts.
+#[test]
+fn what_hidepid_hides_from_others_is_not_hidden_from_root() {
+    const MOUNT: &str = "mount -t proc -o hidepid=4 proc /proc && exec \"$0\" \"$@\"";
+    if !gate::root() || !gate::programs(&["unshare"]) {
+        return;
+    }
+    let (folder, name) = (Folder::new(), format!("fphide{}", std::process::id()));
+    let _actor = Actor::start(&folder, &name);
+    let group = [("groupname", &*name)];
+    let program = folder.copy(FASTPROC, "fastproc");
+    // Without descriptors and places where threads wait, nothing else asks for capabilities.
+    let cheap = ["--gather-fds=false", "--gather-wchan=false"];
+    for source in [&[][..], &["--source", "procfs"]] {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", MOUNT]).arg(&program);
+        let server = Server::start_by(&mut command, &[&cheap[..], source].concat());
+        let metrics = server.scrape();
+        assert_eq!(
+            metrics.get("namedprocess_namegroup_num_procs", &group),
+            Some(1.0),
+            "{source:?}"
+        );
+        assert_eq!(metrics.labels("fastproc_source_info")["sees_all"], "true");
+    }
+    // Who may not see them says so.
+    let id = NOBODY.to_string();
+    let mut command = Command::new("unshare");
+    command
+        .args(["--mount", "sh", "-c", MOUNT, "setpriv"])
+        .args(["--reuid", &id, "--regid", &id, "--clear-groups"])
+        .arg(&program);
+    let metrics = Server::start_by(&mut command, &cheap).scrape();
+    assert_eq!(
+        metrics.get("namedprocess_namegroup_num_procs", &group),
+        None
+    );
+    assert_eq!(metrics.labels("fastproc_source_info")["sees_all"], "false");
 }
 
 /// Without privileges it serves what `/proc` shows, and says that this is not all.
 #[test]
 fn without_privileges_it_serves_what_proc_shows_and_says_so() {
-    const TEST: &str = "without_privileges_it_serves_what_proc_shows_and_says_so";
-    if !gate::root(TEST, TMP) {
+    if !gate::root() {
         return;
     }
     let folder = Folder::new();
     let program = folder.copy(FASTPROC, "fastproc");
-    let server = Server::start_as(&program, NOBODY, &["--gather-fds", "--costly-share", "1"]);
-    let said = server.said();
+    let server = Server::start_as(&program, NOBODY, &["--costly-share", "1"]);
+    let stderr = server.stderr();
     assert!(
-        said.contains("cannot be used"),
-        "why BPF is not used is not said: {said}"
+        stderr.contains("cannot be used"),
+        "why BPF is not used is not stderr: {stderr}"
     );
     let metrics = server.scrape();
     let source = metrics.labels("fastproc_source_info");
     assert_eq!(source["source"], "procfs");
     assert_eq!(source["sees_all"], "false");
-    // This test is root's: its I/O and its descriptors are hidden, and the rest is not.
+    // This test is root's: its I/O is hidden, and where it waits, and the rest is not.
     assert!(metrics.get("namedprocess_scrape_partial_errors", &[]) > Some(0.0));
     let unknown = metrics.all(
         "fastproc_namegroup_value_unknown_processes",
-        &[("value", "fds")],
+        &[("value", "wchan")],
     );
     assert!(unknown.sum::<f64>() > 0.0);
     let comm = fs::read_to_string("/proc/self/comm").expect("it is ours");
     let group = [("groupname", comm.trim()), ("memtype", "resident")];
     assert!(metrics.get("namedprocess_namegroup_memory_bytes", &group) > Some(0.0));
     assert!(metrics.get("node_context_switches_total", &[]) > Some(0.0));
-    let (status, said) = server.end(Signal::TERM);
-    assert_eq!(status.code(), Some(0), "{said}");
+    let (status, stderr) = server.end(Signal::TERM);
+    assert_eq!(status.code(), Some(0), "{stderr}");
 }
 
 /// As a service manager starts it: never root, with the capabilities that it needs.
 #[test]
 fn capabilities_are_enough() {
-    const TEST: &str = "capabilities_are_enough";
-    if !gate::root(TEST, TMP) || !gate::programs(TEST, TMP, &["setpriv"]) {
+    if !gate::bpf() || !gate::programs(&["setpriv"]) {
         return;
     }
     let folder = Folder::new();

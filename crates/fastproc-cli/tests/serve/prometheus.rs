@@ -44,15 +44,15 @@ impl Prometheus {
             .expect("prometheus is there");
         let log = BufReader::new(child.stderr.take().expect("it is piped"));
         let mut lines = log.lines().map_while(Result::ok);
-        let mut said = Vec::new();
+        let mut stderr = Vec::new();
         let address = lines.by_ref().find_map(|line| {
             let entry: Value = serde_json::from_str(&line).unwrap_or_default();
-            said.push(line);
+            stderr.push(line);
             (entry["msg"] == "Listening on")
                 .then(|| entry["address"].as_str().map(str::to_owned))?
         });
         let address =
-            address.unwrap_or_else(|| panic!("Prometheus has not started: {}", said.join("\n")));
+            address.unwrap_or_else(|| panic!("Prometheus has not started: {}", stderr.join("\n")));
         // Its pipe is kept empty, so that it never waits for a reader.
         std::thread::spawn(move || lines.for_each(drop));
         let prometheus = Self { child, address };

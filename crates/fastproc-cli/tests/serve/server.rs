@@ -22,10 +22,10 @@ use crate::{
 /// `fastproc serve`, on a port of its own. It is killed with the test.
 pub struct Server {
     child: Child,
-    /// Where it said that it listens.
+    /// The address that it printed.
     pub address: String,
-    /// What it has said on standard error.
-    said: Arc<Mutex<String>>,
+    /// What it has written to standard error.
+    output: Arc<Mutex<String>>,
     listener: Option<JoinHandle<()>>,
 }
 
@@ -48,7 +48,7 @@ impl Server {
     pub fn start_by(command: &mut Command, arguments: &[&str]) -> Self {
         let given = |flag: &str| arguments.iter().any(|argument| argument.starts_with(flag));
         command.arg("serve");
-        if !given("--web.listen-address") {
+        if !given("--web.listen-address") && !given("-web.listen-address") {
             command.args(["--listen", "127.0.0.1:0"]);
         }
         if !given("--min-interval") {
@@ -62,24 +62,24 @@ impl Server {
             .spawn()
             .expect("it can be started");
         let mut stderr = BufReader::new(child.stderr.take().expect("it is piped"));
-        let mut said = String::new();
+        let mut output = String::new();
         let (address, secured) = loop {
-            let before = said.len();
+            let before = output.len();
             let read = stderr
-                .read_line(&mut said)
+                .read_line(&mut output)
                 .expect("standard error is UTF-8");
-            assert!(read > 0, "it has not started: {said}");
-            if let Some((scheme, rest)) = said[before..].split_once("://") {
-                let (address, _) = rest.split_once("/metrics").expect("a path");
+            assert!(read > 0, "it has not started: {output}");
+            if let Some((scheme, rest)) = output[before..].split_once("://") {
+                let (address, _) = rest.split_once('/').expect("a path");
                 break (address.to_owned(), scheme.ends_with("https"));
             }
         };
-        let said = Arc::new(Mutex::new(said));
-        let listener = Some(listen(stderr, Arc::clone(&said)));
+        let output = Arc::new(Mutex::new(output));
+        let listener = Some(listen(stderr, Arc::clone(&output)));
         let server = Self {
             child,
             address,
-            said,
+            output,
             listener,
         };
         if !secured {
@@ -95,9 +95,9 @@ impl Server {
         self.child.id()
     }
 
-    /// What it has said on standard error.
-    pub fn said(&self) -> String {
-        self.said.lock().expect("nobody panics with it").clone()
+    /// What it has written to standard error.
+    pub fn stderr(&self) -> String {
+        self.output.lock().expect("nobody panics with it").clone()
     }
 
     pub fn connect(&self) -> Client {
@@ -124,9 +124,9 @@ impl Server {
         status(&format!("/proc/{}/status", self.pid()), name)
     }
 
-    /// Resident memory in KiB.
-    pub fn resident_kib(&self) -> u64 {
-        let line = self.status("VmRSS");
+    /// Anonymous memory in KiB.
+    pub fn anonymous_kib(&self) -> u64 {
+        let line = self.status("RssAnon");
         line.trim_end_matches(" kB").parse().expect("a number")
     }
 
@@ -136,7 +136,7 @@ impl Server {
         folder.expect("it runs").count()
     }
 
-    /// Asks it to end, and waits until it has. Returns how, and what it said.
+    /// Asks it to end, and waits until it has. Returns how, and what it printed.
     pub fn end(mut self, signal: Signal) -> (ExitStatus, String) {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, signal).expect("it runs");
@@ -144,7 +144,7 @@ impl Server {
         if let Some(listener) = self.listener.take() {
             listener.join().expect("it only reads");
         }
-        (status, self.said())
+        (status, self.stderr())
     }
 }
 
@@ -153,7 +153,7 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {
-            eprintln!("the server said: {}", self.said());
+            eprintln!("the server printed: {}", self.stderr());
         }
     }
 }
@@ -169,12 +169,12 @@ pub fn status(path: &str, name: &str) -> String {
 }
 
 /// Keeps the pipe empty, so that the server never waits for its reader.
-fn listen(stderr: BufReader<ChildStderr>, said: Arc<Mutex<String>>) -> JoinHandle<()> {
+fn listen(stderr: BufReader<ChildStderr>, output: Arc<Mutex<String>>) -> JoinHandle<()> {
     std::thread::spawn(move || {
         for line in stderr.lines().map_while(Result::ok) {
-            let mut said = said.lock().expect("nobody panics with it");
-            said.push_str(&line);
-            said.push('\n');
+            let mut output = output.lock().expect("nobody panics with it");
+            output.push_str(&line);
+            output.push('\n');
         }
     })
 }

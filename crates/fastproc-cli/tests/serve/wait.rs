@@ -6,12 +6,12 @@ use std::{
 };
 
 /// Far beyond need: only a defect reaches it.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Asks again until there is an answer. `what` is said if none comes.
+/// Asks again until there is an answer. `what` is named if none comes.
 #[track_caller]
 pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let limit = Instant::now() + PATIENCE;
+    let limit = Instant::now() + TIMEOUT;
     loop {
         if let Some(answer) = ask() {
             return answer;

@@ -55,7 +55,9 @@ impl Chooser {
         let other = groups.find(OTHER);
         for at in 0..groups.slots() {
             let gone = |group: &super::Group| {
-                group.now.procs == 0 && (remove_empty || !group.shown) && Some(at) != other
+                // One whose processes came and went since the last update has yet to be told of.
+                let is_empty = group.now.procs == 0 && group.grown == super::Counts::default();
+                is_empty && (remove_empty || !group.shown) && Some(at) != other
             };
             if groups.get(at).is_some_and(gone) {
                 groups.remove(at);

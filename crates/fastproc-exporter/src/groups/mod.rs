@@ -11,7 +11,7 @@ pub use self::{
     group::{Gauges, Group, GroupState},
     limits::{Limits, Rank},
     threads::ThreadName,
-    tracker::{Describe, Description, Errors, Member, Moment, Options, Tracker},
+    tracker::{Describe, Description, Errors, Gone, Member, Moment, Options, Tracker},
 };
 
 /// In place of the index of a group or a name: there is none.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use fastproc::record::ThreadRecord;
+use fastproc::{difference::Marks, record::ThreadRecord};
 
 use super::{Counts, NONE, OTHER};
 use crate::exposition::escape;
@@ -120,7 +120,7 @@ pub(super) struct TrackedThread {
     /// Its process, then its own id.
     pub(super) key: u64,
     pub(super) start_ns: u64,
-    pub(super) seen: Counts,
+    pub(super) marks: Marks,
     pub(super) comm: Comm,
     pub(super) group: u32,
     /// Its name among [`ThreadNames`].
@@ -133,19 +133,6 @@ pub(super) struct TrackedThread {
 
 pub(super) fn key(thread: &ThreadRecord) -> u64 {
     u64::from(thread.tgid) << 32 | u64::from(thread.tid)
-}
-
-pub(super) fn counts(thread: &ThreadRecord) -> Counts {
-    Counts([
-        thread.utime_ns,
-        thread.stime_ns,
-        thread.io.read_bytes,
-        thread.io.write_bytes,
-        thread.majflt,
-        thread.minflt,
-        thread.nvcsw,
-        thread.nivcsw,
-    ])
 }
 
 /// Finds threads again. A source meets them in about the same order each time, so it is mostly the next one.

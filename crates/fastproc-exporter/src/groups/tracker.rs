@@ -1,26 +1,41 @@
 //! Which process belongs to which group, and what it has done since the last look.
 
+mod ended;
+mod membership;
+mod thread_sums;
+
 use std::time::Duration;
 
 use fastproc::{
     Process,
-    record::{State, ThreadRecord},
+    difference::{Counters, Marks, is_same_start},
+    exits::Exit,
+    record::{TICK_NS, ThreadRecord},
 };
 
+use self::{
+    ended::find_missing,
+    membership::{first_marks, first_switches},
+};
 use super::{
     Count, Counts, Gauges, Group, GroupState, Limits, NONE, ThreadName,
     group::Groups,
     limits::Chooser,
-    threads::{self, Finder, ThreadNames, TrackedThread},
+    threads::{Finder, ThreadNames, TrackedThread},
 };
-use crate::naming::{Rules, Subject, Wants};
+use crate::naming::{Rules, Wants};
 
-/// Longest clock tick that `/proc` rounds start times to (`USER_HZ` is 100).
-const TICK_NS: u64 = 10_000_000;
-/// `PF_FORKNOEXEC`: forked and not yet executed anything.
-const FORKED: u32 = 0x40;
-/// A process that is younger may be seen in the middle of exec(2), which swaps memory, name and arguments one by one.
-const YOUNG_NS: u64 = 1_000_000_000;
+/// In the order of [`Exit::nvcsw`] and [`Exit::nivcsw`].
+const SWITCHES: [Count; 2] = [Count::Voluntary, Count::Nonvoluntary];
+
+/// A process that has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Gone<'a> {
+    /// Its final values.
+    pub exit: &'a Exit,
+    /// Its arguments, as `/proc/PID/cmdline` had them. `None`: they are not known.
+    pub cmdline: Option<&'a [u8]>,
+}
 
 /// How processes are grouped.
 #[derive(Clone, Debug)]
@@ -29,7 +44,8 @@ pub struct Options {
     pub rules: Rules,
     /// A process that no rule matches belongs to the group of its parent.
     pub children: bool,
-    /// Names are looked at again each time.
+    /// Processes that are in no group are looked at again each time. One that is in a group stays there, whatever name it
+    /// takes and whatever it executes.
     pub recheck: bool,
     /// Only of processes that are younger than this.
     pub recheck_within: Option<Duration>,
@@ -70,15 +86,28 @@ pub struct Description {
 pub trait Describe {
     /// What is wanted of this process. `false`: it is no more, or could not be read, and another look may tell.
     fn describe(&mut self, process: Process<'_>, wants: Wants, into: &mut Description) -> bool;
+
+    /// The name of a user, or the number if it has none.
+    fn username(&mut self, uid: u32) -> String;
+
+    /// The paths of the cgroups of a process; none if it is no more.
+    fn cgroups(&mut self, pid: u32) -> Vec<String>;
 }
 
 /// When a snapshot was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moment {
-    /// Nanoseconds after boot.
+    /// Nanoseconds after boot, on the clock that start times are counted on.
     pub boottime_ns: u64,
     /// When the machine was booted, in seconds since 1970.
     pub btime: u64,
+}
+
+impl Moment {
+    /// When something started, in nanoseconds since 1970, as `/proc` tells it: to a tick.
+    fn start_unix_ns(self, start_ns: u64) -> u64 {
+        self.btime * 1_000_000_000 + start_ns / TICK_NS * TICK_NS
+    }
 }
 
 /// What could not be had, since the start.
@@ -96,25 +125,31 @@ struct Tracked {
     pid: u32,
     ppid: u32,
     start_ns: u64,
-    seen: Counts,
-    comm: [u8; 16],
+    /// It began after the first update.
+    born: bool,
+    /// Context switches that were counted by thread.
+    switches_counted: [u64; 2],
+    /// Those of the leading thread when it was seen last, its name, and whether it had others beside it.
+    leader_switches: [u64; 2],
+    leader_comm: [u8; 16],
+    had_many_threads: bool,
+    /// When a snapshot had it last.
+    seen_ns: u64,
+    /// See [`Member::run_ns`].
+    run_ns: Option<u64>,
+    marks: Marks,
     group: u32,
-    /// Has not executed anything since it was forked.
-    forked: bool,
-    io_known: bool,
-    /// Was named while it was young or executing, and is named once more.
-    provisional: bool,
     /// No rule matched at this update, and the parents decide.
     orphan: bool,
-    /// The parents have decided.
-    adopted: bool,
     /// Could not be described.
     unknown: bool,
+    /// It is in a group since this update.
+    joined: bool,
     many_threads: bool,
-    /// Threads of it in this snapshot.
-    threads_seen: u32,
-    /// What the leading thread did since, and its state: these count where no thread is known.
-    switches: Counts,
+    /// The leading thread is among the threads of this snapshot.
+    leader_seen: bool,
+    /// How often the leading thread switched since the last one, and its state: these count where it is not.
+    switches: [u64; 2],
     state: GroupState,
 }
 
@@ -127,6 +162,11 @@ pub struct Member {
     pub start_ns: u64,
     /// Its group: an index for [`Tracker::shown_group`].
     pub group: u32,
+    /// Whether it has no other thread than its first.
+    pub one_thread: bool,
+    /// Time that it has run, all threads together, in nanoseconds: while that is the same it has not run. `None`: it runs,
+    /// or that is not known.
+    pub run_ns: Option<u64>,
 }
 
 /// Follows processes from one snapshot to the next. Allocates only for processes that it has not seen before.
@@ -138,6 +178,8 @@ pub struct Tracker {
     chooser: Chooser,
     processes: Vec<Tracked>,
     processes_before: Vec<Tracked>,
+    /// Those that the last update did not meet, in the order of their pids. A source may miss one that is there.
+    missing: Vec<Tracked>,
     threads: Vec<TrackedThread>,
     threads_before: Vec<TrackedThread>,
     finder: Finder,
@@ -159,6 +201,7 @@ impl Tracker {
             chooser: Chooser::default(),
             processes: Vec::new(),
             processes_before: Vec::new(),
+            missing: Vec::new(),
             threads: Vec::new(),
             threads_before: Vec::new(),
             finder: Finder::default(),
@@ -174,6 +217,11 @@ impl Tracker {
     /// What has to be known of a process before it can be named.
     pub fn wants(&self) -> Wants {
         self.options.rules.wants()
+    }
+
+    /// Whether any process may be in a group.
+    pub fn has_rules(&self) -> bool {
+        !self.options.rules.is_empty()
     }
 
     /// The groups that have series of their own.
@@ -200,6 +248,8 @@ impl Tracker {
                 pid: process.pid,
                 start_ns: process.start_ns,
                 group: process.group,
+                one_thread: !process.many_threads,
+                run_ns: process.run_ns,
             })
     }
 
@@ -231,12 +281,14 @@ impl Tracker {
         self.errors
     }
 
-    /// Takes a snapshot in: its processes in the order of their pids, and its threads in any.
+    /// Takes a snapshot in: its processes in the order of their pids, its threads in any, and what has ended since the last
+    /// one, if that is recorded.
     pub fn update<'a>(
         &mut self,
         moment: Moment,
-        processes: impl Iterator<Item = Process<'a>> + Clone,
-        threads: impl Iterator<Item = &'a ThreadRecord> + Clone,
+        processes: impl Iterator<Item = Process<'a>>,
+        threads: impl Iterator<Item = &'a ThreadRecord>,
+        ended: Option<&mut [Gone<'_>]>,
         describe: &mut impl Describe,
     ) {
         for (_, group) in self.groups.iter_mut() {
@@ -249,28 +301,52 @@ impl Tracker {
         }
         std::mem::swap(&mut self.processes, &mut self.processes_before);
         self.processes.clear();
+        let was_missing = std::mem::take(&mut self.missing);
         let mut before = 0;
-        for process in processes.clone() {
-            while self
+        // Those whose group is not settled yet. The others are summed up at once, while what is known of them is at hand.
+        let mut unsettled = Vec::new();
+        for process in processes {
+            let mut known = None;
+            while let Some(&entry) = self
                 .processes_before
                 .get(before)
-                .is_some_and(|entry| entry.pid < process.pid())
+                .filter(|entry| known.is_none() && entry.pid <= process.pid())
             {
                 before += 1;
+                if is_same(&entry, process) {
+                    known = Some(entry);
+                } else {
+                    self.missing.push(entry);
+                }
             }
-            let known = self
-                .processes_before
-                .get(before)
-                .copied()
-                .filter(|entry| is_same(entry, process));
-            let tracked = self.track(moment, process, known, describe);
+            let known = known.or_else(|| {
+                let start_ns = process.identity().start_ns;
+                let at = find_missing(&was_missing, process.pid(), start_ns)?;
+                Some(was_missing[at])
+            });
+            let mut tracked = self.track(moment, process, known, describe);
+            if tracked.joined || tracked.orphan {
+                unsettled.push((self.processes.len(), process));
+            } else {
+                self.sum_up(moment, &mut tracked, process);
+            }
             self.processes.push(tracked);
         }
+        self.missing
+            .extend_from_slice(&self.processes_before[before..]);
         if self.options.children {
             self.adopt();
         }
-        self.sum_up(processes);
-        self.follow_threads(threads);
+        if let Some(ended) = ended {
+            self.keep_missing(moment, &was_missing);
+            self.count_ended(moment, ended, describe);
+        }
+        for (at, process) in unsettled {
+            let mut tracked = self.processes[at];
+            self.sum_up(moment, &mut tracked, process);
+            self.processes[at] = tracked;
+        }
+        self.follow_threads(moment, threads);
         self.names.forget_unused();
         self.folded_groups = self.chooser.settle(
             &mut self.groups,
@@ -282,285 +358,56 @@ impl Tracker {
         self.last_ns = moment.boottime_ns;
     }
 
-    fn track(
-        &mut self,
-        moment: Moment,
-        process: Process<'_>,
-        known: Option<Tracked>,
-        describe: &mut impl Describe,
-    ) -> Tracked {
-        let identity = process.identity();
-        let forked = identity.flags & FORKED != 0;
-        let fresh = known.is_none();
-        let mut tracked = known.unwrap_or_else(|| {
-            let born = self
-                .first_ns
-                .is_some_and(|first_ns| identity.start_ns > first_ns);
-            Tracked {
-                pid: process.pid(),
-                ppid: 0,
-                start_ns: identity.start_ns,
-                // All that it ever did is new only if it began after we did.
-                seen: if born {
-                    Counts::default()
-                } else {
-                    counts(process)
-                },
-                comm: identity.comm,
-                group: NONE,
-                forked,
-                io_known: born || process.io().is_some(),
-                provisional: false,
-                orphan: false,
-                adopted: false,
-                unknown: false,
-                many_threads: false,
-                threads_seen: 0,
-                switches: Counts::default(),
-                state: GroupState::Other,
-            }
-        });
-        let executed = tracked.forked && !forked;
-        let renamed = tracked.comm != identity.comm;
-        let recheck = self.options.recheck
-            && self.options.recheck_within.is_none_or(|limit| {
-                let age_ns = moment.boottime_ns.saturating_sub(identity.start_ns);
-                u128::from(age_ns) < limit.as_nanos()
-            });
-        tracked.ppid = identity.ppid;
-        tracked.comm = identity.comm;
-        tracked.forked = forked;
-        tracked.orphan = false;
-        tracked.threads_seen = 0;
-        tracked.state = GroupState::of(process.state());
-        tracked.many_threads = identity.num_threads > 1;
-        let ask_again = tracked.unknown
-            || executed
-            || tracked.provisional
-            || recheck && (renamed || tracked.group == NONE);
-        if fresh || ask_again {
-            let kept =
-                (tracked.provisional && !executed && tracked.adopted).then_some(tracked.group);
-            self.name(moment, process, &mut tracked, describe);
-            // Parents that have decided once may be gone.
-            if let Some(group) = kept.filter(|_| tracked.orphan) {
-                tracked.group = group;
-                tracked.adopted = true;
-                tracked.orphan = false;
-            }
-            let age_ns = moment.boottime_ns.saturating_sub(identity.start_ns);
-            tracked.provisional = executed || fresh && age_ns < YOUNG_NS;
+    /// Adds what a process did to its group, and what it has.
+    fn sum_up(&mut self, moment: Moment, tracked: &mut Tracked, process: Process<'_>) {
+        let counters = Counters::of_process(process);
+        if tracked.joined {
+            // It counts as if it had not been seen before.
+            tracked.marks = first_marks(tracked.born, process, moment);
+            tracked.switches_counted = [0; 2];
+            tracked.leader_switches = first_switches(tracked.born, process);
         }
-        tracked
-    }
-
-    /// Asks the rules for the group of this process.
-    fn name(
-        &mut self,
-        moment: Moment,
-        process: Process<'_>,
-        tracked: &mut Tracked,
-        describe: &mut impl Describe,
-    ) {
-        let wants = self.options.rules.wants();
-        let description = &mut self.description;
-        description.cmdline.clear();
-        description.username.clear();
-        description.cgroups.clear();
-        tracked.unknown = !describe.describe(process, wants, description);
-        if tracked.unknown {
-            self.errors.read += 1;
+        tracked.switches = switched(tracked, process);
+        let growth = tracked.marks.advance(&counters, moment.boottime_ns);
+        let mut grown = Counts::from(&growth);
+        let Some(group) = self.groups.get_mut(tracked.group) else {
             return;
+        };
+        self.errors.partial += u64::from(process.io().is_none());
+        // They are counted by thread.
+        grown.set(Count::Voluntary, 0);
+        grown.set(Count::Nonvoluntary, 0);
+        group.grown.add(&grown);
+        let gauges = &mut group.now;
+        gauges.procs += 1;
+        gauges.threads += u64::from(process.identity().num_threads);
+        if let Some(memory) = process.memory() {
+            gauges.resident += memory.rss();
+            gauges.virt += memory.vsize;
+            gauges.swapped += memory.swap;
         }
-        let comm = process.name();
-        let start_ns = process.identity().start_ns;
-        let name = self.options.rules.name_of(&Subject {
-            pid: process.pid(),
-            comm: &comm,
-            cmdline: &description.cmdline,
-            username: &description.username,
-            cgroups: &description.cgroups,
-            start_unix_ns: moment.btime * 1_000_000_000 + start_ns / TICK_NS * TICK_NS,
-        });
-        tracked.adopted = false;
-        if let Some(name) = name {
-            tracked.group = self.groups.intern(&name);
-        } else {
-            tracked.group = NONE;
-            tracked.orphan = true;
-        }
+        gauges.started(Some(tracked.start_ns));
     }
-
-    /// Gives processes that no rule matched to the group of the nearest parent that has one. The search ends at a
-    /// parent that was left alone before.
-    fn adopt(&mut self) {
-        for at in 0..self.processes.len() {
-            if !self.processes[at].orphan {
-                continue;
-            }
-            let mut ppid = self.processes[at].ppid;
-            // A chain of parents has no loop, but was not read at one moment.
-            for _ in 0..self.processes.len() {
-                let parent = self
-                    .processes
-                    .binary_search_by_key(&ppid, |entry| entry.pid);
-                let Ok(parent) = parent.map(|parent| &self.processes[parent]) else {
-                    break;
-                };
-                if parent.group != NONE {
-                    self.processes[at].group = parent.group;
-                    self.processes[at].adopted = true;
-                    break;
-                }
-                if !parent.orphan {
-                    break;
-                }
-                ppid = parent.ppid;
-            }
-        }
-    }
-
-    fn sum_up<'a>(&mut self, processes: impl Iterator<Item = Process<'a>>) {
-        for (tracked, process) in self.processes.iter_mut().zip(processes) {
-            let mut now = counts(process);
-            if process.io().is_none() {
-                now.set(Count::Read, tracked.seen.get(Count::Read));
-                now.set(Count::Write, tracked.seen.get(Count::Write));
-            } else if !tracked.io_known {
-                tracked.seen.set(Count::Read, now.get(Count::Read));
-                tracked.seen.set(Count::Write, now.get(Count::Write));
-                tracked.io_known = true;
-            }
-            let mut grown = tracked.seen.grow_to(&now);
-            let Some(group) = self.groups.get_mut(tracked.group) else {
-                continue;
-            };
-            self.errors.partial += u64::from(process.io().is_none());
-            // Those of the leading thread: they count if its threads are not known one by one.
-            tracked.switches = grown;
-            grown.set(Count::Voluntary, 0);
-            grown.set(Count::Nonvoluntary, 0);
-            group.grown.add(&grown);
-            let gauges = &mut group.now;
-            gauges.procs += 1;
-            gauges.threads += u64::from(process.identity().num_threads);
-            if let Some(memory) = process.memory() {
-                gauges.resident += memory.rss();
-                gauges.virt += memory.vsize;
-                gauges.swapped += memory.swap;
-            }
-            gauges.started(Some(tracked.start_ns));
-        }
-    }
-
-    /// Context switches and states are of threads, and those of a process are the sums over them.
-    fn follow_threads<'a>(&mut self, threads: impl Iterator<Item = &'a ThreadRecord>) {
-        std::mem::swap(&mut self.threads, &mut self.threads_before);
-        self.threads.clear();
-        self.folded_threads = 0;
-        self.finder.begin();
-        for thread in threads {
-            let key = threads::key(thread);
-            let known = self
-                .finder
-                .find(&self.threads_before, key)
-                .map(|at| self.threads_before[at])
-                .filter(|known| known.start_ns.abs_diff(thread.start_ns) < TICK_NS);
-            let now = threads::counts(thread);
-            let mut tracked = known.unwrap_or_else(|| {
-                let born = self.first_ns.is_some() && thread.start_ns > self.last_ns;
-                TrackedThread {
-                    key,
-                    start_ns: thread.start_ns,
-                    seen: if born { Counts::default() } else { now },
-                    comm: thread.comm,
-                    group: NONE,
-                    name: NONE,
-                    folded: false,
-                    process: 0,
-                }
-            });
-            let grown = tracked.seen.grow_to(&now);
-            if let Some(process) = find_process(&self.processes, tracked.process, thread.tgid) {
-                tracked.process = process as u32;
-                let process = &mut self.processes[process];
-                process.threads_seen += 1;
-                if let Some(group) = self.groups.get_mut(process.group) {
-                    group.grown.add_switches(&grown);
-                    let state = GroupState::of(State::from_bits(thread.state_bits));
-                    group.now.states[state as usize] += 1;
-                    let group = process.group;
-                    if self.options.threads && process.many_threads {
-                        self.name_thread(thread, group, &mut tracked, &grown);
-                    } else {
-                        tracked.name = NONE;
-                    }
-                }
-            }
-            self.threads.push(tracked);
-        }
-        for process in self
-            .processes
-            .iter()
-            .filter(|process| process.threads_seen == 0)
-        {
-            if let Some(group) = self.groups.get_mut(process.group) {
-                group.grown.add_switches(&process.switches);
-                group.now.states[process.state as usize] += 1;
-            }
-        }
-    }
-
-    fn name_thread(
-        &mut self,
-        thread: &ThreadRecord,
-        group: u32,
-        tracked: &mut TrackedThread,
-        grown: &Counts,
-    ) {
-        if tracked.name == NONE || tracked.comm != thread.comm || tracked.group != group {
-            let labels = self.groups.get(group).map_or("", |group| &group.labels);
-            let most = self.options.limits.thread_names;
-            (tracked.name, tracked.folded) = self.names.intern(group, labels, thread.comm, most);
-            tracked.comm = thread.comm;
-            tracked.group = group;
-        }
-        self.folded_threads += u64::from(tracked.folded);
-        if let Some(name) = self.names.get_mut(tracked.name) {
-            name.grown.add(grown);
-            name.count += 1;
-        }
-    }
-}
-
-/// The place of a process, which is mostly where it was the last time.
-fn find_process(processes: &[Tracked], hint: u32, pid: u32) -> Option<usize> {
-    let hint = hint as usize;
-    if processes
-        .get(hint)
-        .is_some_and(|process| process.pid == pid)
-    {
-        return Some(hint);
-    }
-    processes
-        .binary_search_by_key(&pid, |process| process.pid)
-        .ok()
 }
 
 fn is_same(entry: &Tracked, process: Process<'_>) -> bool {
-    entry.pid == process.pid() && entry.start_ns.abs_diff(process.identity().start_ns) < TICK_NS
+    entry.pid == process.pid() && is_same_start(entry.start_ns, process.identity().start_ns)
 }
 
-fn counts(process: Process<'_>) -> Counts {
-    let (cpu, io) = (process.cpu(), process.io());
-    Counts([
-        cpu.map_or(0, |cpu| cpu.utime_ns),
-        cpu.map_or(0, |cpu| cpu.stime_ns),
-        io.map_or(0, |io| io.read_bytes),
-        io.map_or(0, |io| io.write_bytes),
-        cpu.map_or(0, |cpu| cpu.majflt),
-        cpu.map_or(0, |cpu| cpu.minflt),
-        cpu.map_or(0, |cpu| cpu.nvcsw),
-        cpu.map_or(0, |cpu| cpu.nivcsw),
-    ])
+/// How often the leading thread has switched since the last look. Its counters go on unless another thread took its place,
+/// which executed a program: then they may be less, and the process has one thread and likely another name.
+fn switched(tracked: &mut Tracked, process: Process<'_>) -> [u64; 2] {
+    let now = leader_switches(process);
+    let before = std::mem::replace(&mut tracked.leader_switches, now);
+    let comm = process.identity().comm;
+    let renamed = std::mem::replace(&mut tracked.leader_comm, comm) != comm;
+    if renamed && tracked.had_many_threads && !tracked.many_threads {
+        return [0; 2];
+    }
+    std::array::from_fn(|at| now[at].saturating_sub(before[at]))
+}
+
+/// In the order of [`SWITCHES`].
+fn leader_switches(process: Process<'_>) -> [u64; 2] {
+    process.cpu().map_or([0; 2], |cpu| [cpu.nvcsw, cpu.nivcsw])
 }

@@ -1,8 +1,8 @@
 //! The metrics of process-exporter.
 
 use crate::{
-    costly::{self, Wchans},
-    exposition::{Exposition, Family, Kind, Value},
+    costly::{self, CostlySums, Known, Wchans},
+    exposition::{Exposition, Family, Value},
     groups::{Count, Counts, Group, GroupState, ThreadName, Tracker},
 };
 
@@ -18,15 +18,7 @@ const STATE_LABELS: [&str; 5] = [
 const GROUP: &[&str] = &["groupname"];
 const THREAD: &[&str] = &["groupname", "threadname"];
 
-macro_rules! families {
-    ($($constant:ident = $name:literal $kind:ident $labels:expr, $help:literal;)*) => {
-        $(const $constant: Family = Family { name: $name, kind: Kind::$kind, help: $help, labels: $labels };)*
-        /// All of them, in the order of the text.
-        pub(super) const ALL: &[Family] = &[$($constant),*];
-    };
-}
-
-families! {
+super::families! {
     NUM_PROCS = "namedprocess_namegroup_num_procs" Gauge GROUP,
         "Processes in this group.";
     CPU = "namedprocess_namegroup_cpu_seconds_total" Counter &["groupname", "mode"],
@@ -44,11 +36,11 @@ families! {
     MEMORY = "namedprocess_namegroup_memory_bytes" Gauge &["groupname", "memtype"],
         "Memory (memtype: resident, virtual, swapped; with --gather-smaps proportionalResident, proportionalSwapped).";
     OPEN = "namedprocess_namegroup_open_filedesc" Gauge GROUP,
-        "Open descriptors. With --gather-fds.";
+        "Open descriptors. Absent while a process is still to be read, or all are hidden.";
     RATIO = "namedprocess_namegroup_worst_fd_ratio" Gauge GROUP,
-        "Open descriptors by their limit, of the process that is closest to it. With --gather-fds.";
+        "Open descriptors by their limit, of the process that is closest to it. Absent while a process is still to be read, or all are hidden.";
     WCHAN = "namedprocess_namegroup_threads_wchan" Gauge &["groupname", "wchan"],
-        "Threads by the kernel's function that they wait in. With --gather-wchan.";
+        "Threads by the kernel's function that they wait in.";
     OLDEST = "namedprocess_namegroup_oldest_start_time_seconds" Gauge GROUP,
         "Start of the oldest process in this group, since 1970; 0 without processes.";
     NUM_THREADS = "namedprocess_namegroup_num_threads" Gauge GROUP,
@@ -79,44 +71,6 @@ families! {
         "Processes whose costly values are not in the sums: not read yet, or hidden (value: smaps, fds, wchan).";
 }
 
-/// The costly values of one group.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Proportional {
-    /// Proportional resident memory, in bytes.
-    pub pss: u64,
-    /// Proportional swapped memory, in bytes.
-    pub swap_pss: u64,
-    /// How well the last two are known.
-    pub smaps: Known,
-    /// Open descriptors.
-    pub open: u64,
-    /// The worst part of a limit, in thousand-millionths.
-    pub worst_ratio_nano: u64,
-    /// How well the last two are known.
-    pub fds: Known,
-    /// How well it is known where threads wait.
-    pub wchan: Known,
-}
-
-/// How well values of a group are known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Known {
-    /// Age of the oldest of them, in nanoseconds.
-    pub age_ns: u64,
-    /// Processes of which they are not known.
-    pub unknown: u64,
-}
-
-impl Known {
-    /// Adds those of one process; `None`, if they are not known.
-    pub fn add(&mut self, age_ns: Option<u64>) {
-        match age_ns {
-            Some(age_ns) => self.age_ns = self.age_ns.max(age_ns),
-            None => self.unknown += 1,
-        }
-    }
-}
-
 /// What there is besides the groups themselves.
 #[derive(Clone, Copy, Debug)]
 pub struct Extras<'a> {
@@ -125,7 +79,7 @@ pub struct Extras<'a> {
     /// Scrapes that failed.
     pub scrape_errors: u64,
     /// Costly values by the index of the group.
-    pub costly: &'a [Proportional],
+    pub costly: &'a [CostlySums],
     /// Where threads wait.
     pub wchans: &'a Wchans,
     /// Which of them there are.
@@ -226,45 +180,46 @@ fn memory(text: &mut Exposition, tracker: &Tracker, extras: Extras<'_>) {
             ",memtype=\"swapped\"",
             Value::Whole(now.swapped),
         );
-        if extras.wanted.smaps {
-            let costly = extras.costly.get(at as usize).copied().unwrap_or_default();
+        let costly = extras.costly.get(at as usize).copied().unwrap_or_default();
+        if extras.wanted.smaps && costly.smaps.is_complete() {
             text.series(
                 name,
                 &group.labels,
                 ",memtype=\"proportionalResident\"",
-                Value::Whole(costly.pss),
+                Value::Whole(costly.pss_bytes),
             );
             text.series(
                 name,
                 &group.labels,
                 ",memtype=\"proportionalSwapped\"",
-                Value::Whole(costly.swap_pss),
+                Value::Whole(costly.swap_pss_bytes),
             );
         }
     }
 }
 
 fn costly_values(text: &mut Exposition, tracker: &Tracker, extras: Extras<'_>) {
-    type Of = fn(&Proportional) -> Known;
+    type Of = fn(&CostlySums) -> Known;
     let value = |at: u32| extras.costly.get(at as usize).copied().unwrap_or_default();
+    // A sum that lacks a process which is still to be read is not told.
+    let groups = |known: Of| {
+        let groups = tracker.indexed_groups();
+        groups.filter(move |(at, _)| known(&value(*at)).is_complete())
+    };
     if extras.wanted.fds {
         text.family(&OPEN);
-        for (at, group) in tracker.indexed_groups() {
+        for (at, group) in groups(|sums| sums.fds) {
             text.series(OPEN.name, &group.labels, "", Value::Whole(value(at).open));
         }
         text.family(&RATIO);
-        for (at, group) in tracker.indexed_groups() {
-            text.series(
-                RATIO.name,
-                &group.labels,
-                "",
-                Value::Nano(value(at).worst_ratio_nano),
-            );
+        for (at, group) in groups(|sums| sums.fds) {
+            let ratio = Value::Nano(value(at).worst_ratio_nano);
+            text.series(RATIO.name, &group.labels, "", ratio);
         }
     }
     if extras.wanted.wchan {
         text.family(&WCHAN);
-        for (at, group) in tracker.indexed_groups() {
+        for (at, group) in groups(|sums| sums.wchan) {
             for (label, count) in extras.wchans.of(at) {
                 text.series(WCHAN.name, &group.labels, label, Value::Whole(count));
             }
@@ -287,7 +242,7 @@ fn costly_values(text: &mut Exposition, tracker: &Tracker, extras: Extras<'_>) {
                 let value = if family == AGE {
                     Value::Nano(known.age_ns)
                 } else {
-                    Value::Whole(known.unknown)
+                    Value::Whole(known.unknown())
                 };
                 text.series(family.name, &group.labels, label, value);
             }

@@ -1,4 +1,4 @@
-//! The metrics of `node_exporter`: CPU, stat, vmstat, softirqs, interrupts, processes.
+//! The metrics of `node_exporter`: CPU, stat, vmstat, softirqs, interrupts, processes, and those of other files.
 
 use fastproc::{
     Snapshot,
@@ -8,21 +8,13 @@ use fastproc::{
 };
 use regex::Regex;
 
+use super::{
+    cpu::{self, Cpus},
+    node::{self, NodeMetrics, NodeSwitches},
+};
 use crate::exposition::{Exposition, Family, Kind, Value, escape};
 
-macro_rules! families {
-    ($($constant:ident = $name:literal $kind:ident $labels:expr, $help:literal;)*) => {
-        $(const $constant: Family = Family { name: $name, kind: Kind::$kind, help: $help, labels: $labels };)*
-        /// All of them, in the order of the text.
-        pub(super) const ALL: &[Family] = &[$($constant),*];
-    };
-}
-
-families! {
-    CPU = "node_cpu_seconds_total" Counter &["cpu", "mode"],
-        "Time that a CPU spent (mode: idle, iowait, irq, nice, softirq, steal, system, user). --collector.cpu";
-    GUEST = "node_cpu_guest_seconds_total" Counter &["cpu", "mode"],
-        "Time that a CPU spent in guests, also part of user and nice (mode: user, nice). --collector.cpu";
+super::families! {
     INTR = "node_intr_total" Counter &[],
         "Interrupts. --collector.stat, as the next.";
     CTXT = "node_context_switches_total" Counter &[],
@@ -36,7 +28,7 @@ families! {
     BLOCKED = "node_procs_blocked" Gauge &[],
         "Threads that wait for I/O.";
     SOFTIRQS = "node_softirqs_total" Counter &["vector"],
-        "Softirqs by kind. --collector.softirqs";
+        "Softirqs by kind. --collector.stat.softirq";
     INTERRUPTS = "node_interrupts_total" Counter &["cpu", "type", "info", "devices"],
         "Interrupts by CPU and line. --collector.interrupts";
     VMSTAT = "node_vmstat_*" Untyped &[],
@@ -70,17 +62,21 @@ pub struct Switches {
     pub processes: bool,
     /// `node_vmstat_*`, and of which fields.
     pub vmstat: Option<VmstatFilter>,
+    /// The others.
+    pub node: NodeSwitches,
 }
 
-impl Default for Switches {
-    fn default() -> Self {
+impl Switches {
+    /// None of them.
+    pub fn none() -> Self {
         Self {
-            cpu: true,
-            stat: true,
-            softirqs: true,
+            cpu: false,
+            stat: false,
+            softirqs: false,
             interrupts: false,
-            processes: true,
-            vmstat: VmstatFilter::new(VmstatFilter::DEFAULT).ok(),
+            processes: false,
+            vmstat: None,
+            node: NodeSwitches::default(),
         }
     }
 }
@@ -104,18 +100,26 @@ impl VmstatFilter {
     }
 }
 
+/// All families, in the order of the text.
+pub(super) fn families() -> Vec<Family> {
+    let mut families = [cpu::ALL, ALL].concat();
+    families.extend(node::families());
+    families
+}
+
 /// Reads the machine's counters, and writes what was read.
 #[derive(Debug)]
 pub struct HostMetrics {
     reader: Reader,
     switches: Switches,
+    node: NodeMetrics,
     /// Softirqs' kinds, as they are labelled.
     softirqs: Vec<String>,
     /// Lines of vmstat that are written, with their names, and how many lines there were.
     vmstat: Vec<(usize, String)>,
     vmstat_lines: usize,
     interrupts: Option<Interrupts>,
-    cpus: Vec<String>,
+    cpus: Cpus,
     processes: Processes,
     limits: Option<(u64, u64)>,
 }
@@ -157,12 +161,13 @@ impl HostMetrics {
     pub fn new(reader: Reader, switches: Switches) -> Self {
         Self {
             reader,
+            node: NodeMetrics::new(switches.node.clone()),
             switches,
             softirqs: Vec::new(),
             vmstat: Vec::new(),
             vmstat_lines: 0,
             interrupts: None,
-            cpus: Vec::new(),
+            cpus: Cpus::default(),
             processes: Processes::default(),
             limits: None,
         }
@@ -179,7 +184,9 @@ impl HostMetrics {
         if self.switches.vmstat.is_some() {
             want |= Want::VMSTAT;
         }
+        self.node.collect();
         self.reader.collect(want)?;
+        self.cpus.update(&self.reader.sample().stat.cpus);
         if self.softirqs.is_empty() && self.switches.softirqs {
             let text = self.reader.text(MachineFile::Softirqs)?;
             let names = Softirqs::parse(text).map_or(Vec::new(), |softirqs| softirqs.names);
@@ -206,8 +213,13 @@ impl HostMetrics {
             counts.pids += 1;
             counts.threads += u64::from(process.identity().num_threads);
             counts.states[process.state() as usize] += 1;
+            // The leading thread, which need not be listed if it is the only one.
+            counts.thread_states[process.state() as usize] += 1;
         }
         for thread in snapshot.threads() {
+            if thread.tid == thread.tgid {
+                continue;
+            }
             counts.thread_states[State::from_bits(thread.state_bits) as usize] += 1;
         }
         self.processes = counts;
@@ -220,30 +232,10 @@ impl HostMetrics {
         self.learn();
         let stat = &self.reader.sample().stat;
         if self.switches.cpu {
-            // In the order of node_exporter's modes: by name.
-            const MODES: [(&str, usize); 8] = [
-                (",mode=\"idle\"", 3),
-                (",mode=\"iowait\"", 4),
-                (",mode=\"irq\"", 5),
-                (",mode=\"nice\"", 1),
-                (",mode=\"softirq\"", 6),
-                (",mode=\"steal\"", 7),
-                (",mode=\"system\"", 2),
-                (",mode=\"user\"", 0),
-            ];
-            const GUEST_MODES: [(&str, usize); 2] = [(",mode=\"user\"", 8), (",mode=\"nice\"", 9)];
-            for (family, modes) in [(&CPU, &MODES[..]), (&GUEST, &GUEST_MODES)] {
-                text.family(family);
-                for (cpu, label) in stat.cpus.iter().zip(&self.cpus) {
-                    for &(mode, at) in modes {
-                        text.series(family.name, label, mode, Value::Nano(cpu.times.ns[at]));
-                    }
-                }
-            }
+            self.cpus.write(text);
         }
         let one = |text: &mut Exposition, family: &Family, value| {
-            text.family(family);
-            text.series(family.name, "", "", Value::Whole(value));
+            text.one(family, Value::Whole(value));
         };
         if self.switches.stat {
             one(text, &INTR, stat.intr);
@@ -272,18 +264,12 @@ impl HostMetrics {
         if self.switches.processes && counted {
             self.write_processes(text);
         }
+        self.node.write(text);
     }
 
     /// Names that are made once.
     fn learn(&mut self) {
         let sample = self.reader.sample();
-        if self.cpus.len() != sample.stat.cpus.len() {
-            self.cpus.clear();
-        }
-        if self.cpus.is_empty() {
-            let cpus = sample.stat.cpus.iter();
-            self.cpus = cpus.map(|cpu| format!("cpu=\"{}\"", cpu.id)).collect();
-        }
         let names = &sample.vmstat.names;
         if let Some(filter) = &self.switches.vmstat
             && self.vmstat_lines != names.len()
@@ -301,8 +287,7 @@ impl HostMetrics {
     fn write_processes(&self, text: &mut Exposition) {
         let counts = &self.processes;
         let one = |text: &mut Exposition, family: &Family, value| {
-            text.family(family);
-            text.series(family.name, "", "", Value::Whole(value));
+            text.one(family, Value::Whole(value));
         };
         one(text, &PROC_THREADS, counts.threads);
         if let Some((threads, pids)) = self.limits {

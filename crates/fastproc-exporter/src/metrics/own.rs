@@ -1,18 +1,15 @@
 //! What the exporter says about itself.
 
 use fastproc::SnapshotStats;
+use rustix::{
+    param::{clock_ticks_per_second, page_size},
+    process::{Resource, getrlimit},
+    time::{ClockId, clock_gettime},
+};
 
-use crate::exposition::{Exposition, Family, Kind, Value, escape};
+use crate::exposition::{Exposition, Family, Value, escape};
 
-macro_rules! families {
-    ($($constant:ident = $name:literal $kind:ident $labels:expr, $help:literal;)*) => {
-        $(const $constant: Family = Family { name: $name, kind: Kind::$kind, help: $help, labels: $labels };)*
-        /// All of them, in the order of the text.
-        pub(super) const ALL: &[Family] = &[$($constant),*];
-    };
-}
-
-families! {
+super::families! {
     BUILD = "fastproc_build_info" Gauge &["version"],
         "1, with the version.";
     SOURCE = "fastproc_source_info" Gauge &["source", "counters", "sees_all"],
@@ -25,6 +22,10 @@ families! {
         "Processes that the walk does not meet, and that are read from /proc.";
     GROWN = "fastproc_arrays_grown_total" Counter &[],
         "Walks that were repeated because an array was too small.";
+    EXITS = "fastproc_exits_total" Counter &[],
+        "Processes that ended, and whose last values are in their groups. Absent if exits are not recorded.";
+    EXITS_LOST = "fastproc_exits_lost_total" Counter &[],
+        "Exits that there was no room for: what those processes did since the last snapshot is in no group.";
     SCRAPES = "fastproc_snapshots_total" Counter &[],
         "Snapshots.";
     HOST_ERRORS = "fastproc_host_errors_total" Counter &[],
@@ -37,6 +38,29 @@ families! {
         "Threads that are summed up under the name other, because there are more names than --max-thread-names.";
     COSTLY_CPU = "fastproc_costly_cpu_seconds_total" Counter &[],
         "CPU time that went into costly values: no more than --costly-share of the time.";
+    CPU = "process_cpu_seconds_total" Counter &[],
+        "CPU time of this exporter.";
+    OPEN_FDS = "process_open_fds" Gauge &[],
+        "Open descriptors of this exporter.";
+    MAX_FDS = "process_max_fds" Gauge &[],
+        "Limit of open descriptors of this exporter.";
+    VIRTUAL = "process_virtual_memory_bytes" Gauge &[],
+        "Virtual memory of this exporter.";
+    VIRTUAL_MAX = "process_virtual_memory_max_bytes" Gauge &[],
+        "Limit of virtual memory of this exporter; without one, the largest number that there is.";
+    RESIDENT = "process_resident_memory_bytes" Gauge &[],
+        "Resident memory of this exporter.";
+    START = "process_start_time_seconds" Gauge &[],
+        "Start of this exporter, since 1970.";
+}
+
+/// Exits so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ExitCounts {
+    /// Those that were recorded.
+    pub recorded: u64,
+    /// Those that were lost.
+    pub lost: u64,
 }
 
 /// What is told.
@@ -56,6 +80,8 @@ pub struct Own<'a> {
     pub torn: u64,
     /// Repeated walks so far.
     pub grown: u64,
+    /// Exits, if they are recorded.
+    pub exits: Option<ExitCounts>,
     /// Failed readings of the counters.
     pub counter_errors: u64,
     /// Groups that are folded.
@@ -66,6 +92,8 @@ pub struct Own<'a> {
     pub folded_threads: u64,
     /// CPU time of costly values, in nanoseconds, if any are read.
     pub costly_cpu_ns: Option<u64>,
+    /// When the machine was booted, in seconds since 1970.
+    pub btime: u64,
 }
 
 /// Writes it.
@@ -89,6 +117,10 @@ pub fn write_own(text: &mut Exposition, own: Own<'_>) {
     }
     one(&TORN, "", Value::Whole(own.torn));
     one(&GROWN, "", Value::Whole(own.grown));
+    if let Some(exits) = own.exits {
+        one(&EXITS, "", Value::Whole(exits.recorded));
+        one(&EXITS_LOST, "", Value::Whole(exits.lost));
+    }
     one(&SCRAPES, "", Value::Whole(own.snapshots));
     one(&HOST_ERRORS, "", Value::Whole(own.counter_errors));
     one(&FOLDED, "", Value::Whole(own.folded_groups));
@@ -100,5 +132,32 @@ pub fn write_own(text: &mut Exposition, own: Own<'_>) {
     one(&FOLDED_THREADS, "", Value::Whole(own.folded_threads));
     if let Some(cpu_ns) = own.costly_cpu_ns {
         one(&COSTLY_CPU, "", Value::Nano(cpu_ns));
+    }
+    write_process(text, own.btime);
+}
+
+/// What every exporter says of its own process, under the names that all have.
+fn write_process(text: &mut Exposition, btime: u64) {
+    let cpu = clock_gettime(ClockId::ProcessCPUTime);
+    let cpu_ns = cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64;
+    text.one(&CPU, Value::Nano(cpu_ns));
+    if let Ok(folder) = std::fs::read_dir("/proc/self/fd") {
+        // One of them is the folder's.
+        let open = folder.count().saturating_sub(1);
+        text.one(&OPEN_FDS, Value::Whole(open as u64));
+    }
+    if let Some(limit) = getrlimit(Resource::Nofile).current {
+        text.one(&MAX_FDS, Value::Whole(limit));
+    }
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let (_, fields) = stat.rsplit_once(") ").unwrap_or_default();
+    let field = |number: usize| fields.split(' ').nth(number - 3)?.parse::<u64>().ok();
+    if let (Some(start), Some(size), Some(pages)) = (field(22), field(23), field(24)) {
+        text.one(&VIRTUAL, Value::Whole(size));
+        let limit = getrlimit(Resource::As).current;
+        text.one(&VIRTUAL_MAX, Value::Whole(limit.unwrap_or(u64::MAX)));
+        text.one(&RESIDENT, Value::Whole(pages * page_size() as u64));
+        let tick_ns = 1_000_000_000 / clock_ticks_per_second();
+        text.one(&START, Value::Nano(btime * 1_000_000_000 + start * tick_ns));
     }
 }

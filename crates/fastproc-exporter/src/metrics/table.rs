@@ -14,21 +14,25 @@ pub fn markdown() -> String {
             "Groups of processes",
             "Names, labels and types are those of process-exporter 0.8. Counters begin with the exporter, or with the \
              process if that is younger, and keep what processes did that are gone.",
-            groups::ALL,
+            groups::ALL.to_vec(),
         ),
         (
             "The machine",
             "Names, labels and types are those of node_exporter. Each part is switched by its flag; `--no-collector.…` \
-             turns it off.",
-            host::ALL,
+             turns it off, and `--no-host` all.",
+            host::families(),
         ),
-        ("The exporter", "What it says about itself.", own::ALL),
+        (
+            "The exporter",
+            "What it says about itself.",
+            own::ALL.to_vec(),
+        ),
     ] {
         page += &format!(
             "\n## {title}\n\n{text}\n\n| metric | type | labels | meaning |\n|---|---|---|---|\n"
         );
         for family in families {
-            page += &row(family);
+            page += &row(&family);
         }
     }
     page

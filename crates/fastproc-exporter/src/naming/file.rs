@@ -3,39 +3,74 @@
 use std::path::Path;
 
 use super::{
-    rules::{Rule, Rules, compile},
-    template::{Template, base},
+    regex::compile,
+    rules::{Rule, Rules},
+    subject::base,
+    template::Template,
 };
 use crate::document::{self, ConfigError, Node, Wrong};
 
+/// What a configuration file says.
+#[derive(Debug)]
+pub struct Configured {
+    /// Which process belongs to which group.
+    pub rules: Rules,
+    /// What is not used, with the line of each.
+    pub warnings: Vec<String>,
+}
+
 /// Reads a configuration file.
-pub fn read(path: &Path) -> Result<Rules, ConfigError> {
-    document::read_file(path, |root| rules(*root))
+pub fn read(path: &Path) -> Result<Configured, ConfigError> {
+    document::read_file(path, |root| configured(*root))
 }
 
 /// Reads the text of a configuration file.
-pub fn parse(text: &str) -> Result<Rules, Wrong> {
-    document::read(text, |root| rules(*root))
+pub fn parse(text: &str) -> Result<Configured, Wrong> {
+    document::read(text, |root| configured(*root))
 }
 
-/// The rules in a document.
-fn rules(root: Node<'_>) -> Result<Rules, Wrong> {
+impl Default for Rules {
+    /// A group for each name of a process that has a command line: what the packages of process-exporter ship.
+    fn default() -> Self {
+        let text = "process_names: [{name: \"{{.Comm}}\", cmdline: ['.+']}]";
+        parse(text).map_or_else(|_| Self::from_rules(Vec::new()), |file| file.rules)
+    }
+}
+
+/// The rules in a document. What is not known is not used, there as here.
+fn configured(root: Node<'_>) -> Result<Configured, Wrong> {
+    let mut warnings = Vec::new();
     let mut rules = None;
     for (key, name, value) in root.entries("the configuration")? {
         if name != "process_names" {
-            return Err(key.wrong(format!(
-                "{name} is not known here; there is only process_names"
-            )));
+            warnings.push(unused(key, "there is only process_names"));
+        } else if !value.is_null() {
+            let items = value.list("process_names")?.into_iter();
+            let items = items.map(|item| rule(item, &mut warnings));
+            rules = Some(items.collect::<Result<Vec<_>, _>>()?);
         }
-        let items = value.list("process_names")?;
-        rules = Some(items.into_iter().map(rule).collect::<Result<Vec<_>, _>>()?);
     }
-    rules
-        .map(Rules::from_rules)
-        .ok_or_else(|| root.wrong("process_names is missing"))
+    if rules.as_ref().is_none_or(Vec::is_empty) {
+        warnings.push(format!(
+            "line {}: process_names is missing or empty: no process is in a group",
+            root.line()
+        ));
+    }
+    Ok(Configured {
+        rules: Rules::from_rules(rules.unwrap_or_default()),
+        warnings,
+    })
 }
 
-fn rule(node: Node<'_>) -> Result<Rule, Wrong> {
+fn unused(key: Node<'_>, known: &str) -> String {
+    let name = key.text("a key").unwrap_or("this key");
+    format!(
+        "line {}: {name} is not known and not used; {known}",
+        key.line()
+    )
+}
+
+fn rule(node: Node<'_>, warnings: &mut Vec<String>) -> Result<Rule, Wrong> {
     let mut template = (node, "");
     let (mut comms, mut exes, mut cmdlines) = (None, None, None);
     for (key, name, value) in node.entries("an item of process_names")? {
@@ -80,11 +115,7 @@ fn rule(node: Node<'_>) -> Result<Rule, Wrong> {
                 });
                 cmdlines = compiled.transpose()?;
             }
-            _ => {
-                return Err(key.wrong(format!(
-                    "{name} is not known here; an item has name, comm, exe and cmdline"
-                )));
-            }
+            _ => warnings.push(unused(key, "an item has name, comm, exe and cmdline")),
         }
     }
     if comms.is_none() && exes.is_none() && cmdlines.is_none() {
@@ -143,7 +174,8 @@ process_names:
     - -config.path\s+(?P<Cfgfile>\S+)
 "#,
         )
-        .unwrap();
+        .unwrap()
+        .rules;
         assert_eq!(name(&rules, "bash", "-bash\0"), Some("-bash".into()));
         assert_eq!(name(&rules, "bash", ""), Some("bash".into()));
         assert_eq!(
@@ -175,7 +207,8 @@ process_names:
         let rules = parse(
             "process_names:\n- {name: 'a {{.Matches.x}}{{.Matches.y}}', cmdline: ['-x=(?P<x>\\w+)', '-y=(?P<y>\\w+)']}\n- {name: b, cmdline: ['.+']}\n- {name: c, comm: [kthreadd]}\n",
         )
-        .unwrap();
+        .unwrap()
+        .rules;
         assert_eq!(name(&rules, "p", "p\0-x=1\0-y=2\0"), Some("a 12".into()));
         assert_eq!(name(&rules, "p", "p\0-x=1\0"), Some("b".into()));
         assert_eq!(name(&rules, "kthreadd", ""), Some("c".into()));
@@ -206,12 +239,9 @@ process_names:
                 3,
                 "{{.Foo}}",
             ),
-            ("process_names:\n- comm: [a]\n  nmae: x\n", 3, "nmae"),
-            ("process_name: []\n", 1, "process_name"),
             ("process_names:\n- comm: a\n", 2, "list"),
             ("process_names:\n  comm: [a]\n", 2, "list"),
             ("process_names:\n- comm: [a, [b]]\n", 2, "string"),
-            ("", 1, "missing"),
             ("just text", 1, "mapping"),
         ] {
             let wrong = parse(text).expect_err(text);
@@ -220,9 +250,58 @@ process_names:
         }
     }
 
+    /// The name of a kernel thread is no path: `ksoftirqd/0` is not `0`.
+    #[test]
+    fn a_name_is_no_path() {
+        let file = parse("process_names: [{comm: [ksoftirqd/0, migration/0]}]").unwrap();
+        let rules = file.rules;
+        assert_eq!(name(&rules, "ksoftirqd/0", ""), Some("ksoftirqd/0".into()));
+        assert_eq!(name(&rules, "migration/0", ""), Some("migration/0".into()));
+    }
+
+    /// As yaml.v2 has it, which process-exporter takes: what is not known is not used, and what is empty is empty.
+    #[test]
+    fn what_its_parser_takes_is_taken() {
+        for (text, names, warning) in [
+            (
+                "process_names:\n- comm: [a]\n  nmae: x\n",
+                1,
+                "line 3: nmae is not known",
+            ),
+            ("process_name: []\n", 0, "line 1: process_name is not known"),
+            ("", 0, "missing or empty"),
+            ("process_names:\n", 0, "missing or empty"),
+            ("process_names:\n- comm: [a, null, ~]\n", 1, ""),
+            (
+                "process_names:\n- comm: [a]\n---\nprocess_names: 3\n",
+                1,
+                "",
+            ),
+            (
+                "x: &x {comm: [a]}\nprocess_names:\n- <<: *x\n",
+                1,
+                "line 1: x is not known",
+            ),
+            (
+                "x: &x {comm: [b], name: n}\nprocess_names:\n- <<: [*x]\n  comm: [a]\n",
+                1,
+                "",
+            ),
+        ] {
+            let file = parse(text).unwrap_or_else(|wrong| panic!("{text}: {wrong:?}"));
+            let found = usize::from(name(&file.rules, "a", "a\0").is_some());
+            assert_eq!(found, names, "{text}");
+            assert!(
+                file.warnings.iter().any(|found| found.contains(warning)) || warning.is_empty(),
+                "{text}: {:?}",
+                file.warnings
+            );
+        }
+    }
+
     #[test]
     fn what_must_be_read_is_known_before() {
-        let wants = |text: &str| parse(text).unwrap().wants();
+        let wants = |text: &str| parse(text).unwrap().rules.wants();
         assert!(!wants("process_names: [{name: x, comm: [a]}]").cmdline);
         assert!(wants("process_names: [{comm: [a]}]").cmdline);
         assert!(wants("process_names: [{name: '{{.Username}}', comm: [a]}]").username);

@@ -1,6 +1,9 @@
 //! Names on the command line instead of a configuration file.
 
-use super::rules::{Mapping, Rules, compile};
+use super::{
+    regex::compile,
+    rules::{Mapping, Rules},
+};
 
 /// Why names on the command line cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -2,11 +2,14 @@
 
 mod file;
 mod mapping;
+mod regex;
 mod rules;
+mod subject;
 mod template;
 
 pub use self::{
-    file::{parse, read},
+    file::{Configured, parse, read},
     mapping::MappingError,
-    rules::{Rules, Subject, Wants},
+    rules::Rules,
+    subject::{Subject, Wants},
 };

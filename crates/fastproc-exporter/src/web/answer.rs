@@ -3,11 +3,11 @@
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::{
-    HeaderMap, Method, Request, Response, StatusCode,
+    HeaderMap, Method, Request, Response, StatusCode, Version,
     body::{Body, Incoming},
     header::{
         ACCEPT, ACCEPT_ENCODING, ALLOW, AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE,
-        HeaderValue, VARY, WWW_AUTHENTICATE,
+        HOST, HeaderValue, VARY, WWW_AUTHENTICATE,
     },
 };
 
@@ -19,6 +19,7 @@ pub(super) struct Site {
     pub(super) scraper: ScraperHandle,
     pub(super) gate: Gate,
     pub(super) headers: Vec<(hyper::header::HeaderName, HeaderValue)>,
+    pub(super) metrics_path: String,
 }
 
 const PAGE: &str = "<!doctype html>
@@ -28,7 +29,7 @@ const PAGE: &str = "<!doctype html>
 <h1>fastproc</h1>
 <p>Process and host metrics for Prometheus, from one snapshot of the kernel's own structures a scrape.</p>
 <ul>
-<li><a href=\"/metrics\">/metrics</a>: the metrics, in the Prometheus text format or in OpenMetrics
+<li><a href=\"{path}\">{path}</a>: the metrics, in the Prometheus text format or in OpenMetrics
 <li><a href=\"/-/healthy\">/-/healthy</a>: whether this program runs
 <li><a href=\"/-/ready\">/-/ready</a>: whether it has looked at the processes
 </ul>
@@ -52,6 +53,13 @@ impl Site {
     }
 
     async fn answer_body(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+        let hosts = request.headers().get_all(HOST).iter().count();
+        if request.version() == Version::HTTP_11 && hosts != 1 {
+            return plain(
+                StatusCode::BAD_REQUEST,
+                "A request of HTTP/1.1 names one Host.\n",
+            );
+        }
         if !request.body().is_end_stream() {
             return plain(
                 StatusCode::PAYLOAD_TOO_LARGE,
@@ -76,8 +84,11 @@ impl Site {
             return response;
         }
         match path {
-            "/metrics" => self.metrics(request.headers()).await,
-            "/" => typed(StatusCode::OK, "text/html; charset=utf-8", PAGE.into()),
+            path if path == self.metrics_path => self.metrics(request.headers()).await,
+            "/" => {
+                let page = PAGE.replace("{path}", &self.metrics_path);
+                typed(StatusCode::OK, "text/html; charset=utf-8", page.into())
+            }
             "/-/healthy" => plain(StatusCode::OK, "Healthy\n"),
             "/-/ready" if self.scraper.is_ready() => plain(StatusCode::OK, "Ready\n"),
             "/-/ready" => plain(StatusCode::SERVICE_UNAVAILABLE, "Not ready yet\n"),

@@ -1,53 +1,38 @@
 //! The web configuration file of Prometheus' exporter toolkit: TLS, users, headers.
 
-use std::{
-    collections::HashMap,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{collections::HashMap, path::Path, sync::Arc};
 
 use hyper::header::{HeaderName, HeaderValue};
 use tokio_rustls::rustls::ServerConfig;
 
-use super::tls;
+use super::tls::{self, Section};
 use crate::document::{self, ConfigError, Node, Wrong};
 
 /// What the file says.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct WebConfig {
     /// TLS, with keys and certificates read.
     pub(super) tls: Option<Arc<ServerConfig>>,
+    /// Whether HTTP/2 is offered where there is TLS.
+    http2: bool,
     /// Users with the bcrypt hashes of their passwords.
     pub(super) users: HashMap<String, String>,
     /// Headers of every answer.
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
+    /// What is not used, with the line of each.
+    pub warnings: Vec<String>,
 }
 
-/// How much is asked of a client.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum ClientAuth {
-    #[default]
-    None,
-    VerifyIfGiven,
-    RequireAndVerify,
-}
-
-/// `tls_server_config`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct TlsSection {
-    pub cert: Option<Pem>,
-    pub key: Option<Pem>,
-    pub client_auth: ClientAuth,
-    pub client_ca: Option<Pem>,
-    pub min_tls13: bool,
-    pub max_tls12: bool,
-}
-
-/// Where a key or a certificate is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Pem {
-    File(PathBuf),
-    Text(String),
+impl Default for WebConfig {
+    fn default() -> Self {
+        Self {
+            tls: None,
+            http2: true,
+            users: HashMap::new(),
+            headers: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
 }
 
 impl WebConfig {
@@ -70,13 +55,13 @@ impl WebConfig {
 
 fn understand(root: Node<'_>, folder: &Path) -> Result<WebConfig, Wrong> {
     let mut config = WebConfig::default();
+    let mut tls = None;
     for (key, name, value) in root.entries("the configuration")? {
         match name {
             "tls_server_config" if value.is_null() => {}
             "tls_server_config" => {
-                let section = tls_section(value, folder)?;
-                let server = tls::server_config(&section).map_err(|reason| value.wrong(reason))?;
-                config.tls = Some(Arc::new(server));
+                let section = Section::read(value, folder, &mut config.warnings)?;
+                tls = Some(tls::server_config(&section).map_err(|reason| value.wrong(reason))?);
             }
             "basic_auth_users" => {
                 for (user, name, hash) in value.entries("basic_auth_users")? {
@@ -95,14 +80,22 @@ fn understand(root: Node<'_>, folder: &Path) -> Result<WebConfig, Wrong> {
             ))),
         }
     }
+    config.tls = tls.map(|mut tls| {
+        let protocols: &[&[u8]] = if config.http2 {
+            &[b"h2", b"http/1.1"]
+        } else {
+            &[b"http/1.1"]
+        };
+        tls.alpn_protocols = protocols.iter().map(|&name| name.to_vec()).collect();
+        Arc::new(tls)
+    });
     Ok(config)
 }
 
 fn http_section(value: Node<'_>, config: &mut WebConfig) -> Result<(), Wrong> {
     for (key, name, value) in value.entries("http_server_config")? {
         match name {
-            // HTTP/2 is not spoken either way, and a client falls back to 1.1.
-            "http2" => drop(value.flag("http2")?),
+            "http2" => config.http2 = value.flag("http2")?,
             "headers" => {
                 for (key, name, value) in value.entries("headers")? {
                     let header = HeaderName::from_bytes(name.as_bytes())
@@ -121,63 +114,6 @@ fn http_section(value: Node<'_>, config: &mut WebConfig) -> Result<(), Wrong> {
         }
     }
     Ok(())
-}
-
-fn tls_section(section: Node<'_>, folder: &Path) -> Result<TlsSection, Wrong> {
-    let mut tls = TlsSection::default();
-    for (key, name, value) in section.entries("tls_server_config")? {
-        let file = || Ok(Some(Pem::File(folder.join(value.text(name)?))));
-        let text = || Ok(Some(Pem::Text(value.text(name)?.to_owned())));
-        match name {
-            "cert_file" => tls.cert = file()?,
-            "key_file" => tls.key = file()?,
-            "client_ca_file" => tls.client_ca = file()?,
-            "cert" => tls.cert = text()?,
-            "key" => tls.key = text()?,
-            "client_ca" => tls.client_ca = text()?,
-            "client_auth_type" => {
-                tls.client_auth = match value.text(name)? {
-                    "NoClientCert" | "" => ClientAuth::None,
-                    "VerifyClientCertIfGiven" => ClientAuth::VerifyIfGiven,
-                    "RequireAndVerifyClientCert" => ClientAuth::RequireAndVerify,
-                    other => return Err(value.wrong(format!(
-                        "client_auth_type {other} is not supported; there are NoClientCert, VerifyClientCertIfGiven and RequireAndVerifyClientCert"
-                    ))),
-                }
-            }
-            "min_version" | "max_version" => {
-                let version = value.text(name)?;
-                let old = match version {
-                    "TLS13" => false,
-                    "TLS12" => true,
-                    "TLS10" | "TLS11" if name == "min_version" => true,
-                    _ => return Err(value.wrong(format!("{name} {version} is not supported; there are TLS12 and TLS13"))),
-                };
-                if name == "min_version" {
-                    tls.min_tls13 = !old;
-                } else {
-                    tls.max_tls12 = old;
-                }
-            }
-            "prefer_server_cipher_suites" => drop(value.flag(name)?),
-            "cipher_suites" | "curve_preferences" | "client_allowed_sans" => {
-                return Err(key.wrong(format!("{name} is not supported")));
-            }
-            _ => return Err(key.wrong(format!("{name} is not known in tls_server_config"))),
-        }
-    }
-    if tls.cert.is_none() || tls.key.is_none() {
-        return Err(section.wrong("tls_server_config needs cert_file and key_file"));
-    }
-    if (tls.client_auth == ClientAuth::None) != tls.client_ca.is_none() {
-        return Err(
-            section.wrong("client_ca_file and a client_auth_type that verifies belong together")
-        );
-    }
-    if tls.min_tls13 && tls.max_tls12 {
-        return Err(section.wrong("min_version is above max_version"));
-    }
-    Ok(tls)
 }
 
 #[cfg(test)]
@@ -214,7 +150,27 @@ mod tests {
             (
                 "tls_server_config:\n  cipher_suites: [x]\n",
                 2,
-                "cipher_suites",
+                "cipher_suites: x",
+            ),
+            (
+                "tls_server_config:\n  curve_preferences: [CurveP521]\n",
+                2,
+                "none of",
+            ),
+            (
+                "tls_server_config:\n  cert_file: a\n  key_file: b\n  client_auth_type: VerifyClientCertIfGiven\n",
+                2,
+                "client_ca_file",
+            ),
+            (
+                "tls_server_config:\n  cert_file: a\n  key_file: b\n  client_allowed_sans: [x]\n",
+                2,
+                "client_auth_type",
+            ),
+            (
+                "tls_server_config:\n  client_auth_type: Some\n",
+                2,
+                "RequireAnyClientCert",
             ),
             ("x: 1\n", 1, "x is not known"),
             (

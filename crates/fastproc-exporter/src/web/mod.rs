@@ -3,9 +3,10 @@
 mod answer;
 mod auth;
 mod config;
-mod patience;
+mod connections;
 mod scraper;
 mod server;
+mod timed;
 mod tls;
 
 pub use self::{

@@ -8,43 +8,61 @@ use std::{
     time::Duration,
 };
 
-use hyper::{server::conn::http1, service::service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper::{
+    server::conn::{http1, http2},
+    service::service_fn,
+};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo},
+    server::graceful::GracefulConnection,
+};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
     signal::unix::{SignalKind, signal},
-    sync::{Semaphore, watch},
+    sync::watch,
     task::JoinSet,
     time::{sleep, timeout},
 };
 use tokio_rustls::TlsAcceptor;
 
-use super::{ScraperHandle, WebConfig, answer::Site, auth::Gate, patience::Patient};
+use super::{
+    ScraperHandle, WebConfig,
+    answer::Site,
+    auth::Gate,
+    connections::{Client, Connections},
+    timed::{Activity, Protocol, Timed, Timeouts},
+};
 
 /// What one client may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at once. Further ones are closed.
+    /// Connections at once. A further one takes the place of one that does not ask.
     pub connections: usize,
-    /// Time for a handshake, and for the header of a request. A connection that asks nothing for so long is closed.
+    /// Time from one request to the next. Longer than scrapes are apart, so that a client can keep its connection.
+    pub idle_time: Duration,
+    /// Time for a handshake, and for the header of a request.
     pub header_time: Duration,
     /// Time to take an answer.
     pub answer_time: Duration,
     /// Bytes of a header.
     pub header_bytes: usize,
+    /// Requests at once on a connection of HTTP/2.
+    pub streams: u32,
     /// Time for connections to end when the server does.
-    pub farewell: Duration,
+    pub shutdown_time: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 256,
+            idle_time: Duration::from_secs(15 * 60),
             header_time: Duration::from_secs(10),
             answer_time: Duration::from_secs(30),
             header_bytes: 16 * 1024,
-            farewell: Duration::from_secs(5),
+            streams: 16,
+            shutdown_time: Duration::from_secs(5),
         }
     }
 }
@@ -72,6 +90,7 @@ pub struct Server {
     listener: TcpListener,
     config: WebConfig,
     limits: Limits,
+    metrics_path: String,
 }
 
 impl Server {
@@ -93,6 +112,7 @@ impl Server {
             listener,
             config,
             limits,
+            metrics_path: "/metrics".into(),
         })
     }
 
@@ -101,64 +121,80 @@ impl Server {
         self.listener.local_addr()
     }
 
-    /// Answers until SIGTERM or SIGINT, and returns when the connections have ended.
-    pub fn run(self, scraper: ScraperHandle) -> Result<(), ServeError> {
+    /// Answers with metrics at another path than `/metrics`.
+    pub fn serve_metrics_at(&mut self, path: &str) {
+        self.metrics_path = path.into();
+    }
+
+    /// Allows fewer connections, where there are fewer descriptors for them.
+    pub fn limit_connections(&mut self, most: usize) {
+        self.limits.connections = most;
+    }
+
+    /// Answers until SIGTERM or SIGINT, and returns when the connections have ended. `started` is called once these
+    /// signals are seen to.
+    pub fn run(self, scraper: ScraperHandle, started: impl FnOnce()) -> Result<(), ServeError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             // For passwords alone, one at a time.
             .max_blocking_threads(1)
             .build()
             .map_err(ServeError::Start)?;
-        let result = runtime.block_on(self.serve(scraper));
+        let result = runtime.block_on(self.serve(scraper, started));
         runtime.shutdown_background();
         result
     }
 
-    async fn serve(self, scraper: ScraperHandle) -> Result<(), ServeError> {
+    async fn serve(self, scraper: ScraperHandle, started: impl FnOnce()) -> Result<(), ServeError> {
         let listener =
             tokio::net::TcpListener::from_std(self.listener).map_err(ServeError::Start)?;
         let mut terminate = signal(SignalKind::terminate()).map_err(ServeError::Start)?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(ServeError::Start)?;
+        started();
         let site = Arc::new(Site {
             scraper,
             gate: Gate::new(self.config.users),
             headers: self.config.headers,
+            metrics_path: self.metrics_path,
         });
         let tls = self.config.tls.map(TlsAcceptor::from);
-        let places = Arc::new(Semaphore::new(self.limits.connections));
+        let mut table = Connections::new(self.limits.connections);
         let (ending, end) = watch::channel(false);
         let mut connections = JoinSet::new();
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
-                Some(_) = connections.join_next() => continue,
+                Some(ended) = connections.join_next_with_id() => {
+                    table.remove(ended.map_or_else(|error| error.id(), |(id, ())| id));
+                    continue;
+                }
                 _ = terminate.recv() => break,
                 _ = interrupt.recv() => break,
             };
-            let Ok((stream, _)) = accepted else {
+            let Ok((stream, address)) = accepted else {
                 // No descriptors are left, or the peer has gone: nothing gets better by trying at once.
                 sleep(Duration::from_millis(20)).await;
                 continue;
             };
-            let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            let client = Client::new(address.ip());
+            if !table.make_room(client) {
                 continue;
-            };
-            let connection = converse(
+            }
+            let activity = Activity::new();
+            let task = connections.spawn(converse(
                 stream,
                 tls.clone(),
                 Arc::clone(&site),
                 self.limits,
+                activity.clone(),
                 end.clone(),
-            );
-            connections.spawn(async move {
-                connection.await;
-                drop(place);
-            });
+            ));
+            table.add(client, activity, task);
         }
         drop(listener);
         let _ = ending.send(true);
         // What has not ended then is closed with the set.
-        let _ = timeout(self.limits.farewell, async {
+        let _ = timeout(self.limits.shutdown_time, async {
             while connections.join_next().await.is_some() {}
         })
         .await;
@@ -166,46 +202,125 @@ impl Server {
     }
 }
 
-/// All that is said on one connection. Errors are the peer's.
+/// All requests of one connection. Errors are the peer's.
 async fn converse(
     stream: TcpStream,
     tls: Option<TlsAcceptor>,
     site: Arc<Site>,
     limits: Limits,
+    activity: Activity,
     end: watch::Receiver<bool>,
 ) {
     // An answer is written in one piece.
     let _ = stream.set_nodelay(true);
     match tls {
-        None => talk(stream, site, limits, end).await,
+        None => talk(stream, Protocol::Http1, site, limits, activity, end).await,
         Some(tls) => {
             if let Ok(Ok(stream)) = timeout(limits.header_time, tls.accept(stream)).await {
-                talk(stream, site, limits, end).await;
+                let protocol = match stream.get_ref().1.alpn_protocol() {
+                    Some(b"h2") => Protocol::Http2,
+                    _ => Protocol::Http1,
+                };
+                talk(stream, protocol, site, limits, activity, end).await;
             }
         }
     }
 }
 
-async fn talk<S: AsyncRead + AsyncWrite + Unpin + 'static>(
+async fn talk<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
+    protocol: Protocol,
     site: Arc<Site>,
     limits: Limits,
-    mut end: watch::Receiver<bool>,
+    activity: Activity,
+    end: watch::Receiver<bool>,
 ) {
+    let timeouts = Timeouts {
+        idle: limits.idle_time,
+        header: limits.header_time,
+        answer: limits.answer_time,
+    };
+    let timed = Timed::new(stream, timeouts, protocol, activity.clone());
     let service = service_fn(move |request| {
-        let site = Arc::clone(&site);
-        async move { Ok::<_, Infallible>(site.answer(request).await) }
+        let (site, activity) = (Arc::clone(&site), activity.clone());
+        async move {
+            activity.asked();
+            let response = site.answer(request).await;
+            activity.answered();
+            Ok::<_, Infallible>(response)
+        }
     });
-    let stream = TokioIo::new(Patient::new(stream, limits.answer_time));
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.header_time)
-        .max_buf_size(limits.header_bytes)
-        .serve_connection(stream, service);
+    let stream = TokioIo::new(timed);
+    match protocol {
+        Protocol::Http1 => {
+            let connection = http1::Builder::new()
+                .max_buf_size(limits.header_bytes)
+                .serve_connection(stream, service);
+            drive(connection, end).await;
+        }
+        Protocol::Http2 => {
+            let connection = http2::Builder::new(TokioExecutor::new())
+                .max_concurrent_streams(limits.streams)
+                .max_header_list_size(limits.header_bytes as u32)
+                .serve_connection(stream, service);
+            drive(connection, end).await;
+        }
+    }
+}
+
+/// Serves until the peer has gone, or until what was asked before the end is answered. Errors are the peer's.
+async fn drive(connection: impl GracefulConnection, mut end: watch::Receiver<bool>) {
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
         _ = connection.as_mut() => return,
         _ = end.wait_for(|end| *end) => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    use super::*;
+
+    /// Prometheus asks once a minute, and should not have to connect each time.
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_is_kept_from_one_scrape_to_the_next() {
+        let site = Arc::new(Site {
+            scraper: ScraperHandle::closed(),
+            gate: Gate::new(HashMap::new()),
+            headers: Vec::new(),
+            metrics_path: "/metrics".into(),
+        });
+        let (server, mut client) = duplex(64 * 1024);
+        let (_ending, end) = watch::channel(false);
+        let limits = Limits::default();
+        tokio::spawn(talk(
+            server,
+            Protocol::Http1,
+            site,
+            limits,
+            Activity::new(),
+            end,
+        ));
+        for _ in 0..3 {
+            client
+                .write_all(b"GET /-/healthy HTTP/1.1\r\nHost: here\r\n\r\n")
+                .await
+                .unwrap();
+            let mut answer = [0; 15];
+            client.read_exact(&mut answer).await.unwrap();
+            assert_eq!(&answer, b"HTTP/1.1 200 OK");
+            sleep(Duration::from_secs(60)).await;
+            let mut rest = [0; 4096];
+            assert!(client.read(&mut rest).await.unwrap() > 0);
+        }
+        // It is not kept for ever.
+        let started = tokio::time::Instant::now();
+        let _ = client.read_to_end(&mut Vec::new()).await;
+        assert!(started.elapsed() <= limits.idle_time);
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::{fs, io};
 
+use crate::host::parse_list;
+
 /// `/sys/devices/system/cpu/possible`
 pub(super) fn possible() -> io::Result<Vec<u32>> {
     read("/sys/devices/system/cpu/possible")
@@ -24,39 +26,11 @@ pub(super) fn nodes() -> Vec<u32> {
 
 fn read(path: &str) -> io::Result<Vec<u32>> {
     let text = fs::read_to_string(path)?;
-    parse(text.trim())
-        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("{path} holds {text:?}")))
-}
-
-/// `0-3,8,10-11`
-fn parse(text: &str) -> Option<Vec<u32>> {
-    let mut cpus = Vec::new();
-    if text.is_empty() || text == "(null)" {
-        return Some(cpus);
-    }
-    for range in text.split(',') {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        if first > last || last > 1 << 20 {
-            return None;
-        }
-        cpus.extend(first..=last);
-    }
-    Some(cpus)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::parse;
-
-    #[test]
-    fn ranges_and_single_cpus() {
-        assert_eq!(parse("0"), Some(vec![0]));
-        assert_eq!(parse("0-2,5,7-8"), Some(vec![0, 1, 2, 5, 7, 8]));
-        assert_eq!(parse(""), Some(vec![]));
-        assert_eq!(parse("(null)"), Some(vec![]));
-        assert_eq!(parse("2-1"), None);
-        assert_eq!(parse("x"), None);
-        assert_eq!(parse("0-4294967295"), None);
+    match text.trim() {
+        // Of `nohz_full`, where the kernel was built for it and it is not set.
+        "(null)" => Ok(Vec::new()),
+        list => parse_list(list).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidData, format!("{path} holds {text:?}"))
+        }),
     }
 }

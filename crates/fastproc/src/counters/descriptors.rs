@@ -21,7 +21,7 @@ use super::{
 /// Quiet walks that must have been seen before the short cut is trusted.
 const QUIET_WALKS: u32 = 8;
 /// After this many misses in a row the short cut is tried only now and then.
-const PATIENCE: u32 = 8;
+const MISSES_IN_A_ROW: u32 = 8;
 /// A descriptor is hot for this many full walks after it moved.
 const HEAT: u32 = 64;
 
@@ -134,9 +134,9 @@ impl Descriptors {
         run.irqs = self.irqs.len() as u32;
         run.irq_rev = self.revision;
         run.hot = self.hot.len() as u32;
-        let patient = self.misses < PATIENCE || self.misses.is_multiple_of(PATIENCE);
+        let is_tried = self.misses < MISSES_IN_A_ROW || self.misses.is_multiple_of(MISSES_IN_A_ROW);
         match self.freed {
-            Some(freed) if !all && patient && self.quiet_walks >= QUIET_WALKS => {
+            Some(freed) if !all && is_tried && self.quiet_walks >= QUIET_WALKS => {
                 run.irqs_explained = freed.wrapping_add(self.cold_sum);
             }
             _ => run.want |= WANT_ALL_IRQS,

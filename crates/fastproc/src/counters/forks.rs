@@ -3,51 +3,84 @@
 //!
 //! `copy_process()` counts a fork first and announces it a little later, and may be preempted in between. So the sum is
 //! the kernel's number less the forks that are on their way out of `copy_process()` at this moment; each is counted
-//! before `fork()` returns.
+//! before `fork()` returns. A fork that has been counted by then and is announced later would be counted twice, so the
+//! number is the text's own until the base is proven.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
     thread,
     time::Duration,
 };
 
-use super::mapping::Mapping;
+use super::clock;
+use crate::bpf::Mapping;
 
-/// How long a fork that the text has may take to be announced: far longer than it needs unless it is preempted.
-const PATIENCE: (u32, Duration) = (20, Duration::from_micros(100));
+/// How often a fork that the text has is waited for until it is announced: far longer than it needs unless it is preempted.
+const RETRIES: u32 = 20;
+/// The time between two looks at it.
+const RETRY_AFTER: Duration = Duration::from_micros(100);
 
-/// The count, and the base it stands on.
+/// By then a fork that was on its way has been announced: on a busy machine one of low priority may take a second.
+const PROVEN_AFTER_NS: u64 = 10_000_000_000;
+
+/// Words from one CPU's count to the next.
+pub(super) const LINE: usize = 8;
+
+/// The counts of all CPUs, and the base they stand on.
 #[derive(Debug)]
 pub(super) struct Forks {
     counted: Mapping<u64>,
+    cpus: usize,
     /// Forks before the first that was counted.
     base: AtomicU64,
+    /// When the first text was looked at, by the monotonic clock; 0: not yet.
+    first_look_ns: AtomicU64,
+    /// Whether no fork that was on its way can be part of the base.
+    proven: AtomicBool,
     /// The largest sum that was given out: a counter never runs backwards.
     served: AtomicU64,
 }
 
 impl Forks {
-    pub(super) fn new(counted: Mapping<u64>) -> Self {
+    pub(super) fn new(counted: Mapping<u64>, cpus: u32) -> Self {
         Self {
             counted,
+            cpus: cpus as usize,
             base: AtomicU64::new(u64::MAX),
+            first_look_ns: AtomicU64::new(0),
+            proven: AtomicBool::new(false),
             served: AtomicU64::new(0),
         }
     }
 
     /// Forks announced since load.
     pub(super) fn counted(&self) -> u64 {
-        self.counted.load(0)
+        (0..self.cpus)
+            .map(|cpu| self.counted.load(cpu * LINE))
+            .sum()
+    }
+
+    /// Whether [`total`](Self::total) may be given out.
+    pub(super) fn is_proven(&self) -> bool {
+        self.proven.load(Ordering::Relaxed)
     }
 
     /// Forks since boot. Only once a text was compared.
     pub(super) fn total(&self) -> u64 {
         let total = sum(self.base.load(Ordering::Relaxed), self.counted());
+        if !self.is_proven() {
+            return total;
+        }
         let served = self.served.load(Ordering::Relaxed);
         if total <= served {
             return served;
         }
         total.max(self.served.fetch_max(total, Ordering::Relaxed))
+    }
+
+    /// A text's number that is given out in the place of the sum: the sum does not fall behind it later.
+    pub(super) fn give_out(&self, processes: u64) {
+        self.served.fetch_max(processes, Ordering::Relaxed);
     }
 
     /// Takes a text's numbers, read after `before` forks had been counted. Returns whether the base is exact now.
@@ -62,16 +95,30 @@ impl Forks {
         } else {
             self.base.fetch_min(base, Ordering::Relaxed);
         }
+        if !self.is_proven() && (exact || self.is_long_known(clock::monotonic_ns())) {
+            self.proven.store(true, Ordering::Relaxed);
+        }
         exact
+    }
+
+    /// Whether the first text is so old that what was on its way then has been announced since.
+    fn is_long_known(&self, now_ns: u64) -> bool {
+        let first = self.first_look_ns.compare_exchange(
+            0,
+            now_ns.max(1),
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+        first.is_err_and(|first_ns| now_ns.saturating_sub(first_ns) >= PROVEN_AFTER_NS)
     }
 
     /// The sum, once it has reached what a text had, if it soon does.
     pub(super) fn total_after(&self, processes: u64) -> u64 {
-        for _ in 0..PATIENCE.0 {
+        for _ in 0..RETRIES {
             if self.total() >= processes {
                 break;
             }
-            thread::sleep(PATIENCE.1);
+            thread::sleep(RETRY_AFTER);
         }
         self.total()
     }
@@ -95,7 +142,7 @@ mod tests {
         let file = rustix::fs::memfd_create("forks", rustix::fs::MemfdFlags::CLOEXEC)
             .expect("memory can be had");
         rustix::fs::ftruncate(&file, rustix::param::page_size() as u64).expect("it grows");
-        Forks::new(Mapping::new(&file, 1).expect("it can be mapped"))
+        Forks::new(Mapping::new(&file, 2 * LINE).expect("it can be mapped"), 2)
     }
 
     #[test]
@@ -103,14 +150,33 @@ mod tests {
         let forks = forks();
         // 1000 before; one is counted by the kernel and not announced.
         assert!(!forks.learn(0, 1001, 2));
-        assert_eq!(forks.total(), 1001);
+        forks.give_out(1001);
         forks.counted.store(0, 1);
         assert_eq!(forks.total(), 1002, "one too many: it was counted twice");
+        assert!(!forks.is_proven(), "and so it is not given out");
         assert!(forks.learn(1, 1001, 1));
-        // What was given out stands, until the kernel's number passes it.
-        assert_eq!(forks.total(), 1002);
+        assert!(forks.is_proven());
+        assert_eq!(forks.total(), 1001);
         forks.counted.store(0, 5);
         assert_eq!(forks.total(), 1005);
+    }
+
+    #[test]
+    fn time_proves_it_where_others_always_run() {
+        let forks = forks();
+        assert!(!forks.learn(0, 1001, 2));
+        assert!(!forks.is_long_known(clock::monotonic_ns()));
+        assert!(forks.is_long_known(clock::monotonic_ns() + PROVEN_AFTER_NS));
+    }
+
+    #[test]
+    fn the_number_never_runs_backwards() {
+        let forks = forks();
+        assert!(forks.learn(0, 1000, 1));
+        forks.give_out(1001);
+        assert_eq!(forks.total(), 1001);
+        forks.counted.store(0, 2);
+        assert_eq!(forks.total(), 1002);
     }
 
     #[test]

@@ -155,7 +155,10 @@ pub(super) fn vmstat(
         if routes.zones > 0 {
             add(&mut to[groups.zone..groups.first_node()], row);
         }
-        add(&mut to[events.clone()], &row[super::layout::NUMA_EVENTS..]);
+        add(
+            &mut to[events.clone()],
+            &row[super::layout::NUMA_EVENTS as usize..],
+        );
     }
     // Sums of signed differences can be seen below zero.
     for value in &mut to[..groups.zone] {

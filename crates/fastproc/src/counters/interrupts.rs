@@ -6,7 +6,7 @@ use super::{
     Error,
     arch::ArchRow,
     gather::arch_count,
-    kept::KeptFile,
+    kept_file::KeptFile,
     layout::{IRQ_ROWS, IrqWords},
     shared::{Plan, SlotState},
 };
@@ -186,8 +186,8 @@ impl Counts {
         self.words.clear();
         self.counts.clear();
         let total = state.descriptors.irqs().len() as u32;
-        for first in (0..total).step_by(IRQ_ROWS) {
-            let count = (total - first).min(IRQ_ROWS as u32);
+        for first in (0..total).step_by(IRQ_ROWS as usize) {
+            let count = (total - first).min(IRQ_ROWS);
             state.slot.read_irq_rows(first, count)?;
             for row in 0..count {
                 let (words, counts) = state.slot.irq_row(row);

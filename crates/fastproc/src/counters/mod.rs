@@ -36,9 +36,8 @@ mod error;
 mod forks;
 mod gather;
 mod interrupts;
-mod kept;
+mod kept_file;
 mod layout;
-mod mapping;
 mod object;
 mod reader;
 mod report;
@@ -61,13 +60,18 @@ use bitflags::bitflags;
 
 pub use self::{
     error::Error,
-    kept::MachineFile,
+    kept_file::MachineFile,
     reader::Reader,
     report::{Evidence, LineReport, Report, Route, WhyText},
     sample::{Change, Sample},
 };
-use self::{gather::Known, kept::KeptFile, routes::Survey, shared::Kernel};
-use crate::text::{machine_stat::MachineStat, vmstat::VmStat};
+use self::{gather::Known, kept_file::KeptFile, routes::Survey, shared::Kernel};
+#[cfg(test)]
+pub(crate) use self::{layout::STRUCTURES, object::OBJECT};
+use crate::{
+    text::{machine_stat::MachineStat, vmstat::VmStat},
+    timing::{self, Part, Timing},
+};
 
 bitflags! {
     /// What to collect.
@@ -171,8 +175,10 @@ impl Options {
     /// cannot be used, [`Counters::unavailable`] keeps the reason, and the kernel's files serve. An error is a machine
     /// without `/proc/stat` or `/proc/vmstat`, or with one that nobody knows.
     pub fn open(self) -> Result<Counters, Error> {
+        let timing = Timing::start();
         let stat = MachineStat::parse(KeptFile::new(MachineFile::Stat).read()?);
         let vmstat = VmStat::parse(KeptFile::new(MachineFile::Vmstat).read()?);
+        timing::done("the files");
         let opened = match (self.bpf, stat, vmstat) {
             (false, ..) => Err(Error::NotAsked),
             (true, Err(error), _) | (true, _, Err(error)) => Err(error.into()),
@@ -183,6 +189,7 @@ impl Options {
             Err(error) => (None, Some(error)),
         };
         let shared = Shared {
+            process: std::process::id(),
             kernel,
             unavailable,
             stat_irqs_latency_ns: AtomicU64::new(0),
@@ -193,14 +200,17 @@ impl Options {
             jiffy: clock::jiffy(),
             disagree: self.disagree,
         };
-        let counters = Counters {
+        let mut counters = Counters {
             shared: Arc::new(shared),
+            opening: Arc::default(),
         };
         counters.set_stat_irqs_latency(self.stat_irqs_latency);
         if let Some(kernel) = &counters.shared.kernel {
             Reader::new(Arc::clone(&counters.shared)).check_lines(kernel, true, true)?;
             counters.shared.next_slot.store(0, Ordering::Relaxed);
+            timing::done("comparison with the files");
         }
+        counters.opening = timing.parts().into();
         Ok(counters)
     }
 }
@@ -230,6 +240,8 @@ fn open_kernel(options: &Options, stat: &MachineStat, vmstat: &VmStat) -> Result
 /// What all readers share.
 #[derive(Debug)]
 pub(crate) struct Shared {
+    /// The one that opened it: a child of it shares maps and files with it.
+    process: u32,
     kernel: Option<Kernel>,
     unavailable: Option<Error>,
     stat_irqs_latency_ns: AtomicU64,
@@ -242,6 +254,14 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    fn check_process(&self) -> Result<(), Error> {
+        if self.process == std::process::id() {
+            Ok(())
+        } else {
+            Err(crate::Error::Forked.into())
+        }
+    }
+
     fn check_interval(&self) -> Duration {
         Duration::from_nanos(self.check_interval_ns.load(Ordering::Relaxed))
     }
@@ -251,6 +271,7 @@ impl Shared {
 #[derive(Clone, Debug)]
 pub struct Counters {
     shared: Arc<Shared>,
+    opening: Arc<[Part]>,
 }
 
 impl Counters {
@@ -267,6 +288,11 @@ impl Counters {
     /// Why BPF is not used, if it is not.
     pub fn unavailable(&self) -> Option<&Error> {
         self.shared.unavailable.as_ref()
+    }
+
+    /// What opening took, part by part.
+    pub fn opening(&self) -> &[Part] {
+        &self.opening
     }
 
     /// How old the counts by interrupt may be: 0, unless set otherwise.

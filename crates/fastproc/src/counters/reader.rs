@@ -14,9 +14,9 @@ use super::{
     descriptors::Outcome,
     gather,
     interrupts::InterruptRows,
-    kept::KeptFile,
+    kept_file::KeptFile,
     layout::{Run, WANT_SOFTIRQS, WANT_STAT, WANT_TIMES, WANT_VM},
-    report::WhyText,
+    report::{Route, WhyText},
     routes::Scalar,
     sample::Sample,
     shared::{Kernel, Plan, SlotState, lock},
@@ -126,6 +126,7 @@ impl Reader {
 
     /// Collects the values that `want` names, all in one run. The others are as they were.
     pub fn collect(&mut self, want: Want) -> Result<&Sample, Error> {
+        self.shared.check_process()?;
         let mut sample = std::mem::take(&mut self.sample);
         let result = self.collect_into(want, &mut sample);
         self.sample = sample;
@@ -139,6 +140,7 @@ impl Reader {
 
     /// Compares every line with the kernel's text now, instead of when it is due.
     pub fn check(&mut self) -> Result<(), Error> {
+        self.shared.check_process()?;
         match Arc::clone(&self.shared).kernel {
             Some(ref kernel) => self.check_lines(kernel, false, true),
             None => Ok(()),
@@ -152,7 +154,8 @@ impl Reader {
         })
     }
 
-    /// Runs a program that does nothing: what every collection costs at least. An error where BPF is unavailable.
+    /// For measuring: runs a program that does nothing, what every collection costs at least. An error where BPF is unavailable.
+    #[doc(hidden)]
     pub fn run_nothing(&self) -> Result<(), Error> {
         match &self.shared.kernel {
             Some(kernel) => kernel.object.run_nothing(),
@@ -226,7 +229,7 @@ impl Reader {
             sample.stat.btime = btime;
             self.recheck |= stepped;
         }
-        self.overlay(&plan, want, sample)?;
+        self.overlay(kernel, &plan, want, sample)?;
 
         self.since_check = self.since_check.saturating_add(1);
         let taken = sample.taken.as_nanos() as u64;
@@ -240,7 +243,7 @@ impl Reader {
             self.check_lines(kernel, false, false)?;
             plan = self.current_plan(kernel);
             // What was collected before a line was given up is not to be believed.
-            self.overlay(&plan, want, sample)?;
+            self.overlay(kernel, &plan, want, sample)?;
         }
         Ok(())
     }
@@ -399,16 +402,30 @@ impl Reader {
     }
 
     /// Puts the kernel's text in the place of the lines that come from it.
-    fn overlay(&mut self, plan: &Plan, want: Want, sample: &mut Sample) -> Result<(), Error> {
+    fn overlay(
+        &mut self,
+        kernel: &Kernel,
+        plan: &Plan,
+        want: Want,
+        sample: &mut Sample,
+    ) -> Result<(), Error> {
         let stat = Want::STAT | Want::CPU_TIMES | Want::SOFTIRQS;
-        if want.intersects(stat) && !plan.stat_from_text.is_empty() {
-            let mut parsed = std::mem::take(&mut self.text_stat);
-            let text = self.kept(MachineFile::Stat).read()?;
-            let result = parsed.parse_into(text);
-            self.text_stat = parsed;
-            result?;
-            if self.text_stat.cpus.len() == sample.stat.cpus.len() {
-                for &line in &plan.stat_from_text {
+        let forks = kernel.object.forks();
+        let processes = plan.stat_line(StatLine::Processes);
+        let unproven = want.contains(Want::STAT)
+            && plan.stat[processes].route == Route::Tracepoint
+            && !forks.is_proven();
+        if unproven || want.intersects(stat) && !plan.stat_from_text.is_empty() {
+            let counted = forks.counted();
+            self.read_stat()?;
+            let text = &self.text_stat;
+            if unproven {
+                forks.learn(counted, text.processes, text.procs_running);
+                forks.give_out(text.processes);
+            }
+            if text.cpus.len() == sample.stat.cpus.len() {
+                let unproven = unproven.then_some(processes);
+                for &line in plan.stat_from_text.iter().chain(&unproven) {
                     copy_line(&mut sample.stat, &self.text_stat, line);
                 }
             } else {

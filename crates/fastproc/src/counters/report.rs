@@ -31,7 +31,7 @@ pub enum WhyText {
     Computed,
     /// CPUs were booted `nohz_full`: their times lie in per-task accounting.
     NohzFull,
-    /// What the memory held was not what the text said.
+    /// What the memory held was not what the text showed.
     Disagreed,
     /// The file has another shape than this library renders.
     Shape,

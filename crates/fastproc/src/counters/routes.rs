@@ -13,9 +13,14 @@ use super::{
     object::{Loads, Object, Shape, Slot},
     report::Route,
     symbols::Symbols,
-    types::{KernelTypes, PerCpu},
+    types,
 };
-use crate::text::vmstat::Names;
+use crate::{
+    bpf::{KernelTypes, PerCpu},
+    source::bpf::support::capabilities,
+    text::vmstat::Names,
+    timing,
+};
 
 /// Single words of the kernel's data, by the position that their addresses have in the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,16 +190,20 @@ impl Survey {
         use_symbols: bool,
     ) -> Result<Self, Error> {
         let read = |path| move |source| Error::Read { path, source };
-        let types = KernelTypes::load()?;
+        // Said before anything costly is done in vain.
+        capabilities()?;
+        let types = types::load()?;
+        timing::done("type information");
         let symbols = if use_symbols {
             Symbols::load()
         } else {
             Symbols::default()
         };
+        timing::done("symbols");
         let possible = cpus::possible().map_err(read("/sys/devices/system/cpu/possible"))?;
         let groups = Groups::find(&types, names);
         let max_zones = types.constant("__MAX_NR_ZONES").unwrap_or(0).min(16);
-        let nodes = cpus::nodes().len().clamp(1, MAX_NODES) as u32;
+        let nodes = cpus::nodes().len().clamp(1, MAX_NODES as usize) as u32;
         let arch_bytes = types
             .percpu("irq_stat")
             .map_or(0, |stat| stat.size.next_multiple_of(8));
@@ -202,7 +211,7 @@ impl Survey {
             groups
                 .zone
                 .max(groups.node)
-                .max(NUMA_EVENTS + groups.events)
+                .max(NUMA_EVENTS as usize + groups.events)
         });
         let mut shape = Shape {
             cpus: possible.last().map_or(1, |last| last + 1),
@@ -231,24 +240,19 @@ impl Survey {
 
     /// Loads the programs: with typed loads if the kernel has them, without the helper that lockdown forbids if it does.
     pub(super) fn load(&self) -> Result<Object, Error> {
-        let cast = self.types.has("bpf_rdonly_cast");
-        let count_forks =
-            self.symbols.get("total_forks").is_none() && self.types.has("btf_trace_task_newtask");
-        let first = match Object::load(self.shape, Loads { cast, probe: true }, count_forks) {
-            Ok(object) => return Ok(object),
-            Err(error) => error,
+        let cast = self.types.has_function("bpf_rdonly_cast");
+        let count_forks = self.symbols.get("total_forks").is_none()
+            && self.types.has_type("btf_trace_task_newtask");
+        let load = |probe, count_forks| {
+            Object::load(self.shape, Loads { cast, probe }, count_forks, &self.types)
         };
-        if cast
-            && let Ok(object) = Object::load(self.shape, Loads { cast, probe: false }, count_forks)
-        {
-            return Ok(object);
-        }
-        if count_forks
-            && let Ok(object) = Object::load(self.shape, Loads { cast, probe: true }, false)
-        {
-            return Ok(object);
-        }
-        Err(first)
+        load(true, count_forks).or_else(|first| {
+            let others = [(cast, false, count_forks), (count_forks, true, false)];
+            let mut others = others.into_iter().filter(|&(applies, ..)| applies);
+            others
+                .find_map(|(_, probe, count_forks)| load(probe, count_forks).ok())
+                .ok_or(first)
+        })
     }
 
     /// Finds everything, and writes the addresses where the programs read them.
@@ -538,7 +542,7 @@ impl Survey {
                 },
             ));
         }
-        if groups.numa > NUMA_EVENTS {
+        if groups.numa > NUMA_EVENTS as usize {
             pointers.clear();
         }
         Ok(pointers)

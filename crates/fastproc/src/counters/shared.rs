@@ -18,7 +18,7 @@ use super::{
     routes::{Routes, Scalar, Survey},
     trust::{Line, StatLine},
 };
-use crate::text::vmstat::Names;
+use crate::{text::vmstat::Names, timing};
 
 /// A lock that a panicking thread held protects plain numbers: they are as good as before.
 pub(super) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -244,10 +244,12 @@ impl Kernel {
     ) -> Result<Self, Error> {
         let irq_dir = File::open("/sys/kernel/irq").ok();
         let (object, mut slots) = survey.load()?.into_slots();
+        timing::done("memory of the maps");
         let first = slots
             .first_mut()
             .ok_or(Error::NotFound { what: "a slot" })?;
         let routes = survey.resolve(first, irq_dir.as_ref())?;
+        timing::done("addresses");
         let plan = Plan::new(routes, names, known, irq_columns);
         let slots = slots
             .into_iter()

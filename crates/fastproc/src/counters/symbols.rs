@@ -4,7 +4,15 @@ use std::{
     collections::HashMap,
     fs::File,
     io::{BufRead, BufReader},
+    os::fd::AsFd,
 };
+
+use crate::{
+    Error,
+    bpf::{KernelTypes, Loader, ObjectFile, object_file, run},
+};
+
+pub(crate) static OBJECT: ObjectFile = object_file!("symbols.bpf");
 
 /// Global data that has no route by structure, or a longer one.
 pub(super) const WANTED: &[&str] = &[
@@ -23,13 +31,36 @@ pub(super) const WANTED: &[&str] = &[
     "dirty_background_bytes",
 ];
 
-/// Addresses by name. A symbol that is not there, not shown or there twice is absent.
+/// Where the kernel's own symbols begin and end; those of modules do not count.
+const IMAGE: [&str; 2] = ["_text", "_end"];
+/// Per-CPU variables of some kernels lie at offsets, and all of these below this.
+const HIGHEST_OFFSET: u64 = 1 << 24;
+/// As `bpf/symbols.bpf.c` has it.
+const NAME_SIZE: usize = 64;
+
+/// Addresses by name. A symbol that is not there or not shown is absent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Symbols(HashMap<&'static str, u64>);
 
 impl Symbols {
-    /// Reads `/proc/kallsyms`. It is several megabytes long, so this is done once.
+    /// Asks the kernel for each by its name, or where it cannot be asked, reads all of them.
     pub(super) fn load() -> Self {
+        let wanted: Vec<_> = IMAGE.iter().chain(WANTED).copied().collect();
+        ask(&wanted).map_or_else(|_| Self::read(), Self::of_image)
+    }
+
+    /// Those that lie in the kernel's own image. A kernel that does not tell its end tells of no data.
+    fn of_image(mut found: HashMap<&'static str, u64>) -> Self {
+        let [from, to] = IMAGE.map(|name| found.remove(name));
+        found.retain(|_, address| match (from, to) {
+            (Some(from), Some(to)) => (from..to).contains(address) || *address < HIGHEST_OFFSET,
+            _ => false,
+        });
+        Self(found)
+    }
+
+    /// Reads `/proc/kallsyms`. It is several megabytes long. A symbol that is there twice is absent, too.
+    fn read() -> Self {
         match File::open("/proc/kallsyms") {
             Ok(file) => Self::parse(BufReader::with_capacity(1 << 18, file)),
             Err(_) => Self::default(),
@@ -71,9 +102,75 @@ impl Symbols {
     }
 }
 
+/// The addresses that the kernel tells by `bpf_kallsyms_lookup_name()`.
+fn ask(wanted: &[&'static str]) -> Result<HashMap<&'static str, u64>, Error> {
+    let types = KernelTypes::default();
+    let mut loader = Loader::open(&OBJECT, &types)?;
+    loader.set_len("names", wanted.len() as u32)?;
+    loader.set_len("addresses", wanted.len() as u32)?;
+    let loaded = loader.load()?;
+    let words = NAME_SIZE / size_of::<u64>();
+    let mut names = loaded.map::<u64>("names", (wanted.len() * words) as u32)?;
+    for (name, place) in wanted.iter().zip(names.as_mut_slice().chunks_mut(words)) {
+        for (word, bytes) in place
+            .iter_mut()
+            .zip(name.as_bytes().chunks(size_of::<u64>()))
+        {
+            let mut padded = [0; size_of::<u64>()];
+            padded[..bytes.len()].copy_from_slice(bytes);
+            *word = u64::from_ne_bytes(padded);
+        }
+    }
+    let addresses = loaded.map::<u64>("addresses", wanted.len() as u32)?;
+    run(loaded.program("find_symbols")?.as_fd(), &mut [])?;
+    let found = wanted
+        .iter()
+        .copied()
+        .zip(addresses.as_slice().iter().copied());
+    Ok(found.filter(|&(_, address)| address != 0).collect())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Symbols;
+    use fastproc_testbed::gate;
+
+    use super::*;
+
+    #[test]
+    fn what_lies_beyond_the_image_is_absent() {
+        let mut found = HashMap::from([
+            ("_text", 0xffff_ffff_8100_0000),
+            ("_end", 0xffff_ffff_8300_0000),
+            ("total_forks", 0xffff_ffff_82ff_ffff),
+            ("runqueues", 0x33d40),
+            ("vm_zone_stat", 0xffff_ffff_c000_0000),
+        ]);
+        let symbols = Symbols::of_image(found.clone());
+        assert_eq!(symbols.get("total_forks"), Some(0xffff_ffff_82ff_ffff));
+        assert_eq!(symbols.get("runqueues"), Some(0x33d40));
+        assert_eq!(symbols.get("vm_zone_stat"), None);
+        found.remove("_end");
+        assert!(Symbols::of_image(found).0.is_empty());
+    }
+
+    #[test]
+    fn the_kernel_answers_what_it_prints() {
+        if !gate::bpf() {
+            return;
+        }
+        let names = ["_text", "schedule", "vfs_read", "no_such_symbol"];
+        // Before 5.16 it cannot be asked.
+        let Ok(asked) = ask(&names) else { return };
+        let text = std::fs::read_to_string("/proc/kallsyms").expect("it can be read");
+        for name in names {
+            let printed = text.lines().find_map(|line| {
+                let (address, rest) = line.split_once(' ')?;
+                let address = u64::from_str_radix(address, 16).ok()?;
+                (rest.get(2..)? == name && address != 0).then_some(address)
+            });
+            assert_eq!(asked.get(name).copied(), printed, "{name}");
+        }
+    }
 
     #[test]
     fn hidden_doubled_and_foreign_symbols_are_absent() {

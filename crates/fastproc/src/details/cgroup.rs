@@ -1,64 +1,63 @@
 //! Paths of cgroups, kept by the ids of the cgroups.
 
-use std::{collections::HashMap, os::fd::OwnedFd, path::Path};
+use std::{collections::HashMap, os::fd::OwnedFd, path::Path, sync::OnceLock};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 
 /// What is known of the default (version 2) hierarchy.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Cgroups {
-    /// Its root, if it is mounted.
-    root: Option<OwnedFd>,
-    kept: HashMap<u64, Cgroup>,
-}
-
-#[derive(Debug)]
-struct Cgroup {
-    path: Box<[u8]>,
-    /// Asked for since the last [`Cgroups::forget_unused`].
-    used: bool,
+    /// Its root, if it is mounted; looked for when it is needed, since most readers ask for no cgroup.
+    root: OnceLock<Option<OwnedFd>>,
+    kept: HashMap<u64, Box<[u8]>>,
 }
 
 impl Cgroups {
-    /// Finds the hierarchy among the mounts of this process.
-    pub(super) fn open() -> Self {
-        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    /// Of a machine that is not there.
+    pub(super) fn none() -> Self {
         Self {
-            root: mount_point(&mounts)
-                .and_then(|path| rustix::fs::open(path, flags, Mode::empty()).ok()),
-            kept: HashMap::new(),
+            root: None.into(),
+            ..Self::default()
         }
     }
 
+    /// Takes a path that was recorded.
+    pub(super) fn take(&mut self, id: u64, path: &[u8]) {
+        self.kept.insert(id, path.into());
+    }
+
     /// The path of this cgroup, if it is known.
-    pub(super) fn path(&mut self, id: u64) -> Option<&[u8]> {
-        let cgroup = self.kept.get_mut(&id)?;
-        cgroup.used = true;
-        Some(&cgroup.path)
+    pub(super) fn path(&self, id: u64) -> Option<&[u8]> {
+        self.kept.get(&id).map(AsRef::as_ref)
     }
 
     /// Keeps a path that a process of this cgroup had. The process may have moved since its id was read: only the
     /// folder itself tells whose path it is.
     pub(super) fn keep(&mut self, id: u64, path: &[u8]) {
         if self.folder_id(path) == Some(id) {
-            let path = path.into();
-            self.kept.insert(id, Cgroup { path, used: true });
+            self.kept.insert(id, path.into());
         }
     }
 
-    /// Forgets what nobody asked for since the last call.
-    pub(super) fn forget_unused(&mut self) {
-        self.kept
-            .retain(|_, cgroup| std::mem::take(&mut cgroup.used));
+    /// Forgets all paths: a cgroup that is removed has another one.
+    pub(super) fn clear(&mut self) {
+        self.kept.clear();
     }
 
     /// Id of the cgroup at this path: the inode number of its folder.
     pub(super) fn folder_id(&self, path: &[u8]) -> Option<u64> {
         let relative = [b".", path].concat();
-        let stat = rustix::fs::statat(self.root.as_ref()?, relative.as_slice(), AtFlags::empty());
+        let root = self.root.get_or_init(find_root).as_ref()?;
+        let stat = rustix::fs::statat(root, relative.as_slice(), AtFlags::empty());
         Some(stat.ok()?.st_ino)
     }
+}
+
+/// The root of the default hierarchy, found among the mounts of this process.
+fn find_root() -> Option<OwnedFd> {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(mount_point(&mounts)?, flags, Mode::empty()).ok()
 }
 
 /// The path in the text of `/proc/PID/cgroup`: the default hierarchy has number 0 and no controllers to name.
@@ -100,20 +99,17 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_kept_for_its_own_id_only_and_while_it_is_used() {
-        let mut cgroups = Cgroups::open();
+    fn a_path_is_kept_for_its_own_id_only() {
+        let mut cgroups = Cgroups::default();
         let Some(id) = cgroups.folder_id(b"/") else {
-            eprintln!("SKIPPED: the default hierarchy is not mounted here");
+            fastproc_testbed::gate::skipped("the default hierarchy is not mounted here");
             return;
         };
         cgroups.keep(id + 1, b"/");
         assert_eq!(cgroups.path(id + 1), None);
         cgroups.keep(id, b"/");
         assert_eq!(cgroups.path(id), Some(b"/".as_slice()));
-        cgroups.forget_unused();
-        assert_eq!(cgroups.path(id), Some(b"/".as_slice()));
-        cgroups.forget_unused();
-        cgroups.forget_unused();
+        cgroups.clear();
         assert_eq!(cgroups.path(id), None);
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod bpf;
 pub mod procfs;
+pub mod service;
 
 use std::{fmt, str::FromStr};
 
@@ -18,9 +19,11 @@ pub struct Table<'a> {
     pub pool: &'a [u64],
 }
 
-/// The three ways to read the process table.
+/// The ways to read the process table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SourceKind {
+    /// A resident process that shares its snapshots ([`service`]).
+    Service,
     /// One BPF program that walks the tasks by the open-coded iterator (Linux 6.7 and later).
     Bpf,
     /// An `iter/task` BPF program (Linux 5.8 and later).
@@ -30,12 +33,19 @@ pub enum SourceKind {
 }
 
 impl SourceKind {
-    /// All of them, in the order in which they are tried.
+    /// All by which a process reads for itself, in the order in which they are tried; the service comes before them.
     pub const ALL: [Self; 3] = [Self::Bpf, Self::BpfIter, Self::Procfs];
+
+    /// Whether its records hold no more than the kernel would show this process. With the other sources
+    /// [`Reader::access`](crate::access::Reader::access) tells what may be shown.
+    pub const fn is_guarded(self) -> bool {
+        matches!(self, Self::Service | Self::Procfs)
+    }
 
     /// The name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Service => "service",
             Self::Bpf => "bpf",
             Self::BpfIter => "bpf-iter",
             Self::Procfs => "procfs",
@@ -51,14 +61,15 @@ impl fmt::Display for SourceKind {
 
 /// A source that is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no source is called {0:?}; there are bpf, bpf-iter and procfs")]
+#[error("no source is called {0:?}; there are service, bpf, bpf-iter and procfs")]
 pub struct UnknownSource(String);
 
 impl FromStr for SourceKind {
     type Err = UnknownSource;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let known = Self::ALL.into_iter().find(|kind| kind.name() == name);
+        let mut known = [Self::Service].into_iter().chain(Self::ALL);
+        let known = known.find(|kind| kind.name() == name);
         known.ok_or_else(|| UnknownSource(name.into()))
     }
 }

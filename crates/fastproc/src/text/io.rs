@@ -1,6 +1,6 @@
 //! `/proc/PID/io`: a line for each counter (`do_io_accounting()` of fs/proc/base.c).
 
-use super::parse::{Cursor, ParseError};
+use super::cursor::{Cursor, ParseError};
 use crate::record::Io;
 
 const FILE: &str = "/proc/PID/io";

@@ -1,6 +1,6 @@
 //! Lines and words of the machine-wide files.
 
-use super::parse::{Cursor, ParseError};
+use super::cursor::{Cursor, ParseError};
 
 /// The text of a file, to find fault with.
 #[derive(Clone, Copy, Debug)]

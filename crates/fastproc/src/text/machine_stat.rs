@@ -10,9 +10,8 @@ use super::{
 
 const FILE: &str = "/proc/stat";
 
-/// A tick of `USER_HZ`, the unit of the CPU times in the text, in nanoseconds. `USER_HZ` is 100 on every architecture
-/// that this library is built for.
-pub const TICK_NS: u64 = 10_000_000;
+/// The unit of the CPU times in the text.
+pub use crate::record::TICK_NS;
 
 /// How long a CPU was in which state, since boot. The fields are nanoseconds in the order of the text; from a text, whole
 /// ticks.

@@ -8,9 +8,9 @@
     reason = "what is put in one piece is one check and a run of stores only when it is inlined"
 )]
 
-mod access;
 mod buffer;
-pub mod incremental;
+mod cursor;
+mod files;
 pub mod interrupts;
 pub mod io;
 mod lines;
@@ -18,8 +18,6 @@ pub mod loadavg;
 pub mod machine_stat;
 mod name;
 mod numbers;
-mod parse;
-mod parts;
 mod render;
 pub mod softirqs;
 pub mod stat;
@@ -29,9 +27,9 @@ mod units;
 pub mod uptime;
 pub mod vmstat;
 
-pub use access::{Access, Reader};
 pub use buffer::Text;
 
-pub use parse::ParseError;
+pub use cursor::ParseError;
+pub use files::Files;
 pub use render::RenderError;
 pub use units::Units;

@@ -2,10 +2,10 @@
 
 use seqtext::{Escape, Label, SeqBuf};
 
-use super::parse::{Cursor, ParseError};
+use super::cursor::{Cursor, ParseError};
 use crate::{
     Process,
-    record::{NAME_LEN, NameParts, Record},
+    record::{NAME_COMM, NAME_FULL, NAME_LEN, NameParts, Record},
 };
 
 const LONG: &str = "a name of at most 63 bytes";
@@ -118,10 +118,10 @@ fn store(name: &[u8], record: &mut Record) {
     let short = name.len().min(comm.len() - 1);
     *comm = [0; 16];
     comm[..short].copy_from_slice(&name[..short]);
-    record.name.kind = u32::from(short < name.len());
+    record.name.kind = NAME_COMM;
     if short < name.len() {
         record.name = NameParts {
-            kind: 1,
+            kind: NAME_FULL,
             ..NameParts::default()
         };
         record.name.text[..name.len()].copy_from_slice(name);

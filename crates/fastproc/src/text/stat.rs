@@ -3,15 +3,14 @@
 use seqtext::{Dec, Piece, SeqBuf};
 
 use super::{
-    access::Access,
+    cursor::{Cursor, ParseError},
     name,
-    parse::{Cursor, ParseError},
-    parts::Parts,
     render::{RenderError, require},
     units::Units,
 };
 use crate::{
     Fields, Process,
+    access::Access,
     record::{Layout, NAME_LEN, Record, State},
 };
 
@@ -48,15 +47,9 @@ pub fn render(
     Ok(())
 }
 
-/// Whether all that the line shows is in the record.
-#[inline]
-pub(super) fn require_shown(process: Process<'_>) -> Result<(), RenderError> {
-    require(process, SHOWN)
-}
-
 /// A process, and what else decides how it is shown.
 #[derive(Clone, Copy)]
-pub(super) struct View<'a> {
+struct View<'a> {
     process: Process<'a>,
     record: &'a Record,
     units: &'a Units,
@@ -67,7 +60,7 @@ pub(super) struct View<'a> {
 
 impl<'a> View<'a> {
     #[inline(always)]
-    pub(super) fn new(process: Process<'a>, units: &'a Units, access: Access) -> Self {
+    fn new(process: Process<'a>, units: &'a Units, access: Access) -> Self {
         let record = process.record();
         Self {
             process,
@@ -78,34 +71,6 @@ impl<'a> View<'a> {
         }
     }
 }
-
-/// Puts some fields of the line.
-pub(super) type Put = fn(&View<'_>, &mut SeqBuf<'_>);
-
-/// The line in runs of fields that change together, and what each depends on.
-pub(super) const RUNS: [(Put, Parts); 6] = [
-    (put_who, Parts::NAME.union(Parts::STATE).union(Parts::WHO)),
-    (put_times, Parts::TIMES),
-    (
-        put_sizes,
-        Parts::SCHEDULING
-            .union(Parts::THREADS)
-            .union(Parts::WHO)
-            .union(Parts::MEMORY)
-            .union(Parts::LIMITS),
-    ),
-    (put_code, Parts::LAYOUT),
-    (
-        put_signals,
-        Parts::SIGNALS
-            .union(Parts::WCHAN)
-            .union(Parts::WHO)
-            .union(Parts::PROCESSOR)
-            .union(Parts::SCHEDULING)
-            .union(Parts::TIMES),
-    ),
-    (put_data, Parts::LAYOUT.union(Parts::WHO)),
-];
 
 /// From the pid to the flags.
 #[inline(always)]

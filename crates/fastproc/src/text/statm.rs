@@ -3,7 +3,7 @@
 use seqtext::{Dec, SeqBuf};
 
 use super::{
-    parse::{Cursor, ParseError},
+    cursor::{Cursor, ParseError},
     render::{RenderError, require},
     units::Units,
 };
@@ -23,23 +23,11 @@ pub fn render(
     units: &Units,
     out: &mut SeqBuf<'_>,
 ) -> Result<(), RenderError> {
-    require_shown(process)?;
-    put(process, units, out);
-    Ok(())
-}
-
-/// Whether all that the line shows is in the record.
-#[inline]
-pub(super) fn require_shown(process: Process<'_>) -> Result<(), RenderError> {
-    require(process, Fields::MEMORY)
-}
-
-#[inline(always)]
-pub(super) fn put(process: Process<'_>, units: &Units, out: &mut SeqBuf<'_>) {
+    require(process, Fields::MEMORY)?;
     let record = process.record();
     if record.identity.has_mm == 0 {
         out.put(b"0 0 0 0 0 0 0\n");
-        return;
+        return Ok(());
     }
     let memory = &record.memory;
     let pages = |bytes: u64| Dec(bytes >> units.page_shift);
@@ -59,6 +47,7 @@ pub(super) fn put(process: Process<'_>, units: &Units, out: &mut SeqBuf<'_>) {
             b" 0\n",
         ),
     ));
+    Ok(())
 }
 
 /// Reads the line into the memory of `record`.

@@ -1,4 +1,4 @@
-//! What each call appends, said a second time, slowly and by other means.
+//! What each call appends, written a second time, slowly and by other means.
 
 use seqtext::{Dec, DecWidth, Escape, Hex, Hex16, Label, Octal, SeqBuf};
 

@@ -2,26 +2,24 @@
 
 use std::io;
 
-use super::{Column, Form, Rows};
-use crate::{
-    output::Output,
-    ps::{number, subject::Lookup},
-};
+use fastproc_columns::{Lookup, number};
+
+use super::{Column, Form, Layout, Rows};
 
 /// A header, then a record a row.
 #[derive(Debug)]
 pub struct Csv {
     columns: Vec<Column>,
-    header_written: bool,
+    header_is_due: bool,
     text: Vec<u8>,
 }
 
 impl Csv {
     /// Nothing is written yet.
-    pub fn new(columns: Vec<Column>) -> Self {
+    pub fn new(layout: Layout) -> Self {
         Self {
-            columns,
-            header_written: false,
+            columns: layout.columns,
+            header_is_due: layout.headings,
             text: Vec::new(),
         }
     }
@@ -32,36 +30,43 @@ impl Form for Csv {
         &mut self,
         rows: Rows<'_, '_>,
         lookup: &mut Lookup,
-        output: &mut Output,
+        output: &mut dyn io::Write,
     ) -> io::Result<()> {
         let mut writer = ::csv::Writer::from_writer(output);
-        if !self.header_written {
-            let time = rows.repeated.then_some("boottime_ns");
-            writer.write_record(
-                time.into_iter()
-                    .chain(self.columns.iter().map(|column| column.key.as_str())),
-            )?;
-            self.header_written = true;
+        if std::mem::take(&mut self.header_is_due) {
+            let time = rows.stats.filter(|_| rows.repeated).map(|_| "boottime_ns");
+            let keys = self.columns.iter().map(|column| column.key.as_str());
+            writer
+                .write_record(time.into_iter().chain(keys))
+                .map_err(plain)?;
         }
-        for subject in rows.subjects {
-            if rows.repeated {
+        for row in rows.shown {
+            if let Some(stats) = rows.stats.filter(|_| rows.repeated) {
                 self.text.clear();
-                number::write(rows.stats.boottime_ns, &mut self.text);
-                writer.write_field(&self.text)?;
+                number::write(stats.boottime_ns, &mut self.text);
+                writer.write_field(&self.text).map_err(plain)?;
             }
             for Column { field, .. } in &self.columns {
                 self.text.clear();
                 field
-                    .value(subject, lookup)
+                    .value(row, lookup)
                     .write_for_csv(field.unit, &mut self.text);
-                writer.write_field(&self.text)?;
+                writer.write_field(&self.text).map_err(plain)?;
             }
-            writer.write_record(None::<&[u8]>)?;
+            writer.write_record(None::<&[u8]>).map_err(plain)?;
         }
         // What is still in the writer goes to the output; whether that is written on is its own affair.
         writer
             .into_inner()
             .map(drop)
             .map_err(::csv::IntoInnerError::into_error)
+    }
+}
+
+/// The error of the output itself: wrapped, nobody could tell a pipe that was closed from a full disk.
+fn plain(error: ::csv::Error) -> io::Error {
+    match error.into_kind() {
+        ::csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
     }
 }

@@ -2,17 +2,10 @@
 
 use std::io::{self, Write};
 
+use fastproc_columns::{Lookup, Row, Unit, Value, arguments, escape::escape};
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use super::{Column, Form, Rows};
-use crate::{
-    escape::escape,
-    output::Output,
-    ps::{
-        subject::{Lookup, Subject},
-        value::{Unit, Value, arguments},
-    },
-};
 
 /// Objects with a member for each column.
 #[derive(Debug)]
@@ -40,19 +33,19 @@ impl Json {
 
     fn write_row(
         &self,
-        subject: &Subject<'_>,
+        row: &Row<'_>,
         boottime_ns: Option<u64>,
         lookup: &mut Lookup,
-        output: &mut Output,
+        output: &mut dyn Write,
     ) -> io::Result<()> {
         let mut serializer = serde_json::Serializer::new(output);
-        let mut row = serializer.serialize_map(None)?;
+        let mut object = serializer.serialize_map(None)?;
         if let Some(boottime_ns) = boottime_ns {
-            row.serialize_entry("boottime_ns", &boottime_ns)?;
+            object.serialize_entry("boottime_ns", &boottime_ns)?;
         }
         for Column { field, key } in &self.columns {
-            let value = field.value(subject, lookup);
-            row.serialize_entry(
+            let value = field.value(row, lookup);
+            object.serialize_entry(
                 key,
                 &Member {
                     value,
@@ -60,7 +53,7 @@ impl Json {
                 },
             )?;
         }
-        Ok(row.end()?)
+        Ok(object.end()?)
     }
 }
 
@@ -69,41 +62,47 @@ impl Form for Json {
         &mut self,
         rows: Rows<'_, '_>,
         lookup: &mut Lookup,
-        output: &mut Output,
+        output: &mut dyn Write,
     ) -> io::Result<()> {
-        if !self.is_document {
-            let boottime_ns = rows.repeated.then_some(rows.stats.boottime_ns);
-            for subject in rows.subjects {
-                self.write_row(subject, boottime_ns, lookup, output)?;
+        let Some(stats) = rows.stats.filter(|_| self.is_document) else {
+            let stats = rows.stats.filter(|_| rows.repeated);
+            let boottime_ns = stats.map(|stats| stats.boottime_ns);
+            for row in rows.shown {
+                self.write_row(row, boottime_ns, lookup, output)?;
                 output.write_all(b"\n")?;
             }
             return Ok(());
-        }
-        let stats = rows.stats;
+        };
         write!(
             output,
-            r#"{{"source":"{}","boottime_ns":{},"took_ns":{},"torn":{},"missed":{},"read":{},"{}":["#,
+            r#"{{"source":"{}","boottime_ns":{},"took_ns":{},"torn":{},"missed":{},"read":{}"#,
             stats.source,
             stats.boottime_ns,
             stats.took.as_nanos(),
             stats.torn,
             stats.missed,
             rows.processes,
-            if rows.threads { "threads" } else { "processes" },
         )?;
-        for (i, subject) in rows.subjects.enumerate() {
+        if let Some(ended) = rows.ended {
+            let lost = stats.lost_exits;
+            write!(output, r#","ended":{ended},"lost_exits":{lost}"#)?;
+        }
+        let list = if rows.threads { "threads" } else { "processes" };
+        write!(output, r#","{list}":["#)?;
+        for (i, row) in rows.shown.enumerate() {
             if i > 0 {
                 output.write_all(b",")?;
             }
-            self.write_row(subject, None, lookup, output)?;
+            self.write_row(row, None, lookup, output)?;
         }
         output.write_all(b"]}\n")
     }
 }
 
-struct Member<'a> {
-    value: Value<'a>,
-    unit: Unit,
+/// A value as JSON has it.
+pub struct Member<'a> {
+    pub value: Value<'a>,
+    pub unit: Unit,
 }
 
 impl Serialize for Member<'_> {
@@ -111,7 +110,7 @@ impl Serialize for Member<'_> {
         match (self.value, self.unit) {
             (Value::Unknown, _) => serializer.serialize_none(),
             (Value::Unsigned(_), Unit::Set | Unit::Octal)
-            | (Value::Signed(_), Unit::Date)
+            | (Value::Signed(_), Unit::Date | Unit::Start)
             | (Value::Bitmap(_), _) => {
                 let mut text = Vec::new();
                 self.value.write_for_csv(self.unit, &mut text);

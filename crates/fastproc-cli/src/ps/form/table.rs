@@ -2,23 +2,28 @@
 
 use std::io::{self, Write};
 
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use fastproc_columns::Lookup;
+use unicode_width::UnicodeWidthStr;
 
-use super::{Column, Form, Rows};
-use crate::{output::Output, ps::subject::Lookup, terminal};
+use super::{Follows, Form, Layout, Rows};
+use crate::terminal;
 
 /// Spaces between columns.
 const GAP: usize = 2;
-/// What is left of the last column where a line is cut, however narrow the terminal.
+/// What is left of the last column where only it is cut, however narrow the terminal.
 const NARROWEST: usize = 4;
+/// The least width of a column below which more rows come than are known.
+const USUAL: usize = 7;
+/// What is left for the last column by leaving out others.
+const ROOM_FOR_LAST: usize = 16;
 
 /// Columns as wide as their widest cell.
 #[derive(Debug)]
 pub struct Table {
-    columns: Vec<Column>,
-    width: Option<usize>,
+    layout: Layout,
     colour: bool,
     is_first: bool,
+    has_headings: bool,
     /// The text of all cells, row after row, the headings first.
     text: Vec<u8>,
     cells: Vec<Cell>,
@@ -35,12 +40,12 @@ struct Cell {
 
 impl Table {
     /// For standard output as it is now.
-    pub fn new(columns: Vec<Column>) -> Self {
+    pub fn new(layout: Layout) -> Self {
         Self {
-            columns,
-            width: None,
+            layout,
             colour: terminal::colour(),
             is_first: true,
+            has_headings: false,
             text: Vec::new(),
             cells: Vec::new(),
             widths: Vec::new(),
@@ -57,7 +62,7 @@ impl Table {
             // A cell is escaped text, and so UTF-8.
             std::str::from_utf8(text).map_or(text.len(), UnicodeWidthStr::width)
         };
-        let column = self.cells.len() % self.columns.len();
+        let column = self.cells.len() % self.widths.len();
         self.widths[column] = self.widths[column].max(width);
         self.cells.push(Cell {
             end: self.text.len(),
@@ -65,43 +70,77 @@ impl Table {
         });
     }
 
-    fn write_cells(&self, output: &mut Output) -> io::Result<()> {
-        let last = self.columns.len() - 1;
-        let before_last = self.widths[..last]
-            .iter()
-            .map(|width| width + GAP)
-            .sum::<usize>();
-        let room_for_last = self
-            .width
-            .map(|width| width.saturating_sub(before_last).max(NARROWEST));
-        let mut start = 0;
-        for (i, cell) in self.cells.iter().enumerate() {
-            let (row, column) = (i / self.columns.len(), i % self.columns.len());
-            let is_heading = self.colour && row == 0;
-            if is_heading && column == 0 {
-                output.write_all(b"\x1b[1m")?;
+    /// Which columns to show: all of them, or as many from the left as there is room for, the process id and the last.
+    fn visible(&self, width: Option<usize>) -> Vec<bool> {
+        let last = self.widths.len() - 1;
+        let mut visible = vec![true; self.widths.len()];
+        let Some(width) = width.filter(|_| self.layout.may_drop) else {
+            return visible;
+        };
+        let mut taken = self.widths[last].min(ROOM_FOR_LAST)
+            + self.widths[..last]
+                .iter()
+                .map(|width| width + GAP)
+                .sum::<usize>();
+        for column in (0..last).rev() {
+            if taken > width && self.layout.columns[column].field.name != "pid" {
+                visible[column] = false;
+                taken -= self.widths[column] + GAP;
             }
-            let text = &self.text[start..cell.end];
+        }
+        visible
+    }
+
+    fn write_cells(&self, output: &mut dyn Write) -> io::Result<()> {
+        // The terminal may have another size by now.
+        let screen = terminal::screen().filter(|_| self.layout.follows == Follows::InPlace);
+        let width = match (terminal::width(), screen) {
+            (Some(width), Some((_, columns))) => Some(width.min(columns)),
+            (width, _) => width,
+        };
+        let visible = self.visible(width);
+        let last = self.widths.len() - 1;
+        let before_last = (0..last)
+            .filter(|&column| visible[column])
+            .map(|column| self.widths[column] + GAP)
+            .sum::<usize>();
+        let room_for_last = width.map(|width| width.saturating_sub(before_last).max(NARROWEST));
+        let widest =
+            width.filter(|_| self.layout.may_drop || self.layout.follows == Follows::InPlace);
+        let mut start = 0;
+        let mut line = String::new();
+        for (i, cell) in self.cells.iter().enumerate() {
+            let column = i % self.widths.len();
+            let text = std::str::from_utf8(&self.text[start..cell.end]).unwrap_or_default();
             start = cell.end;
+            if !visible[column] {
+                continue;
+            }
             let padding = self.widths[column] - cell.width;
-            let right_aligned = self.columns[column].field.unit.is_right_aligned();
+            let right_aligned = self.layout.columns[column].field.unit.is_right_aligned();
             if right_aligned {
-                pad(padding, output)?;
+                pad(padding, &mut line);
             }
             match room_for_last.filter(|_| column == last) {
                 Some(room) if cell.width > room => {
-                    output.write_all(
-                        cut(std::str::from_utf8(text).unwrap_or_default(), room - 1).as_bytes(),
-                    )?;
-                    output.write_all("…".as_bytes())?;
+                    line += terminal::cut(text, room - 1);
+                    line.push('…');
                 }
-                _ => output.write_all(text)?,
+                _ => line += text,
             }
             if column < last {
-                pad(if right_aligned { GAP } else { padding + GAP }, output)?;
+                pad(if right_aligned { GAP } else { padding + GAP }, &mut line);
                 continue;
             }
-            output.write_all(if is_heading { b"\x1b[0m\n" } else { b"\n" })?;
+            let shown = widest.map_or(line.as_str(), |width| terminal::cut(&line, width));
+            let is_heading = self.has_headings && i == last;
+            if is_heading && self.colour {
+                write!(output, "\x1b[1m{shown}\x1b[0m")?;
+            } else {
+                output.write_all(shown.as_bytes())?;
+            }
+            output.write_all(b"\n")?;
+            line.clear();
         }
         Ok(())
     }
@@ -112,68 +151,44 @@ impl Form for Table {
         &mut self,
         rows: Rows<'_, '_>,
         lookup: &mut Lookup,
-        output: &mut Output,
+        output: &mut dyn Write,
     ) -> io::Result<()> {
-        // The terminal may have another size by now.
-        self.width = terminal::width();
+        let columns = self.layout.columns.len();
         self.text.clear();
         self.cells.clear();
-        self.widths.clear();
-        self.widths.resize(self.columns.len(), 0);
-        for i in 0..self.columns.len() {
-            let heading = self.columns[i].field.column_heading();
-            self.text.extend_from_slice(heading.as_bytes());
-            self.end_cell();
+        let is_first = std::mem::take(&mut self.is_first);
+        let continues = self.layout.follows == Follows::Continued && !is_first;
+        if !continues {
+            self.widths.clear();
+            let narrowest = if self.layout.follows == Follows::Continued {
+                USUAL
+            } else {
+                0
+            };
+            self.widths.resize(columns, narrowest);
         }
-        for subject in rows.subjects {
-            for i in 0..self.columns.len() {
-                let field = self.columns[i].field;
-                field
-                    .value(subject, lookup)
-                    .write_for_table(field.unit, &mut self.text);
+        self.has_headings = self.layout.headings && !continues;
+        for column in 0..columns {
+            if self.has_headings {
+                let heading = self.layout.columns[column].field.column_heading();
+                self.text.extend_from_slice(heading.as_bytes());
                 self.end_cell();
             }
         }
-        if !std::mem::take(&mut self.is_first) {
+        for row in rows.shown {
+            for column in 0..columns {
+                let field = self.layout.columns[column].field;
+                field.write_for_table(row, lookup, &mut self.text);
+                self.end_cell();
+            }
+        }
+        if !is_first && self.layout.follows == Follows::Apart {
             output.write_all(b"\n")?;
         }
         self.write_cells(output)
     }
 }
 
-fn pad(width: usize, output: &mut Output) -> io::Result<()> {
-    const SPACES: [u8; 32] = [b' '; 32];
-    let mut left = width;
-    while left > 0 {
-        let now = left.min(SPACES.len());
-        output.write_all(&SPACES[..now])?;
-        left -= now;
-    }
-    Ok(())
-}
-
-/// The longest beginning that takes no more than `width` columns.
-fn cut(text: &str, width: usize) -> &str {
-    let mut taken = 0;
-    for (at, character) in text.char_indices() {
-        taken += character.width().unwrap_or(0);
-        if taken > width {
-            return &text[..at];
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::cut;
-
-    #[test]
-    fn text_is_cut_between_characters() {
-        assert_eq!(cut("abc", 2), "ab");
-        assert_eq!(cut("abc", 3), "abc");
-        assert_eq!(cut("進程表", 3), "進");
-        assert_eq!(cut("進程表", 4), "進程");
-        assert_eq!(cut("é", 0), "");
-    }
+fn pad(width: usize, line: &mut String) {
+    line.extend(std::iter::repeat_n(' ', width));
 }

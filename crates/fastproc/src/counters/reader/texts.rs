@@ -6,7 +6,7 @@ use super::Reader;
 use crate::{
     counters::{
         Error, MachineFile, Want, clock,
-        kept::KeptFile,
+        kept_file::KeptFile,
         layout::SOFTIRQS,
         shared::{Plan, lock},
         trust::{self, StatLine},
@@ -17,6 +17,7 @@ use crate::{
 impl Reader {
     /// The text of `/proc/stat`, now.
     pub fn stat(&mut self) -> Result<&[u8], Error> {
+        self.shared.check_process()?;
         if self.whole_from_text(Want::STAT) {
             return self.file(MachineFile::Stat);
         }
@@ -26,6 +27,7 @@ impl Reader {
 
     /// The text of `/proc/vmstat`, now.
     pub fn vmstat(&mut self) -> Result<&[u8], Error> {
+        self.shared.check_process()?;
         if self.whole_from_text(Want::VMSTAT) {
             return self.file(MachineFile::Vmstat);
         }
@@ -35,6 +37,7 @@ impl Reader {
 
     /// The texts of `/proc/stat` and `/proc/vmstat`, from one collection.
     pub fn stat_and_vmstat(&mut self) -> Result<(&[u8], &[u8]), Error> {
+        self.shared.check_process()?;
         if self.whole_from_text(Want::STAT | Want::VMSTAT) {
             self.stat()?;
             self.vmstat()?;
@@ -69,6 +72,7 @@ impl Reader {
     /// The text of any of the machine's files, now: computed where that is possible, and otherwise read through a
     /// descriptor that stays open. An absent file is an error, with the kernel's number in it.
     pub fn text(&mut self, file: MachineFile) -> Result<&[u8], Error> {
+        self.shared.check_process()?;
         match file {
             MachineFile::Stat => self.stat(),
             MachineFile::Vmstat => self.vmstat(),

@@ -1,30 +1,53 @@
 //! The BPF sources: the same records by two kinds of walk.
 
-mod layout;
-mod mapping;
+mod allowance;
+mod capacity;
 mod object;
-mod support;
+pub(crate) mod support;
 
-use std::time::Duration;
+/// What the programs and the library hand each other besides records.
+pub(crate) mod run {
+    #![allow(
+        dead_code,
+        reason = "some members and constants are for the programs alone"
+    )]
+    include!(concat!(env!("OUT_DIR"), "/run.rs"));
+}
 
-use object::{Capacity, FIND_CPU_OFFSETS, Run, Settings, Tasks};
-pub(crate) use object::{Log, Walk};
+use std::{path::Path, time::Duration};
+
+/// The objects: both walks, and their smaller variants.
+#[cfg(test)]
+pub(crate) static OBJECTS: [&crate::bpf::ObjectFile; 4] = [
+    &object::OPEN_CODED,
+    &object::ITERATOR,
+    &object::OPEN_CODED_TOP,
+    &object::ITERATOR_TOP,
+];
+use capacity::{Capacity, Shrink};
+use object::Tasks;
+pub(crate) use object::Walk;
+use run::{Run, Settings};
 
 use crate::{
-    Error, Fields,
-    host::{Host, online_cpus},
+    Error, Fields, Table,
+    bpf::KernelTypes,
+    host::{Host, OnlineCpus, boottime_ns, running_processes, running_tasks},
 };
 
-/// Words of the pool that one record may take at once; `POOL_SLACK` of tasks/maps.h.
-const POOL_SLACK: u32 = 2048;
-/// A walk is repeated this often when the table outgrows its array, each time with twice the room.
+/// How long one run of the walk may keep its CPU from everything else: a section of at most 200 us, less what the last
+/// look at the clock may be late by.
+const SECTION: Duration = Duration::from_micros(150);
+/// A walk is repeated this often when the table outgrows its array.
 const MAX_GROWTHS: u32 = 8;
+/// What it takes to load the programs, apart from the maps: the verifier, libbpf and the kernel's types.
+const LOADING_BYTES: u64 = 4 << 20;
 
 /// What one walk met, apart from the records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WalkStats {
-    /// Records that were replaced while being read, and are read again from `/proc`.
-    pub(crate) torn: u32,
+    /// Time since boot when the walk that counts began.
+    pub(crate) began_ns: u64,
     /// Signal action tables that had not to be read again, because the process has not run since.
     pub(crate) reused_actions: u32,
     /// Times that the walk was repeated because an array was too small.
@@ -40,6 +63,7 @@ pub(crate) struct WalkStats {
 pub(crate) struct Bpf {
     walk: Walk,
     tasks: Tasks,
+    types: KernelTypes,
     settings: Settings,
     /// Whether the per-CPU parts of the resident set can be found.
     percpu: bool,
@@ -48,32 +72,44 @@ pub(crate) struct Bpf {
     /// Whether this kernel has the features of a thread.
     thread_features: bool,
     reuse_actions: bool,
+    threads: Listed,
+    shrink: Shrink,
+    /// What the arrays go back to before the next walk: what the last one read may still be looked at.
+    shrink_to: Option<Capacity>,
+    section: Duration,
+    online_list: OnlineCpus,
     online: Vec<u32>,
     possible_offsets: Vec<u64>,
     load_time: Duration,
 }
 
 impl Bpf {
-    /// Checks, loads and prepares. `expected`: how many processes and threads there are about now.
+    /// Checks, loads and prepares. `expected`: how many processes and threads there are about now. `lone_threads`: those
+    /// are listed that are the only ones of their processes.
     pub(crate) fn open(
         walk: Walk,
         fields: Fields,
         host: &Host,
         expected: (u32, u32),
+        lone_threads: bool,
     ) -> Result<Self, Error> {
         let started = std::time::Instant::now();
-        let support = support::check(walk)?;
         let (processes, threads) = expected;
         let folds_late = walk == Walk::Iterator && fields.intersects(Fields::CPU | Fields::IO);
-        let wants_threads = folds_late || fields.contains(Fields::THREADS);
-        let capacity = Capacity {
-            records: with_room(processes),
-            threads: if wants_threads { with_room(threads) } else { 1 },
-            pool: 2 * POOL_SLACK + with_room(processes),
+        let listed = if !folds_late && !fields.contains(Fields::THREADS) {
+            Listed::None
+        } else if lone_threads || walk == Walk::Iterator {
+            Listed::All
+        } else {
+            Listed::OfMany
         };
+        let capacity = Capacity::needed_by(processes, listed.of(processes, threads)).with_room();
+        let support = support::check(walk, fields, || allow(walk, capacity))?;
         let settings = Settings {
             groups: fields.bits(),
             page_shift: host.page_size.trailing_zeros(),
+            lone_threads: u32::from(listed != Listed::OfMany),
+            reserved: 0,
             cpu_words: host.possible_cpus.div_ceil(64),
             mem_words: host.possible_nodes.div_ceil(64),
             max_pool: capacity.pool,
@@ -84,15 +120,21 @@ impl Bpf {
             lock_end: support.scheduler.locks.end,
         };
         let percpu = support.percpu_lookup && fields.contains(Fields::MEMORY);
-        let tasks = Tasks::load(walk, &settings, capacity, percpu)?;
+        let tasks = Tasks::load(walk, &settings, capacity, percpu, &support.types)?;
         let mut source = Self {
             walk,
             tasks,
+            types: support.types,
             settings,
             percpu,
             exact_rss: percpu,
             thread_features: support.thread_features,
             reuse_actions: true,
+            threads: listed,
+            shrink: Shrink::default(),
+            shrink_to: None,
+            section: SECTION,
+            online_list: OnlineCpus::open(),
             online: Vec::new(),
             possible_offsets: Vec::new(),
             load_time: Duration::ZERO,
@@ -132,25 +174,34 @@ impl Bpf {
         self.reuse_actions = reuse;
     }
 
+    /// How long one run of the walk may take, at least one task long. Sections of no length have a seam at every task.
+    pub(crate) fn set_section(&mut self, section: Duration) {
+        self.section = section;
+    }
+
     /// Walks all tasks and returns the records where they lie. `Table::records` may hold torn ones.
     pub(crate) fn collect(&mut self) -> Result<TableMut<'_>, Error> {
+        if let Some(capacity) = self.shrink_to.take() {
+            // What cannot be had stays as it is: there is room enough.
+            let _ = self.reload(capacity);
+        }
         let mut grown = 0;
         loop {
             self.prepare()?;
-            match self.walk {
-                Walk::OpenCoded => self.tasks.call("walk")?,
-                Walk::Iterator => self.tasks.iterate()?,
-            }
+            let began_ns = boottime_ns();
+            self.tasks.walk()?;
             let run = self.tasks.run.as_slice()[0];
             if run.lost_records == 0 && run.lost_threads == 0 && run.lost_pool == 0 {
+                let capacity = self.tasks.capacity;
+                self.shrink_to = self.shrink.after(&run, capacity, began_ns);
                 let walk = WalkStats {
-                    torn: run.torn,
+                    began_ns,
                     reused_actions: run.reused_actions,
                     grown,
                 };
                 return Ok(TableMut {
                     records: &mut self.tasks.records.as_mut_slice()[..run.records as usize],
-                    index: &self.tasks.index.as_slice()[..run.records as usize],
+                    index: &mut self.tasks.index.as_mut_slice()[..run.records as usize],
                     threads: &mut self.tasks.threads.as_mut_slice()[..run.threads as usize],
                     pool: &self.tasks.pool.as_slice()[..run.pool as usize],
                     walk,
@@ -161,14 +212,24 @@ impl Bpf {
         }
     }
 
+    /// What the last walk has met, as the library has left it.
+    pub(crate) fn table(&self) -> Table<'_> {
+        let run = &self.tasks.run.as_slice()[0];
+        Table {
+            records: &self.tasks.records.as_slice()[..run.records as usize],
+            threads: &self.tasks.threads.as_slice()[..run.threads as usize],
+            pool: &self.tasks.pool.as_slice()[..run.pool as usize],
+        }
+    }
+
     fn prepare(&mut self) -> Result<(), Error> {
-        // A CPU that comes or goes changes whose parts of rss count; the file costs a microsecond.
-        if self.exact_rss {
-            let online = online_cpus()?;
-            if online != self.online {
-                self.online = online;
-                self.set_cpu_offsets();
-            }
+        // A CPU that comes or goes changes whose parts of rss count; to read the file costs a microsecond.
+        if self.exact_rss
+            && let Some(online) = self.online_list.changed()?
+            && online != self.online
+        {
+            self.online = online;
+            self.set_cpu_offsets();
         }
         let run = &mut self.tasks.run.as_mut_slice()[0];
         let previous = if self.reuse_actions { run.records } else { 0 };
@@ -180,6 +241,7 @@ impl Bpf {
         *run = Run {
             previous,
             cpus,
+            section_ns: self.section.as_nanos() as u64,
             ..Run::default()
         };
         Ok(())
@@ -200,29 +262,37 @@ impl Bpf {
             };
             return Err(Error::Overflow { capacity, what });
         }
-        let larger = |size: u32, lost: u32| {
-            if lost == 0 {
-                size
-            } else {
-                with_room(size.saturating_add(lost))
-            }
+        let proc = Path::new("/proc");
+        let processes = running_processes(proc).unwrap_or(0);
+        let threads = running_tasks(proc).unwrap_or(processes);
+        let now = Capacity::needed_by(processes, self.threads.of(processes, threads));
+        self.reload(capacity.grown(run, now, times))
+    }
+
+    /// Loads the programs again with maps of these sizes. Where that fails those that are loaded stay.
+    fn reload(&mut self, capacity: Capacity) -> Result<(), Error> {
+        allow(self.walk, capacity)?;
+        let settings = Settings {
+            max_pool: capacity.pool,
+            ..self.settings
         };
-        let capacity = Capacity {
-            records: larger(capacity.records, run.lost_records),
-            threads: larger(capacity.threads, run.lost_threads),
-            pool: larger(capacity.pool, run.lost_pool),
-        };
-        self.settings.max_pool = capacity.pool;
-        self.tasks = Tasks::load(self.walk, &self.settings, capacity, self.percpu)?;
-        self.find_cpu_offsets()
+        let tasks = Tasks::load(self.walk, &settings, capacity, self.percpu, &self.types)?;
+        let before = std::mem::replace(&mut self.tasks, tasks);
+        if let Err(error) = self.find_cpu_offsets() {
+            self.tasks = before;
+            return Err(error);
+        }
+        self.settings = settings;
+        Ok(())
     }
 
     fn find_cpu_offsets(&mut self) -> Result<(), Error> {
+        self.online_list.forget();
         self.online.clear();
         if !self.percpu {
             return Ok(());
         }
-        self.tasks.call(FIND_CPU_OFFSETS)?;
+        self.tasks.find_cpu_offsets()?;
         self.possible_offsets = self.tasks.cpu_offsets.as_slice().to_vec();
         Ok(())
     }
@@ -240,11 +310,37 @@ impl Bpf {
     }
 }
 
-/// An entry of the index, `FP_INDEX_*` of record.h.
+/// Which threads a walk lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Listed {
+    None,
+    All,
+    /// Those of processes with several.
+    OfMany,
+}
+
+impl Listed {
+    /// How many of these they are, or a few more.
+    fn of(self, processes: u32, threads: u32) -> u32 {
+        match self {
+            Self::None => 0,
+            Self::All => threads,
+            // Each that is not the leading one may have one of those beside it.
+            Self::OfMany => (threads.saturating_sub(processes).saturating_mul(2)).min(threads),
+        }
+    }
+}
+
+/// An entry of the index: a pid, and `FP_INDEX_*` of run.h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IndexEntry(pub(crate) u64);
 
 impl IndexEntry {
+    /// Marks its record as torn.
+    pub(crate) const fn tear(entry: &mut u64) {
+        *entry |= run::INDEX_TORN;
+    }
+
     /// The process.
     pub(crate) const fn pid(self) -> u32 {
         self.0 as u32
@@ -252,12 +348,12 @@ impl IndexEntry {
 
     /// Whether its record is torn.
     pub(crate) const fn is_torn(self) -> bool {
-        self.0 & (1 << 32) != 0
+        self.0 & run::INDEX_TORN != 0
     }
 
     /// Whether it is another process than at this place of the walk before, or has run since, or may have.
     pub(crate) const fn is_changed(self) -> bool {
-        self.0 & (1 << 33) != 0
+        self.0 & run::INDEX_CHANGED != 0
     }
 }
 
@@ -266,13 +362,13 @@ impl IndexEntry {
 pub(crate) struct TableMut<'a> {
     pub(crate) records: &'a mut [crate::record::Record],
     /// For each record its pid, and what of it changed: see [`IndexEntry`].
-    pub(crate) index: &'a [u64],
+    pub(crate) index: &'a mut [u64],
     pub(crate) threads: &'a mut [crate::record::ThreadRecord],
     pub(crate) pool: &'a [u64],
     pub(crate) walk: WalkStats,
 }
 
-/// Half as many again, and some: a table grows in bursts.
-fn with_room(count: u32) -> u32 {
-    count.saturating_add(count / 2).saturating_add(256)
+/// Refuses maps that this process may not take.
+fn allow(walk: Walk, capacity: Capacity) -> Result<(), Error> {
+    allowance::check(capacity.bytes(walk == Walk::OpenCoded) + LOADING_BYTES)
 }

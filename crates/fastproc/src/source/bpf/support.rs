@@ -2,21 +2,21 @@
 
 use std::{fs, ops::Range, os::unix::fs::MetadataExt};
 
-use libbpf_rs::btf::{
-    Btf,
-    types::{Func, Struct},
-};
 use rustix::thread::CapabilitySet;
 
 use super::object::Walk;
-use crate::Error;
+use crate::{
+    Error, Fields,
+    bpf::{KernelTypes, Wanted},
+    timing,
+};
 
 /// Inode numbers of the initial namespaces (`PROC_PID_INIT_INO`, `PROC_USER_INIT_INO`).
 const INITIAL_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
 const INITIAL_USER_NAMESPACE: u64 = 0xEFFF_FFFD;
 
 /// What this kernel has beyond the walk itself.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Support {
     /// `bpf_map_lookup_percpu_elem()` (5.19), by which per-CPU memory is found; kernels that show the exact resident
     /// set all have it.
@@ -25,6 +25,7 @@ pub(crate) struct Support {
     pub(crate) thread_features: bool,
     /// The code that a wait channel is not looked for in, where the kernel unwinds stacks for one; else empty.
     pub(crate) scheduler: Scheduler,
+    pub(crate) types: KernelTypes,
 }
 
 /// `in_sched_functions()`.
@@ -34,52 +35,58 @@ pub(crate) struct Scheduler {
     pub(crate) locks: Range<u64>,
 }
 
-/// Refuses for every reason that can be told before a program is loaded; the rest is for the verifier to say.
-pub(crate) fn check(walk: Walk) -> Result<Support, Error> {
-    namespaces()?;
-    capabilities()?;
-    hidepid()?;
-    lockdown()?;
-    accounting()?;
-    let btf = Btf::from_vmlinux().map_err(|error| Error::NoBtf(std::io::Error::other(error)))?;
-    let has = |name: &str| btf.type_by_name::<Func<'_>>(name).is_some();
+/// Refuses for every reason that can be told before a program is loaded; the rest is for the verifier to say. `allow`:
+/// whether there is memory for it, asked before any is taken.
+pub(crate) fn check(
+    walk: Walk,
+    fields: Fields,
+    allow: impl FnOnce() -> Result<(), Error>,
+) -> Result<Support, Error> {
+    permitted()?;
+    allow()?;
+    timing::done("checks");
+    let types = KernelTypes::of_this_kernel(Wanted {
+        object: Some(walk.object(fields)),
+        structures: &["bpf_iter__task", "thread_struct", "signal_struct"],
+        functions: &["bpf_iter_task_new", "bpf_map_lookup_percpu_elem"],
+        ..Wanted::default()
+    })?;
+    timing::done("type information");
     match walk {
-        Walk::OpenCoded if !has("bpf_iter_task_new") => Err(Error::KernelTooOld {
+        Walk::OpenCoded if !types.has_function("bpf_iter_task_new") => Err(Error::KernelTooOld {
             missing: "open-coded task iterator (bpf_iter_task_new)",
             since: "6.7",
         }),
-        Walk::Iterator if btf.type_by_name::<Struct<'_>>("bpf_iter__task").is_none() => {
-            Err(Error::KernelTooOld {
-                missing: "task iterator (iter/task)",
-                since: "5.8",
-            })
-        }
+        Walk::Iterator if !types.has_type("bpf_iter__task") => Err(Error::KernelTooOld {
+            missing: "task iterator (iter/task)",
+            since: "5.8",
+        }),
         _ => Ok(Support {
-            percpu_lookup: has("bpf_map_lookup_percpu_elem"),
-            thread_features: has_member(&btf, "thread_struct", "features")
-                && has_member(&btf, "thread_struct", "features_locked"),
-            scheduler: if unwinds_for_wchan(&btf) {
+            percpu_lookup: types.has_function("bpf_map_lookup_percpu_elem"),
+            thread_features: types.offset("thread_struct", "features").is_some()
+                && types.offset("thread_struct", "features_locked").is_some(),
+            scheduler: if unwinds_for_wchan(&types) {
                 scheduler(&fs::read("/proc/kallsyms").unwrap_or_default())
             } else {
                 Scheduler::default()
             },
+            types,
         }),
     }
 }
 
-/// Kernels before 5.16, in which `core_state` moved to `signal_struct`; see `wchan.h`.
-fn unwinds_for_wchan(btf: &Btf<'_>) -> bool {
-    btf.type_by_name::<Struct<'_>>("signal_struct").is_some()
-        && !has_member(btf, "signal_struct", "core_state")
+/// Refuses a reader from whom the kernel would hide some of what programs see, or whom it would not let load any.
+pub(crate) fn permitted() -> Result<(), Error> {
+    namespaces()?;
+    capabilities()?;
+    hidepid()?;
+    lockdown()?;
+    accounting()
 }
 
-fn has_member(btf: &Btf<'_>, structure: &str, member: &str) -> bool {
-    let structure = btf.type_by_name::<Struct<'_>>(structure);
-    structure.is_some_and(|structure| {
-        structure
-            .iter()
-            .any(|known| known.name.is_some_and(|name| name == member))
-    })
+/// Kernels before 5.16, in which `core_state` moved to `signal_struct`; see `wchan.h`.
+fn unwinds_for_wchan(types: &KernelTypes) -> bool {
+    types.has_type("signal_struct") && types.offset("signal_struct", "core_state").is_none()
 }
 
 /// Finds the code in the kernel's symbols. Where their addresses are hidden it is empty, and the kernel is asked for
@@ -127,7 +134,8 @@ fn effective() -> CapabilitySet {
     rustix::thread::capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective)
 }
 
-fn capabilities() -> Result<(), Error> {
+/// Whether this thread may load programs at all.
+pub(crate) fn capabilities() -> Result<(), Error> {
     let effective = effective();
     // The kernel takes CAP_SYS_ADMIN for either, as before it had them (5.8).
     if effective.contains(CapabilitySet::SYS_ADMIN) {
@@ -151,21 +159,10 @@ fn hidepid() -> Result<(), Error> {
     if effective().contains(CapabilitySet::SYS_PTRACE) {
         return Ok(());
     }
-    let mounts = fs::read_to_string("/proc/self/mounts").map_err(|source| Error::Host {
-        path: "/proc/self/mounts".into(),
-        source,
-    })?;
-    let hides = mounts.lines().any(|line| {
-        let mut words = line.split(' ').skip(1);
-        words.next() == Some("/proc")
-            && words.next() == Some("proc")
-            && words.next().unwrap_or_default().split(',').any(|option| {
-                option
-                    .strip_prefix("hidepid=")
-                    .is_some_and(|level| !matches!(level, "0" | "off"))
-            })
-    });
-    if hides { Err(Error::HidePid) } else { Ok(()) }
+    if crate::host::proc_hides_processes()? {
+        return Err(Error::HidePid);
+    }
+    Ok(())
 }
 
 fn lockdown() -> Result<(), Error> {

@@ -5,12 +5,15 @@
 
 mod cgroup;
 mod files;
-mod kept;
+mod open_files;
 mod reader;
 
 use std::{io, path::Path};
 
-use rustix::fs::{Mode, OFlags, open};
+use rustix::{
+    fs::{Mode, OFlags, open},
+    io::Errno,
+};
 use thiserror::Error;
 
 use self::{files::Files, reader::Reader};
@@ -37,7 +40,7 @@ pub enum Error {
     Read {
         /// The file, below the root.
         path: String,
-        /// Why not; for want of descriptors, raise the limit: `ulimit -n`.
+        /// Why not.
         source: io::Error,
     },
     /// A file holds what this library does not understand.
@@ -53,10 +56,27 @@ pub enum Error {
     Format(#[from] status::FormatError),
 }
 
+impl Error {
+    /// What the kernel said, if it is that.
+    pub(crate) fn io(&self) -> Option<&io::Error> {
+        match self {
+            Self::List { source, .. } | Self::Read { source, .. } => Some(source),
+            Self::Parse { .. } | Self::Format(_) => None,
+        }
+    }
+
+    /// Whether more descriptors would have helped.
+    fn is_want_of_descriptors(&self) -> bool {
+        let errno = self.io().and_then(Errno::from_io_error);
+        matches!(errno, Some(Errno::MFILE | Errno::NFILE))
+    }
+}
+
 /// Reads processes from `/proc`, with memory that is used again: nothing is allocated for a process.
 ///
-/// From the second [`collect`](Self::collect) on, two files each of up to 1024 processes are kept open, as far as half of
-/// the descriptors that this program may have suffice (`ulimit -n`): that halves the cost of reading them.
+/// From the second [`collect`](Self::collect) on, two files each of up to 1024 processes are kept open, as far as the lower
+/// half of the numbers of descriptors suffices that this program may have (`ulimit -n`): that halves the cost of reading
+/// them, and the upper half is never taken from the program.
 #[derive(Debug)]
 pub struct Procfs {
     reader: Reader,
@@ -114,6 +134,22 @@ impl Procfs {
         self.reader.read(pid, record, threads, pool)
     }
 
+    /// To be called before processes are read by [`read_next`](Self::read_next).
+    pub(crate) fn begin(&mut self) {
+        self.reader.begin();
+    }
+
+    /// As [`read_one`](Self::read_one), in the order of the ids, by files that are kept open for the next time.
+    pub(crate) fn read_next(
+        &mut self,
+        pid: u32,
+        record: &mut Record,
+        threads: &mut Vec<ThreadRecord>,
+        pool: &mut Vec<u64>,
+    ) -> Result<bool, Error> {
+        self.reader.read_next(pid, record, threads, pool)
+    }
+
     /// Reads every process, in the order of their ids.
     pub fn collect(&mut self) -> Result<Table<'_>, Error> {
         let Self {
@@ -137,10 +173,15 @@ impl Procfs {
                 records.push(record);
             }
         }
-        Ok(Table {
-            records,
-            threads,
-            pool,
-        })
+        Ok(self.table())
+    }
+
+    /// What the last [`collect`](Self::collect) has read.
+    pub(crate) fn table(&self) -> Table<'_> {
+        Table {
+            records: &self.records,
+            threads: &self.threads,
+            pool: &self.pool,
+        }
     }
 }

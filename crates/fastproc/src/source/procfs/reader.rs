@@ -1,12 +1,12 @@
 //! One process from its files.
 
-use rustix::{fd::OwnedFd, io::Errno};
+use rustix::fd::OwnedFd;
 
 use super::{
     Error,
     cgroup::Cgroups,
     files::{FilePath, Files, Found},
-    kept::{Kept, KeptFiles},
+    open_files::{OpenFiles, ProcessFiles},
 };
 use crate::{
     Fields, Host,
@@ -21,7 +21,7 @@ const CAP_SYS_PTRACE: u64 = 1 << 19;
 #[derive(Debug)]
 pub(super) struct Reader {
     files: Files,
-    kept: Kept,
+    kept: OpenFiles,
     fields: Fields,
     format: status::Format,
     units: Units,
@@ -39,7 +39,7 @@ impl Reader {
         let capabilities = rustix::thread::capabilities(None);
         Self {
             files,
-            kept: Kept::default(),
+            kept: OpenFiles::default(),
             fields,
             format,
             units: host.into(),
@@ -88,6 +88,24 @@ impl Reader {
         threads: &mut Vec<ThreadRecord>,
         pool: &mut Vec<u64>,
     ) -> Result<bool, Error> {
+        let (threads_before, pool_before) = (threads.len(), pool.len());
+        match self.read_by_kept(pid, record, threads, pool) {
+            Err(error) if error.is_want_of_descriptors() && self.kept.give_up() => {
+                threads.truncate(threads_before);
+                pool.truncate(pool_before);
+                self.read(pid, record, threads, pool)
+            }
+            result => result,
+        }
+    }
+
+    fn read_by_kept(
+        &mut self,
+        pid: u32,
+        record: &mut Record,
+        threads: &mut Vec<ThreadRecord>,
+        pool: &mut Vec<u64>,
+    ) -> Result<bool, Error> {
         let kept = self.kept.take(pid);
         let was_kept = kept.is_some();
         if let Some(kept) = kept.or_else(|| self.open_to_keep(pid)) {
@@ -103,38 +121,31 @@ impl Reader {
         self.read(pid, record, threads, pool)
     }
 
-    fn open_to_keep(&mut self, pid: u32) -> Option<KeptFiles> {
+    /// Where it fails, reading the process by its paths will say why.
+    fn open_to_keep(&mut self, pid: u32) -> Option<ProcessFiles> {
         if !self.kept.has_room() {
             return None;
         }
         let open = |name| {
-            self.files.open(FilePath {
+            let path = FilePath {
                 pid,
                 tid: None,
                 name,
-            })
+            };
+            self.files.open(path).ok()
         };
-        match open("stat").and_then(|stat| {
-            Ok(KeptFiles {
-                pid,
-                stat,
-                status: open("status")?,
-            })
-        }) {
-            Ok(files) => Some(files),
-            Err(Errno::MFILE | Errno::NFILE) => {
-                self.kept.stop();
-                None
-            }
-            Err(_) => None,
-        }
+        Some(ProcessFiles {
+            pid,
+            stat: open("stat")?,
+            status: open("status")?,
+        })
     }
 
     /// Reads the two files that every record is made from: each has a part of its identity.
     fn read_own(
         &mut self,
         pid: u32,
-        kept: Option<&KeptFiles>,
+        kept: Option<&ProcessFiles>,
         record: &mut Record,
         pool: &mut Vec<u64>,
     ) -> Result<bool, Error> {
@@ -176,7 +187,7 @@ impl Reader {
         if self.fields.contains(Fields::CGROUP)
             && let Some(id) = self.cgroup_id(pid)?
         {
-            record.cgroup_id = id;
+            record.cgroup.id = id;
             groups |= Fields::CGROUP;
         }
         if self.fields.contains(Fields::THREADS) {
@@ -333,7 +344,7 @@ fn thread_of(tgid: u32, tid: u32, record: &Record) -> ThreadRecord {
         rt_priority: scheduling.rt_priority,
         policy: scheduling.policy,
         processor: scheduling.processor,
-        reserved: 0,
+        threads_state: 0,
         comm: identity.comm,
     }
 }

@@ -1,38 +1,23 @@
-//! What the running kernel's status looks like, learned from it.
+//! What a kernel's status looks like.
 
-use std::{fs, io, path::Path};
-
-use rustix::process::{SpeculationFeature, SpeculationFeatureState, speculative_feature_state};
 use seqtext::SeqBuf;
-use thiserror::Error;
 
 use super::{
-    lines::{Line, RUNS, View},
-    mask::{self, MaskText},
-    parse::parse_line,
-    speculation::{Kind, Speculation},
-};
-use crate::{
-    Fields, Host, Process,
-    record::Record,
-    text::{
-        parse::{Cursor, ParseError},
-        parts::Parts,
-    },
+    lines::{KernelFacts, Line, RUNS, View},
+    mask::MaskText,
+    speculation::Speculation,
 };
 
 /// The labels of status in their order, and how this kernel fills its lines.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Format {
     pub(super) entries: Vec<Entry>,
     pub(super) steps: Vec<Step>,
     /// The lines that every text has, and those that a process with memory has, as bits.
     needed_lines: [u64; 2],
-    cpu_bits: usize,
-    node_bits: usize,
-    store_bypass: Option<Speculation>,
-    indirect_branch: Option<Speculation>,
-    thp_disable_bit: Option<u32>,
+    pub(super) cpu_bits: usize,
+    pub(super) node_bits: usize,
+    pub(super) facts: KernelFacts,
     thread_features: bool,
 }
 
@@ -43,7 +28,7 @@ pub(super) struct Entry {
     /// What it is, if it is known and reads as expected.
     pub(super) line: Option<Line>,
     /// Whether rendering it has been shown to yield the kernel's bytes.
-    proven: bool,
+    pub(super) proven: bool,
 }
 
 /// A label with the colon and the tab behind it, to be compared with in one go as far as it fits a word.
@@ -57,7 +42,7 @@ pub(super) struct Label {
 impl Label {
     const WORD: usize = size_of::<u128>();
 
-    fn new(text: &[u8]) -> Self {
+    pub(super) fn new(text: &[u8]) -> Self {
         let len = text.len().min(Self::WORD);
         let mut word = [0; Self::WORD];
         word[..len].copy_from_slice(&text[..len]);
@@ -88,8 +73,6 @@ impl Label {
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) needs_memory: bool,
-    /// What its lines depend on.
-    pub(super) parts: Parts,
     pub(super) what: What,
 }
 
@@ -102,129 +85,11 @@ pub(super) enum What {
     Kernel(Box<[u8]>),
 }
 
-/// Whether processes have a say in their speculation, by `prctl(PR_GET_SPECULATION_CTRL)`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SpeculationControl {
-    /// In `Speculation_Store_Bypass`.
-    pub store_bypass: bool,
-    /// In `SpeculationIndirectBranch`.
-    pub indirect_branch: bool,
-}
-
-impl SpeculationControl {
-    /// Asks the running kernel.
-    pub fn of_this_kernel() -> Self {
-        let controlled = |feature| {
-            speculative_feature_state(feature).is_ok_and(|state| {
-                state.is_some_and(|state| state.contains(SpeculationFeatureState::PRCTL))
-            })
-        };
-        Self {
-            store_bypass: controlled(SpeculationFeature::SpeculativeStoreBypass),
-            indirect_branch: controlled(SpeculationFeature::IndirectBranchSpeculation),
-        }
-    }
-}
-
-/// Why the format could not be learned.
-#[derive(Debug, Error)]
-pub enum FormatError {
-    /// The process's own status could not be read.
-    #[error("cannot read {path}: is /proc mounted?")]
-    Read {
-        /// The file.
-        path: String,
-        /// The cause.
-        source: io::Error,
-    },
-    /// It is no status.
-    #[error(transparent)]
-    Parse(#[from] ParseError),
-}
-
 impl Format {
-    /// Learns the format of the kernel that this process runs on; `proc` is where the proc file system is mounted.
-    pub fn of_this_kernel(proc: &Path, host: &Host) -> Result<Self, FormatError> {
-        let path = proc.join("self/status");
-        let own = fs::read(&path).map_err(|source| FormatError::Read {
-            path: path.display().to_string(),
-            source,
-        })?;
-        Ok(Self::learn(
-            &own,
-            Some(host.possible_cpus as usize),
-            SpeculationControl::of_this_kernel(),
-        )?)
-    }
-
-    /// Learns from the status of this process, or of any that has memory of its own.
-    ///
-    /// `cpus` is the kernel's `nr_cpu_ids`, one more than the highest possible CPU, by which it cuts `Cpus_allowed`. Where
-    /// that is not known, these two lines are taken from the kernel.
-    pub fn learn(
-        own: &[u8],
-        cpus: Option<usize>,
-        control: SpeculationControl,
-    ) -> Result<Self, ParseError> {
-        let mut format = Self {
-            entries: Vec::new(),
-            steps: Vec::new(),
-            needed_lines: [0; 2],
-            cpu_bits: 0,
-            node_bits: 0,
-            store_bypass: None,
-            indirect_branch: None,
-            thp_disable_bit: None,
-            thread_features: false,
-        };
-        let mut cursor = Cursor::new(super::parse::FILE, own);
-        let mut texts = Vec::new();
-        while !cursor.is_at_end() {
-            let mut ahead = cursor;
-            let text = ahead.line()?;
-            let Some(colon) = text
-                .iter()
-                .position(|&byte| byte == b':')
-                .filter(|&at| at > 0)
-            else {
-                return Err(cursor.error("a label and a colon"));
-            };
-            let (name, value) = text.split_at(colon);
-            let line = Line::with_label(name).filter(|_| value.starts_with(b":\t"));
-            let value = value.get(2..).unwrap_or(&[]);
-            match line {
-                Some(Line::Cpus_allowed) => format.cpu_bits = mask::room(value),
-                Some(Line::Mems_allowed) => format.node_bits = mask::room(value),
-                Some(Line::Speculation_Store_Bypass) => {
-                    format.store_bypass =
-                        Speculation::learn(Kind::StoreBypass, value, control.store_bypass);
-                }
-                Some(Line::SpeculationIndirectBranch) => {
-                    format.indirect_branch =
-                        Speculation::learn(Kind::IndirectBranch, value, control.indirect_branch);
-                }
-                _ => {}
-            }
-            let label_len = if line.is_some() { colon + 2 } else { colon + 1 };
-            format.entries.push(Entry {
-                label: Label::new(&text[..label_len]),
-                line,
-                proven: false,
-            });
-            texts.push(cursor);
-            cursor = ahead;
-        }
-        let cpus = cpus.filter(|cpus| cpus.next_multiple_of(4) == format.cpu_bits);
-        format.cpu_bits = cpus.unwrap_or(format.cpu_bits);
-        format.prove(own, &texts, cpus.is_some());
-        format.plan();
-        Ok(format)
-    }
-
     /// Sets the bit of `mm->flags` that says that a process may not have transparent huge pages; not known at first,
     /// for it is not part of the kernel's type information. Without it `THP_enabled` comes from the kernel's text.
     pub fn set_thp_disable_bit(&mut self, bit: Option<u32>) {
-        self.thp_disable_bit = bit.filter(|&bit| bit < u64::BITS);
+        self.facts.thp_disable_bit = bit.filter(|&bit| bit < u64::BITS);
         self.plan();
     }
 
@@ -237,7 +102,7 @@ impl Format {
 
     /// The bit last set so.
     pub const fn thp_disable_bit(&self) -> Option<u32> {
-        self.thp_disable_bit
+        self.facts.thp_disable_bit
     }
 
     /// Says whether records hold the features of a thread; a source may not have found them. Until then
@@ -247,12 +112,12 @@ impl Format {
         self.plan();
     }
 
-    /// Whether it was said so.
+    /// Whether it was set so.
     pub const fn thread_features(&self) -> bool {
         self.thread_features
     }
 
-    /// This format with that said.
+    /// This format with that set.
     #[must_use]
     pub fn with_thread_features(mut self, held: bool) -> Self {
         self.set_thread_features(held);
@@ -294,70 +159,15 @@ impl Format {
     }
 
     pub(super) const fn store_bypass(&self) -> Option<&Speculation> {
-        self.store_bypass.as_ref()
+        self.facts.store_bypass.as_ref()
     }
 
     pub(super) const fn indirect_branch(&self) -> Option<&Speculation> {
-        self.indirect_branch.as_ref()
-    }
-
-    /// The bit of `mm->flags`, as a mask.
-    pub(super) const fn thp_disabled(&self) -> u64 {
-        match self.thp_disable_bit {
-            Some(bit) => 1 << bit,
-            None => 0,
-        }
-    }
-
-    /// Parses each line alone, renders it again, and compares.
-    fn prove(&mut self, own: &[u8], texts: &[Cursor<'_>], cpus_known: bool) {
-        let mut pool = Vec::new();
-        let mut record = Record::default();
-        record.identity.groups = Fields::THREE_FILES.bits();
-        for index in 0..texts.len() {
-            if let Some(line) = self.entries[index].line {
-                let mut cursor = texts[index];
-                cursor.skip(self.entries[index].label.len());
-                let parsed = parse_line(line, &mut cursor, self, &mut record, &mut pool);
-                if parsed.is_err()
-                    || texts.get(index + 1).map_or(own.len(), Cursor::position) != cursor.position()
-                {
-                    self.entries[index].line = None;
-                }
-            }
-        }
-        let process = Process::new(&record, &pool);
-        let (mut cpus, mut mems) = (self.cpus(), self.mems());
-        cpus.set(process.cpus_allowed(self.cpu_words()));
-        mems.set(process.mems_allowed(self.node_words()));
-        let mut rendered = Vec::new();
-        for index in 0..texts.len() {
-            let Some(line) = self.entries[index].line else {
-                continue;
-            };
-            let start = texts[index].position();
-            let end = texts.get(index + 1).map_or(own.len(), Cursor::position);
-            rendered.resize(2 * (end - start) + 256, 0);
-            let mut out = SeqBuf::new(&mut rendered);
-            line.put(
-                &View {
-                    process,
-                    record: &record,
-                    format: self,
-                    cpus: &cpus,
-                    mems: &mems,
-                },
-                &mut out,
-            );
-            let is_cut = matches!(line, Line::Cpus_allowed | Line::Cpus_allowed_list);
-            // Without the bit no record says anything about huge pages, so this line is for `plan` to judge.
-            let proven = line == Line::THP_enabled || out.text() == Ok(&own[start..end]);
-            self.entries[index].proven = proven && (cpus_known || !is_cut);
-        }
+        self.facts.indirect_branch.as_ref()
     }
 
     /// From the entries to steps: runs where there are any.
-    fn plan(&mut self) {
+    pub(super) fn plan(&mut self) {
         let lines = self.entries.iter().filter_map(|entry| entry.line);
         self.needed_lines = [false, true].map(|has_memory| {
             let present =
@@ -380,27 +190,16 @@ impl Format {
                 lines.eq(run.lines.iter().copied().map(Some))
             });
             let needs_memory = self.entries[at].line.is_some_and(Line::needs_memory);
-            let (what, parts, lines) = match (run, known[at]) {
-                (Some(run), _) => {
-                    let parts = run.lines.iter().map(|line| line.parts());
-                    let parts = parts.fold(Parts::empty(), Parts::union);
-                    (What::Run(run.put), parts, run.lines.len())
-                }
-                (None, Some(line)) => (What::Line(line), line.parts(), 1),
+            let (what, lines) = match (run, known[at]) {
+                (Some(run), _) => (What::Run(run.put), run.lines.len()),
+                (None, Some(line)) => (What::Line(line), 1),
                 (None, None) => {
                     let label = &self.entries[at].label.text;
-                    (
-                        What::Kernel(label.strip_suffix(b"\t").unwrap_or(label).into()),
-                        Parts::KERNEL,
-                        1,
-                    )
+                    let label = label.strip_suffix(b"\t").unwrap_or(label);
+                    (What::Kernel(label.into()), 1)
                 }
             };
-            self.steps.push(Step {
-                needs_memory,
-                parts,
-                what,
-            });
+            self.steps.push(Step { needs_memory, what });
             at += lines;
         }
     }
@@ -408,7 +207,7 @@ impl Format {
     fn renderable(&self, entry: &Entry) -> Option<Line> {
         entry.line.filter(|&line| {
             let held = match line {
-                Line::THP_enabled => self.thp_disable_bit.is_some(),
+                Line::THP_enabled => self.facts.thp_disable_bit.is_some(),
                 Line::x86_Thread_features | Line::x86_Thread_features_locked => {
                     self.thread_features
                 }

@@ -2,11 +2,11 @@
 
 use seqtext::{Dec, DecWidth, Hex, Hex16, Octal, Piece, SeqBuf};
 
-use super::{format::Format, mask::MaskText, speculation};
+use super::{mask::MaskText, speculation::Speculation};
 use crate::{
     NestedIds, Process,
     record::{Memory, MemoryDetails, Record},
-    text::{name, parts::Parts},
+    text::name,
 };
 
 /// `ARCH_SHSTK_SHSTK`: the thread has a shadow stack; and its word in `x86_Thread_features`.
@@ -16,12 +16,30 @@ pub(super) const SHADOW_STACK_WORD: &[u8; 6] = b"shstk ";
 pub(super) const WRSS: u64 = 2;
 pub(super) const WRSS_WORD: &[u8; 5] = b"wrss ";
 
+/// How this kernel fills lines of which records do not say all.
+#[derive(Clone, Debug, Default)]
+pub(super) struct KernelFacts {
+    pub(super) store_bypass: Option<Speculation>,
+    pub(super) indirect_branch: Option<Speculation>,
+    pub(super) thp_disable_bit: Option<u32>,
+}
+
+impl KernelFacts {
+    /// The bit of `mm->flags`, as a mask.
+    pub(super) const fn thp_disabled(&self) -> u64 {
+        match self.thp_disable_bit {
+            Some(bit) => 1 << bit,
+            None => 0,
+        }
+    }
+}
+
 /// A process, and what its lines depend on besides.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     pub(super) process: Process<'a>,
     pub(super) record: &'a Record,
-    pub(super) format: &'a Format,
+    pub(super) facts: &'a KernelFacts,
     pub(super) cpus: &'a MaskText,
     pub(super) mems: &'a MaskText,
 }
@@ -111,7 +129,7 @@ lines! {
         #[memory] VmSwap v => kib(v, |m| m.swap);
         #[memory] HugetlbPages v => detail_kib(v, |m| m.hugetlb);
         #[memory] CoreDumping v => Dec(v.record.identity.core_dumping);
-        #[memory] THP_enabled v => Dec(u8::from(v.record.memory_details.mm_flags & v.format.thp_disabled() == 0));
+        #[memory] THP_enabled v => Dec(u8::from(v.record.memory_details.mm_flags & v.facts.thp_disabled() == 0));
         #[memory] untag_mask v => (b"0x", Hex(v.record.memory_details.untag_mask));
         Threads v => Dec(v.record.identity.num_threads);
         SigQ v => (Dec(v.record.signals.queued as u32), b"/", Dec(v.record.signals.queue_limit));
@@ -142,8 +160,8 @@ lines! {
         NSpid put_nspid;
         NSpgid put_nspgid;
         NSsid put_nssid;
-        Speculation_Store_Bypass speculation::put_store_bypass;
-        SpeculationIndirectBranch speculation::put_indirect_branch;
+        Speculation_Store_Bypass put_store_bypass;
+        SpeculationIndirectBranch put_indirect_branch;
         Cpus_allowed put_cpus;
         Cpus_allowed_list put_cpus_list;
         Mems_allowed put_mems;
@@ -158,68 +176,6 @@ impl Line {
             .iter()
             .find(|(name, _)| name.as_bytes() == label)
             .map(|&(_, line)| line)
-    }
-}
-
-impl Line {
-    /// What it depends on.
-    pub(super) const fn parts(self) -> Parts {
-        match self {
-            Self::Name => Parts::NAME,
-            Self::State => Parts::STATE,
-            Self::Tgid
-            | Self::Pid
-            | Self::PPid
-            | Self::TracerPid
-            | Self::Kthread
-            | Self::CoreDumping => Parts::WHO,
-            Self::NStgid | Self::NSpid | Self::NSpgid | Self::NSsid => {
-                Parts::WHO.union(Parts::NAMESPACES)
-            }
-            Self::Ngid => Parts::SCHEDULING,
-            Self::FDSize => Parts::LIMITS,
-            Self::Groups => Parts::GROUPS,
-            Self::Umask
-            | Self::Uid
-            | Self::Gid
-            | Self::CapInh
-            | Self::CapPrm
-            | Self::CapEff
-            | Self::CapBnd
-            | Self::CapAmb
-            | Self::NoNewPrivs
-            | Self::Seccomp
-            | Self::Seccomp_filters
-            | Self::Speculation_Store_Bypass
-            | Self::SpeculationIndirectBranch
-            | Self::x86_Thread_features
-            | Self::x86_Thread_features_locked => Parts::CREDENTIALS,
-            Self::VmPeak
-            | Self::VmSize
-            | Self::VmLck
-            | Self::VmPin
-            | Self::VmHWM
-            | Self::VmRSS
-            | Self::RssAnon
-            | Self::RssFile
-            | Self::RssShmem
-            | Self::VmData
-            | Self::VmStk
-            | Self::VmExe
-            | Self::VmLib
-            | Self::VmSwap => Parts::MEMORY,
-            Self::VmPTE | Self::HugetlbPages | Self::THP_enabled | Self::untag_mask => {
-                Parts::MEMORY_DETAILS
-            }
-            Self::Threads => Parts::THREADS,
-            Self::SigQ => Parts::SIGNAL_QUEUE,
-            Self::SigPnd | Self::ShdPnd | Self::SigBlk | Self::SigIgn | Self::SigCgt => {
-                Parts::SIGNALS
-            }
-            Self::Cpus_allowed | Self::Cpus_allowed_list => Parts::CPUS,
-            Self::Mems_allowed | Self::Mems_allowed_list => Parts::MEMS,
-            Self::voluntary_ctxt_switches | Self::nonvoluntary_ctxt_switches => Parts::SWITCHES,
-        }
     }
 }
 
@@ -358,6 +314,26 @@ fn put_mems(view: &View<'_>, out: &mut SeqBuf<'_>) {
 
 fn put_mems_list(view: &View<'_>, out: &mut SeqBuf<'_>) {
     out.write(view.mems.list());
+}
+
+fn put_store_bypass(view: &View<'_>, out: &mut SeqBuf<'_>) {
+    if let Some(line) = &view.facts.store_bypass {
+        out.put((
+            b"Speculation_Store_Bypass:\t",
+            line.text(view.record.credentials.atomic_flags),
+            b"\n",
+        ));
+    }
+}
+
+fn put_indirect_branch(view: &View<'_>, out: &mut SeqBuf<'_>) {
+    if let Some(line) = &view.facts.indirect_branch {
+        out.put((
+            b"SpeculationIndirectBranch:\t",
+            line.text(view.record.credentials.atomic_flags),
+            b"\n",
+        ));
+    }
 }
 
 /// Lines that follow one another on every kernel so far, rendered behind one check of the room.

@@ -4,7 +4,7 @@ use seqtext::SeqBuf;
 
 use crate::text::{
     Text,
-    parse::{Cursor, ParseError, hex_digit},
+    cursor::{Cursor, ParseError, hex_digit},
 };
 
 /// Digits of a group, and a group with the comma before it.

@@ -7,12 +7,14 @@
 //! The kernel hides nothing of this file from anybody who may open it.
 
 mod format;
+mod learn;
 mod lines;
 mod mask;
 mod parse;
 mod render;
 mod speculation;
 
-pub use format::{Format, FormatError, SpeculationControl};
+pub use format::Format;
+pub use learn::{FormatError, SpeculationControl};
 pub use parse::{parse, tells_text};
 pub use render::Renderer;

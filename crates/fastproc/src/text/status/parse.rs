@@ -8,8 +8,8 @@ use super::{
 use crate::{
     record::{Identity, Layout, Memory, Namespaces, Record, State},
     text::{
+        cursor::{Cursor, ParseError},
         name,
-        parse::{Cursor, ParseError},
     },
 };
 
@@ -206,7 +206,7 @@ pub(super) fn parse_line(
             record.memory_details.mm_flags = if flag(cursor)? {
                 0
             } else {
-                format.thp_disabled()
+                format.facts.thp_disabled()
             };
         }
         Line::untag_mask => {

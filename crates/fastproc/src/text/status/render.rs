@@ -9,10 +9,7 @@ use super::{
 };
 use crate::{
     Fields, Process,
-    text::{
-        parts::Parts,
-        render::{RenderError, require},
-    },
+    text::render::{RenderError, require},
 };
 
 /// What status shows.
@@ -72,8 +69,14 @@ impl Renderer {
         kernel_text: Option<&[u8]>,
         out: &mut SeqBuf<'_>,
     ) -> Result<(), RenderError> {
-        self.require_shown(process, kernel_text)?;
-        self.turn_to(process);
+        require(process, SHOWN)?;
+        if kernel_text.is_none() {
+            self.refuse_without_kernel_text(process)?;
+        }
+        // Those of the process before stand as they are if this one's are the same.
+        self.cpus.set(process.cpus_allowed(self.format.cpu_words()));
+        self.mems
+            .set(process.mems_allowed(self.format.node_words()));
         let view = self.view(process);
         let has_memory = view.record.identity.has_mm != 0;
         for step in &self.format.steps {
@@ -84,57 +87,14 @@ impl Renderer {
         Ok(())
     }
 
-    /// Whether all that the text shows is in the record and in the kernel's text.
-    #[inline]
-    pub(in crate::text) fn require_shown(
-        &self,
-        process: Process<'_>,
-        kernel_text: Option<&[u8]>,
-    ) -> Result<(), RenderError> {
-        require(process, SHOWN)?;
-        if kernel_text.is_none() {
-            self.refuse_without_kernel_text(process)?;
-        }
-        Ok(())
-    }
-
-    /// Renders the bitmaps of this process, unless they are those of the one before.
-    #[inline]
-    pub(in crate::text) fn turn_to(&mut self, process: Process<'_>) {
-        self.cpus.set(process.cpus_allowed(self.format.cpu_words()));
-        self.mems
-            .set(process.mems_allowed(self.format.node_words()));
-    }
-
     #[inline]
     fn view<'a>(&'a self, process: Process<'a>) -> View<'a> {
         View {
             process,
             record: process.record(),
-            format: &self.format,
+            facts: &self.format.facts,
             cpus: &self.cpus,
             mems: &self.mems,
-        }
-    }
-
-    /// The steps of rendering, each by what its lines depend on.
-    pub(in crate::text) fn steps(&self) -> impl Iterator<Item = Parts> {
-        self.format.steps.iter().map(|step| step.parts)
-    }
-
-    /// Appends the lines of one step, of a process that was turned to.
-    #[inline]
-    pub(in crate::text) fn put(
-        &self,
-        step: usize,
-        process: Process<'_>,
-        kernel_text: Option<&[u8]>,
-        out: &mut SeqBuf<'_>,
-    ) {
-        let view = self.view(process);
-        let step = &self.format.steps[step];
-        if view.record.identity.has_mm != 0 || !step.needs_memory {
-            put_step(step, &view, kernel_text, out);
         }
     }
 

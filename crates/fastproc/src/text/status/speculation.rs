@@ -1,8 +1,6 @@
 //! The two lines on speculation: one answer for the whole machine, or one for each process.
 
-use seqtext::{Label, SeqBuf};
-
-use super::lines::View;
+use seqtext::Label;
 
 /// `PFA_*` bits of `task->atomic_flags`.
 const STORE_BYPASS_DISABLE: u64 = 1 << 3;
@@ -94,7 +92,7 @@ impl Speculation {
     }
 
     #[inline]
-    fn text(&self, atomic_flags: u64) -> &Label<32> {
+    pub(super) fn text(&self, atomic_flags: u64) -> &Label<32> {
         let state = if self.per_process {
             self.kind.state(atomic_flags)
         } else {
@@ -114,26 +112,6 @@ impl Speculation {
         } else {
             Some(0)
         }
-    }
-}
-
-pub(super) fn put_store_bypass(view: &View<'_>, out: &mut SeqBuf<'_>) {
-    if let Some(line) = view.format.store_bypass() {
-        out.put((
-            b"Speculation_Store_Bypass:\t",
-            line.text(view.record.credentials.atomic_flags),
-            b"\n",
-        ));
-    }
-}
-
-pub(super) fn put_indirect_branch(view: &View<'_>, out: &mut SeqBuf<'_>) {
-    if let Some(line) = view.format.indirect_branch() {
-        out.put((
-            b"SpeculationIndirectBranch:\t",
-            line.text(view.record.credentials.atomic_flags),
-            b"\n",
-        ));
     }
 }
 

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Every process that ends, with its final values.
+ *
+ * A process is over when its last thread leaves do_exit(): `process_exits` says when that was and who its parent is.
+ * Taking down its memory still costs CPU time then, and until its parent has waited for it it is a zombie that /proc
+ * shows. `task_freed` comes after it has left the list of tasks: by then __exit_signal() has added every thread, the leader
+ * too, to signal_struct, and nothing can change any more. So a process is either in a walk or has its record here.
+ */
+#include "kernel.h"
+#include "exits.h"
+#include "tasks/io.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include "kfunc.h"
+
+/* What the kernel calls the type: see tasks.bpf.c. */
+const volatile struct {
+	u32 task_struct;
+} type_ids;
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+const volatile struct exits_settings exit_settings;
+
+/* In an outer map, so that the library can put a larger ring in its place. */
+struct ring {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} first_ring SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__array(values, struct ring);
+} rings SEC(".maps") = { .values = { (void *)&first_ring } };
+
+/* Events for which the ring had no room. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+} lost SEC(".maps");
+
+static __always_inline void *reserve(void **ring, u64 size)
+{
+	u32 zero = 0;
+	u64 *lost_events;
+	void *event = 0;
+
+	*ring = bpf_map_lookup_elem(&rings, &zero);
+	if (*ring)
+		event = bpf_ringbuf_reserve(*ring, size, 0);
+	if (event)
+		return event;
+	lost_events = bpf_map_lookup_elem(&lost, &zero);
+	if (lost_events)
+		__sync_fetch_and_add(lost_events, 1);
+	return 0;
+}
+
+/* Waking the reader is most of what an event costs: where it may wait, it is woken when a quarter of the ring is used. */
+static __always_inline void submit(void *ring, void *event)
+{
+	u64 flags = 0;
+
+	if (!exit_settings.at_once) {
+		u64 waits = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
+
+		flags = waits < bpf_ringbuf_query(ring, BPF_RB_RING_SIZE) / 4 ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP;
+	}
+	bpf_ringbuf_submit(event, flags);
+}
+
+/* One that the verifier does not trust: for every pointer loaded through one it searches the type information. */
+static __always_inline struct task_struct *task_of(u64 *arguments)
+{
+	struct task_struct *t = (void *)arguments[0];
+
+	return function_ids.bpf_rdonly_cast ? rdonly_cast(t, type_ids.task_struct) : t;
+}
+
+static __always_inline void begin(struct exits_event *event, u32 kind, struct task_struct *t, struct task_struct *process)
+{
+	event->kind = kind;
+	event->tgid = t->tgid;
+	event->start_ns = process->start_boottime;
+}
+
+static __always_inline u64 cgroup_of(struct task_struct *t)
+{
+	return bpf_core_field_exists(t->cgroups) ? t->cgroups->dfl_cgrp->kn->id : 0;
+}
+
+/* What signal_struct has of the threads that are gone. */
+static __always_inline void gone_threads(struct exits_exit *e, struct signal_struct *signal)
+{
+	e->sum_exec_ns = signal->sum_sched_runtime;
+	e->sampled_utime_ns = signal->utime;
+	e->sampled_stime_ns = signal->stime;
+	e->prev_utime_ns = signal->prev_cputime.utime;
+	e->prev_stime_ns = signal->prev_cputime.stime;
+	e->gtime_ns = signal->gtime;
+	e->cutime_ns = signal->cutime;
+	e->cstime_ns = signal->cstime;
+	e->cgtime_ns = signal->cgtime;
+	e->cminflt = signal->cmin_flt;
+	e->cmajflt = signal->cmaj_flt;
+	e->minflt = signal->min_flt;
+	e->majflt = signal->maj_flt;
+	e->nvcsw = signal->nvcsw;
+	e->nivcsw = signal->nivcsw;
+	e->peak_rss = signal->maxrss << exit_settings.page_shift;
+	if (bpf_core_field_exists(signal->ioac))
+		IO_SET(e, =, signal->ioac);
+}
+
+static __always_inline void add_thread(struct exits_exit *e, struct task_struct *t)
+{
+	e->sum_exec_ns += t->se.sum_exec_runtime;
+	e->sampled_utime_ns += t->utime;
+	e->sampled_stime_ns += t->stime;
+	e->gtime_ns += t->gtime;
+	e->minflt += t->min_flt;
+	e->majflt += t->maj_flt;
+	e->nvcsw += t->nvcsw;
+	e->nivcsw += t->nivcsw;
+	if (bpf_core_field_exists(t->ioac))
+		IO_SET(e, +=, t->ioac);
+}
+
+/* Not in line, as every function that tells the type information about an event: the library compares it with its own. */
+static __noinline void identify(struct exits_exit *e, struct task_struct *t, s32 status)
+{
+	const struct cred *cred = t->real_cred;
+	struct cred___6_2 *old = (void *)cred;
+
+	e->cgroup_id = cgroup_of(t);
+	e->tid = t->pid;
+	e->uid = cred->uid.val;
+	e->euid = cred->euid.val;
+	e->suid = cred->suid.val;
+	e->gid = cred->gid.val;
+	e->egid = cred->egid.val;
+	e->sgid = cred->sgid.val;
+	if (bpf_core_field_exists(cred->cap_permitted.val))
+		e->cap_permitted = cred->cap_permitted.val;
+	else
+		bpf_core_read(&e->cap_permitted, 8, &old->cap_permitted);
+	if (bpf_core_field_exists(cred->user_ns))
+		e->user_ns = cred->user_ns->ns.inum;
+	e->flags = t->flags;
+	e->status = status;
+	__builtin_memcpy(e->comm, t->comm, sizeof(e->comm));
+}
+
+/* Whether its user may look into it, as get_dumpable() has it: 1 of the lowest two flags. */
+static __always_inline u32 dumpable(struct mm_struct *mm)
+{
+	struct mm_struct___6_1 *old = (void *)mm;
+	u64 flags;
+
+	if (!mm)
+		return EXITS_DUMPABLE_UNKNOWN;
+	if (bpf_core_field_exists(mm->flags.__mm_flags))
+		flags = mm->flags.__mm_flags[0];
+	else
+		flags = old->flags;
+	return (flags & 3) == 1 ? EXITS_DUMPABLE_YES : EXITS_DUMPABLE_NO;
+}
+
+/* As wait_task_zombie() has it. */
+static __always_inline s32 status_of_process(struct task_struct *leader)
+{
+	struct signal_struct *signal = leader->signal;
+
+	return signal->flags & SIGNAL_GROUP_EXIT ? signal->group_exit_code : leader->exit_code;
+}
+
+/*
+ * Two threads that end at once may both find no other alive; kernels before 6.16 do not say which was the last. The
+ * library takes the first of the two.
+ */
+SEC("tp_btf/sched_process_exit") int process_ends(u64 *arguments)
+{
+	struct task_struct *t = task_of(arguments), *leader = t->group_leader;
+	struct exits_exit *e;
+	void *ring;
+
+	if (t->signal->live.counter)
+		return 0;
+	e = reserve(&ring, sizeof(*e));
+	if (!e)
+		return 0;
+	__builtin_memset(e, 0, sizeof(*e));
+	begin(&e->event, EXITS_ENDED, t, leader);
+	gone_threads(e, t->signal);
+	add_thread(e, t);
+	identify(e, leader, status_of_process(leader));
+	e->end_ns = bpf_ktime_get_boot_ns();
+	e->ppid = t->real_parent->tgid;
+	e->dumpable = dumpable(t->mm);
+	submit(ring, e);
+	return 0;
+}
+
+/* A leader that lost its place to a thread which called execve() has that thread's pid by now, and is none any more. */
+SEC("tp_btf/sched_process_free") int task_freed(u64 *arguments)
+{
+	struct task_struct *t = task_of(arguments);
+	bool is_process = t->pid == t->tgid;
+	struct exits_exit *e;
+	void *ring;
+
+	if (!is_process && !exit_settings.threads)
+		return 0;
+	e = reserve(&ring, sizeof(*e));
+	if (!e)
+		return 0;
+	__builtin_memset(e, 0, sizeof(*e));
+	begin(&e->event, is_process ? EXITS_EXIT : EXITS_THREAD, t, t);
+	if (is_process) {
+		gone_threads(e, t->signal);
+	} else {
+		add_thread(e, t);
+		e->prev_utime_ns = t->prev_cputime.utime;
+		e->prev_stime_ns = t->prev_cputime.stime;
+	}
+	identify(e, t, is_process ? status_of_process(t) : t->exit_code);
+	submit(ring, e);
+	return 0;
+}
+
+static __noinline void identify_exec(struct exits_exec *e, struct task_struct *t)
+{
+	e->at_ns = bpf_ktime_get_boot_ns();
+	e->cgroup_id = cgroup_of(t);
+	e->ppid = t->real_parent->tgid;
+	e->uid = t->real_cred->uid.val;
+	e->euid = t->real_cred->euid.val;
+	e->flags = t->flags;
+	__builtin_memcpy(e->comm, t->comm, sizeof(e->comm));
+}
+
+/* From the stack of the new program, where execve() has just put them: the page is there. */
+static __always_inline void read_arguments(struct exits_exec *e, struct mm_struct *mm)
+{
+	u64 bytes = mm->arg_end - mm->arg_start;
+
+	e->arguments_bytes = bytes;
+	/* or clang bounds a copy that the verifier does not know to be one */
+	barrier_var(bytes);
+	if (bytes > sizeof(e->arguments))
+		bytes = sizeof(e->arguments);
+	if (!bpf_probe_read_user(e->arguments, bytes, (void *)mm->arg_start))
+		e->arguments_read = bytes;
+}
+
+SEC("tp_btf/sched_process_exec") int process_execs(u64 *arguments)
+{
+	struct task_struct *t = task_of(arguments);
+	struct linux_binprm *program = (void *)arguments[2];
+	struct exits_exec *e;
+	void *ring;
+
+	e = reserve(&ring, sizeof(*e));
+	if (!e)
+		return 0;
+	__builtin_memset(e, 0, __builtin_offsetof(struct exits_exec, arguments));
+	begin(&e->event, EXITS_EXEC, t, t);
+	identify_exec(e, t);
+	read_arguments(e, t->mm);
+	bpf_probe_read_kernel_str(e->path, sizeof(e->path), program->filename);
+	submit(ring, e);
+	return 0;
+}

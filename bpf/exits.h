@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What exits.bpf.c writes into its ring, and how it is set up. Written as record.h is. Every event begins with
+ * `exits_event`.
+ */
+#ifndef FASTPROC_EXITS_H
+#define FASTPROC_EXITS_H
+
+#include "types.h"
+
+/* exits_event.kind */
+#define EXITS_ENDED 1  /* exits_exit: the last thread of a process ends; what it does from here on is not in the values */
+#define EXITS_EXIT 2   /* exits_exit: a process is gone, with its final values; end_ns and ppid are 0 */
+#define EXITS_THREAD 3 /* exits_exit: a thread is gone, where threads were asked for */
+#define EXITS_EXEC 4   /* exits_exec: a process runs another program */
+
+/* exits_exit.dumpable: whether its memory might be dumped by its user when its last thread ended */
+#define EXITS_DUMPABLE_UNKNOWN 0 /* the memory was gone by then, as it is before Linux 6.16 */
+#define EXITS_DUMPABLE_NO 1
+#define EXITS_DUMPABLE_YES 2
+
+#define EXITS_PATH_SIZE 128
+#define EXITS_ARGUMENTS_SIZE 1024
+
+struct exits_event {
+	u32 kind, tgid;
+	fp_ns start_ns; /* start_boottime of the process; of the thread in EXITS_THREAD */
+};
+
+struct exits_exit {
+	struct exits_event event;
+	/* of a process from signal_struct after __exit_signal(): the sums of all threads, the leader included */
+	fp_ns sum_exec_ns, sampled_utime_ns, sampled_stime_ns, prev_utime_ns, prev_stime_ns, gtime_ns;
+	fp_ns cutime_ns, cstime_ns, cgtime_ns; /* of children that it waited for, as the next two; 0 of a thread */
+	u64 cminflt, cmajflt;
+	u64 minflt, majflt, nvcsw, nivcsw;
+	fp_bytes peak_rss;
+	fp_bytes rchar, wchar;
+	u64 syscr, syscw;
+	fp_bytes read_bytes, write_bytes, cancelled_write_bytes;
+	u64 cgroup_id;
+	fp_ns end_ns; /* after boot */
+	u32 ppid, tid, uid, euid, gid, egid;
+	u32 flags;
+	s32 status; /* as waitpid(2) shows it */
+	u64 cap_permitted;
+	u32 suid, sgid, user_ns;
+	u32 dumpable; /* EXITS_DUMPABLE_* */
+	char comm[16];
+};
+
+struct exits_exec {
+	struct exits_event event;
+	fp_ns at_ns; /* after boot */
+	u64 cgroup_id;
+	u32 ppid, uid, euid, flags;
+	char comm[16];
+	char path[EXITS_PATH_SIZE]; /* as it was given to execve(2), cut, with a NUL */
+	u32 arguments_bytes;	    /* of the arguments, each with its NUL */
+	u32 arguments_read;	    /* the first of them, which follow */
+	char arguments[EXITS_ARGUMENTS_SIZE];
+};
+
+/* Fixed when the programs are loaded. */
+struct exits_settings {
+	u32 page_shift;
+	u32 threads; /* whether to record every thread as well */
+	u32 at_once; /* whether every event wakes the reader */
+	u32 reserved;
+};
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The types that the shared structures are made of. */
+#ifndef FASTPROC_TYPES_H
+#define FASTPROC_TYPES_H
+
+#ifndef __VMLINUX_TYPES__
+typedef signed int s32;
+typedef signed long long s64;
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+#endif
+
+/* The same, with their unit: the description of a record tells it. */
+typedef u64 fp_ns;
+typedef u64 fp_bytes;
+
+#endif

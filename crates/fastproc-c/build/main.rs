@@ -1,0 +1,332 @@
+//! Writes an accessor for each member of a record, from `bpf/record.h`: the one description of them.
+
+// The library's own reader of that header.
+#[path = "../../fastproc/build/header.rs"]
+#[allow(dead_code, reason = "some of it is for the library alone")]
+mod header;
+
+use std::{env, fmt::Write, fs, path::PathBuf};
+
+use header::{Header, Member, Structure};
+
+const HEADER: &str = "../../bpf/record.h";
+
+/// Members without an accessor: how a record is put together, not what it says. Of some a function in `src/exports.rs` makes
+/// what people want.
+const HIDDEN: &[&str] = &[
+    "reserved",
+    "identity.state_bits",
+    "identity.groups",
+    "identity.torn",
+    "identity.masked",
+    "credentials.groups_at",
+    "namespaces.ids_at",
+    "scheduling.cpus_at",
+    "scheduling.mems_at",
+    "name",
+    "thread.state_bits",
+    "thread.threads_state",
+    "signals.switches",
+    // What CPU times are scaled from.
+    "sampled_utime_ns",
+    "sampled_stime_ns",
+    "prev_utime_ns",
+    "prev_stime_ns",
+];
+
+/// Values that say that there is none.
+const NOTHING: &[(&str, &str)] = &[
+    ("credentials.user_ns", "0"),
+    ("credentials.umask", "-1"),
+    ("cpu.sum_exec_ns", "0"),
+    ("thread.sum_exec_ns", "0"),
+];
+
+/// What the kernel shows only to those who could trace the process: whole groups, and members.
+const GUARDED: &[&str] = &[
+    "layout",
+    "io",
+    "identity.exit_code",
+    "identity.wchan",
+    "memory_details.mm_flags",
+    "credentials.user_ns",
+];
+
+/// What a process or thread did between two snapshots: the members of `fastproc::Change`.
+const CHANGES: &[(&str, &str, &str, bool)] = &[
+    (
+        "born",
+        "bool",
+        "Whether the earlier snapshot did not have it. Its shares and rates are then counted from its start.",
+        false,
+    ),
+    (
+        "cpu_ns",
+        "u64",
+        "CPU time used since the earlier snapshot, or since its start. Nanoseconds.",
+        false,
+    ),
+    (
+        "cpu_share",
+        "f64",
+        "CPU time used per time passed: 1.0 is one whole CPU.",
+        false,
+    ),
+    ("user_share", "f64", "The part of it in user mode.", false),
+    (
+        "system_share",
+        "f64",
+        "The part of it in kernel mode.",
+        false,
+    ),
+    (
+        "minflt_per_second",
+        "f64",
+        "Page faults that needed no I/O, per second.",
+        false,
+    ),
+    (
+        "majflt_per_second",
+        "f64",
+        "Page faults that needed I/O, per second.",
+        false,
+    ),
+    (
+        "read_bytes_per_second",
+        "f64",
+        "Bytes fetched from storage, per second.",
+        true,
+    ),
+    (
+        "write_bytes_per_second",
+        "f64",
+        "Bytes sent to storage, per second.",
+        true,
+    ),
+];
+
+fn main() {
+    println!("cargo::rerun-if-changed={HEADER}");
+    println!("cargo::rerun-if-changed=../fastproc/build/header.rs");
+    println!("cargo::rerun-if-changed=build");
+    let text = fs::read_to_string(HEADER).unwrap_or_else(|error| panic!("{HEADER}: {error}"));
+    let header = Header::parse(HEADER, &text);
+    let mut out = String::new();
+    write_groups(&header, &mut out);
+    for member in &find(&header, "fp_record").members {
+        let group = find(&header, type_of(member));
+        for part in &group.members {
+            write_accessor(Of::Process(&member.name), part, &mut out);
+        }
+    }
+    for member in &find(&header, "fp_thread_record").members {
+        match member.type_name.strip_prefix("struct ") {
+            Some(group) => {
+                for part in &find(&header, group).members {
+                    write_accessor(Of::Thread(Some(&member.name)), part, &mut out);
+                }
+            }
+            None => write_accessor(Of::Thread(None), member, &mut out),
+        }
+    }
+    for change in CHANGES {
+        write_change(change, "", &mut out);
+        write_change(change, "thread_", &mut out);
+    }
+    let path = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    fs::write(path.join("accessors.rs"), out).expect("OUT_DIR can be written to");
+}
+
+/// What an accessor is about.
+#[derive(Clone, Copy)]
+enum Of<'a> {
+    /// A member of this group of a process.
+    Process(&'a str),
+    /// A member of a thread, or of this group in it.
+    Thread(Option<&'a str>),
+}
+
+fn find<'a>(header: &'a Header, name: &str) -> &'a Structure {
+    let mut structures = header.structures.iter();
+    let found = structures.find(|structure| structure.name == name);
+    found.unwrap_or_else(|| panic!("{HEADER} has no struct {name}"))
+}
+
+fn type_of(member: &Member) -> &str {
+    let name = member.type_name.strip_prefix("struct ");
+    name.unwrap_or_else(|| panic!("{} is no structure", member.name))
+}
+
+/// The groups of fields, as bits.
+fn write_groups(header: &Header, out: &mut String) {
+    let groups = &find(header, "fp_record").members;
+    for constant in &header.constants {
+        let name = constant.name.strip_prefix("FP_").unwrap_or(&constant.name);
+        let group = groups
+            .iter()
+            .find(|group| group.name.to_uppercase() == name);
+        let doc = match group {
+            Some(group) => group.doc.as_str(),
+            None if name == "THREADS" => "Every thread on its own.",
+            None => continue,
+        };
+        let value = &constant.value;
+        let _ = writeln!(
+            out,
+            "/// {doc}\npub const FASTPROC_{name}: u32 = {value};\n"
+        );
+    }
+}
+
+fn write_accessor(of: Of<'_>, member: &Member, out: &mut String) {
+    let (group, prefix) = match of {
+        Of::Process(group) => (Some(group), format!("{group}_")),
+        Of::Thread(None) => (None, "thread_".into()),
+        Of::Thread(Some(group)) => (Some(group), format!("thread_{group}_")),
+    };
+    let path = format!("{}.{}", group.unwrap_or("thread"), member.name);
+    let is_listed = |list: &[&str]| {
+        let names = [group.unwrap_or_default(), &member.name, &path];
+        names.iter().any(|name| list.contains(name))
+    };
+    if is_listed(HIDDEN) {
+        return;
+    }
+    let is_guarded = is_listed(GUARDED);
+    let mut doc = in_c(&member.doc);
+    match member.type_name.as_str() {
+        "fp_ns" => doc += " Nanoseconds.",
+        "fp_bytes" => doc += " Bytes.",
+        _ => {}
+    }
+    let needs = match of {
+        Of::Process("identity") => None,
+        Of::Process(group) => Some(group.to_uppercase()),
+        Of::Thread(None) => Some("THREADS".into()),
+        Of::Thread(Some(group)) => Some(format!("{}, FASTPROC_THREADS", group.to_uppercase())),
+    };
+    if let Some(needs) = &needs {
+        let _ = write!(doc, " [FASTPROC_{needs}]");
+    }
+    if is_guarded {
+        doc += " [guarded]";
+    }
+    let unit = match member.type_name.as_str() {
+        "fp_bytes" if !member.name.ends_with("bytes") => "_bytes",
+        _ => "",
+    };
+    let name = format!("fastproc_{prefix}{}{unit}", member.name);
+    let about = match of {
+        Of::Process(_) => "process",
+        Of::Thread(_) => "thread",
+    };
+    let guard = match of {
+        _ if !is_guarded => "Public",
+        Of::Process("io") | Of::Thread(Some("io")) => "Io",
+        _ => "Guarded",
+    };
+    if member.type_name == "char" {
+        let place = match of {
+            Of::Process(group) => format!("{group}.{}", member.name),
+            Of::Thread(_) => member.name.clone(),
+        };
+        write_function(
+            out,
+            &doc,
+            &name,
+            "handle: *mut Fastproc, index: usize, text: *mut *const c_char, length: *mut usize",
+            &format!(
+                "hand_out(handle, text, length, |reader| reader.{about}_characters(index, |{about}| &{about}.{place}))"
+            ),
+        );
+        return;
+    }
+    let rust = rust_type(&member.type_name);
+    let get = match of {
+        Of::Process("identity") if member.name == "exit_code" => {
+            "|process| process.exit_code()".into()
+        }
+        Of::Process("identity") => format!("|process| Some(process.identity().{})", member.name),
+        Of::Process("cgroup") if member.name == "id" => "|process| process.cgroup_id()".into(),
+        Of::Process(group) => format!(
+            "|process| process.{group}().map(|group| group.{})",
+            member.name
+        ),
+        Of::Thread(None) => format!("|_, thread| Some(thread.{})", member.name),
+        Of::Thread(Some(group)) => {
+            format!(
+                "|process, thread| process.{group}().map(|_| thread.{group}.{})",
+                member.name
+            )
+        }
+    };
+    let nothing = NOTHING.iter().find(|(of, _)| *of == path);
+    let get = match nothing {
+        Some((_, nothing)) => format!("{get}.filter(|&value| value != {nothing})"),
+        None => get,
+    };
+    let fields = match of {
+        Of::Process("identity") => "0".into(),
+        Of::Thread(Some(group)) => format!("FASTPROC_{} | FASTPROC_THREADS", group.to_uppercase()),
+        _ => format!("FASTPROC_{}", needs.unwrap_or_default()),
+    };
+    write_function(
+        out,
+        &doc,
+        &name,
+        &format!("handle: *const Fastproc, index: usize, value: *mut {rust}"),
+        &format!(
+            "get(handle, value, |reader| reader.of_{about}(index, {fields}, Guard::{guard}, {get}))"
+        ),
+    );
+}
+
+fn write_change(
+    (member, rust, doc, is_guarded): &(&str, &str, &str, bool),
+    of: &str,
+    out: &mut String,
+) {
+    let needs = match *member {
+        "born" => "",
+        _ if *is_guarded => " [FASTPROC_IO] [guarded]",
+        _ => " [FASTPROC_CPU]",
+    };
+    let guard = if *is_guarded { "Io" } else { "Public" };
+    write_function(
+        out,
+        &format!("{doc}{needs}"),
+        &format!("fastproc_{of}change_{member}"),
+        &format!("handle: *const Fastproc, index: usize, value: *mut {rust}"),
+        &format!(
+            "get(handle, value, |reader| reader.{of}change(index, Guard::{guard}, |change| change.{member}))"
+        ),
+    );
+}
+
+fn write_function(out: &mut String, doc: &str, name: &str, arguments: &str, body: &str) {
+    let _ = write!(
+        out,
+        "/// {doc}\n#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {name}({arguments}) -> c_int {{\n    \
+             // SAFETY: what the caller promises of every function.\n    unsafe {{ {body} }}\n}}\n\n"
+    );
+}
+
+fn rust_type(c: &str) -> &'static str {
+    match c {
+        "u8" => "u8",
+        "u32" => "u32",
+        "s32" => "i32",
+        "u64" | "fp_ns" | "fp_bytes" => "u64",
+        "s64" => "i64",
+        _ => panic!("no accessor can be of the type {c}"),
+    }
+}
+
+/// The documentation without what is Rust's alone.
+fn in_c(doc: &str) -> String {
+    let sentences = doc.split_inclusive(". ");
+    let kept =
+        sentences.filter(|sentence| !(sentence.starts_with("See `") && sentence.contains("::")));
+    let text: String = kept.collect();
+    text.trim().replace("u64::MAX", "UINT64_MAX")
+}

@@ -1,0 +1,1158 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The processes of a Linux machine, from the kernel's own structures. fastproc(3) begins with an example.
+ *
+ * Generated from the library's functions: do not edit.
+ *
+ * Functions return FASTPROC_OK; FASTPROC_UNKNOWN where a value is not known, which is never shown as zero; or a negative
+ * FASTPROC_ERROR_*. Then *value is 0, *text is "", and fastproc_error() is a sentence that says what went wrong and what to do.
+ *
+ * index is the place of a process in the snapshot, from 0 to fastproc_count() - 1.
+ *
+ * A text ends in a NUL, which *length does not count; length may be NULL. It belongs to the handle, and is valid until the
+ * same function is called again, the next snapshot is made or the handle is closed.
+ *
+ * [FASTPROC_X]: the value is there if the handle was opened with that among its fields; the others always are.
+ * [guarded]: the kernel shows it only to the owner of the process and to readers with CAP_SYS_PTRACE; to others
+ * FASTPROC_UNKNOWN.
+ *
+ * A handle may be used by one thread at a time, different ones by different threads at once. After fork(2) the child opens
+ * its own. Times are nanoseconds and sizes are bytes, as the names say.
+ */
+
+#ifndef FASTPROC_H
+#define FASTPROC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/**
+ * It worked.
+ */
+#define FASTPROC_OK 0
+
+/**
+ * The value is not known, or not shown to this reader: it is not zero.
+ */
+#define FASTPROC_UNKNOWN 1
+
+/**
+ * A pointer is NULL, a place is not there, or another argument cannot be right.
+ */
+#define FASTPROC_ERROR_ARGUMENT -1
+
+/**
+ * The handle has been closed.
+ */
+#define FASTPROC_ERROR_CLOSED -2
+
+/**
+ * The handle was opened before fork(2), in the parent.
+ */
+#define FASTPROC_ERROR_FORKED -3
+
+/**
+ * There is no snapshot, or it has not been compared.
+ */
+#define FASTPROC_ERROR_NO_SNAPSHOT -4
+
+/**
+ * The snapshot has no process with this id.
+ */
+#define FASTPROC_ERROR_NO_PROCESS -5
+
+/**
+ * The handle was opened without the fields that this is one of.
+ */
+#define FASTPROC_ERROR_NOT_ASKED -6
+
+/**
+ * No source can be used, or it failed: fastproc_error() says why.
+ */
+#define FASTPROC_ERROR_SOURCE -7
+
+/**
+ * A defect of the library. The handle can only be closed.
+ */
+#define FASTPROC_ERROR_INTERNAL -8
+
+/**
+ * What a top shows: CPU time and sizes of memory.
+ */
+#define FASTPROC_TOP (FASTPROC_CPU | FASTPROC_MEMORY)
+
+/**
+ * What fastproc_stat_text(), fastproc_statm_text() and fastproc_status_text() take.
+ */
+#define FASTPROC_THREE_FILES ((((((((FASTPROC_CPU | FASTPROC_MEMORY) | FASTPROC_LAYOUT) | FASTPROC_CREDENTIALS) | FASTPROC_SIGNALS) | FASTPROC_NAMESPACES) | FASTPROC_SCHEDULING) | FASTPROC_LIMITS) | FASTPROC_MEMORY_DETAILS)
+
+/**
+ * The service shall bring command lines along. fastproc_cmdline() reads them from /proc where they did not come.
+ */
+#define FASTPROC_CMDLINE 65536
+
+/**
+ * Likewise paths of programs, for fastproc_exe().
+ */
+#define FASTPROC_EXE 131072
+
+/**
+ * CPU time and faults.
+ */
+#define FASTPROC_CPU 1
+
+/**
+ * Sizes of memory.
+ */
+#define FASTPROC_MEMORY 2
+
+/**
+ * Addresses.
+ */
+#define FASTPROC_LAYOUT 4
+
+/**
+ * Users, groups and capabilities.
+ */
+#define FASTPROC_CREDENTIALS 8
+
+/**
+ * Signal sets.
+ */
+#define FASTPROC_SIGNALS 16
+
+/**
+ * Pid namespaces.
+ */
+#define FASTPROC_NAMESPACES 32
+
+/**
+ * Scheduling.
+ */
+#define FASTPROC_SCHEDULING 64
+
+/**
+ * Limits.
+ */
+#define FASTPROC_LIMITS 128
+
+/**
+ * I/O counters.
+ */
+#define FASTPROC_IO 256
+
+/**
+ * Cgroup.
+ */
+#define FASTPROC_CGROUP 512
+
+/**
+ * Every thread on its own.
+ */
+#define FASTPROC_THREADS 1024
+
+/**
+ * What a `top` does not show of them.
+ */
+#define FASTPROC_MEMORY_DETAILS 2048
+
+/**
+ * What `fastproc_open()` opens: a source of snapshots, and the last one.
+ */
+typedef struct fastproc fastproc;
+
+/**
+ * The ids of a process in a pid namespace below the initial one; 0 where the namespace does not see it.
+ */
+typedef struct fastproc_ids {
+    /**
+     * Process id.
+     */
+    uint32_t tgid;
+    /**
+     * Thread id of the leading thread.
+     */
+    uint32_t pid;
+    /**
+     * Process group.
+     */
+    uint32_t pgrp;
+    /**
+     * Session.
+     */
+    uint32_t session;
+} fastproc_ids;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/**
+ * The version of the library, as in "0.1.0".
+ */
+const char *fastproc_version(void);
+
+/**
+ * What the last function that did not return FASTPROC_OK in this thread has to say: what went wrong, and what to do. Valid
+ * until the next one.
+ */
+const char *fastproc_error(void);
+
+/**
+ * Opens a source of snapshots.
+ *
+ * fields: what records shall hold, FASTPROC_* combined by |; 0 for the ids, names and states that are always there.
+ * source: "service", "bpf", "bpf-iter" or "procfs"; NULL or "auto" for the first of them that works.
+ * max_age_ns: how old a snapshot of the service may be, in nanoseconds; 0 for one that is begun when it is asked for.
+ *
+ * *handle is NULL if it fails.
+ */
+int fastproc_open(struct fastproc **handle, uint32_t fields, const char *source, uint64_t max_age_ns);
+
+/**
+ * Closes it: all texts of it end to be valid. NULL does nothing.
+ */
+int fastproc_close(struct fastproc *handle);
+
+/**
+ * The field with this name, as in "memory-details" or "MEMORY_DETAILS", for who reads names from somewhere.
+ */
+int fastproc_field(const char *name, uint32_t *field);
+
+/**
+ * The source that is used now: "service", "bpf", "bpf-iter" or "procfs". NULL for a handle that cannot be used.
+ */
+const char *fastproc_source(const struct fastproc *handle);
+
+/**
+ * Looks at every process. The places of the last snapshot, its texts and its differences end to be valid.
+ *
+ * After a failure there is no snapshot; the next call may succeed.
+ */
+int fastproc_snapshot(struct fastproc *handle);
+
+/**
+ * The number of processes of the snapshot; 0 if there is none. Their places are 0 to count - 1, in the order of their ids.
+ */
+size_t fastproc_count(const struct fastproc *handle);
+
+/**
+ * The place of the process with this id.
+ */
+int fastproc_find(const struct fastproc *handle, uint32_t pid, size_t *index);
+
+/**
+ * Time since boot when reading the snapshot began, on the clock of start times. Nanoseconds.
+ */
+int fastproc_snapshot_began_ns(const struct fastproc *handle, uint64_t *value);
+
+/**
+ * How long reading took from then on. Nanoseconds.
+ */
+int fastproc_snapshot_took_ns(const struct fastproc *handle, uint64_t *value);
+
+/**
+ * Process id.
+ */
+int fastproc_pid(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * State of the leading thread, a letter as in proc(5): R, S, D, T, t, X, Z, P or I.
+ */
+int fastproc_state(const struct fastproc *handle, size_t index, char *value);
+
+/**
+ * Whether it is a kernel thread.
+ */
+int fastproc_is_kernel_thread(const struct fastproc *handle, size_t index, bool *value);
+
+/**
+ * Whether the kernel shows this reader everything of it: the values that are marked [guarded].
+ */
+int fastproc_shows_everything(const struct fastproc *handle, size_t index, bool *value);
+
+/**
+ * Resident memory, exact where the kernel's own statm is: VmRSS. Bytes. [FASTPROC_MEMORY]
+ */
+int fastproc_rss_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Resident memory that is not private by nature: the third number of statm. Bytes. [FASTPROC_MEMORY]
+ */
+int fastproc_shared_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Supplementary group number n, from 0 to fastproc_credentials_ngroups() - 1, in the kernel's order. [FASTPROC_CREDENTIALS]
+ */
+int fastproc_supplementary_group(const struct fastproc *handle,
+                                 size_t index,
+                                 size_t n,
+                                 uint32_t *value);
+
+/**
+ * Its ids in pid namespace number n below the initial one, from 0, the outermost, to fastproc_namespaces_level() - 1.
+ * [FASTPROC_NAMESPACES]
+ */
+int fastproc_nested_ids(const struct fastproc *handle, size_t index, size_t n, struct fastproc_ids *value);
+
+/**
+ * The CPUs that the leading thread may run on: bit b stands for CPU 64 n + b. [FASTPROC_SCHEDULING]
+ */
+int fastproc_cpus_allowed(const struct fastproc *handle, size_t index, size_t n, uint64_t *value);
+
+/**
+ * The memory nodes that it may allocate from, likewise. [FASTPROC_SCHEDULING]
+ */
+int fastproc_mems_allowed(const struct fastproc *handle, size_t index, size_t n, uint64_t *value);
+
+/**
+ * Name, as stat and status show it; of a kernel worker also what it works on. Any bytes but NUL.
+ */
+int fastproc_name(struct fastproc *handle, size_t index, const char **text, size_t *length);
+
+/**
+ * Command line: arguments, each with a NUL behind it; no more than 128 KiB. Empty for a kernel thread or a zombie.
+ */
+int fastproc_cmdline(struct fastproc *handle, size_t index, const char **text, size_t *length);
+
+/**
+ * Path of the program; it ends in " (deleted)" if the file is no more. [guarded]
+ */
+int fastproc_exe(struct fastproc *handle, size_t index, const char **text, size_t *length);
+
+/**
+ * Path of the cgroup of version 2, from /proc. With FASTPROC_CGROUP among the fields one process of each is looked at.
+ */
+int fastproc_cgroup_path(struct fastproc *handle, size_t index, const char **text, size_t *length);
+
+/**
+ * The text of /proc/PID/stat, as the kernel would print it for this reader. [FASTPROC_THREE_FILES]
+ */
+int fastproc_stat_text(struct fastproc *handle, size_t index, const char **text, size_t *length);
+
+/**
+ * The text of /proc/PID/statm. [FASTPROC_THREE_FILES]
+ */
+int fastproc_statm_text(struct fastproc *handle, size_t index, const char **text, size_t *length);
+
+/**
+ * The text of /proc/PID/status. [FASTPROC_THREE_FILES]
+ */
+int fastproc_status_text(struct fastproc *handle, size_t index, const char **text, size_t *length);
+
+/**
+ * The number of threads of all processes of the snapshot; 0 if there is none. [FASTPROC_THREADS]
+ *
+ * The functions fastproc_thread_* take the place of a thread among these; fastproc_thread_tgid() is its process.
+ */
+size_t fastproc_thread_count(const struct fastproc *handle);
+
+/**
+ * State of the thread, as fastproc_state(). [FASTPROC_THREADS]
+ */
+int fastproc_thread_state(const struct fastproc *handle, size_t index, char *value);
+
+/**
+ * Compares the snapshot with the one that was compared before, and keeps it for the next time.
+ *
+ * To be called after fastproc_snapshot(). Then fastproc_change_*() tell what every process did since, and fastproc_gone_*()
+ * which are no more. The first time there is nothing to compare with, and these return FASTPROC_UNKNOWN.
+ */
+int fastproc_difference(struct fastproc *handle);
+
+/**
+ * The number of processes that the earlier snapshot had and this one has not; 0 if they were not compared.
+ */
+size_t fastproc_gone_count(const struct fastproc *handle);
+
+/**
+ * The process id that one of them had, from 0 to fastproc_gone_count() - 1, in the order of the ids.
+ */
+int fastproc_gone_pid(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * When it had started, after boot. Nanoseconds.
+ */
+int fastproc_gone_start_ns(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Start time after boot (`task->start_boottime`); `starttime` of `/proc/PID/stat`. Nanoseconds.
+ */
+int fastproc_identity_start_ns(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Process id, in the initial pid namespace (`task->tgid`).
+ */
+int fastproc_identity_tgid(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * Parent's process id (`real_parent->tgid`).
+ */
+int fastproc_identity_ppid(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * Process group.
+ */
+int fastproc_identity_pgrp(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * Session.
+ */
+int fastproc_identity_session(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * Process that traces this one by ptrace(2), or 0.
+ */
+int fastproc_identity_tracer_pid(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * Kernel flags, `PF_*` (`task->flags`).
+ */
+int fastproc_identity_flags(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * Controlling terminal as a device number (`new_encode_dev()`), or 0.
+ */
+int fastproc_identity_tty_nr(const struct fastproc *handle, size_t index, int32_t *value);
+
+/**
+ * Foreground process group of that terminal, or -1.
+ */
+int fastproc_identity_tpgid(const struct fastproc *handle, size_t index, int32_t *value);
+
+/**
+ * Threads (`signal->nr_threads`).
+ */
+int fastproc_identity_num_threads(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * Signal sent to the parent on exit (`task->exit_signal`).
+ */
+int fastproc_identity_exit_signal(const struct fastproc *handle, size_t index, int32_t *value);
+
+/**
+ * Exit status as waitpid(2) shows it. [guarded]
+ */
+int fastproc_identity_exit_code(const struct fastproc *handle, size_t index, int32_t *value);
+
+/**
+ * Threads whose times are folded in, the leader included.
+ */
+int fastproc_identity_seen_threads(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * Another after a thread has begun or ended, where the source compares that.
+ */
+int fastproc_identity_threads_state(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * 1 if the process has one thread and that is not running: the kernel's answer to "is there a wait channel". [guarded]
+ */
+int fastproc_identity_wchan(const struct fastproc *handle, size_t index, uint8_t *value);
+
+/**
+ * 1 if the process has memory of its own; kernel threads and zombies have none.
+ */
+int fastproc_identity_has_mm(const struct fastproc *handle, size_t index, uint8_t *value);
+
+/**
+ * 1 while the process writes a core dump.
+ */
+int fastproc_identity_core_dumping(const struct fastproc *handle, size_t index, uint8_t *value);
+
+/**
+ * Command name, NUL padded (`task->comm`).
+ */
+int fastproc_identity_comm(struct fastproc *handle, size_t index, const char **text, size_t *length);
+
+/**
+ * Time in user mode, scaled to the precise run time as the kernel does (`cputime_adjust()`), by the library. Nanoseconds. [FASTPROC_CPU]
+ */
+int fastproc_cpu_utime_ns(const struct fastproc *handle,
+                          size_t index,
+                          uint64_t *value);
+
+/**
+ * Time in kernel mode, scaled likewise. Nanoseconds. [FASTPROC_CPU]
+ */
+int fastproc_cpu_stime_ns(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Guest time: time spent running a virtual CPU; also part of `utime_ns`. Nanoseconds. [FASTPROC_CPU]
+ */
+int fastproc_cpu_gtime_ns(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * User time of children that were waited for. Nanoseconds. [FASTPROC_CPU]
+ */
+int fastproc_cpu_cutime_ns(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * System time of children that were waited for. Nanoseconds. [FASTPROC_CPU]
+ */
+int fastproc_cpu_cstime_ns(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Guest time of children that were waited for. Nanoseconds. [FASTPROC_CPU]
+ */
+int fastproc_cpu_cgtime_ns(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Page faults that needed no I/O. [FASTPROC_CPU]
+ */
+int fastproc_cpu_minflt(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Page faults that needed I/O. [FASTPROC_CPU]
+ */
+int fastproc_cpu_majflt(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Minor faults of children that were waited for. [FASTPROC_CPU]
+ */
+int fastproc_cpu_cminflt(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Major faults of children that were waited for. [FASTPROC_CPU]
+ */
+int fastproc_cpu_cmajflt(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Voluntary context switches of the leading thread, as in `/proc/PID/status`. [FASTPROC_CPU]
+ */
+int fastproc_cpu_nvcsw(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Involuntary context switches of the leading thread. [FASTPROC_CPU]
+ */
+int fastproc_cpu_nivcsw(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Precise run time (`se.sum_exec_runtime`); 0 in a record parsed from `/proc`. Nanoseconds. [FASTPROC_CPU]
+ */
+int fastproc_cpu_sum_exec_ns(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Virtual size (`mm->total_vm`): `VmSize`, `vsize` of stat, `size` of statm. Bytes. [FASTPROC_MEMORY]
+ */
+int fastproc_memory_vsize_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Resident set as stat shows it: without what the CPUs have not yet folded in, so up to some MiB off. Bytes. [FASTPROC_MEMORY]
+ */
+int fastproc_memory_rss_approx_bytes(const struct fastproc *handle,
+                                     size_t index,
+                                     uint64_t *value);
+
+/**
+ * Resident anonymous memory: `RssAnon`. Bytes. [FASTPROC_MEMORY]
+ */
+int fastproc_memory_rss_anon_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Resident file mappings: `RssFile`. Bytes. [FASTPROC_MEMORY]
+ */
+int fastproc_memory_rss_file_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Resident shared memory (tmpfs, System V, shared anonymous): `RssShmem`. Bytes. [FASTPROC_MEMORY]
+ */
+int fastproc_memory_rss_shmem_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Swapped out: `VmSwap`. Bytes. [FASTPROC_MEMORY]
+ */
+int fastproc_memory_swap_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Largest virtual size so far: `VmPeak`. Bytes. [FASTPROC_MEMORY]
+ */
+int fastproc_memory_peak_vsize_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Largest resident set so far: `VmHWM`. Bytes. [FASTPROC_MEMORY]
+ */
+int fastproc_memory_peak_rss_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Locked by mlock(2): `VmLck`. Bytes. [FASTPROC_MEMORY]
+ */
+int fastproc_memory_locked_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Pinned, so that it cannot be moved: `VmPin`. Bytes. [FASTPROC_MEMORY]
+ */
+int fastproc_memory_pinned_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Data: `VmData`. Bytes. [FASTPROC_MEMORY]
+ */
+int fastproc_memory_data_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Stack: `VmStk`. Bytes. [FASTPROC_MEMORY]
+ */
+int fastproc_memory_stack_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Text, no more than there is executable memory: `VmExe`. Bytes. [FASTPROC_MEMORY]
+ */
+int fastproc_memory_exe_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * The rest of the executable memory: `VmLib`. Bytes. [FASTPROC_MEMORY]
+ */
+int fastproc_memory_lib_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Text, from first to last page: `trs` of statm. Bytes. [FASTPROC_MEMORY]
+ */
+int fastproc_memory_text_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Page tables: `VmPTE`. Bytes. [FASTPROC_MEMORY_DETAILS]
+ */
+int fastproc_memory_details_page_tables_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Huge pages of hugetlbfs: `HugetlbPages`. Bytes. [FASTPROC_MEMORY_DETAILS]
+ */
+int fastproc_memory_details_hugetlb_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * `mm->flags`. [FASTPROC_MEMORY_DETAILS] [guarded]
+ */
+int fastproc_memory_details_mm_flags(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Mask that removes an address's tag (`mm->context.untag_mask`, x86): `untag_mask`. [FASTPROC_MEMORY_DETAILS]
+ */
+int fastproc_memory_details_untag_mask(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Where the text starts. [FASTPROC_LAYOUT] [guarded]
+ */
+int fastproc_layout_start_code(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Where the text ends. [FASTPROC_LAYOUT] [guarded]
+ */
+int fastproc_layout_end_code(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Where the stack starts. [FASTPROC_LAYOUT] [guarded]
+ */
+int fastproc_layout_start_stack(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Stack pointer of a dying or dumping process, else 0. [FASTPROC_LAYOUT] [guarded]
+ */
+int fastproc_layout_kstkesp(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Instruction pointer of a dying or dumping process, else 0. [FASTPROC_LAYOUT] [guarded]
+ */
+int fastproc_layout_kstkeip(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Where the data starts. [FASTPROC_LAYOUT] [guarded]
+ */
+int fastproc_layout_start_data(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Where the data ends. [FASTPROC_LAYOUT] [guarded]
+ */
+int fastproc_layout_end_data(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Where the heap starts. [FASTPROC_LAYOUT] [guarded]
+ */
+int fastproc_layout_start_brk(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Where the arguments start. [FASTPROC_LAYOUT] [guarded]
+ */
+int fastproc_layout_arg_start(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Where the arguments end. [FASTPROC_LAYOUT] [guarded]
+ */
+int fastproc_layout_arg_end(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Where the environment starts. [FASTPROC_LAYOUT] [guarded]
+ */
+int fastproc_layout_env_start(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Where the environment ends. [FASTPROC_LAYOUT] [guarded]
+ */
+int fastproc_layout_env_end(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Real user. [FASTPROC_CREDENTIALS]
+ */
+int fastproc_credentials_uid(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * Effective user. [FASTPROC_CREDENTIALS]
+ */
+int fastproc_credentials_euid(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * Saved user. [FASTPROC_CREDENTIALS]
+ */
+int fastproc_credentials_suid(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * User for access to files. [FASTPROC_CREDENTIALS]
+ */
+int fastproc_credentials_fsuid(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * Real group. [FASTPROC_CREDENTIALS]
+ */
+int fastproc_credentials_gid(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * Effective group. [FASTPROC_CREDENTIALS]
+ */
+int fastproc_credentials_egid(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * Saved group. [FASTPROC_CREDENTIALS]
+ */
+int fastproc_credentials_sgid(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * Group for access to files. [FASTPROC_CREDENTIALS]
+ */
+int fastproc_credentials_fsgid(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * Inheritable capabilities: `CapInh`. [FASTPROC_CREDENTIALS]
+ */
+int fastproc_credentials_cap_inheritable(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Permitted capabilities: `CapPrm`. [FASTPROC_CREDENTIALS]
+ */
+int fastproc_credentials_cap_permitted(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Effective capabilities: `CapEff`. [FASTPROC_CREDENTIALS]
+ */
+int fastproc_credentials_cap_effective(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Bounding set of capabilities: `CapBnd`. [FASTPROC_CREDENTIALS]
+ */
+int fastproc_credentials_cap_bounding(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Ambient capabilities: `CapAmb`. [FASTPROC_CREDENTIALS]
+ */
+int fastproc_credentials_cap_ambient(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * `task->atomic_flags`: bit 0 `no_new_privs`, bits 3 to 7 speculation control. [FASTPROC_CREDENTIALS]
+ */
+int fastproc_credentials_atomic_flags(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Inode number of the user namespace; 0 if not known. [FASTPROC_CREDENTIALS] [guarded]
+ */
+int fastproc_credentials_user_ns(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * 0 off, 1 strict, 2 filter. [FASTPROC_CREDENTIALS]
+ */
+int fastproc_credentials_seccomp_mode(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * Number of seccomp filters. [FASTPROC_CREDENTIALS]
+ */
+int fastproc_credentials_seccomp_filters(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * File mode creation mask; -1 if the process has none any more. [FASTPROC_CREDENTIALS]
+ */
+int fastproc_credentials_umask(const struct fastproc *handle, size_t index, int32_t *value);
+
+/**
+ * Number of supplementary groups. [FASTPROC_CREDENTIALS]
+ */
+int fastproc_credentials_ngroups(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * `ARCH_SHSTK_*` bits of the leading thread (`task->thread.features`, x86 with user shadow stacks, else 0): bit 0 it has a shadow stack, bit 1 it may write to it. `x86_Thread_features`. [FASTPROC_CREDENTIALS]
+ */
+int fastproc_credentials_thread_features(const struct fastproc *handle,
+                                         size_t index,
+                                         uint64_t *value);
+
+/**
+ * Those that are locked: `x86_Thread_features_locked`. [FASTPROC_CREDENTIALS]
+ */
+int fastproc_credentials_thread_features_locked(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Pending for the leading thread: `SigPnd`. [FASTPROC_SIGNALS]
+ */
+int fastproc_signals_pending(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Pending for the process: `ShdPnd`. [FASTPROC_SIGNALS]
+ */
+int fastproc_signals_shared_pending(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Blocked by the leading thread: `SigBlk`. [FASTPROC_SIGNALS]
+ */
+int fastproc_signals_blocked(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Ignored: `SigIgn`. [FASTPROC_SIGNALS]
+ */
+int fastproc_signals_ignored(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Caught: `SigCgt`. [FASTPROC_SIGNALS]
+ */
+int fastproc_signals_caught(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Signals queued by the process's user, over all its processes: `SigQ`, the first number. [FASTPROC_SIGNALS]
+ */
+int fastproc_signals_queued(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Their limit (`RLIMIT_SIGPENDING`): `SigQ`, the second number. [FASTPROC_SIGNALS]
+ */
+int fastproc_signals_queue_limit(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * How many pid namespaces below the initial one the process is. [FASTPROC_NAMESPACES]
+ */
+int fastproc_namespaces_level(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * Kernel priority as stat shows it: 20 plus nice, or minus one minus the real-time priority. [FASTPROC_SCHEDULING]
+ */
+int fastproc_scheduling_priority(const struct fastproc *handle, size_t index, int32_t *value);
+
+/**
+ * Nice value, -20 to 19. [FASTPROC_SCHEDULING]
+ */
+int fastproc_scheduling_nice(const struct fastproc *handle, size_t index, int32_t *value);
+
+/**
+ * Real-time priority, 1 to 99, or 0. [FASTPROC_SCHEDULING]
+ */
+int fastproc_scheduling_rt_priority(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * `SCHED_*`. [FASTPROC_SCHEDULING]
+ */
+int fastproc_scheduling_policy(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * CPU that it last ran on. [FASTPROC_SCHEDULING]
+ */
+int fastproc_scheduling_processor(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * NUMA group, or 0. [FASTPROC_SCHEDULING]
+ */
+int fastproc_scheduling_ngid(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * CPUs 0 to 63 of the allowed ones. [FASTPROC_SCHEDULING]
+ */
+int fastproc_scheduling_cpus_allowed(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Memory nodes 0 to 63 of the allowed ones. [FASTPROC_SCHEDULING]
+ */
+int fastproc_scheduling_mems_allowed(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Time waited for block I/O (`delays->blkio_delay`; counts only with delay accounting on). Nanoseconds. [FASTPROC_SCHEDULING]
+ */
+int fastproc_scheduling_blkio_ns(const struct fastproc *handle,
+                                 size_t index,
+                                 uint64_t *value);
+
+/**
+ * `RLIMIT_RSS`, `UINT64_MAX` for none: `rsslim`. Bytes. [FASTPROC_LIMITS]
+ */
+int fastproc_limits_rss_limit_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Descriptor slots allocated: `FDSize`. [FASTPROC_LIMITS]
+ */
+int fastproc_limits_fd_size(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * Bytes that read(2) and the like returned. Bytes. [FASTPROC_IO] [guarded]
+ */
+int fastproc_io_rchar_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Bytes that write(2) and the like took. Bytes. [FASTPROC_IO] [guarded]
+ */
+int fastproc_io_wchar_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Read calls. [FASTPROC_IO] [guarded]
+ */
+int fastproc_io_syscr(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Write calls. [FASTPROC_IO] [guarded]
+ */
+int fastproc_io_syscw(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Bytes fetched from storage. Bytes. [FASTPROC_IO] [guarded]
+ */
+int fastproc_io_read_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Bytes sent to storage. Bytes. [FASTPROC_IO] [guarded]
+ */
+int fastproc_io_write_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Bytes that were not written after all, because the file was truncated. Bytes. [FASTPROC_IO] [guarded]
+ */
+int fastproc_io_cancelled_write_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * `kernfs_node.id`, which is the inode number of its folder. [FASTPROC_CGROUP]
+ */
+int fastproc_cgroup_id(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Start time after boot. Nanoseconds. [FASTPROC_THREADS]
+ */
+int fastproc_thread_start_ns(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Time in user mode, scaled as the kernel does. Nanoseconds. [FASTPROC_THREADS]
+ */
+int fastproc_thread_utime_ns(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Time in kernel mode, scaled as the kernel does. Nanoseconds. [FASTPROC_THREADS]
+ */
+int fastproc_thread_stime_ns(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Guest time. Nanoseconds. [FASTPROC_THREADS]
+ */
+int fastproc_thread_gtime_ns(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Page faults that needed no I/O. [FASTPROC_THREADS]
+ */
+int fastproc_thread_minflt(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Page faults that needed I/O. [FASTPROC_THREADS]
+ */
+int fastproc_thread_majflt(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Voluntary context switches. [FASTPROC_THREADS]
+ */
+int fastproc_thread_nvcsw(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Involuntary context switches. [FASTPROC_THREADS]
+ */
+int fastproc_thread_nivcsw(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Precise run time; 0 in a record parsed from `/proc`. Nanoseconds. [FASTPROC_THREADS]
+ */
+int fastproc_thread_sum_exec_ns(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Bytes that read(2) and the like returned. Bytes. [FASTPROC_IO, FASTPROC_THREADS] [guarded]
+ */
+int fastproc_thread_io_rchar_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Bytes that write(2) and the like took. Bytes. [FASTPROC_IO, FASTPROC_THREADS] [guarded]
+ */
+int fastproc_thread_io_wchar_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Read calls. [FASTPROC_IO, FASTPROC_THREADS] [guarded]
+ */
+int fastproc_thread_io_syscr(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Write calls. [FASTPROC_IO, FASTPROC_THREADS] [guarded]
+ */
+int fastproc_thread_io_syscw(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Bytes fetched from storage. Bytes. [FASTPROC_IO, FASTPROC_THREADS] [guarded]
+ */
+int fastproc_thread_io_read_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Bytes sent to storage. Bytes. [FASTPROC_IO, FASTPROC_THREADS] [guarded]
+ */
+int fastproc_thread_io_write_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Bytes that were not written after all, because the file was truncated. Bytes. [FASTPROC_IO, FASTPROC_THREADS] [guarded]
+ */
+int fastproc_thread_io_cancelled_write_bytes(const struct fastproc *handle,
+                                             size_t index,
+                                             uint64_t *value);
+
+/**
+ * Thread id. [FASTPROC_THREADS]
+ */
+int fastproc_thread_tid(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * Process that the thread belongs to. [FASTPROC_THREADS]
+ */
+int fastproc_thread_tgid(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * Kernel flags, `PF_*`. [FASTPROC_THREADS]
+ */
+int fastproc_thread_flags(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * Kernel priority. [FASTPROC_THREADS]
+ */
+int fastproc_thread_priority(const struct fastproc *handle, size_t index, int32_t *value);
+
+/**
+ * Nice value. [FASTPROC_THREADS]
+ */
+int fastproc_thread_nice(const struct fastproc *handle, size_t index, int32_t *value);
+
+/**
+ * Real-time priority. [FASTPROC_THREADS]
+ */
+int fastproc_thread_rt_priority(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * `SCHED_*`. [FASTPROC_THREADS]
+ */
+int fastproc_thread_policy(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * CPU that it last ran on. [FASTPROC_THREADS]
+ */
+int fastproc_thread_processor(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * Name of the thread, NUL padded. [FASTPROC_THREADS]
+ */
+int fastproc_thread_comm(struct fastproc *handle, size_t index, const char **text, size_t *length);
+
+/**
+ * Whether the earlier snapshot did not have it. Its shares and rates are then counted from its start.
+ */
+int fastproc_change_born(const struct fastproc *handle, size_t index, bool *value);
+
+/**
+ * Whether the earlier snapshot did not have it. Its shares and rates are then counted from its start.
+ */
+int fastproc_thread_change_born(const struct fastproc *handle, size_t index, bool *value);
+
+/**
+ * CPU time used since the earlier snapshot, or since its start. Nanoseconds. [FASTPROC_CPU]
+ */
+int fastproc_change_cpu_ns(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * CPU time used since the earlier snapshot, or since its start. Nanoseconds. [FASTPROC_CPU]
+ */
+int fastproc_thread_change_cpu_ns(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * CPU time used per time passed: 1.0 is one whole CPU. [FASTPROC_CPU]
+ */
+int fastproc_change_cpu_share(const struct fastproc *handle, size_t index, double *value);
+
+/**
+ * CPU time used per time passed: 1.0 is one whole CPU. [FASTPROC_CPU]
+ */
+int fastproc_thread_change_cpu_share(const struct fastproc *handle, size_t index, double *value);
+
+/**
+ * The part of it in user mode. [FASTPROC_CPU]
+ */
+int fastproc_change_user_share(const struct fastproc *handle, size_t index, double *value);
+
+/**
+ * The part of it in user mode. [FASTPROC_CPU]
+ */
+int fastproc_thread_change_user_share(const struct fastproc *handle, size_t index, double *value);
+
+/**
+ * The part of it in kernel mode. [FASTPROC_CPU]
+ */
+int fastproc_change_system_share(const struct fastproc *handle, size_t index, double *value);
+
+/**
+ * The part of it in kernel mode. [FASTPROC_CPU]
+ */
+int fastproc_thread_change_system_share(const struct fastproc *handle, size_t index, double *value);
+
+/**
+ * Page faults that needed no I/O, per second. [FASTPROC_CPU]
+ */
+int fastproc_change_minflt_per_second(const struct fastproc *handle, size_t index, double *value);
+
+/**
+ * Page faults that needed no I/O, per second. [FASTPROC_CPU]
+ */
+int fastproc_thread_change_minflt_per_second(const struct fastproc *handle, size_t index, double *value);
+
+/**
+ * Page faults that needed I/O, per second. [FASTPROC_CPU]
+ */
+int fastproc_change_majflt_per_second(const struct fastproc *handle, size_t index, double *value);
+
+/**
+ * Page faults that needed I/O, per second. [FASTPROC_CPU]
+ */
+int fastproc_thread_change_majflt_per_second(const struct fastproc *handle, size_t index, double *value);
+
+/**
+ * Bytes fetched from storage, per second. [FASTPROC_IO] [guarded]
+ */
+int fastproc_change_read_bytes_per_second(const struct fastproc *handle, size_t index, double *value);
+
+/**
+ * Bytes fetched from storage, per second. [FASTPROC_IO] [guarded]
+ */
+int fastproc_thread_change_read_bytes_per_second(const struct fastproc *handle, size_t index, double *value);
+
+/**
+ * Bytes sent to storage, per second. [FASTPROC_IO] [guarded]
+ */
+int fastproc_change_write_bytes_per_second(const struct fastproc *handle, size_t index, double *value);
+
+/**
+ * Bytes sent to storage, per second. [FASTPROC_IO] [guarded]
+ */
+int fastproc_thread_change_write_bytes_per_second(const struct fastproc *handle, size_t index, double *value);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* FASTPROC_H */

@@ -1,0 +1,186 @@
+//! What can go wrong: for programs a number, for people a sentence.
+
+use std::{
+    borrow::Cow,
+    cell::RefCell,
+    error::Error,
+    ffi::{CStr, CString, c_char, c_int},
+};
+
+use fastproc::{DetailError, Fields, text};
+
+use crate::constants::{
+    FASTPROC_ERROR_ARGUMENT, FASTPROC_ERROR_CLOSED, FASTPROC_ERROR_FORKED, FASTPROC_ERROR_INTERNAL,
+    FASTPROC_ERROR_NO_PROCESS, FASTPROC_ERROR_NO_SNAPSHOT, FASTPROC_ERROR_NOT_ASKED,
+    FASTPROC_ERROR_SOURCE, FASTPROC_UNKNOWN,
+};
+
+/// Why a function has nothing to hand out.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// A pointer is NULL.
+    Null,
+    /// An argument cannot be right.
+    Argument(String),
+    /// There is no such place.
+    Place,
+    Closed,
+    Forked,
+    Panicked,
+    NoSnapshot,
+    NotCompared,
+    NoProcess(u32),
+    NotAsked(Fields),
+    /// The value is not known.
+    Unknown(&'static CStr),
+    /// Likewise, and why is known.
+    Detail(DetailError),
+    Source(fastproc::Error),
+    Text(text::RenderError),
+    Format(text::status::FormatError),
+}
+
+impl From<fastproc::Error> for Failure {
+    fn from(error: fastproc::Error) -> Self {
+        match error {
+            fastproc::Error::Forked => Self::Forked,
+            error => Self::Source(error),
+        }
+    }
+}
+
+impl From<DetailError> for Failure {
+    fn from(error: DetailError) -> Self {
+        Self::Detail(error)
+    }
+}
+
+impl From<text::RenderError> for Failure {
+    fn from(error: text::RenderError) -> Self {
+        match error {
+            text::RenderError::MissingFields(_) => Self::Unknown(c"this process has no such text"),
+            error @ text::RenderError::KernelText { .. } => Self::Text(error),
+        }
+    }
+}
+
+impl From<text::status::FormatError> for Failure {
+    fn from(error: text::status::FormatError) -> Self {
+        Self::Format(error)
+    }
+}
+
+impl Failure {
+    /// What the function returns.
+    pub(crate) fn code(&self) -> c_int {
+        match self {
+            Self::Null | Self::Argument(_) | Self::Place => FASTPROC_ERROR_ARGUMENT,
+            Self::Closed => FASTPROC_ERROR_CLOSED,
+            Self::Forked => FASTPROC_ERROR_FORKED,
+            Self::Panicked => FASTPROC_ERROR_INTERNAL,
+            Self::NoSnapshot | Self::NotCompared => FASTPROC_ERROR_NO_SNAPSHOT,
+            Self::NoProcess(_) => FASTPROC_ERROR_NO_PROCESS,
+            Self::NotAsked(_) => FASTPROC_ERROR_NOT_ASKED,
+            Self::Unknown(_) | Self::Detail(_) => FASTPROC_UNKNOWN,
+            Self::Source(_) | Self::Text(_) | Self::Format(_) => FASTPROC_ERROR_SOURCE,
+        }
+    }
+
+    /// What went wrong, and what to do. Nothing is allocated for what may happen for every process.
+    fn message(&self) -> Cow<'static, CStr> {
+        let text = match self {
+            Self::Null => c"a pointer is NULL that leads to the handle or to where the answer goes",
+            Self::Place => {
+                c"there is no such place in the snapshot: places begin at 0 and end before fastproc_count(), \
+                 fastproc_thread_count() or fastproc_gone_count(), and are others in the next snapshot"
+            }
+            Self::Closed => c"the handle has been closed: open another one by fastproc_open()",
+            Self::Forked => {
+                c"the handle was opened before fork(), and its memory is the parent's: open another one in the child"
+            }
+            Self::Panicked => {
+                c"a defect of the library: close the handle and open another one, and report what led to it"
+            }
+            Self::NoSnapshot => c"there is no snapshot: call fastproc_snapshot() first, and see what it returns",
+            Self::NotCompared => {
+                c"the snapshot has not been compared with the one before: call fastproc_difference() after fastproc_snapshot()"
+            }
+            Self::Unknown(why) => why,
+            Self::NoProcess(pid) => return owned(format!("there is no process {pid} in the snapshot")),
+            Self::Argument(message) => return owned(message.clone()),
+            Self::NotAsked(fields) => {
+                let names = Fields::NAMES.iter().filter(|(_, field)| fields.contains(*field));
+                let names: Vec<_> = names
+                    .map(|(name, _)| format!("FASTPROC_{}", name.replace('-', "_").to_uppercase()))
+                    .collect();
+                return owned(format!(
+                    "it was not asked for: open with {} among the fields",
+                    names.join(" | ")
+                ));
+            }
+            Self::Detail(error) => return chain(error),
+            Self::Source(error) => return chain(error),
+            Self::Text(error) => return chain(error),
+            Self::Format(error) => return chain(error),
+        };
+        Cow::Borrowed(text)
+    }
+
+    /// Keeps the message for [`last`], and returns the number.
+    pub(crate) fn tell(&self) -> c_int {
+        let message = self.message();
+        // A thread that ends has no place for it any more.
+        let _ = LAST.try_with(|last| *last.borrow_mut() = message);
+        self.code()
+    }
+}
+
+/// An error with what caused it.
+fn chain(error: &dyn Error) -> Cow<'static, CStr> {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = text + ": " + &more;
+        }
+        cause = error.source();
+    }
+    owned(text)
+}
+
+fn owned(text: String) -> Cow<'static, CStr> {
+    let mut bytes = text.into_bytes();
+    bytes.retain(|&byte| byte != 0);
+    CString::new(bytes).map_or(Cow::Borrowed(c"no message"), Cow::Owned)
+}
+
+thread_local! {
+    static LAST: RefCell<Cow<'static, CStr>> = const { RefCell::new(Cow::Borrowed(c"no function has failed in this thread")) };
+}
+
+/// The message of the last failure in this thread. It stays until the next.
+pub(crate) fn last() -> *const c_char {
+    let last = LAST.try_with(|last| last.borrow().as_ptr());
+    last.unwrap_or(c"this thread ends".as_ptr())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_say_what_to_do() {
+        let not_asked = Failure::NotAsked(Fields::IO | Fields::MEMORY_DETAILS).message();
+        let text = not_asked.to_str().expect("text");
+        assert!(
+            text.contains("FASTPROC_MEMORY_DETAILS | FASTPROC_IO"),
+            "{text}"
+        );
+        let error = fastproc::Error::Run(std::io::Error::other("the\0cause"));
+        assert_eq!(
+            chain(&error).to_bytes(),
+            b"running the program failed: thecause"
+        );
+    }
+}

@@ -1,0 +1,313 @@
+//! What a caller holds, and the way from a function of C to safe code and back.
+//!
+//! A caller promises of every function: pointers are NULL or lead to what their type says; a handle is one that
+//! `fastproc_open()` returned, and is used by one thread at a time. A handle that was closed is recognized: its memory is
+//! never freed, but given to a handle that is opened much later.
+
+use std::{
+    cell::{Cell, UnsafeCell},
+    collections::VecDeque,
+    ffi::{c_char, c_int},
+    panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook},
+    ptr,
+    sync::{
+        Mutex, Once, PoisonError,
+        atomic::{AtomicU8, AtomicU32, Ordering},
+    },
+};
+
+use crate::{constants::FASTPROC_OK, failure::Failure, reader::Reader};
+
+/// What `fastproc_open()` opens: a source of snapshots, and the last one.
+#[derive(Debug)]
+pub struct Fastproc {
+    state: AtomicU8,
+    /// How often the process that opened it had been forked.
+    forks: AtomicU32,
+    reader: UnsafeCell<Option<Box<Reader>>>,
+}
+
+const OPEN: u8 = 1;
+const CLOSED: u8 = 2;
+const BROKEN: u8 = 3;
+
+/// How often this process and those that it comes from have been forked.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+/// Handles that were closed, the first to be closed first.
+static FREE: Mutex<Free> = Mutex::new(Free(VecDeque::new()));
+
+struct Free(VecDeque<*mut Fastproc>);
+
+// SAFETY: nobody else uses what they lead to.
+unsafe impl Send for Free {}
+
+/// So many are closed before one of them is used again.
+const RESTING: usize = 256;
+
+extern "C" fn forked() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Before anything else is done.
+fn prepare() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // A panic of ours is caught and returned as an error.
+        let others = take_hook();
+        set_hook(Box::new(move |panic| {
+            if !IN_CALL.try_with(Cell::get).unwrap_or(true) {
+                others(panic);
+            }
+        }));
+        // SAFETY: the handler does nothing but add to a number. Where there is no memory for it, a fork is found by the
+        // next snapshot.
+        unsafe { libc::pthread_atfork(None, None, Some(forked)) };
+    });
+}
+
+thread_local! {
+    /// Whether this thread is in a function of the library.
+    static IN_CALL: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `body`; nothing is printed if it panics.
+fn catch<T>(body: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    let enter = |now| IN_CALL.try_with(|in_call| in_call.set(now));
+    // A thread that ends has no place for it any more.
+    let _ = enter(true);
+    let result = catch_unwind(AssertUnwindSafe(body));
+    let _ = enter(false);
+    result.unwrap_or(Err(Failure::Panicked))
+}
+
+/// Runs `body`; a failure or a panic is told and becomes a number.
+fn guarded(body: impl FnOnce() -> Result<(), Failure>) -> c_int {
+    match catch(body) {
+        Ok(()) => FASTPROC_OK,
+        Err(failure) => failure.tell(),
+    }
+}
+
+impl Fastproc {
+    fn check(&self) -> Result<(), Failure> {
+        match self.state.load(Ordering::Relaxed) {
+            OPEN if self.forks.load(Ordering::Relaxed) == FORKS.load(Ordering::Relaxed) => Ok(()),
+            OPEN => Err(Failure::Forked),
+            BROKEN => Err(Failure::Panicked),
+            _ => Err(Failure::Closed),
+        }
+    }
+
+    fn shared(&self) -> Result<&Reader, Failure> {
+        self.check()?;
+        // SAFETY: the caller uses the handle in one thread at a time, and no exclusive reference lives longer than a call.
+        unsafe { &*self.reader.get() }
+            .as_deref()
+            .ok_or(Failure::Closed)
+    }
+
+    #[allow(
+        clippy::mut_from_ref,
+        reason = "the caller promises what the compiler cannot see"
+    )]
+    fn exclusive(&self) -> Result<&mut Reader, Failure> {
+        self.check()?;
+        // SAFETY: as above.
+        unsafe { &mut *self.reader.get() }
+            .as_deref_mut()
+            .ok_or(Failure::Closed)
+    }
+
+    /// As [`guarded`]. After a panic it can only be closed.
+    fn guarded(&self, body: impl FnOnce() -> Result<(), Failure>) -> c_int {
+        match catch(body) {
+            Ok(()) => FASTPROC_OK,
+            Err(failure) => {
+                if matches!(failure, Failure::Panicked) {
+                    self.state.store(BROKEN, Ordering::Relaxed);
+                }
+                failure.tell()
+            }
+        }
+    }
+}
+
+/// Opens a reader, and a handle for it.
+///
+/// # Safety
+/// As all functions.
+pub(crate) unsafe fn open(
+    handle: *mut *mut Fastproc,
+    open: impl FnOnce() -> Result<Reader, Failure>,
+) -> c_int {
+    prepare();
+    // SAFETY: NULL, or a place for a pointer.
+    let Some(handle) = (unsafe { handle.as_mut() }) else {
+        return Failure::Null.tell();
+    };
+    *handle = ptr::null_mut();
+    guarded(|| {
+        let reader = Box::new(open()?);
+        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = if free.0.len() > RESTING {
+            free.0.pop_front()
+        } else {
+            None
+        };
+        drop(free);
+        let opened = used.unwrap_or_else(|| {
+            Box::into_raw(Box::new(Fastproc {
+                state: AtomicU8::new(CLOSED),
+                forks: AtomicU32::new(0),
+                reader: UnsafeCell::new(None),
+            }))
+        });
+        // SAFETY: from a box that is never dropped.
+        let new = unsafe { &*opened };
+        // SAFETY: it is closed, so that nobody else looks into it.
+        unsafe { *new.reader.get() = Some(reader) };
+        new.forks
+            .store(FORKS.load(Ordering::Relaxed), Ordering::Relaxed);
+        new.state.store(OPEN, Ordering::Relaxed);
+        *handle = opened;
+        Ok(())
+    })
+}
+
+/// Closes a handle. NULL is none.
+///
+/// # Safety
+/// As all functions.
+pub(crate) unsafe fn close(handle: *mut Fastproc) -> c_int {
+    // SAFETY: NULL, or a handle.
+    let Some(of) = (unsafe { handle.as_ref() }) else {
+        return FASTPROC_OK;
+    };
+    guarded(|| {
+        let was = of.state.swap(CLOSED, Ordering::Relaxed);
+        if was == CLOSED {
+            return Err(Failure::Closed);
+        }
+        // SAFETY: it was open until now, and its caller is the only one that uses it.
+        let reader = unsafe { (*of.reader.get()).take() };
+        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        free.0.push_back(handle);
+        drop(free);
+        drop(reader);
+        Ok(())
+    })
+}
+
+/// Writes what `get` finds to `value`; zero if it finds nothing.
+///
+/// # Safety
+/// As all functions.
+pub(crate) unsafe fn get<T: Default>(
+    handle: *const Fastproc,
+    value: *mut T,
+    get: impl FnOnce(&Reader) -> Result<T, Failure>,
+) -> c_int {
+    // SAFETY: NULL, or a place for a value.
+    let Some(value) = (unsafe { value.as_mut() }) else {
+        return Failure::Null.tell();
+    };
+    *value = T::default();
+    // SAFETY: NULL, or a handle.
+    let Some(handle) = (unsafe { handle.as_ref() }) else {
+        return Failure::Null.tell();
+    };
+    handle.guarded(|| {
+        *value = get(handle.shared()?)?;
+        Ok(())
+    })
+}
+
+/// A number that is its own answer: 0 if there is none.
+///
+/// # Safety
+/// As all functions.
+pub(crate) unsafe fn count(
+    handle: *const Fastproc,
+    count: impl FnOnce(&Reader) -> Result<usize, Failure>,
+) -> usize {
+    let mut value = 0;
+    // SAFETY: as the caller promises.
+    unsafe { get(handle, &raw mut value, count) };
+    value
+}
+
+/// Changes what a handle stands for.
+///
+/// # Safety
+/// As all functions.
+pub(crate) unsafe fn change(
+    handle: *mut Fastproc,
+    change: impl FnOnce(&mut Reader) -> Result<(), Failure>,
+) -> c_int {
+    // SAFETY: NULL, or a handle.
+    match unsafe { handle.as_ref() } {
+        Some(handle) => handle.guarded(|| change(handle.exclusive()?)),
+        None => Failure::Null.tell(),
+    }
+}
+
+/// Hands out a text that ends in a NUL, which its length does not count; an empty one if there is none.
+///
+/// # Safety
+/// As all functions.
+pub(crate) unsafe fn hand_out(
+    handle: *mut Fastproc,
+    text: *mut *const c_char,
+    length: *mut usize,
+    find: impl FnOnce(&mut Reader) -> Result<&[u8], Failure>,
+) -> c_int {
+    // SAFETY: NULL, or a place for a pointer.
+    let Some(text) = (unsafe { text.as_mut() }) else {
+        return Failure::Null.tell();
+    };
+    let mut found = (c"".as_ptr(), 0);
+    // SAFETY: as the caller promises.
+    let result = unsafe {
+        change(handle, |reader| {
+            let bytes = find(reader)?;
+            found = (bytes.as_ptr().cast(), bytes.len().saturating_sub(1));
+            Ok(())
+        })
+    };
+    *text = found.0;
+    // SAFETY: NULL, or a place for a number.
+    if let Some(length) = unsafe { length.as_mut() } {
+        *length = found.1;
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{constants::*, exports::*, failure::last};
+
+    #[test]
+    fn a_panic_leaves_a_handle_that_can_only_be_closed() {
+        let mut handle = ptr::null_mut();
+        let source = c"procfs".as_ptr();
+        // SAFETY: as the functions want it.
+        unsafe {
+            assert_eq!(fastproc_open(&raw mut handle, 0, source, 0), FASTPROC_OK);
+            assert_eq!(fastproc_snapshot(handle), FASTPROC_OK);
+            assert!(fastproc_count(handle) > 0);
+            let panicked = change(handle, |_| panic!("as a test does"));
+            assert_eq!(panicked, FASTPROC_ERROR_INTERNAL);
+            assert_eq!(fastproc_snapshot(handle), FASTPROC_ERROR_INTERNAL);
+            assert_eq!(fastproc_count(handle), 0);
+            assert!(
+                std::ffi::CStr::from_ptr(last())
+                    .to_bytes()
+                    .starts_with(b"a defect")
+            );
+            assert_eq!(fastproc_close(handle), FASTPROC_OK);
+            assert_eq!(fastproc_close(handle), FASTPROC_ERROR_CLOSED);
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! Every accessor, by a C program that is written from the header: its values beside those of the library in Rust, over odd
+//! processes; and what it says where it is used wrongly.
+
+mod common;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+    fs,
+    os::unix::{fs::PermissionsExt, process::CommandExt},
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use common::{NOBODY, Served, run};
+use fastproc::{
+    Collector, Fields, Snapshot, SourceKind,
+    schema::{self, Field, Type, Unit},
+};
+use fastproc_testbed::{Options, Testbed, gate};
+
+/// Members that have no accessor.
+const HIDDEN: &[&str] = &[
+    "identity.state_bits",
+    "identity.groups",
+    "identity.torn",
+    "identity.masked",
+    "identity.reserved",
+    "credentials.groups_at",
+    "namespaces.ids_at",
+    "scheduling.cpus_at",
+    "scheduling.mems_at",
+    "limits.reserved",
+    "name.kind",
+    "name.worker_flags",
+    "name.worker_id",
+    "name.pool_id",
+    "name.pool_cpu",
+    "name.reserved",
+    "name.text",
+    "thread.state_bits",
+    "thread.threads_state",
+    "signals.switches",
+    "cpu.sampled_utime_ns",
+    "cpu.sampled_stime_ns",
+    "cpu.prev_utime_ns",
+    "cpu.prev_stime_ns",
+    "thread.sampled_utime_ns",
+    "thread.sampled_stime_ns",
+    "thread.prev_utime_ns",
+    "thread.prev_stime_ns",
+];
+
+/// Whether a value says that there is none.
+fn is_nothing(path: &str, value: i128) -> bool {
+    match path {
+        "credentials.user_ns" | "cpu.sum_exec_ns" | "sum_exec_ns" => value == 0,
+        "credentials.umask" => value == -1,
+        _ => false,
+    }
+}
+
+/// What the kernel shows not to everybody.
+fn is_guarded(path: &str) -> bool {
+    let members = [
+        "identity.exit_code",
+        "identity.wchan",
+        "memory_details.mm_flags",
+        "credentials.user_ns",
+    ];
+    path.starts_with("layout.") || path.starts_with("io.") || members.contains(&path)
+}
+
+/// What changes while nothing happens to a process, or is shown less precisely to others.
+fn is_of_the_moment(path: &str) -> bool {
+    path.ends_with("_ns")
+        || ["processor", "queued", "switches", "csw", "flt"]
+            .iter()
+            .any(|name| path.ends_with(name))
+}
+
+/// An accessor of the header: its name and the type of its value.
+fn accessors() -> Vec<(String, String)> {
+    let header = fs::read_to_string("include/fastproc.h").expect("it is here");
+    let declarations = header.split_inclusive(';').filter_map(|part| {
+        let text = part
+            .rsplit("*/")
+            .next()?
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
+        let (name, rest) = text.strip_prefix("int ")?.split_once('(')?;
+        let rest = rest.strip_prefix("const struct fastproc *handle, size_t index, ")?;
+        let value = rest.strip_suffix(" *value);")?;
+        (!value.contains(',')).then_some(())?;
+        Some((name.to_owned(), value.to_owned()))
+    });
+    declarations.collect()
+}
+
+/// Prints the values of the processes with these ids, and of their threads.
+fn program(folder: &Path) -> PathBuf {
+    let mut lines = String::new();
+    for (name, value) in accessors() {
+        let (format, cast) = match value.as_str() {
+            "double" => ("%.17g", "double"),
+            "int32_t" => ("%lld", "long long"),
+            _ => ("%llu", "unsigned long long"),
+        };
+        let of = if name.starts_with("fastproc_thread_") {
+            "thread"
+        } else {
+            "process"
+        };
+        let of = if name.starts_with("fastproc_gone_") {
+            "gone"
+        } else {
+            of
+        };
+        let _ = writeln!(
+            lines,
+            "ACCESSOR({name}, {value}, \"{format}\", {cast}, {of})"
+        );
+    }
+    fs::write(folder.join("accessors.inc"), lines).expect("it can be written");
+    let source = folder.join("every.c");
+    fs::copy("tests/every.c", &source).expect("it is here");
+    common::compile(folder, &source)
+}
+
+/// The name that the accessor of a member has.
+fn accessor(prefix: &str, field: &Field) -> String {
+    let unit = if field.unit == Unit::Bytes && !field.path.ends_with("bytes") {
+        "_bytes"
+    } else {
+        ""
+    };
+    format!("fastproc_{prefix}{}{unit}", field.path.replace('.', "_"))
+}
+
+/// A number in a record, as C prints it.
+fn number(words: &[u64], field: &Field) -> i128 {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let part = &bytes[field.offset..field.offset + field.type_of.size()];
+    match field.type_of {
+        Type::U8 => part[0].into(),
+        Type::U32 => u32::from_ne_bytes(part.try_into().expect("four bytes")).into(),
+        Type::I32 => i32::from_ne_bytes(part.try_into().expect("four bytes")).into(),
+        Type::U64 => u64::from_ne_bytes(part.try_into().expect("eight bytes")).into(),
+        Type::I64 => i64::from_ne_bytes(part.try_into().expect("eight bytes")).into(),
+        other => panic!("{} is a {other:?}", field.path),
+    }
+}
+
+/// What is known, by who it is about and the name of the accessor.
+type Values = BTreeMap<(String, String), Option<i128>>;
+
+/// What the library says in Rust.
+fn expected(snapshot: &Snapshot<'_>, pids: &BTreeSet<u32>) -> Values {
+    let mut values = Values::new();
+    let is_shown = |path: &str| !HIDDEN.contains(&path);
+    let numbers = |structure: &'static schema::Structure| {
+        let fields = structure.fields().into_iter();
+        fields.filter(|field| !matches!(field.type_of, Type::Chars(_)))
+    };
+    for process in snapshot
+        .iter()
+        .filter(|process| pids.contains(&process.pid()))
+    {
+        let about = format!("process {}", process.pid());
+        let masked = process.identity().masked != 0;
+        for field in numbers(schema::RECORD).filter(|field| is_shown(&field.path)) {
+            let is_there = field
+                .group
+                .is_none_or(|group| process.fields().contains(group))
+                && !(masked && is_guarded(&field.path));
+            let value = is_there
+                .then(|| number(process.record().words(), &field))
+                .filter(|&value| !is_nothing(&field.path, value));
+            values.insert((about.clone(), accessor("", &field)), value);
+        }
+    }
+    for (process, thread) in snapshot
+        .threads_with_processes()
+        .filter(|(process, _)| pids.contains(&process.pid()))
+    {
+        let about = format!("thread {}", thread.tid);
+        for field in
+            numbers(schema::THREAD).filter(|field| is_shown(&format!("thread.{}", field.path)))
+        {
+            let is_there = !field.path.starts_with("io.") || process.io().is_some();
+            let value = is_there
+                .then(|| number(thread.words(), &field))
+                .filter(|&value| !is_nothing(&field.path, value));
+            values.insert((about.clone(), accessor("thread_", &field)), value);
+        }
+    }
+    values
+}
+
+/// What the program prints.
+fn printed(text: &str) -> Values {
+    let lines = text.lines().map(|line| {
+        let words: Vec<_> = line.split('\t').collect();
+        let [about, name, result, value] = words[..] else {
+            panic!("{line:?}");
+        };
+        let value = match result {
+            "0" => Some(value.parse().unwrap_or_else(|_| panic!("{line:?}"))),
+            "1" => {
+                assert_eq!(value.parse::<f64>(), Ok(0.0), "{line:?}");
+                None
+            }
+            _ => panic!("{line:?}"),
+        };
+        ((about.to_owned(), name.to_owned()), value)
+    });
+    lines.collect()
+}
+
+#[test]
+fn every_member_of_a_record_has_an_accessor() {
+    let accessors: BTreeSet<_> = accessors().into_iter().map(|(name, _)| name).collect();
+    for (structure, prefix, of) in [
+        (schema::RECORD, "", ""),
+        (schema::THREAD, "thread_", "thread."),
+    ] {
+        for field in structure.fields() {
+            let name = accessor(prefix, &field);
+            let is_text = matches!(field.type_of, Type::Chars(_));
+            let is_hidden = HIDDEN.contains(&format!("{of}{}", field.path).as_str());
+            assert_eq!(accessors.contains(&name), !is_text && !is_hidden, "{name}");
+        }
+    }
+    gate::ran();
+}
+
+#[test]
+fn values_are_those_of_the_library_in_rust() {
+    if !gate::programs(&["cc", "pkg-config", "setpriv"]) || !gate::bpf() {
+        return;
+    }
+    let prefix = common::folder("accessors");
+    common::install(&prefix);
+    let every = program(&prefix);
+    let testbed = Testbed::open(&Options::default()).expect("it opens");
+    let served = Served::start(&prefix);
+    let pids: BTreeSet<u32> = testbed
+        .processes()
+        .iter()
+        .map(|process| process.pid)
+        .collect();
+    let ways = [
+        ("bpf", SourceKind::Bpf, 0),
+        ("procfs", SourceKind::Procfs, 0),
+        ("service", SourceKind::Service, 0),
+        ("service", SourceKind::Service, NOBODY),
+        ("procfs", SourceKind::Procfs, NOBODY),
+        ("bpf", SourceKind::Bpf, NOBODY),
+    ];
+    for (name, kind, uid) in ways {
+        let mut collector = Collector::builder()
+            .fields(Fields::all())
+            .source(Some(kind))
+            .service_socket(Some(served.socket.clone()))
+            .open()
+            .expect("it opens");
+        let mut unproven = BTreeMap::new();
+        // What is of a moment is looked at again.
+        for round in 0..10 {
+            let before = expected(&collector.snapshot().expect("a snapshot"), &pids);
+            // BPF asks nobody whether a user may see a value: the library does.
+            let mut command = if uid != 0 && kind == SourceKind::Bpf {
+                nobody_with_bpf(&every)
+            } else {
+                let mut command = Command::new(&every);
+                command.uid(uid).gid(uid);
+                command
+            };
+            command
+                .env("FASTPROC_SOCKET", &served.socket)
+                .current_dir("/");
+            command
+                .args(["values", name])
+                .args(pids.iter().map(ToString::to_string));
+            let ours = printed(&run(&mut command));
+            let after = expected(&collector.snapshot().expect("a snapshot"), &pids);
+            assert!(before.len() > 100 * pids.len() * 3 / 4, "{}", before.len());
+            let mut wrong = BTreeMap::new();
+            for (key, &before) in &before {
+                let (Some(&after), Some(&ours)) = (after.get(key), ours.get(key)) else {
+                    wrong.insert(key.clone(), "is not everywhere".to_owned());
+                    continue;
+                };
+                let path = key
+                    .1
+                    .trim_start_matches("fastproc_")
+                    .trim_start_matches("thread_");
+                let guarded = [
+                    "layout_",
+                    "io_",
+                    "identity_exit_code",
+                    "identity_wchan",
+                    "memory_details_mm_flags",
+                    "credentials_user_ns",
+                ];
+                if uid != 0 && guarded.iter().any(|name| path.starts_with(name)) {
+                    // Processes of this user are among them.
+                    if ours.is_some() && ours != before && ours != after {
+                        wrong.insert(
+                            key.clone(),
+                            format!("{ours:?} is shown to a user instead of {before:?}"),
+                        );
+                    }
+                    continue;
+                }
+                // What the service leaves to a user to read from the text has none of it.
+                if uid != 0 && ours.is_none() && path.ends_with("sum_exec_ns") {
+                    continue;
+                }
+                let is_between = match (before, ours, after) {
+                    (Some(before), Some(ours), Some(after)) if is_of_the_moment(path) => {
+                        // To others than root times are rounded to ticks.
+                        let tick = if uid == 0 { 0 } else { 10_000_000 };
+                        before.min(after) - tick <= ours && ours <= before.max(after)
+                    }
+                    _ => ours == before || ours == after,
+                };
+                if !is_between {
+                    wrong.insert(
+                        key.clone(),
+                        format!("{ours:?}, and around it {before:?} and {after:?}"),
+                    );
+                }
+            }
+            if uid != 0 {
+                let hidden = ours.iter().filter(|(key, value)| {
+                    key.1.starts_with("fastproc_layout_") && value.is_none()
+                });
+                assert!(
+                    hidden.count() > 12,
+                    "{name}: a user is shown addresses of root's processes"
+                );
+            }
+            if round == 0 {
+                unproven = wrong;
+            } else {
+                unproven.retain(|key, _| wrong.contains_key(key));
+            }
+            if unproven.is_empty() {
+                break;
+            }
+        }
+        assert!(unproven.is_empty(), "{name} as {uid}: {unproven:#?}");
+    }
+    drop(served);
+    fs::remove_dir_all(prefix).expect("it is ours");
+}
+
+/// The program as a user who may load BPF programs, and nothing else.
+fn nobody_with_bpf(program: &Path) -> Command {
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--inh-caps=+bpf,+perfmon", "--ambient-caps=+bpf,+perfmon"])
+        .args([format!("--reuid={NOBODY}"), format!("--regid={NOBODY}")])
+        .arg("--clear-groups")
+        .arg(program);
+    command
+}
+
+/// The file of the counters of I/O of a process that may not be dumped is root's: the process itself cannot read it.
+#[test]
+fn who_may_not_be_dumped_is_not_shown_its_own_io() {
+    if !gate::programs(&["cc", "pkg-config", "setpriv"]) || !gate::bpf() {
+        return;
+    }
+    let prefix = common::folder("undumpable");
+    common::install(&prefix);
+    let every = program(&prefix);
+    // For others to execute, and not to read.
+    fs::set_permissions(&every, fs::Permissions::from_mode(0o711)).expect("it is ours");
+    for source in ["bpf", "procfs"] {
+        // A shell becomes the program: setpriv itself may still read any file then.
+        let mut command = nobody_with_bpf(Path::new("sh"));
+        command.args(["-c", "exec \"$0\" \"$@\""]).arg(&every);
+        let values = printed(&run(command.args(["values", source, "0"]).current_dir("/")));
+        let known = |name: &str| {
+            let mut of = values.iter().filter(|(key, _)| key.1.contains(name));
+            let first = of.next().unwrap_or_else(|| panic!("{name}: {values:?}")).1;
+            assert!(of.all(|(_, value)| value.is_some() == first.is_some()));
+            first.is_some()
+        };
+        assert!(!known("_io_"), "{source}: {values:?}");
+        assert!(known("fastproc_layout_"), "{source}: {values:?}");
+    }
+    fs::remove_dir_all(prefix).expect("it is ours");
+}
+
+#[test]
+fn every_accessor_refuses_what_cannot_be_right() {
+    if !gate::programs(&["cc", "pkg-config"]) {
+        return;
+    }
+    let prefix = common::folder("misuse");
+    common::install(&prefix);
+    let every = program(&prefix);
+    let text = run(Command::new(&every).args(["misuse", "procfs"]));
+    let counted: usize = text.trim().parse().expect("how many there are");
+    assert_eq!(counted, accessors().len());
+    fs::remove_dir_all(prefix).expect("it is ours");
+}

@@ -1,0 +1,157 @@
+//! The library as it is installed, and each example: built as its first lines say, as root and as somebody who may do nothing.
+
+mod common;
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use common::{NOBODY, Served, run};
+use fastproc_testbed::gate;
+
+fn examples() -> Vec<PathBuf> {
+    let files = fs::read_dir("examples").expect("they are here");
+    let mut files: Vec<_> = files
+        .map(|file| file.expect("it is listed").path())
+        .collect();
+    files.sort();
+    files
+}
+
+/// Each as somebody, by the socket of a service or without.
+fn check(prefix: &Path, uid: u32, socket: &Path) {
+    let example = |name: &str| {
+        let mut command = Command::new(prefix.join(name));
+        command
+            .uid(uid)
+            .gid(uid)
+            .current_dir("/")
+            .env("FASTPROC_SOCKET", socket);
+        command
+    };
+    let own = std::process::id();
+    let name = fs::read_to_string("/proc/self/comm").expect("it runs");
+
+    let text = run(example("by_memory").arg("1000000"));
+    let mut sizes = Vec::new();
+    let mut pids = BTreeSet::new();
+    for line in text.lines().skip(1) {
+        let mut words = line.split_whitespace();
+        let mut number = || words.next().and_then(|word| word.parse::<u64>().ok());
+        pids.insert(number().expect("a pid"));
+        sizes.push(number().expect("a size"));
+    }
+    assert!(sizes.is_sorted_by(|a, b| a >= b), "{text}");
+    assert!(pids.contains(&own.into()) && pids.contains(&1), "{text}");
+
+    let text = run(example("one_process").arg(own.to_string()));
+    let value = |name: &str| {
+        text.lines()
+            .find_map(|line| line.strip_prefix(name))
+            .unwrap_or_default()
+    };
+    assert_eq!(value("name "), name.trim_end());
+    assert_eq!(value("uid "), "0", "{text}");
+    assert_eq!(
+        value("ppid "),
+        std::os::unix::process::parent_id().to_string()
+    );
+    assert!(
+        value("rss_bytes ")
+            .parse::<u64>()
+            .is_ok_and(|rss| rss > 1 << 20),
+        "{text}"
+    );
+    let line = fs::read_to_string("/proc/self/cmdline").expect("it runs");
+    assert_eq!(
+        value("cmdline "),
+        line.trim_end_matches('\0').replace('\0', " ")
+    );
+    // What the kernel does not show to a user is not 0.
+    let io = value("read_bytes ");
+    assert_eq!(io.parse::<u64>().is_ok(), uid == 0, "{io}");
+    assert!(uid == 0 || io.starts_with("- ("), "{io}");
+
+    let text = run(example("cpu_shares").arg("0.2"));
+    assert!(text.ends_with(" processes\n"), "{text}");
+
+    // A process that rests: three files of it are the same at any time.
+    let mut child = Command::new("sleep")
+        .arg("1000")
+        .spawn()
+        .expect("it is there");
+    let folder = PathBuf::from(format!("/proc/{}", child.id()));
+    let sleeps =
+        || fs::read_to_string(folder.join("wchan")).is_ok_and(|wchan| wchan.contains("sleep"));
+    while !sleeps() {
+        std::thread::yield_now();
+    }
+    let kernel = ["stat", "statm", "status"].map(|file| folder.join(file));
+    let as_user = |program: &str| {
+        let mut command = Command::new(program);
+        command.uid(uid).gid(uid);
+        command
+    };
+    let ours = run(example("status").arg(child.id().to_string()));
+    let kernel = run(as_user("cat").args(kernel));
+    child.kill().expect("it is ours");
+    child.wait().expect("it is ours");
+    assert_eq!(ours, kernel);
+}
+
+#[test]
+fn examples_say_what_proc_says() {
+    if !gate::programs(&["cc", "pkg-config"]) || !gate::bpf() {
+        return;
+    }
+    let prefix = common::folder("examples");
+    common::install(&prefix);
+    for source in examples() {
+        common::compile(&prefix, &source);
+    }
+    let nowhere = prefix.join("nowhere");
+    check(&prefix, 0, &nowhere);
+    check(&prefix, NOBODY, &nowhere);
+    let served = Served::start(&prefix);
+    check(&prefix, 0, &served.socket);
+    check(&prefix, NOBODY, &served.socket);
+    drop(served);
+    fs::remove_dir_all(prefix).expect("it is ours");
+}
+
+#[test]
+fn the_library_has_what_the_header_declares_by_versions() {
+    if !gate::programs(&["cc", "nm", "readelf"]) {
+        return;
+    }
+    let prefix = common::folder("symbols");
+    common::install(&prefix);
+    let library = prefix.join("lib/libfastproc.so");
+    let dynamic = run(Command::new("readelf").arg("-d").arg(&library));
+    assert!(
+        dynamic.contains("Library soname: [libfastproc.so.0]"),
+        "{dynamic}"
+    );
+    let symbols = run(Command::new("nm")
+        .args(["-D", "--defined-only"])
+        .arg(&library));
+    let symbols: BTreeSet<_> = symbols
+        .lines()
+        .filter_map(|line| line.split(' ').nth(2))
+        .filter(|symbol| *symbol != "FASTPROC_0")
+        .collect();
+    let header = fs::read_to_string("include/fastproc.h").expect("it is here");
+    let declared: BTreeSet<_> = header
+        .lines()
+        .filter(|line| line.starts_with(|first: char| first.is_ascii_lowercase()))
+        .filter_map(|line| line.split_once('(')?.0.rsplit([' ', '*']).next())
+        .map(|name| format!("{name}@@FASTPROC_0"))
+        .collect();
+    assert!(declared.len() > 150, "{declared:?}");
+    assert_eq!(symbols, declared.iter().map(String::as_str).collect());
+    fs::remove_dir_all(prefix).expect("it is ours");
+}

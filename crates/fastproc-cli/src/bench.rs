@@ -1,0 +1,49 @@
+//! `fastproc bench`: runs the benchmarks' own program, as git and cargo run theirs.
+
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    io,
+    os::unix::process::CommandExt as _,
+    process::{Command, ExitCode},
+};
+
+use crate::failure::Failure;
+
+/// The program: installed beside this one, or where the shell looks for programs.
+const PROGRAM: &str = "fastproc-bench";
+
+/// Measure what reading costs on this machine: runs fastproc-bench.
+#[derive(clap::Args, Clone, Debug)]
+#[command(disable_help_flag = true)]
+pub struct Args {
+    /// A benchmark and its arguments; --help lists them
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum BenchError {
+    #[error(
+        "{PROGRAM} is not installed, neither beside this program nor in PATH. In fastproc's sources, \
+         cargo build --release -p fastproc-bench builds it; make bench builds and runs it"
+    )]
+    NotInstalled,
+    #[error("cannot run {PROGRAM}")]
+    Failed(#[source] io::Error),
+}
+
+/// Becomes that program.
+pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let beside = env::current_exe()
+        .ok()
+        .map(|path| path.with_file_name(PROGRAM));
+    let beside = beside.filter(|path| path.is_file());
+    let program = beside.as_deref().map_or(OsStr::new(PROGRAM), AsRef::as_ref);
+    let error = Command::new(program).args(&args.arguments).exec();
+    Err(match error.kind() {
+        io::ErrorKind::NotFound => BenchError::NotInstalled,
+        _ => BenchError::Failed(error),
+    }
+    .into())
+}

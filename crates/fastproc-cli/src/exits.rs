@@ -1,0 +1,376 @@
+//! `fastproc exits`: processes as they end.
+
+use std::{
+    io::{self, Write},
+    os::{
+        fd::{AsFd, BorrowedFd},
+        unix::net::UnixStream,
+    },
+    process::ExitCode,
+};
+
+use clap::ValueEnum;
+use fastproc::{
+    Cmdline, Host, Process,
+    difference::Ended,
+    exits::{Event, Exit, Exits, Programs},
+    source::service,
+};
+use fastproc_columns::{self as columns, Filter, Lookup, Row};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::{
+    NO,
+    failure::Failure,
+    output::{Output, OutputError},
+    privileges,
+    ps::{
+        form::{Column, Follows, Form, Format, Layout, Rows},
+        help::FieldParser,
+        selection::{Select, Selection},
+    },
+};
+
+const AFTER_HELP: &str = "\
+Fields and filters are those of fastproc ps: see fastproc ps --help. Of a process that has ended
+these are known: pid, ppid, comm, cmdline, user, ruser, group, rgroup, cgroup_id, starttime, start,
+ended, etime (how long it lived), time, utime, stime, guest_time, pcpu (over its life), the times
+and faults of its children (cutime …), minflt, majflt, nvcsw, nivcsw, vmhwm (the most memory that it
+had resident), the fields of its I/O, flags, status, exit_code and final. The others are not known.
+
+A process is told of when its parent has waited for it and the kernel has let go of it, with the
+kernel's last values. If the kernel's last record was lost, it comes some seconds later with what is
+known, and final is false.
+
+Examples:
+  fastproc exits
+      Every process that ends, as it ends
+  fastproc exits --execs -o event,pid,ppid,user,cmdline
+      Every program that is run, too, with its arguments
+  fastproc exits --filter 'status != 0' -o ended,pid,comm,status
+      What fails or is killed
+  fastproc exits --filter 'time > 1s' -o pid,etime,time,vmhwm,read_bytes,cmdline
+      What has used much
+  fastproc exits --format ndjson > exits.ndjson
+      For programs
+
+It ends by Ctrl-C, and when the reader of its output is gone.
+
+Exit status:
+  0  something was shown
+  1  nothing was
+  2  the command line is wrong, or exits cannot be recorded: that takes the privileges of reading by
+     BPF, or a service, which tells each user what the kernel would show, without execs, and some
+     tenths of a second later";
+
+/// Show processes as they end, however short they lived
+///
+/// Every process that ends is recorded by the scheduler's own tracepoints, with its final values.
+#[derive(Debug, clap::Args)]
+#[command(max_term_width = 100, after_help = AFTER_HELP)]
+pub struct Args {
+    /// Columns to show, as for fastproc ps
+    ///
+    /// [default: ended,pid,ppid,user,etime,time,vmhwm,status,comm; with --execs also event, and cmdline for comm]
+    #[arg(
+        short = 'o',
+        long = "fields",
+        value_name = "FIELD,…",
+        value_delimiter = ',',
+        value_parser = FieldParser,
+        hide_possible_values = true
+    )]
+    fields: Vec<Column>,
+
+    /// Show only what meets a condition, as in 'time > 1s && user != root'
+    #[arg(long, value_name = "EXPR")]
+    filter: Option<Filter>,
+
+    #[command(flatten)]
+    select: Select,
+
+    /// Show every exec as well
+    #[arg(long)]
+    execs: bool,
+
+    /// Stop after N rows; when interrupted if not set
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+
+    /// How to write it
+    #[arg(long, value_enum, default_value_t)]
+    format: StreamFormat,
+
+    /// Do not name the columns of a table or of csv
+    #[arg(long, visible_alias = "no-headings")]
+    no_headers: bool,
+
+    /// Do not say on standard error what was lost
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// The forms in which rows can follow one another without end.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum StreamFormat {
+    /// For people
+    #[default]
+    Table,
+    /// One object a row, on a line
+    #[value(alias = "json")]
+    Ndjson,
+    /// One line a row, quoted by RFC 4180 where need be
+    Csv,
+}
+
+impl StreamFormat {
+    const fn form(self) -> Format {
+        match self {
+            Self::Table => Format::Table,
+            Self::Ndjson => Format::Ndjson,
+            Self::Csv => Format::Csv,
+        }
+    }
+}
+
+const EXITS: &str = "ended,pid,ppid,user,etime,time,vmhwm,status,comm";
+const EXITS_AND_EXECS: &str = "event,ended,pid,ppid,user,etime,time,vmhwm,status,cmdline";
+
+/// Shows events until somebody has had enough.
+pub fn run(args: Args) -> Result<ExitCode, Failure> {
+    let columns = if args.fields.is_empty() {
+        let names = if args.execs { EXITS_AND_EXECS } else { EXITS };
+        names.split(',').map(str::parse).collect::<Result<_, _>>()?
+    } else {
+        args.fields
+    };
+    let shown = columns.iter().map(|column: &Column| column.field);
+    let mut looked_at = shown.chain(args.filter.iter().flat_map(Filter::fields));
+    let cmdlines = looked_at.any(|field| field.name == "cmdline");
+    // Before privileges are given up, and before any can be missed.
+    let stops = Stops::new()?;
+    let mut feed = Feed::open(args.execs, cmdlines)?;
+    privileges::drop()?;
+    let layout = Layout {
+        columns,
+        headings: !args.no_headers,
+        may_drop: false,
+        follows: Follows::Continued,
+    };
+    // A service shows no more than it may.
+    let sees_all = matches!(feed, Feed::Service(_)) || privileges::may_trace_all();
+    let mut lookup = Lookup::new(&Host::read()?, sees_all)?;
+    lookup.set_time(0);
+    let mut stream = Stream {
+        lookup,
+        form: args.format.form().writer(layout),
+        selection: args.select.into(),
+        filter: args.filter,
+        execs: args.execs,
+        left: args.count.unwrap_or(u64::MAX),
+        shown: 0,
+        output: Output::default(),
+    };
+    if !args.no_headers {
+        stream.head()?;
+    }
+    let mut lost = 0;
+    loop {
+        let ends = stops.wait(&feed)?;
+        feed.read(&mut stream)?;
+        stream.output.finish()?;
+        if !args.quiet && feed.lost() > lost {
+            let more = feed.lost() - lost;
+            lost = feed.lost();
+            // Where standard error is closed there is nobody to tell.
+            let _ = writeln!(io::stderr(), "fastproc: {more} events were lost");
+        }
+        if ends || stream.left == 0 {
+            break;
+        }
+    }
+    Ok(if stream.shown > 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(NO)
+    })
+}
+
+/// Where exits come from.
+enum Feed {
+    /// This process records them, with the command lines that it knows if they are asked for.
+    Own(Box<Exits>, Option<Programs>),
+    Service(service::Exits),
+}
+
+/// How often a service is asked.
+const EVERY: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
+
+impl Feed {
+    fn open(execs: bool, cmdlines: bool) -> Result<Self, Failure> {
+        let exits = Exits::builder();
+        let refused = match exits.execs(execs || cmdlines).at_once(true).open() {
+            Ok(exits) => {
+                return Ok(Self::Own(exits.into(), cmdlines.then(Programs::default)));
+            }
+            Err(error) => error,
+        };
+        let path = service::socket_path().filter(|_| !execs);
+        match path.map(|path| service::Exits::open(&path)) {
+            Some(Ok(exits)) => Ok(Self::Service(exits)),
+            None | Some(Err(service::Error::NotThere { .. })) => Err(refused.into()),
+            Some(Err(error)) => Err(error.into()),
+        }
+    }
+
+    /// Shows what happened since the last time.
+    fn read(&mut self, stream: &mut Stream) -> Result<(), Failure> {
+        let mut result = Ok(());
+        match self {
+            Self::Own(exits, programs) => exits.read(|event| {
+                if result.is_ok() {
+                    result = stream.take(&event, programs.as_mut());
+                }
+            })?,
+            Self::Service(exits) => exits.read(|exit, cmdline| {
+                if result.is_ok() {
+                    result = stream.show_exit(exit, cmdline);
+                }
+            })?,
+        }
+        Ok(result?)
+    }
+
+    fn lost(&self) -> u64 {
+        match self {
+            Self::Own(exits, _) => exits.lost(),
+            Self::Service(exits) => exits.lost(),
+        }
+    }
+}
+
+/// What ends the command.
+struct Stops {
+    signalled: UnixStream,
+}
+
+impl Stops {
+    fn new() -> Result<Self, Failure> {
+        let (signalled, told) = UnixStream::pair()?;
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::low_level::pipe::register(signal, told.try_clone()?)?;
+        }
+        Ok(Self { signalled })
+    }
+
+    /// Waits for an event. Returns whether it is time to end.
+    fn wait(&self, feed: &Feed) -> Result<bool, Failure> {
+        let output = io::stdout();
+        // Of a pipe, that nobody reads it any more.
+        let output: BorrowedFd<'_> = output.as_fd();
+        let mut fds = vec![
+            PollFd::new(&self.signalled, PollFlags::IN),
+            PollFd::from_borrowed_fd(output, PollFlags::empty()),
+        ];
+        let timeout = match feed {
+            Feed::Own(exits, _) => {
+                fds.push(PollFd::from_borrowed_fd(exits.fd(), PollFlags::IN));
+                None
+            }
+            Feed::Service(_) => Some(&EVERY),
+        };
+        match poll(&mut fds, timeout) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(Box::new(error)),
+        }
+        Ok(fds[..2].iter().any(|fd| !fd.revents().is_empty()))
+    }
+}
+
+/// From events to rows.
+struct Stream {
+    lookup: Lookup,
+    form: Box<dyn Form>,
+    selection: Selection,
+    filter: Option<Filter>,
+    execs: bool,
+    left: u64,
+    shown: u64,
+    output: Output,
+}
+
+impl Stream {
+    fn take(
+        &mut self,
+        event: &Event<'_>,
+        programs: Option<&mut Programs>,
+    ) -> Result<(), OutputError> {
+        match event {
+            Event::Exit(exit) => {
+                let cmdline = programs.and_then(|programs| programs.of(exit));
+                self.show_exit(exit, cmdline)
+            }
+            Event::Exec(exec) => {
+                if let Some(programs) = programs {
+                    programs.begins(exec);
+                }
+                if !self.execs {
+                    return Ok(());
+                }
+                let record = exec.to_record();
+                self.show(&Row {
+                    event: Some(columns::Event::Exec(exec)),
+                    ..Row::of(Process::new(&record, &[]))
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn show_exit(&mut self, exit: &Exit, cmdline: Option<Cmdline<'_>>) -> Result<(), OutputError> {
+        let record = exit.to_record();
+        let change = Ended::whole(exit).change(&record);
+        self.show(&Row::ended(change, cmdline))
+    }
+
+    fn show(&mut self, row: &Row<'_>) -> Result<(), OutputError> {
+        if self.left == 0 || !self.selection.admits(row) {
+            return Ok(());
+        }
+        self.lookup.now_ns = row.start_ns();
+        if let Some(filter) = &self.filter
+            && !filter.admits(row, &mut self.lookup)
+        {
+            return Ok(());
+        }
+        self.left -= 1;
+        self.shown += 1;
+        self.write(Some(row))
+    }
+
+    /// The names of the columns, before anything has happened.
+    fn head(&mut self) -> Result<(), OutputError> {
+        self.write(None)?;
+        self.output.finish()
+    }
+
+    fn write(&mut self, row: Option<&Row<'_>>) -> Result<(), OutputError> {
+        let rows = Rows {
+            stats: None,
+            processes: 0,
+            ended: None,
+            threads: false,
+            repeated: false,
+            shown: Box::new(row.into_iter()),
+        };
+        let (form, lookup) = (&mut self.form, &mut self.lookup);
+        Ok(form.write(rows, lookup, &mut self.output)?)
+    }
+}

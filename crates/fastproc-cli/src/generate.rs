@@ -1,0 +1,78 @@
+//! `fastproc generate`: man pages and shell completions, from the same definitions as the help. For packages.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::PathBuf,
+    process::ExitCode,
+};
+
+use clap::{Command, CommandFactory};
+use clap_complete::Shell;
+use clap_mangen::{
+    Man,
+    roff::{Roff, roman},
+};
+
+use crate::{Cli, Failure};
+
+/// Write man pages (man1/) and completions for bash, zsh and fish into a folder.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Args {
+    /// The folder, which is made if need be
+    directory: PathBuf,
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let pages = args.directory.join("man1");
+    fs::create_dir_all(&pages)?;
+    let mut command = Cli::command();
+    command.build();
+    let shown = command.get_subcommands().filter(|sub| !sub.is_hide_set());
+    for command in shown
+        .filter(|sub| sub.get_name() != "help")
+        .chain([&command])
+    {
+        let name = command
+            .get_display_name()
+            .unwrap_or(command.get_name())
+            .to_owned();
+        let mut file = File::create(pages.join(format!("{name}.1")))?;
+        page(command.clone(), &name, &mut file)?;
+    }
+    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+        clap_complete::generate_to(shell, &mut Cli::command(), "fastproc", &args.directory)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A man page. What follows the options in the help is kept line by line: it has tables in it.
+fn page(command: Command, name: &str, to: &mut impl Write) -> io::Result<()> {
+    let more = command
+        .get_after_long_help()
+        .or(command.get_after_help())
+        .map(ToString::to_string);
+    let man = Man::new(command).title(name);
+    man.render_title(to)?;
+    man.render_name_section(to)?;
+    man.render_synopsis_section(to)?;
+    man.render_description_section(to)?;
+    man.render_options_section(to)?;
+    let mut roff = Roff::new();
+    roff.control("nf", []);
+    for line in more.iter().flat_map(|more| more.lines()) {
+        match line.strip_suffix(':') {
+            Some(heading) if !line.starts_with(' ') => {
+                roff.control("fi", []);
+                roff.control("SH", [heading.to_uppercase().as_str()]);
+                roff.control("nf", []);
+            }
+            _ => {
+                roff.text([roman(line)]);
+            }
+        }
+    }
+    roff.control("fi", []);
+    roff.to_writer(to)
+}

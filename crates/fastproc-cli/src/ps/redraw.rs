@@ -1,0 +1,91 @@
+//! `--interval` on a terminal: each table is drawn over the one before.
+//!
+//! Nothing of the terminal is changed that would have to be put back, so that it may end in any way: the cursor goes up
+//! by as many lines as were drawn, and every line is written anew. The last table stays.
+
+use std::io::{self, Write};
+
+use crate::terminal;
+
+/// The cursor's own line, below what is drawn.
+const CURSOR_LINES: usize = 1;
+/// The heading of the table.
+const HEADING_LINES: usize = 1;
+/// The summary, and the empty line before it.
+const SUMMARY_LINES: usize = 2;
+
+/// A part of the screen.
+#[derive(Debug)]
+pub struct Redraw {
+    /// Lines and columns of the terminal.
+    size: (usize, usize),
+    /// Lines that were drawn.
+    drawn: usize,
+    colour: bool,
+}
+
+impl Redraw {
+    /// `None`: standard output is no terminal whose cursor can be moved.
+    pub fn new() -> Option<Self> {
+        Some(Self {
+            size: terminal::screen()?,
+            drawn: 0,
+            colour: terminal::colour(),
+        })
+    }
+
+    /// Rows of a table that the terminal has room for.
+    pub fn rows(&self) -> usize {
+        let (lines, _) = terminal::screen().unwrap_or(self.size);
+        lines
+            .saturating_sub(CURSOR_LINES + HEADING_LINES + SUMMARY_LINES)
+            .max(1)
+    }
+
+    /// Draws a table, whose lines are no wider than the terminal, and below it the summary.
+    pub fn draw(
+        &mut self,
+        table: &[u8],
+        summary: Option<&str>,
+        to: &mut impl Write,
+    ) -> io::Result<()> {
+        let size = terminal::screen().unwrap_or(self.size);
+        // A terminal that knows it shows nothing before all is there.
+        to.write_all(b"\x1b[?2026h")?;
+        if self.drawn > 0 {
+            if size == self.size {
+                write!(to, "\r\x1b[{}A", self.drawn)?;
+            } else {
+                // Lines may have been wrapped anew.
+                to.write_all(b"\x1b[H\x1b[2J")?;
+            }
+        }
+        self.size = size;
+        self.drawn = 0;
+        for line in table
+            .strip_suffix(b"\n")
+            .unwrap_or(table)
+            .split(|&byte| byte == b'\n')
+        {
+            self.line(line, to)?;
+        }
+        if let Some(summary) = summary {
+            self.line(b"", to)?;
+            let summary = terminal::cut(summary, size.1);
+            let (dim, plain) = if self.colour {
+                ("\x1b[2m", "\x1b[0m")
+            } else {
+                ("", "")
+            };
+            self.line(format!("{dim}{summary}{plain}").as_bytes(), to)?;
+        }
+        to.write_all(b"\x1b[J\x1b[?2026l")
+    }
+
+    fn line(&mut self, line: &[u8], to: &mut impl Write) -> io::Result<()> {
+        self.drawn += 1;
+        to.write_all(line)?;
+        // What the line before had further to the right goes.
+        to.write_all(b"\x1b[K\n")
+    }
+}

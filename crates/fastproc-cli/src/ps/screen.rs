@@ -1,0 +1,180 @@
+//! From a snapshot to what is shown of it.
+
+use fastproc::{Baseline, Change, Snapshot, exits::Exit, record::Record};
+use fastproc_columns::{Filter, Lookup, Row, Sort, Sorter, forest};
+
+use super::{
+    form::{Form, Rows},
+    redraw::Redraw,
+    selection::Selection,
+    summary::Summary,
+};
+use crate::{
+    failure::Failure,
+    output::{Output, OutputError},
+    terminal,
+};
+
+/// Everything that is shown goes through here.
+#[allow(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
+pub struct Screen {
+    /// What values are looked up in.
+    pub lookup: Lookup,
+    /// The form of the output.
+    pub form: Box<dyn Form>,
+    /// The order of the rows.
+    pub sort: Sort,
+    /// How many of them are shown.
+    pub top: usize,
+    /// Which are shown.
+    pub selection: Selection,
+    /// Which of those.
+    pub filter: Option<Filter>,
+    /// Whether a row is about a thread.
+    pub threads: bool,
+    /// Whether children stand below their parents.
+    pub tree: bool,
+    /// Whether those that ended since the last snapshot are among them.
+    pub exited: bool,
+    /// Whether there are several snapshots.
+    pub repeated: bool,
+    /// Whether they are left out of the summary.
+    pub quiet: bool,
+    /// Where tables are drawn over one another.
+    pub redraw: Option<Redraw>,
+    /// Puts rows into their order.
+    pub sorter: Sorter,
+    /// Where they are written to.
+    pub output: Output,
+}
+
+impl Screen {
+    /// Shows a snapshot. Returns whether it had a row.
+    pub fn show(
+        &mut self,
+        snapshot: &Snapshot<'_>,
+        before: Option<&Baseline>,
+        fallback: Option<&str>,
+    ) -> Result<bool, Failure> {
+        self.lookup.set_clock(snapshot);
+        self.lookup.sees_all =
+            snapshot.stats().source.is_guarded() || crate::privileges::may_trace_all();
+        let exits = snapshot.exits().filter(|_| self.exited);
+        let records: Vec<_> = exits
+            .iter()
+            .copied()
+            .flatten()
+            .map(Exit::to_record)
+            .collect();
+        let rows = self.select(*snapshot, before, &records);
+        let room = self.redraw.as_ref().map_or(usize::MAX, Redraw::rows);
+        let top = self.top.min(room);
+        // In a tree any row may be the first.
+        let sorted = if self.tree { usize::MAX } else { top };
+        let sorted = self
+            .sorter
+            .first(&self.sort, sorted, &rows, &mut self.lookup);
+        // What is not copied takes no memory that would have to be cleared: that costs more than all else of a row.
+        let (in_order, tree, branched): (Vec<_>, _, Vec<_>);
+        let sorted: Vec<&Row<'_>> = if self.tree {
+            in_order = sorted.copied().collect();
+            tree = forest(&in_order);
+            let row = |at: usize, branch| Row {
+                branch,
+                ..in_order[at]
+            };
+            let branches = tree.iter().take(top);
+            branched = branches.map(|(at, branch)| row(*at, branch)).collect();
+            branched.iter().collect()
+        } else {
+            sorted.collect()
+        };
+        let shown = sorted.len();
+        let rows = Rows {
+            stats: Some(snapshot.stats()),
+            processes: snapshot.len(),
+            ended: exits.map(<[Exit]>::len),
+            threads: self.threads,
+            repeated: self.repeated,
+            shown: Box::new(sorted.into_iter()),
+        };
+        let summary = Summary {
+            snapshot: *snapshot,
+            ended: exits.map(<[Exit]>::len),
+            shown,
+            threads: self.threads,
+            fallback,
+        };
+        let mut summary = Some(summary).filter(|_| !self.quiet);
+        if let Some(redraw) = &mut self.redraw {
+            let mut table = Vec::new();
+            self.form
+                .write(rows, &mut self.lookup, &mut table)
+                .map_err(OutputError::from)?;
+            let line = summary
+                .take_if(|_| terminal::shows_errors())
+                .map(|summary| summary.line());
+            redraw
+                .draw(&table, line.as_deref(), &mut self.output)
+                .map_err(OutputError::from)?;
+        } else {
+            self.form
+                .write(rows, &mut self.lookup, &mut self.output)
+                .map_err(OutputError::from)?;
+        }
+        self.output.finish()?;
+        if let Some(summary) = summary {
+            summary.write();
+        }
+        Ok(shown > 0)
+    }
+
+    /// The processes or threads that the filter admits.
+    fn select<'a>(
+        &mut self,
+        snapshot: Snapshot<'a>,
+        before: Option<&Baseline>,
+        records: &'a [Record],
+    ) -> Vec<Row<'a>> {
+        let snapshot = &snapshot;
+        let mut rows = Vec::with_capacity(if self.filter.is_none() {
+            snapshot.len()
+        } else {
+            0
+        });
+        let mut take = |row: Row<'a>| {
+            let admitted = self.selection.admits(&row)
+                && self
+                    .filter
+                    .as_ref()
+                    .is_none_or(|filter| filter.admits(&row, &mut self.lookup));
+            if admitted {
+                rows.push(row);
+            }
+        };
+        let mut take_change = |change: Change<'a>| {
+            take(Row {
+                thread: change.thread,
+                change: Some(change),
+                ..Row::of(change.process)
+            });
+        };
+        match (before, self.threads) {
+            (Some(before), true) => before.thread_changes(snapshot).for_each(&mut take_change),
+            (Some(before), false) => before.changes(snapshot).for_each(&mut take_change),
+            (None, true) => snapshot
+                .threads_with_processes()
+                .for_each(|(process, thread)| {
+                    take(Row {
+                        thread: Some(thread),
+                        ..Row::of(process)
+                    });
+                }),
+            (None, false) => snapshot.iter().map(Row::of).for_each(&mut take),
+        }
+        if let Some(before) = before.filter(|_| self.exited) {
+            Row::all_ended(*snapshot, before, records).for_each(take);
+        }
+        rows
+    }
+}

@@ -1,0 +1,187 @@
+//! `fastproc run`: other people's programs, with the substitute for procps's library.
+
+mod system;
+
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    io,
+    os::unix::{ffi::OsStrExt as _, process::CommandExt as _},
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
+};
+
+use clap::ValueEnum;
+
+use crate::failure::Failure;
+
+/// Run ps, top, pgrep, w as they are, many times faster: with process tables from records
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_long_help = AFTER_HELP)]
+#[command(
+    override_usage = "fastproc run -- COMMAND [ARGUMENT]...\n       fastproc run --system on|off|status"
+)]
+pub struct Args {
+    /// Let every program of this machine use it, or none; or say what is the case
+    #[arg(long, value_enum, value_name = "WHAT", conflicts_with = "command")]
+    system: Option<Switch>,
+    /// Where the substitute lies, if not beside this program or in /usr/lib/fastproc/procps
+    #[arg(long, value_name = "FOLDER")]
+    library: Option<PathBuf>,
+    /// What to run
+    #[arg(
+        last = true,
+        value_name = "COMMAND",
+        required_unless_present = "system"
+    )]
+    command: Vec<OsString>,
+}
+
+const AFTER_HELP: &str = "\
+procps's tools read processes by its library, libproc2. In its place they get one that asks the
+service for records (fastproc serve --socket PATH), or loads programs of its own where there are
+very many processes. Where neither can be had they are as they were. The output is the same.
+
+Examples:
+  fastproc run -- top
+  fastproc run -- watch ps aux
+  sudo fastproc run --system on
+
+Environment:
+  LIBPROC2_FASTPROC=off  a program that uses it is as it was";
+
+/// What to do with the whole machine.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Switch {
+    On,
+    Off,
+    Status,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum RunError {
+    #[error(
+        "the substitute for procps's library is not installed, neither beside this program nor in {INSTALLED}. \
+         In fastproc's sources, make procps builds it; --library says where it lies"
+    )]
+    NotInstalled,
+    #[error("cannot run {}", .0.display())]
+    Exec(OsString, #[source] io::Error),
+    #[error("there is no procps library that the substitute in {} was built for: {missing}", folder.display())]
+    NoReal { folder: PathBuf, missing: String },
+    #[error("cannot read or write {}", .0.display())]
+    File(PathBuf, #[source] io::Error),
+    #[error("{0}; nothing was changed")]
+    Refused(String),
+}
+
+const INSTALLED: &str = "/usr/lib/fastproc/procps";
+
+/// procps's library, by all the names that it has had.
+const NAMES: [&str; 2] = ["libproc2.so.0", "libproc2.so.1"];
+
+pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let folder = folder(args.library.as_deref());
+    if let Some(switch) = args.system {
+        return Ok(system::run(switch, folder)?);
+    }
+    let folder = folder?;
+    let Some((program, arguments)) = args.command.split_first() else {
+        return Err(RunError::NotInstalled.into());
+    };
+    real(&folder)?;
+    let error = Command::new(program)
+        .args(arguments)
+        .env(
+            "LD_LIBRARY_PATH",
+            search_path(&folder, env::var_os("LD_LIBRARY_PATH")),
+        )
+        .exec();
+    Err(RunError::Exec(program.clone(), error).into())
+}
+
+/// The folder before whatever the path was.
+fn search_path(folder: &Path, before: Option<OsString>) -> OsString {
+    let mut path = folder.as_os_str().to_owned();
+    if let Some(before) = before.filter(|before| !before.is_empty()) {
+        path.push(":");
+        path.push(before);
+    }
+    path
+}
+
+/// Where the substitute lies.
+fn folder(named: Option<&Path>) -> Result<PathBuf, RunError> {
+    let beside = env::current_exe()
+        .ok()
+        .map(|path| path.with_file_name("procps"));
+    let mut folders = match named {
+        Some(named) => vec![named.to_owned()],
+        None => beside.into_iter().chain([INSTALLED.into()]).collect(),
+    };
+    folders.retain(|folder| NAMES.iter().any(|name| folder.join(name).is_file()));
+    let folder = folders.into_iter().next().ok_or(RunError::NotInstalled)?;
+    folder
+        .canonicalize()
+        .map_err(|error| RunError::File(folder, error))
+}
+
+/// procps's own libraries that the substitutes in this folder were built for, and that are there.
+fn real(folder: &Path) -> Result<Vec<PathBuf>, RunError> {
+    let mut found = Vec::new();
+    let mut missing = Vec::new();
+    for name in NAMES {
+        let substitute = folder.join(name);
+        if !substitute.is_file() {
+            continue;
+        }
+        let bytes =
+            std::fs::read(&substitute).map_err(|error| RunError::File(substitute, error))?;
+        match needed(&bytes, name) {
+            Some(real) if real.is_file() && !real.starts_with(folder) => found.push(real),
+            Some(real) => missing.push(format!("{} is not there", real.display())),
+            None => missing.push(format!("{name} names none")),
+        }
+    }
+    if found.is_empty() {
+        let missing = missing.join(", ");
+        return Err(RunError::NoReal {
+            folder: folder.to_owned(),
+            missing,
+        });
+    }
+    Ok(found)
+}
+
+/// The library with this name that a substitute needs: the only string of it that is a path ending so.
+fn needed(library: &[u8], name: &str) -> Option<PathBuf> {
+    let end = format!("/{name}");
+    let strings = library.split(|&byte| byte == 0);
+    let path = strings
+        .into_iter()
+        .find(|string| string.starts_with(b"/") && string.ends_with(end.as_bytes()))?;
+    Some(PathBuf::from(OsStr::from_bytes(path)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_that_is_needed_is_found_by_its_path() {
+        let bytes = b"\x7fELF\0libproc2.so.0\0/lib/x/libproc2.so.0\0libc.so.6\0";
+        assert_eq!(
+            needed(bytes, "libproc2.so.0"),
+            Some("/lib/x/libproc2.so.0".into())
+        );
+        assert_eq!(needed(bytes, "libproc2.so.1"), None);
+    }
+
+    #[test]
+    fn what_was_searched_before_is_searched_afterwards() {
+        let folder = Path::new("/a");
+        assert_eq!(search_path(folder, None), "/a");
+        assert_eq!(search_path(folder, Some("".into())), "/a");
+        assert_eq!(search_path(folder, Some("/b:/c".into())), "/a:/b:/c");
+    }
+}

@@ -1,0 +1,109 @@
+//! Which metrics of the machine are told.
+
+use fastproc_exporter::metrics::{NodeSwitches, Pattern, Switches, VmstatFilter};
+
+use crate::Failure;
+
+macro_rules! collectors {
+    ($($on:ident $off:ident $name:literal $help:literal;)*) => {
+        /// Parts of the machine's metrics, named as in `node_exporter`.
+        #[derive(Debug, clap::Args)]
+        #[command(next_help_heading = "Metrics of the machine, as of node_exporter")]
+        pub struct Collectors {
+            /// Tell them, also in place of process-exporter: with --config, --procnames, or flags with one dash.
+            #[arg(long, overrides_with = "no_host")]
+            host: bool,
+            /// Tell none of them, whatever else is given.
+            #[arg(long, overrides_with = "host")]
+            no_host: bool,
+            $(
+                #[arg(long = concat!("collector.", $name), overrides_with = stringify!($off), help = $help)]
+                $on: bool,
+                #[arg(long = concat!("no-collector.", $name), overrides_with = stringify!($on), help = "Leave that out.")]
+                $off: bool,
+            )*
+            /// Fields of /proc/vmstat.
+            #[arg(long = "collector.vmstat.fields", value_name = "REGEX", default_value = VmstatFilter::DEFAULT)]
+            vmstat_fields: String,
+            /// Disks that are left out.
+            #[arg(long = "collector.diskstats.device-exclude", value_name = "REGEX", default_value = Pattern::DISKS)]
+            disks_exclude: String,
+            /// Mount points that are left out.
+            #[arg(long = "collector.filesystem.mount-points-exclude", value_name = "REGEX", default_value = Pattern::MOUNT_POINTS)]
+            mount_points_exclude: String,
+            /// Types of filesystems that are left out.
+            #[arg(long = "collector.filesystem.fs-types-exclude", value_name = "REGEX", default_value = Pattern::FILESYSTEMS)]
+            types_exclude: String,
+            /// Network devices that are left out.
+            #[arg(long = "collector.netdev.device-exclude", value_name = "REGEX")]
+            devices_exclude: Option<String>,
+            /// Numbers of protocols.
+            #[arg(long = "collector.netstat.fields", value_name = "REGEX", default_value = Pattern::NETSTAT)]
+            netstat_fields: String,
+        }
+    };
+}
+
+collectors! {
+    conntrack no_conntrack "conntrack" "Connections that are tracked.";
+    cpu no_cpu "cpu" "CPU times.";
+    diskstats no_diskstats "diskstats" "Disks.";
+    filefd no_filefd "filefd" "Open files.";
+    filesystem no_filesystem "filesystem" "Filesystems.";
+    interrupts no_interrupts "interrupts" "A series for each interrupt and CPU; off unless asked for.";
+    loadavg no_loadavg "loadavg" "Load.";
+    meminfo no_meminfo "meminfo" "Memory.";
+    netdev no_netdev "netdev" "Network devices.";
+    netstat no_netstat "netstat" "Protocols.";
+    pressure no_pressure "pressure" "Pressure.";
+    processes no_processes "processes" "Processes and threads by state.";
+    schedstat no_schedstat "schedstat" "Times of the scheduler.";
+    sockstat no_sockstat "sockstat" "Sockets.";
+    stat no_stat "stat" "Interrupts, forks, context switches.";
+    softirqs no_softirqs "stat.softirq" "Softirqs by kind.";
+    time no_time "time" "Time, and its source.";
+    uname no_uname "uname" "The name of the system.";
+    vmstat no_vmstat "vmstat" "Virtual memory.";
+}
+
+impl Collectors {
+    /// What is told; `by_default` those that are not named are.
+    pub fn switches(&self, by_default: bool) -> Result<Switches, Failure> {
+        if self.no_host {
+            return Ok(Switches::none());
+        }
+        let base = by_default || self.host;
+        let is_on = |on: bool, off: bool| on || base && !off;
+        let pattern = |is_on: bool, text: &str| is_on.then(|| Pattern::new(text)).transpose();
+        let filesystem = is_on(self.filesystem, self.no_filesystem);
+        let devices = self.devices_exclude.as_deref().map(Pattern::new);
+        let vmstat = VmstatFilter::new(&self.vmstat_fields)?;
+        Ok(Switches {
+            cpu: is_on(self.cpu, self.no_cpu),
+            stat: is_on(self.stat, self.no_stat),
+            softirqs: is_on(self.softirqs, self.no_softirqs),
+            interrupts: self.interrupts,
+            processes: is_on(self.processes, self.no_processes),
+            vmstat: is_on(self.vmstat, self.no_vmstat).then_some(vmstat),
+            node: NodeSwitches {
+                conntrack: is_on(self.conntrack, self.no_conntrack),
+                diskstats: pattern(
+                    is_on(self.diskstats, self.no_diskstats),
+                    &self.disks_exclude,
+                )?,
+                filefd: is_on(self.filefd, self.no_filefd),
+                filesystem: pattern(filesystem, &self.mount_points_exclude)?
+                    .zip(pattern(filesystem, &self.types_exclude)?),
+                loadavg: is_on(self.loadavg, self.no_loadavg),
+                meminfo: is_on(self.meminfo, self.no_meminfo),
+                netdev: is_on(self.netdev, self.no_netdev).then_some(devices.transpose()?),
+                netstat: pattern(is_on(self.netstat, self.no_netstat), &self.netstat_fields)?,
+                pressure: is_on(self.pressure, self.no_pressure),
+                schedstat: is_on(self.schedstat, self.no_schedstat),
+                sockstat: is_on(self.sockstat, self.no_sockstat),
+                time: is_on(self.time, self.no_time),
+                uname: is_on(self.uname, self.no_uname),
+            },
+        })
+    }
+}

@@ -1,0 +1,138 @@
+//! Flags as Go's programs have them.
+
+use std::{ffi::OsString, time::Duration};
+
+/// As Go writes it: `500ms`, `1.5s`, `2m`, `1h30m`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is no duration, such as 500ms, 10s or 1h30m");
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let (mut total, mut rest) = (0.0, text);
+    while !rest.is_empty() {
+        let digits = rest
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .ok_or_else(wrong)?;
+        let number: f64 = rest[..digits].parse().map_err(|_| wrong())?;
+        let after = &rest[digits..];
+        let end = after
+            .find(|c: char| c.is_ascii_digit() || c == '.')
+            .unwrap_or(after.len());
+        total += number
+            * match &after[..end] {
+                "ns" => 1e-9,
+                "us" | "µs" => 1e-6,
+                "ms" => 1e-3,
+                "s" => 1.0,
+                "m" => 60.0,
+                "h" => 3600.0,
+                _ => return Err(wrong()),
+            };
+        rest = &after[end..];
+    }
+    if text.is_empty() {
+        return Err(wrong());
+    }
+    Duration::try_from_secs_f64(total).map_err(|_| wrong())
+}
+
+/// As Go reads it.
+pub fn boolean(text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
+        "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(false),
+        _ => Err(format!("{text:?} is neither true nor false")),
+    }
+}
+
+/// Arguments of this subcommand with a second dash where Go's programs are called with one: `-config.path`.
+pub fn with_two_dashes(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = arguments.collect();
+    if arguments.get(1).is_none_or(|name| name != "serve") {
+        return arguments;
+    }
+    let command = <super::Args as clap::Args>::augment_args(clap::Command::new("serve"));
+    let is_known = |name: &str| {
+        matches!(name, "help" | "version")
+            || command.get_arguments().any(|argument| {
+                let aliases = argument.get_all_aliases().unwrap_or_default();
+                argument.get_long() == Some(name) || aliases.contains(&name)
+            })
+    };
+    let mut one_dash = false;
+    for argument in arguments.iter_mut().skip(2) {
+        let Some(text) = argument.to_str() else {
+            continue;
+        };
+        let name = text.strip_prefix('-').unwrap_or_default();
+        let name = name.split('=').next().unwrap_or_default();
+        if name.len() > 1 && is_known(name) {
+            *argument = format!("-{text}").into();
+            one_dash = true;
+        }
+    }
+    if one_dash {
+        arguments.insert(2, "--one-dash".into());
+    }
+    arguments
+}
+
+/// A part of a CPU's time.
+pub fn share(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|share| (0.0..=1.0).contains(share))
+        .ok_or_else(|| format!("{text:?} is no part of a CPU's time, from 0 to 1"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_with_one_dash_are_those_with_two() {
+        let with = |arguments: &[&str]| {
+            let arguments = [&["fastproc", "serve"], arguments].concat();
+            with_two_dashes(arguments.into_iter().map(OsString::from)).split_off(2)
+        };
+        assert_eq!(
+            with(&[
+                "-config.path",
+                "-x",
+                "-children=false",
+                "-h",
+                "--debug",
+                "-V"
+            ]),
+            [
+                "--one-dash",
+                "--config.path",
+                "-x",
+                "--children=false",
+                "-h",
+                "--debug",
+                "-V"
+            ]
+        );
+        let others = ["fastproc", "ps", "-children"];
+        assert_eq!(with_two_dashes(others.iter().map(OsString::from)), others);
+    }
+
+    #[test]
+    fn booleans_are_as_go_reads_them() {
+        assert_eq!(boolean("1"), Ok(true));
+        assert_eq!(boolean("F"), Ok(false));
+        assert!(boolean("no").is_err());
+    }
+
+    #[test]
+    fn durations_are_as_go_writes_them() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5400)));
+        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
+        assert_eq!(duration("0"), Ok(Duration::ZERO));
+        for wrong in ["", "5", "s", "1x", "1s2", "-1s"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}

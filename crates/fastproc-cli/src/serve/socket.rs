@@ -1,0 +1,133 @@
+//! `fastproc serve --socket`: snapshots for other processes.
+
+use std::{
+    io::{self, Write},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::net::UnixStream,
+    },
+    path::PathBuf,
+    process::ExitCode,
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use fastproc::{SourceKind, source::service};
+use fastproc_service::{Service, Settings, bind, passed_by_systemd};
+
+use crate::Failure;
+
+/// What is served to readers on this machine.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Snapshots for other processes")]
+pub struct SocketArgs {
+    /// Serve snapshots at this socket, to whom the kernel would show the same; without a path, at
+    /// /run/fastproc/fastproc.sock, where fastproc and its libraries look for them.
+    #[arg(long, value_name = "PATH", num_args = 0..=1, default_missing_value = service::DEFAULT_SOCKET)]
+    socket: Option<PathBuf>,
+    /// Serve nothing but the socket.
+    #[arg(long)]
+    pub no_metrics: bool,
+    /// With --no-metrics: end when nobody has been connected for so long.
+    #[arg(long, value_name = "DURATION", value_parser = super::flags::duration, requires = "no_metrics")]
+    idle_exit: Option<Duration>,
+    /// Tell who uses the service that listens at the socket, and end.
+    #[arg(long, conflicts_with_all = ["no_metrics", "idle_exit"])]
+    pub status: bool,
+    /// With --status: print one JSON object.
+    #[arg(long, requires = "status")]
+    json: bool,
+}
+
+impl SocketArgs {
+    fn path(&self) -> Option<PathBuf> {
+        self.socket.clone().or_else(service::socket_path)
+    }
+
+    /// Listens, and loads what reading takes; while this is still root. `None`: it was not asked for.
+    pub fn open(&self, source: Option<SourceKind>) -> Result<Option<Service>, Failure> {
+        let listener = match (passed_by_systemd()?, &self.socket) {
+            (Some(listener), _) => listener,
+            (None, Some(path)) => bind(path)?,
+            (None, None) if self.no_metrics => {
+                return Err("there is nothing to serve: give --socket with --no-metrics".into());
+            }
+            (None, None) => return Ok(None),
+        };
+        let mut settings = Settings::default();
+        settings.source = source;
+        settings.idle_exit = self.idle_exit;
+        Ok(Some(Service::open(listener, &settings)?))
+    }
+
+    /// Prints the status of the service that listens at the socket.
+    pub fn print_status(&self) -> Result<ExitCode, Failure> {
+        let path = self.path().ok_or("FASTPROC_SOCKET names no socket")?;
+        let status = service::status(&path)?;
+        let mut out = io::stdout().lock();
+        if self.json {
+            writeln!(out, "{status}")?;
+        } else {
+            let status: serde_json::Value = serde_json::from_str(&status)?;
+            write_status(&mut out, "", &status)?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// A line for each value, named by the way to it.
+fn write_status(
+    out: &mut impl Write,
+    name: &str,
+    value: &serde_json::Value,
+) -> Result<(), Failure> {
+    match value {
+        serde_json::Value::Object(members) => {
+            for (member, value) in members {
+                let name = match name {
+                    "" => member.clone(),
+                    name => format!("{name} {member}"),
+                };
+                write_status(out, &name, value)?;
+            }
+        }
+        serde_json::Value::Array(elements) if elements.iter().any(serde_json::Value::is_object) => {
+            for (at, value) in elements.iter().enumerate() {
+                write_status(out, &format!("{name} {}", at + 1), value)?;
+            }
+        }
+        serde_json::Value::Array(elements) => {
+            let words: Vec<&str> = elements
+                .iter()
+                .filter_map(serde_json::Value::as_str)
+                .collect();
+            writeln!(out, "{:<24} {}", name.replace('_', " "), words.join(" "))?;
+        }
+        serde_json::Value::String(text) => {
+            writeln!(out, "{:<24} {text}", name.replace('_', " "))?;
+        }
+        value => writeln!(out, "{:<24} {value}", name.replace('_', " "))?,
+    }
+    Ok(())
+}
+
+/// Serves until this process is told to end.
+pub fn run(service: Service) -> Result<ExitCode, Failure> {
+    let (stop, told) = UnixStream::pair()?;
+    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
+        signal_hook::low_level::pipe::register(signal, told.try_clone()?)?;
+    }
+    service.run(stop.as_fd())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Serves beside something else, until the descriptor that is returned is closed.
+pub fn start(
+    service: Service,
+) -> io::Result<(OwnedFd, JoinHandle<Result<(), fastproc_service::Error>>)> {
+    let (stop, told) = UnixStream::pair()?;
+    let thread = std::thread::Builder::new()
+        .name("service".into())
+        .spawn(move || service.run(stop.as_fd()))?;
+    Ok((told.into(), thread))
+}

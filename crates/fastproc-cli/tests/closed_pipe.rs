@@ -1,0 +1,63 @@
+//! Every command ends quietly where the reader of its output has gone away.
+
+mod common;
+
+use std::process::Stdio;
+
+use common::fastproc;
+
+/// Runs with a pipe as standard output that nobody reads, and returns what went wrong.
+fn complaint(arguments: &[&str]) -> Option<String> {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let output = fastproc(arguments)
+        .stdout(writer)
+        .stderr(Stdio::piped())
+        .output()
+        .expect("it can be started");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let is_quiet = errors
+        .lines()
+        .all(|line| line.starts_with("fastproc: read "));
+    (!output.status.success() || !is_quiet)
+        .then(|| format!("{arguments:?}: {}: {errors}", output.status))
+}
+
+#[test]
+fn every_command_ends_quietly() {
+    let commands: &[&[&str]] = &[
+        &["--help"],
+        &["--version"],
+        &["help", "ps"],
+        &["ps", "--help"],
+        &["ps", "-h"],
+        &["doctor"],
+        &["doctor", "--json"],
+        &["cat", "/proc/self/stat", "/proc/stat"],
+        &["cat", "--all", "status"],
+        &["cat", "--all", "status", "--proc"],
+        &["verify", "--rounds", "1", "--source", "procfs"],
+        &["verify", "--rounds", "1", "--source", "procfs", "--json"],
+    ];
+    let complaints: Vec<_> = commands
+        .iter()
+        .filter_map(|&arguments| complaint(arguments))
+        .collect();
+    assert!(complaints.is_empty(), "{complaints:#?}");
+}
+
+#[test]
+fn so_does_every_format() {
+    // So many columns that the output is written in several pieces, even of few processes.
+    let columns = ["pid,user,lstart,capeff,sigcgt,comm"; 80].join(",");
+    for columns in ["pid", &columns] {
+        for format in ["table", "json", "ndjson", "csv"] {
+            for more in [&[][..], &["--threads"], &["--interval", "0.02"]] {
+                let source = ["ps", "--source", "procfs", "--format", format];
+                let arguments = [&source, &["-o", columns][..], more].concat();
+                let complaint = complaint(&arguments);
+                assert!(complaint.is_none(), "{complaint:?}");
+            }
+        }
+    }
+}

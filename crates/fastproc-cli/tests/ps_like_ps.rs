@@ -1,0 +1,403 @@
+//! What `fastproc ps` has in common with ps(1): how it is called, and every field that both have, over odd processes.
+
+mod common;
+
+use std::{collections::BTreeMap, process::Command};
+
+use common::{fastproc, output, rows, run};
+use fastproc_testbed::{Options, Testbed, gate};
+
+/// How a value of ours is written as ps(1) writes it.
+#[derive(Clone, Copy, Debug)]
+enum As {
+    /// As in a table.
+    Table,
+    /// KiB.
+    Kibibytes,
+    /// KiB, of which some change with each process that shares the memory: the one that reads is one of them.
+    Shared,
+    /// Whole seconds.
+    Seconds,
+    /// `Sun Mar  1 09:30:00 2026`
+    Date,
+}
+
+/// Names of fields that both know by the same name.
+const FIELDS: &[(As, &str)] = &[
+    (
+        As::Table,
+        "ppid pgid pgrp sess sid session tpgid tname tt tty s state stat comm ucmd ucomm ni nice rtprio policy cls class pri \
+         priority nlwp thcount euid uid ruid suid svuid fsuid fuid egid gid rgid sgid svgid fsgid fgid user euser uname ruser \
+         group egroup rgroup start wchan cgroupns ipcns mntns netns pidns timens userns utsns sz oom oomadj unit slice \
+         label f flag c blocked caught ignored pending sigcatch sigignore sigmask min_flt maj_flt pagein",
+    ),
+    (As::Kibibytes, "vsz vsize rss rssize rsz size"),
+    (As::Shared, "pss uss"),
+    (As::Seconds, "times cputimes"),
+    (As::Date, "lstart"),
+];
+
+/// Of ps(1), by pid. The name of a column is no part of what it prints.
+fn of_ps(field: &str, pids: &str) -> BTreeMap<u32, String> {
+    let columns = ["-o", "pid=", "-o", &format!("{field}:300=")].map(String::from);
+    let output = Command::new("ps")
+        .args(columns)
+        .args(["-p", pids])
+        .env("LC_ALL", "C.UTF-8")
+        .env("TZ", "Asia/Kathmandu")
+        .output()
+        .expect("ps(1) is there");
+    let text = String::from_utf8(output.stdout).expect("text");
+    by_pid(&text)
+}
+
+fn by_pid(text: &str) -> BTreeMap<u32, String> {
+    let line = |line: &str| {
+        let line = line.trim();
+        let (pid, value) = line.split_once(' ').unwrap_or((line, ""));
+        (pid.parse().expect("a pid"), value.trim().to_owned())
+    };
+    text.lines().map(line).collect()
+}
+
+/// Ours, written likewise.
+fn ours(form: As, field: &str, pids: &str) -> BTreeMap<u32, String> {
+    let columns = format!("pid,{field}");
+    // Whether BPF has the same values is for other tests, and it takes longer to load.
+    let source = ["--source", "procfs"];
+    let table = [
+        &["ps", "-q", "--no-headers", "-p", pids, "-o", &columns][..],
+        &source,
+    ]
+    .concat();
+    match form {
+        As::Table | As::Date => {
+            let output = fastproc(&table)
+                .env("TZ", "Asia/Kathmandu")
+                .output()
+                .expect("it runs");
+            let values = by_pid(&String::from_utf8(output.stdout).expect("text"));
+            let date = |value: String| {
+                if matches!(form, As::Date) {
+                    as_ctime(&value)
+                } else {
+                    value
+                }
+            };
+            values
+                .into_iter()
+                .map(|(pid, value)| (pid, date(value)))
+                .collect()
+        }
+        As::Kibibytes | As::Shared | As::Seconds => {
+            let divisor = if matches!(form, As::Seconds) {
+                1_000_000_000
+            } else {
+                1024
+            };
+            rows(&[&["-p", pids, "-o", &columns][..], &source].concat())
+                .into_iter()
+                .map(|row| {
+                    let row = row.as_object().expect("a row");
+                    let value = row
+                        .iter()
+                        .find(|(key, _)| *key != "pid")
+                        .expect("a value")
+                        .1;
+                    let number = value.as_u64().map(|number| (number / divisor).to_string());
+                    (
+                        row["pid"].as_u64().expect("a pid") as u32,
+                        number.unwrap_or("-".into()),
+                    )
+                })
+                .collect()
+        }
+    }
+}
+
+/// `2026-03-01 09:30:00` as ctime(3) writes it, without the day of the week.
+fn as_ctime(date: &str) -> String {
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+    let (day, time) = date.split_once(' ').expect("a date and a time");
+    let parts: Vec<usize> = day
+        .split('-')
+        .map(|part| part.parse().expect("a number"))
+        .collect();
+    format!("{} {} {time} {}", MONTHS[parts[1] - 1], parts[2], parts[0])
+}
+
+fn are_near(a: &str, b: &str) -> bool {
+    let number = |text: &str| text.parse::<u64>().expect("a number");
+    number(a).abs_diff(number(b)) <= 8 + number(a) / 10
+}
+
+/// What ps(1) shows, for those forms of it that mean the same.
+fn normal(form: As, value: &str) -> String {
+    match form {
+        As::Date => value
+            .split_whitespace()
+            .skip(1)
+            .collect::<Vec<_>>()
+            .join(" "),
+        // A process without memory of its own: kernel threads and zombies.
+        As::Kibibytes | As::Shared if value == "-" => "0".into(),
+        As::Table => unescaped(value),
+        _ => value.to_owned(),
+    }
+}
+
+/// Where versions of ps(1) differ among themselves: names of zombies are marked or not, functions of the kernel have lost
+/// what they begin with, and the largest ids are negative. It has a ? for what cannot be printed; so has ours here.
+fn unescaped(value: &str) -> String {
+    if let Some(id) = value
+        .strip_prefix("429496")
+        .and_then(|_| value.parse::<u32>().ok())
+    {
+        return (id as i32).to_string();
+    }
+    let value = value.strip_suffix(" <defunct>").unwrap_or(value);
+    let value = if value == "_" {
+        value
+    } else {
+        value.trim_start_matches('_')
+    };
+    value
+        .chars()
+        .map(|c| {
+            if c.is_ascii_graphic() || c == ' ' {
+                c
+            } else {
+                '?'
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn fields_are_those_of_ps() {
+    gate::ran();
+    let testbed = Testbed::open(&Options::default()).expect("the testbed opens");
+    // Its times never stand still, and names that are no text are written differently: those are compared with the
+    // kernel's own by other tests.
+    let plain = |label: &str| label != "running" && !label.starts_with("name-");
+    let labels: BTreeMap<u32, &str> = testbed
+        .processes()
+        .iter()
+        .filter(|process| plain(process.label))
+        .map(|process| (process.pid, process.label))
+        .collect();
+    let pids: Vec<_> = labels.keys().map(ToString::to_string).collect();
+    let pids = pids.join(",");
+    let mut compared = 0;
+    let mut wrong = Vec::new();
+    for &(form, names) in FIELDS {
+        for field in names.split_whitespace() {
+            let mut differences = Vec::new();
+            // What changes between the two is read again.
+            for _ in 0..5 {
+                let (theirs, ours) = (of_ps(field, &pids), ours(form, field, &pids));
+                assert_eq!(theirs.len(), ours.len(), "{field}");
+                differences.clear();
+                compared += theirs.len();
+                for (pid, theirs) in theirs {
+                    let (theirs, ours) = (normal(form, &theirs), normal_ours(form, &ours[&pid]));
+                    if theirs != ours && !(matches!(form, As::Shared) && are_near(&theirs, &ours)) {
+                        differences.push(format!(
+                            "{field} of {}: {ours:?}, ps has {theirs:?}",
+                            labels[&pid]
+                        ));
+                    }
+                }
+                if differences.is_empty() {
+                    break;
+                }
+            }
+            wrong.append(&mut differences);
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(compared > 3000, "only {compared} values were compared");
+    eprintln!("{compared} values compared with those of ps(1)");
+}
+
+fn normal_ours(form: As, value: &str) -> String {
+    match form {
+        As::Kibibytes | As::Shared if value == "-" => "0".into(),
+        As::Table => unescaped(value),
+        _ => value.to_owned(),
+    }
+}
+
+/// The columns of these calls, as ps(1) itself heads them, and what we call them.
+#[test]
+fn the_calls_of_ps_are_understood() {
+    let heading = |arguments: &[&str]| {
+        let text = output(&[&["ps", "-q"], arguments].concat());
+        let heading = text.lines().next().expect("a heading");
+        heading
+            .split_whitespace()
+            .map(String::from)
+            .collect::<Vec<_>>()
+    };
+    let user = [
+        "USER", "PID", "%CPU", "%MEM", "VSIZE", "RSS", "TTY", "STAT", "START", "TIME", "CMDLINE",
+    ];
+    assert_eq!(heading(&["aux"]), user);
+    assert_eq!(heading(&["auxww"]), user);
+    assert_eq!(
+        heading(&["-ef"]),
+        [
+            "USER", "PID", "PPID", "C", "START", "TTY", "TIME", "CMDLINE"
+        ]
+    );
+    assert_eq!(heading(&["-A", "-f"]), heading(&["-ef"]));
+    assert_eq!(heading(&["ax"]), ["PID", "TTY", "STAT", "TIME", "CMDLINE"]);
+    assert_eq!(heading(&["-eo", "pid,rss"]), ["PID", "RSS"]);
+    assert_eq!(heading(&["axo", "pid,rss"]), ["PID", "RSS"]);
+    assert!(heading(&["-eL"]).contains(&"TID".to_owned()));
+    let pids: Vec<u32> = output(&["ps", "-q", "--no-headers", "-eo", "pid", "--sort", "pid"])
+        .lines()
+        .map(|line| line.trim().parse().expect("a pid"))
+        .collect();
+    let own = std::process::id();
+    assert!(pids.contains(&own) && pids.is_sorted());
+    assert_eq!(
+        by_pid(&output(&[
+            "ps",
+            "-q",
+            "--no-headers",
+            "-o",
+            "pid",
+            &own.to_string()
+        ]))
+        .len(),
+        1
+    );
+    for arguments in [
+        &["ps", "-aux"][..],
+        &["ps", "u"],
+        &["ps", "-a"],
+        &["ps", "extra"],
+    ] {
+        let output = run(arguments);
+        let message = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+        assert!(
+            message.contains("fastproc ps aux"),
+            "{arguments:?}: {message}"
+        );
+    }
+}
+
+#[test]
+fn processes_are_selected_as_in_ps() {
+    let testbed = Testbed::open(&Options::only(["threads-8", "zombie", "pidns-3"]))
+        .expect("the testbed opens");
+    let pids: Vec<_> = testbed
+        .processes()
+        .iter()
+        .map(|process| process.pid.to_string())
+        .collect();
+    let shown = |arguments: &[&str]| {
+        let text = run(&[
+            &["ps", "-q", "--no-headers", "-o", "pid", "--sort", "pid"],
+            arguments,
+        ]
+        .concat());
+        let text = String::from_utf8(text.stdout).expect("text");
+        text.lines()
+            .map(|line| line.trim().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let mut sorted = pids.clone();
+    sorted.sort_by_key(|pid| pid.parse::<u32>().expect("a pid"));
+    assert_eq!(shown(&["-p", &pids.join(",")]), sorted);
+    assert_eq!(shown(&["-p", &pids.join("\n")]), sorted);
+    let each: Vec<_> = pids.iter().flat_map(|pid| ["-p", pid]).collect();
+    assert_eq!(shown(&each), sorted);
+    // Lists are joined, and a filter takes away from them.
+    let both = shown(&["-p", &pids[0], "-C", "no such name"]);
+    assert_eq!(both, [pids[0].clone()]);
+    let none = shown(&["-p", &pids[0], "--filter", "pid == 0"]);
+    assert!(none.is_empty());
+    let name = std::fs::read_to_string("/proc/self/comm").expect("it runs");
+    assert!(shown(&["-C", name.trim()]).contains(&std::process::id().to_string()));
+    let ours = shown(&["-u", &rustix::process::geteuid().as_raw().to_string()]);
+    assert!(ours.contains(&std::process::id().to_string()));
+}
+
+#[test]
+fn a_tree_has_children_below_their_parents() {
+    let mut child = Command::new("sleep")
+        .arg("60")
+        .spawn()
+        .expect("sleep(1) is there");
+    let (parent, child_pid) = (std::process::id().to_string(), child.id().to_string());
+    let pids = format!("{parent},{child_pid}");
+    // spawn() may return before the program has its name.
+    let text = output(&[
+        "ps",
+        "-q",
+        "--no-headers",
+        "--tree",
+        "-p",
+        &pids,
+        "-o",
+        "pid,comm",
+        "--sort",
+        "-pid",
+    ]);
+    child.kill().expect("it lives");
+    child.wait().expect("it ends");
+    let lines: Vec<_> = text.lines().map(str::trim).collect();
+    assert!(lines[0].starts_with(&parent), "{text}");
+    assert!(
+        lines[1].starts_with(&child_pid) && lines[1].contains(r" \_ "),
+        "{text}"
+    );
+    let output = run(&["ps", "--tree", "--threads"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn several_keys_decide_the_order() {
+    let rows = rows(&["-o", "user,ppid,pid", "--sort", "user,-ppid,-pid"]);
+    let keys: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            let number = |key| -row[key].as_i64().expect("a number");
+            (
+                row["user"].as_str().expect("a name").to_owned(),
+                number("ppid"),
+                number("pid"),
+            )
+        })
+        .collect();
+    assert!(keys.is_sorted(), "{keys:?}");
+}
+
+#[test]
+fn rates_take_an_interval() {
+    for arguments in [
+        &["ps", "--filter", "pid > 0 && read/s > 1"][..],
+        &["ps", "--sort", "pid,-minflt/s"],
+    ] {
+        let output = run(arguments);
+        let message = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.contains("--interval 1"), "{message}");
+    }
+    let interval = [
+        "--interval",
+        "0.05",
+        "--count",
+        "1",
+        "--filter",
+        "minflt/s >= 0",
+        "--sort",
+        "-minflt/s",
+    ];
+    assert!(!rows(&[&["-o", "pid"], &interval[..]].concat()).is_empty());
+}

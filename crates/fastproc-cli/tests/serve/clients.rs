@@ -1,0 +1,285 @@
+//! Clients that are slow, many, or hostile.
+
+use std::{
+    net::Shutdown,
+    process::Command,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+};
+
+use rustix::process::Signal;
+
+use crate::{client::Client, folder::Folder, server::Server, wait::until};
+
+/// Half of a request.
+const HALF: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: here\r\nX-Slow: ";
+const WHOLE: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n";
+/// Asks for another number of scrapes in the test that looks for growth.
+const SCRAPES: &str = "FASTPROC_TEST_SCRAPES";
+
+#[test]
+fn slow_clients_hold_nobody_up() {
+    let server = Server::start(&["--min-interval", "200ms"]);
+    let mut slow: Vec<Client> = (0..50).map(|_| server.connect()).collect();
+    for (at, client) in slow.iter_mut().enumerate() {
+        match at % 3 {
+            // Says nothing at all.
+            0 => {}
+            1 => client.send(HALF).expect("it listens"),
+            // Asks for more than any buffer holds, and never reads. It may be refused to say all of it.
+            _ => client.flood(WHOLE, 400),
+        }
+    }
+    // Others are answered meanwhile, on connections of their own and on one that they keep.
+    let mut kept = server.connect();
+    for _ in 0..20 {
+        assert_eq!(server.get("/metrics", &[]).status, 200);
+        assert_eq!(kept.get("/metrics", &[]).status, 200);
+        assert_eq!(kept.get("/-/healthy", &[]).status, 200);
+    }
+    // And the slow ones' time ends: their connections are closed from the other side.
+    for client in slow.iter_mut().skip(1).step_by(3) {
+        client.wait_for_end();
+    }
+}
+
+/// The place of one that asks nothing is taken by one that asks, and the others stay.
+#[test]
+fn the_connection_that_is_idle_for_the_longest_time_gives_way() {
+    let server = Server::start(&["--max-connections", "4", "--source", "procfs"]);
+    let mut held: Vec<Client> = (0..4)
+        .map(|_| {
+            let mut client = server.connect();
+            assert_eq!(client.get("/-/healthy", &[]).status, 200);
+            client
+        })
+        .collect();
+    let mut fifth = server.connect();
+    assert_eq!(fifth.get("/-/healthy", &[]).status, 200);
+    held[0].wait_for_end();
+    for client in held.iter_mut().skip(1).chain([&mut fifth]) {
+        assert_eq!(client.get("/-/healthy", &[]).status, 200);
+    }
+}
+
+/// Half of a request, and never more; or requests whose answers nobody takes.
+fn stall(client: &mut Client, at: usize) {
+    if at.is_multiple_of(2) {
+        // It may be closed before.
+        let _ = client.send(HALF);
+    } else {
+        client.flood(WHOLE, 100);
+    }
+}
+
+#[test]
+fn thousands_of_idle_and_slow_connections_fail_no_scrape() {
+    allow_descriptors(4096);
+    let server = Server::start(&["--min-interval", "200ms"]);
+    let open = |_| Client::try_connect(&server.address).expect("it listens");
+    let mut idle: Vec<Client> = (0..2000).map(open).collect();
+    let mut slow: Vec<Client> = (0..200).map(open).collect();
+    for (at, client) in slow.iter_mut().enumerate() {
+        stall(client, at);
+    }
+    for round in 0..20 {
+        assert_eq!(server.get("/metrics", &[]).status, 200);
+        // They come again, as somebody who means no good would have them.
+        for at in 0..100 {
+            idle[round * 100 + at] = open(0);
+        }
+        for at in 0..10 {
+            slow[round * 10 + at] = open(0);
+            stall(&mut slow[round * 10 + at], at);
+        }
+    }
+}
+
+/// As many descriptors as a test with thousands of connections takes.
+fn allow_descriptors(count: u64) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let held = getrlimit(Resource::Nofile);
+    if held.current.is_some_and(|soft| soft < count) {
+        let limit = Rlimit {
+            current: Some(count),
+            maximum: held.maximum.map(|hard| hard.max(count)),
+        };
+        setrlimit(Resource::Nofile, limit).expect("so many descriptors may be open");
+    }
+}
+
+/// Processes that come and go until this is dropped.
+struct Forks {
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Forks {
+    fn start() -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&over);
+        let body = move || {
+            while !told.load(Ordering::Relaxed) {
+                let status = Command::new("true").status();
+                assert!(status.expect("true is everywhere").success());
+            }
+        };
+        Self {
+            over,
+            thread: Some(std::thread::spawn(body)),
+        }
+    }
+}
+
+impl Drop for Forks {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[test]
+fn many_scrapes_leave_nothing_behind() {
+    // What others start meanwhile makes no group, and no name of a thread, that there was not before.
+    let folder = Folder::new();
+    let config = "process_names: [{name: all, cmdline: ['.*']}]";
+    let config = folder.write("config.yml", config);
+    let server = Server::start(&["--config", &config, "--host", "--threads=false"]);
+    // Reading /proc takes many times as long.
+    let by_proc = server.scrape().labels("fastproc_source_info")["source"] == "procfs";
+    let scrapes = std::env::var(SCRAPES).map_or(if by_proc { 150 } else { 1500 }, |number| {
+        number.parse().expect("a number")
+    });
+    let mut kept = server.connect();
+    let mut round = |count: usize| {
+        for at in 0..count {
+            let accept = ["Accept: */*", "Accept: application/openmetrics-text"][at % 2];
+            let encoding = ["Accept-Encoding: identity", "Accept-Encoding: gzip"][at / 2 % 2];
+            let response = if at % 8 < 6 {
+                kept.get("/metrics", &[accept, encoding])
+            } else {
+                server.get("/metrics", &[accept, encoding])
+            };
+            assert_eq!(response.status, 200);
+        }
+    };
+    let forks = Forks::start();
+    round(scrapes / 5);
+    let descriptors = server.descriptors();
+    let mut anonymous = vec![server.anonymous_kib()];
+    for _ in 1..5 {
+        round(scrapes / 5);
+        anonymous.push(server.anonymous_kib());
+    }
+    drop(forks);
+    // Connections that this side has closed are noticed in their time.
+    until("all connections but one have ended", || {
+        (server.descriptors() <= descriptors).then_some(())
+    });
+    // What is left behind is left behind all the time. More processes, or exits, of others take more room, but once.
+    let grown = anonymous
+        .windows(2)
+        .map(|pair| pair[1].saturating_sub(pair[0]));
+    let grown = grown.min().expect("there are five parts");
+    assert!(
+        grown < 512,
+        "anonymous memory grew in each fifth of {scrapes} scrapes, to {anonymous:?} KiB"
+    );
+}
+
+#[test]
+fn what_is_too_large_is_refused() {
+    let server = Server::start(&["--source", "procfs"]);
+    let mut client = server.connect();
+    let _ = client.send(
+        format!(
+            "GET / HTTP/1.1\r\nHost: here\r\nX-Large: {}\r\n\r\n",
+            "x".repeat(64 * 1024)
+        )
+        .as_bytes(),
+    );
+    assert!(matches!(
+        client.response().map(|answer| answer.status),
+        Ok(431) | Err(_)
+    ));
+    let mut client = server.connect();
+    let _ = client.send(format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(64 * 1024)).as_bytes());
+    assert!(!matches!(
+        client.response().map(|answer| answer.status),
+        Ok(200)
+    ));
+    let many = "X-Many: y\r\n".repeat(500);
+    let mut client = server.connect();
+    let _ = client.send(format!("GET / HTTP/1.1\r\nHost: here\r\n{many}\r\n").as_bytes());
+    assert!(matches!(
+        client.response().map(|answer| answer.status),
+        Ok(431) | Err(_)
+    ));
+
+    // A body is not waited for, however long it is announced to be.
+    for framing in [
+        "Content-Length: 1000000000000",
+        "Transfer-Encoding: chunked",
+    ] {
+        let mut client = server.connect();
+        let request = format!("POST /metrics HTTP/1.1\r\nHost: here\r\n{framing}\r\n\r\n");
+        client.send(request.as_bytes()).expect("it listens");
+        let response = client.response().expect("an answer");
+        assert_eq!(
+            (response.status, response.header("connection")),
+            (413, Some("close"))
+        );
+        client.wait_for_end();
+    }
+    // What is no HTTP is no reason to end.
+    let mut client = server.connect();
+    client
+        .send(b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n")
+        .expect("it listens");
+    client.wait_for_end();
+    assert_eq!(server.get("/-/healthy", &[]).status, 200);
+}
+
+/// A client that went away while its scrape was made costs nobody anything.
+#[test]
+fn clients_that_go_away_are_forgotten() {
+    let server = Server::start(&[]);
+    server.scrape();
+    let descriptors = server.descriptors();
+    for _ in 0..50 {
+        let mut client = server.connect();
+        client.send(WHOLE).expect("it listens");
+        client.shut(Shutdown::Both);
+    }
+    until("their connections have ended", || {
+        (server.descriptors() <= descriptors).then_some(())
+    });
+    server.scrape();
+}
+
+#[test]
+fn sigterm_ends_it_cleanly() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let server = Server::start(&["--source", "procfs"]);
+        let address = server.address.clone();
+        // One that waits, one that has sent half of a request, and one that never sent anything.
+        let (mut kept, mut half, mut silent) =
+            (server.connect(), server.connect(), server.connect());
+        assert_eq!(kept.get("/metrics", &[]).status, 200);
+        half.send(HALF).expect("it listens");
+        let (status, stderr) = server.end(signal);
+        assert_eq!(status.code(), Some(0), "{stderr}");
+        for client in [&mut kept, &mut half, &mut silent] {
+            client.wait_for_end();
+        }
+        assert!(
+            Client::try_connect(&address).is_err(),
+            "somebody still listens"
+        );
+    }
+}

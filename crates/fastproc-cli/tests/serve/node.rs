@@ -1,0 +1,235 @@
+//! The metrics of the machine beside those of a real `node_exporter`.
+
+use std::{
+    collections::BTreeSet,
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    process::{Child, Command, Stdio},
+};
+
+use fastproc_testbed::gate;
+
+use crate::{exposition::Metrics, server::Server};
+
+/// The collectors that there are here, among them all that the dashboard "Node Exporter Full" asks for by those names.
+const COLLECTORS: &[&str] = &[
+    "conntrack",
+    "cpu",
+    "diskstats",
+    "filefd",
+    "filesystem",
+    "loadavg",
+    "meminfo",
+    "netdev",
+    "netstat",
+    "pressure",
+    "processes",
+    "schedstat",
+    "sockstat",
+    "stat",
+    "stat.softirq",
+    "time",
+    "uname",
+    "vmstat",
+];
+/// What it tells beside the machine, and what its collectors tell on some machines and is not told here.
+const NOT_HERE: &[&str] = &[
+    "node_cpu_core_throttles_total",
+    "node_cpu_package_throttles_total",
+    "node_disk_ata_",
+    "node_disk_device_mapper_info",
+    "node_disk_filesystem_info",
+    "node_exporter_build_info",
+    "node_filesystem_mount_info",
+    "node_scrape_collector_",
+];
+
+/// Rounds in which a value may be found between two of the other: a gauge may go up and back within one.
+const ROUNDS: usize = 200;
+
+/// Ends with the test.
+struct NodeExporter {
+    child: Child,
+    address: String,
+}
+
+impl NodeExporter {
+    const PROGRAM: &str = "prometheus-node-exporter";
+
+    fn start() -> Self {
+        let mut child = Command::new(Self::PROGRAM)
+            .args([
+                "--web.listen-address=127.0.0.1:0",
+                "--collector.disable-defaults",
+            ])
+            .args(COLLECTORS.iter().map(|name| format!("--collector.{name}")))
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it is there");
+        let log = BufReader::new(child.stderr.take().expect("it is piped"));
+        let mut lines = log.lines().map_while(Result::ok);
+        let address = lines
+            .by_ref()
+            .filter(|line| line.contains("Listening on"))
+            .find_map(|line| Some(line.split_once("address=")?.1.trim().to_owned()))
+            .expect("it says where it listens");
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { child, address }
+    }
+
+    fn scrape(&self) -> Metrics {
+        // HTTP/1.0 has no chunks.
+        let mut stream = TcpStream::connect(&self.address).expect("it listens");
+        let asked = stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n");
+        asked.expect("it listens");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        let (_, text) = answer.split_once("\r\n\r\n").expect("it answers");
+        // What it says of itself has types that there are not here.
+        let of_machine = |line: &&str| {
+            let name = line
+                .trim_start_matches("# HELP ")
+                .trim_start_matches("# TYPE ");
+            name.starts_with("node_")
+        };
+        let lines: Vec<&str> = text.lines().filter(of_machine).collect();
+        Metrics::parse(&(lines.join("\n") + "\n"))
+    }
+}
+
+impl Drop for NodeExporter {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A series, as a test says it.
+type Series = (String, Vec<(String, String)>);
+
+fn is_told(name: &str) -> bool {
+    name.starts_with("node_") && !NOT_HERE.iter().any(|prefix| name.starts_with(prefix))
+}
+
+fn told(metrics: &Metrics) -> BTreeSet<Series> {
+    metrics
+        .series()
+        .filter(|(name, ..)| is_told(name))
+        .map(|(name, labels, _)| (name.to_owned(), labels.clone().into_iter().collect()))
+        .collect()
+}
+
+fn value(metrics: &Metrics, (name, labels): &Series) -> Option<f64> {
+    let labels: Vec<(&str, &str)> = labels
+        .iter()
+        .map(|(key, value)| (&**key, &**value))
+        .collect();
+    metrics.get(name, &labels)
+}
+
+/// Each series of these collectors is here as well, of the same type, and between two readings of the other.
+#[test]
+fn what_node_exporter_says_is_said_here() {
+    if !gate::programs(&[NodeExporter::PROGRAM]) {
+        return;
+    }
+    let other = NodeExporter::start();
+    let server = Server::start(&["--gather-fds=false", "--gather-wchan=false"]);
+    let mut open = told(&other.scrape());
+    // The other states come and go, and are what each does while it looks.
+    open.retain(|(name, labels)| {
+        let is_state = matches!(
+            &**name,
+            "node_processes_state" | "node_processes_threads_state"
+        );
+        !is_state || labels.iter().any(|(_, state)| state == "S")
+    });
+    for _ in 0..ROUNDS {
+        let (before, between, after) = (other.scrape(), server.scrape(), other.scrape());
+        open.retain(|series| {
+            let [before, between, after] =
+                [&before, &between, &after].map(|metrics| value(metrics, series));
+            // What has gone there, as a device may, need not be here.
+            let (Some(before), Some(after)) = (before, after) else {
+                return after.is_some();
+            };
+            // A filesystem that takes its time is not told in this round.
+            between.is_none_or(|between| !is_between(series, [before, between, after]))
+        });
+        for (family, kind) in &after.families {
+            let here = between.families.iter().find(|(name, _)| name == family);
+            if let (true, Some((_, here))) = (is_told(family), here) {
+                assert_eq!(here, kind, "{family}");
+            }
+        }
+        if open.is_empty() {
+            return;
+        }
+    }
+    panic!("never between two readings: {open:?}");
+}
+
+fn is_between((name, labels): &Series, [before, between, after]: [f64; 3]) -> bool {
+    let (mut below, mut above) = (before.abs().max(after.abs()) * 1e-12, 0.0);
+    if name.starts_with("node_cpu_") {
+        // They have CPU times in whole ticks, which are nanoseconds here, and sum up in floating point.
+        (below, above) = (below + 0.01, 0.01);
+        // The kernel's counters of a CPU without work go back at times, and the other tells the highest that it has seen.
+        if labels
+            .iter()
+            .any(|(_, mode)| matches!(&**mode, "idle" | "iowait"))
+        {
+            below += 0.1;
+        }
+    }
+    let above = above + before.abs().max(after.abs()) * 1e-12;
+    (before.min(after) - below..=before.max(after) + above).contains(&between)
+}
+
+fn has(metrics: &Metrics, prefix: &str) -> bool {
+    let mut families = metrics.families.iter();
+    families.any(|(name, _)| name.starts_with(prefix))
+}
+
+/// In place of process-exporter a `node_exporter` is likely to run beside, and nothing is to be counted twice.
+#[test]
+fn the_machine_is_not_told_in_place_of_process_exporter_unless_asked() {
+    let source = "--source=procfs";
+    for (arguments, told) in [
+        (&[source][..], true),
+        (&[source, "--no-host"], false),
+        (&[source, "--no-host", "--collector.loadavg"], false),
+        (&[source, "--procnames=a"], false),
+        (&[source, "-children=false"], false),
+        (&[source, "--procnames=a", "--host"], true),
+        (&[source, "--procnames=a", "--collector.loadavg"], true),
+    ] {
+        let metrics = Server::start(arguments).scrape();
+        assert_eq!(has(&metrics, "node_"), told, "{arguments:?}");
+        assert!(has(&metrics, "process_resident_memory_bytes"));
+    }
+}
+
+#[test]
+fn collectors_are_chosen_by_their_flags() {
+    let metrics = Server::start(&[
+        "--source=procfs",
+        "--no-collector.loadavg",
+        "--collector.netdev.device-exclude=^lo$",
+        "--collector.filesystem.mount-points-exclude=.*",
+        "--collector.netstat.fields=^Tcp_InSegs$",
+    ])
+    .scrape();
+    assert!(!has(&metrics, "node_load1"));
+    let lo = metrics.all("node_network_receive_bytes_total", &[("device", "lo")]);
+    assert_eq!(lo.count(), 0);
+    assert!(!has(&metrics, "node_filesystem_"));
+    let netstat = metrics.families.iter();
+    let netstat: Vec<&str> = netstat
+        .map(|(name, _)| name.as_str())
+        .filter(|name| name.starts_with("node_netstat_"))
+        .collect();
+    assert_eq!(netstat, ["node_netstat_Tcp_InSegs"]);
+    assert!(has(&metrics, "node_memory_MemTotal_bytes"));
+}

@@ -1,0 +1,27 @@
+//! Beside a real process-exporter: the differences are those that the documentation has.
+
+use std::process::Command;
+
+use fastproc_testbed::gate;
+
+use crate::FASTPROC;
+
+#[test]
+fn what_differs_from_process_exporter_is_what_is_documented() {
+    // What ends between two scrapes is seen by BPF alone.
+    if !gate::programs(&["prometheus-process-exporter", "python3", "unshare"]) || !gate::bpf() {
+        return;
+    }
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let output = Command::new(format!("{root}/tools/exporter/compare"))
+        .args([FASTPROC, "--verbose", "--documented"])
+        .arg(format!("{root}/docs/exporter.md"))
+        .output()
+        .expect("it can be started");
+    assert!(
+        output.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}

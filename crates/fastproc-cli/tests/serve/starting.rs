@@ -1,0 +1,113 @@
+//! What stands in the way of a start: few descriptors, and a signal that comes too early.
+
+use std::{
+    fs,
+    process::{Command, Stdio},
+};
+
+use fastproc_testbed::gate;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::{FASTPROC, actor::Actor, folder::Folder, server::Server, wait::until};
+
+/// A shell that sets a limit of descriptors, and becomes the program that follows.
+fn limited(limit: &str) -> Command {
+    let mut command = Command::new("/bin/sh");
+    let script = format!("ulimit {limit}; exec \"$0\" \"$@\"");
+    command.args(["-c", &script]);
+    command
+}
+
+/// The soft limit is raised; with a low hard one, which few may raise, less is done with it.
+#[test]
+fn few_descriptors_are_made_more_or_made_do_with() {
+    if !gate::root() {
+        return;
+    }
+    let (folder, name) = (Folder::new(), format!("fpfew{}", std::process::id()));
+    let _actor = Actor::start(&folder, &name);
+    for limit in ["-Sn 20", "-n 64"] {
+        for source in ["auto", "procfs"] {
+            let server = Server::start_by(limited(limit).arg(FASTPROC), &["--source", source]);
+            let group = [("groupname", &*name)];
+            // What is kept open from the first ones on leaves something for connections.
+            for _ in 0..4 {
+                let procs = server
+                    .scrape()
+                    .get("namedprocess_namegroup_num_procs", &group);
+                assert_eq!(procs, Some(1.0), "{limit} {source}: {}", server.stderr());
+            }
+        }
+    }
+}
+
+#[test]
+fn too_few_descriptors_are_named() {
+    if !gate::root() || !gate::programs(&["setpriv"]) {
+        return;
+    }
+    let folder = Folder::new();
+    let program = folder.copy(FASTPROC, "fastproc");
+    let output = limited("-n 20")
+        .args(["setpriv", "--bounding-set=-sys_resource"])
+        .args(["--inh-caps=-sys_resource"])
+        .arg(&program)
+        .args(["serve", "--listen", "127.0.0.1:0"])
+        .output()
+        .expect("it can be started");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(
+        stderr.contains("ulimit -n") && stderr.contains("20"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn a_signal_while_it_starts_ends_it_well() {
+    let folder = Folder::new();
+    let config = folder.path().join("groups.yml");
+    let made = Command::new("mkfifo").arg(&config).status();
+    assert!(made.expect("mkfifo is everywhere").success());
+    for signal in [Signal::TERM, Signal::INT] {
+        // It waits for its configuration, which nobody writes.
+        let mut child = Command::new(FASTPROC)
+            .args(["serve", "--listen", "127.0.0.1:0", "--config"])
+            .arg(&config)
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it can be started");
+        let file = |name: &str| format!("/proc/{}/{name}", child.id());
+        until("it waits for its configuration", || {
+            let wchan = fs::read_to_string(file("wchan")).expect("it runs");
+            let program = fs::read_to_string(file("comm")).expect("it runs");
+            (program == "fastproc\n" && wchan.contains("wait_for_partner")).then_some(())
+        });
+        kill_process(Pid::from_child(&child), signal).expect("it runs");
+        let ended = child.wait().expect("it is ours");
+        assert_eq!(ended.code(), Some(0), "{ended:?}");
+    }
+}
+
+/// As its Docker command has it: the machine's /proc is mounted elsewhere.
+#[test]
+fn proc_may_be_mounted_elsewhere() {
+    if !gate::root() || !gate::programs(&["unshare"]) {
+        return;
+    }
+    let (folder, name) = (Folder::new(), format!("fphost{}", std::process::id()));
+    let _actor = Actor::start(&folder, &name);
+    let host = folder.path().join("proc");
+    fs::create_dir(&host).expect("it can be made");
+    let host = host.to_str().expect("UTF-8");
+    let mut command = Command::new("unshare");
+    let script =
+        format!("mount --bind /proc {host} && mount -t tmpfs none /proc && exec \"$0\" \"$@\"");
+    command.args(["--mount", "sh", "-c", &script, FASTPROC]);
+    let server = Server::start_by(&mut command, &["-procfs", host]);
+    let group = [("groupname", &*name)];
+    let procs = server
+        .scrape()
+        .get("namedprocess_namegroup_num_procs", &group);
+    assert_eq!(procs, Some(1.0));
+}

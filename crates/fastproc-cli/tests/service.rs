@@ -1,0 +1,215 @@
+//! Readers of a service are shown what the kernel shows them. Needs root.
+
+mod common;
+mod served;
+
+use std::{
+    fs,
+    os::unix::process::CommandExt,
+    process::{Command, Stdio},
+};
+
+use fastproc_testbed::gate;
+use served::{Looks, NOBODY, Odd, Served};
+
+/// Users who have a few processes, one for each test: what is counted by user shall not change by another test.
+const OWNERS: [u32; 2] = [12345, 12350];
+
+/// The kernel's own files, as this user reads them, one after the other.
+fn kernel(uid: u32, paths: &[String]) -> Vec<Vec<u8>> {
+    let mut tail = Command::new("tail");
+    tail.args(["-v", "-n", "+1"]).args(paths);
+    tail.current_dir("/")
+        .uid(uid)
+        .gid(uid)
+        .stderr(Stdio::null());
+    let text = tail.output().expect("tail can be started").stdout;
+    let mut rest = text.as_slice();
+    let mut texts = Vec::new();
+    for path in paths.iter().rev() {
+        // Those that cannot be read have no heading.
+        let heading = format!("==> {path} <==\n");
+        let at = rest
+            .windows(heading.len())
+            .rposition(|window| window == heading.as_bytes());
+        texts.push(at.map_or(Vec::new(), |at| rest[at + heading.len()..].to_vec()));
+        if let Some(at) = at {
+            // An empty line stands before all but the first.
+            rest = &rest[..at.saturating_sub(1)];
+        }
+    }
+    texts.reverse();
+    texts
+}
+
+#[test]
+fn a_reader_is_shown_what_the_kernel_shows_it() {
+    if !gate::root() {
+        return;
+    }
+    let served = Served::start("shown");
+    let owner = OWNERS[0];
+    let odd = Odd::start(&served, &[owner, NOBODY]);
+    let mut pids = odd.pids();
+    pids.push(1);
+    let mut compared = 0;
+    for uid in [0, owner, NOBODY] {
+        for file in ["stat", "statm", "status"] {
+            let mut paths: Vec<String> = pids
+                .iter()
+                .map(|pid| format!("/proc/{pid}/{file}"))
+                .collect();
+            // What changes while it is compared is compared again, without what never stands still.
+            for round in 1.. {
+                let before = kernel(uid, &paths);
+                let arguments = [
+                    &["cat", "--source", "service"][..],
+                    &paths.iter().map(String::as_str).collect::<Vec<_>>(),
+                ]
+                .concat();
+                let shown = served.output(uid, &arguments);
+                let after = kernel(uid, &paths);
+                let same = |(before, after): (&Vec<u8>, &Vec<u8>)| lines(before).eq(lines(after));
+                let mut still = before.iter().zip(&after).map(same);
+                if still.clone().all(|same| same) {
+                    let expected = before.concat();
+                    for (shown, expected) in lines(&shown).zip(lines(&expected)) {
+                        assert_eq!(shown, expected, "{file}, as {uid}");
+                    }
+                    let (shown, expected) = (lines(&shown).count(), lines(&expected).count());
+                    assert_eq!(shown, expected, "{file}, as {uid}");
+                    break;
+                }
+                paths.retain(|_| still.next().unwrap_or_default());
+                assert!(round < 20, "{file} changes all the time");
+            }
+            assert!(
+                paths.len() * 10 >= pids.len() * 8,
+                "only {} of {} stand still",
+                paths.len(),
+                pids.len()
+            );
+            compared += paths.len();
+        }
+    }
+    println!("{compared} texts compared");
+}
+
+/// The lines of texts, without what is counted for a user and not for the process.
+fn lines(text: &[u8]) -> impl Iterator<Item = String> + Clone {
+    text.split(|&byte| byte == b'\n')
+        .filter(|line| !line.starts_with(b"SigQ:"))
+        .map(|line| line.escape_ascii().to_string())
+}
+
+#[test]
+fn every_field_is_the_one_that_proc_gives_the_same_reader() {
+    if !gate::root() {
+        return;
+    }
+    let served = Served::start("fields");
+    let owner = OWNERS[1];
+    let odd = Odd::start(&served, &[owner]);
+    for uid in [0, owner, NOBODY] {
+        let looks = Looks::take(&mut served.within(uid, &served.three_looks("service")));
+        let compared = looks.compare(&odd, &format!("as {uid}"));
+        assert!(looks.told.contains("from service"), "{}", looks.told);
+        println!("as {uid}: {compared} values compared");
+    }
+}
+
+/// As systemd starts it by fastproc.socket: the socket is there before, and after it has ended.
+#[test]
+fn a_socket_that_is_passed_is_served_and_outlives_the_service() {
+    if !gate::root() {
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("fastproc-passed-{}", std::process::id()));
+    fs::create_dir(&folder).expect("a folder can be made");
+    let path = folder.join("socket");
+    let listener = fastproc_service::bind(&path).expect("nobody listens there");
+    for _ in 0..2 {
+        // A reader connects first, and waits.
+        let reader =
+            common::fastproc(&["ps", "--source", "service", "-o", "pid", "--format", "csv"])
+                .env("FASTPROC_SOCKET", &path)
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("it can be started");
+        let passed = Stdio::from(listener.try_clone().expect("a descriptor"));
+        let script = "exec 3<&0 </dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" serve --no-metrics --idle-exit 500ms";
+        let service = Command::new("sh")
+            .args(["-c", script, env!("CARGO_BIN_EXE_fastproc")])
+            .stdin(passed)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it can be started");
+        let shown = reader.wait_with_output().expect("it ends");
+        let text = String::from_utf8_lossy(&shown.stderr);
+        assert!(
+            shown.status.success() && text.contains("from service"),
+            "{text}"
+        );
+        assert!(String::from_utf8_lossy(&shown.stdout).contains("\n1\n"));
+        // Nobody is there any more.
+        let ended = service.wait_with_output().expect("it ends by itself");
+        let text = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{text}");
+    }
+    // What is no such socket is not served.
+    let script = "exec 3<&0 </dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" serve --no-metrics";
+    let refused = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_fastproc")])
+        .stdin(Stdio::null())
+        .output()
+        .expect("it can be started");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("systemd"));
+    fs::remove_dir_all(&folder).expect("it is ours");
+}
+
+#[test]
+fn doctor_tells_of_the_service() {
+    if !gate::root() {
+        return;
+    }
+    let served = Served::start("doctor");
+    for (uid, shares) in [(0, "everything"), (NOBODY, "what /proc shows everybody")] {
+        let report = served.output(uid, &["doctor", "--json"]);
+        let report: serde_json::Value = serde_json::from_slice(&report).expect("JSON");
+        let service = &report["service"];
+        assert_eq!(service["pid"], served.child.id(), "{service}");
+        assert_eq!(service["version"], env!("CARGO_PKG_VERSION"));
+        let told = service["shares"].as_str().expect("it serves");
+        assert!(told.starts_with(shares), "{uid}: {told}");
+    }
+    let output = common::fastproc(&["doctor", "--json"])
+        .env("FASTPROC_SOCKET", "/nowhere/socket")
+        .output()
+        .expect("it can be started");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert!(report["service"]["version"].is_null() && report["service"]["shares"].is_null());
+    let error = report["service"]["error"].as_str().expect("why not");
+    assert!(error.contains("no service at /nowhere/socket"), "{error}");
+}
+
+#[test]
+fn without_a_service_there_is_a_typed_error_or_the_next_source() {
+    let output = common::fastproc(&["ps", "--source", "service"])
+        .env("FASTPROC_SOCKET", "/nowhere/socket")
+        .output()
+        .expect("it can be started");
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("no service at /nowhere/socket"), "{text}");
+    let output = common::fastproc(&["ps", "--top", "1"])
+        .env("FASTPROC_SOCKET", "/nowhere/socket")
+        .output()
+        .expect("it can be started");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() && !text.contains("service"),
+        "{text}"
+    );
+}

@@ -1,0 +1,122 @@
+//! Every key of the table, as a terminal tells it.
+
+use fastproc_top::keys::{Action, BINDINGS, Place};
+
+use super::{recording::made_up, terminal::Terminal};
+
+/// The bytes of a key, by its name in the help.
+fn bytes(name: &str) -> String {
+    let sequence = match name {
+        "↑" => "\x1b[A",
+        "↓" => "\x1b[B",
+        "→" => "\x1b[C",
+        "←" => "\x1b[D",
+        "PgUp" => "\x1b[5~",
+        "PgDn" => "\x1b[6~",
+        "Home" => "\x1b[H",
+        "End" => "\x1b[F",
+        "Tab" => "\t",
+        "Shift-Tab" => "\x1b[Z",
+        "Enter" => "\r",
+        "Esc" => "\x1b",
+        "Backspace" => "\x7f",
+        "Space" => " ",
+        "F1" => "\x1bOP",
+        "F2" => "\x1bOQ",
+        "F3" => "\x1bOR",
+        "F4" => "\x1bOS",
+        "F5" => "\x1b[15~",
+        "F6" => "\x1b[17~",
+        "F7" => "\x1b[18~",
+        "F8" => "\x1b[19~",
+        "F9" => "\x1b[20~",
+        "F10" => "\x1b[21~",
+        _ => {
+            return match name.strip_prefix('^') {
+                Some(letter) if letter.len() == 1 => char::from(letter.as_bytes()[0] & 0x1f).into(),
+                _ => name.into(),
+            };
+        }
+    };
+    sequence.into()
+}
+
+/// What can be read on the screen when a key of the table was taken.
+fn sign(action: Action) -> Option<&'static str> {
+    Some(match action {
+        Action::Help => "to the first row",
+        Action::ChooseSort => "Sort by",
+        Action::Columns => "Columns: ",
+        Action::Filter => "Filter: ",
+        Action::User => "Processes of",
+        Action::Search => "Search: ",
+        Action::FollowPid => "Process id: ",
+        Action::Interval => "Seconds between two looks: ",
+        Action::GoTo => "Time (",
+        Action::Kill | Action::Renice | Action::NiceBy(_) => "these processes are of a recording",
+        Action::Mark | Action::MarkTree => "marked ",
+        Action::Group => "COUNT",
+        Action::Tree => r"\_",
+        Action::Details | Action::Files | Action::Environment => "Overview",
+        Action::Save => "cannot write /proc/nowhere/top.toml",
+        _ => return None,
+    })
+}
+
+#[test]
+fn every_key_of_the_table_is_understood() {
+    let recording = made_up("keys", 3, 40, 2);
+    let start = || {
+        let mut top = Terminal::top(
+            24,
+            100,
+            &["--replay", recording.path(), "--interval", "0.05"],
+        );
+        top.until_shown("[PAUSED]");
+        top.until_shown("F10Quit");
+        top
+    };
+    let mut top = start();
+    for binding in BINDINGS
+        .iter()
+        .filter(|binding| binding.place == Place::Table)
+    {
+        for key in binding.keys {
+            match binding.action {
+                Action::Suspend | Action::Back => continue,
+                Action::Quit => {
+                    let mut top = start();
+                    top.press(&bytes(&key.name()));
+                    assert_eq!(top.wait().code(), Some(0), "{}", key.name());
+                    continue;
+                }
+                _ => {}
+            }
+            top.press(&bytes(&key.name()));
+            let Some(sign) = sign(binding.action) else {
+                continue;
+            };
+            top.until(&format!("{} taken ({sign})", key.name()), |text| {
+                text.contains(sign)
+            });
+            // Whatever it was, it is left or undone.
+            match binding.action {
+                Action::Mark | Action::MarkTree => top.press("U"),
+                Action::Tree
+                | Action::Group
+                | Action::Kill
+                | Action::Renice
+                | Action::NiceBy(_)
+                | Action::Save => {
+                    top = start();
+                }
+                _ => top.press("\x1b"),
+            }
+            top.until(&format!("left after {}", key.name()), |text| {
+                !text.contains(sign) && text.contains("F10Quit")
+            });
+        }
+    }
+    top.press("q");
+    assert_eq!(top.wait().code(), Some(0));
+}

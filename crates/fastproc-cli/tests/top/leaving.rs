@@ -1,0 +1,117 @@
+//! Whichever way it is left, the terminal is as it was.
+
+use std::os::unix::process::ExitStatusExt;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::terminal::Terminal;
+
+fn started() -> Terminal {
+    let mut top = Terminal::top(24, 80, &["--interval", "0.2", "--source", "procfs"]);
+    top.until_shown("processes (");
+    assert!(top.screen().alternate_screen() && top.screen().hide_cursor());
+    assert!(!top.is_given_back());
+    top
+}
+
+fn send(top: &Terminal, signal: Signal) {
+    let pid = Pid::from_raw(top.pid() as i32).expect("a pid");
+    kill_process(pid, signal).expect("it is ours");
+}
+
+#[test]
+fn by_a_key() {
+    for key in ["q", "\x03", "\x1b[21~"] {
+        let mut top = started();
+        top.press(key);
+        assert_eq!(top.wait().code(), Some(0), "{key:?}");
+        assert!(top.is_given_back(), "{key:?}");
+    }
+}
+
+#[test]
+fn by_a_signal() {
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT] {
+        let mut top = started();
+        send(&top, signal);
+        let status = top.wait();
+        // setsid(1) has no better way to tell than the number.
+        let told = status.signal().or(status.code().map(|code| code & 0x7f));
+        assert_eq!(told, Some(signal.as_raw()), "{signal:?}: {status:?}");
+        assert!(top.is_given_back(), "{signal:?}");
+    }
+}
+
+#[test]
+fn by_its_own_end() {
+    let arguments = ["--interval", "0.05", "--source", "procfs", "--count", "2"];
+    let mut top = Terminal::top(24, 80, &arguments);
+    assert_eq!(top.wait().code(), Some(0));
+    assert!(top.is_given_back());
+}
+
+#[test]
+fn for_a_while() {
+    for by_key in [true, false] {
+        let mut top = started();
+        if by_key {
+            top.press("\x1a");
+        } else {
+            send(&top, Signal::TSTP);
+        }
+        let is_stopped = |top: &Terminal| {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", top.pid()));
+            stat.is_ok_and(|stat| stat.contains(") T "))
+        };
+        while !is_stopped(&top) {
+            top.take(std::time::Duration::from_millis(20));
+        }
+        while top.take(std::time::Duration::ZERO) {}
+        assert!(top.is_given_back(), "by a key: {by_key}");
+        send(&top, Signal::CONT);
+        top.until("taken over again", |text| text.contains("processes ("));
+        assert!(top.screen().alternate_screen());
+        top.press("q");
+        assert_eq!(top.wait().code(), Some(0));
+        assert!(top.is_given_back());
+    }
+}
+
+/// What a panic does, in a process and on a terminal of its own.
+#[test]
+#[ignore = "by_a_panic runs it"]
+fn panics() {
+    let _terminal = fastproc_top::Terminal::open().expect("there is one");
+    panic!("on purpose");
+}
+
+#[test]
+fn by_a_panic() {
+    let own = std::env::current_exe().expect("it runs");
+    let mut command = std::process::Command::new("setsid");
+    command.args(["--ctty", "--wait"]).arg(own);
+    command.args(["--exact", "leaving::panics", "--ignored", "--nocapture"]);
+    command.env("RUST_BACKTRACE", "0");
+    let mut test = Terminal::run(50, 120, command);
+    assert_eq!(test.wait().code(), Some(101));
+    assert!(test.is_given_back());
+    // What it says is not lost with the screen that it left.
+    assert!(test.text().contains("on purpose"), "{}", test.text());
+}
+
+#[test]
+fn without_a_terminal_it_says_what_to_do() {
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_fastproc"))
+        .args([
+            "top",
+            "--settings",
+            "/proc/nowhere/top.toml",
+            "--source",
+            "procfs",
+        ])
+        .output()
+        .expect("it runs");
+    assert_eq!(output.status.code(), Some(2));
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("--once"), "{error}");
+}

@@ -1,0 +1,192 @@
+//! What it shows of this machine.
+
+use std::process::{Child, Command};
+
+use super::terminal::Terminal;
+
+/// A process to be found.
+struct Sleeper(Child);
+
+impl Sleeper {
+    fn start() -> Self {
+        Self(
+            Command::new("sleep")
+                .arg("4242")
+                .spawn()
+                .expect("there is sleep"),
+        )
+    }
+}
+
+/// Shows this process, and no other.
+fn top_of(sleeper: &Sleeper, size: (u16, u16), more: &[&str]) -> Terminal {
+    let filter = format!("pid == {}", sleeper.0.id());
+    let mut arguments = vec![
+        "--source",
+        "procfs",
+        "--interval",
+        "0.1",
+        "--filter",
+        &filter,
+    ];
+    arguments.extend(more);
+    let mut top = Terminal::top(size.0, size.1, &arguments);
+    top.until_shown("sleep");
+    top
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn the_table_shows_processes_sorted_and_filtered() {
+    let sleeper = Sleeper::start();
+    let pid = sleeper.0.id().to_string();
+    let arguments = [
+        "--source",
+        "procfs",
+        "--interval",
+        "0.1",
+        "-o",
+        "pid,ppid,cmdline",
+    ];
+    let mut top = Terminal::top(24, 80, &arguments);
+    top.until_shown("processes (");
+    top.press("N");
+    top.press("\\");
+    top.until_shown("Filter: ");
+    top.press("cmdline == 'sleep 4242'");
+    top.press("\r");
+    let row = format!("{pid} ");
+    let text = top.until("the sleeper", |text| {
+        text.lines()
+            .any(|line| line.trim_start().starts_with(&row) && line.ends_with("sleep 4242"))
+    });
+    assert!(text.lines().any(|line| line.contains("PID")), "{text}");
+    // A filter that is none is not taken, and says why.
+    top.press("\\");
+    top.press(" &&\r");
+    top.until("an error", |text| {
+        text.lines()
+            .last()
+            .is_some_and(|line| line.starts_with("Filter: "))
+    });
+    top.press("\x1b");
+    top.until_shown("F1Help");
+}
+
+#[test]
+fn a_signal_is_sent_after_a_question_and_to_nobody_else() {
+    let mut sleeper = Sleeper::start();
+    let pid = sleeper.0.id();
+    let mut top = top_of(&sleeper, (24, 100), &[]);
+    top.press("k");
+    top.until_shown("15 SIGTERM");
+    top.press("\r");
+    top.until_shown(&format!("Send SIGTERM to process {pid}? (y/n)"));
+    top.press("n");
+    top.until_shown("F1Help");
+    assert!(sleeper.0.try_wait().expect("our child").is_none());
+    top.press("k\r");
+    top.until_shown("(y/n)");
+    top.press("y");
+    top.until_shown("done to 1 process");
+    let status = sleeper.0.wait().expect("our child");
+    assert_eq!(
+        std::os::unix::process::ExitStatusExt::signal(&status),
+        Some(15)
+    );
+}
+
+#[test]
+fn a_nice_value_is_set() {
+    let sleeper = Sleeper::start();
+    let mut top = top_of(&sleeper, (24, 100), &["-o", "pid,ni,comm"]);
+    top.press("r7\r");
+    top.until_shown("Set the nice value 7 of");
+    top.press("y");
+    let row = format!("{} {:>2} sleep", sleeper.0.id(), 7);
+    top.until_shown(&row);
+    top.press("]");
+    top.until_shown("Change the nice value by -1 of");
+    top.press("n");
+}
+
+#[test]
+fn a_process_is_shown_in_detail() {
+    let sleeper = Sleeper::start();
+    let mut top = top_of(&sleeper, (40, 120), &[]);
+    top.press("\r");
+    let title = format!("Process {}: sleep 4242", sleeper.0.id());
+    // What it did while it was in the table is there at once, and more comes.
+    let memory = |text: &str| {
+        let line = text.lines().find(|line| line.starts_with("memory"));
+        line.map_or(0, |line| line.chars().filter(|&c| c == '█').count())
+    };
+    top.until("the overview, and its history", |text| {
+        text.contains(&title) && memory(text) > 3
+    });
+    top.press("\t");
+    top.until("its thread", |text| {
+        text.contains("TID") && text.contains("sleep")
+    });
+    top.press("\t");
+    top.until_shown("Max open files");
+    top.press("l");
+    top.until_shown("0 ");
+    top.press("e");
+    top.until_shown("PATH=");
+    top.press("\x1b");
+    top.until_shown("F1Help");
+}
+
+#[test]
+fn the_size_may_change() {
+    let mut top = Terminal::top(24, 80, &["--source", "procfs", "--interval", "0.1"]);
+    top.until_shown("F10Quit");
+    for (lines, columns) in [(100, 300), (10, 40), (3, 10), (1, 1), (50, 120), (24, 80)] {
+        top.resize(lines, columns);
+        if lines >= 10 {
+            let columns = usize::from(columns);
+            top.until("the last line", |text| {
+                let last = text.lines().nth(usize::from(lines) - 1).unwrap_or_default();
+                last.starts_with("F1Help")
+                    && text.lines().all(|line| line.chars().count() <= columns)
+            });
+        }
+    }
+    top.press("q");
+    assert_eq!(top.wait().code(), Some(0));
+}
+
+#[test]
+fn once_writes_a_single_screen() {
+    let sleeper = Sleeper::start();
+    let output = Command::new(env!("CARGO_BIN_EXE_fastproc"))
+        .args(["top", "--once", "--source", "procfs", "--interval", "0.1"])
+        .args(["--settings", "/proc/nowhere/top.toml", "--filter"])
+        .arg(format!("pid == {}", sleeper.0.id()))
+        .env("COLUMNS", "100")
+        .output()
+        .expect("it runs");
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert!(output.status.success(), "{text}");
+    assert!(
+        text.starts_with("fastproc top ") && !text.contains('\x1b'),
+        "{text}"
+    );
+    assert!(
+        text.lines()
+            .last()
+            .is_some_and(|line| line.ends_with("sleep 4242")),
+        "{text}"
+    );
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 100),
+        "{text}"
+    );
+}

@@ -1,0 +1,8 @@
+//! `fastproc top` on a real pseudo-terminal: what a person sees, every key, and how it is left.
+
+mod keys;
+mod leaving;
+mod live;
+mod recording;
+mod storm;
+mod terminal;

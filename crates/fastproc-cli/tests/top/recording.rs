@@ -1,0 +1,517 @@
+//! Recordings: what is recorded is replayed, and a made-up one shows the same on every machine.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use fastproc::{Fields, exits::Exit, record::Record};
+use fastproc_top::{
+    machine::{Cpu, Gauge, Machine},
+    record::{Facts, Frame, Key, Reader, Writer},
+};
+
+use super::terminal::Terminal;
+
+const SECOND: u64 = 1_000_000_000;
+/// 2026-03-01 09:30:00 UTC.
+const BEGAN: u64 = 1_772_357_400 * SECOND;
+
+/// A file that is gone afterwards.
+pub struct Recording(pub PathBuf);
+
+impl Recording {
+    fn new(name: &str) -> Self {
+        let name = format!("fastproc-top-{name}-{}", std::process::id());
+        let recording = Self(std::env::temp_dir().join(name));
+        let _ = fs::remove_file(&recording.0);
+        recording
+    }
+
+    pub fn path(&self) -> &str {
+        self.0.to_str().expect("a path of ours")
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Names that a terminal must not act on, wide ones, and plain ones.
+const NAMES: [&[u8]; 6] = [
+    b"systemd",
+    b"\x1b[2Jbad\n",
+    "進程表".as_bytes(),
+    b"postgres",
+    b"nginx",
+    b"cat",
+];
+
+fn record(number: u32, look: u64) -> Record {
+    let mut record = Record::default();
+    let identity = &mut record.identity;
+    identity.tgid = number + 1;
+    identity.ppid = number / 3;
+    identity.start_ns = u64::from(number) * SECOND / 10;
+    identity.num_threads = number % 4 + 1;
+    identity.state_bits = u32::from(!number.is_multiple_of(5));
+    identity.groups = (Fields::TOP | Fields::CREDENTIALS | Fields::SCHEDULING | Fields::IO).bits();
+    let name = NAMES[number as usize % NAMES.len()];
+    identity.comm[..name.len()].copy_from_slice(name);
+    identity.has_mm = 1;
+    let used = look * u64::from(number) * SECOND / 100;
+    (record.cpu.utime_ns, record.cpu.stime_ns) = (used / 4 * 3, used / 4);
+    record.memory.vsize = u64::from(number + 1) << 24;
+    record.memory.rss_anon = u64::from(number + 1) << 21;
+    record.credentials.euid = if number.is_multiple_of(2) { 0 } else { 1000 };
+    record.scheduling.priority = 20;
+    record.scheduling.nice = number as i32 % 3 - 1;
+    record
+}
+
+/// A process that lived between two looks.
+fn ended(look: u64, up: u64) -> Exit {
+    let mut exit = Exit::default();
+    (exit.pid, exit.tid) = (5000 + look as u32, 5000 + look as u32);
+    (exit.ppid, exit.start_ns, exit.end_ns) = (Some(1), up - SECOND / 2, Some(up - SECOND / 4));
+    exit.comm[..5].copy_from_slice(b"short");
+    (exit.euid, exit.is_final) = (1000, true);
+    (exit.utime_ns, exit.stime_ns, exit.sum_exec_ns) = (SECOND / 8, SECOND / 8, SECOND / 4);
+    exit
+}
+
+/// Looks at a machine that never was, a second apart.
+pub fn made_up(name: &str, looks: u64, processes: u32, cpus: u32) -> Recording {
+    let recording = Recording::new(name);
+    let facts = Facts {
+        page_size: 4096,
+        ticks_per_second: 100,
+        possible_cpus: cpus,
+        possible_nodes: 1,
+        total_memory: 16 << 30,
+    };
+    let mut writer = Writer::create(&recording.0, facts).expect("a file of ours");
+    for look in 0..looks {
+        let mut machine = Machine::default();
+        let up = 100_000 * SECOND + look * SECOND;
+        for (gauge, value) in [
+            (Gauge::Calendar, BEGAN + look * SECOND),
+            (Gauge::Uptime, up),
+            (Gauge::ContextSwitches, look * 12_345),
+            (Gauge::Interrupts, look * 999),
+            (Gauge::Forks, look * 7),
+            (Gauge::Load1, 150),
+            (Gauge::Load5, 75),
+            (Gauge::Load15, 25),
+            (Gauge::MemTotal, 16 << 30),
+            (Gauge::MemFree, 8 << 30),
+            (Gauge::Buffers, 1 << 30),
+            (Gauge::Cached, 3 << 30),
+            (Gauge::SwapTotal, 2 << 30),
+            (Gauge::SwapFree, 1 << 30),
+            (Gauge::CpuSome, look * SECOND / 8),
+            (Gauge::IoSome, look * SECOND / 16),
+        ] {
+            machine.set(gauge, Some(value));
+        }
+        machine.cpus = (0..cpus)
+            .map(|id| {
+                let busy = u64::from(id * 37 % 101) * SECOND / 100;
+                let mut times = [0; 10];
+                (times[0], times[2], times[3]) = (
+                    look * busy / 2,
+                    look * (busy - busy / 2),
+                    look * (SECOND - busy),
+                );
+                Cpu { id, times }
+            })
+            .collect();
+        for cpu in &machine.cpus {
+            for (sum, time) in machine.total.iter_mut().zip(cpu.times) {
+                *sum += time;
+            }
+        }
+        let mut frame = Frame {
+            began_ns: up,
+            read_for_ns: 0,
+            records: (0..processes).map(|number| record(number, look)).collect(),
+            machine,
+            ..Frame::default()
+        };
+        frame.texts.push((Key::User(0), b"root".to_vec()));
+        frame.texts.push((Key::User(1000), b"somebody".to_vec()));
+        for record in &frame.records {
+            let identity = &record.identity;
+            let name = NAMES[(identity.tgid - 1) as usize % NAMES.len()];
+            let line = [
+                name,
+                b"\0--number\0",
+                identity.tgid.to_string().as_bytes(),
+                b"\0",
+            ]
+            .concat();
+            frame
+                .texts
+                .push((Key::Cmdline(identity.tgid, identity.start_ns), line));
+        }
+        // The limits of all but the second, which its owner alone may see; one process ends at every look.
+        for record in frame
+            .records
+            .iter()
+            .filter(|record| record.identity.tgid != 2)
+        {
+            let (pid, start_ns) = (record.identity.tgid, record.identity.start_ns);
+            let limits =
+                format!("Limit   Soft   Hard   Units\nMax open files   {pid}   {pid}   files");
+            frame
+                .texts
+                .push((Key::Limits(pid, start_ns), limits.into_bytes()));
+            let files = format!("     0 /dev/null\n     1 /var/log/{pid}.log");
+            frame
+                .texts
+                .push((Key::Files(pid, start_ns), files.into_bytes()));
+        }
+        frame.exits = Some(vec![ended(look, up)]);
+        writer.push(&mut frame).expect("there is room");
+    }
+    writer.end_block().expect("there is room");
+    recording
+}
+
+fn once(recording: &Path, columns: &str, arguments: &[&str]) -> std::process::Output {
+    Command::new(env!("CARGO_BIN_EXE_fastproc"))
+        .args([
+            "top",
+            "--once",
+            "--settings",
+            "/proc/nowhere/top.toml",
+            "--replay",
+        ])
+        .arg(recording)
+        .args(arguments)
+        .env("COLUMNS", columns)
+        .env("TZ", "UTC")
+        .output()
+        .expect("it runs")
+}
+
+/// Compares with the text that is kept; `FASTPROC_BLESS=1` keeps what is now.
+fn compare(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/top/screens/{name}.txt"));
+    let text = format!("{}\n", text.trim_end());
+    if std::env::var_os("FASTPROC_BLESS").is_some() {
+        fs::write(&path, &text).expect("the sources can be written");
+    }
+    let kept = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        text == kept,
+        "{} is not what is shown:\n{text}",
+        path.display()
+    );
+}
+
+#[test]
+fn the_same_recording_shows_the_same_screen() {
+    let few = made_up("few", 3, 40, 4);
+    let many = made_up("many", 3, 200, 96);
+    for (name, recording, lines, columns, keys) in [
+        ("table-80x24", &few, 24, 80, ""),
+        ("table-120x40", &few, 40, 120, ""),
+        ("table-300x100", &many, 100, 300, ""),
+        ("heat-80x24", &many, 24, 80, ""),
+        ("tree-100x30", &few, 30, 100, "t"),
+        ("group-80x24", &few, 24, 80, "g"),
+        ("marked-80x24", &few, 24, 80, "  "),
+        ("help-80x24", &few, 24, 80, "?"),
+        ("details-100x30", &few, 30, 100, "N\r"),
+        ("limits-80x24", &few, 24, 80, "N\r\t\t"),
+        ("files-80x24", &few, 24, 80, "Nl"),
+        ("hidden-80x24", &few, 24, 80, "N\x1b[Bl"),
+    ] {
+        let mut top = Terminal::top(
+            lines,
+            columns,
+            &["--replay", recording.path(), "--interval", "0.05"],
+        );
+        top.until_shown("[PAUSED]");
+        top.until_shown("F10Quit");
+        top.press(keys);
+        let mut text = top.until("settled", |_| true);
+        // What a key changes is drawn in one piece, sooner or later.
+        loop {
+            while top.take(std::time::Duration::from_millis(300)) {}
+            let now = top.text();
+            if now == text && (keys.is_empty() || expected(name, &now)) {
+                break;
+            }
+            text = now;
+        }
+        compare(name, &text);
+    }
+}
+
+/// What is on the screen when the keys have been taken.
+fn expected(name: &str, text: &str) -> bool {
+    let sign = match name.split('-').next() {
+        Some("tree") => r"\_",
+        Some("group") => "COUNT",
+        Some("marked") => "marked 2",
+        Some("help") => "Table",
+        Some("details") => "switches (main)",
+        Some("limits") => "Max open files",
+        Some("files") => "/dev/null",
+        Some("hidden") => "not recorded of this process",
+        _ => "",
+    };
+    text.contains(sign)
+}
+
+#[test]
+fn a_recording_can_be_moved_in() {
+    let recording = made_up("moved", 200, 5, 2);
+    let mut top = Terminal::top(
+        24,
+        80,
+        &["--replay", recording.path(), "--interval", "1000"],
+    );
+    top.until_shown("2026-03-01 09:30:0");
+    top.press("b09:32:10\r");
+    top.until_shown("09:32:10");
+    top.press(",");
+    top.until_shown("09:32:09");
+    top.press("..");
+    top.until_shown("09:32:11");
+    top.press("{");
+    top.until_shown("09:31:11");
+    top.press("}}}}");
+    top.until_shown("09:33:19");
+    top.press("{{{{");
+    top.until_shown("09:30:00");
+    top.press("k");
+    top.until_shown("these processes are of a recording");
+    top.press("q");
+    assert_eq!(top.wait().code(), Some(0));
+}
+
+/// Every look of a recording shows what was shown when it was made: processes, what ended, and history.
+#[test]
+fn a_replay_shows_what_was_shown() {
+    const LOOKS: usize = 9;
+    const SHORT: u64 = 60;
+    let recording = Recording::new("shown");
+    let looks = (LOOKS - 1).to_string();
+    // A command line may change between two looks that are in one block.
+    let fields = "pid,ppid,user,state,pcpu,pmem,time,num_threads,nvcsw,comm";
+    let arguments = ["-o", fields, "--interval", "0.3", "--count", &looks];
+    let mut top = Terminal::top(
+        40,
+        120,
+        &[&["--record", recording.path()][..], &arguments].concat(),
+    );
+    top.until_shown("processes (");
+    let storm = std::thread::spawn(|| {
+        for _ in 0..SHORT {
+            assert!(
+                Command::new("true")
+                    .status()
+                    .expect("there is true")
+                    .success()
+            );
+        }
+    });
+    assert_eq!(top.wait().code(), Some(0));
+    storm.join().expect("it ended");
+    let shown = top.screens();
+    assert_eq!(shown.len(), LOOKS);
+    let mut replay = Terminal::top(
+        40,
+        120,
+        &[
+            "-o",
+            fields,
+            "--interval",
+            "0.05",
+            "--replay",
+            recording.path(),
+        ],
+    );
+    replay.until_shown("the recording ends here");
+    replay.press(",");
+    replay.until("back in it", |text| {
+        !text.contains("the recording ends here")
+    });
+    let replayed = replay.screens();
+    // The first line tells the source, and the last what has happened to the recording.
+    let body = |screen: &str| {
+        let lines: Vec<_> = screen.lines().skip(1).take(38).map(str::to_owned).collect();
+        lines.join("\n")
+    };
+    for (at, (shown, replayed)) in shown.iter().zip(&replayed).enumerate() {
+        assert_eq!(body(shown), body(replayed), "look {at}");
+    }
+    // Who goes back finds the history of what was before, not of what came after.
+    let back = replayed.last().map(|screen| body(screen));
+    assert_eq!(back, Some(body(&shown[LOOKS - 2])));
+    let ended = |screen: &String| {
+        let count = screen.split_once(" ended")?.0;
+        count.rsplit(' ').next()?.parse::<u64>().ok()
+    };
+    let ended: Vec<_> = shown.iter().filter_map(ended).collect();
+    assert_eq!(ended.len(), LOOKS, "exits are recorded: {}", shown[0]);
+    assert!(ended.iter().sum::<u64>() > 0);
+}
+
+/// A process that executes a program of the same name has another command line, and nothing else tells.
+#[test]
+fn a_command_line_that_changes_is_shown_and_recorded() {
+    let recording = Recording::new("changed");
+    let mut shell = Command::new("sh")
+        .args(["-c", "read line; exec sh -c 'read line' the-second"])
+        .arg("the-first")
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .expect("there is a shell");
+    let filter = format!("pid == {}", shell.id());
+    let shown = ["-o", "pid,comm,cmdline", "--filter", &filter];
+    let live = ["--interval", "0.1", "--record", recording.path()];
+    let mut top = Terminal::top(24, 120, &[&live[..], &shown].concat());
+    top.until_shown("the-first");
+    let mut input = shell.stdin.take().expect("a pipe");
+    std::io::Write::write_all(&mut input, b"\n").expect("it reads");
+    // Its first command line has both words.
+    top.until("changed", |text| {
+        text.contains("the-second") && !text.contains("the-first")
+    });
+    // It may have changed after that look was taken: the one that reads command lines next has seen it run.
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    let looks = top.screens().len();
+    while top.screens().len() < looks + 13 {
+        top.take(std::time::Duration::from_millis(100));
+    }
+    top.press("q");
+    assert_eq!(top.wait().code(), Some(0));
+    drop(input);
+    shell.wait().expect("our child");
+    let replay = ["--interval", "0.02", "--replay", recording.path()];
+    let mut replay = Terminal::top(24, 120, &[&replay[..], &shown].concat());
+    let end = replay.until_shown("the recording ends here");
+    assert!(!end.contains("the-first"), "{end}");
+    let screens = replay.screens();
+    let is_first = |screen: &&String| screen.contains("the-first");
+    let firsts = screens.iter().filter(is_first).count();
+    assert!(firsts > 0 && firsts < screens.len(), "{firsts}");
+    // Back in it, it is as it was.
+    replay.press("{");
+    replay.until_shown("the-first");
+}
+
+#[test]
+fn what_is_recorded_is_replayed() {
+    let recording = Recording::new("recorded");
+    let mut sleeper = Command::new("sleep")
+        .arg("4747")
+        .spawn()
+        .expect("there is sleep");
+    let status = Command::new(env!("CARGO_BIN_EXE_fastproc"))
+        .args([
+            "top",
+            "--source",
+            "procfs",
+            "--interval",
+            "0.2",
+            "--count",
+            "2",
+        ])
+        .args([
+            "--settings",
+            "/proc/nowhere/top.toml",
+            "--record",
+            recording.path(),
+        ])
+        .stdout(std::process::Stdio::null())
+        .status()
+        .expect("it runs");
+    let own = sleeper.id();
+    sleeper.kill().expect("our child");
+    sleeper.wait().expect("our child");
+    assert!(status.success());
+    let mode = std::os::unix::fs::PermissionsExt::mode(
+        &fs::metadata(&recording.0).expect("written").permissions(),
+    );
+    assert_eq!(mode & 0o777, 0o600);
+    let mut reader = Reader::open(&recording.0).expect("a recording");
+    assert_eq!(reader.frames(), 3);
+    let mut lines = 0;
+    for frame in [2, 0, 1, 2] {
+        let is_own = |key: &Key| matches!(*key, Key::Cmdline(pid, _) if pid == own);
+        let count = |frame: &mut Frame| {
+            let texts = frame
+                .texts
+                .iter()
+                .filter(|(key, text)| is_own(key) && text == b"sleep\x004747\0");
+            lines += texts.count();
+        };
+        reader.read(frame, count).expect("written by us");
+        let snapshot = reader.frame.snapshot();
+        let process = snapshot.get(own).expect("it slept all the time");
+        assert_eq!(&*process.name(), b"sleep");
+        assert!(process.memory().is_some_and(|memory| memory.rss() > 0));
+    }
+    assert!(lines > 0);
+    // On a busy machine a sleeper is far down.
+    let shown = once(&recording.0, "100", &["--filter", &format!("pid == {own}")]);
+    let text = String::from_utf8(shown.stdout).expect("text");
+    assert!(
+        shown.status.success() && text.contains("sleep 4747"),
+        "{text}"
+    );
+    assert!(
+        text.starts_with("fastproc top 20") && text.contains("; recording every"),
+        "{text}"
+    );
+    // What is there is not written over.
+    let again = Command::new(env!("CARGO_BIN_EXE_fastproc"))
+        .args(["top", "--source", "procfs", "--record", recording.path()])
+        .output()
+        .expect("it runs");
+    assert_eq!(again.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&again.stderr).contains("exists"));
+}
+
+#[test]
+fn a_file_that_was_cut_shows_what_is_there_and_others_are_refused() {
+    let recording = made_up("cut", 130, 20, 2);
+    let whole = fs::read(&recording.0).expect("ours");
+    let frames = |bytes: &[u8]| {
+        fs::write(&recording.0, bytes).expect("ours");
+        Reader::open(&recording.0).map(|mut reader| {
+            let last = reader.frames() - 1;
+            reader.read(last, |_| {}).map(|()| last + 1)
+        })
+    };
+    let all = frames(&whole).expect("whole").expect("whole");
+    assert_eq!(all, 130);
+    // A block a minute.
+    let cut = frames(&whole[..whole.len() - 1])
+        .expect("two blocks")
+        .expect("whole blocks");
+    assert!((61..130).contains(&cut), "{cut}");
+    assert!(frames(&whole[..40]).is_err());
+    assert!(frames(b"").is_err() && frames(b"fastprec").is_err());
+    assert!(frames(b"#!/bin/sh\necho not a recording\n").is_err());
+    // One bit anywhere: an error or the same number of frames, and never anything else.
+    for at in (0..whole.len()).step_by(whole.len() / 50 + 1) {
+        let mut bent = whole.clone();
+        bent[at] ^= 0x10;
+        if let Ok(Ok(count)) = frames(&bent) {
+            assert!(count <= 130, "{at}: {count}");
+        }
+    }
+    fs::write(&recording.0, &whole[..40]).expect("ours");
+    let refused = once(&recording.0, "80", &[]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("cannot read the recording"));
+}

@@ -1,0 +1,89 @@
+//! Processes are born and gone while it draws, and the terminal changes its size.
+
+use std::{
+    process::Command,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use super::terminal::Terminal;
+
+/// Starts short-lived processes, families of them, until it is dropped.
+struct Storm {
+    ends: Arc<AtomicBool>,
+    threads: Vec<std::thread::JoinHandle<()>>,
+}
+
+impl Storm {
+    fn start() -> Self {
+        let ends = Arc::new(AtomicBool::new(false));
+        let threads = (0..2).map(|_| {
+            let ends = Arc::clone(&ends);
+            std::thread::spawn(move || {
+                while !ends.load(Ordering::Relaxed) {
+                    let mut shell = Command::new("sh");
+                    shell.args(["-c", "for i in 1 2 3 4 5 6 7 8; do (:) & done; wait"]);
+                    assert!(shell.status().expect("there is a shell").success());
+                }
+            })
+        });
+        Self {
+            threads: threads.collect(),
+            ends,
+        }
+    }
+}
+
+impl Drop for Storm {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// With every way to arrange rows, of which each has its own order to keep while rows come and go.
+#[test]
+fn the_screen_stands_a_storm() {
+    let _storm = Storm::start();
+    for source in ["bpf", "procfs"] {
+        let arguments = ["--source", source, "--interval", "0.02"];
+        let mut top = Terminal::top(24, 80, &arguments);
+        top.until_shown("F10Quit");
+        // The tree, threads, groups, what is idle; the last row, marks, and a process in detail.
+        for keys in [
+            "t", "H", "H", "g", "g", "g", "g", "g", "G", " ", "i", "\r", "\x1b",
+        ] {
+            top.press(keys);
+            for (lines, columns) in [(12, 50), (100, 300), (5, 9), (24, 80)] {
+                top.resize(lines, columns);
+                top.take(std::time::Duration::from_millis(30));
+            }
+        }
+        top.resize(30, 100);
+        let is_whole = |text: &str| {
+            let lines: Vec<_> = text.lines().collect();
+            lines.len() == 30
+                && lines[0].starts_with("fastproc top")
+                && lines[29].starts_with("F1Help")
+                && lines
+                    .iter()
+                    .any(|line| line.trim_start().starts_with("PID "))
+        };
+        top.until("a whole screen", is_whole);
+        if source == "bpf" {
+            top.press("UG\x1b[H");
+            top.until("processes that have ended", |text| {
+                let ended = text.lines().nth(1).and_then(|line| line.split_once("; "));
+                ended.is_some_and(|(_, ended)| !ended.starts_with("0 ended"))
+                    && text.lines().any(|line| line.contains(" X "))
+            });
+        }
+        top.press("q");
+        assert_eq!(top.wait().code(), Some(0), "{source}");
+        assert!(top.is_given_back());
+    }
+}

@@ -1,0 +1,212 @@
+//! A real pseudo-terminal with the command on it, and the screen that a person would see.
+
+use std::{
+    fs::File,
+    io::{Read, Write},
+    os::fd::{AsFd, OwnedFd},
+    process::{Child, Command, ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::{Mode, OFlags},
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+    termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize},
+};
+
+/// A machine may be busy: this long is waited for what must come.
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// A terminal, and what runs on it.
+pub struct Terminal {
+    ours: File,
+    /// Kept open, so that its modes can be looked at when the command has gone.
+    theirs: OwnedFd,
+    parser: vt100::Parser,
+    /// All that was written.
+    written: Vec<u8>,
+    child: Child,
+}
+
+/// What a screen begins and ends with.
+const SCREEN_BEGINS: &[u8] = b"\x1b[?2026h";
+const SCREEN_ENDS: &[u8] = b"\x1b[?2026l";
+
+fn size(lines: u16, columns: u16) -> Winsize {
+    Winsize {
+        ws_row: lines,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    }
+}
+
+impl Terminal {
+    /// Runs `fastproc top` on a terminal of this size.
+    pub fn top(lines: u16, columns: u16, arguments: &[&str]) -> Self {
+        let mut command = Command::new("setsid");
+        command.args(["--ctty", "--wait", env!("CARGO_BIN_EXE_fastproc"), "top"]);
+        command.args(["--settings", "/proc/nowhere/top.toml"]);
+        command.args(arguments);
+        command.env_remove("NO_COLOR").env("TZ", "UTC");
+        Self::run(lines, columns, command)
+    }
+
+    /// Runs a command on a terminal of this size. setsid(1) makes the terminal its own.
+    pub fn run(lines: u16, columns: u16, mut command: Command) -> Self {
+        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
+            .expect("there are terminals");
+        grantpt(&ours).expect("it is ours");
+        unlockpt(&ours).expect("it is ours");
+        tcsetwinsize(&ours, size(lines, columns)).expect("it is ours");
+        let name = ptsname(&ours, Vec::new()).expect("it is ours");
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let theirs = rustix::fs::open(&name, flags, Mode::empty()).expect("it is ours");
+        let end = || Stdio::from(theirs.try_clone().expect("a descriptor"));
+        let child = command
+            .env("TERM", "xterm-256color")
+            .stdin(end())
+            .stdout(end())
+            .stderr(end())
+            .spawn()
+            .expect("setsid(1) of util-linux is there");
+        Self {
+            ours: ours.into(),
+            theirs,
+            parser: vt100::Parser::new(lines, columns, 0),
+            written: Vec::new(),
+            child,
+        }
+    }
+
+    /// Writes what a keyboard would.
+    pub fn press(&mut self, keys: &str) {
+        self.ours.write_all(keys.as_bytes()).expect("it is ours");
+    }
+
+    /// Gives it another size.
+    pub fn resize(&mut self, lines: u16, columns: u16) {
+        tcsetwinsize(&self.ours, size(lines, columns)).expect("it is ours");
+        self.parser.screen_mut().set_size(lines, columns);
+    }
+
+    /// Takes what was written, waiting for it at most so long. Returns whether there was anything.
+    pub fn take(&mut self, timeout: Duration) -> bool {
+        let timeout = Timespec::try_from(timeout).expect("it is short");
+        let mut ready = [PollFd::from_borrowed_fd(self.ours.as_fd(), PollFlags::IN)];
+        if !matches!(poll(&mut ready, Some(&timeout)), Ok(1..)) {
+            return false;
+        }
+        let mut bytes = vec![0; 1 << 16];
+        let read = self.ours.read(&mut bytes).unwrap_or(0);
+        self.parser.process(&bytes[..read]);
+        self.written.extend_from_slice(&bytes[..read]);
+        read > 0
+    }
+
+    /// The screen as text.
+    pub fn text(&self) -> String {
+        text(self.parser.screen())
+    }
+
+    /// Every screen that was shown so far, of a terminal that had one size all the time.
+    pub fn screens(&self) -> Vec<String> {
+        let (lines, columns) = self.parser.screen().size();
+        let mut parser = vt100::Parser::new(lines, columns, 0);
+        let (mut screens, mut start) = (Vec::new(), 0);
+        for at in 0..self.written.len() {
+            if self.written[at..].starts_with(SCREEN_ENDS) {
+                let piece = &self.written[start..at];
+                parser.process(piece);
+                let mut windows = piece.windows(SCREEN_BEGINS.len());
+                if windows.any(|window| window == SCREEN_BEGINS) {
+                    screens.push(text(parser.screen()));
+                }
+                start = at;
+            }
+        }
+        screens
+    }
+
+    /// The parsed screen.
+    pub fn screen(&self) -> &vt100::Screen {
+        self.parser.screen()
+    }
+
+    /// Waits until the screen is as it has to become.
+    pub fn until(&mut self, what: &str, is: impl Fn(&str) -> bool) -> String {
+        let end = Instant::now() + TIMEOUT;
+        loop {
+            let text = self.text();
+            if is(&text) {
+                return text;
+            }
+            assert!(Instant::now() < end, "never {what}:\n{text}");
+            self.take(Duration::from_millis(50));
+        }
+    }
+
+    /// Waits until this can be read on the screen.
+    pub fn until_shown(&mut self, text: &str) -> String {
+        self.until(&format!("shown: {text}"), |screen| screen.contains(text))
+    }
+
+    /// Process id of the command itself, below setsid(1).
+    pub fn pid(&self) -> u32 {
+        let path = format!("/proc/{0}/task/{0}/children", self.child.id());
+        let end = Instant::now() + TIMEOUT;
+        loop {
+            let children = std::fs::read_to_string(&path).unwrap_or_default();
+            if let Some(pid) = children.split(' ').next().and_then(|pid| pid.parse().ok()) {
+                return pid;
+            }
+            // setsid(1) forks only where it is the leader of a group; else it becomes the command.
+            let comm = std::fs::read_to_string(format!("/proc/{}/comm", self.child.id()));
+            if comm.is_ok_and(|comm| comm == "fastproc\n") {
+                return self.child.id();
+            }
+            assert!(Instant::now() < end, "it never began");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Waits for its end.
+    pub fn wait(&mut self) -> ExitStatus {
+        let end = Instant::now() + TIMEOUT;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("it is our child") {
+                while self.take(Duration::ZERO) {}
+                return status;
+            }
+            assert!(Instant::now() < end, "it never ended:\n{}", self.text());
+            self.take(Duration::from_millis(20));
+        }
+    }
+
+    /// Whether the terminal is as a shell wants it: its modes, its own screen, a cursor, no reports of the mouse.
+    pub fn is_given_back(&self) -> bool {
+        let modes = tcgetattr(&self.theirs).expect("it is ours").local_modes;
+        let screen = self.parser.screen();
+        modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
+            && !screen.alternate_screen()
+            && !screen.hide_cursor()
+            && !screen.bracketed_paste()
+            && screen.mouse_protocol_mode() == vt100::MouseProtocolMode::None
+    }
+}
+
+fn text(screen: &vt100::Screen) -> String {
+    let (_, columns) = screen.size();
+    let rows = screen.rows(0, columns);
+    let rows: Vec<_> = rows.map(|row| row.trim_end().to_owned()).collect();
+    rows.join("\n")
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // A test that failed leaves nothing behind: who has lost its terminal ends.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,312 @@
+//! The fields that can be shown, sorted and filtered by.
+
+mod catalogue;
+mod values;
+
+use fastproc::Fields;
+
+pub use catalogue::FIELDS;
+
+use crate::{
+    row::{Lookup, Row},
+    value::{Kind, Unit, Value},
+};
+
+/// Finds the value of a field.
+type Get = for<'x> fn(&Row<'x>, &'x mut Lookup) -> Value<'x>;
+
+/// One field.
+#[derive(Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a property of its own"
+)]
+pub struct Field {
+    /// Its name, as in proc(5) or ps(1).
+    pub name: &'static str,
+    /// Other names that it is known by.
+    pub aliases: &'static [&'static str],
+    /// Head of its column, if that is not its name.
+    heading: Option<&'static str>,
+    /// The groups that it is taken from.
+    pub needs: Fields,
+    /// What it means.
+    pub unit: Unit,
+    /// The type of its values, where the unit does not tell.
+    kind: Option<Kind>,
+    guarded: bool,
+    /// Whether it is known only over an interval.
+    pub is_rate: bool,
+    /// Whether a table marks the name of a zombie, and draws the branches of a tree before it.
+    is_command: bool,
+    /// What a table has instead of the value.
+    in_table: Option<Get>,
+    /// Whether it is not known any more of a process that has ended.
+    of_living: bool,
+    /// Whether a row about a thread shows the thread's, rather than its process's.
+    pub of_thread: bool,
+    /// A line of help.
+    pub help: &'static str,
+    get: Get,
+}
+
+impl Field {
+    const fn new(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Self {
+        Self {
+            name,
+            aliases: &[],
+            heading: None,
+            needs: Fields::empty(),
+            unit,
+            kind: None,
+            guarded: false,
+            is_rate: false,
+            is_command: false,
+            in_table: None,
+            of_living: false,
+            of_thread: false,
+            help,
+            get,
+        }
+    }
+
+    const fn also(self, aliases: &'static [&'static str]) -> Self {
+        Self { aliases, ..self }
+    }
+
+    const fn heading(self, heading: &'static str) -> Self {
+        Self {
+            heading: Some(heading),
+            ..self
+        }
+    }
+
+    const fn needs(self, needs: Fields) -> Self {
+        Self { needs, ..self }
+    }
+
+    const fn signed(self) -> Self {
+        Self {
+            kind: Some(Kind::Signed),
+            ..self
+        }
+    }
+
+    const fn arguments(self) -> Self {
+        Self {
+            kind: Some(Kind::Arguments),
+            ..self
+        }
+    }
+
+    const fn guarded(self) -> Self {
+        Self {
+            guarded: true,
+            ..self
+        }
+    }
+
+    const fn rate(self) -> Self {
+        Self {
+            is_rate: true,
+            ..self
+        }
+    }
+
+    const fn command(self) -> Self {
+        Self {
+            is_command: true,
+            ..self
+        }
+    }
+
+    const fn in_table(self, get: Get) -> Self {
+        Self {
+            in_table: Some(get),
+            ..self
+        }
+    }
+
+    const fn of_living(self) -> Self {
+        Self {
+            of_living: true,
+            ..self
+        }
+    }
+
+    const fn of_thread(self) -> Self {
+        Self {
+            of_thread: true,
+            ..self
+        }
+    }
+
+    /// Whether the kernel shows it only to those who could trace the process.
+    pub const fn is_guarded(&self) -> bool {
+        self.guarded
+    }
+
+    /// The type of its values: all that are known have it.
+    pub const fn kind(&self) -> Kind {
+        match self.kind {
+            Some(kind) => kind,
+            None => self.unit.kind(),
+        }
+    }
+
+    /// Its value for this row.
+    pub fn value<'x>(&self, row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
+        self.take(self.get, row, lookup)
+    }
+
+    fn take<'x>(&self, get: Get, row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
+        if self.guarded && !lookup.sees_all && !lookup.shows(row, self.needs.contains(Fields::IO)) {
+            return Value::Unknown;
+        }
+        if self.of_living && row.event.is_some() {
+            return Value::Unknown;
+        }
+        get(row, lookup)
+    }
+
+    /// Appends its form for a table: rounded, and marked as ps(1) does it.
+    pub fn write_for_table(&self, row: &Row<'_>, lookup: &mut Lookup, to: &mut Vec<u8>) {
+        if self.is_command {
+            to.extend_from_slice(row.branch);
+        }
+        self.take(self.in_table.unwrap_or(self.get), row, lookup)
+            .write_for_table(self.unit, to);
+        if self.is_command && row.state().letter() == b'Z' {
+            to.extend_from_slice(b" <defunct>");
+        }
+    }
+
+    /// Its name in JSON and csv, with the unit of the numbers there.
+    pub fn key(&self) -> String {
+        let suffix = if self.name.ends_with(self.unit.suffix()) {
+            ""
+        } else {
+            self.unit.suffix()
+        };
+        format!("{}{suffix}", self.name)
+    }
+
+    /// Head of its column in a table.
+    pub fn column_heading(&self) -> String {
+        self.heading
+            .map_or_else(|| self.name.to_uppercase(), Into::into)
+    }
+}
+
+/// A field that does not exist.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no field '{name}'{}", .nearest.map_or_else(String::new, |nearest| format!("; did you mean '{nearest}'?")))]
+pub struct UnknownField {
+    name: String,
+    nearest: Option<&'static str>,
+}
+
+/// The field of this name, alias or key, in letters of either case.
+pub fn find(name: &str) -> Result<&'static Field, UnknownField> {
+    let is = |other: &&str| other.eq_ignore_ascii_case(name);
+    FIELDS
+        .iter()
+        .find(|field| is(&field.name) || field.aliases.iter().any(is) || is(&field.key().as_str()))
+        .ok_or_else(|| UnknownField {
+            name: name.escape_debug().to_string(),
+            nearest: nearest(name),
+        })
+}
+
+/// The name that is most like this one, if no more than every third letter is wrong.
+fn nearest(name: &str) -> Option<&'static str> {
+    let name = name.to_ascii_lowercase();
+    let names = FIELDS
+        .iter()
+        .flat_map(|field| std::iter::once(&field.name).chain(field.aliases));
+    let distances = names.map(|&other| (strsim::damerau_levenshtein(&name, other), other));
+    distances
+        .filter(|&(distance, other)| 3 * distance <= name.len().max(other.len()))
+        .min_by_key(|&(distance, _)| distance)
+        .map(|(_, other)| other)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use fastproc::{Baseline, Collector, SourceKind};
+
+    use super::*;
+
+    #[test]
+    fn values_have_the_kind_of_their_field() {
+        let mut collector = Collector::builder()
+            .fields(Fields::all())
+            .source(Some(SourceKind::Procfs))
+            .open()
+            .expect("/proc is there");
+        let mut lookup = Lookup::new(collector.host(), true).expect("/proc is there");
+        let mut before = Baseline::default();
+        before.set(&collector.snapshot().expect("a snapshot"));
+        let snapshot = collector.snapshot().expect("a snapshot");
+        lookup.set_clock(&snapshot);
+        let rows = before.changes(&snapshot).map(|change| Row {
+            change: Some(change),
+            ..Row::of(change.process)
+        });
+        let threads = before.thread_changes(&snapshot).map(|change| Row {
+            change: Some(change),
+            thread: change.thread,
+            ..Row::of(change.process)
+        });
+        for row in rows.chain(threads) {
+            for field in FIELDS {
+                let value = field.value(&row, &mut lookup);
+                let kind = value.kind();
+                assert!(
+                    kind.is_none_or(|kind| kind == field.kind()),
+                    "{} is {value:?}, and should be {:?}",
+                    field.name,
+                    field.kind()
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn no_two_fields_share_a_name() {
+        let mut names = HashSet::new();
+        for field in FIELDS {
+            let key = field.key();
+            let own = HashSet::from([field.name, &key]);
+            for name in own.into_iter().chain(field.aliases.iter().copied()) {
+                assert!(
+                    names.insert(name.to_lowercase()),
+                    "{name} stands for two fields"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn fields_are_found_by_every_name() {
+        for name in ["rss", "RSS", "VmRSS", "rss_bytes", "rssize"] {
+            assert_eq!(find(name).map(|field| field.name), Ok("rss"), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_misspelt_field_suggests_the_nearest() {
+        let message = |name| find(name).expect_err("misspelt").to_string();
+        assert_eq!(
+            message("rsss"),
+            "there is no field 'rsss'; did you mean 'rss'?"
+        );
+        assert_eq!(
+            message("comand"),
+            "there is no field 'comand'; did you mean 'command'?"
+        );
+        assert_eq!(message("\u{1b}[2J"), "there is no field '\\u{1b}[2J'");
+    }
+}

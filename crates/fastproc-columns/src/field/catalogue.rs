@@ -1,0 +1,474 @@
+//! Every field: its names, what it is taken from, what it means.
+
+use fastproc::Fields;
+
+use super::{
+    Field, Get,
+    values::{
+        command_line, flags, label, lifetime_share, name, namespace_id, nested, nice, number_in,
+        numbers, policy, rolled_up, scheduling_class, started, state_as_in_ps, status, terminal,
+        waiting_in,
+    },
+};
+use crate::{
+    row::Event,
+    unit,
+    value::{
+        Unit,
+        Value::{self, Real, Signed, Truth, Unknown, Unsigned},
+    },
+};
+
+/// A value of one group of the process: `of!(memory, m => Unsigned(m.rss()))`.
+macro_rules! of {
+    ($group:ident, $part:ident => $value:expr) => {
+        |row, _| Value::known(row.process.$group(), |$part| $value)
+    };
+}
+
+/// A value of the thread if the row is about one, else of the process: `either!(cpu.minflt)`.
+macro_rules! either {
+    ($group:ident . $member:ident) => {
+        |row, _| match row.thread {
+            Some(thread) => thread.$member.into(),
+            None => Value::known(row.process.$group(), |group| group.$member.into()),
+        }
+    };
+}
+
+/// A rate since the last snapshot.
+macro_rules! rate {
+    ($member:ident) => {
+        |row, _| Value::known(row.change.and_then(|change| change.$member), Real)
+    };
+}
+
+/// All fields, in the order of the help.
+#[rustfmt::skip]
+pub static FIELDS: &[Field] = &[
+    // Who it is
+    identity("pid", Unit::Number, "process id", |s, _| s.process.pid().into()).also(&["tgid"]),
+    identity("tid", Unit::Number, "thread id", |s, _| s.tid().into()).also(&["lwp", "spid"]).of_thread(),
+    identity("ppid", Unit::Number, "process id of the parent", |s, _| match s.exit() {
+        Some(exit) => Value::known(exit.ppid, Into::into),
+        None => s.process.identity().ppid.into(),
+    }),
+    identity("pgrp", Unit::Number, "process group", |s, _| s.process.identity().pgrp.into()).also(&["pgid"]).of_living(),
+    identity("session", Unit::Number, "session", |s, _| s.process.identity().session.into()).also(&["sid", "sess"]).of_living(),
+    identity("tracer_pid", Unit::Number, "process that traces this one, or 0", |s, _| s.process.identity().tracer_pid.into())
+        .also(&["tracerpid"])
+        .heading("TRACER").of_living(),
+    identity("tty", Unit::Text, "controlling terminal, or ?", terminal).also(&["tt", "tname"]).of_living(),
+    identity("tty_nr", Unit::Number, "controlling terminal as a device number, or 0", |s, _| s.process.identity().tty_nr.into()).signed().of_living(),
+    identity("tpgid", Unit::Number, "foreground process group of the terminal, or -1", |s, _| s.process.identity().tpgid.into()).signed().of_living(),
+    identity("comm", Unit::Text, "name; of a kernel worker also what it works on", name).also(&["name", "ucmd", "ucomm"]).command().of_thread(),
+    identity("cmdline", Unit::Text, "command line, 128 KiB at most; without one, a table has the name in brackets", command_line)
+        .arguments()
+        .also(&["args", "cmd", "command"])
+        .command(),
+    identity("exe", Unit::Text, "path of the program", |s, lookup| lookup.details.exe(s.process).map_or(Unknown, Value::Text)).guarded(),
+    // What it is doing
+    identity("state", Unit::Text, "state, a letter as in proc(5)", |s, _| Value::Text(&s.state().name().as_bytes()[..1]))
+        .also(&["s"])
+        .heading("S")
+        .of_thread(),
+    identity("stat", Unit::Text, "state, and as in ps(1): < N L s l +", state_as_in_ps)
+        .needs(Fields::SCHEDULING.union(Fields::MEMORY))
+        .of_thread(),
+    identity("flags", Unit::Flags, "kernel flags PF_*", |s, _| {
+        flags(s).into()
+    })
+    .of_thread(),
+    identity("f", Unit::Number, "flags as in ps(1): 1 forked and not yet executed, 4 used the privileges of root", |s, _| {
+        (flags(s) >> 6 & 7).into()
+    })
+    .also(&["flag"])
+    .of_thread(),
+    identity("kthread", Unit::Truth, "whether it is a kernel thread", |s, _| Truth(s.process.identity().is_kernel_thread())),
+    identity("num_threads", Unit::Number, "threads", |s, _| s.process.identity().num_threads.into())
+        .also(&["threads", "nlwp", "thcount"])
+        .heading("THR").of_living(),
+    identity("exit_signal", Unit::Number, "signal sent to the parent on exit", |s, _| s.process.identity().exit_signal.into()).signed().of_living(),
+    identity("exit_code", Unit::Number, "exit status as waitpid(2) shows it", |s, _| Value::known(s.process.exit_code(), Into::into))
+        .signed()
+        .guarded(),
+    identity("event", Unit::Text, "what happened to it, where a row is about that: exit or exec", |s, _| match s.event {
+        Some(Event::Exit(..)) => Value::Text(b"exit"),
+        Some(Event::Exec(_)) => Value::Text(b"exec"),
+        None => Unknown,
+    }),
+    identity("ended", Unit::Start, "when it ended; a table has the time of day, or the day if it is more than 24 hours ago", |s, lookup| {
+        let end_ns = s.exit().and_then(|exit| exit.end_ns);
+        Value::known(end_ns, |end_ns| Signed(lookup.boot_seconds + (end_ns / 1_000_000_000) as i64))
+    }),
+    identity("status", Unit::Text, "how it ended: what it returned, or the name of the signal that ended it", status).guarded(),
+    identity("final", Unit::Truth, "whether the values of one that ended are its last: the kernel's last record of it was not lost", |s, _| {
+        Value::known(s.exit(), |exit| Truth(exit.is_final))
+    }),
+    identity("wchan", Unit::Text, "function of the kernel that it waits in, - if in none", waiting_in).guarded().of_thread(),
+    identity("coredumping", Unit::Truth, "whether it writes a core dump", |s, _| Truth(s.process.identity().core_dumping != 0)).of_living(),
+    identity("starttime", Unit::Time, "when it started, since boot", |s, lookup| {
+        s.start_ns().saturating_add_signed(lookup.host.boot_offset_ns).into()
+    })
+    .of_thread(),
+    identity("lstart", Unit::Date, "when it started: date and time of day", started).heading("STARTED").of_thread(),
+    identity("start", Unit::Start, "the same; a table has the time of day, or the day if it is more than 24 hours ago", started)
+        .also(&["start_time", "bsdstart"])
+        .of_thread(),
+    identity("etime", Unit::Time, "time since it started; how long it lived, if it has ended", |s, lookup| match s.exit() {
+        Some(exit) => Value::known(exit.lifetime(), |lifetime| Unsigned(lifetime.as_nanos() as u64)),
+        None => lookup.now_ns.saturating_sub(s.start_ns()).into(),
+    })
+        .also(&["etimes", "elapsed"])
+        .heading("ELAPSED")
+        .of_thread(),
+    // CPU time and faults
+    cpu("pcpu", Unit::Percent, "CPU time used, in % of one CPU: over its lifetime, or the interval", |s, lookup| match s.change {
+        Some(change) => Value::known(change.cpu_share, |share| Real(share * 100.0)),
+        None => Value::known(s.cpu_times(), |(user, system)| lifetime_share(s, lookup, user.saturating_add(system))),
+    })
+    .also(&["%cpu", "cpu"])
+    .heading("%CPU")
+    .of_thread(),
+    cpu("c", Unit::Number, "the same as a whole number, 99 at most, as in ps(1)", |s, lookup| match s.change {
+        Some(change) => Value::known(change.cpu_share, |share| Unsigned((share * 100.0).min(99.0) as u64)),
+        None => Value::known(s.cpu_times(), |(user, system)| {
+            Unsigned((lookup.share_since(s.start_ns(), user.saturating_add(system)) * 100.0).min(99.0) as u64)
+        }),
+    })
+    .of_thread(),
+    cpu("pcpu_user", Unit::Percent, "the part of pcpu in user mode", |s, lookup| match s.change {
+        Some(change) => Value::known(change.user_share, |share| Real(share * 100.0)),
+        None => Value::known(s.cpu_times(), |(user, _)| lifetime_share(s, lookup, user)),
+    })
+    .heading("%USER")
+    .of_thread(),
+    cpu("pcpu_system", Unit::Percent, "the part of pcpu in kernel mode", |s, lookup| match s.change {
+        Some(change) => Value::known(change.system_share, |share| Real(share * 100.0)),
+        None => Value::known(s.cpu_times(), |(_, system)| lifetime_share(s, lookup, system)),
+    })
+    .heading("%SYS")
+    .of_thread(),
+    cpu("time", Unit::Time, "CPU time in user and kernel mode", |s, _| {
+        Value::known(s.cpu_times(), |(user, system)| Unsigned(user.saturating_add(system)))
+    })
+    .also(&["cputime", "cputimes", "times"])
+    .of_thread(),
+    cpu("utime", Unit::Time, "CPU time in user mode", |s, _| Value::known(s.cpu_times(), |(user, _)| Unsigned(user))).of_thread(),
+    cpu("stime", Unit::Time, "CPU time in kernel mode", |s, _| Value::known(s.cpu_times(), |(_, system)| Unsigned(system))).of_thread(),
+    cpu("guest_time", Unit::Time, "time spent running a virtual CPU; also part of utime", either!(cpu.gtime_ns))
+        .also(&["gtime"])
+        .of_thread(),
+    cpu("cutime", Unit::Time, "user time of children that were waited for", of!(cpu, c => Unsigned(c.cutime_ns))),
+    cpu("cstime", Unit::Time, "system time of children that were waited for", of!(cpu, c => Unsigned(c.cstime_ns))),
+    cpu("cguest_time", Unit::Time, "guest time of children that were waited for", of!(cpu, c => Unsigned(c.cgtime_ns))).also(&["cgtime"]),
+    cpu("minflt", Unit::Number, "page faults that needed no I/O", either!(cpu.minflt)).also(&["min_flt"]).of_thread(),
+    cpu("majflt", Unit::Number, "page faults that needed I/O", either!(cpu.majflt)).also(&["maj_flt", "pagein"]).of_thread(),
+    cpu("cminflt", Unit::Number, "minor faults of children that were waited for", of!(cpu, c => c.cminflt.into())),
+    cpu("cmajflt", Unit::Number, "major faults of children that were waited for", of!(cpu, c => c.cmajflt.into())),
+    cpu("minflt_per_second", Unit::PerSecond, "with --interval: the rate of minflt", rate!(minflt_per_second))
+        .also(&["minflt/s"])
+        .rate()
+        .heading("MINFLT/S")
+        .of_thread(),
+    cpu("majflt_per_second", Unit::PerSecond, "with --interval: the rate of majflt", rate!(majflt_per_second))
+        .also(&["majflt/s"])
+        .rate()
+        .heading("MAJFLT/S")
+        .of_thread(),
+    cpu("nvcsw", Unit::Number, "voluntary context switches of the leading thread; of all, if it has ended", either!(cpu.nvcsw))
+        .also(&["voluntary_ctxt_switches"])
+        .of_thread(),
+    cpu("nivcsw", Unit::Number, "involuntary context switches, likewise", either!(cpu.nivcsw))
+        .also(&["nonvoluntary_ctxt_switches"])
+        .of_thread(),
+    // Memory
+    memory("rss", Unit::Bytes, "resident memory", of!(memory, m => Unsigned(m.rss()))).also(&["vmrss", "rssize", "rsz"]),
+    memory("pmem", Unit::Percent, "resident memory, in % of the machine's", |s, lookup| {
+        let total = lookup.total_memory.max(1) as f64;
+        Value::known(s.process.memory(), |memory| Real(memory.rss() as f64 / total * 100.0))
+    })
+    .also(&["%mem", "mem"])
+    .heading("%MEM"),
+    memory("vsize", Unit::Bytes, "virtual size", of!(memory, m => Unsigned(m.vsize))).also(&["vsz", "vmsize"]),
+    memory("sz", Unit::Number, "virtual size in pages", |s, lookup| {
+        let page = lookup.host.page_size.max(1);
+        Value::known(s.process.memory(), |memory| Unsigned(memory.vsize / page))
+    }),
+    memory("size", Unit::Bytes, "memory that could have to be swapped out: data and stack", of!(memory, m => Unsigned(m.data + m.stack))),
+    on_demand("pss", Unit::Bytes, "resident memory, of shared pages the part that falls to it", |s, lookup| rolled_up(s, lookup, &["Pss"])),
+    on_demand("uss", Unit::Bytes, "resident memory that it shares with nobody", |s, lookup| {
+        rolled_up(s, lookup, &["Private_Clean", "Private_Dirty", "Private_Hugetlb"])
+    }),
+    memory("shr", Unit::Bytes, "resident file mappings and shared memory", of!(memory, m => Unsigned(m.shared()))).also(&["shared"]),
+    memory("rssanon", Unit::Bytes, "resident anonymous memory", of!(memory, m => Unsigned(m.rss_anon))),
+    memory("rssfile", Unit::Bytes, "resident file mappings", of!(memory, m => Unsigned(m.rss_file))),
+    memory("rssshmem", Unit::Bytes, "resident shared memory", of!(memory, m => Unsigned(m.rss_shmem))),
+    memory("vmswap", Unit::Bytes, "memory swapped out", of!(memory, m => Unsigned(m.swap))).also(&["swap"]),
+    memory("vmpeak", Unit::Bytes, "largest virtual size so far", of!(memory, m => Unsigned(m.peak_vsize))),
+    memory("vmhwm", Unit::Bytes, "largest resident memory so far", |s, _| match s.exit() {
+        Some(exit) => exit.peak_rss.into(),
+        None => Value::known(s.process.memory(), |memory| Unsigned(memory.peak_rss)),
+    }).also(&["maxrss"]),
+    memory("vmlck", Unit::Bytes, "memory locked by mlock(2)", of!(memory, m => Unsigned(m.locked))),
+    memory("vmpin", Unit::Bytes, "memory pinned, so that it cannot be moved", of!(memory, m => Unsigned(m.pinned))),
+    memory("vmdata", Unit::Bytes, "data", of!(memory, m => Unsigned(m.data))),
+    memory("vmstk", Unit::Bytes, "stack", of!(memory, m => Unsigned(m.stack))),
+    memory("vmexe", Unit::Bytes, "text", of!(memory, m => Unsigned(m.exe))),
+    memory("vmlib", Unit::Bytes, "executable memory that is not text", of!(memory, m => Unsigned(m.lib))),
+    memory("trs", Unit::Bytes, "text, from its first page to its last", of!(memory, m => Unsigned(m.text))),
+    memory_details("vmpte", Unit::Bytes, "page tables", of!(memory_details, m => Unsigned(m.page_tables))),
+    memory_details("hugetlbpages", Unit::Bytes, "huge pages of hugetlbfs", of!(memory_details, m => Unsigned(m.hugetlb))).heading("HUGETLB"),
+    identity("oom_score", Unit::Number, "how likely it is killed when memory runs out, 0 to 2000", |s, lookup| number_in(s, lookup, c"oom_score"))
+        .signed()
+        .also(&["oom"])
+        .heading("OOM"),
+    identity("oom_score_adj", Unit::Number, "what is added to that, -1000 to 1000", |s, lookup| number_in(s, lookup, c"oom_score_adj"))
+        .signed()
+        .also(&["oomadj"])
+        .heading("OOMADJ"),
+    // Input and output
+    io("read_bytes", Unit::Bytes, "bytes fetched from storage", |s, _| Value::known(s.io(), |io| Unsigned(io.read_bytes)))
+        .also(&["rbytes"])
+        .heading("READ"),
+    io("write_bytes", Unit::Bytes, "bytes sent to storage", |s, _| Value::known(s.io(), |io| Unsigned(io.write_bytes)))
+        .also(&["wbytes"])
+        .heading("WRITTEN"),
+    io("cancelled_write_bytes", Unit::Bytes, "bytes not written after all, the file being truncated", |s, _| {
+        Value::known(s.io(), |io| Unsigned(io.cancelled_write_bytes))
+    })
+    .also(&["wcbytes"])
+    .heading("CANCELLED"),
+    io("read_bytes_per_second", Unit::BytesPerSecond, "with --interval: the rate of read_bytes", rate!(read_bytes_per_second))
+        .also(&["read/s"])
+        .rate()
+        .heading("READ/S"),
+    io("write_bytes_per_second", Unit::BytesPerSecond, "with --interval: the rate of write_bytes", rate!(write_bytes_per_second))
+        .also(&["write/s"])
+        .rate()
+        .heading("WRITE/S"),
+    io("rchar", Unit::Bytes, "bytes that read(2) and the like returned", |s, _| Value::known(s.io(), |io| Unsigned(io.rchar))).also(&["rchars"]),
+    io("wchar", Unit::Bytes, "bytes that write(2) and the like took", |s, _| Value::known(s.io(), |io| Unsigned(io.wchar))).also(&["wchars"]),
+    io("syscr", Unit::Number, "read calls", |s, _| Value::known(s.io(), |io| io.syscr.into())).also(&["rops"]),
+    io("syscw", Unit::Number, "write calls", |s, _| Value::known(s.io(), |io| io.syscw.into())).also(&["wops"]),
+    // Users and what they may
+    credentials("user", Unit::Text, "name of the effective user", |s, lookup| {
+        Value::known(s.users(), |(_, euid)| Value::Text(lookup.users.of(euid)))
+    })
+    .also(&["euser", "uname"]),
+    credentials("ruser", Unit::Text, "name of the real user", |s, lookup| {
+        Value::known(s.users(), |(uid, _)| Value::Text(lookup.users.of(uid)))
+    }),
+    credentials("group", Unit::Text, "name of the effective group", |s, lookup| {
+        Value::known(s.groups(), |(_, egid)| Value::Text(lookup.groups.of(egid)))
+    })
+    .also(&["egroup"]),
+    credentials("rgroup", Unit::Text, "name of the real group", |s, lookup| {
+        Value::known(s.groups(), |(gid, _)| Value::Text(lookup.groups.of(gid)))
+    }),
+    credentials("euid", Unit::Number, "effective user, as uid is in ps(1)", |s, _| Value::known(s.users(), |(_, euid)| euid.into())).also(&["uid"]),
+    credentials("ruid", Unit::Number, "real user", |s, _| Value::known(s.users(), |(uid, _)| uid.into())),
+    credentials("suid", Unit::Number, "saved user", of!(credentials, c => c.suid.into())).also(&["svuid"]),
+    credentials("fsuid", Unit::Number, "user for access to files", of!(credentials, c => c.fsuid.into())).also(&["fuid"]),
+    credentials("egid", Unit::Number, "effective group, as gid is in ps(1)", |s, _| Value::known(s.groups(), |(_, egid)| egid.into())).also(&["gid"]),
+    credentials("rgid", Unit::Number, "real group", |s, _| Value::known(s.groups(), |(gid, _)| gid.into())),
+    credentials("sgid", Unit::Number, "saved group", of!(credentials, c => c.sgid.into())).also(&["svgid"]),
+    credentials("fsgid", Unit::Number, "group for access to files", of!(credentials, c => c.fsgid.into())).also(&["fgid"]),
+    credentials("groups", Unit::List, "supplementary groups", |s, lookup| {
+        if s.process.credentials().is_none() {
+            return Unknown;
+        }
+        numbers(lookup, s.process.supplementary_groups())
+    })
+    .also(&["supgid"]),
+    credentials("umask", Unit::Octal, "file mode creation mask", |s, _| {
+        // A zombie has none any more.
+        let umask = s.process.credentials().and_then(|c| u64::try_from(c.umask).ok());
+        Value::known(umask, Unsigned)
+    }),
+    credentials("capinh", Unit::Set, "inheritable capabilities", of!(credentials, c => Unsigned(c.cap_inheritable))),
+    credentials("capprm", Unit::Set, "permitted capabilities", of!(credentials, c => Unsigned(c.cap_permitted))),
+    credentials("capeff", Unit::Set, "effective capabilities", of!(credentials, c => Unsigned(c.cap_effective))),
+    credentials("capbnd", Unit::Set, "bounding set of capabilities", of!(credentials, c => Unsigned(c.cap_bounding))),
+    credentials("capamb", Unit::Set, "ambient capabilities", of!(credentials, c => Unsigned(c.cap_ambient))),
+    credentials("nonewprivs", Unit::Truth, "whether execve(2) grants nothing any more", of!(credentials, c => Truth(c.no_new_privs())))
+        .also(&["no_new_privs", "nnp"]),
+    credentials("seccomp", Unit::Number, "0 off, 1 strict, 2 filter", of!(credentials, c => c.seccomp_mode.into())),
+    credentials("seccomp_filters", Unit::Number, "seccomp filters", of!(credentials, c => c.seccomp_filters.into())),
+    // Scheduling
+    scheduling("priority", Unit::Number, "kernel priority as in proc(5)", either!(scheduling.priority))
+        .signed()
+        .heading("PRIO")
+        .of_thread(),
+    scheduling("pri", Unit::Number, "priority as in ps(1), the higher the sooner it runs: 39 - priority", |s, _| {
+        let of_process = s.process.scheduling().map(|scheduling| scheduling.priority);
+        let priority = s.thread.map(|thread| thread.priority).or(of_process);
+        Value::known(priority, |priority| Signed(39 - i64::from(priority)))
+    })
+    .signed()
+    .of_thread(),
+    scheduling("nice", Unit::Number, "nice value, -20 to 19; a table has - where the policy knows none", either!(scheduling.nice))
+        .signed()
+        .also(&["ni"])
+        .heading("NI")
+        .in_table(|s, _| match policy(s) {
+            // SCHED_NORMAL, SCHED_BATCH
+            Some(0 | 3) => Value::known(nice(s), Into::into),
+            _ => Unknown,
+        })
+        .of_thread(),
+    scheduling("rt_priority", Unit::Number, "real-time priority, 1 to 99, or 0; a table has - for the policy TS", either!(scheduling.rt_priority))
+        .also(&["rtprio"])
+        .heading("RTPRIO")
+        .in_table(|s, _| {
+            let of_process = s.process.scheduling().map(|scheduling| scheduling.rt_priority);
+            let priority = s.thread.map(|thread| thread.rt_priority).or(of_process);
+            // SCHED_NORMAL
+            Value::known(priority.filter(|_| policy(s) != Some(0)), Into::into)
+        })
+        .of_thread(),
+    scheduling("policy", Unit::Policy, "scheduling policy SCHED_*; a table has its name in ps(1), as cls", either!(scheduling.policy))
+        .heading("POL")
+        .of_thread(),
+    scheduling("cls", Unit::Text, "scheduling policy as in ps(1): TS FF RR B ISO IDL DLN EXT", scheduling_class)
+        .also(&["class"])
+        .of_thread(),
+    scheduling("processor", Unit::Number, "CPU that it last ran on", either!(scheduling.processor))
+        .also(&["psr", "cpuid"])
+        .heading("PSR")
+        .of_thread(),
+    scheduling("cpus_allowed_list", Unit::List, "CPUs that the leading thread may run on", |s, lookup| {
+        let words = lookup.host.possible_cpus.div_ceil(64) as usize;
+        Value::known(s.process.scheduling(), |_| Value::Bitmap(s.process.cpus_allowed(words)))
+    })
+    .also(&["cpus_allowed", "cpus"])
+    .heading("CPUS"),
+    scheduling("mems_allowed_list", Unit::List, "memory nodes that it may use", |s, lookup| {
+        let words = lookup.host.possible_nodes.div_ceil(64) as usize;
+        Value::known(s.process.scheduling(), |_| Value::Bitmap(s.process.mems_allowed(words)))
+    })
+    .also(&["mems_allowed", "mems"])
+    .heading("MEMS"),
+    scheduling("ngid", Unit::Number, "NUMA group, or 0", of!(scheduling, s => s.ngid.into())),
+    scheduling("delayacct_blkio", Unit::Time, "time waited for block I/O, if the kernel accounts delays", of!(scheduling, s => Unsigned(s.blkio_ns)))
+        .also(&["delayacct_blkio_ticks", "blkio"])
+        .heading("BLKIO"),
+    // Signals
+    signals("sigpnd", Unit::Set, "signals pending for the leading thread", of!(signals, s => Unsigned(s.pending))),
+    signals("shdpnd", Unit::Set, "signals pending for the process", of!(signals, s => Unsigned(s.shared_pending))).also(&["pending"]),
+    signals("sigblk", Unit::Set, "signals that the leading thread blocks", of!(signals, s => Unsigned(s.blocked)))
+        .also(&["blocked", "sigmask"]),
+    signals("sigign", Unit::Set, "signals that are ignored", of!(signals, s => Unsigned(s.ignored))).also(&["ignored", "sigignore"]),
+    signals("sigcgt", Unit::Set, "signals that are caught", of!(signals, s => Unsigned(s.caught))).also(&["caught", "sigcatch"]),
+    signals("sigq", Unit::Number, "signals queued for its user, over all processes", of!(signals, s => s.queued.into())),
+    signals("sigq_limit", Unit::Number, "limit of those", of!(signals, s => s.queue_limit.into())),
+    // Namespaces, cgroup, limits
+    namespaces("nspid", Unit::List, "process id in each nested pid namespace, outermost first", |s, lookup| {
+        nested(s.process, lookup, s.process.pid(), s.process.nested_ids().map(|ids| ids.pid))
+    })
+    .also(&["nstgid"]),
+    namespaces("nspgid", Unit::List, "process group, likewise", |s, lookup| {
+        nested(s.process, lookup, s.process.identity().pgrp, s.process.nested_ids().map(|ids| ids.pgrp))
+    }),
+    namespaces("nssid", Unit::List, "session, likewise", |s, lookup| {
+        nested(s.process, lookup, s.process.identity().session, s.process.nested_ids().map(|ids| ids.session))
+    }),
+    cgroup("cgroup", Unit::Text, "path of the cgroup (version 2)", |s, lookup| {
+        lookup.details.cgroup(s.process).map_or(Unknown, Value::Text)
+    })
+    .also(&["cgroup_path"]),
+    cgroup("cgroup_id", Unit::Number, "id of that cgroup", |s, _| Value::known(s.process.cgroup_id(), Unsigned)),
+    cgroup("unit", Unit::Text, "unit of systemd that it belongs to", |s, lookup| {
+        lookup.details.cgroup(s.process).ok().and_then(unit::unit).map_or(Unknown, Value::Text)
+    }),
+    cgroup("slice", Unit::Text, "slice of systemd that it belongs to", |s, lookup| {
+        lookup.details.cgroup(s.process).map_or(Unknown, |path| Value::Text(unit::slice(path)))
+    }),
+    identity("label", Unit::Text, "what a security module (SELinux, AppArmor) calls it", label),
+    namespace("cgroupns", "cgroup namespace, as the number of its inode", |s, lookup| namespace_id(s, lookup, c"ns/cgroup")),
+    namespace("ipcns", "IPC namespace", |s, lookup| namespace_id(s, lookup, c"ns/ipc")),
+    namespace("mntns", "mount namespace", |s, lookup| namespace_id(s, lookup, c"ns/mnt")),
+    namespace("netns", "network namespace", |s, lookup| namespace_id(s, lookup, c"ns/net")),
+    namespace("pidns", "pid namespace", |s, lookup| namespace_id(s, lookup, c"ns/pid")),
+    namespace("timens", "time namespace", |s, lookup| namespace_id(s, lookup, c"ns/time")),
+    namespace("userns", "user namespace", |s, lookup| namespace_id(s, lookup, c"ns/user")),
+    namespace("utsns", "UTS namespace", |s, lookup| namespace_id(s, lookup, c"ns/uts")),
+    limits("fdsize", Unit::Number, "descriptor slots allocated", of!(limits, l => l.fd_size.into())),
+    limits("rsslim", Unit::Bytes, "limit of resident memory", of!(limits, l => Unsigned(l.rss_limit))),
+    // Addresses
+    layout("startcode", Unit::Address, "where the text starts", of!(layout, l => l.start_code.into())),
+    layout("endcode", Unit::Address, "where the text ends", of!(layout, l => l.end_code.into())),
+    layout("startstack", Unit::Address, "where the stack starts", of!(layout, l => l.start_stack.into())).also(&["stackp"]),
+    layout("kstkesp", Unit::Address, "stack pointer of a dying or dumping process, else 0", of!(layout, l => l.kstkesp.into()))
+        .also(&["esp"]),
+    layout("kstkeip", Unit::Address, "instruction pointer, likewise", of!(layout, l => l.kstkeip.into())).also(&["eip"]),
+    layout("start_data", Unit::Address, "where the data starts", of!(layout, l => l.start_data.into())),
+    layout("end_data", Unit::Address, "where the data ends", of!(layout, l => l.end_data.into())),
+    layout("start_brk", Unit::Address, "where the heap starts", of!(layout, l => l.start_brk.into())),
+    layout("arg_start", Unit::Address, "where the arguments start", of!(layout, l => l.arg_start.into())),
+    layout("arg_end", Unit::Address, "where the arguments end", of!(layout, l => l.arg_end.into())),
+    layout("env_start", Unit::Address, "where the environment starts", of!(layout, l => l.env_start.into())),
+    layout("env_end", Unit::Address, "where the environment ends", of!(layout, l => l.env_end.into())),
+];
+
+const fn identity(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
+    Field::new(name, unit, help, get)
+}
+
+/// What `/proc` is asked for, of each row by itself. The kernel shows it only to those who could trace the process.
+const fn on_demand(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
+    Field::new(name, unit, help, get).guarded()
+}
+
+const fn namespace(name: &'static str, help: &'static str, get: Get) -> Field {
+    on_demand(name, Unit::Number, help, get)
+}
+
+const fn cpu(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
+    Field::new(name, unit, help, get).needs(Fields::CPU)
+}
+
+const fn memory(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
+    Field::new(name, unit, help, get).needs(Fields::MEMORY)
+}
+
+const fn memory_details(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
+    Field::new(name, unit, help, get).needs(Fields::MEMORY_DETAILS)
+}
+
+const fn io(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
+    Field::new(name, unit, help, get)
+        .needs(Fields::IO)
+        .guarded()
+        .of_thread()
+}
+
+const fn credentials(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
+    Field::new(name, unit, help, get).needs(Fields::CREDENTIALS)
+}
+
+const fn scheduling(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
+    Field::new(name, unit, help, get).needs(Fields::SCHEDULING)
+}
+
+const fn signals(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
+    Field::new(name, unit, help, get).needs(Fields::SIGNALS)
+}
+
+const fn namespaces(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
+    Field::new(name, unit, help, get).needs(Fields::NAMESPACES)
+}
+
+const fn cgroup(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
+    Field::new(name, unit, help, get).needs(Fields::CGROUP)
+}
+
+const fn limits(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
+    Field::new(name, unit, help, get).needs(Fields::LIMITS)
+}
+
+const fn layout(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
+    Field::new(name, unit, help, get)
+        .needs(Fields::LAYOUT)
+        .guarded()
+}

@@ -1,0 +1,231 @@
+//! What stands in the columns whose values take more than a line to say.
+
+use std::ffi::{CStr, CString};
+
+use fastproc::{DetailError, Process};
+use nix::sys::signal::Signal;
+
+use crate::{
+    number,
+    row::{Event, Lookup, Row},
+    value::{
+        Value::{self, Real, Signed, Unknown, Unsigned},
+        policy_name,
+    },
+};
+
+pub(super) fn lifetime_share<'x>(row: &Row<'_>, lookup: &Lookup, cpu_ns: u64) -> Value<'x> {
+    Real(lookup.share_since(row.start_ns(), cpu_ns) * 100.0)
+}
+
+pub(super) fn name<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
+    if let Some(thread) = row.other_thread() {
+        let end = thread.comm.iter().position(|&byte| byte == 0);
+        return Value::Text(&thread.comm[..end.unwrap_or(thread.comm.len())]);
+    }
+    lookup.text.clear();
+    lookup.text.extend_from_slice(&row.process.name());
+    Value::Text(&lookup.text)
+}
+
+pub(super) fn command_line<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
+    let Lookup { details, text, .. } = lookup;
+    match row.event {
+        Some(Event::Exit(_, line)) => return Value::known(line, Value::Arguments),
+        Some(Event::Exec(exec)) => return Value::known(exec.cmdline, Value::Arguments),
+        None => {}
+    }
+    match details.cmdline(row.process) {
+        Ok(line) if line.bytes.is_empty() => {
+            text.clear();
+            text.extend_from_slice(&row.process.name());
+            Value::NoArguments(text)
+        }
+        Ok(line) => Value::Arguments(line),
+        Err(_) => Unknown,
+    }
+}
+
+pub(super) fn status<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
+    let Some(exit) = row.exit() else {
+        return Unknown;
+    };
+    let text = &mut lookup.text;
+    text.clear();
+    match (exit.code(), exit.signal()) {
+        (Some(code), _) => number::write(code as u64, text),
+        (None, Some(signal)) => match Signal::try_from(signal) {
+            Ok(signal) => {
+                let name = signal.as_str();
+                text.extend_from_slice(name.strip_prefix("SIG").unwrap_or(name).as_bytes());
+            }
+            Err(_) => text.extend_from_slice(format!("signal {signal}").as_bytes()),
+        },
+        (None, None) => return Unknown,
+    }
+    Value::Text(text)
+}
+
+/// By the numbers of Documentation/admin-guide/devices.txt; others as `major:minor`.
+pub(super) fn terminal<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
+    let device = row.process.identity().tty_nr as u32;
+    // new_encode_dev() of the kernel
+    let (major, minor) = (device >> 8 & 0xfff, device & 0xff | device >> 12 & 0xf_ff00);
+    let text = &mut lookup.text;
+    text.clear();
+    let (prefix, number): (&[u8], _) = match (major, minor) {
+        (0, 0) => return Value::Text(b"?"),
+        (4, 0..64) => (b"tty", minor),
+        (4, _) => (b"ttyS", minor - 64),
+        (136..144, _) => (b"pts/", (major - 136) * 256 + minor),
+        _ => {
+            number::write(major.into(), text);
+            (b":", minor)
+        }
+    };
+    text.extend_from_slice(prefix);
+    number::write(number.into(), text);
+    Value::Text(text)
+}
+
+/// The letters of ps(1), in its order.
+pub(super) fn state_as_in_ps<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
+    let process = row.process;
+    let (Some(scheduling), Some(memory)) = (process.scheduling(), process.memory()) else {
+        return Unknown;
+    };
+    let nice = row.thread.map_or(scheduling.nice, |thread| thread.nice);
+    let identity = process.identity();
+    let marks = [
+        (nice < 0, b'<'),
+        (nice > 0, b'N'),
+        (memory.locked > 0, b'L'),
+        (identity.session == identity.tgid, b's'),
+        (identity.num_threads > 1, b'l'),
+        (
+            identity.tpgid > 0 && identity.tpgid as u32 == identity.pgrp,
+            b'+',
+        ),
+    ];
+    lookup.text.clear();
+    lookup.text.push(row.state().letter());
+    lookup.text.extend(
+        marks
+            .iter()
+            .filter(|(holds, _)| *holds)
+            .map(|&(_, mark)| mark),
+    );
+    Value::Text(&lookup.text)
+}
+
+pub(super) fn scheduling_class<'x>(row: &Row<'x>, _: &'x mut Lookup) -> Value<'x> {
+    Value::known(policy(row), |policy| {
+        Value::Text(policy_name(policy.into()).as_bytes())
+    })
+}
+
+pub(super) fn policy(row: &Row<'_>) -> Option<u32> {
+    let of_process = row.process.scheduling().map(|scheduling| scheduling.policy);
+    row.thread.map(|thread| thread.policy).or(of_process)
+}
+
+pub(super) fn nice(row: &Row<'_>) -> Option<i32> {
+    let of_process = row.process.scheduling().map(|scheduling| scheduling.nice);
+    row.thread.map(|thread| thread.nice).or(of_process)
+}
+
+pub(super) fn flags(row: &Row<'_>) -> u32 {
+    let of_process = row.process.identity().flags;
+    row.thread.map_or(of_process, |thread| thread.flags)
+}
+
+/// As ps(1): whole seconds of the calendar at boot, and whole seconds after it.
+pub(super) fn started<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
+    Signed(lookup.boot_seconds + (row.start_ns() / 1_000_000_000) as i64)
+}
+
+/// A file of `/proc/PID` as it is now.
+fn file<'x>(row: &Row<'_>, lookup: &'x mut Lookup, path: &CStr) -> Result<&'x [u8], DetailError> {
+    lookup.details.file(row.process, path)
+}
+
+pub(super) fn waiting_in<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
+    let of_thread = row
+        .other_thread()
+        .and_then(|thread| CString::new(format!("task/{}/wchan", thread.tid)).ok());
+    let Lookup { details, text, .. } = lookup;
+    text.clear();
+    match details.file(row.process, of_thread.as_deref().unwrap_or(c"wchan")) {
+        Ok(function) => text.extend_from_slice(function),
+        Err(_) => return Unknown,
+    }
+    match text.as_slice() {
+        // The kernel says so as well to those whom it would not show it.
+        b"0" if details.may_trace(row.process) => Value::Text(b"-"),
+        b"" | b"0" => Unknown,
+        function => Value::Text(function),
+    }
+}
+
+/// The sum of these lines of `/proc/PID/smaps_rollup`, which are in KiB.
+pub(super) fn rolled_up<'x>(row: &Row<'x>, lookup: &'x mut Lookup, names: &[&str]) -> Value<'x> {
+    let Ok(text) = file(row, lookup, c"smaps_rollup") else {
+        return Unknown;
+    };
+    let mut sum = None;
+    for line in String::from_utf8_lossy(text).lines() {
+        let mut words = line.split_whitespace();
+        let name = words.next().and_then(|word| word.strip_suffix(':'));
+        if name.is_some_and(|name| names.contains(&name)) {
+            let kibibytes = words.next().and_then(|word| word.parse::<u64>().ok());
+            sum = kibibytes.map(|kibibytes| sum.unwrap_or(0) + kibibytes * 1024);
+        }
+    }
+    Value::known(sum, Unsigned)
+}
+
+/// The number that is all of a file.
+pub(super) fn number_in<'x>(row: &Row<'x>, lookup: &'x mut Lookup, path: &CStr) -> Value<'x> {
+    let text = file(row, lookup, path).ok();
+    let number = text.and_then(|text| std::str::from_utf8(text).ok()?.trim().parse().ok());
+    Value::known(number, Signed)
+}
+
+pub(super) fn label<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
+    match file(row, lookup, c"attr/current") {
+        Ok(label) if !label.is_empty() => {
+            let last = label.iter().rposition(|byte| !matches!(byte, 0 | b'\n'));
+            Value::Text(&label[..last.map_or(0, |last| last + 1)])
+        }
+        _ => Unknown,
+    }
+}
+
+/// The number in a link such as `ipc:[4026531839]`.
+pub(super) fn namespace_id<'x>(row: &Row<'x>, lookup: &'x mut Lookup, path: &CStr) -> Value<'x> {
+    let link = lookup.details.link(row.process, path).ok();
+    let number = link.and_then(|link| {
+        let (_, number) = std::str::from_utf8(link).ok()?.split_once(":[")?;
+        number.strip_suffix(']')?.parse().ok()
+    });
+    Value::known(number, Unsigned)
+}
+
+pub(super) fn numbers(lookup: &mut Lookup, numbers: impl Iterator<Item = u32>) -> Value<'_> {
+    lookup.numbers.clear();
+    lookup.numbers.extend(numbers);
+    Value::Numbers(&lookup.numbers)
+}
+
+/// The id in the initial pid namespace, and those in the ones below.
+pub(super) fn nested<'x>(
+    process: Process<'_>,
+    lookup: &'x mut Lookup,
+    outermost: u32,
+    inner: impl Iterator<Item = u32>,
+) -> Value<'x> {
+    if process.namespaces().is_none() {
+        return Unknown;
+    }
+    numbers(lookup, std::iter::once(outermost).chain(inner))
+}

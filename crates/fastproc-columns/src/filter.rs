@@ -1,0 +1,311 @@
+//! `--filter`: which rows to show.
+
+mod date;
+mod decimal;
+mod literal;
+mod parse;
+mod time;
+
+use std::{cmp::Ordering, str::FromStr};
+
+use fastproc::Fields;
+use regex::bytes::Regex;
+
+use self::literal::Literal;
+pub use self::{date::parse_as_of as parse_date, parse::FilterError};
+use crate::{
+    field::Field,
+    row::{Lookup, Row},
+};
+
+/// A condition that a process or thread meets, or does not, or of which that is not known.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    root: Node,
+    /// Why it cannot be used on a single snapshot, if that is so.
+    rate: Option<FilterError>,
+}
+
+#[derive(Clone, Debug)]
+enum Node {
+    /// A field that is true or false.
+    Truth(&'static Field),
+    Compare(&'static Field, Operator, Literal),
+    Match(&'static Field, Regex),
+    Not(Box<Node>),
+    All(Vec<Node>),
+    Any(Vec<Node>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operator {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl Operator {
+    const fn holds(self, ordering: Ordering) -> bool {
+        match self {
+            Self::Equal => ordering.is_eq(),
+            Self::NotEqual => ordering.is_ne(),
+            Self::Less => ordering.is_lt(),
+            Self::LessOrEqual => ordering.is_le(),
+            Self::Greater => ordering.is_gt(),
+            Self::GreaterOrEqual => ordering.is_ge(),
+        }
+    }
+}
+
+impl FromStr for Filter {
+    type Err = FilterError;
+
+    fn from_str(text: &str) -> Result<Self, FilterError> {
+        let (root, rate) = parse::parse(text)?;
+        Ok(Self { root, rate })
+    }
+}
+
+impl Filter {
+    /// The groups of fields that it looks at.
+    pub fn needs(&self) -> Fields {
+        let fields = self.fields().into_iter();
+        fields.fold(Fields::empty(), |needs, field| needs | field.needs)
+    }
+
+    /// The fields that it looks at.
+    pub fn fields(&self) -> Vec<&'static Field> {
+        let mut fields = Vec::new();
+        self.root.fields(&mut fields);
+        fields
+    }
+
+    /// Whether all that it looks at is known of a single snapshot.
+    ///
+    /// # Errors
+    /// A rate is not: it is over an interval between two.
+    pub fn check_for_one_snapshot(&self) -> Result<(), FilterError> {
+        self.rate.clone().map_or(Ok(()), Err)
+    }
+
+    /// Whether the row meets the condition for certain.
+    pub fn admits(&self, row: &Row<'_>, lookup: &mut Lookup) -> bool {
+        let mut scratch = std::mem::take(&mut lookup.scratch);
+        let truth = self.root.test(row, lookup, &mut scratch);
+        lookup.scratch = scratch;
+        truth == Some(true)
+    }
+}
+
+impl Node {
+    fn fields(&self, to: &mut Vec<&'static Field>) {
+        match self {
+            Self::Truth(field) | Self::Compare(field, ..) | Self::Match(field, _) => to.push(field),
+            Self::Not(node) => node.fields(to),
+            Self::All(nodes) | Self::Any(nodes) => nodes.iter().for_each(|node| node.fields(to)),
+        }
+    }
+
+    /// `None`: not known. What follows from a value that is not known is not known either, unless the rest decides.
+    fn test(&self, row: &Row<'_>, lookup: &mut Lookup, scratch: &mut Vec<u8>) -> Option<bool> {
+        match self {
+            Self::Truth(field) => field.value(row, lookup).truth(),
+            Self::Compare(field, Operator::Equal, literal) => {
+                literal.equals(field, row, lookup, scratch)
+            }
+            Self::Compare(field, Operator::NotEqual, literal) => {
+                let equals = literal.equals(field, row, lookup, scratch);
+                equals.map(|equals| !equals)
+            }
+            Self::Compare(field, operator, literal) => {
+                let ordering = literal.compare(&field.value(row, lookup), scratch)?;
+                Some(operator.holds(ordering))
+            }
+            Self::Match(field, pattern) => {
+                let value = field.value(row, lookup);
+                Some(pattern.is_match(value.text(scratch)?))
+            }
+            Self::Not(node) => node.test(row, lookup, scratch).map(|truth| !truth),
+            Self::All(nodes) => decide(nodes, false, |node| node.test(row, lookup, scratch)),
+            Self::Any(nodes) => decide(nodes, true, |node| node.test(row, lookup, scratch)),
+        }
+    }
+}
+
+/// `decisive`, if any node is; the contrary, if all nodes are that.
+fn decide(
+    nodes: &[Node],
+    decisive: bool,
+    mut test: impl FnMut(&Node) -> Option<bool>,
+) -> Option<bool> {
+    let mut result = Some(!decisive);
+    for node in nodes {
+        match test(node) {
+            Some(truth) if truth == decisive => return Some(decisive),
+            Some(_) => {}
+            None => result = None,
+        }
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use fastproc::{Process, record::Record};
+
+    use super::*;
+
+    fn record() -> Record {
+        let mut record = Record::default();
+        let identity = &mut record.identity;
+        identity.tgid = 42;
+        identity.start_ns = 5_000_000_000;
+        identity.state_bits = 1;
+        identity.num_threads = 3;
+        identity.groups = Fields::MEMORY.bits();
+        identity.comm = *b"a (b)\nc\xff\0\0\0\0\0\0\0\0";
+        identity.tpgid = -1;
+        record.memory.vsize = 1 << 30;
+        record.memory.rss_anon = 100 << 20;
+        record
+    }
+
+    fn admits(filter: &str) -> bool {
+        let record = record();
+        let row = Row::of(Process::new(&record, &[]));
+        let host = fastproc::Host::read().expect("a machine");
+        let mut lookup = Lookup::new(&host, true).expect("/proc");
+        lookup.now_ns = 6_500_000_000;
+        let filter: Filter = filter.parse().unwrap_or_else(|error| panic!("{error}"));
+        filter.admits(&row, &mut lookup)
+    }
+
+    #[test]
+    fn numbers_are_compared_in_their_units() {
+        for filter in [
+            "pid == 42",
+            "pid = 0x2a",
+            "pid >= 42 && pid <= 42",
+            "rss == 100M",
+            "rss == 104857600",
+            "rss_bytes == 0.09765625GiB",
+            "rss < 100.00001M",
+            "vsize == 1G",
+            "etime == 1.5s",
+            "etime == 0:01.50",
+            "etime > 1s400ms && etime < 00:00:02",
+            "rss == 100M && rss != 100.1M && rss <= 100M",
+            "etime > 1499999999ns && etime < 1500.1ms && etime < 1m",
+            "tpgid == -1",
+            "num_threads != 2",
+        ] {
+            assert!(admits(filter), "{filter}");
+            assert!(!admits(&format!("!({filter})")), "!({filter})");
+        }
+    }
+
+    #[test]
+    fn texts_are_compared_byte_by_byte() {
+        for filter in [
+            "state == S",
+            "state == \"S\"",
+            r#"comm == "a (b)\nc\xff""#,
+            r"comm == 'a (b)\nc\xff'",
+            "comm =~ '^a'",
+            r"comm =~ '\(b\)'",
+            "comm !~ z",
+            "comm > a && comm < b",
+        ] {
+            assert!(admits(filter), "{filter}");
+        }
+        assert!(!admits("comm == a"));
+    }
+
+    #[test]
+    fn a_value_equals_what_a_table_shows() {
+        let mut record = record();
+        record.memory.rss_anon = 13_926;
+        record.identity.flags = 0x0040_0140;
+        record.identity.state_bits = 0x20;
+        record.identity.comm = *b"sh\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+        let host = fastproc::Host::read().expect("a machine");
+        let mut lookup = Lookup::new(&host, true).expect("/proc");
+        lookup.now_ns = 54_694_321_000;
+        for filter in [
+            "rss == 13.6K",
+            "rss == 13926",
+            "etime == 0:49.69",
+            "etime_ns == 49694321000",
+            "flags == 0x400140",
+            "flags == 4194624",
+            "comm == sh",
+            "comm == 'sh <defunct>'",
+            "comm =~ '^sh$'",
+            "lstart >= 1970-01-01",
+        ] {
+            let filter: Filter = filter.parse().unwrap_or_else(|error| panic!("{error}"));
+            assert!(
+                filter.admits(&Row::of(Process::new(&record, &[])), &mut lookup),
+                "{filter:?}"
+            );
+        }
+        for filter in [
+            "rss != 13.6K",
+            "rss == 13.5K",
+            "rss > 13.6K",
+            "etime == 0:49.68",
+            "comm == 'sh x'",
+        ] {
+            let filter: Filter = filter.parse().unwrap_or_else(|error| panic!("{error}"));
+            assert!(
+                !filter.admits(&Row::of(Process::new(&record, &[])), &mut lookup),
+                "{filter:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_rate_is_none_of_a_single_snapshot() {
+        let filter: Filter = "pid > 1 && read/s > 1M".parse().expect("a filter");
+        let error = filter
+            .check_for_one_snapshot()
+            .expect_err("a rate")
+            .to_string();
+        assert!(
+            error.contains("--interval 1") && error.ends_with("\n               ^"),
+            "{error}"
+        );
+        let filter: Filter = "pcpu > 5".parse().expect("a filter");
+        assert_eq!(filter.check_for_one_snapshot(), Ok(()));
+    }
+
+    #[test]
+    fn conditions_are_joined_as_in_c() {
+        assert!(admits("pid == 1 && pid == 2 || pid == 42"));
+        assert!(!admits("pid == 42 && (pid == 2 || pid == 1)"));
+        assert!(admits("pid==42&&!(pid==1)"));
+        assert!(admits("!kthread and not coredumping"));
+        assert!(admits("kthread == false or kthread"));
+    }
+
+    #[test]
+    fn what_is_not_known_is_neither_so_nor_otherwise() {
+        assert!(!admits("utime > 1s"));
+        assert!(!admits("utime <= 1s"));
+        assert!(!admits("!(utime > 1s)"));
+        assert!(!admits("utime > 1s && pid == 42"));
+        assert!(admits("utime > 1s || pid == 42"));
+        assert!(admits("!(utime > 1s && pid == 1)"));
+    }
+
+    #[test]
+    fn the_groups_of_all_conditions_are_needed() {
+        let filter: Filter = "!(rss > 1 || user == root) && pid > 1"
+            .parse()
+            .expect("a filter");
+        assert_eq!(filter.needs(), Fields::MEMORY | Fields::CREDENTIALS);
+    }
+}

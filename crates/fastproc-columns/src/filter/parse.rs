@@ -1,0 +1,472 @@
+//! From text to a filter.
+//!
+//! ```text
+//! any        = all { ( "||" | "or" ) all }
+//! all        = one { ( "&&" | "and" ) one }
+//! one        = ( "!" | "not" ) one | "(" any ")" | comparison
+//! comparison = field [ operator value ]
+//! operator   = "==" | "=" | "!=" | "<" | "<=" | ">" | ">=" | "=~" | "!~"
+//! value      = word | "'" { byte } "'" | '"' { byte } '"'
+//! ```
+
+use std::fmt;
+
+use regex::bytes::Regex;
+
+use super::{Node, Operator, decimal::LiteralError, literal::Literal};
+use crate::{
+    escape::escape,
+    field::{self, Field, UnknownField},
+    value::Unit,
+};
+
+/// Conditions may stand this deep in one another.
+const DEEPEST: u32 = 64;
+
+/// What is wrong with a filter, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilterError {
+    text: String,
+    at: usize,
+    problem: Problem,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum Problem {
+    #[error("{0} is expected here")]
+    Expected(&'static str),
+    #[error(transparent)]
+    UnknownField(#[from] UnknownField),
+    #[error("'{name}' is neither true nor false by itself; compare it with something")]
+    NotATruth { name: &'static str },
+    #[error("'{name}' is true or false; compare it with == or != only, or name it alone")]
+    Truth { name: &'static str },
+    #[error("'{name}' is not text that a pattern could match")]
+    NotText { name: &'static str },
+    #[error("'{name}' is a rate over an interval, and there is none; give one, as in --interval 1")]
+    Rate { name: &'static str },
+    #[error(transparent)]
+    Literal(#[from] LiteralError),
+    #[error("this pattern is wrong: {0}")]
+    Pattern(String),
+    #[error("this quote does not end")]
+    Unclosed,
+    #[error(
+        "this is no escape; there are \\\\ \\' \\\" \\n \\t \\r \\0, \\x with two digits, and \\u{{…}}"
+    )]
+    Escape,
+    #[error("conditions stand too deep in one another")]
+    TooDeep,
+}
+
+impl std::error::Error for FilterError {}
+
+impl fmt::Display for FilterError {
+    /// The problem, the filter, and a mark below the place.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |text: &str| {
+            let mut shown = Vec::new();
+            escape(text.as_bytes(), &mut shown);
+            String::from_utf8(shown).unwrap_or_default()
+        };
+        let (before, after) = self.text.split_at(self.at);
+        let before = shown(before);
+        let column = unicode_width::UnicodeWidthStr::width(before.as_str());
+        write!(
+            f,
+            "{}\n\n    {before}{}\n    {:column$}^",
+            self.problem,
+            shown(after),
+            ""
+        )
+    }
+}
+
+/// Parses a whole filter. Returns also what is wrong with it for a single snapshot, if that is so.
+pub fn parse(text: &str) -> Result<(Node, Option<FilterError>), FilterError> {
+    let mut parser = Parser {
+        text,
+        at: 0,
+        depth: 0,
+        rate: None,
+    };
+    let result = parser.any().and_then(|node| {
+        parser.skip_space();
+        if parser.rest().is_empty() {
+            Ok(node)
+        } else {
+            Err(parser.problem(Problem::Expected("&&, || or the end")))
+        }
+    });
+    let error = |(at, problem)| FilterError {
+        text: text.into(),
+        at,
+        problem,
+    };
+    Ok((result.map_err(error)?, parser.rate.map(error)))
+}
+
+/// A problem and its place, or not.
+type Parsed<T> = Result<T, (usize, Problem)>;
+
+struct Parser<'t> {
+    text: &'t str,
+    at: usize,
+    depth: u32,
+    /// The first rate that is asked for.
+    rate: Option<(usize, Problem)>,
+}
+
+impl<'t> Parser<'t> {
+    fn rest(&self) -> &'t str {
+        &self.text[self.at..]
+    }
+
+    fn problem(&self, problem: impl Into<Problem>) -> (usize, Problem) {
+        (self.at, problem.into())
+    }
+
+    fn skip_space(&mut self) {
+        self.at = self.text.len() - self.rest().trim_start().len();
+    }
+
+    /// Takes `symbol`, if it comes next.
+    fn symbol(&mut self, symbol: &str) -> bool {
+        self.skip_space();
+        let found = self.rest().starts_with(symbol);
+        if found {
+            self.at += symbol.len();
+        }
+        found
+    }
+
+    /// Takes `word`, if it comes next, and is not the beginning of another.
+    fn keyword(&mut self, word: &str) -> bool {
+        self.skip_space();
+        let found = self.rest().split(ends_word).next() == Some(word);
+        if found {
+            self.at += word.len();
+        }
+        found
+    }
+
+    fn any(&mut self) -> Parsed<Node> {
+        let mut nodes = vec![self.all()?];
+        while self.symbol("||") || self.keyword("or") {
+            nodes.push(self.all()?);
+        }
+        Ok(joined(nodes, Node::Any))
+    }
+
+    fn all(&mut self) -> Parsed<Node> {
+        let mut nodes = vec![self.one()?];
+        while self.symbol("&&") || self.keyword("and") {
+            nodes.push(self.one()?);
+        }
+        Ok(joined(nodes, Node::All))
+    }
+
+    fn one(&mut self) -> Parsed<Node> {
+        self.skip_space();
+        if self.depth == DEEPEST {
+            return Err(self.problem(Problem::TooDeep));
+        }
+        self.depth += 1;
+        let node = if self.symbol("!") || self.keyword("not") {
+            Node::Not(Box::new(self.one()?))
+        } else if self.symbol("(") {
+            let node = self.any()?;
+            if !self.symbol(")") {
+                return Err(self.problem(Problem::Expected("&&, || or )")));
+            }
+            node
+        } else {
+            self.comparison()?
+        };
+        self.depth -= 1;
+        Ok(node)
+    }
+
+    fn comparison(&mut self) -> Parsed<Node> {
+        self.skip_space();
+        let start = self.at;
+        let name = self.rest().split(ends_name).next().unwrap_or_default();
+        if name.is_empty() {
+            return Err(self.problem(Problem::Expected("a field, ! or (")));
+        }
+        let field = field::find(name).map_err(|unknown| self.problem(unknown))?;
+        self.at += name.len();
+        // In csv and JSON a column is named with the unit of its bare numbers.
+        let bare = !field.unit.suffix().is_empty() && name.eq_ignore_ascii_case(&field.key());
+        if field.is_rate && self.rate.is_none() {
+            self.rate = Some((start, Problem::Rate { name: field.name }));
+        }
+        self.skip_space();
+        let operator_at = self.at;
+        if self.symbol("=~") {
+            return self.pattern(field, start);
+        }
+        if self.symbol("!~") {
+            return Ok(Node::Not(Box::new(self.pattern(field, start)?)));
+        }
+        let operators = [
+            ("==", Operator::Equal),
+            ("=", Operator::Equal),
+            ("!=", Operator::NotEqual),
+            ("<=", Operator::LessOrEqual),
+            ("<", Operator::Less),
+            (">=", Operator::GreaterOrEqual),
+            (">", Operator::Greater),
+        ];
+        let operator = operators
+            .into_iter()
+            .find(|(symbol, _)| self.symbol(symbol));
+        let name = field.name;
+        match (operator, field.unit) {
+            (None, Unit::Truth) => Ok(Node::Truth(field)),
+            (None, _) => Err((operator_at, Problem::NotATruth { name })),
+            (Some((_, operator)), Unit::Truth)
+                if !matches!(operator, Operator::Equal | Operator::NotEqual) =>
+            {
+                Err((operator_at, Problem::Truth { name }))
+            }
+            (Some((_, operator)), _) => self.compare(field, operator, bare),
+        }
+    }
+
+    fn compare(&mut self, field: &'static Field, operator: Operator, bare: bool) -> Parsed<Node> {
+        self.skip_space();
+        let at = self.at;
+        let literal = match field.unit {
+            Unit::Text | Unit::List => Literal::text(self.value()?),
+            Unit::Truth => match self.bare_or_quoted()? {
+                "true" | "1" | "yes" => Literal::truth(true),
+                "false" | "0" | "no" => Literal::truth(false),
+                _ => return Err((at, Problem::Expected("true or false"))),
+            },
+            unit => Literal::parse(self.bare_or_quoted()?, unit, bare)
+                .map_err(|error| (at, error.into()))?,
+        };
+        Ok(Node::Compare(field, operator, literal))
+    }
+
+    fn pattern(&mut self, field: &'static Field, start: usize) -> Parsed<Node> {
+        if !matches!(field.unit, Unit::Text | Unit::List) {
+            return Err((start, Problem::NotText { name: field.name }));
+        }
+        self.skip_space();
+        let at = self.at;
+        let pattern = self.bare_or_quoted()?;
+        let regex = Regex::new(pattern).map_err(|error| {
+            // The last line says what is wrong; the others repeat the pattern.
+            let message = error.to_string();
+            let reason = message.lines().last().unwrap_or_default();
+            let reason = reason.strip_prefix("error: ").unwrap_or(reason);
+            (at, Problem::Pattern(reason.into()))
+        })?;
+        Ok(Node::Match(field, regex))
+    }
+
+    /// A word or a quoted text, with its escapes resolved.
+    fn value(&mut self) -> Parsed<Vec<u8>> {
+        let (start, text) = match self.rest().chars().next() {
+            Some(quote @ ('"' | '\'')) => (self.at + 1, self.quoted(quote)?),
+            _ => (self.at, self.word()?),
+        };
+        unescape(text).map_err(|at| (start + at, Problem::Escape))
+    }
+
+    fn bare_or_quoted(&mut self) -> Parsed<&'t str> {
+        match self.rest().chars().next() {
+            Some(quote @ ('"' | '\'')) => self.quoted(quote),
+            _ => self.word(),
+        }
+    }
+
+    /// What stands between quotes. A backslash keeps the next character from ending it.
+    fn quoted(&mut self, quote: char) -> Parsed<&'t str> {
+        let inner = &self.rest()[1..];
+        let mut escaped = false;
+        let end = inner.find(|c| {
+            let ends = c == quote && !escaped;
+            escaped = c == '\\' && !escaped;
+            ends
+        });
+        let end = end.ok_or_else(|| self.problem(Problem::Unclosed))?;
+        self.at += end + 2;
+        Ok(&inner[..end])
+    }
+
+    fn word(&mut self) -> Parsed<&'t str> {
+        let word = self.rest().split(ends_word).next().unwrap_or_default();
+        if word.is_empty() {
+            return Err(self.problem(Problem::Expected(
+                "a value; in quotes, if it has spaces or one of ()&|!<>='\" in it,",
+            )));
+        }
+        self.at += word.len();
+        Ok(word)
+    }
+}
+
+fn joined(mut nodes: Vec<Node>, join: fn(Vec<Node>) -> Node) -> Node {
+    match nodes.pop() {
+        Some(only) if nodes.is_empty() => only,
+        last => {
+            nodes.extend(last);
+            join(nodes)
+        }
+    }
+}
+
+fn ends_word(c: char) -> bool {
+    c.is_whitespace() || "()&|!<>='\"".contains(c)
+}
+
+fn ends_name(c: char) -> bool {
+    ends_word(c) || c == '~'
+}
+
+/// Resolves backslashes, as columns and JSON have them; fails with the place of a wrong one.
+fn unescape(text: &str) -> Result<Vec<u8>, usize> {
+    let mut bytes = Vec::new();
+    let mut at = 0;
+    while let Some(&byte) = text.as_bytes().get(at) {
+        if byte != b'\\' {
+            bytes.push(byte);
+            at += 1;
+            continue;
+        }
+        let (byte, length) = match text.as_bytes().get(at + 1) {
+            Some(&same @ (b'\\' | b'\'' | b'"')) => (same, 2),
+            Some(b'n') => (b'\n', 2),
+            Some(b't') => (b'\t', 2),
+            Some(b'r') => (b'\r', 2),
+            Some(b'0') => (b'\0', 2),
+            Some(b'b') => (b'\x08', 2),
+            Some(b'f') => (b'\x0c', 2),
+            Some(b'u') => {
+                let (character, length) = unicode(&text[at + 2..]).ok_or(at)?;
+                let mut utf8 = [0; 4];
+                bytes.extend_from_slice(character.encode_utf8(&mut utf8).as_bytes());
+                at += 2 + length;
+                continue;
+            }
+            Some(b'x') => {
+                let digits = text
+                    .get(at + 2..at + 4)
+                    .filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+                (
+                    u8::from_str_radix(digits.ok_or(at)?, 16).map_err(|_| at)?,
+                    4,
+                )
+            }
+            _ => return Err(at),
+        };
+        bytes.push(byte);
+        at += length;
+    }
+    Ok(bytes)
+}
+
+/// The character of `{1b}`, or of `001b` as in JSON, and the length of that.
+fn unicode(text: &str) -> Option<(char, usize)> {
+    let (digits, length) = match text.strip_prefix('{') {
+        Some(rest) => {
+            let digits = &rest[..rest.find('}')?];
+            (digits, digits.len() + 2)
+        }
+        None => (text.get(..4)?, 4),
+    };
+    if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    let number = u32::from_str_radix(digits, 16).ok()?;
+    Some((char::from_u32(number)?, length))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn message(text: &str) -> String {
+        parse(text).expect_err("a wrong filter").to_string()
+    }
+
+    #[test]
+    fn an_error_points_at_its_place() {
+        assert_eq!(
+            message("pid > 1 && rsss > 100M"),
+            "there is no field 'rsss'; did you mean 'rss'?\n\n    pid > 1 && rsss > 100M\n               ^"
+        );
+        assert_eq!(
+            message("pid >"),
+            format!(
+                "{} is expected here\n\n    pid >\n         ^",
+                "a value; in quotes, if it has spaces or one of ()&|!<>='\" in it,"
+            )
+        );
+        assert!(message("größe").ends_with("    größe\n    ^"));
+        assert!(message("comm == größe x").ends_with("    comm == größe x\n                  ^"));
+        assert!(message("comm == 進程 x").ends_with("\n                 ^"));
+        assert!(message("comm == \"\u{1b}[2J").ends_with("comm == \"\\u{1b}[2J\n            ^"));
+    }
+
+    #[test]
+    fn errors_say_what_is_wrong() {
+        for (text, says) in [
+            ("", "a field, ! or ( is expected here"),
+            ("pid", "'pid' is neither true nor false"),
+            ("pid == 1 pid == 2", "&&, || or the end is expected here"),
+            ("(pid == 1", "&&, || or ) is expected here"),
+            ("pid == 1)", "&&, || or the end is expected here"),
+            ("pid == x", "this is not a number"),
+            ("pid =~ 1", "'pid' is not text"),
+            ("utime > 5", "a time has units"),
+            ("rss > 5X", "the units of a size"),
+            ("kthread < true", "'kthread' is true or false"),
+            ("kthread == maybe", "true or false is expected here"),
+            ("lstart > 5", "this is not a date"),
+            ("umask == 8", "octal digits, as in 0022"),
+            ("capeff == xyz", "hexadecimal digits"),
+            ("policy == fifo", "TS, FF, RR"),
+            (r"comm == a\u{110000}", "this is no escape"),
+            (r"comm == a\u00", "this is no escape"),
+            ("comm =~ '('", "this pattern is wrong: unclosed group"),
+            ("comm == 'abc", "this quote does not end"),
+            (r"comm == '\q'", "this is no escape"),
+            (r"comm == '\xg0'", "this is no escape"),
+            (r"comm == '\x+1'", "this is no escape"),
+        ] {
+            let message = message(text);
+            assert!(message.contains(says), "{text}: {message}");
+        }
+        assert!(message(&"!".repeat(100_000)).contains("too deep"));
+        assert!(message(&"(".repeat(100_000)).contains("too deep"));
+    }
+
+    #[test]
+    fn there_may_be_many_conditions_side_by_side() {
+        assert!(parse(&vec!["(pid == 1)"; 10_000].join(" || ")).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_a_panic(text in any::<String>()) {
+            let _ = parse(&text).map_err(|error| error.to_string());
+        }
+
+        #[test]
+        fn nor_is_what_looks_like_a_filter(parts in prop::collection::vec(prop::sample::select(vec![
+            "pid", "comm", "rss", "utime", "kthread", "lstart", "pcpu", "groups", "==", "=", "!=", "<", ">=", "=~", "!~", "!", "(", ")", "&&",
+            "||", "and", "or", "not", "1", "0x", "-1.5", "1.5s", "100M", "'a'", "\"", "'", "\\", "\\x", "é", " ", "x[", "\u{0}",
+        ]), 0..12)) {
+            for separator in ["", " "] {
+                let _ = parse(&parts.join(separator)).map_err(|error| error.to_string());
+            }
+        }
+    }
+}

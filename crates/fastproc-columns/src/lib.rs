@@ -1,0 +1,47 @@
+//! The columns of a process table: fields by name, their values, filters and order.
+//!
+//! Whatever shows processes to people (`fastproc ps`, a screen, another language) names them alike:
+//! - [`FIELDS`] has every [`Field`]: its name and aliases as in proc(5) and ps(1), the groups of
+//!   [`Fields`](fastproc::Fields) that it is taken from, its [`Unit`], and its [`Value`] for a [`Row`].
+//! - A [`Row`] is a process or a thread of a snapshot, with what it did since the one before. [`Lookup`] has what is not in
+//!   the record: names of users, command lines, the clock.
+//! - A [`Filter`] says which rows to show, a [`Sort`] in which order.
+//!
+//! ```no_run
+//! use fastproc::Collector;
+//! use fastproc_columns::{Filter, Lookup, Row, field};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let filter: Filter = "rss > 100M && user != root".parse()?;
+//! let rss = field::find("rss")?;
+//! let mut collector = Collector::builder().fields(rss.needs | filter.needs()).open()?;
+//! let mut lookup = Lookup::new(collector.host(), true)?;
+//! let snapshot = collector.snapshot()?;
+//! lookup.set_clock(&snapshot);
+//! for row in snapshot.iter().map(Row::of) {
+//!     if filter.admits(&row, &mut lookup) {
+//!         println!("{} {:?}", row.process.pid(), rss.value(&row, &mut lookup));
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod escape;
+pub mod field;
+mod filter;
+mod names;
+pub mod number;
+mod row;
+mod sort;
+mod tree;
+mod unit;
+mod value;
+
+pub use field::{FIELDS, Field, UnknownField};
+pub use filter::{Filter, FilterError, parse_date};
+pub use names::Names;
+pub use row::{Event, Lookup, Row};
+pub use sort::{Sort, Sorter};
+pub use tree::{Branch, Forest, forest};
+pub use value::{Kind, Unit, Value, arguments};

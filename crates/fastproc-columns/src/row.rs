@@ -1,0 +1,264 @@
+//! What a row of the table is about, and what its values are looked up in.
+
+use fastproc::{
+    Baseline, Change, Cmdline, Details, Host, Process, Snapshot,
+    exits::{Exec, Exit},
+    record::{Io, Record, State, ThreadRecord},
+};
+
+use crate::names::Names;
+
+/// Something that happened to a process, if a row is about that rather than about how it is.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// It ended. With the arguments of its program, if they are known.
+    Exit(&'a Exit, Option<Cmdline<'a>>),
+    /// It began to run another program.
+    Exec(&'a Exec<'a>),
+}
+
+/// A process, or one of its threads.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'a> {
+    /// The process.
+    pub process: Process<'a>,
+    /// The thread, if the row is about one.
+    pub thread: Option<&'a ThreadRecord>,
+    /// What it did since the last snapshot, if there was one.
+    pub change: Option<Change<'a>>,
+    /// What a tree has in front of its name or command line; see [`forest`](crate::forest).
+    pub branch: &'a [u8],
+    /// What happened to it, if the row is about that.
+    pub event: Option<Event<'a>>,
+}
+
+impl<'a> Row<'a> {
+    /// A row about a process, of which nothing earlier is known.
+    pub const fn of(process: Process<'a>) -> Self {
+        Self {
+            process,
+            thread: None,
+            change: None,
+            branch: &[],
+            event: None,
+        }
+    }
+
+    /// A row about a process that has ended: see [`Ended::change`](fastproc::difference::Ended::change).
+    pub fn ended(change: Change<'a>, cmdline: Option<Cmdline<'a>>) -> Self {
+        Self {
+            change: Some(change),
+            event: change.exit.map(|exit| Event::Exit(exit, cmdline)),
+            ..Self::of(change.process)
+        }
+    }
+
+    /// Rows about all that has ended since `before`. `records` are those of all exits of the snapshot, in their order
+    /// ([`Exit::to_record`]); what had ended before it could be counted has no row.
+    pub fn all_ended<'b>(
+        snapshot: Snapshot<'a>,
+        before: &'b Baseline,
+        records: &'a [Record],
+    ) -> impl Iterator<Item = Self> + use<'a, 'b> {
+        let mut records = records.iter();
+        before.ended(&snapshot).filter_map(move |ended| {
+            let is_of = |record: &&Record| {
+                record.identity.start_ns == ended.exit.start_ns
+                    && record.identity.tgid == ended.exit.pid
+            };
+            let record = records.find(is_of)?;
+            Some(Self::ended(
+                ended.change(record),
+                snapshot.exit_cmdline(ended.exit),
+            ))
+        })
+    }
+
+    /// How it ended, if the row is about that.
+    pub fn exit(&self) -> Option<&'a Exit> {
+        match self.event {
+            Some(Event::Exit(exit, _)) => Some(exit),
+            _ => None,
+        }
+    }
+
+    /// Real and effective user. Of an event they are known without credentials.
+    pub fn users(&self) -> Option<(u32, u32)> {
+        match self.event {
+            Some(Event::Exit(exit, _)) => Some((exit.uid, exit.euid)),
+            Some(Event::Exec(exec)) => Some((exec.uid, exec.euid)),
+            None => self.process.credentials().map(|c| (c.uid, c.euid)),
+        }
+    }
+
+    /// Real and effective group, likewise.
+    pub fn groups(&self) -> Option<(u32, u32)> {
+        match self.event {
+            Some(Event::Exit(exit, _)) => Some((exit.gid, exit.egid)),
+            _ => self.process.credentials().map(|c| (c.gid, c.egid)),
+        }
+    }
+
+    /// Process id and thread id: the order of rows that are equal otherwise.
+    pub fn ids(&self) -> (u32, u32) {
+        (self.process.pid(), self.tid())
+    }
+
+    /// Thread id; of a process that of its leading thread, which is the same as the process id.
+    pub fn tid(&self) -> u32 {
+        self.thread.map_or(self.process.pid(), |thread| thread.tid)
+    }
+
+    /// Start time after boot.
+    pub fn start_ns(&self) -> u64 {
+        self.thread
+            .map_or(self.process.identity().start_ns, |thread| thread.start_ns)
+    }
+
+    /// User and system time.
+    pub fn cpu_times(&self) -> Option<(u64, u64)> {
+        match self.thread {
+            Some(thread) => Some((thread.utime_ns, thread.stime_ns)),
+            None => self.process.cpu().map(|cpu| (cpu.utime_ns, cpu.stime_ns)),
+        }
+    }
+
+    /// The state.
+    pub fn state(&self) -> State {
+        self.thread.map_or(self.process.state(), |thread| {
+            State::from_bits(thread.state_bits)
+        })
+    }
+
+    /// The I/O counters. A thread's are known where its process's are.
+    pub fn io(&self) -> Option<&'a Io> {
+        let of_process = self.process.io()?;
+        Some(self.thread.map_or(of_process, |thread| &thread.io))
+    }
+
+    /// The thread, unless it is the leading one, whose name is the process's.
+    pub fn other_thread(&self) -> Option<&'a ThreadRecord> {
+        self.thread.filter(|thread| thread.tid != thread.tgid)
+    }
+}
+
+/// What is not in the record.
+#[derive(Debug)]
+pub struct Lookup {
+    /// The machine.
+    pub host: Host,
+    /// Memory of the machine, in bytes.
+    pub total_memory: u64,
+    /// Command lines, programs, cgroups.
+    pub details: Details,
+    /// Names of users.
+    pub users: Names,
+    /// Names of groups.
+    pub groups: Names,
+    /// Room for a text.
+    pub(crate) text: Vec<u8>,
+    /// Room for numbers.
+    pub(crate) numbers: Vec<u32>,
+    /// Room for what a filter compares.
+    pub(crate) scratch: Vec<u8>,
+    /// Time since boot when the snapshot was complete, of the machine itself rather than of this time namespace. No
+    /// process can have run for longer.
+    pub now_ns: u64,
+    /// Seconds of the calendar at boot, rounded down as `btime` of `/proc/stat` is.
+    pub boot_seconds: i64,
+    /// Whether the kernel would show this reader everything, so that nothing has to be hidden.
+    pub sees_all: bool,
+    /// Whether the kernel shows it the guarded values of this process, or its counters of I/O: a row has several of them.
+    shown: Option<((u32, u64, bool), bool)>,
+}
+
+impl Lookup {
+    /// For snapshots of this machine.
+    pub fn new(host: &Host, sees_all: bool) -> Result<Self, fastproc::Error> {
+        let memory = rustix::system::sysinfo();
+        Ok(Self {
+            host: host.clone(),
+            total_memory: (memory.totalram as u64).saturating_mul(memory.mem_unit.into()),
+            details: Details::open(host)?,
+            users: Names::users(),
+            groups: Names::groups(),
+            text: Vec::new(),
+            numbers: Vec::new(),
+            scratch: Vec::new(),
+            now_ns: 0,
+            boot_seconds: 0,
+            sees_all,
+            shown: None,
+        })
+    }
+
+    /// For snapshots that were recorded: nothing is asked of this machine, and everything may be shown that is there.
+    pub fn recorded(host: Host, total_memory: u64) -> Self {
+        Self {
+            host,
+            total_memory,
+            details: Details::recorded(),
+            users: Names::recorded(),
+            groups: Names::recorded(),
+            text: Vec::new(),
+            numbers: Vec::new(),
+            scratch: Vec::new(),
+            now_ns: 0,
+            boot_seconds: 0,
+            sees_all: true,
+            shown: None,
+        }
+    }
+
+    /// Whether the kernel shows this reader what of a process it does not show to everybody: of its counters of I/O, or of
+    /// all else.
+    pub(crate) fn shows(&mut self, row: &Row<'_>, io: bool) -> bool {
+        let process = row.process;
+        let asked = (process.pid(), process.identity().start_ns, io);
+        match self.shown {
+            // Events of one process may lie far apart.
+            Some((of, shown)) if of == asked && row.event.is_none() => shown,
+            _ => {
+                let shown = if io {
+                    self.details.may_read_io(process)
+                } else {
+                    self.details.may_trace(process)
+                };
+                self.shown = Some((asked, shown));
+                shown
+            }
+        }
+    }
+
+    /// Turns to this snapshot: sets the clock to its time, and has everything of a process read again.
+    pub fn set_clock(&mut self, snapshot: &Snapshot<'_>) {
+        self.details.renew();
+        self.set_time(snapshot.stats().kernel_end_ns());
+    }
+
+    /// Sets the clock to this time after boot.
+    pub fn set_time(&mut self, now_ns: u64) {
+        use rustix::time::{ClockId, clock_gettime};
+        self.now_ns = now_ns;
+        self.shown = None;
+        let ns = |id| {
+            let time = clock_gettime(id);
+            i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
+        };
+        let boot_ns =
+            ns(ClockId::Realtime) - ns(ClockId::Boottime) + i128::from(self.host.boot_offset_ns);
+        self.boot_seconds = boot_ns.div_euclid(1_000_000_000) as i64;
+    }
+
+    /// Share of a CPU that `cpu_ns` is of the time since `start_ns`.
+    pub fn share_since(&self, start_ns: u64, cpu_ns: u64) -> f64 {
+        // As in ps: a process of this very moment has used nothing yet.
+        let lifetime = self.now_ns.saturating_sub(start_ns);
+        if lifetime == 0 {
+            0.0
+        } else {
+            cpu_ns as f64 / lifetime as f64
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! `--sort` and `--top`: which rows come first.
+
+use std::{cmp::Ordering, ops::Range, str::FromStr};
+
+use fastproc::Fields;
+
+use crate::{
+    field::{self, Field, UnknownField},
+    row::{Lookup, Row},
+};
+
+/// What to sort by: the first key decides, and the next one where values are equal.
+#[derive(Clone, Debug)]
+pub struct Sort {
+    keys: Vec<Key>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Key {
+    field: &'static Field,
+    descending: bool,
+}
+
+impl FromStr for Sort {
+    type Err = UnknownField;
+
+    /// Fields with commas between them, each with a minus sign for the largest first.
+    fn from_str(text: &str) -> Result<Self, UnknownField> {
+        let key = |text: &str| {
+            let (name, descending) = match text.strip_prefix('-') {
+                Some(name) => (name, true),
+                None => (text.strip_prefix('+').unwrap_or(text), false),
+            };
+            let field = field::find(name)?;
+            Ok(Key { field, descending })
+        };
+        let keys = text.split(',').map(key).collect::<Result<_, _>>()?;
+        Ok(Self { keys })
+    }
+}
+
+impl Sort {
+    /// The fields of its keys.
+    pub fn fields(&self) -> impl Iterator<Item = &'static Field> {
+        self.keys.iter().map(|key| key.field)
+    }
+
+    /// The groups of fields that it looks at.
+    pub fn needs(&self) -> Fields {
+        self.fields()
+            .fold(Fields::empty(), |needs, field| needs | field.needs)
+    }
+}
+
+/// How a row stands by one key.
+#[derive(Clone, Debug)]
+struct Rank {
+    /// `None`: the value is not known.
+    rank: Option<u64>,
+    /// Where the value stands among the texts, if it is one: its rank has the first bytes only.
+    text: Range<usize>,
+}
+
+/// What rows by a single number are compared by: whether it is not known, it, the ids; and where the row stands.
+type Number = ((bool, u64), (u32, u32), u32);
+
+/// Puts rows into their order. Its memory is used again for the next snapshot.
+#[derive(Debug, Default)]
+pub struct Sorter {
+    /// Rows to be, by where they stand.
+    order: Vec<u32>,
+    /// All values are fetched before the first is compared: one that changes meanwhile would make an order that is none.
+    ranks: Vec<Rank>,
+    texts: Vec<u8>,
+    scratch: Vec<u8>,
+    numbers: Vec<Number>,
+}
+
+impl Sorter {
+    /// Returns the first `top` rows in the order of `sort`; those whose value is not known come last, and equal ones
+    /// in the order of their ids.
+    pub fn first<'s, 'a>(
+        &'s mut self,
+        sort: &Sort,
+        top: usize,
+        rows: &'s [Row<'a>],
+        lookup: &mut Lookup,
+    ) -> impl ExactSizeIterator<Item = &'s Row<'a>> + use<'s, 'a> {
+        let order = self.order(sort, top, rows, lookup);
+        order.iter().map(move |&at| &rows[at as usize])
+    }
+
+    /// The same, as places among `rows`.
+    pub fn order(
+        &mut self,
+        sort: &Sort,
+        top: usize,
+        rows: &[Row<'_>],
+        lookup: &mut Lookup,
+    ) -> &[u32] {
+        self.rank(sort, rows, lookup);
+        let Self {
+            order,
+            ranks,
+            texts,
+            numbers,
+            ..
+        } = self;
+        order.clear();
+        if let ([key], true) = (sort.keys.as_slice(), texts.is_empty()) {
+            // Numbers by one key, as mostly: what is compared lies together.
+            let ranks = ranks.iter().zip(rows).enumerate();
+            numbers.clear();
+            numbers.extend(ranks.map(|(at, (rank, row))| {
+                let number = match rank.rank {
+                    Some(rank) if key.descending => (false, !rank),
+                    Some(rank) => (false, rank),
+                    None => (true, 0),
+                };
+                (number, row.ids(), at as u32)
+            }));
+            keep_first(numbers, top, Ord::cmp);
+            order.extend(numbers.iter().map(|&(_, _, at)| at));
+            return order;
+        }
+        order.extend(0..rows.len() as u32);
+        let compare = |&a: &u32, &b: &u32| {
+            let ranks = |at: u32| &ranks[at as usize * sort.keys.len()..][..sort.keys.len()];
+            compare(sort, ranks(a), ranks(b), texts)
+                .then_with(|| rows[a as usize].ids().cmp(&rows[b as usize].ids()))
+        };
+        keep_first(order, top, compare);
+        order
+    }
+
+    fn rank(&mut self, sort: &Sort, rows: &[Row<'_>], lookup: &mut Lookup) {
+        self.ranks.clear();
+        self.texts.clear();
+        for row in rows {
+            for key in &sort.keys {
+                let value = key.field.value(row, lookup);
+                let start = self.texts.len();
+                if let Some(text) = value.text(&mut self.scratch) {
+                    self.texts.extend_from_slice(text);
+                }
+                self.ranks.push(Rank {
+                    rank: value.rank(),
+                    text: start..self.texts.len(),
+                });
+            }
+        }
+    }
+}
+
+/// Leaves the first `top`, in their order.
+fn keep_first<T>(items: &mut Vec<T>, top: usize, mut compare: impl FnMut(&T, &T) -> Ordering) {
+    if top < items.len() {
+        if top > 0 {
+            items.select_nth_unstable_by(top - 1, &mut compare);
+        }
+        items.truncate(top);
+    }
+    items.sort_unstable_by(compare);
+}
+
+fn compare(sort: &Sort, a: &[Rank], b: &[Rank], texts: &[u8]) -> Ordering {
+    let by_key = |((key, a), b): ((&Key, &Rank), &Rank)| match (a.rank, b.rank) {
+        (Some(rank_a), Some(rank_b)) => {
+            let ordering = rank_a
+                .cmp(&rank_b)
+                .then_with(|| texts[a.text.clone()].cmp(&texts[b.text.clone()]));
+            if key.descending {
+                ordering.reverse()
+            } else {
+                ordering
+            }
+        }
+        (a, b) => a.is_none().cmp(&b.is_none()),
+    };
+    sort.keys
+        .iter()
+        .zip(a)
+        .zip(b)
+        .map(by_key)
+        .find(|ordering| ordering.is_ne())
+        .unwrap_or(Ordering::Equal)
+}
+
+#[cfg(test)]
+mod tests {
+    use fastproc::{Fields, Process, record::Record};
+
+    use super::*;
+
+    fn record(pid: u32, comm: &[u8], rss: Option<u64>) -> Record {
+        let mut record = Record::default();
+        record.identity.tgid = pid;
+        record.identity.groups = rss.map_or(0, |_| Fields::MEMORY.bits());
+        record.memory.rss_anon = rss.unwrap_or_default();
+        record.identity.comm[..comm.len()].copy_from_slice(comm);
+        record
+    }
+
+    fn sorted(sort: &str, top: usize) -> Vec<u32> {
+        let records = [
+            record(1, b"kworker/0:1", Some(0)),
+            record(2, b"kworker/0:0", None),
+            record(3, b"a", Some(70)),
+            record(4, b"kworker/", Some(50)),
+            record(5, b"b", Some(70)),
+        ];
+        let row = |record| Row::of(Process::new(record, &[]));
+        let rows: Vec<_> = records.iter().map(row).collect();
+        let host = fastproc::Host::read().expect("a machine");
+        let mut lookup = Lookup::new(&host, true).expect("/proc");
+        let sort: Sort = sort.parse().expect("fields");
+        let mut sorter = Sorter::default();
+        sorter
+            .first(&sort, top, &rows, &mut lookup)
+            .map(Row::tid)
+            .collect()
+    }
+
+    #[test]
+    fn rows_are_sorted_either_way() {
+        assert_eq!(sorted("pid", 9), [1, 2, 3, 4, 5]);
+        assert_eq!(sorted("-pid", 9), [5, 4, 3, 2, 1]);
+        assert_eq!(sorted("rss", 9), [1, 4, 3, 5, 2]);
+        assert_eq!(sorted("-rss", 9), [3, 5, 4, 1, 2]);
+        assert_eq!(sorted("comm", 9), [3, 5, 4, 2, 1]);
+        assert_eq!(sorted("-comm", 9), [1, 2, 4, 5, 3]);
+    }
+
+    #[test]
+    fn the_next_key_decides_between_equals() {
+        assert_eq!(sorted("-rss,-pid", 9), [5, 3, 4, 1, 2]);
+        assert_eq!(sorted("rss,-comm", 9), [1, 4, 5, 3, 2]);
+        assert_eq!(sorted("kthread,+comm", 2), [3, 5]);
+        assert!("rss,".parse::<Sort>().is_err());
+        assert_eq!(
+            "-rss,rsss"
+                .parse::<Sort>()
+                .expect_err("misspelt")
+                .to_string(),
+            "there is no field 'rsss'; did you mean 'rss'?"
+        );
+    }
+
+    #[test]
+    fn only_the_first_are_returned() {
+        assert_eq!(sorted("-rss", 3), [3, 5, 4]);
+        assert_eq!(sorted("comm", 4), [3, 5, 4, 2]);
+        assert!(sorted("pid", 0).is_empty());
+    }
+}

@@ -1,0 +1,247 @@
+//! Processes below their parents.
+
+use crate::row::Row;
+
+/// Levels that are drawn. Below them branches do not move further to the right, so that a long chain of processes does
+/// not make lines as long as itself.
+const DEEPEST: u32 = 60;
+
+/// No row.
+const NONE: u32 = u32::MAX;
+
+/// Where a row stands in a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Branch {
+    /// Its place among the rows.
+    pub at: u32,
+    /// How many are above it; no more than can be drawn.
+    pub depth: u32,
+    /// Whether it has children.
+    pub is_parent: bool,
+    /// The levels at which a sibling follows further down, as bits.
+    open: u64,
+}
+
+impl Branch {
+    /// Appends what a tree has in front of a name: ` \\_ `.
+    pub fn write(&self, to: &mut Vec<u8>) {
+        for level in 1..self.depth {
+            let is_open = self.open & 1 << level != 0;
+            to.extend_from_slice(if is_open { b" |  " } else { b"    " });
+        }
+        if self.depth > 0 {
+            to.extend_from_slice(b" \\_ ");
+        }
+    }
+}
+
+/// Puts processes below their parents. Its memory is used again for the next snapshot.
+#[derive(Debug, Default)]
+pub struct Forest {
+    by_pid: Vec<(u32, u32)>,
+    first_child: Vec<u32>,
+    next_sibling: Vec<u32>,
+    roots: Vec<u32>,
+    seen: Vec<bool>,
+    open: Vec<Branch>,
+    branches: Vec<Branch>,
+}
+
+impl Forest {
+    /// Every row below that of its parent. Rows whose parent has none come first of all, and children in the order in
+    /// which they are given. What is below a process that is `folded` is left out.
+    pub fn arrange(
+        &mut self,
+        rows: &[Row<'_>],
+        order: impl DoubleEndedIterator<Item = u32> + Clone,
+        folded: impl Fn(u32) -> bool,
+    ) -> &[Branch] {
+        self.link(rows, order.clone());
+        self.seen.clear();
+        self.seen.resize(rows.len(), false);
+        self.branches.clear();
+        let roots = std::mem::take(&mut self.roots);
+        for &root in roots.iter().rev() {
+            self.descend(root, rows, &folded);
+        }
+        self.roots = roots;
+        // A process that was given away while the table was read could be above itself: nothing is drawn twice or left
+        // out.
+        if self.seen.contains(&false) {
+            for at in order {
+                self.descend(at, rows, &folded);
+            }
+        }
+        &self.branches
+    }
+
+    /// Makes lists of children, each in the order of the rows. The roots are in reverse.
+    fn link(&mut self, rows: &[Row<'_>], order: impl DoubleEndedIterator<Item = u32>) {
+        self.by_pid.clear();
+        let pids = rows.iter().zip(0..);
+        self.by_pid
+            .extend(pids.map(|(row, at)| (row.process.pid(), at)));
+        self.by_pid.sort_unstable();
+        for list in [&mut self.first_child, &mut self.next_sibling] {
+            list.clear();
+            list.resize(rows.len(), NONE);
+        }
+        self.roots.clear();
+        for at in order.rev() {
+            let ppid = rows[at as usize].process.identity().ppid;
+            let parent = self.by_pid.binary_search_by_key(&ppid, |&(pid, _)| pid);
+            match parent.map(|parent| self.by_pid[parent].1) {
+                Ok(parent) if parent != at => {
+                    let first = &mut self.first_child[parent as usize];
+                    self.next_sibling[at as usize] = std::mem::replace(first, at);
+                }
+                _ => self.roots.push(at),
+            }
+        }
+    }
+
+    /// The tree below a root. What is folded away is seen, but not drawn.
+    fn descend(&mut self, root: u32, rows: &[Row<'_>], folded: impl Fn(u32) -> bool) {
+        let branch = |at, depth, open| Branch {
+            at,
+            depth,
+            is_parent: false,
+            open,
+        };
+        let mut hidden_below = None;
+        self.open.push(branch(root, 0, 0));
+        while let Some(mut next) = self.open.pop() {
+            let at = next.at as usize;
+            let sibling = self.next_sibling[at];
+            if next.depth > 0 && sibling != NONE {
+                self.open.push(branch(sibling, next.depth, next.open));
+            }
+            if std::mem::replace(&mut self.seen[at], true) {
+                continue;
+            }
+            let child = self.first_child[at];
+            next.is_parent = child != NONE;
+            if hidden_below.is_some_and(|depth| next.depth <= depth) {
+                hidden_below = None;
+            }
+            if hidden_below.is_none() {
+                self.branches.push(next);
+                if next.is_parent && next.depth < DEEPEST && folded(rows[at].process.pid()) {
+                    hidden_below = Some(next.depth);
+                }
+            }
+            if child != NONE {
+                let is_open = next.depth > 0 && sibling != NONE;
+                let open = next.open | u64::from(is_open) << next.depth;
+                // At the deepest level there is no room to show more.
+                let (depth, open) = if next.depth > DEEPEST {
+                    (next.depth, next.open)
+                } else {
+                    (next.depth + 1, open)
+                };
+                self.open.push(branch(child, depth, open));
+            }
+        }
+    }
+}
+
+/// Puts every row below that of its parent, as [`Forest`] does, with all that is below it.
+///
+/// Returns where each row stands among `rows`, and what a tree has in front of its name: ` \\_ `.
+pub fn forest(rows: &[Row<'_>]) -> Vec<(usize, Vec<u8>)> {
+    let mut forest = Forest::default();
+    let branches = forest.arrange(rows, 0..rows.len() as u32, |_| false);
+    let drawn = branches.iter().map(|branch| {
+        let mut drawn = Vec::new();
+        branch.write(&mut drawn);
+        (branch.at as usize, drawn)
+    });
+    drawn.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use fastproc::{Process, record::Record};
+
+    use super::*;
+
+    fn drawn(processes: &[(u32, u32)]) -> Vec<String> {
+        let record = |&(tgid, ppid): &(u32, u32)| {
+            let mut record = Record::default();
+            record.identity.tgid = tgid;
+            record.identity.ppid = ppid;
+            record
+        };
+        let records: Vec<_> = processes.iter().map(record).collect();
+        let rows: Vec<_> = records
+            .iter()
+            .map(|record| Row::of(Process::new(record, &[])))
+            .collect();
+        forest(&rows)
+            .into_iter()
+            .map(|(i, branch)| {
+                let branch = String::from_utf8(branch).expect("text");
+                format!("{branch}{}", rows[i].process.pid())
+            })
+            .collect()
+    }
+
+    #[test]
+    fn children_stand_below_their_parents() {
+        assert_eq!(
+            drawn(&[(1, 0), (2, 0), (3, 1), (4, 3), (5, 1), (6, 5), (9, 7)]),
+            [
+                "1",
+                r" \_ 3",
+                r" |   \_ 4",
+                r" \_ 5",
+                r"     \_ 6",
+                "2",
+                "9"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_circle_is_drawn_once() {
+        assert_eq!(drawn(&[(1, 2), (2, 1), (3, 3)]), ["3", "1", r" \_ 2"]);
+    }
+
+    #[test]
+    fn a_long_chain_stays_narrow() {
+        let chain: Vec<_> = (1..2000).map(|pid| (pid, pid - 1)).collect();
+        let lines = drawn(&chain);
+        assert_eq!(lines.len(), chain.len());
+        assert!(
+            lines
+                .iter()
+                .all(|line| line.len() <= 4 * DEEPEST as usize + 8)
+        );
+    }
+
+    #[test]
+    fn what_is_folded_is_left_out() {
+        let processes = [(1, 0), (2, 1), (3, 2), (4, 1), (5, 0), (6, 5)];
+        let record = |&(tgid, ppid): &(u32, u32)| {
+            let mut record = Record::default();
+            record.identity.tgid = tgid;
+            record.identity.ppid = ppid;
+            record
+        };
+        let records: Vec<_> = processes.iter().map(record).collect();
+        let row = |record| Row::of(Process::new(record, &[]));
+        let rows: Vec<_> = records.iter().map(row).collect();
+        let mut forest = Forest::default();
+        let shown = |forest: &mut Forest, folded: &[u32]| -> Vec<u32> {
+            let branches = forest.arrange(&rows, 0..6, |pid| folded.contains(&pid));
+            branches
+                .iter()
+                .map(|branch| rows[branch.at as usize].process.pid())
+                .collect()
+        };
+        assert_eq!(shown(&mut forest, &[]), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(shown(&mut forest, &[2, 5]), [1, 2, 4, 5]);
+        assert_eq!(shown(&mut forest, &[1]), [1, 5, 6]);
+        assert_eq!(shown(&mut forest, &[3, 4]), [1, 2, 3, 4, 5, 6]);
+    }
+}

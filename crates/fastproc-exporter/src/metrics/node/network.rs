@@ -1,0 +1,226 @@
+//! Devices, sockets, protocols and tracked connections.
+
+use std::collections::HashMap;
+
+use regex::Regex;
+
+use super::{sysfs::Attributes, text::TextFile};
+use crate::exposition::{Exposition, Family, Kind, Value, escape};
+
+const DEVICE: &[&str] = &["device"];
+
+crate::metrics::families! {
+    RECEIVE_BYTES = "node_network_receive_bytes_total" Counter DEVICE, "Bytes that a device received. --collector.netdev, as the next.";
+    RECEIVE_PACKETS = "node_network_receive_packets_total" Counter DEVICE, "Packets that a device received.";
+    RECEIVE_ERRS = "node_network_receive_errs_total" Counter DEVICE, "Errors of a device that received.";
+    RECEIVE_DROP = "node_network_receive_drop_total" Counter DEVICE, "Packets that were received and dropped.";
+    RECEIVE_FIFO = "node_network_receive_fifo_total" Counter DEVICE, "Errors of a device's queue for packets that are received.";
+    RECEIVE_FRAME = "node_network_receive_frame_total" Counter DEVICE, "Errors of frames that were received.";
+    RECEIVE_COMPRESSED = "node_network_receive_compressed_total" Counter DEVICE, "Compressed packets that were received.";
+    RECEIVE_MULTICAST = "node_network_receive_multicast_total" Counter DEVICE, "Multicast packets that were received.";
+    TRANSMIT_BYTES = "node_network_transmit_bytes_total" Counter DEVICE, "Bytes that a device sent.";
+    TRANSMIT_PACKETS = "node_network_transmit_packets_total" Counter DEVICE, "Packets that a device sent.";
+    TRANSMIT_ERRS = "node_network_transmit_errs_total" Counter DEVICE, "Errors of a device that sent.";
+    TRANSMIT_DROP = "node_network_transmit_drop_total" Counter DEVICE, "Packets that were dropped and not sent.";
+    TRANSMIT_FIFO = "node_network_transmit_fifo_total" Counter DEVICE, "Errors of a device's queue for packets to be sent.";
+    TRANSMIT_COLLS = "node_network_transmit_colls_total" Counter DEVICE, "Collisions.";
+    TRANSMIT_CARRIER = "node_network_transmit_carrier_total" Counter DEVICE, "Losses of the carrier.";
+    TRANSMIT_COMPRESSED = "node_network_transmit_compressed_total" Counter DEVICE, "Compressed packets that were sent.";
+    RECEIVE_NOHANDLER = "node_network_receive_nohandler_total" Counter DEVICE, "Packets that were received and that no protocol wanted.";
+    SOCKSTAT = "node_sockstat_*" Gauge &[], "A number of /proc/net/sockstat and sockstat6. --collector.sockstat";
+    NETSTAT = "node_netstat_*" Untyped &[], "A number of /proc/net/netstat, snmp and snmp6. --collector.netstat, those that --collector.netstat.fields matches.";
+    CONNTRACK = "node_nf_conntrack_entries" Gauge &[], "Connections that are tracked. --collector.conntrack, as the next.";
+    CONNTRACK_LIMIT = "node_nf_conntrack_entries_limit" Gauge &[], "Limit of connections that are tracked.";
+    CONNTRACK_STAT = "node_nf_conntrack_stat_*" Gauge &[], "A number of /proc/net/stat/nf_conntrack, over all CPUs.";
+}
+
+/// The names and the columns of /proc/net/dev.
+fn net_dev(file: &TextFile) -> impl Iterator<Item = (&str, &str)> {
+    let lines = file.text().lines().skip(2);
+    lines.filter_map(|line| {
+        let (device, numbers) = line.rsplit_once(':')?;
+        Some((device.trim(), numbers))
+    })
+}
+
+/// What no column of /proc/net/dev has: packets for nobody, by device.
+pub(super) fn read_nohandler(file: &TextFile, attributes: &mut Attributes) {
+    attributes.read(net_dev(file).map(|(device, _)| device), |device| {
+        format!("/sys/class/net/{device}/statistics/rx_nohandler")
+    });
+}
+
+pub(super) fn netdev(
+    text: &mut Exposition,
+    file: &TextFile,
+    nohandler: &Attributes,
+    exclude: Option<&Regex>,
+) {
+    let is_shown = |device: &str| exclude.is_none_or(|exclude| !exclude.is_match(device));
+    let devices: Vec<(String, Vec<u64>)> = net_dev(file)
+        .filter(|(device, _)| is_shown(device))
+        .filter_map(|(device, numbers)| {
+            let numbers = numbers.split_ascii_whitespace();
+            let numbers: Vec<u64> = numbers.map_while(|word| word.parse().ok()).collect();
+            let label = format!("device=\"{}\"", escape(device));
+            (numbers.len() == 16).then_some((label, numbers))
+        })
+        .collect();
+    if devices.is_empty() {
+        return;
+    }
+    // The columns of the file are the first of all families.
+    for (at, family) in ALL.iter().take(16).enumerate() {
+        text.family(family);
+        for (label, numbers) in &devices {
+            text.series(family.name, label, "", Value::Whole(numbers[at]));
+        }
+    }
+    let mut nohandler = nohandler
+        .values()
+        .filter(|(device, _)| is_shown(device))
+        .filter_map(|(device, packets)| Some((device, packets.parse().ok()?)))
+        .peekable();
+    if nohandler.peek().is_some() {
+        text.family(&RECEIVE_NOHANDLER);
+    }
+    for (device, packets) in nohandler {
+        let label = format!("device=\"{}\"", escape(device));
+        text.series(RECEIVE_NOHANDLER.name, &label, "", Value::Whole(packets));
+    }
+}
+
+/// `TCP: inuse 5 orphan 0`
+pub(super) fn sockstat(text: &mut Exposition, files: [&TextFile; 2]) {
+    for mut words in files.into_iter().flat_map(TextFile::lines) {
+        let protocol = words.next().unwrap_or_default().trim_end_matches(':');
+        while let (Some(key), Some(number)) = (words.next(), words.next()) {
+            let Ok(number) = number.parse::<u64>() else {
+                break;
+            };
+            let mut one = |name: String, number| {
+                text.header(&name, Kind::Gauge, "A number of /proc/net/sockstat.");
+                text.series(&name, "", "", Value::Whole(number));
+            };
+            let name = format!("node_sockstat_{protocol}_{key}");
+            if key == "mem" {
+                one(
+                    format!("{name}_bytes"),
+                    number * rustix::param::page_size() as u64,
+                );
+            }
+            one(name, number);
+        }
+    }
+}
+
+/// Names that are written, by the lines that have them.
+#[derive(Debug)]
+pub(super) struct Netstat {
+    fields: Regex,
+    names: HashMap<String, Vec<Option<String>>>,
+}
+
+impl Netstat {
+    pub(super) const DEFAULT: &str = "^(.*_(InErrors|InErrs)|Ip_Forwarding|Ip(6|Ext)_(InOctets|OutOctets)|Icmp6?_(InMsgs|OutMsgs)|TcpExt_(Listen.*|Syncookies.*|TCPSynRetrans|TCPTimeouts|TCPOFOQueue|TCPRcvQDrop)|Tcp_(ActiveOpens|InSegs|OutSegs|OutRsts|PassiveOpens|RetransSegs|CurrEstab)|Udp6?_(InDatagrams|OutDatagrams|NoPorts|RcvbufErrors|SndbufErrors))$";
+
+    pub(super) fn new(fields: Regex) -> Self {
+        Self {
+            fields,
+            names: HashMap::new(),
+        }
+    }
+
+    /// A line of names and one of numbers, for each protocol; and one line for each number of IPv6.
+    pub(super) fn write(&mut self, text: &mut Exposition, files: [&TextFile; 2], snmp6: &TextFile) {
+        for file in files {
+            let mut lines = file.text().lines();
+            while let (Some(names), Some(numbers)) = (lines.next(), lines.next()) {
+                let known = self.names.entry(names.into()).or_insert_with(|| {
+                    let (protocol, names) = names.split_once(':').unwrap_or_default();
+                    let names = names.split_ascii_whitespace();
+                    let names = names.map(|name| format!("{protocol}_{name}"));
+                    names.map(|name| shown(&self.fields, &name)).collect()
+                });
+                let numbers = numbers.split_ascii_whitespace().skip(1);
+                for (name, number) in known.iter().zip(numbers) {
+                    if let Some(name) = name {
+                        one(text, name, number);
+                    }
+                }
+            }
+        }
+        for mut words in snmp6.lines() {
+            let (Some(name), Some(number)) = (words.next(), words.next()) else {
+                continue;
+            };
+            let known = self.names.entry(name.into()).or_insert_with(|| {
+                let parted = name.find('6').map(|at| name.split_at(at + 1));
+                let name = parted.map(|(protocol, name)| format!("{protocol}_{name}"));
+                vec![name.and_then(|name| shown(&self.fields, &name))]
+            });
+            if let [Some(name)] = &known[..] {
+                one(text, name, number);
+            }
+        }
+    }
+}
+
+fn shown(fields: &Regex, name: &str) -> Option<String> {
+    fields
+        .is_match(name)
+        .then(|| format!("node_netstat_{name}"))
+}
+
+fn one(text: &mut Exposition, name: &str, number: &str) {
+    // Some limits are -1.
+    if let Ok(number) = number.parse::<i64>() {
+        text.header(
+            name,
+            Kind::Untyped,
+            "A number of /proc/net/netstat or snmp.",
+        );
+        text.series(name, "", "", Value::Signed(number));
+    }
+}
+
+pub(super) fn conntrack(
+    text: &mut Exposition,
+    count: &TextFile,
+    limit: &TextFile,
+    stat: &TextFile,
+) {
+    for (family, file) in [(CONNTRACK, count), (CONNTRACK_LIMIT, limit)] {
+        if let Some(number) = file.number() {
+            text.one(&family, Value::Whole(number));
+        }
+    }
+    let mut lines = stat.lines();
+    let Some(names) = lines.next() else { return };
+    let mut sums: Vec<(&str, u64)> = names.map(|name| (name, 0)).collect();
+    for words in lines {
+        for ((_, sum), word) in sums.iter_mut().zip(words) {
+            *sum += u64::from_str_radix(word, 16).unwrap_or(0);
+        }
+    }
+    for key in [
+        "found",
+        "invalid",
+        "ignore",
+        "insert",
+        "insert_failed",
+        "drop",
+        "early_drop",
+        "search_restart",
+    ] {
+        if let Some((_, sum)) = sums.iter().find(|(name, _)| *name == key) {
+            let name = format!("node_nf_conntrack_stat_{key}");
+            text.header(
+                &name,
+                Kind::Gauge,
+                "A number of /proc/net/stat/nf_conntrack.",
+            );
+            text.series(&name, "", "", Value::Whole(*sum));
+        }
+    }
+}

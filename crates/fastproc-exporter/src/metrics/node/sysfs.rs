@@ -1,0 +1,95 @@
+//! A file of sysfs for each device, kept open while there is the device.
+
+use std::{fs::File, os::unix::fs::FileExt};
+
+/// Longer than any that is read here.
+const LENGTH: usize = 256;
+
+/// One attribute of many devices.
+#[derive(Debug, Default)]
+pub(super) struct Attributes {
+    devices: Vec<Device>,
+}
+
+#[derive(Debug)]
+struct Device {
+    name: String,
+    file: Option<File>,
+    text: String,
+}
+
+impl Attributes {
+    /// Reads it of these devices. What cannot be read has no value.
+    pub(super) fn read<'a>(
+        &mut self,
+        names: impl Iterator<Item = &'a str>,
+        path: impl Fn(&str) -> String,
+    ) {
+        let mut before = std::mem::take(&mut self.devices);
+        for name in names {
+            let known = before.iter().position(|device| device.name == name);
+            let mut device = match known {
+                Some(at) => before.swap_remove(at),
+                None => Device {
+                    name: name.into(),
+                    file: None,
+                    text: String::new(),
+                },
+            };
+            device.read(&path);
+            self.devices.push(device);
+        }
+    }
+
+    /// The devices that have a value, with it.
+    pub(super) fn values(&self) -> impl Iterator<Item = (&str, &str)> {
+        let known = self.devices.iter().filter(|device| !device.text.is_empty());
+        known.map(|device| (device.name.as_str(), device.text.as_str()))
+    }
+}
+
+impl Device {
+    fn read(&mut self, path: impl Fn(&str) -> String) {
+        self.text.clear();
+        let mut bytes = [0; LENGTH];
+        // Of a device that has gone, whose name another one has now, the file that is open fails.
+        for _ in 0..2 {
+            if self.file.is_none() {
+                self.file = File::open(path(&self.name)).ok();
+            }
+            let Some(file) = &self.file else { return };
+            if let Ok(length) = file.read_at(&mut bytes, 0) {
+                let text = std::str::from_utf8(&bytes[..length]).unwrap_or_default();
+                self.text.push_str(text.trim());
+                return;
+            }
+            self.file = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_come_and_go() {
+        let folder = std::env::temp_dir().join(format!("fastproc-sysfs-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        for name in ["a", "b"] {
+            std::fs::write(folder.join(name), format!("of {name}\n")).unwrap();
+        }
+        let mut attributes = Attributes::default();
+        for (names, expected) in [
+            (&["a", "none"][..], &[("a", "of a")][..]),
+            (&["b", "a"], &[("b", "of b"), ("a", "of a")]),
+            (&["b"], &[("b", "of b")]),
+            (&[], &[]),
+        ] {
+            let path = |name: &str| folder.join(name).display().to_string();
+            attributes.read(names.iter().copied(), path);
+            assert_eq!(attributes.values().collect::<Vec<_>>(), expected);
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,155 @@
+//! Load, memory, pressure, open files, the system's name, time, scheduling.
+
+use super::text::{TextFile, nano};
+use crate::exposition::{Exposition, Family, Kind, Value, escape};
+
+const NONE: &[&str] = &[];
+
+crate::metrics::families! {
+    LOAD1 = "node_load1" Gauge NONE, "Threads that ran or waited, on average of a minute. --collector.loadavg, as the next.";
+    LOAD5 = "node_load5" Gauge NONE, "The same of five minutes.";
+    LOAD15 = "node_load15" Gauge NONE, "The same of fifteen minutes.";
+    MEMORY = "node_memory_*" Gauge NONE, "A line of /proc/meminfo, in bytes where it has kB. --collector.meminfo";
+    PRESSURE_CPU = "node_pressure_cpu_waiting_seconds_total" Counter NONE, "Time that some task waited for a CPU. --collector.pressure, as the next.";
+    PRESSURE_IO_SOME = "node_pressure_io_waiting_seconds_total" Counter NONE, "Time that some task waited for I/O.";
+    PRESSURE_IO_FULL = "node_pressure_io_stalled_seconds_total" Counter NONE, "Time that all tasks waited for I/O.";
+    PRESSURE_MEMORY_SOME = "node_pressure_memory_waiting_seconds_total" Counter NONE, "Time that some task waited for memory.";
+    PRESSURE_MEMORY_FULL = "node_pressure_memory_stalled_seconds_total" Counter NONE, "Time that all tasks waited for memory.";
+    PRESSURE_IRQ = "node_pressure_irq_stalled_seconds_total" Counter NONE, "Time that all tasks waited for interrupts.";
+    FILEFD_ALLOCATED = "node_filefd_allocated" Gauge NONE, "Open files of the system. --collector.filefd, as the next.";
+    FILEFD_MAXIMUM = "node_filefd_maximum" Gauge NONE, "Limit of open files of the system.";
+    UNAME = "node_uname_info" Gauge &["sysname", "release", "version", "machine", "nodename", "domainname"], "1, with what uname(2) says. --collector.uname";
+    TIME = "node_time_seconds" Gauge NONE, "The system's time, since 1970. --collector.time, as the next.";
+    ZONE = "node_time_zone_offset_seconds" Gauge &["time_zone"], "Offset of the system's time zone.";
+    CLOCK_AVAILABLE = "node_time_clocksource_available_info" Gauge &["device", "clocksource"], "1 for each clock source that there is.";
+    CLOCK_CURRENT = "node_time_clocksource_current_info" Gauge &["device", "clocksource"], "1 for the clock source that is used.";
+    SCHED_RUNNING = "node_schedstat_running_seconds_total" Counter &["cpu"], "Time that tasks ran on a CPU. --collector.schedstat, as the next.";
+    SCHED_WAITING = "node_schedstat_waiting_seconds_total" Counter &["cpu"], "Time that tasks waited for a CPU.";
+    SCHED_SLICES = "node_schedstat_timeslices_total" Counter &["cpu"], "Time slices on a CPU.";
+}
+
+pub(super) fn loadavg(text: &mut Exposition, file: &TextFile) {
+    let words = file.text().split_ascii_whitespace();
+    for (family, load) in [LOAD1, LOAD5, LOAD15].iter().zip(words) {
+        if let Some(load) = nano(load) {
+            text.one(family, Value::Nano(load));
+        }
+    }
+}
+
+pub(super) fn meminfo(text: &mut Exposition, file: &TextFile) {
+    for mut words in file.lines() {
+        let (Some(name), Some(number)) = (words.next(), words.next()) else {
+            continue;
+        };
+        let Ok(number) = number.parse::<u64>() else {
+            continue;
+        };
+        let name = name.trim_end_matches([':', ')']).replace('(', "_");
+        let in_kib = words.next() == Some("kB");
+        let (unit, factor) = if in_kib { ("_bytes", 1024) } else { ("", 1) };
+        let name = format!("node_memory_{name}{unit}");
+        text.header(&name, Kind::Gauge, "A line of /proc/meminfo.");
+        text.series(&name, "", "", Value::Whole(number * factor));
+    }
+}
+
+/// `some` and `full` lines, whose last word is the sum in microseconds.
+pub(super) fn pressure(text: &mut Exposition, [cpu, io, memory, irq]: [&TextFile; 4]) {
+    for (file, line, family) in [
+        (cpu, "some", PRESSURE_CPU),
+        (io, "some", PRESSURE_IO_SOME),
+        (io, "full", PRESSURE_IO_FULL),
+        (memory, "some", PRESSURE_MEMORY_SOME),
+        (memory, "full", PRESSURE_MEMORY_FULL),
+        (irq, "full", PRESSURE_IRQ),
+    ] {
+        let mut lines = file.text().lines();
+        let total = lines
+            .find(|found| found.starts_with(line))
+            .and_then(|found| found.rsplit_once("total=")?.1.parse::<u64>().ok());
+        if let Some(total) = total {
+            text.one(&family, Value::Nano(total * 1000));
+        }
+    }
+}
+
+pub(super) fn filefd(text: &mut Exposition, file: &TextFile) {
+    let mut words = file.text().split_ascii_whitespace();
+    // The second is always 0.
+    let (allocated, maximum) = (words.next(), words.nth(1));
+    for (family, word) in [(FILEFD_ALLOCATED, allocated), (FILEFD_MAXIMUM, maximum)] {
+        if let Some(number) = word.and_then(|word| word.parse().ok()) {
+            text.one(&family, Value::Whole(number));
+        }
+    }
+}
+
+pub(super) fn uname(text: &mut Exposition) {
+    let name = rustix::system::uname();
+    let parts = [
+        name.sysname(),
+        name.release(),
+        name.version(),
+        name.machine(),
+        name.nodename(),
+        name.domainname(),
+    ];
+    let labels: Vec<String> = UNAME
+        .labels
+        .iter()
+        .zip(parts)
+        .map(|(label, part)| format!("{label}=\"{}\"", escape(&part.to_string_lossy())))
+        .collect();
+    text.family(&UNAME);
+    text.series(UNAME.name, &labels.join(","), "", Value::Whole(1));
+}
+
+pub(super) fn time(text: &mut Exposition, available: &TextFile, current: &TextFile) {
+    let now = jiff::Zoned::now();
+    let unix_ns = now.timestamp().as_nanosecond();
+    text.one(&TIME, Value::Nano(unix_ns.try_into().unwrap_or_default()));
+    let zone = now.time_zone().to_offset_info(now.timestamp());
+    let label = format!("time_zone=\"{}\"", escape(zone.abbreviation()));
+    text.family(&ZONE);
+    let offset = Value::Signed(zone.offset().seconds().into());
+    text.series(ZONE.name, &label, "", offset);
+    for (family, file) in [(CLOCK_AVAILABLE, available), (CLOCK_CURRENT, current)] {
+        let mut sources = file.text().split_ascii_whitespace().peekable();
+        if sources.peek().is_some() {
+            text.family(&family);
+        }
+        for source in sources {
+            let label = format!("device=\"0\",clocksource=\"{}\"", escape(source));
+            text.series(family.name, &label, "", Value::Whole(1));
+        }
+    }
+}
+
+pub(super) fn schedstat(text: &mut Exposition, file: &TextFile) {
+    let cpus: Vec<(String, [u64; 3])> = file
+        .lines()
+        .filter_map(|mut words| {
+            let cpu: u32 = words.next()?.strip_prefix("cpu")?.parse().ok()?;
+            let numbers: Vec<u64> = words.filter_map(|word| word.parse().ok()).collect();
+            let last = numbers.get(6..9)?;
+            Some((format!("cpu=\"{cpu}\""), [last[0], last[1], last[2]]))
+        })
+        .collect();
+    if cpus.is_empty() {
+        return;
+    }
+    for (at, family) in [SCHED_RUNNING, SCHED_WAITING, SCHED_SLICES]
+        .iter()
+        .enumerate()
+    {
+        text.family(family);
+        for (label, numbers) in &cpus {
+            let value = match at {
+                2 => Value::Whole(numbers[at]),
+                _ => Value::Nano(numbers[at]),
+            };
+            text.series(family.name, label, "", value);
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Which connections there are, and which of them gives way when there are too many.
+
+use std::{
+    cmp::Reverse,
+    collections::HashMap,
+    net::{IpAddr, Ipv6Addr},
+    time::Duration,
+};
+
+use tokio::task::{AbortHandle, Id};
+
+use super::timed::{Activity, Phase};
+
+/// An answer that is taken for longer may be given up for another client's sake.
+const SLOW: Duration = Duration::from_secs(1);
+
+/// Those who share their places: one IPv4 address, or a network of IPv6, which has one owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Client(IpAddr);
+
+impl Client {
+    pub(super) fn new(address: IpAddr) -> Self {
+        Self(match address.to_canonical() {
+            IpAddr::V6(address) => {
+                let network = u128::from(address) >> 64 << 64;
+                IpAddr::V6(Ipv6Addr::from(network))
+            }
+            address @ IpAddr::V4(_) => address,
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Connection {
+    client: Client,
+    activity: Activity,
+    task: AbortHandle,
+}
+
+/// All connections.
+#[derive(Debug)]
+pub(super) struct Connections {
+    most: usize,
+    open: HashMap<Id, Connection>,
+}
+
+impl Connections {
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            most,
+            open: HashMap::new(),
+        }
+    }
+
+    pub(super) fn add(&mut self, client: Client, activity: Activity, task: AbortHandle) {
+        let connection = Connection {
+            client,
+            activity,
+            task,
+        };
+        self.open.insert(connection.task.id(), connection);
+    }
+
+    pub(super) fn remove(&mut self, id: Id) {
+        self.open.remove(&id);
+    }
+
+    /// Whether there is a place for this client: if there is none, the connection that can be spared best is closed.
+    pub(super) fn make_room(&mut self, client: Client) -> bool {
+        self.open.len() < self.most || self.close_one(client)
+    }
+
+    /// Closes a connection of whoever has most of them: one that does not ask, the longest first, or one that is slow to
+    /// take its answer. A client that has half of the places takes no more of them from others.
+    pub(super) fn close_one(&mut self, newcomer: Client) -> bool {
+        let mut counts = HashMap::<Client, usize>::new();
+        for connection in self.open.values() {
+            *counts.entry(connection.client).or_default() += 1;
+        }
+        let count = |client: &Client| counts.get(client).copied().unwrap_or(0);
+        let own = count(&newcomer) + 1;
+        let spared = self
+            .open
+            .iter()
+            .filter_map(|(id, connection)| {
+                let its = count(&connection.client);
+                let (phase, since) = connection.activity.get();
+                let can_go = match phase {
+                    Phase::Idle | Phase::Asking => true,
+                    Phase::Answering => since.elapsed() > SLOW,
+                    Phase::Waiting => false,
+                };
+                let fair = connection.client == newcomer || own <= self.most / 2 || its > own;
+                let slow = phase == Phase::Answering;
+                (can_go && fair).then_some((Reverse(its), slow, since, *id))
+            })
+            .min_by_key(|&(its, slow, since, _)| (its, slow, since));
+        let Some((.., id)) = spared else {
+            return false;
+        };
+        if let Some(connection) = self.open.remove(&id) {
+            connection.task.abort();
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{task::JoinSet, time::sleep};
+
+    use super::*;
+
+    struct Table {
+        connections: Connections,
+        tasks: JoinSet<()>,
+    }
+
+    impl Table {
+        fn new(most: usize) -> Self {
+            Self {
+                connections: Connections::new(most),
+                tasks: JoinSet::new(),
+            }
+        }
+
+        /// A connection, if there is a place for it: its activity and the id of its task.
+        async fn open(&mut self, client: &str) -> Option<(Activity, Id)> {
+            let client = Client::new(client.parse().unwrap());
+            if !self.connections.make_room(client) {
+                return None;
+            }
+            let activity = Activity::new();
+            let task = self.tasks.spawn(std::future::pending());
+            let id = task.id();
+            self.connections.add(client, activity.clone(), task);
+            sleep(Duration::from_millis(1)).await;
+            Some((activity, id))
+        }
+
+        fn has(&self, id: Id) -> bool {
+            self.connections.open.contains_key(&id)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_asks_nothing_for_the_longest_time_gives_way() {
+        let mut table = Table::new(2);
+        let (_, first) = table.open("10.0.0.1").await.unwrap();
+        let (_, second) = table.open("10.0.0.1").await.unwrap();
+        table.open("10.0.0.1").await.unwrap();
+        assert!(!table.has(first) && table.has(second));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_being_answered_stays() {
+        let mut table = Table::new(2);
+        let (asks, first) = table.open("10.0.0.1").await.unwrap();
+        asks.asked();
+        let (_, second) = table.open("10.0.0.1").await.unwrap();
+        let (asks, _) = table.open("10.0.0.1").await.unwrap();
+        asks.asked();
+        assert!(table.has(first) && !table.has(second));
+        assert!(table.open("10.0.0.1").await.is_none(), "all wait");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_client_cannot_take_the_places_of_others() {
+        let mut table = Table::new(8);
+        let (_, other) = table.open("10.0.0.2").await.unwrap();
+        for _ in 0..50 {
+            table.open("10.0.0.1").await.unwrap();
+        }
+        assert!(table.has(other));
+        // Not even with requests that wait.
+        let mut table = Table::new(8);
+        let (_, other) = table.open("10.0.0.2").await.unwrap();
+        for _ in 0..7 {
+            table.open("10.0.0.1").await.unwrap().0.asked();
+        }
+        assert!(table.open("10.0.0.1").await.is_none());
+        assert!(table.has(other));
+        assert!(table.open("10.0.0.2").await.is_some());
+    }
+
+    #[test]
+    fn addresses_of_one_owner_are_one_client() {
+        let client = |text: &str| Client::new(text.parse().unwrap());
+        assert_eq!(client("::ffff:10.0.0.1"), client("10.0.0.1"));
+        assert_eq!(client("2001:db8::1"), client("2001:db8::2"));
+        assert_ne!(client("2001:db8::1"), client("2001:db8:0:1::1"));
+        assert_ne!(client("10.0.0.1"), client("10.0.0.2"));
+    }
+}

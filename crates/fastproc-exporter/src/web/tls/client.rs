@@ -1,0 +1,140 @@
+//! What is asked of a client's certificate.
+
+use std::{net::IpAddr, sync::Arc};
+
+use tokio_rustls::rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore,
+    SignatureScheme,
+    client::danger::HandshakeSignatureValid,
+    crypto::{
+        CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
+    },
+    pki_types::{CertificateDer, UnixTime},
+    server::{
+        ParsedCertificate, WebPkiClientVerifier,
+        danger::{ClientCertVerified, ClientCertVerifier},
+    },
+};
+use x509_cert::{
+    Certificate,
+    der::Decode,
+    ext::pkix::{SubjectAltName, name::GeneralName},
+};
+
+use super::section::{ClientAuth, Section};
+
+/// What checks certificates as the section says. `None`: none is asked for.
+pub(super) fn verifier(
+    section: &Section,
+    provider: Arc<CryptoProvider>,
+) -> Result<Option<Arc<dyn ClientCertVerifier>>, String> {
+    let auth = section.client_auth;
+    if auth == ClientAuth::None {
+        return Ok(None);
+    }
+    let algorithms = provider.signature_verification_algorithms;
+    let mut chain = None;
+    if let (Some(authority), true) = (&section.client_ca, auth.verifies()) {
+        let mut roots = RootCertStore::empty();
+        for certificate in authority.certificates()? {
+            roots.add(certificate).map_err(|error| error.to_string())?;
+        }
+        let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+        chain = Some(builder.build().map_err(|error| error.to_string())?);
+    }
+    Ok(Some(Arc::new(Verifier {
+        chain,
+        mandatory: auth.is_mandatory(),
+        allowed_sans: section.client_allowed_sans.clone(),
+        algorithms,
+    })))
+}
+
+/// Whoever gives a certificate has its key; the rest is as configured.
+#[derive(Debug)]
+struct Verifier {
+    /// Checks who signed it, where somebody must have.
+    chain: Option<Arc<dyn ClientCertVerifier>>,
+    mandatory: bool,
+    /// One of its names must be among these.
+    allowed_sans: Option<Vec<String>>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl ClientCertVerifier for Verifier {
+    fn client_auth_mandatory(&self) -> bool {
+        self.mandatory
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        let chain = self.chain.as_ref();
+        chain.map_or(&[], |chain| chain.root_hint_subjects())
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        if let Some(chain) = &self.chain {
+            chain.verify_client_cert(end_entity, intermediates, now)?;
+        } else {
+            ParsedCertificate::try_from(end_entity)?;
+        }
+        if let Some(allowed) = &self.allowed_sans {
+            let names = subject_names(end_entity).ok_or(CertificateError::BadEncoding)?;
+            if !names.iter().any(|name| allowed.contains(name)) {
+                return Err(CertificateError::ApplicationVerificationFailure.into());
+            }
+        }
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, cert, signed, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, cert, signed, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+/// The subject alternative names: of hosts, of mail, URIs and addresses. `None`: it cannot be read.
+fn subject_names(certificate: &[u8]) -> Option<Vec<String>> {
+    let certificate = Certificate::from_der(certificate).ok()?;
+    let names = certificate.tbs_certificate.get::<SubjectAltName>().ok()?;
+    let Some((_, SubjectAltName(names))) = names else {
+        return Some(Vec::new());
+    };
+    let names = names.into_iter().filter_map(|name| match name {
+        GeneralName::DnsName(text)
+        | GeneralName::Rfc822Name(text)
+        | GeneralName::UniformResourceIdentifier(text) => Some(text.as_str().to_owned()),
+        GeneralName::IpAddress(bytes) => address(bytes.as_bytes()).map(|ip| ip.to_string()),
+        _ => None,
+    });
+    Some(names.collect())
+}
+
+fn address(bytes: &[u8]) -> Option<IpAddr> {
+    if let Ok(v4) = <[u8; 4]>::try_from(bytes) {
+        return Some(v4.into());
+    }
+    let v6 = <[u8; 16]>::try_from(bytes).ok()?;
+    Some(IpAddr::from(v6).to_canonical())
+}

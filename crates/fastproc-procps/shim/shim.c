@@ -1,0 +1,136 @@
+/*
+ * What a program finds under the name of procps's library: the functions that read processes, which are handed on to
+ * libfastproc_procps.so beside this file, or to procps's own. Every other function is procps's own, for this library
+ * needs that one (REAL, its path) and has no other names of its own.
+ *
+ * Programs that read no processes, such as free and uptime, load this and nothing more.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct pids_info;
+struct pids_stack;
+struct pids_fetch;
+
+/* The order is that of Functions in abi.rs. */
+struct functions {
+	int (*new)(struct pids_info **, unsigned *, int);
+	int (*ref)(struct pids_info *);
+	int (*unref)(struct pids_info **);
+	struct pids_stack *(*get)(struct pids_info *, unsigned);
+	struct pids_fetch *(*reap)(struct pids_info *, unsigned);
+	int (*reset)(struct pids_info *, unsigned *, int);
+	struct pids_fetch *(*select)(struct pids_info *, unsigned *, int, unsigned);
+	struct pids_stack **(*sort)(struct pids_info *, struct pids_stack **, int, unsigned, int);
+	struct pids_stack *(*fatal_proc_unmounted)(struct pids_info *, int);
+};
+
+static const char *const names[] = {
+	"procps_pids_new",   "procps_pids_ref",	   "procps_pids_unref",
+	"procps_pids_get",   "procps_pids_reap",   "procps_pids_reset",
+	"procps_pids_select", "procps_pids_sort", "fatal_proc_unmounted",
+};
+
+static struct functions real;
+static const struct functions *chosen = &real;
+
+/* The library beside this one, unless it is not wanted or cannot be had. */
+static const struct functions *ours(void)
+{
+	const struct functions *(*open)(const struct functions *, unsigned);
+	const char *wanted = secure_getenv("LIBPROC2_FASTPROC");
+	char path[4096];
+	const char *name;
+	Dl_info self;
+	void *library;
+
+	/* procps's own library leaves kernel threads out in a way of its own. */
+	if ((wanted && !strcmp(wanted, "off")) || getenv("LIBPROC_HIDE_KERNEL"))
+		return NULL;
+	if (!dladdr(&chosen, &self) || !(name = strrchr(self.dli_fname, '/')))
+		return NULL;
+	if (snprintf(path, sizeof(path), "%.*s/libfastproc_procps.so", (int)(name - self.dli_fname), self.dli_fname) >=
+	    (int)sizeof(path))
+		return NULL;
+	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!library)
+		return NULL;
+	*(void **)&open = dlsym(library, "fastproc_procps_open");
+	return open ? open(&real, SONAME) : NULL;
+}
+
+static void choose(void)
+{
+	void *library = dlopen(REAL, RTLD_NOW | RTLD_LOCAL);
+	void **functions = (void **)&real;
+	const struct functions *found;
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		functions[i] = library ? dlsym(library, names[i]) : NULL;
+		/* ld.so has loaded it before this one, so it is there; without its functions nothing can be done. */
+		if (!functions[i])
+			abort();
+	}
+	found = ours();
+	if (found)
+		chosen = found;
+}
+
+static const struct functions *functions(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, choose);
+	return chosen;
+}
+
+int procps_pids_new(struct pids_info **info, unsigned *items, int count)
+{
+	return functions()->new(info, items, count);
+}
+
+int procps_pids_ref(struct pids_info *info)
+{
+	return functions()->ref(info);
+}
+
+int procps_pids_unref(struct pids_info **info)
+{
+	return functions()->unref(info);
+}
+
+struct pids_stack *procps_pids_get(struct pids_info *info, unsigned which)
+{
+	return functions()->get(info, which);
+}
+
+struct pids_fetch *procps_pids_reap(struct pids_info *info, unsigned which)
+{
+	return functions()->reap(info, which);
+}
+
+int procps_pids_reset(struct pids_info *info, unsigned *items, int count)
+{
+	return functions()->reset(info, items, count);
+}
+
+struct pids_fetch *procps_pids_select(struct pids_info *info, unsigned *ids, int count, unsigned which)
+{
+	return functions()->select(info, ids, count, which);
+}
+
+struct pids_stack **procps_pids_sort(struct pids_info *info, struct pids_stack **stacks, int count, unsigned item,
+				     int order)
+{
+	return functions()->sort(info, stacks, count, item, order);
+}
+
+struct pids_stack *fatal_proc_unmounted(struct pids_info *info, int return_self)
+{
+	return functions()->fatal_proc_unmounted(info, return_self);
+}

@@ -1,0 +1,116 @@
+//! Records of processes, where there are any to be had that are worth it.
+
+use std::time::Duration;
+
+use fastproc::{Collector, Fields, Snapshot, SourceKind, Texts};
+
+use crate::values::Clock;
+
+/// So many processes must be read before loading programs pays.
+const WORTH_LOADING: usize = 1000;
+
+/// The service keeps command lines of processes that have not run since, and whom nobody traces. What another process has
+/// written into their memory all the same is shown after this time.
+const TEXTS_MAX_AGE: Duration = Duration::from_secs(60);
+
+/// A source of records.
+#[derive(Debug)]
+pub(crate) struct Records {
+    collector: Collector,
+    texts: Texts,
+    process: u32,
+}
+
+impl Records {
+    /// Decides whether records are to be had for these fields. `None`: procps's own library shall read.
+    pub(crate) fn decide(fields: Fields, texts: Texts) -> Option<Self> {
+        let process = std::process::id();
+        let service = Collector::builder()
+            .fields(fields)
+            .texts(texts)
+            .texts_max_age(TEXTS_MAX_AGE)
+            .source(Some(SourceKind::Service))
+            .open();
+        if let Ok(collector) = service {
+            return Some(Self {
+                collector,
+                texts,
+                process,
+            });
+        }
+        if !may_see_all() || processes() < WORTH_LOADING {
+            return None;
+        }
+        // All that may ever be asked for: programs are not loaded twice.
+        let fields = fields | Fields::THREE_FILES | Fields::IO;
+        let own = [SourceKind::Bpf, SourceKind::BpfIter]
+            .into_iter()
+            .find_map(|source| {
+                Collector::builder()
+                    .fields(fields)
+                    .source(Some(source))
+                    .open()
+                    .ok()
+            });
+        own.map(|collector| Self {
+            collector,
+            texts: Texts::all(),
+            process,
+        })
+    }
+
+    pub(crate) fn clock(&self) -> Clock {
+        Clock::new(self.collector.host())
+    }
+
+    /// Every process, now. `None`: it cannot be had any more.
+    pub(crate) fn snapshot(&mut self, fields: Fields, texts: Texts) -> Option<Snapshot<'_>> {
+        if !self.collector.fields().contains(fields) || !self.texts.contains(texts) {
+            *self = Self::decide(fields | self.collector.fields(), texts | self.texts)?;
+        }
+        // A child shares programs and maps with its parent.
+        if self.collector.source() != SourceKind::Service && self.process != std::process::id() {
+            return None;
+        }
+        self.collector.snapshot().ok()
+    }
+
+    /// The last one.
+    pub(crate) fn latest(&self) -> Option<Snapshot<'_>> {
+        self.collector.latest()
+    }
+}
+
+/// Whether the kernel shows this process everything, so that records, which are read without asking, show no more.
+fn may_see_all() -> bool {
+    const CAP_SYS_PTRACE: u64 = 1 << 19;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let value = |name: &str| {
+        status
+            .lines()
+            .find_map(|line| Some(line.strip_prefix(name)?.trim().to_owned()))
+    };
+    let capabilities = value("CapEff:").and_then(|set| u64::from_str_radix(&set, 16).ok());
+    let label = std::fs::read("/proc/self/attr/current").unwrap_or_default();
+    let is_confined =
+        !label.is_empty() && !label.starts_with(b"unconfined") && !label.starts_with(b"kernel");
+    capabilities.is_some_and(|set| set & CAP_SYS_PTRACE != 0)
+        && value("Uid:").is_some_and(|ids| ids.split('\t').all(|id| id == "0"))
+        && value("NoNewPrivs:").is_none_or(|set| set == "0")
+        && !is_confined
+}
+
+/// How many `/proc` lists.
+fn processes() -> usize {
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return 0;
+    };
+    let is_pid = |entry: &std::fs::DirEntry| {
+        entry
+            .file_name()
+            .as_encoded_bytes()
+            .iter()
+            .all(u8::is_ascii_digit)
+    };
+    entries.filter_map(Result::ok).filter(is_pid).count()
+}

@@ -1,0 +1,241 @@
+//! procps's own tools, as they are installed, with their own library and with the substitute.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env, fs,
+    os::fd::AsFd,
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    thread::{self, JoinHandle},
+};
+
+use fastproc_service::{Service, Settings, bind};
+use fastproc_testbed::{Options, Testbed, gate};
+
+/// The library as cargo built it for this test, with the names of procps's.
+fn substitute(name: &str) -> Option<PathBuf> {
+    let real = [
+        "/usr/lib/x86_64-linux-gnu",
+        "/usr/lib/aarch64-linux-gnu",
+        "/usr/lib64",
+        "/usr/lib",
+    ]
+    .iter()
+    .flat_map(|folder| [0, 1].map(|soname| format!("{folder}/libproc2.so.{soname}")))
+    .find(|path| Path::new(path).exists())?;
+    let test = env::current_exe().expect("it runs");
+    let built = test.with_file_name("libfastproc_procps.so");
+    assert!(
+        built.exists(),
+        "cargo builds {} for this test",
+        built.display()
+    );
+    let folder =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("the target folder can be written to");
+    let shim = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/shim/build"))
+        .arg(real)
+        .arg(&folder)
+        .status();
+    assert!(shim.expect("there is a shell").success());
+    let library = folder.join("libfastproc_procps.so");
+    let _ = fs::remove_file(&library);
+    fs::hard_link(&built, &library).expect("in the same file system");
+    Some(folder)
+}
+
+struct Served {
+    socket: PathBuf,
+    stop: Option<UnixStream>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Served {
+    fn start(folder: &Path) -> Self {
+        let socket = folder.join("socket");
+        let listener = bind(&socket).expect("nobody listens there");
+        let service =
+            Service::open(listener, &Settings::default()).expect("it reads by any source");
+        let (stop, stopped) = UnixStream::pair().expect("a pair of sockets");
+        let thread = thread::spawn(move || service.run(stopped.as_fd()).expect("it serves"));
+        Self {
+            socket,
+            stop: Some(stop),
+            thread: Some(thread),
+        }
+    }
+
+    fn stop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            thread.join().expect("it ended");
+        }
+    }
+}
+
+/// A tool, with the substitute and the service at a socket; or as it is.
+fn run(words: &[&str], substitute: Option<(&Path, &Path)>, locale: &str) -> Output {
+    let mut command = Command::new(words[0]);
+    command
+        .args(&words[1..])
+        .env("LC_ALL", locale)
+        .env_remove("FASTPROC_TESTBED_ROLE");
+    if let Some((folder, socket)) = substitute {
+        command
+            .env("LD_LIBRARY_PATH", folder)
+            .env("FASTPROC_SOCKET", socket);
+    }
+    command.output().expect("procps is installed")
+}
+
+/// What a tool says of each of these processes: their lines, by the first number in them.
+fn lines(output: &Output, pids: &BTreeSet<u32>) -> BTreeMap<u32, String> {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let lines = text.lines().filter_map(|line| {
+        let number: String = line
+            .trim_start()
+            .chars()
+            .take_while(char::is_ascii_digit)
+            .collect();
+        Some((number.parse().ok()?, line.to_owned()))
+    });
+    lines.filter(|(pid, _)| pids.contains(pid)).collect()
+}
+
+/// Every way to look, of which the lines begin with a pid. What changes by itself is left out.
+const LOOKS: &[&[&str]] = &[
+    &["ps", "-e"],
+    &["ps", "axe", "-o", "pid,args"],
+    &[
+        "ps",
+        "-eo",
+        "pid,ppid,pgid,sid,tty,tpgid,stat,pri,ni,nlwp,flags,policy,rtprio",
+    ],
+    &[
+        "ps",
+        "-eo",
+        "pid,user,ruser,suser,fuser,group,rgroup,sgroup,fgroup,uid,gid,supgid,lstart",
+    ],
+    &["ps", "-eo", "pid,blocked,caught,ignored,pending,comm,args"],
+    &[
+        "ps",
+        "-eo",
+        "pid,vsz,size,sz,trs,wchan:30,cgroup:200,exe:200,oomadj,luid,ipcns,netns,pidns",
+    ],
+    &["ps", "-u", "root", "-o", "pid,args", "--sort=-pid,comm"],
+    &["ps", "-eL", "-o", "pid,tid,comm"],
+    &["pgrep", "-a", "."],
+    &["pgrep", "-f", "-l", "."],
+    &["pgrep", "-x", "-u", "root", "-l", "."],
+    &["pgrep", "-w", "-l", "."],
+];
+
+/// Compares every look at the test processes; values of a moment are tried again.
+fn compare(folder: &Path, socket: &Path, pids: &BTreeSet<u32>) {
+    for words in LOOKS {
+        for locale in ["C", "C.UTF-8"] {
+            let mut wrong: Option<BTreeMap<u32, [Option<String>; 2]>> = None;
+            for _ in 0..5 {
+                let before = lines(&run(words, None, locale), pids);
+                let ours = run(words, Some((folder, socket)), locale);
+                assert!(
+                    ours.stderr.is_empty(),
+                    "{words:?}: {}",
+                    String::from_utf8_lossy(&ours.stderr)
+                );
+                let ours = lines(&ours, pids);
+                let after = lines(&run(words, None, locale), pids);
+                let differs = pids.iter().filter(|pid| {
+                    before.get(pid) == after.get(pid) && ours.get(pid) != before.get(pid)
+                });
+                let differs = differs
+                    .map(|pid| (*pid, [before.get(pid).cloned(), ours.get(pid).cloned()]))
+                    .collect();
+                wrong = Some(match wrong {
+                    None => differs,
+                    Some(wrong) => wrong
+                        .into_iter()
+                        .filter(|(pid, _)| differs.contains_key(pid))
+                        .collect(),
+                });
+                if wrong.as_ref().is_some_and(BTreeMap::is_empty) {
+                    break;
+                }
+            }
+            assert_eq!(
+                wrong,
+                Some(BTreeMap::new()),
+                "{words:?} in {locale}: stock, substitute"
+            );
+        }
+    }
+}
+
+#[test]
+fn tools_say_the_same_with_the_service_and_after_its_end() {
+    if !gate::programs(&["ps", "pgrep", "top"]) {
+        return;
+    }
+    let Some(folder) = substitute("tools") else {
+        gate::skipped("there is no libproc2 here");
+        return;
+    };
+    // The most groups take long to name, in either library.
+    let odd = Options::default();
+    let testbed = Testbed::open(&odd).expect("test processes");
+    let pids: BTreeSet<u32> = testbed
+        .processes()
+        .iter()
+        .filter(|process| process.label != "groups-65536")
+        .map(|process| process.pid)
+        .collect();
+    let mut served = Served::start(&folder);
+    compare(&folder, &served.socket, &pids);
+    served.stop();
+    compare_once_more_without(&folder, &served.socket, &pids);
+    fs::remove_dir_all(&folder).expect("it was ours");
+}
+
+/// The tools go on by procps's own library.
+fn compare_once_more_without(folder: &Path, socket: &Path, pids: &BTreeSet<u32>) {
+    let words = ["ps", "-eo", "pid,ppid,comm"];
+    let stock = lines(&run(&words, None, "C"), pids);
+    assert_eq!(
+        lines(&run(&words, Some((folder, socket)), "C"), pids),
+        stock
+    );
+}
+
+/// By procps's own library throughout: no service listens, and there are few processes. All processes but this one may
+/// rest, so it is this one's ticks that must go on.
+#[test]
+fn differences_go_on_by_procps_own_library() {
+    if !gate::programs(&["top"]) {
+        return;
+    }
+    let Some(folder) = substitute("differences") else {
+        gate::skipped("there is no libproc2 here");
+        return;
+    };
+    let mut busy = Command::new("sh")
+        .args(["-c", "while :; do :; done"])
+        .spawn()
+        .expect("there is a shell");
+    let pid = busy.id().to_string();
+    // Until it has run in the last of three looks; a machine may be too busy for it once.
+    let saw_it_run = (0..20).any(|_| {
+        let words = ["top", "-b", "-n3", "-d1", "-p", &pid];
+        let top = run(&words, Some((&folder, Path::new("/nonexistent"))), "C");
+        let text = String::from_utf8_lossy(&top.stdout).into_owned();
+        let last = text
+            .lines()
+            .rfind(|line| line.trim_start().starts_with(&pid));
+        let share = last.and_then(|line| line.split_whitespace().nth(8)?.parse::<f64>().ok());
+        share.is_some_and(|share| share > 0.0)
+    });
+    busy.kill().expect("it is ours");
+    busy.wait().expect("it is ours");
+    fs::remove_dir_all(&folder).expect("it was ours");
+    assert!(saw_it_run, "it never used any time");
+}

@@ -1,0 +1,249 @@
+//! Processes that ended, recorded while a reader wants them, and kept until all who do have had them.
+//!
+//! Exits are numbered, those that were lost too: a reader says which was the last that it has had, and knows by the
+//! numbers what is missing.
+
+use std::{
+    collections::VecDeque,
+    os::fd::{AsRawFd, BorrowedFd},
+};
+
+use fastproc::{
+    Cmdline,
+    exits::{self, Event, Exit, Programs},
+};
+
+use crate::{
+    memory::Parts,
+    view::{Mask, View},
+};
+
+/// Exits that are kept for the slowest reader, some 25 MB, and bytes of their command lines. Of what comes then the
+/// oldest are lost to it; of a command line, that it is known.
+const MOST: usize = 1 << 16;
+const MOST_BYTES: usize = 8 << 20;
+
+#[derive(Debug)]
+struct Kept {
+    number: u64,
+    exit: Exit,
+    line: Box<[u8]>,
+    cut: bool,
+}
+
+impl Kept {
+    fn line(&self) -> Option<Cmdline<'_>> {
+        (!self.line.is_empty()).then_some(Cmdline {
+            bytes: &self.line,
+            cut: self.cut,
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Recording {
+    exits: exits::Exits,
+    programs: Programs,
+    /// Events that the kernel had no room for, so far.
+    lost: u64,
+}
+
+/// Which exits somebody is handed: after one number, up to another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Range {
+    pub(crate) after: u64,
+    pub(crate) last: u64,
+}
+
+/// All that is kept.
+#[derive(Debug)]
+pub(crate) struct Exits {
+    recording: Option<Recording>,
+    refused: bool,
+    kept: VecDeque<Kept>,
+    bytes: usize,
+    /// Recording began after this number.
+    since: u64,
+    last: u64,
+}
+
+impl Exits {
+    /// Nothing is recorded yet. Numbers are larger than `first`, and than the time since boot in nanoseconds whenever
+    /// recording begins: no other service has given them.
+    pub(crate) fn new(first: u64) -> Self {
+        Self {
+            recording: None,
+            refused: false,
+            kept: VecDeque::new(),
+            bytes: 0,
+            since: first,
+            last: first,
+        }
+    }
+
+    pub(crate) fn is_recording(&self) -> bool {
+        self.recording.is_some()
+    }
+
+    /// Begins to record, if the kernel allows it; if it did not once, it is not asked again.
+    pub(crate) fn start(&mut self, now_ns: u64) {
+        if self.refused {
+            return;
+        }
+        let Ok(exits) = exits::Exits::builder().execs(true).open() else {
+            self.refused = true;
+            return;
+        };
+        self.recording = Some(Recording {
+            exits,
+            programs: Programs::default(),
+            lost: 0,
+        });
+        self.last = now_ns.max(self.last + 1);
+        self.since = self.last;
+    }
+
+    /// Nobody wants them any more.
+    pub(crate) fn stop(&mut self) {
+        self.recording = None;
+        self.kept = VecDeque::new();
+        self.bytes = 0;
+    }
+
+    /// Becomes readable when much is to be read.
+    pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.recording
+            .as_ref()
+            .map(|recording| recording.exits.fd())
+    }
+
+    /// Takes what has ended. Returns whether it is another ring that is to be waited for from now on.
+    pub(crate) fn read(&mut self) -> bool {
+        let Some(recording) = &mut self.recording else {
+            return false;
+        };
+        let ring = recording.exits.fd().as_raw_fd();
+        let Recording {
+            exits,
+            programs,
+            lost,
+        } = recording;
+        let (kept, bytes, last) = (&mut self.kept, &mut self.bytes, &mut self.last);
+        let read = exits.read(|event| match event {
+            Event::Exit(exit) => {
+                let line = programs.of(&exit);
+                let line = line.filter(|line| *bytes + line.bytes.len() <= MOST_BYTES);
+                *last += 1;
+                let one = Kept {
+                    number: *last,
+                    exit,
+                    line: line.map_or(&[][..], |line| line.bytes).into(),
+                    cut: line.is_some_and(|line| line.cut),
+                };
+                *bytes += one.line.len();
+                kept.push_back(one);
+                if kept.len() > MOST {
+                    drop_first(kept, bytes);
+                }
+            }
+            Event::Exec(exec) => programs.begins(&exec),
+            _ => {}
+        });
+        let all = exits.lost();
+        *last += all - std::mem::replace(lost, all);
+        if read.is_err() {
+            self.stop();
+            return false;
+        }
+        self.fd().is_some_and(|fd| fd.as_raw_fd() != ring)
+    }
+
+    /// Everybody has had them up to this one.
+    pub(crate) fn forget(&mut self, number: u64) {
+        while self.kept.front().is_some_and(|one| one.number <= number) {
+            drop_first(&mut self.kept, &mut self.bytes);
+        }
+        // After a storm.
+        if self.kept.capacity() > 4096.max(4 * self.kept.len()) {
+            self.kept.shrink_to(2 * self.kept.len());
+        }
+    }
+
+    /// The last number, if exits are recorded.
+    pub(crate) fn last(&self) -> Option<u64> {
+        self.is_recording().then_some(self.last)
+    }
+
+    /// The number that recording began after, if exits are recorded.
+    pub(crate) fn since(&self) -> Option<u64> {
+        self.is_recording().then_some(self.since)
+    }
+
+    /// What a reader is handed that has had all up to `after`, up to `last`: nothing, if they were not recorded since.
+    pub(crate) fn range(&self, after: u64, last: u64) -> Range {
+        if !self.is_recording() {
+            return Range::default();
+        }
+        let is_known = (self.since..=self.last).contains(&after);
+        let last = last.clamp(if is_known { after } else { self.since }, self.last);
+        Range {
+            after: if is_known { after } else { last },
+            last,
+        }
+    }
+
+    fn within(&self, range: Range) -> impl Iterator<Item = &Kept> {
+        let from = self.kept.partition_point(|one| one.number <= range.after);
+        let rest = self.kept.range(from..);
+        rest.take_while(move |one| one.number <= range.last)
+    }
+
+    /// How many there are, and the bytes of their command lines.
+    pub(crate) fn count(&self, range: Range) -> (usize, usize) {
+        let each = self.within(range).map(|one| one.line.len());
+        each.fold((0, 0), |(count, bytes), line| (count + 1, bytes + line))
+    }
+
+    /// Writes what [`count`](Self::count) has counted, as much of it as the view shows.
+    pub(crate) fn write(&self, range: Range, view: View, mask: &Mask, parts: &mut Parts<'_>) {
+        let lines = &mut *parts.exit_lines;
+        let mut at = 0;
+        for (one, to) in self.within(range).zip(&mut *parts.exits) {
+            let end = at + one.line.len();
+            let line = one.line().filter(|_| end <= lines.len());
+            if let Some(line) = line {
+                lines[at..end].copy_from_slice(line.bytes);
+            }
+            let exit = view.of_exit(&one.exit);
+            *to = exit.to_exit_record(one.number, line, at as u32);
+            if exit.status.is_none() {
+                mask.exit(to);
+            }
+            at = end;
+        }
+    }
+
+    /// How many are kept, and bytes of their command lines.
+    pub(crate) fn sizes(&self) -> (usize, usize) {
+        (self.kept.len(), self.bytes)
+    }
+}
+
+fn drop_first(kept: &mut VecDeque<Kept>, bytes: &mut usize) {
+    if let Some(first) = kept.pop_front() {
+        *bytes -= first.line.len();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_handed_out_while_nothing_is_recorded() {
+        let exits = Exits::new(7);
+        assert_eq!((exits.last(), exits.since()), (None, None));
+        assert_eq!(exits.range(7, 9), Range::default());
+        assert_eq!(exits.count(Range { after: 0, last: 99 }), (0, 0));
+    }
+}

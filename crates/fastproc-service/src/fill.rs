@@ -1,0 +1,186 @@
+//! A snapshot, as a view shows it, written into a buffer.
+
+use std::{fs, os::unix::fs::MetadataExt};
+
+use fastproc::{
+    Fields, Process, Snapshot, Texts as Kinds,
+    record::{Record, ThreadRecord},
+};
+
+use crate::{
+    memory::{Counts, Parts},
+    texts::{Texts, Writer},
+    view::{Mask, Shown, View, hide_io_without_memory},
+};
+
+/// Groups whose records point into the pool.
+const IN_POOL: Fields = Fields::CREDENTIALS
+    .union(Fields::NAMESPACES)
+    .union(Fields::SCHEDULING);
+
+/// What of a snapshot is to be written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Filling<'a> {
+    pub(crate) snapshot: Snapshot<'a>,
+    pub(crate) view: View,
+    pub(crate) groups: Fields,
+    pub(crate) mask: Mask,
+    /// What was kept, and what of it is wanted.
+    pub(crate) texts: &'a Texts,
+    pub(crate) kinds: Kinds,
+}
+
+impl<'a> Filling<'a> {
+    /// How much there is to be written. `shown` is filled with what is shown of each process, in their order.
+    pub(crate) fn plan(&self, shown: &mut Vec<Shown>) -> Counts {
+        shown.clear();
+        shown.extend(
+            self.snapshot
+                .iter()
+                .map(|process| self.view.of(process, || user_ns(process.pid()))),
+        );
+        let unsure = shown.iter().filter(|&&shown| shown == Shown::Unsure);
+        let unsure = unsure.count();
+        let pools = self.snapshot.pools();
+        let records = shown.len() - unsure;
+        Counts {
+            records,
+            threads: self.threads(shown).count(),
+            pool: if self.groups.intersects(IN_POOL) {
+                pools.own.len() + pools.from_text.len()
+            } else {
+                0
+            },
+            unsure,
+            texts: if self.kinds.is_empty() { 0 } else { records },
+            text_bytes: self.text_bytes(shown),
+            ..Counts::default()
+        }
+    }
+
+    fn text_bytes(&self, shown: &[Shown]) -> usize {
+        if self.kinds.is_empty() {
+            return 0;
+        }
+        let processes = self.snapshot.iter().zip(shown);
+        let shown = processes.filter(|(_, shown)| **shown != Shown::Unsure);
+        shown
+            .map(|(process, &shown)| self.texts.len(process, self.kinds_for(shown)))
+            .sum()
+    }
+
+    /// Anybody may read a command line; where the program lies, only who could trace the process.
+    fn kinds_for(&self, shown: Shown) -> Kinds {
+        match shown {
+            Shown::Full => self.kinds,
+            _ => self.kinds & Kinds::CMDLINE,
+        }
+    }
+
+    /// The threads that are shown, and how.
+    fn threads<'s>(
+        &self,
+        shown: &'s [Shown],
+    ) -> impl Iterator<Item = (&'a ThreadRecord, Shown)> + use<'a, 's> {
+        let wanted = self.groups.contains(Fields::THREADS);
+        let snapshot = self.snapshot;
+        let mut last = (0, Shown::Unsure);
+        let threads = wanted.then(|| snapshot.threads()).into_iter().flatten();
+        threads.filter_map(move |thread| {
+            if last.0 != thread.tgid {
+                let at = snapshot.position(thread.tgid);
+                let shown = at.and_then(|at| shown.get(at)).copied();
+                last = (thread.tgid, shown.unwrap_or(Shown::Unsure));
+            }
+            (last.1 != Shown::Unsure).then_some((thread, last.1))
+        })
+    }
+
+    /// Writes what [`plan`](Self::plan) has counted.
+    pub(crate) fn write(&self, shown: &[Shown], parts: &mut Parts<'_>) {
+        let pools = self.snapshot.pools();
+        let (walked, patched) = (pools.own, pools.from_text);
+        if !parts.pool.is_empty() {
+            parts.pool[..walked.len()].copy_from_slice(walked);
+            parts.pool[walked.len()..].copy_from_slice(patched);
+        }
+        let mut records = parts.records.iter_mut();
+        let mut unsure = parts.unsure.iter_mut();
+        let mut texts = parts.texts.iter_mut();
+        let mut bytes = Writer::new(parts.text_bytes);
+        for (process, &shown) in self.snapshot.iter().zip(shown) {
+            if shown == Shown::Unsure {
+                if let Some(pid) = unsure.next() {
+                    *pid = process.pid();
+                }
+            } else if let Some(to) = records.next() {
+                self.record(process, to);
+                if !std::ptr::eq(process.pool(), walked) {
+                    // What was read from `/proc` points into a pool of its own, which stands behind the other.
+                    to.move_in_pool(walked.len() as u32);
+                }
+                match shown {
+                    Shown::Public => self.mask.record(to),
+                    _ if self.view != View::All => hide_io_without_memory(to),
+                    _ => {}
+                }
+                if let Some(entry) = texts.next() {
+                    *entry = self.texts.write(process, self.kinds_for(shown), &mut bytes);
+                }
+            }
+        }
+        for (to, (thread, shown)) in parts.threads.iter_mut().zip(self.threads(shown)) {
+            *to = *thread;
+            if shown == Shown::Public {
+                self.mask.thread(to);
+            }
+        }
+    }
+
+    /// Copies the groups that are asked for; the others are left as they are, and not named.
+    fn record(&self, process: Process<'_>, to: &mut Record) {
+        let from = process.record();
+        let groups = self.groups & process.fields();
+        to.identity = from.identity;
+        to.identity.groups = groups.bits();
+        to.name = from.name;
+        if groups.contains(Fields::CPU) {
+            to.cpu = from.cpu;
+        }
+        if groups.contains(Fields::MEMORY) {
+            to.memory = from.memory;
+        }
+        if groups.contains(Fields::MEMORY_DETAILS) {
+            to.memory_details = from.memory_details;
+        }
+        if groups.contains(Fields::LAYOUT) {
+            to.layout = from.layout;
+        }
+        if groups.contains(Fields::CREDENTIALS) {
+            to.credentials = from.credentials;
+        }
+        if groups.contains(Fields::SIGNALS) {
+            to.signals = from.signals;
+        }
+        if groups.contains(Fields::NAMESPACES) {
+            to.namespaces = from.namespaces;
+        }
+        if groups.contains(Fields::SCHEDULING) {
+            to.scheduling = from.scheduling;
+        }
+        if groups.contains(Fields::LIMITS) {
+            to.limits = from.limits;
+        }
+        if groups.contains(Fields::IO) {
+            to.io = from.io;
+        }
+        if groups.contains(Fields::CGROUP) {
+            to.cgroup = from.cgroup;
+        }
+    }
+}
+
+/// The user namespace of a process whose record was read from `/proc`; 0 if it cannot be told.
+fn user_ns(pid: u32) -> u32 {
+    fs::metadata(format!("/proc/{pid}/ns/user")).map_or(0, |file| file.ino() as u32)
+}

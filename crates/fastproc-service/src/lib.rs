@@ -1,0 +1,25 @@
+//! The resident service: one reader of the process table that shares its snapshots.
+//!
+//! A reader connects to a socket and asks for groups of fields and a greatest age. It is answered with the descriptor of
+//! a sealed file that the records lie in, which it maps; the file is lent to it until its next request. All who wait at
+//! once are served by one walk. `docs/protocol.md` describes the messages, `docs/security.md` who is shown what.
+//!
+//! There is one thread, which sleeps until somebody asks.
+
+mod budget;
+mod buffers;
+mod exits;
+mod fill;
+mod memory;
+mod message;
+mod peer;
+mod reading;
+mod service;
+mod socket;
+mod status;
+mod texts;
+mod tiers;
+mod view;
+
+pub use service::{CONNECTIONS, Error, Service, Settings};
+pub use socket::{SocketError, bind, passed_by_systemd};

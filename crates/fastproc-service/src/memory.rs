@@ -1,0 +1,230 @@
+//! Memory that others may map and nobody else can write.
+//!
+//! Every `unsafe` of the buffers is in this file.
+
+use std::{
+    io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    ptr::NonNull,
+    slice,
+};
+
+use fastproc::{
+    TextEntry,
+    record::{ExitRecord, Record, ThreadRecord},
+};
+use rustix::{
+    fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create},
+    mm::{MapFlags, ProtFlags, mmap, munmap},
+};
+
+/// How many elements each part of a buffer has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) records: usize,
+    pub(crate) threads: usize,
+    pub(crate) pool: usize,
+    pub(crate) unsure: usize,
+    pub(crate) texts: usize,
+    pub(crate) text_bytes: usize,
+    pub(crate) exits: usize,
+    pub(crate) exit_lines: usize,
+}
+
+impl Counts {
+    /// Where each part begins, in the order of the members, and where the last one ends. All begin at a multiple of eight.
+    pub(crate) const fn offsets(self) -> [usize; 9] {
+        let threads = self.records * size_of::<Record>();
+        let pool = threads + self.threads * size_of::<ThreadRecord>();
+        let unsure = pool + self.pool * size_of::<u64>();
+        let texts = (unsure + self.unsure * size_of::<u32>()).next_multiple_of(8);
+        let text_bytes = texts + self.texts * size_of::<TextEntry>();
+        let exits = (text_bytes + self.text_bytes).next_multiple_of(8);
+        let exit_lines = exits + self.exits * size_of::<ExitRecord>();
+        let end = (exit_lines + self.exit_lines).next_multiple_of(8);
+        [
+            0, threads, pool, unsure, texts, text_bytes, exits, exit_lines, end,
+        ]
+    }
+}
+
+/// The parts of a buffer, to be filled.
+#[derive(Debug)]
+pub(crate) struct Parts<'a> {
+    pub(crate) records: &'a mut [Record],
+    pub(crate) threads: &'a mut [ThreadRecord],
+    pub(crate) pool: &'a mut [u64],
+    pub(crate) unsure: &'a mut [u32],
+    pub(crate) texts: &'a mut [TextEntry],
+    pub(crate) text_bytes: &'a mut [u8],
+    pub(crate) exits: &'a mut [ExitRecord],
+    pub(crate) exit_lines: &'a mut [u8],
+}
+
+/// A sealed file in memory, and this process's mapping of it, which is the only one that can be written to.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    file: OwnedFd,
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the mapping is memory of this process, owned by this value, and may be used from any thread.
+unsafe impl Send for Memory {}
+
+impl Memory {
+    /// A file of zeros.
+    pub(crate) fn new(bytes: usize) -> io::Result<Self> {
+        let bytes = bytes.max(1).next_multiple_of(rustix::param::page_size());
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = memfd_create(c"fastproc", flags)?;
+        ftruncate(&file, bytes as u64)?;
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory that is in use.
+        let start = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                &file,
+                0,
+            )
+        }?;
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::InvalidData)?;
+        let memory = Self { file, start, bytes };
+        // From here on no other mapping can be written to, and nobody can take the memory away from who reads it.
+        let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE | SealFlags::SEAL;
+        fcntl_add_seals(&memory.file, seals)?;
+        Ok(memory)
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// The parts, where [`Counts::offsets`] says. `None`: they do not fit.
+    pub(crate) fn parts(&mut self, counts: Counts) -> Option<Parts<'_>> {
+        let [
+            records,
+            threads,
+            pool,
+            unsure,
+            texts,
+            text_bytes,
+            exits,
+            exit_lines,
+            end,
+        ] = counts.offsets();
+        if end > self.bytes {
+            return None;
+        }
+        // SAFETY: all lie within the mapping, one after the other, aligned (it begins at a page, and each part at a
+        // multiple of eight); integers have any bytes as a value; `&mut self` makes these the only references here. Who
+        // reads elsewhere has been told to only while the buffer is lent, and it is filled only while it is not.
+        unsafe {
+            let at = |offset: usize| self.start.as_ptr().add(offset);
+            Some(Parts {
+                records: slice::from_raw_parts_mut(at(records).cast(), counts.records),
+                threads: slice::from_raw_parts_mut(at(threads).cast(), counts.threads),
+                pool: slice::from_raw_parts_mut(at(pool).cast(), counts.pool),
+                unsure: slice::from_raw_parts_mut(at(unsure).cast(), counts.unsure),
+                texts: slice::from_raw_parts_mut(at(texts).cast(), counts.texts),
+                text_bytes: slice::from_raw_parts_mut(at(text_bytes), counts.text_bytes),
+                exits: slice::from_raw_parts_mut(at(exits).cast(), counts.exits),
+                exit_lines: slice::from_raw_parts_mut(at(exit_lines), counts.exit_lines),
+            })
+        }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: exactly what `new` mapped; no reference outlives `self`.
+        // It can only fail for an address that was never mapped; there is nobody to tell.
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fastproc::TextPlace;
+
+    use super::*;
+
+    #[test]
+    fn parts_do_not_overlap_and_do_not_exceed() {
+        let counts = Counts {
+            records: 3,
+            threads: 2,
+            pool: 5,
+            unsure: 3,
+            texts: 2,
+            text_bytes: 9,
+            exits: 2,
+            exit_lines: 5,
+        };
+        let [.., end] = counts.offsets();
+        let mut memory = Memory::new(end).expect("memory");
+        let parts = memory.parts(counts).expect("they fit");
+        parts.records.fill(Record::default());
+        parts.pool.fill(7);
+        parts.unsure.fill(9);
+        let entry = TextEntry {
+            read_ns: 5,
+            cmdline: TextPlace::NONE,
+            exe: TextPlace::NONE,
+        };
+        parts.texts.fill(entry);
+        parts.text_bytes.fill(b'x');
+        let mut exit = ExitRecord::default();
+        exit.pid = 1;
+        parts.exits.fill(exit);
+        parts.exit_lines.fill(b'y');
+        let mut thread = ThreadRecord::default();
+        thread.tid = 1;
+        parts.threads.fill(thread);
+        let parts = memory.parts(counts).expect("they fit");
+        assert!(
+            parts
+                .records
+                .iter()
+                .all(|record| *record == Record::default())
+        );
+        assert!(parts.threads.iter().all(|thread| thread.tid == 1));
+        assert_eq!(*parts.pool, [7; 5]);
+        assert_eq!(*parts.unsure, [9; 3]);
+        assert_eq!(*parts.texts, [entry; 2]);
+        assert_eq!(parts.text_bytes, b"xxxxxxxxx");
+        assert_eq!(*parts.exits, [exit; 2]);
+        assert_eq!(parts.exit_lines, b"yyyyy");
+        let more = Counts {
+            records: 1000,
+            ..counts
+        };
+        assert!(memory.parts(more).is_none());
+    }
+
+    #[test]
+    fn nobody_else_can_write() {
+        let memory = Memory::new(1).expect("memory");
+        let written = rustix::io::pwrite(memory.file(), b"x", 0);
+        assert_eq!(written, Err(rustix::io::Errno::PERM));
+        assert_eq!(ftruncate(memory.file(), 0), Err(rustix::io::Errno::PERM));
+        // SAFETY: refused; otherwise a mapping that nothing uses.
+        let mapped = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                memory.bytes(),
+                ProtFlags::WRITE,
+                MapFlags::SHARED,
+                memory.file(),
+                0,
+            )
+        };
+        assert_eq!(mapped.err(), Some(rustix::io::Errno::PERM));
+    }
+}

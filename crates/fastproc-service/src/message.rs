@@ -1,0 +1,50 @@
+//! Messages of readers.
+
+use std::{
+    io::IoSliceMut,
+    os::fd::{AsRawFd, OwnedFd},
+};
+
+use fastproc::source::service::wire::{self, Request};
+use nix::{
+    errno::Errno,
+    sys::socket::{ControlMessageOwned, MsgFlags, UnixCredentials, recvmsg},
+};
+
+use crate::peer::Sender;
+
+/// The words of a message, and who sent it.
+pub(crate) type Message = (Vec<u64>, Option<Sender>);
+
+/// Reads a message. `None`: there will be no more.
+pub(crate) fn read(socket: &OwnedFd) -> Result<Option<Message>, Errno> {
+    let mut bytes = [0; Request::WORDS * 8];
+    // Descriptors that somebody sends find no place here, and the kernel drops them.
+    let mut control = nix::cmsg_space!(UnixCredentials);
+    let mut parts = [IoSliceMut::new(&mut bytes)];
+    let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_CMSG_CLOEXEC;
+    let message = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut control), flags)?;
+    let len = message.bytes;
+    let mut sender = None;
+    for control in message.cmsgs()? {
+        if let ControlMessageOwned::ScmCredentials(credentials) = control {
+            sender = Some(Sender {
+                pid: credentials.pid(),
+                uid: credentials.uid(),
+                gid: credentials.gid(),
+            });
+        }
+    }
+    if len == 0 {
+        return Ok(None);
+    }
+    Ok(Some((wire::from_bytes(&bytes[..len]).collect(), sender)))
+}
+
+/// Whether the reader has not taken the last answer.
+pub(crate) fn unread(socket: &OwnedFd) -> bool {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the request writes an int.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+    result != 0 || bytes > 0
+}

@@ -1,0 +1,335 @@
+//! Who has connected, and whether the kernel would show it the same `/proc` as this process.
+
+use std::{
+    fs::{self, File},
+    io,
+    os::{
+        fd::{AsRawFd, FromRawFd, OwnedFd},
+        unix::fs::MetadataExt,
+    },
+};
+
+use fastproc::{access::Reader, source::service::wire::Status};
+use nix::sys::socket::{
+    getsockopt,
+    sockopt::{PeerCredentials, PeerPidfd},
+};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::view::View;
+
+const CAP_DAC_OVERRIDE: u64 = 1 << 1;
+const CAP_DAC_READ_SEARCH: u64 = 1 << 2;
+const CAP_SYS_PTRACE: u64 = 1 << 19;
+
+/// A namespace that decides what `/proc` shows: its name in `/proc/PID/ns`, and the number of the ioctl(2) by which a pidfd
+/// gives it (`PIDFD_GET_*_NAMESPACE`, Linux 6.11).
+const NAMESPACES: [(&str, libc::Ioctl); 4] = [
+    ("mnt", 0xff03),
+    ("pid", 0xff05),
+    ("time", 0xff07),
+    ("user", 0xff09),
+];
+
+/// A place in a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    device: u64,
+    inode: u64,
+}
+
+impl Place {
+    fn of(metadata: &fs::Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+        }
+    }
+
+    fn at(path: &str) -> io::Result<Self> {
+        fs::metadata(path).map(|metadata| Self::of(&metadata))
+    }
+}
+
+/// Where this process lives.
+#[derive(Clone, Debug)]
+pub(crate) struct Home {
+    /// As in [`NAMESPACES`]; `None` for those that this kernel does not have.
+    namespaces: [Option<Place>; 4],
+    root: Place,
+}
+
+impl Home {
+    pub(crate) fn of_this_process() -> io::Result<Self> {
+        let namespace = |(name, _)| Place::at(&format!("/proc/self/ns/{name}")).ok();
+        Ok(Self {
+            namespaces: NAMESPACES.map(namespace),
+            root: Place::at("/")?,
+        })
+    }
+
+    /// Inode number of the user namespace; 0 on a kernel without.
+    pub(crate) fn user_ns(&self) -> u32 {
+        self.namespaces[3].map_or(0, |place| place.inode as u32)
+    }
+}
+
+/// Who sends: as the kernel says of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sender {
+    pub(crate) pid: i32,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+}
+
+/// A process that has connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Peer {
+    pub(crate) sender: Sender,
+    pub(crate) view: View,
+}
+
+/// Finds out who has connected. Refuses where it is not certain what the kernel would show it.
+pub(crate) fn identify(socket: &OwnedFd, home: &Home, hides: bool) -> Result<Peer, Status> {
+    let credentials = getsockopt(socket, PeerCredentials).map_err(|_| Status::NoPeer)?;
+    let pid = credentials.pid();
+    if pid <= 0 {
+        return Err(Status::Namespace);
+    }
+    let pidfd = getsockopt(socket, PeerPidfd).map_err(|_| Status::NoPeer)?;
+    lives_here(&pidfd, pid, home)?;
+    let status = fs::read(format!("/proc/{pid}/status")).map_err(|_| Status::Credentials)?;
+    let now = Now::parse(&status).ok_or(Status::Credentials)?;
+    // What was read by its pid was of this very process only if it has not ended.
+    if has_ended(&pidfd) {
+        return Err(Status::NoPeer);
+    }
+    let (uid, gid) = (credentials.uid(), credentials.gid());
+    // Its present credentials grant nothing, for it may have executed a program of more rights since; they must be the
+    // plain ones of that user.
+    if now.uids != [uid; 4] || now.gids != [gid; 4] {
+        return Err(Status::Credentials);
+    }
+    let label = security_label(socket);
+    let view = if uid == 0 {
+        // To trace everybody, and to read files that are another user's, as the counters of I/O are.
+        let traces = now.cap_effective & CAP_SYS_PTRACE != 0;
+        let reads = now.cap_effective & (CAP_DAC_OVERRIDE | CAP_DAC_READ_SEARCH) != 0;
+        if !traces || !reads || label == Label::Confined {
+            return Err(Status::Credentials);
+        }
+        View::All
+    } else {
+        if now.cap_effective != 0 {
+            return Err(Status::Credentials);
+        }
+        if hides {
+            return Err(Status::HidePid);
+        }
+        View::Of(Reader {
+            pid: 0,
+            fsuid: uid,
+            fsgid: gid,
+            cap_effective: 0,
+            user_ns: home.user_ns(),
+            // Landlock takes no_new_privs from who has no privileges, and shows nowhere else.
+            confined: label == Label::Confined || now.no_new_privs,
+        })
+    };
+    Ok(Peer {
+        sender: Sender { pid, uid, gid },
+        view,
+    })
+}
+
+/// Whether the process is in the namespaces and the root directory of this one.
+fn lives_here(pidfd: &OwnedFd, pid: i32, home: &Home) -> Result<(), Status> {
+    for ((name, ioctl), own) in NAMESPACES.iter().zip(home.namespaces) {
+        let Some(own) = own else { continue };
+        let theirs = match namespace(pidfd, *ioctl) {
+            Ok(place) => place,
+            // Before Linux 6.11. That it has not ended is looked at after.
+            Err(error) if error.raw_os_error() == Some(libc::ENOTTY) => {
+                Place::at(&format!("/proc/{pid}/ns/{name}")).map_err(|_| Status::Namespace)?
+            }
+            Err(_) => return Err(Status::Namespace),
+        };
+        if theirs != own {
+            return Err(Status::Namespace);
+        }
+    }
+    match Place::at(&format!("/proc/{pid}/root/.")) {
+        Ok(root) if root == home.root => Ok(()),
+        _ => Err(Status::Namespace),
+    }
+}
+
+fn namespace(pidfd: &OwnedFd, ioctl: libc::Ioctl) -> io::Result<Place> {
+    // SAFETY: the request takes no argument, and returns a new descriptor or an error.
+    let fd = unsafe { libc::ioctl(pidfd.as_raw_fd(), ioctl, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made it for this process, and nothing else knows it.
+    let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
+    Ok(Place::of(&file.metadata()?))
+}
+
+fn has_ended(pidfd: &OwnedFd) -> bool {
+    let mut polled = [PollFd::new(pidfd, PollFlags::IN)];
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // What cannot be told counts as ended.
+    poll(&mut polled, Some(&now)) != Ok(0)
+}
+
+/// What a security module with rules of its own says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Label {
+    Free,
+    Confined,
+}
+
+fn security_label(socket: &OwnedFd) -> Label {
+    let mut label = [0_u8; 256];
+    let mut len = label.len() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` bytes to `label`, and the number of them to `len`.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERSEC,
+            label.as_mut_ptr().cast(),
+            &raw mut len,
+        )
+    };
+    if result != 0 {
+        // No module that labels sockets.
+        let error = io::Error::last_os_error();
+        return match error.raw_os_error() {
+            Some(libc::ENOPROTOOPT) => Label::Free,
+            _ => Label::Confined,
+        };
+    }
+    label_of(label.get(..len as usize).unwrap_or_default())
+}
+
+/// `AppArmor` says `unconfined`, `SELinux` a user, a role, a type and a level.
+fn label_of(label: &[u8]) -> Label {
+    let end = label.iter().position(|&byte| byte == 0);
+    let label = label[..end.unwrap_or(label.len())].trim_ascii();
+    let free = label.is_empty()
+        || label == b"unconfined"
+        || label.split(|&byte| byte == b':').nth(2) == Some(b"unconfined_t");
+    if free { Label::Free } else { Label::Confined }
+}
+
+/// What a process's status says of its rights now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Now {
+    /// Real, effective, saved, of the file system.
+    uids: [u32; 4],
+    gids: [u32; 4],
+    cap_effective: u64,
+    no_new_privs: bool,
+}
+
+impl Now {
+    fn parse(status: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(status.get(status.iter().position(|&b| b == b'\n')?..)?);
+        let text = text.ok()?;
+        let line = |name: &str| {
+            text.lines()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+        };
+        let ids = |name| {
+            let mut ids = line(name)?.split_whitespace().map(str::parse);
+            let mut next = || ids.next()?.ok();
+            Some([next()?, next()?, next()?, next()?])
+        };
+        Some(Self {
+            uids: ids("Uid")?,
+            gids: ids("Gid")?,
+            cap_effective: u64::from_str_radix(line("CapEff")?.trim(), 16).ok()?,
+            no_new_privs: line("NoNewPrivs")?.trim() != "0",
+        })
+    }
+}
+
+/// Whether `/proc`, as this process sees it, hides processes from users without rights over them.
+pub(crate) fn hides_processes() -> bool {
+    let Ok(mounts) = fs::read("/proc/self/mounts") else {
+        return true;
+    };
+    hides_in(&mounts)
+}
+
+fn hides_in(mounts: &[u8]) -> bool {
+    mounts.split(|&byte| byte == b'\n').any(|line| {
+        let mut words = line.split(|&byte| byte == b' ').skip(1);
+        words.next() == Some(b"/proc")
+            && words.next() == Some(b"proc")
+            && words
+                .next()
+                .unwrap_or_default()
+                .split(|&byte| byte == b',')
+                .any(|option| {
+                    option
+                        .strip_prefix(b"hidepid=")
+                        .is_some_and(|level| !matches!(level, b"0" | b"off"))
+                })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rights_are_read_below_the_name() {
+        let status = b"Name:\tUid:\\n\nUmask:\t0022\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\n\
+            CapEff:\t000001ffffffffff\nNoNewPrivs:\t1\n";
+        let expected = Now {
+            uids: [1, 2, 3, 4],
+            gids: [5, 6, 7, 8],
+            cap_effective: 0x1ff_ffff_ffff,
+            no_new_privs: true,
+        };
+        assert_eq!(Now::parse(status), Some(expected));
+        assert_eq!(Now::parse(b"Name:\tx\nUid:\t1\t2\n"), None);
+        assert_eq!(Now::parse(b""), None);
+    }
+
+    #[test]
+    fn labels_that_confine_nothing_are_known() {
+        for free in [
+            &b"unconfined"[..],
+            b"unconfined\0",
+            b"",
+            b"unconfined_u:unconfined_r:unconfined_t:s0-s0:c0.c1023\0",
+        ] {
+            assert_eq!(label_of(free), Label::Free, "{}", free.escape_ascii());
+        }
+        for confined in [
+            &b"docker-default (enforce)"[..],
+            b"system_u:system_r:httpd_t:s0",
+            b"_",
+        ] {
+            assert_eq!(label_of(confined), Label::Confined);
+        }
+    }
+
+    #[test]
+    fn hidepid_is_seen() {
+        assert!(!hides_in(b"proc /proc proc rw,relatime 0 0\n"));
+        assert!(!hides_in(
+            b"proc /mnt/proc proc rw,hidepid=2 0 0\nproc /proc proc rw,hidepid=off 0 0\n"
+        ));
+        assert!(hides_in(
+            b"x / ext4 rw 0 0\nproc /proc proc rw,hidepid=invisible 0 0\n"
+        ));
+        assert!(hides_in(b"proc /proc proc rw,hidepid=4,subset=pid 0 0"));
+    }
+}

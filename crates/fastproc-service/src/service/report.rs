@@ -1,0 +1,72 @@
+//! What the service tells of itself.
+
+use std::collections::BTreeMap;
+
+use fastproc::Fields;
+
+use super::Service;
+use crate::status::{BuffersReport, CollectorReport, ExitsReport, Report, TextsReport};
+
+impl Service {
+    pub(super) fn report(&self) -> String {
+        let mut clients = BTreeMap::new();
+        for client in self.clients.values() {
+            *clients.entry(client.uid).or_default() += 1;
+        }
+        let names = |fields: Fields| {
+            let named = Fields::NAMES.iter();
+            named
+                .filter(|(_, group)| fields.contains(*group))
+                .map(|(name, _)| *name)
+                .collect()
+        };
+        let (processes, bytes, left_to_readers) = self.texts.sizes();
+        let (kept, exit_bytes) = self.exits.sizes();
+        let [(lent, lent_bytes), (ready, ready_bytes)] = self.buffers.sizes();
+        let report = Report {
+            version: env!("CARGO_PKG_VERSION"),
+            pid: std::process::id(),
+            source: self.source().name(),
+            uptime_seconds: self.started.elapsed().as_secs_f64(),
+            clients,
+            connections_total: self.counted.connections,
+            requests_total: self.counted.requests,
+            walks_total: self.tiers.walks,
+            fills_total: self.counted.fills,
+            cut_off_total: self.counted.cut_off,
+            refusals_total: &self.counted.refusals,
+            collectors: self
+                .tiers
+                .ages()
+                .map(|(fields, age)| CollectorReport {
+                    fields: names(fields),
+                    age_seconds: age.map(|age| age.as_secs_f64()),
+                })
+                .collect(),
+            texts: TextsReport {
+                processes,
+                bytes,
+                reads_total: self.texts.reads,
+                left_to_readers,
+            },
+            exits: ExitsReport {
+                readers: self
+                    .clients
+                    .values()
+                    .filter(|client| client.exits.is_some())
+                    .count(),
+                recording: self.exits.is_recording().into(),
+                kept,
+                bytes: exit_bytes,
+            },
+            buffers: BuffersReport {
+                lent,
+                lent_bytes,
+                ready,
+                ready_bytes,
+            },
+        };
+        // Names and numbers: nothing in it can fail.
+        serde_json::to_string(&report).unwrap_or_default()
+    }
+}

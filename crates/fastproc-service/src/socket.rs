@@ -1,0 +1,108 @@
+//! The socket that readers connect to.
+
+use std::{
+    env, fs, io,
+    os::{
+        fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
+        unix::fs::PermissionsExt,
+    },
+    path::{Path, PathBuf},
+};
+
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind as bind_to, connect, getsockopt,
+    listen, setsockopt, socket,
+    sockopt::{AcceptConn, PassCred, SockType as SocketType},
+};
+use rustix::io::{FdFlags, fcntl_setfd};
+
+/// The socket cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SocketError {
+    /// Somebody else serves there.
+    #[error("another service listens at {}", .0.display())]
+    InUse(PathBuf),
+    /// It cannot be made.
+    #[error("cannot listen at {}", path.display())]
+    Bind {
+        /// Where.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// What systemd has passed is something else.
+    #[error("the socket that systemd passed is not a listening one of type seqpacket")]
+    Passed,
+}
+
+/// Listens at `path`, for everybody: who is shown what is decided for each who connects. A socket that is left over from a
+/// service that has ended is replaced.
+pub fn bind(path: &Path) -> Result<OwnedFd, SocketError> {
+    let failed = |source: io::Error| SocketError::Bind {
+        path: path.to_owned(),
+        source,
+    };
+    let new = || {
+        socket(
+            AddressFamily::Unix,
+            SockType::SeqPacket,
+            SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK,
+            None,
+        )
+        .map_err(|error| failed(error.into()))
+    };
+    let address = UnixAddr::new(path).map_err(|error| failed(error.into()))?;
+    if let Some(folder) = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        && !folder.exists()
+    {
+        fs::create_dir_all(folder).map_err(failed)?;
+    }
+    if path.exists() {
+        match connect(new()?.as_raw_fd(), &address) {
+            Ok(()) | Err(nix::errno::Errno::EAGAIN) => {
+                return Err(SocketError::InUse(path.to_owned()));
+            }
+            Err(nix::errno::Errno::ECONNREFUSED) => fs::remove_file(path).map_err(failed)?,
+            Err(error) => return Err(failed(error.into())),
+        }
+    }
+    let listener = new()?;
+    bind_to(listener.as_raw_fd(), &address).map_err(|error| failed(error.into()))?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o666)).map_err(failed)?;
+    prepare(&listener).map_err(failed)?;
+    listen(&listener, Backlog::MAXCONN).map_err(|error| failed(error.into()))?;
+    Ok(listener)
+}
+
+/// Messages shall tell who sends them, from the first one on: connections have this from the listening socket.
+fn prepare(listener: &OwnedFd) -> io::Result<()> {
+    setsockopt(listener, PassCred, &true)?;
+    Ok(())
+}
+
+/// The socket that systemd listens at for this process (`sd_listen_fds(3)`). `None`: it passed none.
+pub fn passed_by_systemd() -> Result<Option<OwnedFd>, SocketError> {
+    const FIRST: RawFd = 3;
+    let number = |name: &str| env::var(name).ok()?.parse::<u32>().ok();
+    if number("LISTEN_PID") != Some(std::process::id()) || number("LISTEN_FDS").unwrap_or(0) == 0 {
+        return Ok(None);
+    }
+    // SAFETY: systemd has opened it for this process and says so; only looked at.
+    let passed = unsafe { BorrowedFd::borrow_raw(FIRST) };
+    let listens = getsockopt(&passed, AcceptConn).unwrap_or(false)
+        && getsockopt(&passed, SocketType) == Ok(SockType::SeqPacket);
+    if !listens {
+        return Err(SocketError::Passed);
+    }
+    // SAFETY: it is there, as was just seen, and nothing else in this process knows it.
+    let listener = unsafe { OwnedFd::from_raw_fd(FIRST) };
+    let ready = fcntl_setfd(&listener, FdFlags::CLOEXEC)
+        .map_err(io::Error::from)
+        .and_then(|()| Ok(rustix::io::ioctl_fionbio(&listener, true)?))
+        .and_then(|()| prepare(&listener));
+    ready.map_err(|_| SocketError::Passed)?;
+    Ok(Some(listener))
+}

@@ -1,0 +1,280 @@
+//! Command lines and paths of programs, kept from walk to walk.
+//!
+//! What is kept is handed out if it was read after the walk began. It is also handed out if it is not older than the
+//! reader wants, and nothing can have changed it but what leaves no trace: the process has not run since, nobody traces
+//! it, and no other process has its memory. The record tells ([`Signals::switches`](fastproc::record::Signals)).
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use fastproc::{Directories, Fields, Process, Snapshot, TextEntry, TextPlace, Texts as Kinds};
+
+use crate::reading::{self, Item, Reading};
+
+/// Longest text that is kept, and of all of them together.
+const LONGEST: usize = 4096;
+const MOST_BYTES: usize = 16 << 20;
+/// How long a request waits for texts. What has not been read by then the reader reads itself.
+const LIMIT: Duration = Duration::from_millis(400);
+/// A process whose memory cannot be read for so long holds up everybody: it, or all of its user unless that is root, is
+/// left to the readers for a while.
+const STUCK: Duration = Duration::from_millis(200);
+const LEFT_FOR: Duration = Duration::from_secs(60);
+/// Readings that still wait for such memory. With more nothing is read any more.
+const MOST_STUCK: usize = 8;
+
+/// The fields of a record that tell whether a text still holds, and whose it is.
+pub(crate) const NEEDS: Fields = Fields::CREDENTIALS.union(Fields::SIGNALS);
+
+/// A text, and what it holds on.
+#[derive(Debug)]
+struct Text {
+    bytes: Box<[u8]>,
+    read_ns: u64,
+    switches: u64,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    start_ns: u64,
+    /// By [`place_of`].
+    texts: [Option<Text>; 2],
+    /// The round in which the process was last there.
+    round: u64,
+}
+
+impl Kept {
+    fn bytes(&self) -> usize {
+        let texts = self.texts.iter().flatten();
+        texts.map(|text| text.bytes.len()).sum()
+    }
+}
+
+fn place_of(kind: Kinds) -> usize {
+    usize::from(kind == Kinds::EXE)
+}
+
+/// The switches of a process that rests and whose memory nobody else uses; `None`: it may be changing.
+fn resting_switches(process: Process<'_>) -> Option<u64> {
+    let switches = process.signals()?.switches;
+    (switches != u64::MAX && process.identity().tracer_pid == 0).then_some(switches)
+}
+
+/// Who is left to the readers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Left {
+    User(u32),
+    Process(u32),
+}
+
+impl Left {
+    fn of(pid: u32, uid: u32) -> Self {
+        if uid == 0 {
+            Self::Process(pid)
+        } else {
+            Self::User(uid)
+        }
+    }
+}
+
+/// The texts of all processes.
+#[derive(Debug)]
+pub(crate) struct Texts {
+    directories: Arc<Directories>,
+    boot_offset_ns: i64,
+    kept: HashMap<u32, Kept>,
+    bytes: usize,
+    round: u64,
+    left: HashMap<Left, Instant>,
+    stuck: Vec<Reading>,
+    pub(crate) reads: u64,
+}
+
+impl Texts {
+    pub(crate) fn open(host: &fastproc::Host) -> Result<Self, fastproc::Error> {
+        Ok(Self {
+            directories: Arc::new(Directories::open(host)?),
+            boot_offset_ns: host.boot_offset_ns,
+            kept: HashMap::new(),
+            bytes: 0,
+            round: 0,
+            left: HashMap::new(),
+            stuck: Vec::new(),
+            reads: 0,
+        })
+    }
+
+    /// Reads again what may have changed, or is older than `max_age` at the beginning of the walk. What could not be read
+    /// is not kept.
+    pub(crate) fn refresh(&mut self, snapshot: Snapshot<'_>, kinds: Kinds, max_age: Duration) {
+        self.round += 1;
+        let now = Instant::now();
+        self.left.retain(|_, until| *until > now);
+        self.stuck.retain(|reading| !reading.is_over());
+        let began_ns = snapshot.stats().kernel_boottime_ns();
+        let oldest_ns =
+            began_ns.saturating_sub(u64::try_from(max_age.as_nanos()).unwrap_or(u64::MAX));
+        let mut items = Vec::new();
+        for process in snapshot.iter() {
+            let identity = process.identity();
+            if identity.is_kernel_thread() || identity.has_mm == 0 {
+                continue;
+            }
+            let kept = self.kept.entry(process.pid()).or_default();
+            if kept.start_ns != identity.start_ns {
+                self.bytes -= kept.bytes();
+                *kept = Kept::default();
+                kept.start_ns = identity.start_ns;
+            }
+            kept.round = self.round;
+            let switches = resting_switches(process);
+            let mut missing = Kinds::empty();
+            for kind in kinds.iter() {
+                let text = &mut kept.texts[place_of(kind)];
+                let holds = |text: &Text| {
+                    text.read_ns >= began_ns
+                        || (text.read_ns >= oldest_ns
+                            && switches.is_some_and(|switches| switches == text.switches))
+                };
+                if !text.as_ref().is_some_and(holds) {
+                    self.bytes -= text.take().map_or(0, |text| text.bytes.len());
+                    missing |= kind;
+                }
+            }
+            let uid = process
+                .credentials()
+                .map_or(0, |credentials| credentials.uid);
+            if !missing.is_empty() && !self.left.contains_key(&Left::of(process.pid(), uid)) {
+                items.push(Item {
+                    pid: process.pid(),
+                    start_ns: identity.start_ns,
+                    switches: switches.unwrap_or(u64::MAX),
+                    uid,
+                    kinds: missing,
+                });
+            }
+        }
+        if self.kept.len() > 2 * snapshot.len() {
+            self.forget();
+        }
+        if !items.is_empty() && self.stuck.len() < MOST_STUCK {
+            self.read(items);
+        }
+    }
+
+    /// Those that have ended.
+    fn forget(&mut self) {
+        let round = self.round;
+        self.kept.retain(|_, kept| kept.round == round);
+        self.bytes = self.kept.values().map(Kept::bytes).sum();
+    }
+
+    fn read(&mut self, items: Vec<Item>) {
+        let directories = Arc::clone(&self.directories);
+        let boot_offset_ns = self.boot_offset_ns;
+        let read = move |item: &Item| reading::read(item, &directories, boot_offset_ns);
+        let Ok(reading) = Reading::start(items, read) else {
+            return;
+        };
+        let outcome = reading.wait(LIMIT, STUCK);
+        for (item, kind, read_ns, bytes) in outcome.texts {
+            self.reads += 1;
+            let Some(kept) = self.kept.get_mut(&item.pid) else {
+                continue;
+            };
+            if bytes.len() <= LONGEST && self.bytes + bytes.len() <= MOST_BYTES {
+                self.bytes += bytes.len();
+                kept.texts[place_of(kind)] = Some(Text {
+                    bytes: bytes.into(),
+                    read_ns,
+                    switches: item.switches,
+                });
+            }
+        }
+        if let Some(item) = outcome.stuck_at {
+            let left = Left::of(item.pid, item.uid);
+            self.left.insert(left, Instant::now() + LEFT_FOR);
+        }
+        if !reading.is_over() {
+            self.stuck.push(reading);
+        }
+    }
+
+    /// Bytes that [`write`](Self::write) appends.
+    pub(crate) fn len(&self, process: Process<'_>, kinds: Kinds) -> usize {
+        let texts = kinds.iter().filter_map(|kind| self.text(process, kind));
+        texts.map(|text| text.bytes.len()).sum()
+    }
+
+    fn text(&self, process: Process<'_>, kind: Kinds) -> Option<&Text> {
+        let identity = process.identity();
+        let kept = self.kept.get(&process.pid());
+        // A zombie has lost what it had.
+        let kept =
+            kept.filter(|kept| kept.start_ns == identity.start_ns && identity.has_mm != 0)?;
+        kept.texts[place_of(kind)].as_ref()
+    }
+
+    /// Writes the texts of these kinds behind those that are there, and says where they stand.
+    pub(crate) fn write(
+        &self,
+        process: Process<'_>,
+        kinds: Kinds,
+        to: &mut Writer<'_>,
+    ) -> TextEntry {
+        let mut entry = TextEntry {
+            read_ns: u64::MAX,
+            cmdline: TextPlace::NONE,
+            exe: TextPlace::NONE,
+        };
+        for kind in kinds.iter() {
+            let Some(text) = self.text(process, kind) else {
+                continue;
+            };
+            let place = if kind == Kinds::EXE {
+                &mut entry.exe
+            } else {
+                &mut entry.cmdline
+            };
+            *place = to.append(&text.bytes);
+            entry.read_ns = entry.read_ns.min(text.read_ns);
+        }
+        entry
+    }
+
+    /// Processes of which something is kept, bytes of it, and who is left to the readers.
+    pub(crate) fn sizes(&self) -> (usize, usize, usize) {
+        (self.kept.len(), self.bytes, self.left.len())
+    }
+}
+
+/// Texts, one after the other, in a part of a buffer.
+#[derive(Debug)]
+pub(crate) struct Writer<'a> {
+    to: &'a mut [u8],
+    len: usize,
+}
+
+impl<'a> Writer<'a> {
+    pub(crate) fn new(to: &'a mut [u8]) -> Self {
+        Self { to, len: 0 }
+    }
+
+    /// A text that finds no room is not there.
+    fn append(&mut self, text: &[u8]) -> TextPlace {
+        let end = self.len + text.len();
+        let (Some(to), Ok(at), Ok(len)) = (
+            self.to.get_mut(self.len..end),
+            u32::try_from(self.len),
+            u32::try_from(text.len()),
+        ) else {
+            return TextPlace::NONE;
+        };
+        to.copy_from_slice(text);
+        self.len = end;
+        TextPlace { at, len }
+    }
+}

@@ -1,0 +1,126 @@
+//! Collectors: one for each of a few sets of fields, since a walk costs what it collects.
+
+use std::time::{Duration, Instant};
+
+use fastproc::{Collector, Error, Fields, Refusal, SourceKind};
+
+/// The sets, from the cheapest on.
+const TIERS: [Fields; 3] = [
+    Fields::TOP,
+    Fields::all().difference(Fields::THREADS),
+    Fields::all(),
+];
+
+/// A collector; opened again when it is asked for, if it could not be.
+#[derive(Debug)]
+pub(crate) struct Tier {
+    fields: Fields,
+    collector: Option<Collector>,
+    /// When the last walk began, and its number.
+    walked: Option<(Instant, u64)>,
+    /// Number of the last exit before it ended.
+    exits: u64,
+}
+
+/// All collectors.
+#[derive(Debug)]
+pub(crate) struct Tiers {
+    source: Option<SourceKind>,
+    all: Vec<Tier>,
+    pub(crate) walks: u64,
+    generation: u64,
+}
+
+impl Tiers {
+    /// Opens them, so that what cannot work is known at once and nobody waits later. Generations begin at `first`.
+    pub(crate) fn open(source: Option<SourceKind>, first: u64) -> Result<Self, Error> {
+        let tiers = TIERS.map(|fields| Tier {
+            fields,
+            collector: None,
+            walked: None,
+            exits: 0,
+        });
+        let mut tiers = Self {
+            source,
+            all: tiers.into(),
+            walks: 0,
+            generation: first,
+        };
+        for at in 0..TIERS.len() {
+            tiers.collector(at)?;
+        }
+        Ok(tiers)
+    }
+
+    /// The source of the first collector.
+    pub(crate) fn source(&self) -> SourceKind {
+        let first = self.all.first().and_then(|tier| tier.collector.as_ref());
+        first.map_or(SourceKind::Procfs, Collector::source)
+    }
+
+    pub(crate) fn refused(&self) -> &[Refusal] {
+        let first = self.all.first().and_then(|tier| tier.collector.as_ref());
+        first.map_or(&[], Collector::refused)
+    }
+
+    /// The cheapest tier that has these fields.
+    pub(crate) fn of(&self, fields: Fields) -> Option<usize> {
+        self.all
+            .iter()
+            .position(|tier| tier.fields.contains(fields))
+    }
+
+    /// The collector of a tier.
+    pub(crate) fn collector(&mut self, at: usize) -> Result<&mut Collector, Error> {
+        let tier = &mut self.all[at];
+        Ok(match &mut tier.collector {
+            Some(collector) => collector,
+            none => {
+                let builder = Collector::builder()
+                    .fields(tier.fields)
+                    .source(self.source)
+                    .service_socket(None);
+                none.insert(builder.open()?)
+            }
+        })
+    }
+
+    /// Whether the last walk of this tier is no older.
+    pub(crate) fn is_young(&self, at: usize, max_age: Duration) -> bool {
+        let walked = self.all[at].walked;
+        !max_age.is_zero() && walked.is_some_and(|(walked, _)| walked.elapsed() <= max_age)
+    }
+
+    /// Walks, unless the last walk of this tier is no older than `max_age`. Returns the generation.
+    pub(crate) fn refresh(&mut self, at: usize, max_age: Duration) -> Result<u64, Error> {
+        if let Some((_, generation)) = self.all[at].walked
+            && self.is_young(at, max_age)
+        {
+            return Ok(generation);
+        }
+        self.all[at].walked = None;
+        let began = Instant::now();
+        self.collector(at)?.snapshot()?;
+        self.walks += 1;
+        self.generation += 1;
+        self.all[at].walked = Some((began, self.generation));
+        Ok(self.generation)
+    }
+
+    /// Number of the last exit before the last walk ended; 0 if they were not recorded.
+    pub(crate) fn exits(&self, at: usize) -> u64 {
+        self.all[at].exits
+    }
+
+    pub(crate) fn set_exits(&mut self, at: usize, last: u64) {
+        self.all[at].exits = last;
+    }
+
+    /// How old the last walk of each tier is.
+    pub(crate) fn ages(&self) -> impl Iterator<Item = (Fields, Option<Duration>)> + '_ {
+        self.all
+            .iter()
+            .filter(|tier| tier.collector.is_some())
+            .map(|tier| (tier.fields, tier.walked.map(|(at, _)| at.elapsed())))
+    }
+}

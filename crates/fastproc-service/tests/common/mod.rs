@@ -1,0 +1,290 @@
+//! A service in a thread of the test, with a folder of its own.
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use std::{
+    fs,
+    io::{IoSliceMut, Read, Write},
+    os::{
+        fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
+        unix::net::UnixStream,
+    },
+    path::{Path, PathBuf},
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use fastproc::{
+    Collector, Fields, SourceKind, Texts,
+    source::service::{
+        self,
+        wire::{self, Op, Reply, Request},
+    },
+};
+use fastproc_service::{Service, Settings, bind};
+use nix::{
+    libc,
+    sys::{
+        socket::{
+            AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockType, UnixAddr, connect,
+            recvmsg, send, setsockopt, socket, sockopt::ReceiveTimeout,
+        },
+        time::TimeVal,
+        wait::{WaitStatus, waitpid},
+    },
+    unistd::{ForkResult, Pid, fork},
+};
+
+pub struct Served {
+    folder: PathBuf,
+    stop: Option<UnixStream>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Served {
+    /// From the best source that works here, or this one.
+    pub fn start(name: &str, source: Option<SourceKind>) -> Self {
+        let folder = std::env::temp_dir().join(format!("fastproc-{name}-{}", std::process::id()));
+        fs::create_dir(&folder).expect("a folder can be made");
+        let mut served = Self {
+            folder,
+            stop: None,
+            thread: None,
+        };
+        served.restart(source);
+        served
+    }
+
+    /// Ends it, if it runs, and starts another one in its place.
+    pub fn restart(&mut self, source: Option<SourceKind>) {
+        self.stop();
+        let listener = bind(&self.path()).expect("nobody listens there");
+        let mut settings = Settings::default();
+        settings.source = source;
+        let service = Service::open(listener, &settings).expect("it can read");
+        let (stop, told) = UnixStream::pair().expect("a pair of sockets");
+        self.thread = Some(std::thread::spawn(move || {
+            service.run(told.as_fd()).expect("it serves until told");
+        }));
+        self.stop = Some(stop);
+    }
+
+    pub fn stop(&mut self) {
+        // A child of the test may have the other end too, so it is not enough to close this one.
+        if let Some(mut stop) = self.stop.take() {
+            stop.write_all(b".").expect("it has not ended by itself");
+        }
+        if let Some(thread) = self.thread.take() {
+            thread.join().expect("it has not panicked");
+        }
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.folder.join("socket")
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub fn builder(&self) -> fastproc::Builder {
+        Collector::builder()
+            .source(Some(SourceKind::Service))
+            .service_socket(Some(self.path()))
+    }
+
+    /// A number of its status.
+    pub fn status(&self, pointer: &str) -> u64 {
+        let status = service::status(&self.path()).expect("it answers");
+        let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
+        let number = status.pointer(pointer).and_then(serde_json::Value::as_u64);
+        number.unwrap_or_else(|| panic!("{pointer} in {status}"))
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.stop();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[track_caller]
+pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !done() {
+        assert!(
+            started.elapsed() < Duration::from_secs(60),
+            "{what}: not in time"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A connection without any manners.
+pub struct Raw(OwnedFd);
+
+pub fn request(op: Op, max_age: Duration) -> Request {
+    Request {
+        op,
+        groups: Fields::TOP.bits(),
+        max_age_ns: max_age.as_nanos() as u64,
+        generation: 0,
+        holds: [0; wire::HOLDS],
+        texts: Texts::empty(),
+        texts_max_age_ns: 0,
+        exits: false,
+        exits_after: 0,
+    }
+}
+
+impl From<OwnedFd> for Raw {
+    fn from(socket: OwnedFd) -> Self {
+        Self(socket)
+    }
+}
+
+impl AsFd for Raw {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Raw {
+    pub fn open(path: &Path) -> nix::Result<Self> {
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let socket = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)?;
+        setsockopt(&socket, ReceiveTimeout, &TimeVal::new(60, 0))?;
+        connect(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
+        Ok(Self(socket))
+    }
+
+    pub fn send_bytes(&self, bytes: &[u8]) -> nix::Result<usize> {
+        let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;
+        send(self.0.as_raw_fd(), bytes, flags)
+    }
+
+    pub fn send(&self, request: Request) -> nix::Result<usize> {
+        self.send_bytes(&wire::to_bytes(&request.to_words()))
+    }
+
+    /// The next answer, and the descriptor that came with it. `None`: there will be none.
+    pub fn receive(&self) -> Option<(Reply, Option<OwnedFd>)> {
+        let mut bytes = [0; Reply::WORDS * 8];
+        let mut control = nix::cmsg_space!([RawFd; 1]);
+        let mut parts = [IoSliceMut::new(&mut bytes)];
+        let flags = MsgFlags::MSG_CMSG_CLOEXEC;
+        let message = recvmsg::<()>(self.0.as_raw_fd(), &mut parts, Some(&mut control), flags);
+        let message = message.ok().filter(|message| message.bytes > 0)?;
+        let mut descriptor = None;
+        for control in message.cmsgs().expect("it fits") {
+            if let ControlMessageOwned::ScmRights(passed) = control {
+                // SAFETY: the kernel has just made them for this process.
+                descriptor = passed
+                    .first()
+                    .map(|&fd| unsafe { OwnedFd::from_raw_fd(fd) });
+            }
+        }
+        let words: Vec<u64> = wire::from_bytes(&bytes).collect();
+        Some((Reply::from_words(&words)?, descriptor))
+    }
+
+    pub fn ask(&self, request: Request) -> Option<(Reply, Option<OwnedFd>)> {
+        self.send(request).ok()?;
+        self.receive()
+    }
+}
+
+/// A child of this process.
+pub struct Child(pub Pid);
+
+/// Forks. The child does this and ends; it must not panic, and prints nothing.
+pub fn in_child(run: impl FnOnce()) -> Child {
+    // SAFETY: the C library prepares its allocator for it; the child takes no lock that a thread of the test may hold.
+    match unsafe { fork() }.expect("it can fork") {
+        ForkResult::Parent { child } => Child(child),
+        ForkResult::Child => {
+            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+            // SAFETY: ends this process without running what the test's would.
+            unsafe { libc::_exit(i32::from(outcome.is_err())) }
+        }
+    }
+}
+
+impl Child {
+    #[track_caller]
+    pub fn join(self) {
+        let status = waitpid(self.0, None);
+        assert_eq!(status, Ok(WaitStatus::Exited(self.0, 0)), "in the child");
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        let _ = nix::sys::signal::kill(self.0, nix::sys::signal::SIGKILL);
+        let _ = waitpid(self.0, None);
+    }
+}
+
+/// Two ends; who waits for what does not come fails, even where another child holds the other end too.
+pub fn stream_pair() -> (UnixStream, UnixStream) {
+    let (a, b) = UnixStream::pair().expect("a pair of sockets");
+    for end in [&a, &b] {
+        let limit = Some(Duration::from_secs(60));
+        end.set_read_timeout(limit).expect("a socket");
+    }
+    (a, b)
+}
+
+/// Two ends that tell each other to go on.
+pub fn turns() -> (Turn, Turn) {
+    let (a, b) = stream_pair();
+    (Turn(a), Turn(b))
+}
+
+pub struct Turn(UnixStream);
+
+impl Turn {
+    pub fn give(&mut self) {
+        self.0.write_all(b".").expect("the other end is there");
+    }
+
+    /// To one that calls [`number`](Self::number).
+    pub fn tell(&mut self, number: u32) {
+        let sent = self.0.write_all(&number.to_ne_bytes());
+        sent.expect("the other end is there");
+    }
+
+    pub fn number(&mut self) -> u32 {
+        let mut bytes = [0; 4];
+        self.0
+            .read_exact(&mut bytes)
+            .expect("the other end is there");
+        u32::from_ne_bytes(bytes)
+    }
+
+    pub fn wait(&mut self) {
+        self.0.read_exact(&mut [0]).expect("the other end is there");
+    }
+}
+
+/// As many descriptors as this process may have.
+pub fn raise_descriptors() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit).expect("up to the maximum it may");
+}
+
+/// Becomes another user, as a daemon does.
+pub fn become_user(uid: u32) {
+    use rustix::{
+        process::{Gid, Uid},
+        thread,
+    };
+    let gid = Gid::from_raw(uid);
+    thread::set_thread_groups(&[]).expect("root may");
+    thread::set_thread_res_gid(gid, gid, gid).expect("root may");
+    let uid = Uid::from_raw(uid);
+    thread::set_thread_res_uid(uid, uid, uid).expect("root may");
+}

@@ -1,0 +1,433 @@
+//! Readers that misbehave, and services that fail: the others are served, and nobody is shown anything wrong.
+
+mod common;
+
+use std::{
+    os::{
+        fd::{AsFd, AsRawFd},
+        unix::net::UnixStream,
+    },
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use common::{Raw, Served, in_child, raise_descriptors, request, turns, wait_until};
+use fastproc::{
+    Baseline, Collector, Fields, Process, SourceKind,
+    record::TICK_NS,
+    source::service::wire::{Op, Status},
+};
+use fastproc_service::{Service, Settings, bind};
+use fastproc_testbed::gate;
+use nix::sys::signal::{self, Signal};
+
+const YOUNG: Duration = Duration::from_secs(3600);
+
+/// One test at a time: a child that one forks has the sockets of another one too, and they would stay open.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn hello(served: &Served) -> Status {
+    let raw = Raw::open(&served.path()).expect("it listens");
+    raw.ask(request(Op::Hello, YOUNG))
+        .expect("it answers")
+        .0
+        .status
+}
+
+#[test]
+fn five_hundred_readers_are_served_by_few_walks() {
+    let _alone = alone();
+    if !gate::bpf() {
+        return;
+    }
+    raise_descriptors();
+    let served = Served::start("many", None);
+    let readers: Vec<Raw> = (0..500)
+        .map(|_| Raw::open(&served.path()).expect("it listens"))
+        .collect();
+    let before = served.status("/walks_total");
+    for _ in 0..4 {
+        for reader in &readers {
+            reader
+                .send(request(Op::Snapshot, YOUNG))
+                .expect("it listens");
+        }
+        for reader in &readers {
+            let (reply, descriptor) = reader.receive().expect("an answer");
+            assert_eq!(reply.status, Status::Ok);
+            assert!(reply.buffer != 0 && descriptor.is_some() && reply.parts[0].count > 0);
+        }
+    }
+    let walks = served.status("/walks_total") - before;
+    assert!(
+        walks <= 1,
+        "{walks} walks where one is young enough for all"
+    );
+    assert!(served.status("/buffers/lent") <= 2, "all read the same");
+}
+
+#[test]
+fn who_never_reads_is_cut_off_and_holds_up_nobody() {
+    let _alone = alone();
+    if !gate::bpf() {
+        return;
+    }
+    raise_descriptors();
+    let served = Served::start("never", None);
+    let silent: Vec<Raw> = (0..50)
+        .map(|_| Raw::open(&served.path()).expect("it listens"))
+        .collect();
+    for raw in &silent {
+        // Until it is cut off.
+        while raw.send(request(Op::Snapshot, Duration::ZERO)).is_ok() {
+            std::thread::yield_now();
+        }
+    }
+    assert_eq!(hello(&served), Status::Ok);
+    wait_until("all are cut off", || served.status("/cut_off_total") >= 50);
+    drop(silent);
+    wait_until("nothing is lent", || served.status("/buffers/lent") == 0);
+}
+
+#[test]
+fn what_a_stopped_reader_looks_at_stays_as_it_is() {
+    let _alone = alone();
+    if !gate::bpf() {
+        return;
+    }
+    let served = Served::start("stopped", None);
+    let (mut own, mut its) = turns();
+    let builder = served.builder();
+    let child = in_child(|| {
+        let mut collector = builder.open().expect("it is served");
+        let snapshot = collector.snapshot().expect("it is served");
+        let records = || -> Vec<_> { snapshot.iter().map(|process| *process.record()).collect() };
+        let before = records();
+        its.give();
+        its.wait();
+        assert_eq!(before, records());
+        collector.snapshot().expect("it goes on");
+    });
+    own.wait();
+    signal::kill(child.0, Signal::SIGSTOP).expect("it is ours");
+    let mut collector = served.builder().open().expect("it is served");
+    for _ in 0..50 {
+        let snapshot = collector.snapshot().expect("others are served");
+        assert!(snapshot.get(child.0.as_raw() as u32).is_some());
+    }
+    signal::kill(child.0, Signal::SIGCONT).expect("it is ours");
+    own.give();
+    child.join();
+}
+
+#[test]
+fn where_nobody_answers_the_next_source_is_taken_after_one_wait() {
+    let _alone = alone();
+    let folder = std::env::temp_dir().join(format!("fastproc-hung-{}", std::process::id()));
+    std::fs::create_dir(&folder).expect("a folder can be made");
+    let path = folder.join("socket");
+    // It listens, and never looks.
+    let listener = bind(&path).expect("nobody listens there");
+    let builder = Collector::builder().service_socket(Some(path.clone()));
+    let mut collector = builder.clone().open().expect("there is another source");
+    assert_ne!(collector.source(), SourceKind::Service);
+    for _ in 0..20 {
+        let snapshot = collector.snapshot().expect("it reads");
+        assert!(snapshot.get(std::process::id()).is_some());
+    }
+    // It is asked again, but not waited for: what it was asked waits to be read.
+    for _ in 0..3 {
+        std::thread::sleep(Duration::from_millis(1100));
+        collector.snapshot().expect("it reads");
+        assert_ne!(collector.source(), SourceKind::Service);
+    }
+    // Until the queue is full, which nobody waits for.
+    let mut waiting = Vec::new();
+    let flags = nix::sys::socket::SockFlag::SOCK_NONBLOCK;
+    loop {
+        let socket = nix::sys::socket::socket(
+            nix::sys::socket::AddressFamily::Unix,
+            nix::sys::socket::SockType::SeqPacket,
+            flags,
+            None,
+        );
+        let Ok(socket) = socket else { break };
+        let address = nix::sys::socket::UnixAddr::new(&path).expect("a path");
+        if nix::sys::socket::connect(socket.as_raw_fd(), &address).is_err() {
+            break;
+        }
+        waiting.push(socket);
+    }
+    let mut other = builder.open().expect("there is another source");
+    assert_ne!(other.source(), SourceKind::Service);
+    other.snapshot().expect("it reads");
+    drop(waiting);
+    // Once it looks, it has an answer for who has waited.
+    let mut settings = Settings::default();
+    settings.source = Some(SourceKind::Procfs);
+    let service = Service::open(listener, &settings).expect("it can read");
+    let (stop, stopped) = UnixStream::pair().expect("a pair");
+    let thread = std::thread::spawn(move || service.run(stopped.as_fd()));
+    if rustix::process::geteuid().is_root() {
+        wait_until("it goes back", || {
+            collector.snapshot().expect("it reads");
+            collector.source() == SourceKind::Service
+        });
+    }
+    drop(stop);
+    thread.join().expect("no panic").expect("it ends when told");
+    std::fs::remove_dir_all(&folder).expect("it is ours");
+}
+
+/// A reader that may choose is never without an answer, and goes back to the service.
+#[test]
+fn a_reader_survives_restarts_and_goes_back() {
+    let _alone = alone();
+    if !gate::bpf() {
+        return;
+    }
+    // Before there is a service, or this one had its socket too.
+    let rests = in_child(|| {
+        loop {
+            std::thread::park();
+        }
+    });
+    let mut served = Served::start("restarts", None);
+    let pid = rests.0.as_raw() as u32;
+    let builder = Collector::builder()
+        .service_socket(Some(served.path()))
+        .service_timeout(Duration::from_secs(60));
+    let mut collector = builder
+        .fields(Fields::all())
+        .open()
+        .expect("there are sources");
+    let look = |collector: &mut Collector| {
+        let snapshot = collector.snapshot().expect("some source answers");
+        let process = snapshot.get(pid).expect("it lives");
+        let record = process.record();
+        (
+            record.identity.start_ns,
+            record.identity.ppid,
+            record.credentials,
+            record.layout,
+        )
+    };
+    let first = look(&mut collector);
+    assert_eq!(collector.source(), SourceKind::Service);
+    for _ in 0..3 {
+        // A restart between two snapshots is not noticed.
+        served.restart(None);
+        assert_eq!(look(&mut collector), first);
+        assert_eq!(collector.source(), SourceKind::Service);
+        served.stop();
+        for _ in 0..3 {
+            assert_eq!(look(&mut collector), first);
+            assert_ne!(collector.source(), SourceKind::Service);
+        }
+        served.restart(None);
+        wait_until("it goes back", || {
+            assert_eq!(look(&mut collector), first);
+            collector.source() == SourceKind::Service
+        });
+    }
+}
+
+/// What a process did is the sum of what it is said to have done, whichever source says so: exact ones and those that
+/// know ticks, at whatever time the service ends.
+#[test]
+fn a_change_of_source_is_no_share_and_no_rate() {
+    let _alone = alone();
+    if !gate::bpf() {
+        return;
+    }
+    // Busy first, so that a time to the tick is not the exact one.
+    let busy_for = |time: Duration| {
+        let began = Instant::now();
+        while began.elapsed() < time {
+            std::hint::spin_loop();
+        }
+    };
+    let (mut told, mut rests) = turns();
+    let rests = in_child(|| {
+        busy_for(Duration::from_millis(37));
+        rests.give();
+        loop {
+            std::thread::park();
+        }
+    });
+    let works = in_child(|| {
+        loop {
+            busy_for(Duration::from_millis(3));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    told.wait();
+    wait_until("it rests", || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", rests.0)).expect("it lives");
+        stat.contains(") S ")
+    });
+    let [rests, works] = [&rests, &works].map(|child| child.0.as_raw() as u32);
+    let mut served = Served::start("differences", None);
+    let mut collector = Collector::builder()
+        .service_socket(Some(served.path()))
+        .service_timeout(Duration::from_secs(60))
+        .fields(Fields::TOP | Fields::IO)
+        .open()
+        .expect("there are sources");
+    let mut before = Baseline::default();
+    let mut sources = Vec::new();
+    // By pid: what it had used at first and in the end, and the sum of what it is said to have used between.
+    let mut used = [(rests, None, 0, 0), (works, None, 0, 0)];
+    for step in 0..24 {
+        match step % 6 {
+            2 => served.stop(),
+            4 => served.restart((step % 4 == 0).then_some(SourceKind::Procfs)),
+            _ => (),
+        }
+        if step % 6 == 4 {
+            wait_until("it goes back", || {
+                let _ = collector.snapshot().expect("some source answers");
+                collector.source() == SourceKind::Service
+            });
+        }
+        let snapshot = collector.snapshot().expect("some source answers");
+        let source = snapshot.stats().source;
+        for change in before.changes(&snapshot).filter(|_| step > 0) {
+            let at = used
+                .iter_mut()
+                .find(|(pid, ..)| *pid == change.process.pid());
+            let Some((pid, _, _, sum)) = at else { continue };
+            assert!(!change.born, "{source}");
+            *sum += change.cpu_ns.expect("CPU times were asked for");
+            let share = change.cpu_share.expect("CPU times were asked for");
+            assert!((0.0..=1.0).contains(&share), "{source}: a share of {share}");
+            for rate in [change.read_bytes_per_second, change.write_bytes_per_second] {
+                assert_eq!(rate, Some(0.0), "{source}: {pid} reads and writes nothing");
+            }
+        }
+        for (pid, first, last, _) in &mut used {
+            let cpu = snapshot.get(*pid).and_then(Process::cpu);
+            let cpu = cpu.expect("it lives");
+            *last = cpu.utime_ns + cpu.stime_ns;
+            first.get_or_insert(*last);
+        }
+        before.set(&snapshot);
+        sources.push(source);
+        std::thread::sleep(Duration::from_millis(15));
+    }
+    let changes = sources.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    assert!(changes >= 7, "{sources:?}");
+    for (pid, first, last, sum) in used {
+        let grown = last - first.expect("it was seen");
+        let most = grown + 2 * TICK_NS;
+        assert!(
+            (grown.saturating_sub(2 * TICK_NS)..=most).contains(&sum),
+            "{pid}: {sum} ns instead of {grown}"
+        );
+    }
+    assert!(
+        used[0].3 <= TICK_NS,
+        "it rests, and has used {} ns",
+        used[0].3
+    );
+}
+
+/// `FASTPROC_KILLS` says how often; a thousand times is what a release is tested with.
+#[test]
+fn a_service_that_is_killed_while_it_answers_leaves_nothing_wrong() {
+    let _alone = alone();
+    if !gate::bpf() {
+        return;
+    }
+    let kills = std::env::var("FASTPROC_KILLS")
+        .ok()
+        .and_then(|kills| kills.parse().ok());
+    let kills: u64 = kills.unwrap_or(20);
+    let folder = std::env::temp_dir().join(format!("fastproc-killed-{}", std::process::id()));
+    std::fs::create_dir(&folder).expect("a folder can be made");
+    let path = folder.join("socket");
+    let own = std::process::id();
+    let parent = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get() as u32);
+    let builder = Collector::builder().service_socket(Some(path.clone()));
+    // A collector that has seen all of it, and one for each service.
+    let mut lasting = builder.clone().open().expect("there are sources");
+    let (mut by_service, mut by_others) = (0, 0);
+    // How long an answer takes, to kill at any time of it.
+    let mut answer = Duration::ZERO;
+    for round in 0..kills {
+        let (mut told, mut its) = turns();
+        let service = in_child(|| {
+            let mut settings = Settings::default();
+            settings.source = Some(SourceKind::Procfs);
+            let listener = bind(&path).expect("nobody listens there any more");
+            let service = Service::open(listener, &settings).expect("it can read");
+            let (_stop, stopped) = UnixStream::pair().expect("a pair");
+            its.give();
+            let _ = service.run(stopped.as_fd());
+        });
+        told.wait();
+        let mut collector = builder.clone().open().expect("there are sources");
+        if round == 0 {
+            let began = Instant::now();
+            collector.snapshot().expect("some source answers");
+            answer = began.elapsed();
+        }
+        let pid = service.0;
+        let delay = answer.mul_f64((round * 7919 % 3000) as f64 / 1000.0);
+        let killer = std::thread::spawn(move || {
+            std::thread::sleep(delay);
+            signal::kill(pid, Signal::SIGKILL).expect("it is ours");
+        });
+        let mut check = |collector: &mut Collector| {
+            let snapshot = collector.snapshot().expect("some source answers");
+            let process = snapshot.get(own).expect("this process lives");
+            assert_eq!(process.identity().ppid, parent);
+            assert!(snapshot.iter().is_sorted_by_key(Process::pid));
+            match collector.source() {
+                SourceKind::Service => by_service += 1,
+                _ => by_others += 1,
+            }
+            collector.source()
+        };
+        while !killer.is_finished() {
+            check(&mut collector);
+        }
+        killer.join().expect("it kills");
+        drop(service);
+        while check(&mut collector) == SourceKind::Service {}
+        check(&mut lasting);
+    }
+    println!("{by_service} snapshots by the service, {by_others} by others");
+    assert!(by_service >= kills / 4 && by_others >= kills);
+    std::fs::remove_dir_all(&folder).expect("it is ours");
+}
+
+#[test]
+fn a_service_that_nobody_uses_any_more_ends_when_it_is_told_to() {
+    let _alone = alone();
+    if !gate::bpf() {
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("fastproc-idle-{}", std::process::id()));
+    std::fs::create_dir(&folder).expect("a folder can be made");
+    let path = folder.join("socket");
+    let mut settings = Settings::default();
+    settings.source = Some(SourceKind::Procfs);
+    settings.idle_exit = Some(Duration::from_millis(300));
+    let listener = bind(&path).expect("nobody listens there");
+    let service = Service::open(listener, &settings).expect("it can read");
+    let (_stop, stopped) = UnixStream::pair().expect("a pair");
+    let thread = std::thread::spawn(move || service.run(stopped.as_fd()));
+    let raw = Raw::open(&path).expect("it listens");
+    let connected = Instant::now();
+    while connected.elapsed() < Duration::from_millis(600) {
+        let (reply, _) = raw.ask(request(Op::Hello, YOUNG)).expect("it stays");
+        assert_eq!(reply.status, Status::Ok);
+    }
+    drop(raw);
+    thread.join().expect("no panic").expect("it ends by itself");
+    std::fs::remove_dir_all(&folder).expect("it is ours");
+}

@@ -1,0 +1,501 @@
+//! Command lines that the service keeps are those that the kernel shows, whoever changes them.
+
+mod common;
+
+use std::{
+    collections::HashMap,
+    fs,
+    io::{IoSlice, Read, Write},
+    os::unix::{fs::FileExt, net::UnixStream, process::CommandExt},
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use common::{Served, become_user, in_child, wait_until};
+use fastproc::{Collector, Details, Fields, Texts};
+use fastproc_testbed::gate;
+use nix::{
+    libc,
+    sys::{ptrace, wait},
+    unistd::{ForkResult, Pid},
+};
+
+const LONG: Duration = Duration::from_secs(3600);
+/// Bytes of a command line.
+const LEN: usize = 24;
+const PAGE: usize = 4096;
+
+/// A process with one thread, whose arguments lie in memory that can be written to, and which does what it is told.
+struct Fixture {
+    pid: Pid,
+    control: UnixStream,
+    /// Where its arguments lie.
+    arguments: usize,
+}
+
+/// What a fixture can do to its own command line; each is answered when it is done.
+#[derive(Clone, Copy, Debug)]
+#[repr(u8)]
+enum Act {
+    /// Writes over it, as setproctitle(3) does.
+    Write = b'w',
+    /// Has it lie elsewhere: `PR_SET_MM_MAP`.
+    Move = b'm',
+    /// A child that shares the memory and is no thread writes over it: now, and when it is told again; told once more, it
+    /// ends.
+    Share = b's',
+    /// Executes another program.
+    Execute = b'e',
+}
+
+fn map_page() -> usize {
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let page = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            PAGE,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        )
+    };
+    assert_ne!(page, libc::MAP_FAILED);
+    page as usize
+}
+
+impl Fixture {
+    fn start() -> Self {
+        let (control, mut own) = UnixStream::pair().expect("a pair of sockets");
+        let (first, second, stack) = (map_page(), map_page(), map_page());
+        for (at, fill) in [(first, b'a'), (second, b'A')] {
+            write_line(at, fill);
+        }
+        let map = memory_map();
+        // SAFETY: the child uses nothing that another thread could hold: it reads, writes and makes system calls.
+        match unsafe { nix::unistd::fork() }.expect("it can fork") {
+            ForkResult::Parent { child } => {
+                for page in [first, second, stack] {
+                    // SAFETY: mapped above, and used by the child alone, which has a copy.
+                    unsafe { libc::munmap(page as *mut libc::c_void, PAGE) };
+                }
+                let mut fixture = Self {
+                    pid: child,
+                    control,
+                    arguments: first,
+                };
+                fixture.done();
+                fixture
+            }
+            ForkResult::Child => {
+                drop(control);
+                live(&mut own, map, [first, second, stack]);
+                // SAFETY: ends this process without running what the test's would.
+                unsafe { libc::_exit(0) }
+            }
+        }
+    }
+
+    fn done(&mut self) {
+        let mut byte = [0];
+        self.control
+            .read_exact(&mut byte)
+            .expect("the fixture answers");
+        assert_eq!(byte[0], b'.', "the fixture could not do it");
+    }
+
+    fn act(&mut self, act: Act) {
+        self.control
+            .write_all(&[act as u8])
+            .expect("the fixture listens");
+        self.done();
+    }
+
+    fn pid(&self) -> u32 {
+        self.pid.as_raw() as u32
+    }
+
+    fn line(&self) -> Vec<u8> {
+        fs::read(format!("/proc/{}/cmdline", self.pid)).expect("it runs")
+    }
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        let _ = nix::sys::signal::kill(self.pid, nix::sys::signal::SIGKILL);
+        let _ = wait::waitpid(self.pid, None);
+    }
+}
+
+fn write_line(at: usize, fill: u8) {
+    // SAFETY: a page of this process that nothing else refers to.
+    unsafe {
+        std::ptr::write_bytes(at as *mut u8, fill, LEN - 1);
+        ((at + LEN - 1) as *mut u8).write_volatile(0);
+    }
+}
+
+/// Adds one to the first letter.
+fn change(at: usize) {
+    // SAFETY: as above; another process that shares the memory may write there, never both at once.
+    unsafe {
+        let first = at as *mut u8;
+        first.write_volatile(first.read_volatile() + 1);
+    }
+}
+
+/// `struct prctl_mm_map`: eleven addresses, the auxiliary vector and its length, a descriptor.
+type MemoryMap = [u64; 13];
+
+/// Where things lie in this process, to be changed.
+fn memory_map() -> MemoryMap {
+    let stat = fs::read_to_string("/proc/self/stat").expect("it runs");
+    let (_, rest) = stat.rsplit_once(") ").expect("a name");
+    // The first number behind the name and the state is the fourth of proc_pid_stat(5).
+    let fields: Vec<u64> = rest
+        .split(' ')
+        .map(|field| field.trim().parse().unwrap_or(0))
+        .collect();
+    let field = |number: usize| fields[number - 3];
+    let mut map = [0; 13];
+    for (at, number) in [26, 27, 45, 46, 47, 0, 28, 48, 49, 50, 51]
+        .into_iter()
+        .enumerate()
+    {
+        map[at] = if number == 0 { 0 } else { field(number) };
+    }
+    // No auxiliary vector, and no program: both stay.
+    map[12] = u64::from(u32::MAX) << 32;
+    map
+}
+
+/// Has the arguments lie there.
+fn lie_at(map: &mut MemoryMap, at: usize) -> bool {
+    // SAFETY: tells where the heap ends.
+    map[5] = unsafe { libc::syscall(libc::SYS_brk, 0) } as u64;
+    map[7] = at as u64;
+    map[8] = (at + LEN) as u64;
+    // SAFETY: changes what the kernel shows of this process.
+    unsafe {
+        libc::prctl(
+            libc::PR_SET_MM,
+            libc::PR_SET_MM_MAP,
+            map.as_ptr(),
+            size_of::<MemoryMap>(),
+            0,
+        ) == 0
+    }
+}
+
+extern "C" fn share(control: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: the parent waits, and has left these here.
+    let (at, own) = unsafe { *control.cast::<(usize, libc::c_int)>() };
+    for _ in 0..2 {
+        change(at);
+        let mut byte = 0_u8;
+        // SAFETY: a byte of a constant, and one of this stack.
+        unsafe {
+            libc::write(own, c".".as_ptr().cast(), 1);
+            libc::read(own, (&raw mut byte).cast(), 1);
+        }
+    }
+    0
+}
+
+fn live(own: &mut UnixStream, mut map: MemoryMap, [first, second, stack]: [usize; 3]) {
+    use std::os::fd::AsRawFd;
+    let (mut at, mut other) = (first, second);
+    let mut good = lie_at(&mut map, at);
+    loop {
+        let _ = own.write_all(if good { b"." } else { b"!" });
+        let mut byte = [0];
+        if own.read_exact(&mut byte).is_err() {
+            return;
+        }
+        good = true;
+        match byte[0] {
+            b'w' => change(at),
+            b'm' => {
+                good = lie_at(&mut map, other);
+                std::mem::swap(&mut at, &mut other);
+            }
+            b's' => {
+                let mut handed = (at, own.as_raw_fd());
+                // SAFETY: the stack is used by nobody else; this process waits for the other one.
+                let child = unsafe {
+                    libc::clone(
+                        share,
+                        (stack + PAGE) as *mut libc::c_void,
+                        libc::CLONE_VM | libc::SIGCHLD,
+                        (&raw mut handed).cast(),
+                    )
+                };
+                // SAFETY: waits for the child that was made.
+                good =
+                    child > 0 && unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) } == child;
+            }
+            _ => {
+                let _ = Command::new("/bin/sh")
+                    .args(["-c", "printf . >&0; read x", "executed"])
+                    .stdin(std::os::fd::OwnedFd::from(
+                        own.try_clone().expect("a descriptor"),
+                    ))
+                    .exec();
+                return;
+            }
+        }
+    }
+}
+
+fn collector(served: &Served, max_age: Duration) -> Collector {
+    let builder = served.builder().fields(Fields::empty());
+    let builder = builder.texts(Texts::CMDLINE | Texts::EXE);
+    builder.texts_max_age(max_age).open().expect("it is served")
+}
+
+/// The command line of a process that came with a snapshot.
+fn shown(collector: &mut Collector, pid: u32) -> Vec<u8> {
+    let mut details = Details::open(collector.host()).expect("/proc is there");
+    let snapshot = collector.snapshot().expect("it is served");
+    let process = snapshot.get(pid).expect("it lives");
+    details
+        .cmdline(process)
+        .expect("it is shown")
+        .bytes
+        .to_vec()
+}
+
+#[test]
+fn nothing_is_read_again_of_processes_that_rest() {
+    if !gate::bpf() {
+        return;
+    }
+    let served = Served::start("rest", None);
+    let fixtures: Vec<Fixture> = (0..50).map(|_| Fixture::start()).collect();
+    let mut collector = collector(&served, LONG);
+    shown(&mut collector, fixtures[0].pid());
+    let before = served.status("/texts/reads_total");
+    let rounds = 20;
+    for _ in 0..rounds {
+        shown(&mut collector, fixtures[0].pid());
+    }
+    let read = served.status("/texts/reads_total") - before;
+    // Two texts of each. Some may have been looked at by somebody else meanwhile, which cannot be told from sharing.
+    let all = rounds * 2 * fixtures.len() as u64;
+    let others = rounds * 2 * fs::read_dir("/proc").expect("/proc").count() as u64 - all;
+    assert!(
+        read < others + all / 2,
+        "{read} of {all}, and {others} of others"
+    );
+}
+
+#[test]
+fn what_a_process_does_to_its_own_command_line_is_shown_at_once() {
+    if !gate::bpf() {
+        return;
+    }
+    let served = Served::start("own", None);
+    let mut collector = collector(&served, LONG);
+    let mut fixtures: Vec<Fixture> = (0..4).map(|_| Fixture::start()).collect();
+    let mut compared = 0;
+    for round in 0..60 {
+        for fixture in &mut fixtures {
+            // Kept, then changed.
+            assert_eq!(shown(&mut collector, fixture.pid()), fixture.line());
+            let act = [Act::Write, Act::Move, Act::Share, Act::Write][round % 4];
+            match act {
+                Act::Share => {
+                    fixture.act(act);
+                    // The process itself rests from here on until the other one ends.
+                    for _ in 0..2 {
+                        let line = shown(&mut collector, fixture.pid());
+                        assert_eq!(line, fixture.line(), "{round}");
+                        fixture.control.write_all(b".").expect("it listens");
+                        fixture.done();
+                    }
+                }
+                act => fixture.act(act),
+            }
+            assert_eq!(
+                shown(&mut collector, fixture.pid()),
+                fixture.line(),
+                "{round} {act:?}"
+            );
+            compared += 1;
+        }
+    }
+    for fixture in &mut fixtures {
+        let before = fixture.line();
+        fixture.act(Act::Execute);
+        wait_until("exec", || fixture.line() != before);
+        assert_eq!(shown(&mut collector, fixture.pid()), fixture.line());
+        compared += 1;
+    }
+    println!("{compared} changes");
+}
+
+#[test]
+fn what_a_tracer_writes_is_shown_at_once() {
+    if !gate::bpf() {
+        return;
+    }
+    let served = Served::start("traced", None);
+    let mut collector = collector(&served, LONG);
+    let fixture = Fixture::start();
+    for round in 0..20_u8 {
+        assert_eq!(shown(&mut collector, fixture.pid()), fixture.line());
+        ptrace::attach(fixture.pid).expect("it is ours");
+        wait::waitpid(fixture.pid, None).expect("it stops");
+        assert_eq!(shown(&mut collector, fixture.pid()), fixture.line());
+        let word = i64::from_ne_bytes([b'a' + round; 8]);
+        let at = fixture.arguments as ptrace::AddressType;
+        ptrace::write(fixture.pid, at, word).expect("it is traced");
+        let line = shown(&mut collector, fixture.pid());
+        assert_eq!(line, fixture.line());
+        assert_eq!(line[0], b'a' + round);
+        let word = i64::from_ne_bytes([b'A' + round; 8]);
+        ptrace::write(fixture.pid, at, word).expect("it is traced");
+        ptrace::detach(fixture.pid, None).expect("it is traced");
+        let line = shown(&mut collector, fixture.pid());
+        assert_eq!(line, fixture.line());
+        assert_eq!(line[0], b'A' + round);
+    }
+}
+
+/// Nothing in the kernel tells that somebody wrote to memory of a process that rests: an age bounds how long it is not seen.
+#[test]
+fn what_others_write_is_shown_after_the_age_and_at_once_without_one() {
+    if !gate::bpf() {
+        return;
+    }
+    let served = Served::start("written", None);
+    let mut keeps = collector(&served, LONG);
+    let mut exact = collector(&served, Duration::ZERO);
+    let short = Duration::from_millis(50);
+    let mut young = collector(&served, short);
+    let fixture = Fixture::start();
+    let memory = fs::File::options()
+        .write(true)
+        .open(format!("/proc/{}/mem", fixture.pid));
+    let memory = memory.expect("it is ours");
+    for round in 0..20_u8 {
+        let before = shown(&mut keeps, fixture.pid());
+        shown(&mut young, fixture.pid());
+        let text = [b'0' + round; 8];
+        if round % 2 == 0 {
+            memory
+                .write_all_at(&text, fixture.arguments as u64)
+                .expect("it is ours");
+        } else {
+            let remote = nix::sys::uio::RemoteIoVec {
+                base: fixture.arguments,
+                len: text.len(),
+            };
+            let written =
+                nix::sys::uio::process_vm_writev(fixture.pid, &[IoSlice::new(&text)], &[remote]);
+            assert_eq!(written, Ok(text.len()));
+        }
+        let kept = shown(&mut keeps, fixture.pid());
+        assert!(kept == before || kept == fixture.line());
+        std::thread::sleep(short);
+        assert_eq!(shown(&mut young, fixture.pid()), fixture.line());
+        assert_eq!(shown(&mut exact, fixture.pid()), fixture.line());
+        assert_eq!(fixture.line()[..8], text);
+    }
+}
+
+/// Anybody may read a command line, and only some where a program lies: as this process itself would read both.
+fn compare_with_proc(served: &Served) -> [usize; 3] {
+    let mut collector = collector(served, LONG);
+    let mut details = Details::open(collector.host()).expect("/proc is there");
+    let texts = |pid: u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).ok();
+        (line, fs::read_link(format!("/proc/{pid}/exe")).ok())
+    };
+    // The second time they are kept.
+    let first = collector.snapshot().expect("it is served");
+    let before: HashMap<u32, _> = first
+        .iter()
+        .map(|process| (process.pid(), texts(process.pid())))
+        .collect();
+    let snapshot = collector.snapshot().expect("it is served");
+    let [mut lines, mut shown_programs, mut hidden] = [0; 3];
+    for process in snapshot.iter() {
+        let pid = process.pid();
+        let Some((line, program)) = before
+            .get(&pid)
+            .filter(|_| !process.identity().is_kernel_thread())
+        else {
+            continue;
+        };
+        let shown_line = details
+            .cmdline(process)
+            .ok()
+            .map(|line| line.bytes.to_vec());
+        let shown_program = details.exe(process).ok().map(<[u8]>::to_vec);
+        // What changes meanwhile may be either; and who has ended has neither.
+        let after = texts(pid);
+        if line.is_some() && *line == after.0 {
+            assert_eq!(shown_line, *line, "{pid}");
+            lines += 1;
+        }
+        if *program == after.1 && after.0.is_some() {
+            let bytes = |path: &std::path::PathBuf| path.as_os_str().as_encoded_bytes().to_vec();
+            assert_eq!(shown_program, program.as_ref().map(bytes), "{pid}");
+            shown_programs += usize::from(program.is_some());
+            hidden += usize::from(program.is_none());
+        }
+    }
+    [lines, shown_programs, hidden]
+}
+
+/// A process of a user, ended with the test.
+struct Sleep(std::process::Child);
+
+impl Sleep {
+    fn start(uid: u32) -> Self {
+        let mut sleep = Command::new("/bin/sleep");
+        sleep.arg("1000").uid(uid).gid(uid);
+        sleep
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        Self(sleep.spawn().expect("sleep is there"))
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        let ended = self.0.kill().and_then(|()| self.0.wait());
+        ended.expect("it is ours");
+    }
+}
+
+#[test]
+fn each_user_is_shown_the_texts_that_proc_shows_it() {
+    if !gate::bpf() {
+        return;
+    }
+    let served = Served::start("users", None);
+    fs::set_permissions(
+        served.folder(),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .expect("it is ours");
+    let (owner, nobody) = (12_360, 65_534);
+    let fixture = Fixture::start();
+    for uid in [owner, nobody] {
+        let sleeps = [uid, uid + 1].map(Sleep::start);
+        in_child(|| {
+            become_user(uid);
+            let [lines, programs, hidden] = compare_with_proc(&served);
+            // Its own sleep at least; the fixture and the other user's are not.
+            assert!(lines >= 3 && programs >= 1 && hidden >= 2);
+        })
+        .join();
+        drop(sleeps);
+    }
+    let [lines, programs, _] = compare_with_proc(&served);
+    assert!(lines >= 3 && programs >= 3, "root sees all");
+    drop(fixture);
+}

@@ -1,0 +1,319 @@
+//! What actions do to the state. What reaches further is returned as an [`Effect`].
+
+mod asking;
+
+use crate::{
+    details::{Details, Page},
+    group::GroupBy,
+    id::Id,
+    keys::{self, Action, Key, Place},
+    state::{Asked, Deed, List, Over, State},
+    window::Window,
+};
+
+/// What there is to do outside of the state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Leave the program.
+    Quit,
+    /// Stop it until somebody goes on.
+    Suspend,
+    /// Draw everything anew.
+    Redraw,
+    /// Read now.
+    Refresh,
+    /// Do something to processes.
+    Do(Deed, Vec<Id>),
+    /// Write the settings.
+    Save,
+    /// So many snapshots of the recording on.
+    Step(i32),
+    /// So many minutes of the recording on.
+    Minutes(i32),
+    /// To this time of the recording.
+    GoTo(String),
+    /// Mark what is below the process of the cursor.
+    MarkTree,
+    /// Show a list of the users.
+    Users,
+}
+
+impl State {
+    /// A key.
+    pub fn key(&mut self, key: Key) -> Option<Effect> {
+        let place = self.place();
+        if let Some(action) = keys::action(place, key) {
+            return self.act(place, action);
+        }
+        if let (Some(Over::Prompt { text, error, .. }), Some(character)) =
+            (&mut self.over, key.character())
+            && !character.is_control()
+            && text.len() < 4096
+        {
+            text.push(character);
+            *error = None;
+        }
+        None
+    }
+
+    /// Text that was pasted.
+    pub fn paste(&mut self, pasted: &str) {
+        if let Some(Over::Prompt { text, error, .. }) = &mut self.over {
+            let room = 4096_usize.saturating_sub(text.len());
+            text.extend(pasted.chars().filter(|c| !c.is_control()).take(room));
+            *error = None;
+        }
+    }
+
+    fn act(&mut self, place: Place, action: Action) -> Option<Effect> {
+        match action {
+            Action::Quit => return Some(Effect::Quit),
+            Action::Suspend => return Some(Effect::Suspend),
+            Action::Redraw => return Some(Effect::Redraw),
+            Action::Help => self.over = Some(Over::Help(Window::default())),
+            Action::Kill => self.ask_signal(),
+            Action::Renice => self.ask(Asked::Nice, String::new()),
+            Action::Pause => self.paused = !self.paused,
+            Action::Step(_) | Action::Minutes(_) | Action::GoTo if !self.is_replay => {
+                self.fail("only a recording can be moved in (--replay FILE)");
+            }
+            Action::Step(by) => {
+                self.paused = true;
+                return Some(Effect::Step(by));
+            }
+            Action::Minutes(by) => return Some(Effect::Minutes(by)),
+            Action::GoTo => self.ask(Asked::Time, String::new()),
+            _ => {
+                return match place {
+                    Place::Table => self.act_on_table(action),
+                    Place::Details => self.act_on_details(action),
+                    _ => self.act_on_over(action),
+                };
+            }
+        }
+        None
+    }
+
+    fn act_on_table(&mut self, action: Action) -> Option<Effect> {
+        let settings = &mut self.settings;
+        match action {
+            Action::Move(_) | Action::Page(_) | Action::First | Action::Last => {
+                self.follow = None;
+                scroll(&mut self.window, action);
+            }
+            Action::Side(by) => {
+                let left = self.window.left.saturating_add_signed(by as i16);
+                self.window.left = left.min(2000);
+            }
+            Action::LeftEdge => self.window.left = 0,
+            Action::SortBy(name) => self.sort_by(name, name != "pid"),
+            Action::ChooseSort => self.ask_sort(),
+            Action::SortColumn(by) => self.sort_column(by),
+            Action::Reverse => {
+                let (name, descending) = self.sort_key();
+                self.sort_by(name, !descending);
+            }
+            Action::Tree => {
+                settings.tree = !settings.tree;
+                (settings.threads, settings.group) = (false, None);
+                self.renew_columns();
+            }
+            Action::Threads => {
+                settings.threads = !settings.threads;
+                (settings.tree, settings.group) = (false, None);
+                self.renew_columns();
+            }
+            Action::Group => {
+                settings.group = GroupBy::next(settings.group);
+                (settings.tree, settings.threads) = (false, false);
+                self.renew_columns();
+            }
+            Action::Fold => self.fold(),
+            Action::KernelThreads => {
+                settings.kernel_threads = !settings.kernel_threads;
+                let text = shown(settings.kernel_threads);
+                self.say(format!("kernel threads are {text}"));
+            }
+            Action::Idle => {
+                settings.idle = !settings.idle;
+                let text = shown(settings.idle);
+                self.say(format!("what used no CPU is {text}"));
+            }
+            Action::Ended => {
+                settings.ended = !settings.ended;
+                let text = shown(settings.ended);
+                self.say(format!("processes that have ended are {text}"));
+            }
+            Action::Cpus => settings.each_cpu = !settings.each_cpu,
+            Action::Header => settings.header = !settings.header,
+            Action::Colour => settings.colour = !settings.colour,
+            Action::CommandLines => self.toggle_command_lines(),
+            Action::Columns => {
+                let names: Vec<_> = self.columns.iter().map(|field| field.name).collect();
+                self.ask(Asked::Columns, names.join(","));
+            }
+            Action::Filter => self.ask(Asked::Filter, self.settings.filter.clone()),
+            Action::Search => self.ask(Asked::Search, String::new()),
+            Action::Found(direction) if !self.search.is_empty() => self.seek = Some(direction),
+            Action::Follow => self.follow = self.selected.filter(|_| self.follow.is_none()),
+            Action::FollowPid => self.ask(Asked::Pid, String::new()),
+            Action::Mark => {
+                if let Some(id) = self.selected {
+                    if !self.marked.remove(&id) {
+                        self.marked.insert(id);
+                    }
+                    self.window.step(1);
+                }
+            }
+            Action::MarkTree => return Some(Effect::MarkTree),
+            Action::Unmark => self.marked.clear(),
+            Action::Details => self.open(Page::Overview),
+            Action::Files => self.open(Page::Files),
+            Action::Environment => self.open(Page::Environment),
+            Action::NiceBy(by) => return self.deed(Deed::NiceBy(by)),
+            Action::Interval => self.ask(Asked::Interval, String::new()),
+            Action::Save => return Some(Effect::Save),
+            Action::Refresh => return Some(Effect::Refresh),
+            Action::User => return Some(Effect::Users),
+            Action::Back => {
+                (self.follow, self.search) = (None, String::new());
+                let _ = self.set_filter("");
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn act_on_details(&mut self, action: Action) -> Option<Effect> {
+        let details = self.details.as_mut()?;
+        match action {
+            Action::Tab(by) => {
+                let pages = Page::ALL;
+                let at = pages.iter().position(|&page| page == details.page)?;
+                let next = (at as i32 + by).rem_euclid(pages.len() as i32);
+                details.turn(pages[next as usize]);
+            }
+            Action::Files => details.turn(Page::Files),
+            Action::Environment => details.turn(Page::Environment),
+            Action::Refresh => details.lines = None,
+            Action::Back => self.details = None,
+            // There is no cursor: what is seen moves.
+            Action::Move(by) => {
+                details.window.top = details.window.top.saturating_add_signed(by as isize);
+            }
+            Action::Page(by) => {
+                let page = details.window.height.saturating_sub(1).max(1) as isize;
+                details.window.top = details.window.top.saturating_add_signed(by as isize * page);
+            }
+            Action::First => details.window.top = 0,
+            _ => {}
+        }
+        None
+    }
+
+    fn act_on_over(&mut self, action: Action) -> Option<Effect> {
+        match (self.over.as_mut()?, action) {
+            (_, Action::Back | Action::Refuse) => self.over = None,
+            (_, Action::Accept) => return self.accept(),
+            (Over::List(List { window, .. }), action) => scroll(window, action),
+            (Over::Help(window), Action::Move(by)) => {
+                window.top = window.top.saturating_add_signed(by as isize);
+            }
+            (Over::Help(window), Action::Page(by)) => {
+                let page = window.height.saturating_sub(1).max(1) as isize;
+                window.top = window.top.saturating_add_signed(by as isize * page);
+            }
+            (Over::Help(window), Action::First) => window.top = 0,
+            (Over::Prompt { text, error, .. }, Action::Delete) => {
+                text.pop();
+                *error = None;
+            }
+            (Over::Prompt { text, error, .. }, Action::DeleteLine) => {
+                text.clear();
+                *error = None;
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn open(&mut self, page: Page) {
+        if let (Some(by), Some(key)) = (self.settings.group, self.selected_group.as_deref()) {
+            let Some(filter) = by.filter(key) else {
+                self.fail("no filter can tell these processes");
+                return;
+            };
+            match self.set_filter(&filter) {
+                Ok(()) => {
+                    self.settings.group = None;
+                    self.window = Window::default();
+                }
+                Err(error) => self.fail(error.to_string()),
+            }
+        } else if let Some(id) = self.selected {
+            self.details = Some(Details::of(id, page));
+        }
+    }
+
+    fn fold(&mut self) {
+        if !self.settings.tree {
+            self.fail("nothing is folded but a tree (F5)");
+        } else if let Some(id) = self.selected
+            && !self.folded.remove(&id.pid)
+        {
+            self.folded.insert(id.pid);
+        }
+    }
+
+    fn renew_columns(&mut self) {
+        let names = self.settings.columns.join(",");
+        // They were taken before.
+        let _ = self.set_columns(&names);
+        self.follow = self.follow.filter(|_| self.settings.group.is_none());
+    }
+
+    fn sort_column(&mut self, by: i32) {
+        let (now, _) = self.sort_key();
+        let at = self.columns.iter().position(|field| field.name == now);
+        let last = self.columns.len().saturating_sub(1);
+        let next = at.map_or(0, |at| at.saturating_add_signed(by as isize).min(last));
+        if let Some(field) = self.columns.get(next) {
+            self.sort_by(
+                field.name,
+                field.unit.is_right_aligned() && field.name != "pid",
+            );
+        }
+    }
+
+    fn toggle_command_lines(&mut self) {
+        let names = self.columns.iter().map(|field| match field.name {
+            "cmdline" => "comm",
+            "comm" => "cmdline",
+            name => name,
+        });
+        let names: Vec<_> = names.collect();
+        let may_drop = self.may_drop;
+        let names = names.join(",");
+        if self.set_columns(&names).is_ok() {
+            self.may_drop = may_drop;
+        }
+    }
+}
+
+/// Moves the cursor of a list.
+fn scroll(window: &mut Window, action: Action) {
+    match action {
+        Action::Move(by) => window.step(by),
+        Action::Page(by) => window.page(by),
+        Action::First => window.cursor = 0,
+        Action::Last => window.cursor = window.rows.saturating_sub(1),
+        _ => {}
+    }
+}
+
+fn shown(is: bool) -> &'static str {
+    if is { "shown" } else { "hidden" }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! Every key does something, and nothing is done to a process without a question.
+
+use super::*;
+use crate::{
+    keys::{BINDINGS, Binding},
+    settings::Settings,
+    state::Choice,
+};
+
+/// Somebody in the middle of everything, at this place.
+fn state(place: Place, is_replay: bool) -> State {
+    let mut settings = Settings::default();
+    (settings.tree, settings.filter) = (true, "rss > 1M".into());
+    settings.sort = "rss".into();
+    let mut state = State::new(settings).expect("valid");
+    let id = Id {
+        pid: 7,
+        tid: 7,
+        start_ns: 1,
+    };
+    let window = Window {
+        cursor: 50,
+        top: 45,
+        left: 8,
+        height: 10,
+        rows: 100,
+    };
+    state.window = window;
+    (state.selected, state.follow) = (Some(id), Some(id));
+    state.marked.insert(id);
+    state.search = "x".into();
+    state.is_replay = is_replay;
+    if place == Place::Details {
+        let mut details = Details::of(id, Page::Limits);
+        (details.window, details.lines) = (window, Some(Ok(Vec::new())));
+        state.details = Some(details);
+    }
+    state.over = match place {
+        Place::Table | Place::Details => None,
+        Place::List => {
+            let items = (0..100)
+                .map(|i| (i.to_string(), Choice::Signal(i)))
+                .collect();
+            Some(Over::List(List {
+                title: "Signal",
+                items,
+                window,
+            }))
+        }
+        Place::Prompt => Some(Over::Prompt {
+            asked: Asked::Search,
+            text: "abc".into(),
+            error: None,
+        }),
+        Place::Question => Some(Over::Question {
+            deed: Deed::Nice(1),
+            targets: vec![id],
+        }),
+        Place::Help => Some(Over::Help(window)),
+    };
+    state
+}
+
+#[test]
+fn every_key_does_something() {
+    for Binding {
+        place, keys, help, ..
+    } in BINDINGS
+    {
+        for &key in *keys {
+            let changes = |is_replay| {
+                let mut state = state(*place, is_replay);
+                let before = format!("{state:?}");
+                state.key(key).is_some() || format!("{state:?}") != before
+            };
+            assert!(
+                changes(false) || changes(true),
+                "{place:?}: {} ({help})",
+                key.name()
+            );
+        }
+    }
+}
+
+#[test]
+fn nothing_is_done_to_a_process_without_a_question() {
+    for action in [Action::Kill, Action::NiceBy(1), Action::Renice] {
+        let mut state = state(Place::Table, false);
+        assert_eq!(state.act(Place::Table, action), None);
+        let mut effect = None;
+        for _ in 0..3 {
+            if matches!(state.over, Some(Over::Question { .. })) {
+                break;
+            }
+            if let Some(Over::Prompt { text, .. }) = &mut state.over {
+                *text = "5".into();
+            }
+            effect = state.act_on_over(Action::Accept);
+        }
+        assert!(effect.is_none() && matches!(state.over, Some(Over::Question { .. })));
+        assert_eq!(state.act_on_over(Action::Refuse), None);
+        assert!(state.over.is_none());
+    }
+    let mut state = state(Place::Table, true);
+    state.act(Place::Table, Action::Kill);
+    assert!(state.over.is_none(), "those of a recording are left alone");
+}
+
+#[test]
+fn what_is_written_is_taken_or_it_says_why_not() {
+    for (asked, right, wrong) in [
+        (Asked::Filter, "rss > 5M", "rss >"),
+        (Asked::Columns, "pid, rss", "pid,nothing"),
+        (Asked::Interval, "0.5", "0"),
+        (Asked::Pid, "12", "x"),
+        (Asked::Nice, "-20", "20"),
+    ] {
+        let mut state = state(Place::Table, false);
+        assert!(state.take(asked, wrong).is_err(), "{asked:?}");
+        assert!(state.take(asked, right).is_ok(), "{asked:?}");
+    }
+}

@@ -1,0 +1,244 @@
+//! One process in detail: what is chosen of it, and what was read.
+
+use std::collections::HashMap;
+
+use fastproc::{Fields, Process};
+use fastproc_columns::{Lookup, Row};
+
+use crate::{
+    history::{self, History},
+    id::Id,
+    window::Window,
+};
+
+/// The groups of fields that are shown of a process in detail.
+pub const FIELDS: Fields = Fields::TOP
+    .union(Fields::CREDENTIALS)
+    .union(Fields::SCHEDULING)
+    .union(Fields::IO)
+    .union(Fields::CGROUP);
+
+/// A page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Page {
+    /// Its history and its fields.
+    Overview,
+    /// Its threads.
+    Threads,
+    /// Its limits.
+    Limits,
+    /// Its open files.
+    Files,
+    /// Its environment.
+    Environment,
+}
+
+impl Page {
+    /// All, from left to right.
+    pub const ALL: [Self; 5] = [
+        Self::Overview,
+        Self::Threads,
+        Self::Limits,
+        Self::Files,
+        Self::Environment,
+    ];
+
+    /// Its title.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Overview => "Overview",
+            Self::Threads => "Threads",
+            Self::Limits => "Limits",
+            Self::Files => "Files",
+            Self::Environment => "Environment",
+        }
+    }
+}
+
+/// What a process did, look by look.
+#[derive(Clone, Debug, Default)]
+pub struct Histories {
+    /// CPUs used.
+    pub cpu: History,
+    /// Resident memory, in bytes.
+    pub rss: History,
+    /// Bytes fetched from storage a second.
+    pub read: History,
+    /// Bytes sent to storage a second.
+    pub written: History,
+    /// Page faults a second.
+    pub faults: History,
+    /// Context switches a second, of its main thread.
+    pub switches: History,
+    /// Context switches at the last look, and when, in nanoseconds after boot.
+    last_switches: Option<(u64, u64)>,
+    /// The look that was added last.
+    look: u64,
+}
+
+impl Histories {
+    /// Adds a look at the process, of what it did since the last one.
+    fn push(&mut self, row: &Row<'_>, look: u64, now_ns: u64) {
+        let missed = look.saturating_sub(self.look + 1);
+        if self.look > 0 && missed > 0 {
+            let all = [
+                &mut self.cpu,
+                &mut self.rss,
+                &mut self.read,
+                &mut self.written,
+                &mut self.faults,
+                &mut self.switches,
+            ];
+            for history in all {
+                history.skip(missed);
+            }
+            self.last_switches = None;
+        }
+        self.look = look;
+        let (process, change) = (row.process, row.change);
+        self.cpu.push(change.and_then(|change| change.cpu_share));
+        let rss = process.memory().map(|memory| memory.rss() as f64);
+        self.rss.push(rss);
+        self.read
+            .push(change.and_then(|change| change.read_bytes_per_second));
+        self.written
+            .push(change.and_then(|change| change.write_bytes_per_second));
+        let faults = change.and_then(|change| {
+            Some(change.minflt_per_second? + change.majflt_per_second.unwrap_or(0.0))
+        });
+        self.faults.push(faults);
+        let switches = process.cpu().map(|cpu| (cpu.nvcsw + cpu.nivcsw, now_ns));
+        let rate = self.last_switches.zip(switches).and_then(|(before, now)| {
+            let seconds = now.1.checked_sub(before.1)? as f64 / 1e9;
+            (seconds > 0.0).then(|| now.0.saturating_sub(before.0) as f64 / seconds)
+        });
+        self.switches.push(rate);
+        self.last_switches = switches;
+    }
+}
+
+/// The histories of the processes that were on the screen lately: those that a person may want to look at.
+#[derive(Debug, Default)]
+pub struct Watched {
+    looks: u64,
+    now_ns: u64,
+    is_new: bool,
+    processes: HashMap<Id, Histories>,
+}
+
+impl Watched {
+    /// A new look is there, of this time.
+    pub fn look(&mut self, now_ns: u64) {
+        self.looks += 1;
+        (self.now_ns, self.is_new) = (now_ns, true);
+        let oldest = self.looks.saturating_sub(history::LENGTH as u64);
+        // What has left the screen for so long has nothing left to be shown.
+        if self.looks.is_multiple_of(64) {
+            self.processes.retain(|_, of| of.look > oldest);
+        }
+    }
+
+    /// Whether a look has come since the last time that this was asked.
+    pub fn takes(&mut self) -> bool {
+        std::mem::take(&mut self.is_new)
+    }
+
+    /// Adds what a process did, unless that is known already.
+    pub fn push(&mut self, row: &Row<'_>) {
+        let is_there = row.change.is_none_or(|change| change.exit.is_none());
+        if row.thread.is_some() || !is_there {
+            return;
+        }
+        let of = self.processes.entry(Id::of(row)).or_default();
+        if of.look < self.looks {
+            of.push(row, self.looks, self.now_ns);
+        }
+    }
+
+    /// What a process did.
+    pub fn of(&self, id: Id) -> Option<&Histories> {
+        self.processes.get(&id)
+    }
+
+    /// Forgets all: what comes next is of another time.
+    pub fn clear(&mut self) {
+        self.processes.clear();
+    }
+}
+
+/// The process that is shown, and how.
+#[derive(Debug)]
+pub struct Details {
+    /// The process.
+    pub id: Id,
+    /// The page that is shown.
+    pub page: Page,
+    /// What of it can be seen.
+    pub window: Window,
+    /// The lines of limits, files or environment, read when they were asked for; or why they cannot be had.
+    pub lines: Option<Result<Vec<Vec<u8>>, String>>,
+}
+
+impl Details {
+    /// Of this process.
+    pub fn of(id: Id, page: Page) -> Self {
+        Self {
+            // Of a thread its process.
+            id: Id { tid: id.pid, ..id },
+            page,
+            window: Window::default(),
+            lines: None,
+        }
+    }
+
+    /// Turns to a page.
+    pub fn turn(&mut self, page: Page) {
+        self.page = page;
+        self.window = Window::default();
+        self.lines = None;
+    }
+
+    /// The groups of fields that are shown.
+    pub fn needs(&self) -> Fields {
+        match self.page {
+            Page::Threads => FIELDS | Fields::THREADS,
+            _ => FIELDS,
+        }
+    }
+}
+
+/// The lines of a page that is read on demand, without what could move the cursor; or why they cannot be had.
+pub fn read(page: Page, process: Process<'_>, lookup: &mut Lookup) -> Result<Vec<Vec<u8>>, String> {
+    /// More cannot be looked through.
+    const MOST_FILES: usize = 10_000;
+    let details = &mut lookup.details;
+    let escaped = |bytes: &[u8]| {
+        let mut line = Vec::new();
+        fastproc_columns::escape::escape(bytes, &mut line);
+        line
+    };
+    match page {
+        Page::Files => {
+            let files = details
+                .open_files(process, MOST_FILES)
+                .map_err(|error| error.to_string())?;
+            let line = |(number, target): &(u32, Vec<u8>)| {
+                let mut line = format!("{number:>6} ").into_bytes();
+                line.extend(escaped(target));
+                line
+            };
+            Ok(files.iter().map(line).collect())
+        }
+        page => {
+            let (path, end) = match page {
+                Page::Limits => (c"limits", b'\n'),
+                _ => (c"environ", 0),
+            };
+            let text = details
+                .file(process, path)
+                .map_err(|error| error.to_string())?;
+            let text = text.strip_suffix(&[end]).unwrap_or(text);
+            Ok(text.split(|&byte| byte == end).map(escaped).collect())
+        }
+    }
+}

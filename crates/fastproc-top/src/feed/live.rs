@@ -1,0 +1,107 @@
+//! This machine, now.
+
+use fastproc::{Baseline, Collector, Fields, Host, SourceKind};
+
+use super::{View, fading::Fading};
+use crate::{error::Error, machine::Machine, sampler::Sampler};
+
+/// Reads this machine.
+#[derive(Debug)]
+pub struct Live {
+    source: Option<SourceKind>,
+    collector: Collector,
+    exits: bool,
+    fading: Fading,
+    sampler: Sampler,
+    /// The snapshot before the last one.
+    before: Baseline,
+    /// How many there were.
+    snapshots: u64,
+    machine: Machine,
+    earlier: Machine,
+}
+
+impl Live {
+    /// Opens a source for these groups of fields.
+    pub fn open(source: Option<SourceKind>, fields: Fields, exits: bool) -> Result<Self, Error> {
+        let collector = open(source, fields, exits)?;
+        let bpf = matches!(collector.source(), SourceKind::Bpf | SourceKind::BpfIter);
+        Ok(Self {
+            source,
+            collector,
+            exits,
+            fading: Fading::default(),
+            sampler: Sampler::open(bpf)?,
+            before: Baseline::default(),
+            snapshots: 0,
+            machine: Machine::default(),
+            earlier: Machine::default(),
+        })
+    }
+
+    pub(super) fn step(&mut self) -> Result<(), Error> {
+        if let Some(last) = self.collector.latest() {
+            self.before.set(&last);
+        }
+        let snapshot = self.collector.snapshot()?;
+        let compared = self.snapshots > 0;
+        self.fading
+            .look(compared.then_some(&self.before), &snapshot);
+        // What is not read every time stays what it was.
+        self.earlier.clone_from(&self.machine);
+        self.sampler.sample(&mut self.machine)?;
+        // They need not be asked for again whenever a screen is drawn.
+        self.before.set_cpus(self.machine.cpus.len() as u32);
+        self.snapshots += 1;
+        Ok(())
+    }
+
+    pub(super) fn need(&mut self, needs: Fields, exits: bool) -> Result<(), Error> {
+        let collected = self.collector.fields();
+        // Threads cost as much as everything else; another group that is no longer shown costs less than to load anew.
+        let as_before = self.exits == exits;
+        if as_before && collected.contains(needs) && !(collected - needs).contains(Fields::THREADS)
+        {
+            return Ok(());
+        }
+        self.collector = open(self.source, needs, exits)?;
+        self.exits = exits;
+        if !exits {
+            self.fading.clear();
+        }
+        self.collector.snapshot()?;
+        Ok(())
+    }
+
+    pub(super) fn view(&self) -> Option<View<'_>> {
+        let compared = self.snapshots > 1;
+        Some(View {
+            snapshot: self.collector.latest()?,
+            before: compared.then_some(&self.before),
+            machine: &self.machine,
+            earlier: compared.then_some(&self.earlier),
+            fading: &self.fading,
+            pages: None,
+        })
+    }
+
+    pub(super) fn exits_refused(&self) -> Option<String> {
+        self.collector.exits_refused().map(ToString::to_string)
+    }
+
+    pub(super) fn host(&self) -> &Host {
+        self.collector.host()
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        self.collector.source().name()
+    }
+}
+
+fn open(source: Option<SourceKind>, fields: Fields, exits: bool) -> Result<Collector, Error> {
+    Ok(Collector::builder()
+        .fields(fields)
+        .source(source)
+        .exits(exits)
+        .open()?)
+}

@@ -1,0 +1,180 @@
+//! A recording.
+
+use std::path::Path;
+
+use fastproc::{Baseline, Host};
+use fastproc_columns::Lookup;
+
+use super::{Pages, View, fading::Fading};
+use crate::{
+    details::Page,
+    error::Error,
+    machine::{Gauge, Machine},
+    record::{self, Frame, Key, Reader},
+};
+
+/// Shows a recording, from any of its snapshots.
+#[derive(Debug)]
+pub struct Replay {
+    reader: Reader,
+    host: Host,
+    before: Baseline,
+    earlier: Machine,
+    /// Whether there is a snapshot before the one that is shown.
+    compared: bool,
+    fading: Fading,
+    /// Where the next step leads, if not to the next snapshot.
+    start: Option<u64>,
+    pages: Pages,
+    /// Texts that were met, for the next look.
+    texts: record::Texts,
+    /// Whether they are all that are to be known: those of a block before may be of others.
+    anew: bool,
+}
+
+impl Replay {
+    /// Opens a recording.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let failed = |source| Error::Recording {
+            path: path.into(),
+            source,
+        };
+        let reader = Reader::open(path).map_err(failed)?;
+        let mut host = Host::read()?;
+        let facts = reader.facts;
+        host.page_size = facts.page_size;
+        host.ticks_per_second = facts.ticks_per_second;
+        host.possible_cpus = facts.possible_cpus;
+        host.possible_nodes = facts.possible_nodes;
+        host.boot_offset_ns = 0;
+        Ok(Self {
+            reader,
+            host,
+            before: Baseline::default(),
+            earlier: Machine::default(),
+            compared: false,
+            fading: Fading::default(),
+            start: None,
+            pages: Pages::default(),
+            texts: Vec::new(),
+            anew: false,
+        })
+    }
+
+    /// What values are looked up in.
+    pub fn lookup(&self) -> Lookup {
+        Lookup::recorded(self.host.clone(), self.reader.facts.total_memory)
+    }
+
+    /// Goes on to the next snapshot, or stays at the last. Returns whether there was one.
+    pub(super) fn step(&mut self) -> Result<bool, record::Error> {
+        let last = self.reader.position().filter(|_| self.start.is_none());
+        let next = self.start.or(last.map(|at| at + 1)).unwrap_or(0);
+        if next >= self.reader.frames() {
+            return Ok(false);
+        }
+        if last.is_some() {
+            self.before.set(&self.reader.frame.snapshot());
+            self.earlier.clone_from(&self.reader.frame.machine);
+        }
+        self.compared = last.is_some();
+        self.read(next)?;
+        self.start = None;
+        let cpus = self.reader.frame.machine.cpus.len();
+        self.before.set_cpus(cpus as u32);
+        let before = self.compared.then_some(&self.before);
+        self.fading.look(before, &self.reader.frame.snapshot());
+        Ok(true)
+    }
+
+    /// Has the next step be to this snapshot, as if nothing had been before.
+    pub fn start_at(&mut self, at: u64) {
+        self.start = Some(at);
+        self.before = Baseline::default();
+        self.fading.clear();
+    }
+
+    /// Which snapshot is shown.
+    pub fn position(&self) -> u64 {
+        self.reader.position().unwrap_or(0)
+    }
+
+    /// The snapshot so many on, or back.
+    pub fn moved_by(&self, by: i64) -> u64 {
+        let last = self.reader.frames() - 1;
+        self.position().saturating_add_signed(by).min(last)
+    }
+
+    /// The last snapshot that was made no later than this, or the first of all.
+    pub fn at_time(&mut self, calendar_ns: u64) -> Result<u64, record::Error> {
+        let mut at = self.reader.before(calendar_ns);
+        // What is looked for is in this block: its frames are in order.
+        while at + 1 < self.reader.frames() {
+            self.read(at + 1)?;
+            let time = self.reader.frame.machine.get(Gauge::Calendar);
+            if time.is_none_or(|time| time > calendar_ns) {
+                break;
+            }
+            at += 1;
+        }
+        Ok(at)
+    }
+
+    /// The time of the snapshot that is shown.
+    pub fn time(&self) -> Option<u64> {
+        self.reader.frame.machine.get(Gauge::Calendar)
+    }
+
+    /// When the recording begins and ends.
+    pub fn span(&self) -> (u64, u64) {
+        self.reader.span()
+    }
+
+    fn read(&mut self, at: u64) -> Result<(), record::Error> {
+        if self.reader.is_elsewhere(at) {
+            self.texts.clear();
+            self.anew = true;
+        }
+        let texts = &mut self.texts;
+        self.reader
+            .read(at, |frame: &mut Frame| texts.append(&mut frame.texts))
+    }
+
+    /// Hands over the texts that were met since the last time.
+    pub fn keep_texts(&mut self, lookup: &mut Lookup) {
+        if std::mem::take(&mut self.anew) {
+            lookup.details.renew();
+            self.pages = Pages::default();
+        }
+        for (key, text) in self.texts.drain(..) {
+            match key {
+                Key::Cmdline(pid, start_ns) => lookup.details.keep_cmdline(pid, start_ns, &text),
+                Key::Cgroup(id) => lookup.details.keep_cgroup(id, &text),
+                Key::User(id) => lookup.users.keep(id, &text),
+                Key::Group(id) => lookup.groups.keep(id, &text),
+                Key::Limits(pid, start_ns) => self.pages.keep(Page::Limits, pid, start_ns, text),
+                Key::Files(pid, start_ns) => self.pages.keep(Page::Files, pid, start_ns, text),
+            }
+        }
+        if let (Some(now_ns), began_ns) = (self.time(), self.reader.frame.began_ns) {
+            lookup.boot_seconds = (now_ns.saturating_sub(began_ns) / 1_000_000_000) as i64;
+        }
+        lookup.now_ns = self.reader.frame.snapshot().stats().kernel_end_ns();
+    }
+
+    pub(super) fn view(&self) -> Option<View<'_>> {
+        self.reader.position()?;
+        Some(View {
+            snapshot: self.reader.frame.snapshot(),
+            before: self.compared.then_some(&self.before),
+            machine: &self.reader.frame.machine,
+            earlier: self.compared.then_some(&self.earlier),
+            fading: &self.fading,
+            pages: Some(&self.pages),
+        })
+    }
+
+    pub(super) const fn host(&self) -> &Host {
+        &self.host
+    }
+}

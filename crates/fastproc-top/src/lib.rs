@@ -1,0 +1,43 @@
+//! The screen of `fastproc top`: processes, and the machine that they run on, read as often as ten times a second for a few
+//! percent of a CPU.
+//!
+//! Data flows one way:
+//! - A [`Feed`] gives a [`View`]: the last snapshot, the one before, and numbers about the machine. It is this machine,
+//!   or a recording of one.
+//! - A [`State`] is what the person has chosen. Keys change it, by the one table in [`keys`].
+//! - `draw` makes a screen of the two. It writes the rows that can be seen, and no others.
+//!
+//! [`Screen`] puts them together.
+
+mod act;
+mod clock;
+mod details;
+mod draw;
+mod error;
+mod feed;
+mod group;
+mod history;
+mod id;
+pub mod keys;
+pub mod machine;
+mod options;
+pub mod record;
+mod rows;
+mod sampler;
+mod screen;
+mod settings;
+mod signals;
+mod state;
+mod terminal;
+mod view;
+mod window;
+
+pub use self::{
+    error::Error,
+    feed::{Feed, View},
+    options::Options,
+    screen::{Left, Screen},
+    settings::{Settings, default_path},
+    state::State,
+    terminal::Terminal,
+};

@@ -1,0 +1,407 @@
+//! The file: a header, and blocks of frames.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Read, Seek, SeekFrom, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+};
+
+use fastproc::{Host, schema};
+use flate2::{Compression, Crc, read::DeflateDecoder, write::DeflateEncoder};
+
+use super::{
+    Error, Frame,
+    coding::{Input, put},
+};
+use crate::machine::Gauge;
+
+/// What a file begins with, and the version of its format.
+const MAGIC: &[u8; 8] = b"fastprec";
+const VERSION: u32 = 1;
+/// What a block begins with.
+const BLOCK: &[u8; 4] = b"blok";
+const BLOCK_HEADER: u64 = 4 + 4 + 4 + 4 + 4 + 8 + 8;
+/// The longest header and block that are read.
+const LONGEST_HEADER: u32 = 1 << 20;
+const LONGEST_BLOCK: u32 = 1 << 29;
+/// A block is ended when it has so many bytes before compression, or spans so much time: that is lost when a machine
+/// dies.
+const BLOCK_BYTES: usize = 4 << 20;
+const BLOCK_NS: u64 = 60_000_000_000;
+
+/// Facts about the machine that was recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// Bytes of a page.
+    pub page_size: u64,
+    /// `USER_HZ`.
+    pub ticks_per_second: u64,
+    /// CPUs that could ever be there.
+    pub possible_cpus: u32,
+    /// Memory nodes that could ever be there.
+    pub possible_nodes: u32,
+    /// Bytes of memory.
+    pub total_memory: u64,
+}
+
+impl Facts {
+    /// Of a machine.
+    pub fn of(host: &Host, total_memory: u64) -> Self {
+        Self {
+            page_size: host.page_size,
+            ticks_per_second: host.ticks_per_second,
+            possible_cpus: host.possible_cpus,
+            possible_nodes: host.possible_nodes,
+            total_memory,
+        }
+    }
+}
+
+/// The layout of records, as text: a record can be read by who has the same.
+fn layout() -> String {
+    use std::fmt::Write;
+    let mut text = String::new();
+    let structures = [
+        (schema::RECORD, "record"),
+        (schema::THREAD, "thread"),
+        (schema::EXIT, "exit"),
+    ];
+    for (structure, name) in structures {
+        let _ = writeln!(text, "{name} {}", structure.size);
+        for field in structure.fields() {
+            let size = field.type_of.size();
+            let _ = writeln!(text, "{} {} {size}", field.path, field.offset);
+        }
+    }
+    text
+}
+
+/// Writes a recording.
+#[derive(Debug)]
+pub struct Writer {
+    file: File,
+    block: Vec<u8>,
+    frames: u32,
+    first_ns: u64,
+    last_ns: u64,
+    before: Frame,
+}
+
+impl Writer {
+    /// Makes a file that was not there, for its owner alone: it holds what the kernel shows to nobody else.
+    pub fn create(path: &Path, facts: Facts) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)?;
+        let mut header = Vec::new();
+        for number in [
+            facts.page_size,
+            facts.ticks_per_second,
+            facts.possible_cpus.into(),
+            facts.possible_nodes.into(),
+            facts.total_memory,
+        ] {
+            put(number, &mut header);
+        }
+        header.extend_from_slice(layout().as_bytes());
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&(header.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&header);
+        file.write_all(&bytes)?;
+        Ok(Self {
+            file,
+            block: Vec::new(),
+            frames: 0,
+            first_ns: 0,
+            last_ns: 0,
+            before: Frame::default(),
+        })
+    }
+
+    /// Whether the next frame begins a block, which holds all texts anew.
+    pub fn begins_block(&self) -> bool {
+        self.frames == 0
+    }
+
+    /// Adds a frame.
+    pub fn push(&mut self, frame: &mut Frame) -> io::Result<()> {
+        let calendar_ns = frame.machine.get(Gauge::Calendar).unwrap_or(0);
+        if self.frames == 0 {
+            self.first_ns = calendar_ns;
+            self.before = Frame::default();
+        }
+        frame.write(&self.before, &mut self.block);
+        self.last_ns = calendar_ns;
+        self.frames += 1;
+        std::mem::swap(&mut self.before, frame);
+        let spans = self.last_ns.saturating_sub(self.first_ns);
+        if self.block.len() >= BLOCK_BYTES || spans >= BLOCK_NS {
+            self.end_block()?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is not written yet.
+    pub fn end_block(&mut self) -> io::Result<()> {
+        if self.frames == 0 {
+            return Ok(());
+        }
+        let mut packed = vec![0; BLOCK_HEADER as usize];
+        let mut encoder = DeflateEncoder::new(&mut packed, Compression::new(4));
+        encoder.write_all(&self.block)?;
+        encoder.finish()?;
+        let length = packed.len() as u64 - BLOCK_HEADER;
+        let mut crc = Crc::new();
+        crc.update(&packed[BLOCK_HEADER as usize..]);
+        let mut header = BLOCK.to_vec();
+        for number in [
+            length as u32,
+            self.block.len() as u32,
+            self.frames,
+            crc.sum(),
+        ] {
+            header.extend_from_slice(&number.to_le_bytes());
+        }
+        for number in [self.first_ns, self.last_ns] {
+            header.extend_from_slice(&number.to_le_bytes());
+        }
+        packed[..BLOCK_HEADER as usize].copy_from_slice(&header);
+        // In one piece, so that whoever reads meanwhile finds whole blocks, mostly.
+        self.file.write_all(&packed)?;
+        self.block.clear();
+        self.frames = 0;
+        Ok(())
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // Who wants to know whether it could be written has called it before.
+        let _ = self.end_block();
+    }
+}
+
+/// Where a block is.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    at: u64,
+    length: u32,
+    raw: u32,
+    frames: u32,
+    crc: u32,
+    first_ns: u64,
+    last_ns: u64,
+}
+
+/// Reads a recording, from any place.
+#[derive(Debug)]
+pub struct Reader {
+    file: File,
+    /// Facts about the machine.
+    pub facts: Facts,
+    blocks: Vec<Block>,
+    /// Frames before each block.
+    starts: Vec<u64>,
+    frames: u64,
+    /// The block that is unpacked, and what is still to be read of it.
+    unpacked: Vec<u8>,
+    block: Option<usize>,
+    read: usize,
+    /// The frame that was read last, counted from the first of all.
+    at: Option<u64>,
+    /// That frame.
+    pub frame: Frame,
+}
+
+impl Reader {
+    /// Opens a recording. What was cut off its end, or never written, is left out.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let mut file = File::open(path)?;
+        let mut start = [0; 16];
+        file.read_exact(&mut start).map_err(short)?;
+        let word = |at: usize| u32::from_le_bytes(start[at..at + 4].try_into().unwrap_or_default());
+        if start[..8] != *MAGIC {
+            return Err(Error::NotARecording);
+        }
+        if word(8) != VERSION {
+            return Err(Error::Version(word(8)));
+        }
+        if word(12) > LONGEST_HEADER {
+            return Err(Error::Damaged("the header is too long"));
+        }
+        let mut header = vec![0; word(12) as usize];
+        file.read_exact(&mut header).map_err(short)?;
+        let mut input = Input(&header);
+        let facts = Facts {
+            page_size: input.number()?,
+            ticks_per_second: input.number()?.clamp(1, 1_000_000),
+            possible_cpus: input.small()?.min(1 << 16),
+            possible_nodes: input.small()?.min(1 << 16),
+            total_memory: input.number()?,
+        };
+        if input.0 != layout().as_bytes() {
+            return Err(Error::Damaged(
+                "its records have another layout; use the version of fastproc that made it",
+            ));
+        }
+        let mut reader = Self {
+            file,
+            facts,
+            blocks: Vec::new(),
+            starts: Vec::new(),
+            frames: 0,
+            unpacked: Vec::new(),
+            block: None,
+            read: 0,
+            at: None,
+            frame: Frame::default(),
+        };
+        reader.find_blocks(16 + header.len() as u64)?;
+        if reader.frames == 0 {
+            return Err(Error::Empty);
+        }
+        Ok(reader)
+    }
+
+    fn find_blocks(&mut self, mut at: u64) -> Result<(), Error> {
+        let end = self.file.seek(SeekFrom::End(0))?;
+        while at + BLOCK_HEADER <= end {
+            let mut header = [0; BLOCK_HEADER as usize];
+            self.file.seek(SeekFrom::Start(at))?;
+            self.file.read_exact(&mut header)?;
+            let small =
+                |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().unwrap_or_default());
+            let large =
+                |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().unwrap_or_default());
+            let block = Block {
+                at: at + BLOCK_HEADER,
+                length: small(4),
+                raw: small(8),
+                frames: small(12),
+                crc: small(16),
+                first_ns: large(20),
+                last_ns: large(28),
+            };
+            at = block.at + u64::from(block.length);
+            let is_whole = header[..4] == *BLOCK && at <= end;
+            // A frame takes some bytes.
+            if !is_whole || block.frames > block.raw || block.raw > LONGEST_BLOCK {
+                break;
+            }
+            self.starts.push(self.frames);
+            self.frames += u64::from(block.frames);
+            self.blocks.push(block);
+        }
+        Ok(())
+    }
+
+    /// How many frames there are.
+    pub fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    /// Which frame was read last.
+    pub fn position(&self) -> Option<u64> {
+        self.at
+    }
+
+    /// The first frame of the last block that does not begin after this time: what is looked for is in that block.
+    pub fn before(&self, calendar_ns: u64) -> u64 {
+        let after = self
+            .blocks
+            .partition_point(|block| block.first_ns <= calendar_ns);
+        self.starts[after.saturating_sub(1)]
+    }
+
+    /// When the recording begins and ends.
+    pub fn span(&self) -> (u64, u64) {
+        let first = self.blocks.first().map_or(0, |block| block.first_ns);
+        let last = self.blocks.last().map_or(0, |block| block.last_ns);
+        (first, last)
+    }
+
+    /// Whether a frame is in another block than the one that was read last.
+    pub fn is_elsewhere(&self, frame: u64) -> bool {
+        let block = self.starts.partition_point(|&start| start <= frame);
+        block.checked_sub(1) != self.block
+    }
+
+    /// Reads a frame. All texts of its block up to it are handed to `texts`.
+    pub fn read(&mut self, frame: u64, mut texts: impl FnMut(&mut Frame)) -> Result<(), Error> {
+        let block = self.starts.partition_point(|&start| start <= frame);
+        let block = block.checked_sub(1).ok_or(Error::Empty)?;
+        let in_order = self.at.is_some_and(|at| at < frame) && self.block == Some(block);
+        let result = self.read_in(block, frame, in_order, &mut texts);
+        if result.is_err() {
+            // What was begun cannot be gone on with.
+            (self.at, self.block) = (None, None);
+        }
+        result
+    }
+
+    fn read_in(
+        &mut self,
+        block: usize,
+        frame: u64,
+        in_order: bool,
+        texts: &mut impl FnMut(&mut Frame),
+    ) -> Result<(), Error> {
+        let mut next = self.starts[block];
+        if in_order {
+            next = self.at.map_or(next, |at| at + 1);
+        } else {
+            if self.block != Some(block) {
+                self.unpack(block)?;
+            }
+            self.read = 0;
+            self.frame = Frame::default();
+        }
+        for at in next..=frame {
+            let rest = self.unpacked.get(self.read..).unwrap_or_default();
+            let mut input = Input(rest);
+            self.frame.read(&mut input)?;
+            self.read += rest.len() - input.0.len();
+            self.at = Some(at);
+            texts(&mut self.frame);
+        }
+        Ok(())
+    }
+
+    fn unpack(&mut self, at: usize) -> Result<(), Error> {
+        self.block = None;
+        let block = self.blocks[at];
+        self.file.seek(SeekFrom::Start(block.at))?;
+        let mut packed = Vec::new();
+        (&self.file)
+            .take(block.length.into())
+            .read_to_end(&mut packed)?;
+        let mut crc = Crc::new();
+        crc.update(&packed);
+        if crc.sum() != block.crc {
+            return Err(Error::Damaged("a block is not what was written"));
+        }
+        self.unpacked.clear();
+        let most = u64::from(block.raw) + 1;
+        DeflateDecoder::new(packed.as_slice())
+            .take(most)
+            .read_to_end(&mut self.unpacked)
+            .map_err(|_| Error::Damaged("a block cannot be unpacked"))?;
+        if self.unpacked.len() != block.raw as usize {
+            return Err(Error::Damaged("a block has another length"));
+        }
+        self.block = Some(at);
+        Ok(())
+    }
+}
+
+fn short(error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => Error::NotARecording,
+        _ => error.into(),
+    }
+}

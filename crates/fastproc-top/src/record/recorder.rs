@@ -1,0 +1,204 @@
+//! Makes frames of what was looked at, with the texts that belong to it.
+
+use std::{
+    collections::{HashMap, HashSet},
+    hash::{DefaultHasher, Hasher},
+    path::Path,
+};
+
+use fastproc::{
+    Fields, Process, Snapshot,
+    record::{Io, Layout},
+};
+use fastproc_columns::Lookup;
+
+use super::{
+    Writer,
+    file::Facts,
+    frame::{Frame, Key},
+};
+use crate::{
+    details::{self, Page},
+    feed::View,
+};
+
+/// Of how many processes limits and open files are read at a look: of all of them at once that would take long.
+const READ_PER_LOOK: usize = 200;
+
+/// A command line as it was written last. It is looked at again when its process has run: who executes another program or
+/// writes over its arguments does.
+#[derive(Debug)]
+struct Line {
+    /// Another program mostly has another name.
+    comm: [u8; 16],
+    ran: [u64; 5],
+    /// Of its text, which may be long.
+    hash: u64,
+}
+
+/// Records.
+#[derive(Debug)]
+pub struct Recorder {
+    writer: Writer,
+    frame: Frame,
+    /// The texts that this block has, but for command lines.
+    written: HashSet<Key>,
+    /// The command lines that it has.
+    lines: HashMap<(u32, u64), Line>,
+    /// The process of which limits and open files were read last.
+    last_read: u32,
+}
+
+impl Recorder {
+    /// Into a file that is not there yet.
+    pub fn create(path: &Path, lookup: &Lookup) -> std::io::Result<Self> {
+        let facts = Facts::of(&lookup.host, lookup.total_memory);
+        Ok(Self {
+            writer: Writer::create(path, facts)?,
+            frame: Frame::default(),
+            written: HashSet::new(),
+            lines: HashMap::new(),
+            last_read: 0,
+        })
+    }
+
+    /// Adds a look. `anew`: what was looked up before is not kept.
+    pub fn push(
+        &mut self,
+        view: &View<'_>,
+        lookup: &mut Lookup,
+        mut anew: bool,
+    ) -> std::io::Result<()> {
+        if self.writer.begins_block() {
+            self.written.clear();
+            self.lines.clear();
+            lookup.details.renew();
+            anew = true;
+        }
+        self.frame.fill(&view.snapshot, view.machine);
+        let guarded = lookup.sees_all || view.snapshot.stats().source.is_guarded();
+        // What the kernel would not show to who records is not for whoever reads the file.
+        for (process, record) in view.snapshot.iter().zip(&mut self.frame.records) {
+            let groups = record.identity.groups;
+            if !guarded && !lookup.details.may_trace(process) {
+                record.identity.groups &= !(Fields::IO | Fields::LAYOUT).bits();
+                (record.identity.masked, record.identity.exit_code) = (1, 0);
+                (record.io, record.layout) = (Io::default(), Layout::default());
+            } else if !guarded
+                && groups & Fields::IO.bits() != 0
+                && !lookup.details.may_read_io(process)
+            {
+                record.identity.groups &= !Fields::IO.bits();
+                record.io = Io::default();
+            }
+        }
+        if !guarded {
+            // It cannot be told any more of which of them the kernel would have shown it.
+            for exit in self.frame.exits.iter_mut().flatten() {
+                (exit.io, exit.status) = (None, None);
+            }
+        }
+        for process in view.snapshot.iter() {
+            self.line_of(process, lookup, anew);
+            self.texts_of(process, lookup);
+        }
+        self.read_pages(&view.snapshot, lookup);
+        self.writer.push(&mut self.frame)
+    }
+
+    /// Limits and open files, once a block, of some processes at each look, in turn.
+    fn read_pages(&mut self, snapshot: &Snapshot<'_>, lookup: &mut Lookup) {
+        let last = self.last_read;
+        let later = snapshot.iter().filter(|process| process.pid() > last);
+        let earlier = snapshot.iter().filter(|process| process.pid() <= last);
+        let mut left = READ_PER_LOOK;
+        for process in later.chain(earlier) {
+            let identity = process.identity();
+            let (pid, start_ns) = (identity.tgid, identity.start_ns);
+            let key = Key::Limits(pid, start_ns);
+            if identity.is_kernel_thread() || !self.written.insert(key) {
+                continue;
+            }
+            let pages = [
+                (Page::Limits, key),
+                (Page::Files, Key::Files(pid, start_ns)),
+            ];
+            for (page, key) in pages {
+                // What the kernel does not show to who records is not recorded.
+                if let Ok(lines) = details::read(page, process, lookup) {
+                    self.frame.texts.push((key, lines.join(&b'\n')));
+                }
+            }
+            self.last_read = pid;
+            left -= 1;
+            if left == 0 {
+                break;
+            }
+        }
+    }
+
+    fn line_of(&mut self, process: Process<'_>, lookup: &mut Lookup, anew: bool) {
+        let identity = process.identity();
+        // A kernel thread has none, and it is known that it has.
+        if identity.is_kernel_thread() {
+            return;
+        }
+        let ran = process.cpu().map_or([0; 5], |cpu| {
+            [
+                cpu.sum_exec_ns,
+                cpu.utime_ns,
+                cpu.stime_ns,
+                cpu.nvcsw,
+                cpu.nivcsw,
+            ]
+        });
+        let id = (identity.tgid, identity.start_ns);
+        let known = self.lines.get(&id);
+        if known.is_some_and(|line| line.comm == identity.comm && (!anew || line.ran == ran)) {
+            return;
+        }
+        let Ok(line) = lookup.details.cmdline(process) else {
+            return;
+        };
+        let mut hasher = DefaultHasher::new();
+        hasher.write(line.bytes);
+        let hash = hasher.finish();
+        if known.is_none_or(|known| known.hash != hash) {
+            let key = Key::Cmdline(id.0, id.1);
+            self.frame.texts.push((key, line.bytes.to_vec()));
+        }
+        let line = Line {
+            comm: identity.comm,
+            ran,
+            hash,
+        };
+        self.lines.insert(id, line);
+    }
+
+    fn texts_of(&mut self, process: Process<'_>, lookup: &mut Lookup) {
+        let (texts, written) = (&mut self.frame.texts, &mut self.written);
+        if let Some(id) = process.cgroup_id()
+            && written.insert(Key::Cgroup(id))
+            && let Ok(path) = lookup.details.cgroup(process)
+        {
+            texts.push((Key::Cgroup(id), path.to_vec()));
+        }
+        if let Some(credentials) = process.credentials() {
+            for id in [credentials.uid, credentials.euid] {
+                if written.insert(Key::User(id)) {
+                    texts.push((Key::User(id), lookup.users.of(id).to_vec()));
+                }
+            }
+            for id in [credentials.gid, credentials.egid] {
+                if written.insert(Key::Group(id)) {
+                    texts.push((Key::Group(id), lookup.groups.of(id).to_vec()));
+                }
+            }
+        }
+    }
+
+    /// Writes what is not written yet.
+    pub fn finish(&mut self) -> std::io::Result<()> {
+        self.writer.end_block()
+    }
+}

@@ -1,0 +1,329 @@
+//! From a snapshot to the rows that are shown of it.
+
+use fastproc::{Change, record::State as ProcessState};
+use fastproc_columns::{Branch, Event, Forest, Lookup, Row, Sorter};
+
+use crate::{
+    feed::{View, fading::Faded},
+    group::{Groups, Sums},
+    id::Id,
+    state::State,
+};
+
+/// What all processes come to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Processes.
+    pub processes: u32,
+    /// Of them, kernel threads.
+    pub kernel_threads: u32,
+    /// Threads of all of them.
+    pub threads: u64,
+    /// Running, sleeping, waiting for a disk, stopped, zombies, and the others, by their leading threads.
+    pub states: [u32; 6],
+}
+
+impl Tally {
+    fn add(&mut self, row: &Row<'_>) {
+        let identity = row.process.identity();
+        self.processes += 1;
+        self.threads += u64::from(identity.num_threads);
+        self.kernel_threads += u32::from(identity.is_kernel_thread());
+        let state = match identity.state() {
+            ProcessState::Running => 0,
+            ProcessState::Sleeping | ProcessState::Idle => 1,
+            ProcessState::DiskSleep => 2,
+            ProcessState::Stopped | ProcessState::TracingStop => 3,
+            ProcessState::Zombie => 4,
+            _ => 5,
+        };
+        self.states[state] += 1;
+    }
+}
+
+/// The rows that can be seen.
+#[derive(Debug)]
+pub struct Picked<'a> {
+    /// In their order.
+    pub rows: Vec<Row<'a>>,
+    /// For each, where it stands in the tree, if there is one.
+    pub branches: Vec<Branch>,
+    /// What the marked ones come to, if there are any.
+    pub marked: Option<Sums>,
+    /// All processes.
+    pub tally: Tally,
+}
+
+/// Picks rows. Its memory is used again for the next screen.
+#[derive(Debug, Default)]
+pub struct Picker {
+    rows: Vec<Row<'static>>,
+    shown: Vec<Row<'static>>,
+    branches: Vec<Branch>,
+    sorter: Sorter,
+    forest: Forest,
+    /// The groups, if there are any.
+    pub groups: Groups,
+}
+
+/// The memory of a list, for another one.
+fn reuse<'a>(mut rows: Vec<Row<'_>>) -> Vec<Row<'a>> {
+    rows.clear();
+    rows.into_iter()
+        .map(|_| unreachable!("it is empty"))
+        .collect()
+}
+
+impl Picker {
+    /// The rows that there is room for, with the window settled over them.
+    pub fn pick<'a>(
+        &mut self,
+        view: &View<'a>,
+        state: &mut State,
+        lookup: &mut Lookup,
+        height: usize,
+    ) -> Picked<'a> {
+        let mut rows = reuse(std::mem::take(&mut self.rows));
+        let mut shown = reuse(std::mem::take(&mut self.shown));
+        let mut branches = std::mem::take(&mut self.branches);
+        branches.clear();
+        let tally = select(view, state, lookup, &mut rows);
+        let marked = sum_of_marked(&rows, state, lookup);
+        if let Some(by) = state.settings.group {
+            let (sort, descending) = state.sort_key();
+            self.groups.add_up(by, sort, descending, &rows, lookup);
+            state.window.settle(self.groups.len(), height);
+            let selected = self.groups.get(state.window.cursor);
+            state.selected_group = selected.map(|(key, _)| key.to_vec());
+            state.selected = None;
+        } else {
+            state.selected_group = None;
+            if state.settings.tree {
+                self.pick_tree(&rows, state, lookup, height, &mut branches, &mut shown);
+            } else {
+                self.pick_flat(&rows, state, lookup, height, &mut shown);
+            }
+            let at = state.window.cursor - state.window.top;
+            state.selected = shown.get(at).map(Id::of);
+        }
+        self.rows = reuse(rows);
+        Picked {
+            rows: shown,
+            branches,
+            marked,
+            tally,
+        }
+    }
+
+    /// Takes back the memory of what was drawn.
+    pub fn recycle(&mut self, picked: Picked<'_>) {
+        self.shown = reuse(picked.rows);
+        self.branches = picked.branches;
+    }
+
+    fn pick_flat<'a>(
+        &mut self,
+        rows: &[Row<'a>],
+        state: &mut State,
+        lookup: &mut Lookup,
+        height: usize,
+        shown: &mut Vec<Row<'a>>,
+    ) {
+        // Unless a row has to be found among all, those after the last that is seen need no order.
+        let all = state.follow.is_some() || state.seek.is_some();
+        let first = if all {
+            usize::MAX
+        } else {
+            state.window.settle(rows.len(), height);
+            state.window.top + height
+        };
+        let order = self.sorter.order(&state.sort, first, rows, lookup);
+        let row = |place: usize| &rows[order[place] as usize];
+        place_cursor(state, lookup, rows.len(), height, row);
+        let places = state.window.top..rows.len().min(state.window.top + height);
+        shown.extend(places.map(|place| *row(place)));
+    }
+
+    fn pick_tree<'a>(
+        &mut self,
+        rows: &[Row<'a>],
+        state: &mut State,
+        lookup: &mut Lookup,
+        height: usize,
+        branches: &mut Vec<Branch>,
+        shown: &mut Vec<Row<'a>>,
+    ) {
+        let order = self.sorter.order(&state.sort, usize::MAX, rows, lookup);
+        let folded = &state.folded;
+        let order = order.iter().copied();
+        let tree = self
+            .forest
+            .arrange(rows, order, |pid| folded.contains(&pid));
+        let row = |place: usize| &rows[tree[place].at as usize];
+        place_cursor(state, lookup, tree.len(), height, row);
+        let places = state.window.top..tree.len().min(state.window.top + height);
+        shown.extend(places.clone().map(|place| *row(place)));
+        branches.extend_from_slice(&tree[places]);
+    }
+}
+
+/// Moves the cursor to what is followed or searched for.
+fn place_cursor<'r, 'a: 'r>(
+    state: &mut State,
+    lookup: &mut Lookup,
+    rows: usize,
+    height: usize,
+    row: impl Fn(usize) -> &'r Row<'a>,
+) {
+    if let Some(id) = &mut state.follow {
+        let is = |place: &usize| {
+            let row = row(*place);
+            // A pid that was written stands for whoever has it now.
+            id.is_of(row)
+                || (id.start_ns == 0 && id.pid == row.process.pid() && row.thread.is_none())
+        };
+        if let Some(place) = (0..rows).find(is) {
+            *id = Id::of(row(place));
+            state.window.cursor = place;
+        } else {
+            {
+                let text = format!("process {} is not shown, or no more", id.pid);
+                state.follow = None;
+                state.say(text);
+            }
+        }
+    }
+    if let Some(direction) = state.seek.take() {
+        let needle = state.search.to_lowercase();
+        let at = state.window.cursor;
+        // Round about, and itself last.
+        let place = |step: usize| match direction {
+            ..0 => (at + rows - step % rows.max(1)) % rows.max(1),
+            _ => (at + step) % rows.max(1),
+        };
+        match (1..=rows)
+            .map(place)
+            .find(|&place| matches(row(place), &needle, lookup))
+        {
+            Some(place) => state.window.cursor = place,
+            None => state.fail(format!("nothing has '{}' in it", needle.escape_debug())),
+        }
+    }
+    state.window.settle(rows, height);
+}
+
+/// Whether id, name or command line have this text in them, in letters of either case.
+fn matches(row: &Row<'_>, needle: &str, lookup: &mut Lookup) -> bool {
+    let has = |text: &[u8]| {
+        String::from_utf8_lossy(text)
+            .to_lowercase()
+            .contains(needle)
+    };
+    if row.tid().to_string() == needle || has(&row.process.name()) {
+        return true;
+    }
+    if let Some(thread) = row.other_thread() {
+        return has(&thread.comm);
+    }
+    let line = lookup.details.cmdline(row.process);
+    line.is_ok_and(|line| {
+        let spaced: Vec<u8> = line.bytes.iter().map(|&byte| byte.max(b' ')).collect();
+        has(&spaced)
+    })
+}
+
+/// The rows that are wanted, and what all processes come to.
+fn select<'a>(
+    view: &View<'a>,
+    state: &State,
+    lookup: &mut Lookup,
+    rows: &mut Vec<Row<'a>>,
+) -> Tally {
+    let mut tally = Tally::default();
+    let settings = &state.settings;
+    let mut take = |row: Row<'a>, tally: Option<&mut Tally>| {
+        if let Some(tally) = tally {
+            tally.add(&row);
+        }
+        let wanted = (settings.kernel_threads || !row.process.identity().is_kernel_thread())
+            && (settings.idle || is_busy(&row))
+            && state
+                .filter
+                .as_ref()
+                .is_none_or(|filter| filter.admits(&row, lookup));
+        if wanted {
+            rows.push(row);
+        }
+    };
+    let of_change = |change: Change<'a>| Row {
+        process: change.process,
+        thread: change.thread,
+        change: Some(change),
+        branch: &[],
+        event: change.exit.map(|exit| Event::Exit(exit, None)),
+    };
+    match (view.before, settings.threads) {
+        (Some(before), false) => {
+            let changes = before.changes(&view.snapshot);
+            changes.for_each(|change| take(of_change(change), Some(&mut tally)));
+        }
+        (None, false) => {
+            let processes = view.snapshot.iter();
+            processes.for_each(|process| take(Row::of(process), Some(&mut tally)));
+        }
+        (before, true) => {
+            let processes = view.snapshot.iter();
+            processes.for_each(|process| tally.add(&Row::of(process)));
+            if let Some(before) = before {
+                let changes = before.thread_changes(&view.snapshot);
+                changes.for_each(|change| take(of_change(change), None));
+            } else {
+                let threads = view.snapshot.threads_with_processes();
+                threads.for_each(|(process, thread)| {
+                    let thread = Some(thread);
+                    take(
+                        Row {
+                            thread,
+                            ..Row::of(process)
+                        },
+                        None,
+                    );
+                });
+            }
+        }
+    }
+    if settings.ended && !settings.threads {
+        let faded = |faded: &'a Faded| {
+            let change = faded.change();
+            take(of_change(change), None);
+        };
+        // What they cost is added up once.
+        if settings.group.is_some() {
+            view.fading.fresh().for_each(faded);
+        } else {
+            view.fading.iter().for_each(faded);
+        }
+    }
+    tally
+}
+
+/// Whether it used a CPU since the last look.
+fn is_busy(row: &Row<'_>) -> bool {
+    row.state() == ProcessState::Running
+        || row
+            .change
+            .is_none_or(|change| change.cpu_share.is_none_or(|share| share > 0.0))
+}
+
+fn sum_of_marked(rows: &[Row<'_>], state: &State, lookup: &Lookup) -> Option<Sums> {
+    if state.marked.is_empty() {
+        return None;
+    }
+    let mut sums = Sums::default();
+    for row in rows {
+        if state.marked.contains(&Id::of(row)) {
+            sums.add(row, lookup);
+        }
+    }
+    Some(sums)
+}

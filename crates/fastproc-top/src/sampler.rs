@@ -1,0 +1,186 @@
+//! Reads the numbers about the machine.
+
+use std::{
+    fs::File,
+    os::unix::fs::FileExt,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use fastproc::{
+    counters::{self, Counters, MachineFile, Reader, Want},
+    text::loadavg::LoadAvg,
+};
+
+use crate::machine::{Cpu, Gauge, Machine};
+
+/// How old interrupt counts may be: to read each of them exactly would cost more than all the rest.
+const INTERRUPT_AGE: Duration = Duration::from_millis(500);
+/// How old memory, load and pressure may be. The kernel itself brings them up to date no more often than this.
+const TEXT_AGE: Duration = Duration::from_millis(400);
+
+const MEMORY: [(&str, Gauge); 7] = [
+    ("MemTotal:", Gauge::MemTotal),
+    ("MemFree:", Gauge::MemFree),
+    ("MemAvailable:", Gauge::MemAvailable),
+    ("Buffers:", Gauge::Buffers),
+    ("Cached:", Gauge::Cached),
+    ("SwapTotal:", Gauge::SwapTotal),
+    ("SwapFree:", Gauge::SwapFree),
+];
+
+const PRESSURE: [(&str, Gauge, Option<Gauge>); 3] = [
+    ("/proc/pressure/cpu", Gauge::CpuSome, None),
+    (
+        "/proc/pressure/memory",
+        Gauge::MemorySome,
+        Some(Gauge::MemoryFull),
+    ),
+    ("/proc/pressure/io", Gauge::IoSome, Some(Gauge::IoFull)),
+];
+
+/// Reads the machine, again and again.
+#[derive(Debug)]
+pub struct Sampler {
+    reader: Reader,
+    /// A kernel without PSI has none of them.
+    pressure: [Option<File>; 3],
+    texts_at: Option<Instant>,
+}
+
+impl Sampler {
+    /// Opens it, with BPF programs for the counters or without.
+    pub fn open(bpf: bool) -> Result<Self, counters::Error> {
+        let options = counters::Options::new().bpf(bpf).readers(1);
+        let counters: Counters = options.stat_irqs_latency(INTERRUPT_AGE).open()?;
+        Ok(Self {
+            reader: counters.reader(),
+            pressure: PRESSURE.map(|(path, ..)| File::open(path).ok()),
+            texts_at: None,
+        })
+    }
+
+    /// Brings `machine` up to date. A file that cannot be read leaves its numbers unknown.
+    pub fn sample(&mut self, machine: &mut Machine) -> Result<(), counters::Error> {
+        let stat = &self.reader.collect(Want::STAT)?.stat;
+        machine.total = stat.total.ns;
+        machine.cpus.clear();
+        machine.cpus.extend(stat.cpus.iter().map(|cpu| Cpu {
+            id: cpu.id,
+            times: cpu.times.ns,
+        }));
+        machine.set(Gauge::ContextSwitches, Some(stat.ctxt));
+        machine.set(Gauge::Interrupts, Some(stat.intr));
+        machine.set(Gauge::Forks, Some(stat.processes));
+        let calendar = SystemTime::now().duration_since(UNIX_EPOCH);
+        let calendar = calendar.map(|time| time.as_nanos() as u64);
+        machine.set(Gauge::Calendar, calendar.ok());
+        let uptime = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let uptime = uptime.tv_sec as u64 * 1_000_000_000 + uptime.tv_nsec as u64;
+        machine.set(Gauge::Uptime, Some(uptime));
+        let now = Instant::now();
+        self.pressure(machine);
+        if self.texts_at.is_none_or(|at| now - at >= TEXT_AGE) {
+            self.texts_at = Some(now);
+            self.load(machine);
+            self.memory(machine);
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, machine: &mut Machine) {
+        let text = self.reader.text(MachineFile::Loadavg).ok();
+        let load = text.and_then(|text| LoadAvg::parse(text).ok());
+        for (i, gauge) in [Gauge::Load1, Gauge::Load5, Gauge::Load15]
+            .into_iter()
+            .enumerate()
+        {
+            let load = load.as_ref().map(|load| load.averages()[i]);
+            machine.set(gauge, load.map(|load| (load * 100.0).round() as u64));
+        }
+    }
+
+    fn memory(&mut self, machine: &mut Machine) {
+        let text = self.reader.text(MachineFile::Meminfo).unwrap_or_default();
+        let mut sizes = [None; MEMORY.len()];
+        let (mut reclaimable, mut shared) = (0, 0);
+        for line in text.split(|&byte| byte == b'\n') {
+            let mut words = line.split(|&byte| byte == b' ');
+            let name = words.next().unwrap_or_default();
+            let size = words.find(|word| !word.is_empty()).and_then(number);
+            let size = size.map(|kibibytes| kibibytes.saturating_mul(1024));
+            match name {
+                b"SReclaimable:" => reclaimable = size.unwrap_or(0),
+                b"Shmem:" => shared = size.unwrap_or(0),
+                _ => {
+                    let known = MEMORY
+                        .iter()
+                        .position(|(known, _)| known.as_bytes() == name);
+                    if let Some(at) = known {
+                        sizes[at] = size;
+                    }
+                }
+            }
+        }
+        for ((_, gauge), size) in MEMORY.into_iter().zip(sizes) {
+            let size = match gauge {
+                Gauge::Cached => size.map(|size| (size + reclaimable).saturating_sub(shared)),
+                _ => size,
+            };
+            machine.set(gauge, size);
+        }
+    }
+
+    fn pressure(&mut self, machine: &mut Machine) {
+        for ((_, some, full), file) in PRESSURE.into_iter().zip(&self.pressure) {
+            let mut text = [0; 256];
+            let read = file
+                .as_ref()
+                .and_then(|file| file.read_at(&mut text, 0).ok());
+            let text = &text[..read.unwrap_or(0)];
+            machine.set(some, total(text, b"some "));
+            if let Some(full) = full {
+                machine.set(full, total(text, b"full "));
+            }
+        }
+    }
+}
+
+/// The total of a line of `/proc/pressure`, in nanoseconds.
+fn total(text: &[u8], line: &[u8]) -> Option<u64> {
+    let line = text
+        .split(|&byte| byte == b'\n')
+        .find_map(|text| text.strip_prefix(line))?;
+    let mut words = line.split(|&byte| byte == b' ');
+    let microseconds = words.find_map(|word| word.strip_prefix(b"total="))?;
+    Some(number(microseconds)?.saturating_mul(1000))
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pressure_is_the_total_of_its_line() {
+        let text = b"some avg10=90.88 avg60=85.75 avg300=64.23 total=9240312145\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
+        assert_eq!(total(text, b"some "), Some(9_240_312_145_000));
+        assert_eq!(total(text, b"full "), Some(7000));
+        assert_eq!(total(b"", b"some "), None);
+        assert_eq!(total(b"some total=x", b"some "), None);
+    }
+
+    #[test]
+    fn the_machine_is_read() {
+        let mut sampler = Sampler::open(false).expect("there is a /proc/stat");
+        let mut machine = Machine::default();
+        sampler.sample(&mut machine).expect("it can be read");
+        assert!(!machine.cpus.is_empty());
+        assert!(machine.memory_used() > Some(0));
+        for gauge in [Gauge::Uptime, Gauge::Load1, Gauge::SwapTotal, Gauge::Forks] {
+            assert!(machine.get(gauge).is_some(), "{gauge:?}");
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! The screen as a whole: reads, draws, and reacts to keys.
+
+mod effects;
+mod text;
+
+use std::{
+    env,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use fastproc::Fields;
+use fastproc_columns::Lookup;
+use ratatui_crossterm::crossterm::event::{
+    Event, KeyEventKind, MouseButton, MouseEvent, MouseEventKind,
+};
+
+use crate::{
+    act::Effect,
+    details::FIELDS,
+    draw::Painter,
+    error::Error,
+    feed::{Feed, Live, Replay},
+    keys::{Key, Place},
+    options::Options,
+    record::Recorder,
+    settings::Settings,
+    state::{Over, State},
+    terminal::{Input, Signals, Terminal},
+    view::details,
+};
+
+/// How long what was read of a process is shown before it is read again: its command line and cgroup.
+const READ_AGAIN: Duration = Duration::from_secs(1);
+/// A first look at what processes do, before the first interval is over.
+const FIRST_LOOK: Duration = Duration::from_millis(250);
+
+/// For so long a look is put off while there are keys to be answered.
+const LONGEST_WAIT: Duration = Duration::from_millis(250);
+
+/// How the screen was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// As the person wished.
+    ByChoice,
+    /// By a signal, which the program owes its usual effect.
+    BySignal(i32),
+}
+
+/// The screen.
+#[derive(Debug)]
+pub struct Screen {
+    options: Options,
+    state: State,
+    feed: Feed,
+    lookup: Lookup,
+    painter: Painter,
+    read_again: Instant,
+    looks: u64,
+    recorder: Option<(Recorder, PathBuf)>,
+}
+
+impl Screen {
+    /// Opens what is to be shown.
+    pub fn open(options: Options) -> Result<Self, Error> {
+        let mut state = State::new(Settings::load(&options)?)?;
+        state.no_colour = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let (feed, lookup) = if let Some(path) = &options.replay {
+            let replay = Replay::open(path)?;
+            let lookup = replay.lookup();
+            state.is_replay = true;
+            (Feed::Replay(Box::new(replay)), lookup)
+        } else {
+            let (fields, exits) = needs(&state, options.record.is_some());
+            let live = Live::open(options.source, fields, exits)?;
+            let feed = Feed::Live(Box::new(live));
+            let lookup = Lookup::new(feed.host(), false)?;
+            (feed, lookup)
+        };
+        let recorder = match &options.record {
+            Some(path) => {
+                let create = Recorder::create(path, &lookup);
+                Some((create.map_err(not_recorded(path))?, path.clone()))
+            }
+            None => None,
+        };
+        Ok(Self {
+            options,
+            state,
+            feed,
+            lookup,
+            painter: Painter::default(),
+            read_again: Instant::now(),
+            looks: 0,
+            recorder,
+        })
+    }
+
+    /// Whether the kernel would show this process everything, so that nothing has to be hidden from who looks.
+    pub fn set_sees_all(&mut self, sees_all: bool) {
+        // A recording shows what was recorded.
+        self.lookup.sees_all = sees_all || self.state.is_replay;
+    }
+
+    /// Records without a screen, until a signal or so many looks end it.
+    pub fn record(&mut self) -> Result<Left, Error> {
+        let mut signals = Signals::open().map_err(Error::Terminal)?;
+        let mut due = Instant::now();
+        loop {
+            self.look()?;
+            if self.options.count.is_some_and(|count| self.looks > count) {
+                self.finish()?;
+                return Ok(Left::ByChoice);
+            }
+            due = next_due(due, self.state.interval(), Instant::now());
+            if let Some(signal) = signals.wait_until(due).map_err(Error::Terminal)? {
+                self.finish()?;
+                return Ok(Left::BySignal(signal));
+            }
+        }
+    }
+
+    /// Writes what is not written yet of a recording.
+    fn finish(&mut self) -> Result<(), Error> {
+        match &mut self.recorder {
+            Some((recorder, path)) => recorder.finish().map_err(not_recorded(path)),
+            None => Ok(()),
+        }
+    }
+
+    /// Shows it until somebody leaves.
+    pub fn run(&mut self) -> Result<Left, Error> {
+        let mut terminal = Terminal::open()?;
+        let left = self.watch(&mut terminal);
+        drop(terminal);
+        self.finish()?;
+        left
+    }
+
+    fn watch(&mut self, terminal: &mut Terminal) -> Result<Left, Error> {
+        self.look()?;
+        self.show(terminal)?;
+        let mut due = Instant::now() + self.state.interval().min(FIRST_LOOK);
+        loop {
+            let now = Instant::now();
+            let message = self.state.message.as_ref().map(|message| message.until);
+            let wake = match message {
+                _ if self.state.paused => message.unwrap_or(now + Duration::from_secs(3600)),
+                Some(until) => until.min(due),
+                None => due,
+            };
+            let input = terminal
+                .wait(wake.saturating_duration_since(now))
+                .map_err(Error::Terminal)?;
+            let now = Instant::now();
+            // A size is told twice, and again for each step on the way to it.
+            let is_input = match input {
+                Some(Input::Resized) => terminal.is_resized(),
+                _ => input.is_some(),
+            };
+            let had_details = self.state.details.is_some();
+            let (_, had_exits) = needs(&self.state, self.recorder.is_some());
+            if self
+                .state
+                .message
+                .take_if(|message| message.until <= now)
+                .is_some()
+                && !is_input
+            {
+                self.show(terminal)?;
+            }
+            match input {
+                Some(Input::End(signal)) => return Ok(Left::BySignal(signal)),
+                Some(Input::Stop) => terminal.suspend().map_err(Error::Terminal)?,
+                Some(Input::Continued) => terminal.resume().map_err(Error::Terminal)?,
+                Some(Input::Resized) | None => {}
+                Some(Input::Event(event)) => match self.react(&event) {
+                    Some(Effect::Quit) => return Ok(Left::ByChoice),
+                    Some(Effect::Suspend) => terminal.suspend().map_err(Error::Terminal)?,
+                    Some(Effect::Redraw) => terminal.forget(),
+                    Some(Effect::Refresh) => due = now,
+                    Some(effect) => self.perform(effect),
+                    None => {}
+                },
+            }
+            // Text that is written quickly needs no screen for every character.
+            let writes = is_input && self.state.place() == Place::Prompt;
+            if writes && terminal.has_more().map_err(Error::Terminal)? {
+                continue;
+            }
+            if is_input {
+                if self.state.is_replay && !had_details && self.state.details.is_some() {
+                    self.recall();
+                }
+                self.show(terminal)?;
+                let (fields, exits) = needs(&self.state, self.recorder.is_some());
+                let begins = exits && !had_exits;
+                self.feed.need(fields, exits)?;
+                if begins && let Some(reason) = self.feed.exits_refused() {
+                    self.state
+                        .fail(format!("what ended is not recorded: {reason}"));
+                    self.show(terminal)?;
+                }
+            }
+            // Keys come first: a look takes longer than what they do. But there is one at last, whatever is pressed.
+            let late = now.saturating_duration_since(due);
+            let waits =
+                is_input && late < LONGEST_WAIT && terminal.has_more().map_err(Error::Terminal)?;
+            if due <= now && !self.state.paused && !waits {
+                self.look()?;
+                self.show(terminal)?;
+                if self.options.count.is_some_and(|count| self.looks > count) {
+                    return Ok(Left::ByChoice);
+                }
+                due = next_due(due, self.state.interval(), Instant::now());
+            }
+        }
+    }
+
+    /// Takes a look at the machine.
+    fn look(&mut self) -> Result<(), Error> {
+        self.looks += 1;
+        if !self.feed.step()? {
+            self.state.paused = true;
+            self.state.say("the recording ends here");
+            return Ok(());
+        }
+        self.take_in()
+    }
+
+    /// Makes what there is of a look besides the snapshot.
+    fn take_in(&mut self) -> Result<(), Error> {
+        let now = Instant::now();
+        let anew = now >= self.read_again;
+        if let Feed::Replay(replay) = &mut self.feed {
+            replay.keep_texts(&mut self.lookup);
+        } else if anew {
+            self.lookup.details.renew();
+            self.read_again = now + READ_AGAIN;
+        }
+        if let Some(view) = self.feed.view() {
+            if let Some((recorder, path)) = &mut self.recorder {
+                let pushed = recorder.push(&view, &mut self.lookup, anew);
+                pushed.map_err(not_recorded(path))?;
+            }
+            let Painter {
+                histories, watched, ..
+            } = &mut self.painter;
+            histories.push(&view);
+            watched.look(view.snapshot.stats().kernel_end_ns());
+            if let Some(shown) = &self.state.details {
+                details::watch(shown, &view, watched);
+            }
+        }
+        Ok(())
+    }
+
+    fn show(&mut self, terminal: &mut Terminal) -> Result<(), Error> {
+        let Self {
+            state,
+            feed,
+            lookup,
+            painter,
+            ..
+        } = self;
+        let title = text::title(state, feed);
+        let Some(view) = feed.view() else {
+            return Ok(());
+        };
+        if feed.is_live() {
+            lookup.set_time(view.snapshot.stats().kernel_end_ns());
+        }
+        let sees_all = lookup.sees_all;
+        lookup.sees_all |= view.snapshot.stats().source.is_guarded();
+        let shown = terminal.show(|sheet| painter.paint(sheet, &view, state, lookup, &title));
+        lookup.sees_all = sees_all;
+        shown.map_err(Error::Terminal)
+    }
+
+    fn react(&mut self, event: &Event) -> Option<Effect> {
+        match event {
+            Event::Key(key) if key.kind != KeyEventKind::Release => {
+                let keys = Key::all_of(key);
+                keys.filter_map(|key| self.state.key(key)).last()
+            }
+            Event::Paste(text) => {
+                self.state.paste(text);
+                None
+            }
+            Event::Mouse(mouse) => {
+                self.mouse(*mouse);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn mouse(&mut self, mouse: MouseEvent) {
+        let place = self.state.place();
+        let by = match mouse.kind {
+            MouseEventKind::ScrollUp => -3,
+            MouseEventKind::ScrollDown => 3,
+            MouseEventKind::Down(MouseButton::Left) if place == Place::Table => {
+                return self.click(mouse.column, mouse.row);
+            }
+            _ => return,
+        };
+        self.state.scroll_by(by);
+    }
+
+    fn click(&mut self, column: u16, line: u16) {
+        let (state, painter) = (&mut self.state, &self.painter);
+        if line == painter.table_line {
+            let mut places = painter.table.places.iter();
+            if let Some((_, name)) = places.find(|(place, _)| place.contains(&column)) {
+                let (now, descending) = state.sort_key();
+                let is_number = fastproc_columns::field::find(name)
+                    .is_ok_and(|field| field.unit.is_right_aligned() && *name != "pid");
+                state.sort_by(name, if now == *name { !descending } else { is_number });
+            }
+        } else if line > painter.table_line {
+            let row = state.window.top + usize::from(line - painter.table_line) - 1;
+            if row < state.window.rows && row < state.window.top + state.window.height {
+                state.follow = None;
+                state.window.cursor = row;
+            }
+        }
+    }
+}
+
+/// What is collected: what is shown, and for a recording what may be looked at in it later.
+fn needs(state: &State, records: bool) -> (Fields, bool) {
+    let (fields, exits) = (state.needs(), state.settings.ended);
+    if records {
+        (fields | FIELDS, true)
+    } else {
+        (fields, exits)
+    }
+}
+
+fn not_recorded(path: &std::path::Path) -> impl Fn(std::io::Error) -> Error + '_ {
+    |source| Error::Record {
+        path: path.into(),
+        source,
+    }
+}
+
+impl State {
+    /// The wheel.
+    fn scroll_by(&mut self, by: i32) {
+        match (&mut self.over, &mut self.details) {
+            (Some(Over::List(list)), _) => list.window.step(by),
+            (Some(Over::Help(window)), _) => {
+                window.top = window.top.saturating_add_signed(by as isize);
+            }
+            (Some(_), _) => {}
+            (None, Some(shown)) => {
+                shown.window.top = shown.window.top.saturating_add_signed(by as isize);
+            }
+            (None, None) => {
+                self.follow = None;
+                self.window.step(by);
+            }
+        }
+    }
+}
+
+/// When to look next: a whole number of intervals after the last time. One that is missed is skipped.
+fn next_due(due: Instant, interval: Duration, now: Instant) -> Instant {
+    let late = now.saturating_duration_since(due).as_secs_f64();
+    let intervals = (late / interval.as_secs_f64() + 0.5).floor() + 1.0;
+    due + interval.mul_f64(intervals)
+}

@@ -1,0 +1,167 @@
+//! What keys do outside of the state: to processes, to the settings file, in a recording.
+
+use fastproc_columns::Names;
+
+use super::Screen;
+use crate::{
+    act::Effect,
+    error::Error,
+    feed::{Feed, Replay},
+    id::Id,
+    record,
+    state::{Choice, Deed},
+    view::header::Histories,
+};
+
+/// So many snapshots before the one that is gone to are looked at for their history, as many as a wide screen shows.
+const BEFORE: u64 = 200;
+
+impl Screen {
+    pub(super) fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Do(deed, targets) => self.perform_deed(deed, &targets),
+            Effect::Save => self.save(),
+            Effect::Users => self.list_users(),
+            Effect::MarkTree => self.mark_tree(),
+            Effect::Step(by) => self.travel(|replay| Ok(replay.moved_by(by.into()))),
+            Effect::Minutes(by) => self.travel(|replay| {
+                let now_ns = replay.time().unwrap_or(0);
+                replay.at_time(now_ns.saturating_add_signed(i64::from(by) * 60_000_000_000))
+            }),
+            Effect::GoTo(text) => self.go_to(&text),
+            _ => {}
+        }
+    }
+
+    /// Moves in a recording, to the snapshot that `find` returns. Those before it are looked at as well, for what is shown
+    /// of history.
+    fn travel(&mut self, find: impl FnOnce(&mut Replay) -> Result<u64, record::Error>) {
+        if let Err(error) = self.try_travel(find) {
+            self.state.fail(format!("cannot go there: {error}"));
+        }
+    }
+
+    fn try_travel(
+        &mut self,
+        find: impl FnOnce(&mut Replay) -> Result<u64, record::Error>,
+    ) -> Result<(), Error> {
+        let Feed::Replay(replay) = &mut self.feed else {
+            return Ok(());
+        };
+        let was = replay.position();
+        let to = find(replay)?;
+        if to != was + 1 || replay.position() != was {
+            replay.start_at(to.saturating_sub(BEFORE));
+            self.painter.histories = Histories::default();
+            self.painter.watched.clear();
+        }
+        loop {
+            self.feed.step()?;
+            self.take_in()?;
+            match &self.feed {
+                Feed::Replay(replay) if replay.position() < to => {}
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Looks at a recording again, for the history of the process that is shown in detail from now on.
+    pub(super) fn recall(&mut self) {
+        self.travel(|replay| Ok(replay.position()));
+    }
+
+    fn go_to(&mut self, text: &str) {
+        let Feed::Replay(replay) = &self.feed else {
+            return;
+        };
+        let (_, last_ns) = replay.span();
+        let meant = fastproc_columns::parse_date(text, (last_ns / 1_000_000_000) as i64);
+        match meant.and_then(|(seconds, _)| u64::try_from(seconds).ok()) {
+            Some(seconds) => self.travel(|replay| replay.at_time(seconds * 1_000_000_000)),
+            None => self
+                .state
+                .fail(format!("'{}' is no time", text.escape_debug())),
+        }
+    }
+
+    fn perform_deed(&mut self, deed: Deed, targets: &[Id]) {
+        let Some(view) = self.feed.view() else {
+            return;
+        };
+        let mut done = 0;
+        for &target in targets {
+            match deed.apply(target, &view, &mut self.lookup) {
+                Ok(()) => done += 1,
+                Err(error) => self.state.fail(error),
+            }
+        }
+        if done == targets.len() {
+            let whom = if done == 1 { "process" } else { "processes" };
+            self.state.say(format!("done to {done} {whom}"));
+        }
+    }
+
+    fn save(&mut self) {
+        let Some(path) = &self.options.settings else {
+            return self.state.fail("there is no home for a settings file");
+        };
+        match self.state.settings.write(path) {
+            Ok(()) => {
+                let text = format!("written: {}", path.display());
+                self.state.say(text);
+            }
+            Err(error) => {
+                let text = format!("cannot write {}: {error}", path.display());
+                self.state.fail(text);
+            }
+        }
+    }
+
+    /// A list of those who have processes.
+    fn list_users(&mut self) {
+        let Some(view) = self.feed.view() else {
+            return;
+        };
+        let credentials = view
+            .snapshot
+            .iter()
+            .filter_map(fastproc::Process::credentials);
+        let mut ids: Vec<u32> = credentials.map(|credentials| credentials.euid).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let names: &mut Names = &mut self.lookup.users;
+        let mut items = vec![("all users".to_owned(), Choice::User(None))];
+        items.extend(ids.into_iter().map(|id| {
+            let name = String::from_utf8_lossy(names.of(id)).into_owned();
+            (name.clone(), Choice::User(Some(name)))
+        }));
+        if items.len() == 1 {
+            return self.state.fail("users were not read; add the column user");
+        }
+        self.state.list("Processes of", items, 0);
+    }
+
+    fn mark_tree(&mut self) {
+        let (Some(view), Some(id)) = (self.feed.view(), self.state.selected) else {
+            return;
+        };
+        let mut marked = vec![id.pid];
+        // A parent may have a higher pid than its child: as long as there are more.
+        let mut before = 0;
+        while before < marked.len() {
+            before = marked.len();
+            for process in view.snapshot.iter() {
+                if marked.contains(&process.identity().ppid) && !marked.contains(&process.pid()) {
+                    marked.push(process.pid());
+                }
+            }
+        }
+        for pid in marked {
+            if let Some(process) = view.snapshot.get(pid) {
+                self.state
+                    .marked
+                    .insert(Id::of(&fastproc_columns::Row::of(process)));
+            }
+        }
+    }
+}

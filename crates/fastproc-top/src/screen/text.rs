@@ -1,0 +1,106 @@
+//! The screen as text, and its first line.
+
+use ratatui_core::{buffer::Buffer, layout::Rect};
+
+use super::Screen;
+use crate::{
+    clock,
+    error::Error,
+    feed::Feed,
+    machine::Gauge,
+    state::State,
+    view::canvas::{self, Sheet},
+};
+
+impl Screen {
+    /// A single screen as text, without the last line: after one interval, so that there is something to compare with.
+    pub fn once(&mut self, width: u16, height: Option<u16>) -> Result<String, Error> {
+        self.look()?;
+        if self.feed.is_live() {
+            std::thread::sleep(self.state.interval());
+        }
+        self.look()?;
+        Ok(self.text(width, height))
+    }
+
+    /// The screen as it is now, as text.
+    fn text(&mut self, width: u16, height: Option<u16>) -> String {
+        let rows = self.feed.view().map_or(0, |view| view.snapshot.len());
+        let rows = u16::try_from(rows).unwrap_or(u16::MAX - 100);
+        let height = height.unwrap_or(rows + 30);
+        let mut sheet = Sheet::default();
+        sheet.reset(width, height);
+        let title = title(&self.state, &self.feed);
+        if let Some(view) = self.feed.view() {
+            if self.feed.is_live() {
+                self.lookup.set_time(view.snapshot.stats().kernel_end_ns());
+            }
+            let (state, lookup) = (&mut self.state, &mut self.lookup);
+            self.painter.paint(&mut sheet, &view, state, lookup, &title);
+        }
+        let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
+        (0..height).for_each(|line| sheet.paint(line, &mut buffer));
+        let lines = buffer.content().chunks(width.into());
+        let mut text = String::new();
+        for line in lines.take(usize::from(height).saturating_sub(1)) {
+            let start = text.len();
+            let mut covered = 0;
+            for cell in line {
+                // A wide character covers the cell after it.
+                if covered > 0 {
+                    covered -= 1;
+                    continue;
+                }
+                covered = canvas::width(cell.symbol()).saturating_sub(1);
+                text.push_str(cell.symbol());
+            }
+            text.truncate(start + text[start..].trim_end().len());
+            text.push('\n');
+        }
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+        text
+    }
+}
+
+/// The first line.
+pub(super) fn title(state: &State, feed: &Feed) -> String {
+    use std::fmt::Write;
+    let mut title = String::from("fastproc top");
+    let Some(view) = feed.view() else {
+        return title;
+    };
+    let get = |gauge| view.machine.get(gauge);
+    if state.paused {
+        title.push_str(" [PAUSED]");
+    }
+    if let Some(ns) = get(Gauge::Calendar) {
+        let _ = write!(title, " {}", clock::time_of_day(ns, !feed.is_live()));
+    }
+    if let Some(ns) = get(Gauge::Uptime) {
+        let seconds = ns / 1_000_000_000;
+        let (days, hours, minutes) = (seconds / 86400, seconds / 3600 % 24, seconds / 60 % 60);
+        let _ = write!(title, ", up {days}d {hours:02}:{minutes:02}");
+    }
+    let load = [Gauge::Load1, Gauge::Load5, Gauge::Load15].map(get);
+    if let [Some(one), Some(five), Some(fifteen)] = load {
+        let load = |hundredths: u64| hundredths as f64 / 100.0;
+        let _ = write!(
+            title,
+            ", load {:.2} {:.2} {:.2}",
+            load(one),
+            load(five),
+            load(fifteen)
+        );
+    }
+    let _ = write!(
+        title,
+        "; {} every {} s",
+        feed.name(),
+        state.settings.interval
+    );
+    if !state.settings.filter.is_empty() {
+        let _ = write!(title, "; filter {}", state.settings.filter.escape_debug());
+    }
+    title
+}

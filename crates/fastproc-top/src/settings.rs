@@ -1,0 +1,181 @@
+//! The settings file: read if it is there, written only when that is asked for.
+
+use std::{
+    env, fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{error::Error, group::GroupBy, options::Options};
+
+/// What can be set. The command line has the last word.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[allow(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
+pub struct Settings {
+    /// Seconds between two looks.
+    pub interval: f64,
+    /// Columns; none: those that fit.
+    pub columns: Vec<String>,
+    /// What to sort by.
+    pub sort: String,
+    /// Which processes to show; empty: all.
+    pub filter: String,
+    /// Children below their parents.
+    pub tree: bool,
+    /// Every thread on a row of its own.
+    pub threads: bool,
+    /// Kernel threads as well.
+    pub kernel_threads: bool,
+    /// What used no CPU as well.
+    pub idle: bool,
+    /// Processes that have ended as well.
+    pub ended: bool,
+    /// Every CPU on its own.
+    pub each_cpu: bool,
+    /// The header.
+    pub header: bool,
+    /// Colour, where `NO_COLOR` does not forbid it.
+    pub colour: bool,
+    /// What processes are added up by.
+    pub group: Option<GroupBy>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            interval: 1.0,
+            columns: Vec::new(),
+            sort: "-pcpu".into(),
+            filter: String::new(),
+            tree: false,
+            threads: false,
+            kernel_threads: true,
+            idle: true,
+            ended: true,
+            each_cpu: true,
+            header: true,
+            colour: true,
+            group: None,
+        }
+    }
+}
+
+/// Shortest time between two looks.
+pub const SHORTEST: Duration = Duration::from_millis(10);
+/// Longest.
+const LONGEST: Duration = Duration::from_secs(10_000_000);
+
+/// Seconds that can be an interval.
+pub fn interval(seconds: f64) -> Option<Duration> {
+    let interval = Duration::try_from_secs_f64(seconds).ok()?;
+    (SHORTEST..=LONGEST).contains(&interval).then_some(interval)
+}
+
+impl Settings {
+    /// Those of a file, or the defaults if it is not there; with what the command line says.
+    pub fn load(options: &Options) -> Result<Self, Error> {
+        let mut settings = match &options.settings {
+            Some(path) => Self::read(path).map_err(|source| Error::Settings {
+                path: path.clone(),
+                source,
+            })?,
+            None => Self::default(),
+        };
+        if let Some(interval) = options.interval {
+            settings.interval = interval.as_secs_f64();
+        }
+        if !options.columns.is_empty() {
+            settings.columns.clone_from(&options.columns);
+        }
+        if let Some(sort) = &options.sort {
+            settings.sort.clone_from(sort);
+        }
+        if let Some(filter) = &options.filter {
+            settings.filter.clone_from(filter);
+        }
+        if options.threads || options.tree {
+            (settings.threads, settings.tree) = (options.threads, options.tree);
+            settings.group = None;
+        }
+        Ok(settings)
+    }
+
+    fn read(path: &Path) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) => return Err(error.into()),
+        };
+        let settings: Self = toml::from_str(&text)?;
+        if interval(settings.interval).is_none() {
+            return Err("interval is in seconds, at least 0.01".into());
+        }
+        Ok(settings)
+    }
+
+    /// Writes the file, and the folders above it.
+    pub fn write(&self, path: &Path) -> io::Result<()> {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let text = toml::to_string(self).map_err(io::Error::other)?;
+        // Another program never finds half of it.
+        let new = path.with_extension("toml.new");
+        fs::write(&new, text)?;
+        fs::rename(&new, path)
+    }
+}
+
+/// Where the file is: `fastproc/top.toml` in `XDG_CONFIG_HOME`, or in `.config` at home.
+pub fn default_path() -> Option<PathBuf> {
+    let set = |name| env::var_os(name).filter(|value| !value.is_empty());
+    let folder = set("XDG_CONFIG_HOME").map(PathBuf::from);
+    let folder = folder.filter(|folder| folder.is_absolute());
+    let folder = folder.or_else(|| Some(PathBuf::from(set("HOME")?).join(".config")))?;
+    Some(folder.join("fastproc/top.toml"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let folder = env::temp_dir().join(format!("fastproc-top-settings-{}", std::process::id()));
+        let path = folder.join("a/top.toml");
+        let settings = Settings {
+            interval: 0.25,
+            columns: vec!["pid".into(), "rss".into()],
+            filter: "rss > 1M && comm =~ 'a\"b'".into(),
+            group: Some(GroupBy::Container),
+            tree: true,
+            ..Settings::default()
+        };
+        settings.write(&path).expect("a folder of our own");
+        assert_eq!(Settings::read(&path).expect("valid"), settings);
+        fs::write(&path, "tree = true\n").expect("our own");
+        assert!(Settings::read(&path).expect("valid").tree);
+        for wrong in ["trees = true", "interval = 0", "interval = \"1\"", "="] {
+            fs::write(&path, wrong).expect("our own");
+            assert!(Settings::read(&path).is_err(), "{wrong}");
+        }
+        fs::remove_dir_all(&folder).expect("our own");
+        assert_eq!(Settings::read(&path).expect("none"), Settings::default());
+    }
+
+    #[test]
+    fn the_command_line_has_the_last_word() {
+        let options = Options {
+            interval: Some(Duration::from_millis(100)),
+            sort: Some("rss".into()),
+            tree: true,
+            ..Options::default()
+        };
+        let settings = Settings::load(&options).expect("valid");
+        assert!(settings.tree && settings.sort == "rss");
+        assert!((settings.interval - 0.1).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,351 @@
+//! The terminal: taken over while the screen is shown, and given back on every way out.
+
+use std::{
+    env,
+    io::{self, IsTerminal, Write},
+    os::{fd::AsFd, unix::net::UnixStream},
+    panic,
+    sync::{
+        Once,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use ratatui_core::{
+    backend::Backend,
+    buffer::Buffer,
+    layout::{Position, Rect},
+};
+use ratatui_crossterm::{
+    CrosstermBackend,
+    crossterm::{
+        event::{self, Event},
+        terminal::{disable_raw_mode, enable_raw_mode},
+    },
+};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    termios::{OptionalActions, tcgetattr, tcsetattr},
+};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
+
+use crate::{error::Error, view::canvas::Sheet};
+
+/// Another screen than that of the shell, no cursor, no wrapping, clicks and the wheel (but no movements), and pasted
+/// text in brackets.
+const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?1000h\x1b[?1006h\x1b[?2004h\x1b[2J";
+/// All of it undone.
+const LEAVE: &[u8] =
+    b"\x1b[?2026l\x1b[?2004l\x1b[?1006l\x1b[?1000l\x1b[?7h\x1b[0m\x1b[?25h\x1b[?1049l";
+
+/// Whether the terminal is taken over now.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// The signal that came last, of those that end this program, stop it and let it go on.
+static END: AtomicUsize = AtomicUsize::new(0);
+static STOP: AtomicUsize = AtomicUsize::new(0);
+static GO_ON: AtomicUsize = AtomicUsize::new(0);
+
+/// Signals that end the program.
+const ENDING: [i32; 4] = [SIGTERM, SIGINT, SIGHUP, SIGQUIT];
+
+/// What there is to react to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// A key, a click, text that was pasted.
+    Event(Event),
+    /// The terminal has another size.
+    Resized,
+    /// A signal asks this program to end.
+    End(i32),
+    /// A signal asks it to stop.
+    Stop,
+    /// It goes on after it was stopped.
+    Continued,
+}
+
+/// The terminal of this program. Given back when it is dropped.
+#[derive(Debug)]
+pub struct Terminal {
+    signals: Signals,
+    /// What was drawn last, and what is drawn now.
+    drawn: Sheet,
+    sheet: Sheet,
+    size: (u16, u16),
+    /// The cells of each line that are shown, and those that will be.
+    shown: Vec<Buffer>,
+    next: Vec<Buffer>,
+    written: Vec<u8>,
+    clear: bool,
+}
+
+fn give_back() {
+    if TAKEN.swap(false, Ordering::SeqCst) {
+        let mut out = io::stdout();
+        // Where the terminal is gone there is nothing to give back.
+        let _ = out.write_all(LEAVE).and_then(|()| out.flush());
+        let _ = disable_raw_mode();
+    }
+}
+
+fn take() -> io::Result<()> {
+    enable_raw_mode()?;
+    TAKEN.store(true, Ordering::SeqCst);
+    let mut out = io::stdout();
+    out.write_all(ENTER)?;
+    out.flush()
+}
+
+/// Gives the terminal back before a panic is told.
+fn guard_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let tell = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| {
+            give_back();
+            tell(panic);
+        }));
+    });
+}
+
+impl Terminal {
+    /// Takes the terminal over.
+    pub fn open() -> Result<Self, Error> {
+        if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+            return Err(Error::NoTerminal);
+        }
+        match env::var("TERM") {
+            Ok(name) if name == "dumb" => return Err(Error::DumbTerminal(name)),
+            _ => {}
+        }
+        let signals = Signals::open().map_err(Error::Terminal)?;
+        guard_panics();
+        let taken = take();
+        let terminal = Self {
+            signals,
+            drawn: Sheet::default(),
+            sheet: Sheet::default(),
+            size: (0, 0),
+            shown: Vec::new(),
+            next: Vec::new(),
+            written: Vec::new(),
+            clear: true,
+        };
+        taken.map_err(Error::Terminal)?;
+        Ok(terminal)
+    }
+
+    /// The size in columns and lines, as it is now.
+    pub fn size(&self) -> (u16, u16) {
+        let size = rustix::termios::tcgetwinsize(io::stdout());
+        match size {
+            Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col, size.ws_row),
+            _ => (80, 24),
+        }
+    }
+
+    /// Whether what is shown is of another size.
+    pub fn is_resized(&self) -> bool {
+        self.size() != self.size
+    }
+
+    /// Everything is drawn anew next time.
+    pub fn forget(&mut self) {
+        self.clear = true;
+    }
+
+    /// Shows what `draw` makes of an empty sheet: paints the lines that are drawn otherwise than before, and writes the
+    /// cells of them that are different from what is shown.
+    pub fn show(&mut self, draw: impl FnOnce(&mut Sheet)) -> io::Result<()> {
+        let size = self.size();
+        let (columns, lines) = size;
+        if std::mem::replace(&mut self.size, size) != size || self.clear {
+            let empty = |line| Buffer::empty(Rect::new(0, line, columns, 1));
+            self.shown = (0..lines).map(empty).collect();
+            self.next.clone_from(&self.shown);
+            self.drawn.reset(columns, lines);
+            self.clear = true;
+        }
+        self.sheet.reset(columns, lines);
+        draw(&mut self.sheet);
+        self.written.clear();
+        // A terminal that knows it shows nothing before all is there.
+        self.written.extend_from_slice(b"\x1b[?2026h");
+        if std::mem::take(&mut self.clear) {
+            self.written.extend_from_slice(b"\x1b[0m\x1b[2J");
+        }
+        let changed = |line: &u16| !self.sheet.is_same_line(*line, &self.drawn);
+        let changed: Vec<u16> = (0..lines).filter(changed).collect();
+        for &line in &changed {
+            let next = &mut self.next[usize::from(line)];
+            next.reset();
+            self.sheet.paint(line, next);
+        }
+        let (shown, next) = (&self.shown, &self.next);
+        let mut backend = CrosstermBackend::new(&mut self.written);
+        backend.draw(changed.iter().flat_map(|&line| {
+            let line = usize::from(line);
+            shown[line].diff_iter(&next[line])
+        }))?;
+        backend.set_cursor_position(Position::new(0, 0))?;
+        self.written.extend_from_slice(b"\x1b[?2026l");
+        let mut out = io::stdout().lock();
+        out.write_all(&self.written)?;
+        out.flush()?;
+        for line in changed {
+            let line = usize::from(line);
+            std::mem::swap(&mut self.shown[line], &mut self.next[line]);
+        }
+        std::mem::swap(&mut self.drawn, &mut self.sheet);
+        Ok(())
+    }
+
+    /// Waits for something to react to; at most so long.
+    pub fn wait(&mut self, timeout: Duration) -> io::Result<Option<Input>> {
+        if let Some(input) = pending(Duration::ZERO)? {
+            return Ok(Some(input));
+        }
+        let input = io::stdin();
+        let mut ready = [
+            PollFd::new(&input, PollFlags::IN),
+            PollFd::from_borrowed_fd(self.signals.0.as_fd(), PollFlags::IN),
+        ];
+        match poll(&mut ready, Some(&timespec(timeout))) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(None),
+            Ok(_) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let [keys, signals] = ready.map(|ready| ready.revents());
+        if signals.contains(PollFlags::IN) {
+            return Ok(Some(self.signal()));
+        }
+        // The terminal is gone.
+        if keys.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+            return Ok(Some(Input::End(SIGHUP)));
+        }
+        let mut input = pending(Duration::ZERO)?;
+        if input.is_none() {
+            // crossterm waits for edges, and forgets one that came together with a new size: the key would come with the
+            // next one. To set the modes anew, as they are, wakes whoever waits for the terminal.
+            let modes = tcgetattr(io::stdin())?;
+            tcsetattr(io::stdin(), OptionalActions::Now, &modes)?;
+            input = pending(Duration::ZERO)?;
+        }
+        Ok(input)
+    }
+
+    /// Whether the terminal has told more already.
+    pub fn has_more(&self) -> io::Result<bool> {
+        event::poll(Duration::ZERO)
+    }
+
+    fn signal(&mut self) -> Input {
+        self.signals.drain();
+        if let Some(signal) = ended_by() {
+            Input::End(signal)
+        } else if STOP.swap(0, Ordering::SeqCst) != 0 {
+            Input::Stop
+        } else if GO_ON.swap(0, Ordering::SeqCst) != 0 {
+            Input::Continued
+        } else {
+            Input::Resized
+        }
+    }
+
+    /// Gives the terminal back, and stops this program until somebody lets it go on.
+    pub fn suspend(&mut self) -> io::Result<()> {
+        give_back();
+        signal_hook::low_level::emulate_default_handler(SIGTSTP)?;
+        self.resume()
+    }
+
+    /// Takes the terminal over again, whatever others made of it.
+    pub fn resume(&mut self) -> io::Result<()> {
+        give_back();
+        self.clear = true;
+        take()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+/// What the terminal has already told.
+fn pending(timeout: Duration) -> io::Result<Option<Input>> {
+    if !event::poll(timeout)? {
+        return Ok(None);
+    }
+    Ok(Some(match event::read()? {
+        Event::Resize(..) => Input::Resized,
+        event => Input::Event(event),
+    }))
+}
+
+fn timespec(time: Duration) -> Timespec {
+    Timespec {
+        tv_sec: time.as_secs() as i64,
+        tv_nsec: time.subsec_nanos().into(),
+    }
+}
+
+/// The signal that ends this program, if one came.
+fn ended_by() -> Option<i32> {
+    match END.load(Ordering::SeqCst) {
+        0 => None,
+        signal => Some(signal as i32),
+    }
+}
+
+/// Becomes readable when a signal has come.
+#[derive(Debug)]
+pub struct Signals(UnixStream);
+
+impl Signals {
+    /// From now on they end, stop and resize nothing by themselves.
+    pub fn open() -> io::Result<Self> {
+        signals().map(Self)
+    }
+
+    /// Waits for a signal that ends this program, until then.
+    pub fn wait_until(&mut self, end: Instant) -> io::Result<Option<i32>> {
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let mut ready = [PollFd::new(&self.0, PollFlags::IN)];
+            match poll(&mut ready, Some(&timespec(left))) {
+                Ok(0) => return Ok(ended_by()),
+                Ok(_) | Err(rustix::io::Errno::INTR) => self.drain(),
+                Err(error) => return Err(error.into()),
+            }
+            if let Some(signal) = ended_by() {
+                return Ok(Some(signal));
+            }
+            if STOP.swap(0, Ordering::SeqCst) != 0 {
+                signal_hook::low_level::emulate_default_handler(SIGTSTP)?;
+            }
+        }
+    }
+
+    fn drain(&mut self) {
+        let mut bytes = [0; 64];
+        // Whoever is woken looks at the flags.
+        let _ = io::Read::read(&mut self.0, &mut bytes);
+    }
+}
+
+/// Has signals leave their number, and write a byte to what is returned.
+fn signals() -> io::Result<UnixStream> {
+    let (read, write) = UnixStream::pair()?;
+    read.set_nonblocking(true)?;
+    let end = ENDING.map(|signal| (signal, &END));
+    let others = [(SIGTSTP, &STOP), (SIGCONT, &GO_ON)];
+    for (signal, flag) in end.into_iter().chain(others) {
+        signal_hook::flag::register_usize(signal, flag, signal as usize)?;
+        signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
+    }
+    signal_hook::low_level::pipe::register(SIGWINCH, write)?;
+    Ok(read)
+}

@@ -1,0 +1,297 @@
+//! Text on lines: cut to where it may be, with wide characters as wide as they are.
+
+use ratatui_core::{buffer::Buffer, layout::Rect, style::Style};
+use unicode_width::UnicodeWidthChar;
+
+/// What is drawn, line by line: the pieces of each in their order. A line of the same pieces looks the same, and need not
+/// be painted again.
+#[derive(Debug, Default)]
+pub struct Sheet {
+    area: Rect,
+    lines: Vec<Line>,
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Line {
+    pieces: Vec<Piece>,
+    /// Their texts, one after the other.
+    text: String,
+}
+
+/// Something on a line, within the columns of a canvas.
+#[derive(Debug, PartialEq)]
+struct Piece {
+    first: u16,
+    width: u16,
+    what: What,
+    style: Style,
+}
+
+#[derive(Debug, PartialEq)]
+enum What {
+    /// So many bytes of text, from this column of the canvas on.
+    Text(i32, usize),
+    /// A style for all of it.
+    Style,
+    /// Nothing.
+    Clear,
+}
+
+impl Sheet {
+    /// Empties it, for so many columns and lines.
+    pub fn reset(&mut self, width: u16, height: u16) {
+        self.area = Rect::new(0, 0, width, height);
+        self.lines.resize_with(height.into(), Line::default);
+        for line in &mut self.lines {
+            line.pieces.clear();
+            line.text.clear();
+        }
+    }
+
+    /// Whether a line looks the same on another sheet of this size.
+    pub fn is_same_line(&self, line: u16, other: &Self) -> bool {
+        self.lines.get(usize::from(line)) == other.lines.get(usize::from(line))
+    }
+
+    /// Paints a line on empty cells.
+    pub fn paint(&self, line: u16, buffer: &mut Buffer) {
+        let Line { pieces, text } = &self.lines[usize::from(line)];
+        let mut from = 0;
+        for piece in pieces {
+            let area = Rect::new(piece.first, line, piece.width, 1);
+            match piece.what {
+                What::Text(column, bytes) => {
+                    paint_text(buffer, area, column, &text[from..][..bytes], piece.style);
+                    from += bytes;
+                }
+                What::Style => buffer.set_style(area, piece.style),
+                What::Clear => {
+                    for x in area.left()..area.right() {
+                        buffer[(x, line)].reset();
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn paint_text(buffer: &mut Buffer, area: Rect, column: i32, text: &str, style: Style) {
+    let width = i32::from(area.width);
+    let mut at = column;
+    for character in text.chars() {
+        let (character, wide) = placed(character);
+        // What combines with others was escaped; what has no width has no cell.
+        if wide == 0 {
+            continue;
+        }
+        if at >= 0 && at + wide <= width {
+            let x = area.x + at as u16;
+            let cell = &mut buffer[(x, area.y)];
+            cell.set_char(character).set_style(style);
+            for after in 1..wide as u16 {
+                let cell = &mut buffer[(x + after, area.y)];
+                cell.reset();
+                cell.set_style(style);
+            }
+        }
+        at += wide;
+    }
+}
+
+/// What is shown of a character, and the columns that it takes.
+fn placed(character: char) -> (char, i32) {
+    if character.is_control() {
+        // A message may have several lines, and there is one.
+        (' ', 1)
+    } else if character.is_ascii() {
+        (character, 1)
+    } else {
+        (character, character.width().unwrap_or(0) as i32)
+    }
+}
+
+/// A part of the screen.
+#[derive(Debug)]
+pub struct Canvas<'s> {
+    sheet: &'s mut Sheet,
+    /// Where it is.
+    pub area: Rect,
+}
+
+impl<'s> Canvas<'s> {
+    /// All of a sheet.
+    pub fn new(sheet: &'s mut Sheet) -> Self {
+        let area = sheet.area;
+        Self { sheet, area }
+    }
+
+    /// Some lines of it.
+    pub fn lines(&mut self, first: u16, count: u16) -> Canvas<'_> {
+        let first = first.min(self.area.height);
+        let area = Rect {
+            y: self.area.y + first,
+            height: count.min(self.area.height - first),
+            ..self.area
+        };
+        Canvas {
+            sheet: self.sheet,
+            area,
+        }
+    }
+
+    /// A rectangle of it.
+    pub fn part(&mut self, area: Rect) -> Canvas<'_> {
+        Canvas {
+            area: area.intersection(self.area),
+            sheet: self.sheet,
+        }
+    }
+
+    /// Makes it empty.
+    pub fn clear(&mut self) {
+        for line in 0..self.area.height {
+            self.put(line, What::Clear, Style::new());
+        }
+    }
+
+    /// Gives a line a style.
+    pub fn style_line(&mut self, line: u16, style: Style) {
+        if line < self.area.height {
+            self.put(line, What::Style, style);
+        }
+    }
+
+    fn put(&mut self, line: u16, what: What, style: Style) -> &mut String {
+        let line = &mut self.sheet.lines[usize::from(self.area.y + line)];
+        line.pieces.push(Piece {
+            first: self.area.x,
+            width: self.area.width,
+            what,
+            style,
+        });
+        &mut line.text
+    }
+
+    /// Writes text from this column on, which may lie outside. Returns the column after it.
+    pub fn text(&mut self, line: u16, column: i32, text: &str, style: Style) -> i32 {
+        let width = i32::from(self.area.width);
+        if line >= self.area.height || column >= width {
+            return column;
+        }
+        let room = (width - column) as usize;
+        let (text, after) = if text.is_ascii() {
+            let text = &text[..text.len().min(room)];
+            (text, column + text.len() as i32)
+        } else {
+            let (mut at, mut end) = (column, 0);
+            for (start, character) in text.char_indices() {
+                if at >= width {
+                    break;
+                }
+                at += placed(character).1;
+                end = start + character.len_utf8();
+            }
+            (&text[..end], at)
+        };
+        if !text.is_empty() {
+            self.put(line, What::Text(column, text.len()), style)
+                .push_str(text);
+        }
+        after
+    }
+
+    /// Writes text so that it ends before this column.
+    pub fn text_before(&mut self, line: u16, column: i32, text: &str, style: Style) {
+        self.text(line, column - width(text) as i32, text, style);
+    }
+}
+
+/// The columns that text takes.
+pub fn width(text: &str) -> usize {
+    if text.is_ascii() {
+        return text.len();
+    }
+    text.chars()
+        .map(|character| character.width().unwrap_or(0))
+        .sum()
+}
+
+/// Eight heights, and none.
+const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// A block as high as this part of a whole. What is more than nothing can be seen.
+pub fn block(share: f64) -> char {
+    let eighths = (share.clamp(0.0, 1.0) * 8.0).round() as usize;
+    if share > 0.0 {
+        HEIGHTS[eighths.max(1)]
+    } else {
+        HEIGHTS[0]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(width: u16, column: i32, text: &str) -> String {
+        let mut sheet = Sheet::default();
+        sheet.reset(width, 1);
+        Canvas::new(&mut sheet).text(0, column, text, Style::new());
+        let mut buffer = Buffer::empty(sheet.area);
+        sheet.paint(0, &mut buffer);
+        let cells = buffer
+            .content()
+            .iter()
+            .map(ratatui_core::buffer::Cell::symbol);
+        cells.collect()
+    }
+
+    #[test]
+    fn text_is_cut_at_both_edges() {
+        assert_eq!(drawn(4, 0, "abcdef"), "abcd");
+        assert_eq!(drawn(4, -2, "abcdef"), "cdef");
+        assert_eq!(drawn(4, -9, "abc"), "    ");
+        assert_eq!(drawn(4, 9, "abc"), "    ");
+    }
+
+    #[test]
+    fn no_wide_character_is_cut_in_half() {
+        assert_eq!(drawn(5, 0, "進程表"), "進 程  ");
+        assert_eq!(drawn(4, -1, "進程表"), " 程  ");
+        assert_eq!(width("a進"), 3);
+    }
+
+    #[test]
+    fn what_would_move_the_cursor_is_a_space() {
+        assert_eq!(drawn(5, 0, "a\nb\x1bc"), "a b c");
+    }
+
+    #[test]
+    fn lines_are_the_same_if_all_that_is_drawn_is() {
+        let sheet = |text: &str, column, style| {
+            let mut sheet = Sheet::default();
+            sheet.reset(9, 1);
+            let mut canvas = Canvas::new(&mut sheet);
+            canvas.text(0, 0, "a", Style::new());
+            canvas.text(0, column, text, style);
+            sheet
+        };
+        let plain = Style::new();
+        let before = sheet("bc", 2, plain);
+        assert!(before.is_same_line(0, &sheet("bc", 2, plain)));
+        assert!(!before.is_same_line(0, &sheet("bd", 2, plain)));
+        assert!(!before.is_same_line(0, &sheet("bc", 3, plain)));
+        assert!(!before.is_same_line(0, &sheet("bc", 2, plain.bold())));
+        let mut cleared = sheet("bc", 2, plain);
+        Canvas::new(&mut cleared).clear();
+        assert!(!before.is_same_line(0, &cleared));
+    }
+
+    #[test]
+    fn the_least_can_be_seen() {
+        assert_eq!(
+            [block(0.0), block(1e-6), block(0.5), block(2.0)],
+            [' ', '▁', '▄', '█']
+        );
+    }
+}

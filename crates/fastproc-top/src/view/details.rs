@@ -1,0 +1,300 @@
+//! One process in detail.
+
+use fastproc::{Process, Snapshot};
+use fastproc_columns::{FIELDS, Lookup, Row, field};
+
+use super::{
+    canvas::{Canvas, width},
+    header::{size, spark},
+    theme::Theme,
+};
+use crate::{
+    details::{self, Details, Histories, Page, Watched},
+    feed::View,
+    history::History,
+    id::Id,
+    window::Window,
+};
+
+/// Fields that are not shown: they are read from `/proc` one by one, and cost more than all others.
+const COSTLY: [&str; 2] = ["pss", "uss"];
+/// Where the histories begin, to the right of their labels and last values.
+const SPARK_AT: i32 = 26;
+/// Fields of a thread.
+const THREAD_FIELDS: [&str; 8] = [
+    "tid",
+    "state",
+    "pcpu",
+    "time",
+    "ni",
+    "processor",
+    "nvcsw",
+    "comm",
+];
+
+/// Draws the process.
+pub fn draw(
+    canvas: &mut Canvas<'_>,
+    details: &mut Details,
+    view: &View<'_>,
+    lookup: &mut Lookup,
+    watched: &Watched,
+    theme: Theme,
+) {
+    canvas.clear();
+    let process = find(&view.snapshot, details);
+    let mut title = format!("Process {}: ", details.id.pid).into_bytes();
+    if let Some(process) = process {
+        write_field("cmdline", &row(process, view), lookup, &mut title);
+    } else {
+        title.extend_from_slice(b"has ended");
+    }
+    canvas.style_line(0, theme.heading());
+    canvas.text(0, 0, text(&title), theme.heading());
+    let mut at = 0;
+    for page in Page::ALL {
+        let style = if page == details.page {
+            theme.cursor()
+        } else {
+            theme.plain()
+        };
+        at = canvas.text(1, at, &format!(" {} ", page.title()), style);
+    }
+    canvas.text(1, at + 2, "Tab: next page, Esc: back", theme.dim());
+    let mut body = canvas.lines(2, u16::MAX);
+    match (details.page, process) {
+        (Page::Overview, process) => {
+            let nothing = Histories::default();
+            let history = watched.of(details.id).unwrap_or(&nothing);
+            let top = histories(&mut body, history, theme);
+            if let Some(process) = process {
+                let mut body = body.lines(top + 1, u16::MAX);
+                let row = row(process, view);
+                fields(&mut body, &mut details.window, &row, lookup, theme);
+            }
+        }
+        (Page::Threads, Some(process)) => threads(&mut body, details, process, view, lookup, theme),
+        (Page::Limits | Page::Files | Page::Environment, process) => {
+            let page = details.page;
+            let mut read = || {
+                let process = process.ok_or("the process has ended")?;
+                match view.pages {
+                    Some(pages) => pages.read(page, Id::of(&Row::of(process))),
+                    None => details::read(page, process, lookup),
+                }
+            };
+            match details.lines.get_or_insert_with(&mut read) {
+                Ok(lines) => {
+                    let lines: Vec<&str> = lines.iter().map(|line| text(line)).collect();
+                    scrolled(&mut body, &mut details.window, &lines, theme);
+                }
+                Err(error) => {
+                    body.text(0, 0, error, theme.error());
+                }
+            }
+        }
+        (Page::Threads, None) => {}
+    }
+}
+
+/// The process, if it is still there.
+pub fn find<'a>(snapshot: &Snapshot<'a>, details: &Details) -> Option<Process<'a>> {
+    let process = snapshot.get(details.id.pid)?;
+    let start_ns = process.identity().start_ns;
+    let is_same = fastproc::difference::is_same_start(start_ns, details.id.start_ns);
+    is_same.then_some(process)
+}
+
+/// The process with what it did since the last look.
+fn row<'a>(process: Process<'a>, view: &View<'a>) -> Row<'a> {
+    let change = view.before.and_then(|before| {
+        let mut changes = before.changes(&view.snapshot);
+        changes.find(|change| change.process.pid() == process.pid())
+    });
+    Row {
+        change,
+        ..Row::of(process)
+    }
+}
+
+/// Adds what the process did since the last look to its history.
+pub fn watch(details: &Details, view: &View<'_>, watched: &mut Watched) {
+    if let Some(process) = find(&view.snapshot, details) {
+        watched.push(&row(process, view));
+    }
+}
+
+/// Draws what the process did, look by look. Returns the lines that it takes.
+fn histories(canvas: &mut Canvas<'_>, history: &Histories, theme: Theme) -> u16 {
+    let per_second = |rate: f64| format!("{}/s", size(rate.round() as u64));
+    let number = |rate: f64| format!("{}/s", super::header::count(rate));
+    let percent = |share: f64| format!("{:.1}%", share * 100.0);
+    let bytes = |bytes: f64| size(bytes as u64);
+    let lines: [(&str, &History, String); 6] = [
+        ("CPU", &history.cpu, last(&history.cpu, percent)),
+        ("memory", &history.rss, last(&history.rss, bytes)),
+        ("read", &history.read, last(&history.read, per_second)),
+        (
+            "written",
+            &history.written,
+            last(&history.written, per_second),
+        ),
+        ("faults", &history.faults, last(&history.faults, number)),
+        (
+            "switches (main)",
+            &history.switches,
+            last(&history.switches, number),
+        ),
+    ];
+    let cells = usize::from(canvas.area.width).saturating_sub(SPARK_AT as usize);
+    for (line, (label, history, now)) in lines.iter().enumerate() {
+        let line = line as u16;
+        canvas.text(line, 0, label, theme.dim());
+        canvas.text_before(line, SPARK_AT - 2, now, theme.plain());
+        spark(canvas, line, SPARK_AT, cells, history, None, theme.line());
+    }
+    lines.len() as u16
+}
+
+/// Draws the fields.
+fn fields(
+    body: &mut Canvas<'_>,
+    window: &mut Window,
+    row: &Row<'_>,
+    lookup: &mut Lookup,
+    theme: Theme,
+) {
+    let process = row.process;
+    // As many columns as there is room for.
+    let columns = (body.area.width / 40).max(1);
+    let fields = FIELDS
+        .iter()
+        .filter(|field| !COSTLY.contains(&field.name) && process.fields().contains(field.needs));
+    let cells: Vec<String> = fields
+        .map(|field| {
+            let mut cell = format!("{:<22} ", field.name).into_bytes();
+            field.write_for_table(row, lookup, &mut cell);
+            String::from_utf8(cell).unwrap_or_default()
+        })
+        .collect();
+    let in_column = cells.len().div_ceil(columns.into());
+    window.height = body.area.height.into();
+    window.top = window.top.min(in_column.saturating_sub(window.height));
+    let each = body.area.width / columns;
+    for column in 0..columns {
+        let mut part = body.part(ratatui_core::layout::Rect {
+            x: body.area.x + column * each,
+            width: each.saturating_sub(1),
+            ..body.area
+        });
+        let cells = cells
+            .iter()
+            .skip(usize::from(column) * in_column)
+            .take(in_column);
+        for (line, cell) in cells.skip(window.top).take(window.height).enumerate() {
+            part.text(line as u16, 0, cell, theme.plain());
+        }
+    }
+}
+
+fn last(history: &History, write: impl Fn(f64) -> String) -> String {
+    let value = history.last(1).next().flatten();
+    value.map_or_else(|| "-".into(), write)
+}
+
+fn threads(
+    canvas: &mut Canvas<'_>,
+    details: &mut Details,
+    process: Process<'_>,
+    view: &View<'_>,
+    lookup: &mut Lookup,
+    theme: Theme,
+) {
+    let is_own = |tgid: u32| tgid == process.pid();
+    let mut rows: Vec<Row<'_>> = match view.before {
+        Some(before) => before
+            .thread_changes(&view.snapshot)
+            .filter(|change| is_own(change.process.pid()))
+            .map(|change| Row {
+                process: change.process,
+                thread: change.thread,
+                change: Some(change),
+                branch: &[],
+                event: None,
+            })
+            .collect(),
+        None => view
+            .snapshot
+            .threads_with_processes()
+            .filter(|(process, _)| is_own(process.pid()))
+            .map(|(process, thread)| Row {
+                thread: Some(thread),
+                ..Row::of(process)
+            })
+            .collect(),
+    };
+    if rows.is_empty() {
+        let text = match view.pages {
+            Some(_) => "its threads were not recorded; top --threads --record does",
+            None => "its threads were not read yet",
+        };
+        canvas.text(0, 0, text, theme.dim());
+        return;
+    }
+    rows.sort_unstable_by_key(Row::tid);
+    let window = &mut details.window;
+    window.height = usize::from(canvas.area.height).saturating_sub(1);
+    window.top = window.top.min(rows.len().saturating_sub(window.height));
+    let fields = THREAD_FIELDS
+        .iter()
+        .filter_map(|name| field::find(name).ok());
+    canvas.style_line(0, theme.heading());
+    let mut x = 0;
+    for field in fields {
+        let heading = field.column_heading();
+        let mut cells = vec![heading];
+        for row in rows.iter().skip(window.top).take(window.height) {
+            let mut cell = Vec::new();
+            field.write_for_table(row, lookup, &mut cell);
+            cells.push(String::from_utf8(cell).unwrap_or_default());
+        }
+        let widest = cells.iter().map(|cell| width(cell)).max().unwrap_or(0) as i32;
+        for (line, cell) in cells.iter().enumerate() {
+            let style = if line == 0 {
+                theme.heading()
+            } else {
+                theme.plain()
+            };
+            if field.unit.is_right_aligned() {
+                canvas.text_before(line as u16, x + widest, cell, style);
+            } else {
+                canvas.text(line as u16, x, cell, style);
+            }
+        }
+        x += widest + 1;
+    }
+}
+
+fn scrolled(canvas: &mut Canvas<'_>, window: &mut Window, lines: &[&str], theme: Theme) {
+    window.height = canvas.area.height.into();
+    window.top = window.top.min(lines.len().saturating_sub(window.height));
+    for (line, text) in lines
+        .iter()
+        .skip(window.top)
+        .take(window.height)
+        .enumerate()
+    {
+        canvas.text(line as u16, 0, text, theme.plain());
+    }
+}
+
+fn write_field(name: &str, row: &Row<'_>, lookup: &mut Lookup, to: &mut Vec<u8>) {
+    if let Ok(field) = field::find(name) {
+        field.write_for_table(row, lookup, to);
+    }
+}
+
+fn text(bytes: &[u8]) -> &str {
+    // What is written for a table is escaped, and so UTF-8.
+    std::str::from_utf8(bytes).unwrap_or_default()
+}

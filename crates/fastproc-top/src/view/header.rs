@@ -1,0 +1,444 @@
+//! The header: the machine at a glance.
+
+use std::fmt::Write as _;
+
+use fastproc_columns::number;
+use ratatui_core::style::Style;
+
+use super::{
+    canvas::{Canvas, block},
+    theme::Theme,
+};
+use crate::{
+    feed::View,
+    history::History,
+    machine::{Gauge, Machine, Shares},
+    rows::Tally,
+};
+
+/// What the machine did, look by look.
+#[derive(Clone, Debug, Default)]
+pub struct Histories {
+    /// Part of all CPUs' time that they were busy.
+    pub cpu: History,
+    /// Part of memory that is used.
+    pub memory: History,
+    /// Part of the time in which some task waited for a CPU.
+    pub cpu_pressure: History,
+    /// The same for I/O.
+    pub io_pressure: History,
+    /// Context switches a second.
+    pub switches: History,
+}
+
+impl Histories {
+    /// Adds a look.
+    pub fn push(&mut self, view: &View<'_>) {
+        let (now, earlier) = (view.machine, view.earlier);
+        self.cpu
+            .push(earlier.map(|_| now.total_shares(earlier).busy()));
+        self.memory.push(used_part(now));
+        let share = |gauge| now.share(earlier?, gauge);
+        self.cpu_pressure.push(share(Gauge::CpuSome));
+        self.io_pressure.push(share(Gauge::IoSome));
+        let switches = earlier.and_then(|earlier| now.per_second(earlier, Gauge::ContextSwitches));
+        self.switches.push(switches);
+    }
+}
+
+fn used_part(machine: &Machine) -> Option<f64> {
+    let total = machine.get(Gauge::MemTotal)?.max(1);
+    Some(machine.memory_used()? as f64 / total as f64)
+}
+
+/// What the header is drawn from.
+#[derive(Debug)]
+pub struct Header<'a> {
+    /// The machine.
+    pub view: View<'a>,
+    /// What its processes come to.
+    pub tally: Tally,
+    /// What it did until now.
+    pub histories: &'a Histories,
+    /// The clock, and where all this comes from.
+    pub title: &'a str,
+    /// Whether every CPU has a bar of its own.
+    pub each_cpu: bool,
+    /// Colours.
+    pub theme: Theme,
+}
+
+/// What the states are called, in the order of [`Tally::states`].
+const LONG_STATES: [&str; 6] = [
+    "running", "sleeping", "on disk", "stopped", "zombie", "other",
+];
+const SHORT_STATES: [&str; 6] = ["run", "sleep", "disk", "stop", "zomb", "other"];
+
+/// Narrowest bar.
+const BAR: u16 = 36;
+
+/// How the CPUs are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cpus {
+    /// One bar for all.
+    Together,
+    /// A bar each, in so many columns.
+    Bars(u16),
+    /// A cell each, of which so many stand in a line.
+    Heat(u16),
+}
+
+impl Cpus {
+    fn choose(cpus: usize, each: bool, width: u16, height: u16) -> Self {
+        let columns = (width / BAR).clamp(1, 8);
+        let most = (height / 5).clamp(2, 16);
+        if !each || cpus <= 1 {
+            Self::Together
+        } else if cpus.div_ceil(columns.into()) <= most.into() {
+            Self::Bars(columns.min(cpus as u16))
+        } else {
+            Self::Heat(width.saturating_sub(5).max(1))
+        }
+    }
+
+    fn lines(self, cpus: usize) -> u16 {
+        match self {
+            Self::Together => 1,
+            Self::Bars(columns) => cpus.div_ceil(columns.into()) as u16,
+            // Above the map stands the bar of all CPUs.
+            Self::Heat(width) => 1 + cpus.div_ceil(width.into()) as u16,
+        }
+    }
+}
+
+impl Header<'_> {
+    fn cpus(&self, width: u16, height: u16) -> Cpus {
+        Cpus::choose(self.view.machine.cpus.len(), self.each_cpu, width, height)
+    }
+
+    /// The lines that it takes of a screen of this size.
+    pub fn height(&self, width: u16, height: u16) -> u16 {
+        let cpus = self.cpus(width, height);
+        let all = 5 + cpus.lines(self.view.machine.cpus.len());
+        // Something of the table is always seen.
+        all.min(height.saturating_sub(6))
+    }
+
+    /// Draws it.
+    pub fn draw(&self, canvas: &mut Canvas<'_>, screen_height: u16) {
+        let width = canvas.area.width;
+        canvas.text(0, 0, self.title, self.theme.bold());
+        self.tasks(canvas, 1);
+        let cpus = self.cpus(width, screen_height);
+        let count = self.view.machine.cpus.len();
+        let lines = cpus.lines(count);
+        let mut part = canvas.lines(2, lines);
+        match cpus {
+            Cpus::Together => self.all_cpus(&mut part, width),
+            Cpus::Bars(columns) => self.bars(&mut part, columns),
+            Cpus::Heat(in_line) => {
+                self.all_cpus(&mut part, width);
+                self.heat(&mut part, in_line);
+            }
+        }
+        self.memory(canvas, 2 + lines);
+        self.rates(canvas, 3 + lines);
+        self.lines_of_history(canvas, 4 + lines);
+    }
+
+    fn tasks(&self, canvas: &mut Canvas<'_>, line: u16) {
+        let write = |long: bool| {
+            let tally = self.tally;
+            let (kernel, words) = if long {
+                ("kernel", &LONG_STATES)
+            } else {
+                ("k", &SHORT_STATES)
+            };
+            let mut text = format!(
+                "{} processes ({} {kernel}), {} threads:",
+                tally.processes, tally.kernel_threads, tally.threads
+            );
+            for (i, (count, word)) in tally.states.iter().zip(words).enumerate() {
+                if i < 2 || *count > 0 {
+                    let comma = if i == 0 { "" } else { "," };
+                    let _ = write!(text, "{comma} {count} {word}");
+                }
+            }
+            if let Some(ended) = self.view.fading.ended {
+                let _ = write!(text, "; {ended} ended");
+            }
+            if self.view.fading.lost > 0 {
+                let _ = write!(text, " and {} more", self.view.fading.lost);
+            }
+            text
+        };
+        self.long_or_short(canvas, line, write);
+    }
+
+    /// Draws the long form of a line, or the short one where there is no room for it.
+    fn long_or_short(&self, canvas: &mut Canvas<'_>, line: u16, write: impl Fn(bool) -> String) {
+        let mut text = write(true);
+        if text.len() > canvas.area.width.into() {
+            text = write(false);
+        }
+        canvas.text(line, 0, &text, self.theme.plain());
+    }
+
+    fn all_cpus(&self, canvas: &mut Canvas<'_>, width: u16) {
+        let shares = self.view.machine.total_shares(self.view.earlier);
+        self.cpu_bar(canvas, 0, 0, width, "CPU", &shares);
+    }
+
+    fn bars(&self, canvas: &mut Canvas<'_>, columns: u16) {
+        let width = canvas.area.width / columns;
+        let machine = self.view.machine;
+        let lines = machine.cpus.len().div_ceil(columns.into());
+        for (i, (id, shares)) in machine.cpu_shares(self.view.earlier).enumerate() {
+            let (column, line) = (i / lines, i % lines);
+            let label = format!("{id:>3}");
+            let x = column as u16 * width;
+            self.cpu_bar(canvas, line as u16, x, width, &label, &shares);
+        }
+    }
+
+    fn cpu_bar(
+        &self,
+        canvas: &mut Canvas<'_>,
+        line: u16,
+        x: u16,
+        width: u16,
+        label: &str,
+        shares: &Shares,
+    ) {
+        let theme = self.theme;
+        let parts = [
+            (shares.nice, theme.nice(), '|'),
+            (shares.user, theme.user(), '|'),
+            (shares.system, theme.system(), '|'),
+            (shares.interrupts, theme.interrupts(), '|'),
+            (shares.steal, theme.steal(), '|'),
+            (shares.iowait, theme.waiting(), '.'),
+        ];
+        let text = format!("{:.1}%", shares.busy() * 100.0);
+        bar(canvas, line, x, width, label, &parts, &text, theme);
+    }
+
+    fn heat(&self, canvas: &mut Canvas<'_>, in_line: u16) {
+        let machine = self.view.machine;
+        for (i, (id, shares)) in machine.cpu_shares(self.view.earlier).enumerate() {
+            let (line, column) = (i / usize::from(in_line), i % usize::from(in_line));
+            let line = 1 + line as u16;
+            if column == 0 {
+                let label = format!("{id:>4}");
+                canvas.text(line, 0, &label, self.theme.dim());
+            }
+            let busy = shares.busy();
+            // An idle CPU is there as well.
+            let cell = if busy < 0.005 { '·' } else { block(busy) };
+            let text = cell.encode_utf8(&mut [0; 4]).to_owned();
+            let style = self.theme.level(busy);
+            canvas.text(line, 5 + column as i32, &text, style);
+        }
+    }
+
+    fn memory(&self, canvas: &mut Canvas<'_>, line: u16) {
+        let (machine, theme) = (self.view.machine, self.theme);
+        let get = |gauge| machine.get(gauge);
+        let half = canvas.area.width / 2;
+        let text = |used: Option<u64>, total: Option<u64>| match (used, total) {
+            (Some(used), Some(total)) => format!("{}/{}", size(used), size(total)),
+            _ => "-".into(),
+        };
+        let (used, total) = (machine.memory_used(), get(Gauge::MemTotal));
+        let part = |bytes: Option<u64>, of: Option<u64>| {
+            bytes.unwrap_or(0) as f64 / of.unwrap_or(1).max(1) as f64
+        };
+        let parts = [
+            (part(used, total), theme.user(), '|'),
+            (part(get(Gauge::Buffers), total), theme.nice(), '|'),
+            (part(get(Gauge::Cached), total), theme.interrupts(), '.'),
+        ];
+        bar(
+            canvas,
+            line,
+            0,
+            half,
+            "Mem",
+            &parts,
+            &text(used, total),
+            theme,
+        );
+        let total = get(Gauge::SwapTotal);
+        let free = get(Gauge::SwapFree);
+        let used = total.and_then(|total| Some(total.saturating_sub(free?)));
+        let parts = [(part(used, total), theme.system(), '|')];
+        bar(
+            canvas,
+            line,
+            half,
+            half,
+            "Swp",
+            &parts,
+            &text(used, total),
+            theme,
+        );
+    }
+
+    fn rates(&self, canvas: &mut Canvas<'_>, line: u16) {
+        let machine = self.view.machine;
+        let rate = |gauge| {
+            let rate = self
+                .view
+                .earlier
+                .and_then(|earlier| machine.per_second(earlier, gauge));
+            rate.map_or_else(|| "-".into(), count)
+        };
+        let share = |gauge| {
+            let share = self
+                .view
+                .earlier
+                .and_then(|earlier| machine.share(earlier, gauge));
+            share.map_or_else(|| "-".into(), |share| format!("{:.1}%", share * 100.0))
+        };
+        let write = |long: bool| {
+            let [cpu, memory, all_memory, io, all_io] = [
+                Gauge::CpuSome,
+                Gauge::MemorySome,
+                Gauge::MemoryFull,
+                Gauge::IoSome,
+                Gauge::IoFull,
+            ]
+            .map(share);
+            let [switches, interrupts, forks] =
+                [Gauge::ContextSwitches, Gauge::Interrupts, Gauge::Forks].map(rate);
+            if long {
+                format!(
+                    "{switches} switches/s, {interrupts} interrupts/s, {forks} forks/s; waiting for CPU {cpu}, memory {memory} \
+                     (all {all_memory}), I/O {io} (all {all_io})"
+                )
+            } else {
+                format!(
+                    "{switches} cs/s {interrupts} irq/s {forks} fork/s; wait CPU {cpu} mem {memory}/{all_memory} I/O {io}/{all_io}"
+                )
+            }
+        };
+        self.long_or_short(canvas, line, write);
+    }
+
+    fn lines_of_history(&self, canvas: &mut Canvas<'_>, line: u16) {
+        let all = self.histories;
+        let lines = [
+            ("CPU", &all.cpu, Some(1.0)),
+            ("memory", &all.memory, Some(1.0)),
+            ("CPU wait", &all.cpu_pressure, Some(1.0)),
+            ("I/O wait", &all.io_pressure, Some(1.0)),
+            ("switches", &all.switches, None),
+        ];
+        let room = (canvas.area.width / 16).clamp(1, lines.len() as u16);
+        let width = canvas.area.width / room;
+        for (i, (label, history, largest)) in lines.into_iter().take(room.into()).enumerate() {
+            let x = i32::from(width) * i as i32;
+            let from = canvas.text(line, x, label, self.theme.dim()) + 1;
+            let cells = (x + i32::from(width) - 1 - from).max(0) as usize;
+            spark(
+                canvas,
+                line,
+                from,
+                cells,
+                history,
+                largest,
+                self.theme.line(),
+            );
+        }
+    }
+}
+
+/// Draws the last values of a history, the newest at the right edge. Without a `largest`, the largest of them is full.
+pub fn spark(
+    canvas: &mut Canvas<'_>,
+    line: u16,
+    column: i32,
+    width: usize,
+    history: &History,
+    largest: Option<f64>,
+    style: Style,
+) {
+    let largest = largest.unwrap_or_else(|| history.largest(width));
+    let values = history.last(width);
+    let mut at = column + (width - values.len()) as i32;
+    for value in values {
+        let cell = value.map_or(' ', |value| block(value / largest.max(f64::MIN_POSITIVE)));
+        at = canvas.text(line, at, cell.encode_utf8(&mut [0; 4]), style);
+    }
+}
+
+/// Draws `label[||||    text]`.
+#[allow(clippy::too_many_arguments, reason = "where, what and how")]
+fn bar(
+    canvas: &mut Canvas<'_>,
+    line: u16,
+    x: u16,
+    width: u16,
+    label: &str,
+    parts: &[(f64, Style, char)],
+    text: &str,
+    theme: Theme,
+) {
+    let x = i32::from(x);
+    let from = canvas.text(line, x, label, theme.line());
+    let from = canvas.text(line, from, "[", theme.bold());
+    let end = x + i32::from(width) - 1;
+    let room = (end - from - 1).max(0);
+    let (mut sum, mut at) = (0.0, from);
+    for &(part, style, mark) in parts {
+        sum += part;
+        let until = from + ((sum.min(1.0) * f64::from(room)).round() as i32);
+        while at < until {
+            canvas.text(line, at, mark.encode_utf8(&mut [0; 4]), style);
+            at += 1;
+        }
+    }
+    canvas.text_before(line, end - 1, text, theme.plain());
+    canvas.text(line, end - 1, "]", theme.bold());
+}
+
+/// Bytes, for people.
+pub fn size(bytes: u64) -> String {
+    let mut text = Vec::new();
+    number::write_size(bytes, &mut text);
+    String::from_utf8(text).unwrap_or_default()
+}
+
+/// A number of things, for people.
+pub fn count(number: f64) -> String {
+    match number {
+        ..1000.0 => format!("{number:.0}"),
+        ..100_000.0 => format!("{:.1}k", number / 1e3),
+        ..1e6 => format!("{:.0}k", number / 1e3),
+        _ => format!("{:.1}M", number / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_cpus_are_a_map() {
+        assert_eq!(Cpus::choose(2, true, 80, 24), Cpus::Bars(2));
+        assert_eq!(Cpus::choose(8, true, 80, 24), Cpus::Bars(2));
+        assert_eq!(Cpus::choose(9, true, 80, 24), Cpus::Heat(75));
+        assert_eq!(Cpus::choose(9, false, 80, 24), Cpus::Together);
+        assert_eq!(Cpus::choose(128, true, 300, 100), Cpus::Bars(8));
+        let map = Cpus::choose(512, true, 300, 100);
+        assert_eq!((map, map.lines(512)), (Cpus::Heat(295), 3));
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!(
+            [0.4, 999.0, 12_345.0, 123_456.0, 1.25e7].map(count),
+            ["0", "999", "12.3k", "123k", "12.5M"]
+        );
+    }
+}

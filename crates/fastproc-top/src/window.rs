@@ -1,0 +1,44 @@
+//! The part of a list that is seen.
+
+/// Where the rows are that can be seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// The row that keys act on.
+    pub cursor: usize,
+    /// The first that is shown.
+    pub top: usize,
+    /// Columns of text that are scrolled away on the left.
+    pub left: u16,
+    /// Rows that there were room for.
+    pub height: usize,
+    /// Rows that there were.
+    pub rows: usize,
+}
+
+impl Window {
+    /// Moves by so many rows.
+    pub fn step(&mut self, by: i32) {
+        let last = self.rows.saturating_sub(1);
+        self.cursor = self.cursor.saturating_add_signed(by as isize).min(last);
+    }
+
+    /// Moves by so many pages.
+    pub fn page(&mut self, by: i32) {
+        let page = self.height.saturating_sub(1).max(1) as i32;
+        self.step(by.saturating_mul(page));
+    }
+
+    /// Brings the row of the cursor into sight, among so many rows and with room for so many.
+    pub fn settle(&mut self, rows: usize, height: usize) {
+        self.rows = rows;
+        self.height = height;
+        self.cursor = self.cursor.min(rows.saturating_sub(1));
+        let room = height.max(1);
+        self.top = self.top.min(rows.saturating_sub(room));
+        if self.cursor < self.top {
+            self.top = self.cursor;
+        } else if self.cursor >= self.top + room {
+            self.top = self.cursor + 1 - room;
+        }
+    }
+}

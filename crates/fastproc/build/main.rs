@@ -1,0 +1,115 @@
+//! Compiles the kernel side, `bpf/*.bpf.c`, with clang; the objects are embedded in the library. And makes the library's
+//! side of what the two share from the same headers.
+
+mod header;
+mod rust;
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use rust::Style;
+
+/// The headers that describe what the programs and the library share; what names begin with; whether it is public.
+const SHARED: [(&str, Style); 4] = [
+    (
+        "record.h",
+        Style {
+            prefix: "fp_",
+            public: true,
+        },
+    ),
+    (
+        "run.h",
+        Style {
+            prefix: "fp_",
+            public: false,
+        },
+    ),
+    (
+        "counters.h",
+        Style {
+            prefix: "counters_",
+            public: false,
+        },
+    ),
+    (
+        "exits.h",
+        Style {
+            prefix: "exits_",
+            public: false,
+        },
+    ),
+];
+
+fn main() {
+    let bpf = Path::new("bpf");
+    println!("cargo::rerun-if-changed=bpf");
+    println!("cargo::rerun-if-env-changed=CLANG");
+
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    // libbpf's own headers (bpf_helpers.h, bpf_core_read.h), as vendored by libbpf-sys.
+    let include = env::var("DEP_BPF_INCLUDE").expect("libbpf-sys says where its headers are");
+    for (name, style) in &SHARED {
+        let path = bpf.join(name);
+        let text =
+            fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let header = header::Header::parse(&path.to_string_lossy(), &text);
+        fs::write(
+            out.join(name).with_extension("rs"),
+            rust::write(&header, style),
+        )
+        .expect("OUT_DIR can be written to");
+    }
+    let clang = env::var("CLANG").unwrap_or_else(|_| "clang".into());
+
+    let sources = fs::read_dir(bpf).expect("the folder bpf/ stands beside this file");
+    for source in sources {
+        let path = source.expect("bpf/ can be listed").path();
+        println!("cargo::rerun-if-changed={}", path.display());
+        if path.to_str().is_some_and(|name| name.ends_with(".bpf.c")) {
+            compile(&clang, &path, Path::new(&include), &out);
+        }
+    }
+}
+
+fn compile(clang: &str, source: &Path, include: &Path, out: &Path) {
+    let object = out
+        .join(source.file_name().expect("a listed file has a name"))
+        .with_extension("o");
+    let arch = match env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
+        Ok("x86_64") => "x86",
+        Ok("aarch64") => "arm64",
+        Ok("riscv64") => "riscv",
+        Ok("s390x") => "s390",
+        Ok("powerpc64") => "powerpc",
+        other => panic!("no BPF target is known for {other:?}"),
+    };
+    let status = Command::new(clang)
+        .args([
+            "-g",
+            "-O2",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-Wno-unused-parameter",
+        ])
+        .args(["-target", "bpf", "-mcpu=v3"])
+        .arg(format!("-D__TARGET_ARCH_{arch}"))
+        .arg("-I")
+        .arg(include)
+        .arg("-c")
+        .arg(source)
+        .arg("-o")
+        .arg(&object)
+        .status();
+    match status {
+        Ok(status) if status.success() => {}
+        Ok(status) => panic!("{clang} failed on {}: {status}", source.display()),
+        Err(error) => panic!(
+            "cannot run {clang}: {error}. Install clang (Debian: apt-get install clang), or name another by CLANG=…"
+        ),
+    }
+}

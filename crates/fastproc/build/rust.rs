@@ -1,0 +1,241 @@
+//! Writes what a header describes as Rust: constants, structures, and the table of their members.
+
+use std::fmt::Write;
+
+use crate::header::{Constant, Header, Member, Structure};
+
+/// How a header becomes Rust.
+pub struct Style {
+    /// What its names begin with in C, in small letters.
+    pub prefix: &'static str,
+    /// Whether the structures, and the table of them, are the users' as well; constants are the crate's own.
+    pub public: bool,
+}
+
+impl Style {
+    fn visibility(&self) -> &'static str {
+        if self.public { "pub" } else { "pub(crate)" }
+    }
+
+    /// Other tables serve the test that compares them with what clang made of the header.
+    fn table(&self) -> &'static str {
+        if self.public { "" } else { "#[cfg(test)]\n" }
+    }
+
+    /// A line of documentation.
+    fn doc(&self, text: &str) -> String {
+        if self.public && !text.is_empty() {
+            format!("/// {text}\n")
+        } else {
+            String::new()
+        }
+    }
+}
+
+/// The text of a Rust file to be included.
+pub fn write(header: &Header, style: &Style) -> String {
+    let mut out = String::new();
+    for constant in &header.constants {
+        out += &write_constant(header, constant, style);
+    }
+    for structure in &header.structures {
+        out += &write_structure(structure, style);
+        out += &write_table(structure, style);
+    }
+    let tables: Vec<_> = header
+        .structures
+        .iter()
+        .map(|structure| format!("&{}", table_name(structure, style)))
+        .collect();
+    let _ = writeln!(
+        out,
+        "#[cfg(test)]\npub(crate) static STRUCTURES: &[&crate::schema::Structure] = &[{}];",
+        tables.join(", ")
+    );
+    out
+}
+
+fn write_constant(header: &Header, constant: &Constant, style: &Style) -> String {
+    let name = constant_name(&constant.name, style);
+    let type_name = if header.is_length(&constant.name) {
+        "usize"
+    } else if constant.value.contains("ULL") {
+        "u64"
+    } else {
+        "u32"
+    };
+    let value = expression(&constant.value, style);
+    let unused = "#[allow(dead_code, reason = \"some are for the programs alone\")]";
+    format!("{unused}\npub(crate) const {name}: {type_name} = {value};\n\n")
+}
+
+fn write_structure(structure: &Structure, style: &Style) -> String {
+    let (name, visibility) = (rust_name(&structure.name, style), style.visibility());
+    let mut out = style.doc(&structure.doc);
+    let (mut sizes, mut zeros) = (Vec::new(), String::new());
+    // A new member breaks nobody.
+    let open = if style.public {
+        "#[non_exhaustive]\n"
+    } else {
+        ""
+    };
+    let _ = write!(
+        out,
+        "#[repr(C)]\n#[derive(Clone, Copy, Debug, PartialEq, Eq)]\n{open}\
+         #[allow(clippy::struct_field_names, reason = \"they are the C structure's\")]\n{visibility} struct {name} {{\n"
+    );
+    for member in &structure.members {
+        let type_name = member_type(member, style);
+        let _ = writeln!(
+            out,
+            "{}{visibility} {}: {type_name},",
+            style.doc(&member.doc),
+            member.name
+        );
+        sizes.push(format!("size_of::<{type_name}>()"));
+        let zero = match length(member, style) {
+            Some(length) => format!("[0; {length}]"),
+            None if member.type_name.starts_with("struct ") => format!("{type_name}::default()"),
+            None => "0".into(),
+        };
+        let _ = writeln!(zeros, "            {}: {zero},", member.name);
+    }
+    let sizes = sizes.join(" + ");
+    let _ = write!(
+        out,
+        "}}\n\n#[allow(clippy::derivable_impls, reason = \"not for long arrays\")]\nimpl Default for {name} {{\n    \
+             fn default() -> Self {{\n        Self {{\n{zeros}        }}\n    }}\n}}\n\n\
+         const _: () = {{\n    assert!(size_of::<{name}>() == {sizes}, \"no padding\");\n}};\n\n\
+         // SAFETY: `#[repr(C)]`, of integers only; asserted above to have no padding.\n\
+         unsafe impl crate::bpf::Plain for {name} {{}}\n\n"
+    );
+    out
+}
+
+fn write_table(structure: &Structure, style: &Style) -> String {
+    let rust = rust_name(&structure.name, style);
+    let mut out = format!(
+        "{}pub(crate) static {}: crate::schema::Structure = crate::schema::Structure {{\n    \
+             name: {:?},\n    c_name: {:?},\n    size: size_of::<{rust}>(),\n    doc: {:?},\n    members: &[\n",
+        style.table(),
+        table_name(structure, style),
+        structure
+            .name
+            .strip_prefix(style.prefix)
+            .unwrap_or(&structure.name),
+        structure.name,
+        structure.doc
+    );
+    for member in &structure.members {
+        let element = match member.type_name.strip_prefix("struct ") {
+            Some(name) => format!(
+                "Structure(&{}_SCHEMA)",
+                name.strip_prefix(style.prefix)
+                    .unwrap_or(name)
+                    .to_uppercase()
+            ),
+            None => scalar(&member.type_name).1.into(),
+        };
+        let element = format!("crate::schema::Type::{element}");
+        let type_of = match (member.type_name.as_str(), length(member, style)) {
+            ("char", Some(length)) => format!("crate::schema::Type::Chars({length})"),
+            (_, Some(length)) => format!("crate::schema::Type::Array(&{element}, {length})"),
+            (_, None) => element,
+        };
+        let _ = write!(
+            out,
+            "        crate::schema::Member {{\n            name: {:?},\n            \
+                 offset: std::mem::offset_of!({rust}, {}),\n            type_of: {type_of},\n            \
+                 unit: crate::schema::Unit::{},\n            doc: {:?},\n        }},\n",
+            member.name,
+            member.name,
+            unit(&member.type_name),
+            member.doc
+        );
+    }
+    out += "    ],\n};\n\n";
+    out
+}
+
+/// A type of C: in Rust, and in the table.
+fn scalar(name: &str) -> (&'static str, &'static str) {
+    match name {
+        "u8" | "char" => ("u8", "U8"),
+        "u32" => ("u32", "U32"),
+        "s32" => ("i32", "I32"),
+        "u64" | "fp_ns" | "fp_bytes" => ("u64", "U64"),
+        "s64" => ("i64", "I64"),
+        _ => panic!("no member may be of the type {name}"),
+    }
+}
+
+fn unit(type_name: &str) -> &'static str {
+    match type_name {
+        "fp_ns" => "Nanoseconds",
+        "fp_bytes" => "Bytes",
+        _ => "None",
+    }
+}
+
+fn member_type(member: &Member, style: &Style) -> String {
+    let element = match member.type_name.strip_prefix("struct ") {
+        Some(name) => rust_name(name, style),
+        None => scalar(&member.type_name).0.into(),
+    };
+    match length(member, style) {
+        Some(length) => format!("[{element}; {length}]"),
+        None => element,
+    }
+}
+
+fn length(member: &Member, style: &Style) -> Option<String> {
+    member
+        .length
+        .as_deref()
+        .map(|length| expression(length, style))
+}
+
+/// `fp_memory_details`: `MemoryDetails`.
+fn rust_name(c: &str, style: &Style) -> String {
+    let words = c.strip_prefix(style.prefix).unwrap_or(c).split('_');
+    words
+        .map(|word| word[..1].to_uppercase() + &word[1..])
+        .collect()
+}
+
+fn table_name(structure: &Structure, style: &Style) -> String {
+    let name = structure
+        .name
+        .strip_prefix(style.prefix)
+        .unwrap_or(&structure.name);
+    format!("{}_SCHEMA", name.to_uppercase())
+}
+
+fn constant_name<'a>(c: &'a str, style: &Style) -> &'a str {
+    c.strip_prefix(style.prefix.to_uppercase().as_str())
+        .unwrap_or(c)
+}
+
+/// The same in Rust: its literals have no such suffixes, and its constants no prefix.
+fn expression(c: &str, style: &Style) -> String {
+    let words = c.split_inclusive(|of: char| !(of.is_ascii_alphanumeric() || of == '_'));
+    let rust: String = words
+        .map(|word| {
+            let end = word
+                .find(|of: char| !(of.is_ascii_alphanumeric() || of == '_'))
+                .unwrap_or(word.len());
+            let (word, rest) = word.split_at(end);
+            if word.starts_with(|of: char| of.is_ascii_digit()) {
+                word.trim_end_matches(['u', 'U', 'l', 'L']).to_owned() + rest
+            } else {
+                constant_name(word, style).to_owned() + rest
+            }
+        })
+        .collect();
+    let outer = rust
+        .strip_prefix('(')
+        .and_then(|rust| rust.strip_suffix(')'));
+    outer
+        .filter(|inner| !inner.contains(['(', ')']))
+        .map_or(rust.clone(), str::to_owned)
+}

@@ -1,0 +1,204 @@
+//! The directory of one process in `/proc`: what is read through it is of that process and no other.
+
+use std::{
+    ffi::CStr,
+    io::{self, Read},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+};
+
+use rustix::{
+    buffer::spare_capacity,
+    fs::{Dir, Mode, OFlags},
+    io::Errno,
+    path::DecInt,
+};
+
+use super::DetailError;
+use crate::Host;
+
+/// Longest command line that is read. A process chooses its own, up to all its memory, and must not choose ours.
+pub(super) const LONGEST: u64 = 128 * 1024;
+/// Longest path that is read from a file; the kernel itself shows no more than a page.
+const LONGEST_PATH: u64 = 64 * 1024;
+
+/// Opens directories of processes, by pid and start time.
+#[derive(Debug)]
+pub struct Directories {
+    proc: OwnedFd,
+    tick_ns: u64,
+    boot_offset_ns: i64,
+}
+
+impl Directories {
+    /// Those of `/proc`.
+    ///
+    /// # Errors
+    /// `/proc` cannot be opened.
+    pub fn open(host: &Host) -> Result<Self, crate::Error> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let proc = rustix::fs::open("/proc", flags, Mode::empty());
+        let proc = proc.map_err(|source| crate::Error::of_host("/proc", source.into()))?;
+        Ok(Self {
+            proc,
+            tick_ns: 1_000_000_000 / host.ticks_per_second.max(1),
+            boot_offset_ns: host.boot_offset_ns,
+        })
+    }
+
+    /// The directory of the process with this pid that started then: [`Identity::start_ns`](crate::record::Identity).
+    ///
+    /// # Errors
+    /// The process is gone, or hidden from this reader.
+    pub fn of(&self, pid: u32, start_ns: u64) -> Result<Directory, DetailError> {
+        const WHAT: &str = "directory";
+        let failed = |error: io::Error| failed(pid, WHAT, error);
+        let fd = rustix::fs::openat(
+            &self.proc,
+            DecInt::new(pid),
+            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .map_err(|error| failed(error.into()))?;
+        let mut stat = [0; 2048];
+        let len = open(fd.as_fd(), c"stat")
+            .and_then(|file| Ok(rustix::io::read(file, &mut stat)?))
+            .map_err(failed)?;
+        let ticks = start_ticks(&stat[..len]).ok_or_else(|| {
+            failed(io::Error::other(
+                "its stat is not what the kernel writes there",
+            ))
+        })?;
+        let shown_ns = i128::from(ticks) * i128::from(self.tick_ns);
+        let start_ns = i128::from(start_ns) + i128::from(self.boot_offset_ns);
+        // The text is rounded down to a tick.
+        if shown_ns.abs_diff(start_ns) < u128::from(self.tick_ns) {
+            Ok(Directory { fd, pid })
+        } else {
+            Err(DetailError::Gone { pid })
+        }
+    }
+}
+
+/// The directory of a process.
+#[derive(Debug)]
+pub struct Directory {
+    fd: OwnedFd,
+    pid: u32,
+}
+
+impl Directory {
+    /// The command line, of which no more than 128 KiB are read. Returns whether it is longer.
+    ///
+    /// It is of one read(2): the kernel reads the memory that the process has at that time, and with the next read it may
+    /// have executed another program.
+    ///
+    /// # Errors
+    /// The process is gone.
+    pub fn cmdline(&self, into: &mut Vec<u8>) -> Result<bool, DetailError> {
+        into.clear();
+        into.reserve(LONGEST as usize + 1);
+        open(self.fd.as_fd(), c"cmdline")
+            .and_then(|file| Ok(rustix::io::read(file, spare_capacity(into))?))
+            .map_err(|error| failed(self.pid, "command line", error))?;
+        let cut = into.len() as u64 > LONGEST;
+        into.truncate(LONGEST as usize);
+        Ok(cut)
+    }
+
+    /// Where `exe` leads.
+    ///
+    /// # Errors
+    /// The process is gone or has no program, or the kernel does not let this reader have it.
+    pub fn exe(&self) -> Result<Vec<u8>, DetailError> {
+        const WHAT: &str = "program";
+        let exe = rustix::fs::readlinkat(&self.fd, c"exe", Vec::new()).map_err(|error| {
+            if error == Errno::NOENT {
+                DetailError::Absent {
+                    pid: self.pid,
+                    what: WHAT,
+                }
+            } else {
+                failed(self.pid, WHAT, error.into())
+            }
+        })?;
+        Ok(exe.into_bytes())
+    }
+
+    pub(super) fn file(
+        &self,
+        path: &CStr,
+        what: &'static str,
+        into: &mut Vec<u8>,
+    ) -> Result<(), DetailError> {
+        self.read(path, what, LONGEST_PATH, into)
+    }
+
+    pub(super) fn link(&self, path: &CStr) -> Result<Vec<u8>, DetailError> {
+        let target = rustix::fs::readlinkat(&self.fd, path, Vec::new())
+            .map_err(|error| failed(self.pid, "link", error.into()))?;
+        Ok(target.into_bytes())
+    }
+
+    /// The descriptors, no more than `most`, each with what it leads to, in the order of their numbers.
+    pub(super) fn open_files(&self, most: usize) -> Result<Vec<(u32, Vec<u8>)>, DetailError> {
+        let failed = |error: Errno| failed(self.pid, "open files", error.into());
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::openat(&self.fd, c"fd", flags, Mode::empty()).map_err(failed)?;
+        let mut files = Vec::new();
+        for entry in Dir::read_from(&folder).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name();
+            let Some(number) = name.to_str().ok().and_then(|name| name.parse().ok()) else {
+                continue;
+            };
+            if files.len() == most {
+                break;
+            }
+            // One that was closed meanwhile is none.
+            if let Ok(target) = rustix::fs::readlinkat(&folder, name, Vec::new()) {
+                files.push((number, target.into_bytes()));
+            }
+        }
+        files.sort_unstable();
+        Ok(files)
+    }
+
+    /// Reads a file, but no more than `most` bytes.
+    fn read(
+        &self,
+        path: &CStr,
+        what: &'static str,
+        most: u64,
+        into: &mut Vec<u8>,
+    ) -> Result<(), DetailError> {
+        into.clear();
+        open(self.fd.as_fd(), path)
+            .and_then(|file| std::fs::File::from(file).take(most).read_to_end(into))
+            .map_err(|error| failed(self.pid, what, error))?;
+        Ok(())
+    }
+}
+
+fn failed(pid: u32, what: &'static str, source: io::Error) -> DetailError {
+    match source.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::NOENT | Errno::SRCH) => DetailError::Gone { pid },
+        Some(Errno::ACCESS | Errno::PERM) => DetailError::Hidden { pid, what },
+        _ => DetailError::Read { pid, what, source },
+    }
+}
+
+fn open(directory: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::openat(
+        directory,
+        name,
+        OFlags::RDONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?)
+}
+
+/// `starttime`, the 22nd field of `/proc/PID/stat`. The second, the name, ends at the last parenthesis.
+pub(super) fn start_ticks(stat: &[u8]) -> Option<u64> {
+    let end = stat.iter().rposition(|&byte| byte == b')')?;
+    let field = stat.get(end + 2..)?.split(|&byte| byte == b' ').nth(19)?;
+    std::str::from_utf8(field).ok()?.parse().ok()
+}

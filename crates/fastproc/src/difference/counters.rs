@@ -1,0 +1,187 @@
+//! The counters of a process or thread that only ever grow.
+
+use crate::{Process, exits::Exit, record::ThreadRecord};
+
+/// One of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Counter {
+    /// Time on a CPU, in nanoseconds.
+    Run,
+    /// The part of it in user mode.
+    User,
+    /// The part of it in kernel mode.
+    System,
+    /// Page faults without I/O.
+    MinorFaults,
+    /// Page faults with I/O.
+    MajorFaults,
+    /// Voluntary context switches; of a process, those of its leading thread.
+    VoluntarySwitches,
+    /// Involuntary context switches, likewise.
+    InvoluntarySwitches,
+    /// Bytes fetched from storage.
+    ReadBytes,
+    /// Bytes sent to storage.
+    WriteBytes,
+}
+
+impl Counter {
+    /// All of them.
+    pub const ALL: [Self; COUNT] = [
+        Self::Run,
+        Self::User,
+        Self::System,
+        Self::MinorFaults,
+        Self::MajorFaults,
+        Self::VoluntarySwitches,
+        Self::InvoluntarySwitches,
+        Self::ReadBytes,
+        Self::WriteBytes,
+    ];
+}
+
+pub(super) const COUNT: usize = 9;
+
+/// A set of [`Counter`]s.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Set(u16);
+
+impl Set {
+    pub(super) const fn contains(self, counter: Counter) -> bool {
+        self.0 & 1 << counter as u32 != 0
+    }
+
+    pub(super) const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The counters of which this holds, in the order of [`Counter::ALL`].
+    #[inline]
+    pub(super) fn of(holds: [bool; COUNT]) -> Self {
+        let bits = holds.into_iter().enumerate();
+        Self(bits.fold(0, |set, (at, holds)| set | u16::from(holds) << at))
+    }
+
+    pub(super) const fn and(self, others: Self) -> Self {
+        Self(self.0 & others.0)
+    }
+
+    pub(super) const fn all_but(others: Self) -> Self {
+        Self(!others.0 & ((1 << COUNT) - 1))
+    }
+
+    pub(super) const fn without(self, others: Self) -> Self {
+        Self(self.0 & !others.0)
+    }
+
+    pub(super) fn put(&mut self, counter: Counter, is_in: bool) {
+        self.0 = self.0 & !(1 << counter as u32) | u16::from(is_in) << counter as u32;
+    }
+}
+
+/// What the counters of a process or thread have come to. One that is not known is not zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    pub(super) values: [u64; COUNT],
+    pub(super) known: Set,
+}
+
+impl Counters {
+    /// Those of a process: all its threads together, those that have ended included.
+    pub fn of_process(process: Process<'_>) -> Self {
+        let mut counters = Self::default();
+        if let Some(cpu) = process.cpu() {
+            counters.set_cpu([
+                run_ns(cpu.sum_exec_ns, cpu.utime_ns, cpu.stime_ns),
+                cpu.utime_ns,
+                cpu.stime_ns,
+                cpu.minflt,
+                cpu.majflt,
+                cpu.nvcsw,
+                cpu.nivcsw,
+            ]);
+        }
+        if let Some(io) = process.io() {
+            counters.set(Counter::ReadBytes, io.read_bytes);
+            counters.set(Counter::WriteBytes, io.write_bytes);
+        }
+        counters
+    }
+
+    /// Those of a process that has ended. Its context switches are those of all its threads, and so not among them.
+    pub fn of_exit(exit: &Exit) -> Self {
+        let mut counters = Self::default();
+        counters.set_cpu([
+            run_ns(exit.sum_exec_ns, exit.utime_ns, exit.stime_ns),
+            exit.utime_ns,
+            exit.stime_ns,
+            exit.minflt,
+            exit.majflt,
+            0,
+            0,
+        ]);
+        for counter in [Counter::VoluntarySwitches, Counter::InvoluntarySwitches] {
+            counters.known.put(counter, false);
+        }
+        if let Some(io) = exit.io {
+            counters.set(Counter::ReadBytes, io.read_bytes);
+            counters.set(Counter::WriteBytes, io.write_bytes);
+        }
+        counters
+    }
+
+    /// Those of one thread. Whether its I/O is known, its process tells: see [`without_io`](Self::without_io).
+    pub fn of_thread(thread: &ThreadRecord) -> Self {
+        let mut counters = Self::default();
+        counters.set_cpu([
+            run_ns(thread.sum_exec_ns, thread.utime_ns, thread.stime_ns),
+            thread.utime_ns,
+            thread.stime_ns,
+            thread.minflt,
+            thread.majflt,
+            thread.nvcsw,
+            thread.nivcsw,
+        ]);
+        counters.set(Counter::ReadBytes, thread.io.read_bytes);
+        counters.set(Counter::WriteBytes, thread.io.write_bytes);
+        counters
+    }
+
+    /// The same, with I/O that is not known.
+    #[must_use]
+    pub fn without_io(mut self) -> Self {
+        for counter in [Counter::ReadBytes, Counter::WriteBytes] {
+            self.values[counter as usize] = 0;
+            self.known.put(counter, false);
+        }
+        self
+    }
+
+    /// One of them, if it is known.
+    pub fn get(&self, counter: Counter) -> Option<u64> {
+        self.known
+            .contains(counter)
+            .then(|| self.values[counter as usize])
+    }
+
+    fn set(&mut self, counter: Counter, value: u64) {
+        self.values[counter as usize] = value;
+        self.known.put(counter, true);
+    }
+
+    /// The first seven.
+    fn set_cpu(&mut self, values: [u64; 7]) {
+        self.values[..7].copy_from_slice(&values);
+        self.known.0 |= (1 << 7) - 1;
+    }
+}
+
+/// The precise run time; the text has ticks only, which the kernel makes sum up to it.
+const fn run_ns(sum_exec_ns: u64, utime_ns: u64, stime_ns: u64) -> u64 {
+    if sum_exec_ns > 0 {
+        sum_exec_ns
+    } else {
+        utime_ns.saturating_add(stime_ns)
+    }
+}

@@ -1,0 +1,153 @@
+//! Processes that ended between two snapshots.
+
+use super::{Change, Counter, Counters, Entry, Growth, Marks, is_same_start};
+use crate::{Process, Snapshot, exits::Exit, record::Record};
+
+/// No exit comes later than that after its process has left the list of tasks.
+const LATEST_NS: u64 = 120_000_000_000;
+
+/// A process that ended between two snapshots, and what it did since the earlier one.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Ended<'a> {
+    /// Its final values.
+    pub exit: &'a Exit,
+    /// Whether the earlier snapshot did not have it: all of it lies between the two.
+    pub born: bool,
+    /// What it did.
+    pub cost: Cost,
+}
+
+/// What a process that ended did since the earlier snapshot: for who keeps it, together with a copy of its exit.
+#[derive(Clone, Copy, Debug)]
+pub struct Cost {
+    born: bool,
+    growth: Growth,
+    elapsed_ns: Option<u64>,
+}
+
+impl<'a> Ended<'a> {
+    pub(super) fn new(exit: &'a Exit, known: Option<&Marks>, elapsed_ns: u64) -> Self {
+        let marks = known.copied();
+        let marks = marks.unwrap_or_else(|| Marks::at_start(exit.start_ns));
+        Self {
+            exit,
+            born: known.is_none(),
+            cost: Cost {
+                born: known.is_none(),
+                growth: marks.growth(&Counters::of_exit(exit), u64::MAX),
+                elapsed_ns: Some(elapsed_ns.max(1)),
+            },
+        }
+    }
+
+    /// All that it ever did, over its life; if it is not known how long that was, without shares and rates.
+    pub fn whole(exit: &'a Exit) -> Self {
+        let lifetime = exit.lifetime();
+        let ended = Self::new(exit, None, 0);
+        Self {
+            cost: Cost {
+                elapsed_ns: lifetime.map(|lifetime| lifetime.as_nanos().max(1) as u64),
+                ..ended.cost
+            },
+            ..ended
+        }
+    }
+
+    /// How much a counter has grown since the earlier snapshot. `None` for context switches, of which it is known how many
+    /// all threads had in the end, but not how many since.
+    pub fn growth(&self, counter: Counter) -> Option<u64> {
+        self.cost.growth(counter)
+    }
+
+    /// The same, as of a process that is there; `record` is [`Exit::to_record`].
+    ///
+    /// Shares and rates are over the time between the snapshots, not over the part of it in which the process was there:
+    /// so the shares of a snapshot, of what is there and what has ended, add up to what the machine did.
+    pub fn change(&self, record: &'a Record) -> Change<'a> {
+        self.cost.change(self.exit, record)
+    }
+}
+
+impl Cost {
+    /// See [`Ended::growth`].
+    pub fn growth(&self, counter: Counter) -> Option<u64> {
+        self.growth.get(counter)
+    }
+
+    /// See [`Ended::change`]; `exit` is that of the same process.
+    pub fn change<'a>(&self, exit: &'a Exit, record: &'a Record) -> Change<'a> {
+        let rate = |counter| {
+            let elapsed_ns = self.elapsed_ns?;
+            let grown = self.growth(counter);
+            grown.map(|grown| grown as f64 * 1e9 / elapsed_ns as f64)
+        };
+        let share = |counter| rate(counter).map(|ns: f64| ns / 1e9);
+        Change {
+            process: Process::new(record, &[]),
+            thread: None,
+            exit: Some(exit),
+            born: self.born,
+            cpu_ns: self.growth(Counter::Run),
+            cpu_share: share(Counter::Run),
+            user_share: share(Counter::User),
+            system_share: share(Counter::System),
+            minflt_per_second: rate(Counter::MinorFaults),
+            majflt_per_second: rate(Counter::MajorFaults),
+            read_bytes_per_second: rate(Counter::ReadBytes),
+            write_bytes_per_second: rate(Counter::WriteBytes),
+        }
+    }
+}
+
+/// Processes that have left the snapshots and of which the exit has not come yet: what they did before is still to be
+/// taken off it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Leaving {
+    /// In the order of the pids, with the time since when.
+    entries: Vec<(Entry, u64)>,
+    exits: Vec<(u32, u64)>,
+}
+
+impl Leaving {
+    /// Turns from one snapshot to the next, by the processes of both.
+    pub(super) fn follow(&mut self, before: &[Entry], after: &[Entry], now: &Snapshot<'_>) {
+        let Some(exits) = now.exits() else {
+            self.entries.clear();
+            return;
+        };
+        let now_ns = now.stats().kernel_boottime_ns();
+        let mut after = after.iter().peekable();
+        for &entry in before {
+            while after.next_if(|other| other.id < entry.id).is_some() {}
+            let is_there = after.peek().is_some_and(|other| {
+                other.id == entry.id && is_same_start(other.start_ns, entry.start_ns)
+            });
+            if !is_there {
+                self.entries.push((entry, now_ns));
+            }
+        }
+        self.exits.clear();
+        self.exits
+            .extend(exits.iter().map(|exit| (exit.pid, exit.start_ns)));
+        self.exits.sort_unstable();
+        let Self { entries, exits } = self;
+        entries.retain(|(entry, since_ns)| {
+            let at = exits.partition_point(|&(pid, _)| pid < entry.id);
+            let mut of_pid = exits[at..].iter().take_while(|exit| exit.0 == entry.id);
+            !of_pid.any(|exit| is_same_start(exit.1, entry.start_ns))
+                && now_ns.saturating_sub(*since_ns) < LATEST_NS
+        });
+        entries.sort_unstable_by_key(|(entry, _)| entry.id);
+    }
+
+    pub(super) fn find(&self, exit: &Exit) -> Option<&Entry> {
+        let at = self
+            .entries
+            .partition_point(|(entry, _)| entry.id < exit.pid);
+        let entries = self.entries[at..].iter().map(|(entry, _)| entry);
+        entries
+            .take_while(|entry| entry.id == exit.pid)
+            .find(|entry| is_same_start(entry.start_ns, exit.start_ns))
+    }
+}

@@ -1,0 +1,205 @@
+//! The exits between two snapshots, kept until the next is made, however long that takes.
+
+use std::{
+    mem,
+    os::fd::{AsFd, AsRawFd, OwnedFd},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread::{self, JoinHandle},
+};
+
+use rustix::{
+    event::{EventfdFlags, PollFd, PollFlags, eventfd, poll},
+    io::Errno,
+};
+
+use super::{Event, Exit, Exits, handout::Handout, programs::Programs};
+use crate::{Error, Snapshot, snapshot::Ends};
+
+/// Exits that are kept for a snapshot that nobody makes, some 130 MB; what comes then is lost, and counted.
+const MOST: usize = 1 << 19;
+/// Room that is kept although the last interval had far fewer exits.
+const SPARE: usize = 4096;
+
+/// Takes exits out of the ring as it fills, in a thread, and hands them to snapshots.
+#[derive(Debug)]
+pub(crate) struct Backlog {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    /// Snapshots so far, two at most.
+    taken: u8,
+    /// The process that opened it: a child of it has no such thread.
+    process: u32,
+    handout: Handout,
+    lost: u64,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    /// Written to when the ring is another one, or the thread shall end.
+    wake: OwnedFd,
+}
+
+#[derive(Debug)]
+struct State {
+    exits: Exits,
+    gathered: Vec<Exit>,
+    lines: Vec<u8>,
+    /// `None`: nobody asked for command lines.
+    programs: Option<Programs>,
+    dropped: u64,
+    ends: bool,
+    failed: Option<Error>,
+}
+
+impl Backlog {
+    pub(crate) fn open(cmdlines: bool) -> Result<Self, Error> {
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State {
+                exits: Exits::builder().execs(cmdlines).open()?,
+                gathered: Vec::new(),
+                lines: Vec::new(),
+                programs: cmdlines.then(Programs::default),
+                dropped: 0,
+                ends: false,
+                failed: None,
+            }),
+            wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+                .map_err(|error| Error::Run(error.into()))?,
+        });
+        Ok(Self {
+            shared,
+            thread: None,
+            taken: 0,
+            process: std::process::id(),
+            handout: Handout::default(),
+            lost: 0,
+        })
+    }
+
+    /// Takes what has ended and is not in `snapshot`.
+    pub(crate) fn take(&mut self, snapshot: &Snapshot<'_>) -> Result<(), Error> {
+        if self.process != std::process::id() {
+            return Err(Error::Forked);
+        }
+        // Not with the first: who gives up privileges, which belong to threads, may have to make a snapshot before.
+        if self.taken == 1 {
+            let shared = Arc::clone(&self.shared);
+            let thread = thread::Builder::new()
+                .name("fastproc-exits".into())
+                .spawn(move || shared.run())
+                .map_err(Error::Run)?;
+            self.thread = Some(thread);
+        }
+        self.taken = 2.min(self.taken + 1);
+        let (shared, lost) = (&self.shared, &mut self.lost);
+        self.handout.turn(snapshot, |exits, lines| {
+            let mut state = shared.lock();
+            let ring = state.exits.fd().as_raw_fd();
+            state.read()?;
+            if state.exits.fd().as_raw_fd() != ring {
+                shared.wake();
+            }
+            mem::swap(exits, &mut state.gathered);
+            mem::swap(lines, &mut state.lines);
+            let room = SPARE.max(2 * exits.len());
+            state.gathered.shrink_to(room);
+            state.lines.shrink_to(room.max(2 * lines.len()));
+            let all = state.exits.lost() + state.dropped;
+            Ok(all - mem::replace(lost, all))
+        })
+    }
+
+    /// What was taken last.
+    pub(crate) fn ends(&self) -> (Ends<'_>, u64) {
+        self.handout.ends()
+    }
+}
+
+impl Drop for Backlog {
+    fn drop(&mut self) {
+        // In a child there is no thread to wait for, and the lock may be held for ever.
+        if self.process != std::process::id() {
+            return;
+        }
+        self.shared.lock().ends = true;
+        self.shared.wake();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A reader that panicked has left nothing half done that another could not go on with.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The counter can only be full if nobody has looked, and then it wakes already.
+    fn wake(&self) {
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+    }
+
+    /// Reads whenever a quarter of the ring is used.
+    fn run(&self) {
+        let mut written = [0; 8];
+        loop {
+            let ring = {
+                let mut state = self.lock();
+                let ring = state.read().and_then(|()| {
+                    let ring = state.exits.fd().try_clone_to_owned();
+                    ring.map_err(Error::Run)
+                });
+                match ring {
+                    _ if state.ends => return,
+                    Ok(ring) => ring,
+                    Err(error) => {
+                        state.failed = Some(error);
+                        return;
+                    }
+                }
+            };
+            let mut fds = [
+                PollFd::new(&ring, PollFlags::IN),
+                PollFd::from_borrowed_fd(self.wake.as_fd(), PollFlags::IN),
+            ];
+            match poll(&mut fds, None) {
+                Ok(_) | Err(Errno::INTR) => {
+                    let _ = rustix::io::read(&self.wake, &mut written);
+                }
+                Err(error) => {
+                    self.lock().failed = Some(Error::Run(error.into()));
+                    return;
+                }
+            }
+        }
+    }
+}
+
+impl State {
+    fn read(&mut self) -> Result<(), Error> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        let Self {
+            exits,
+            gathered,
+            lines,
+            programs,
+            dropped,
+            ..
+        } = self;
+        exits.read(|event| match (event, &mut *programs) {
+            (Event::Exit(_), _) if gathered.len() >= MOST => *dropped += 1,
+            (Event::Exit(mut exit), programs) => {
+                if let Some(line) = programs.as_mut().and_then(|programs| programs.of(&exit)) {
+                    exit.put_line(line, lines);
+                }
+                gathered.push(exit);
+            }
+            (Event::Exec(exec), Some(programs)) => programs.begins(&exec),
+            _ => {}
+        })
+    }
+}

@@ -1,0 +1,200 @@
+//! From the kernel's events to exits: processes that have ended and are not gone yet.
+
+use std::{
+    collections::HashMap,
+    mem::offset_of,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    io::Errno,
+    process::{Pid, test_kill_process},
+};
+
+use super::{Event, Exec, Exit, Line, Owner, layout};
+use crate::{
+    Cmdline,
+    bpf::read,
+    cputime::{CpuTime, cputime_adjust},
+    name::until_nul,
+    record::Io,
+};
+
+/// How often it is looked for processes that went without a record.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The kernel lets go of a process some milliseconds after it has left `/proc`, later on a busy machine.
+const RECORD_AFTER: Duration = Duration::from_secs(5);
+/// No record comes as late as that.
+const RECORD_NEVER: Duration = Duration::from_secs(120);
+
+/// Processes whose last thread has ended and that are not gone yet, by their pids: as many as there are zombies.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    ended: HashMap<u32, Ended>,
+    looked: Option<Instant>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ended {
+    exit: Exit,
+    read: Instant,
+    /// It was handed over without its record; if that comes after all, it is late.
+    given_up: bool,
+}
+
+impl Pending {
+    /// What to tell the reader about one record of the ring.
+    pub(super) fn take(&mut self, bytes: &[u8], each: &mut impl FnMut(Event<'_>)) -> Option<()> {
+        let event: layout::Event = read(bytes)?;
+        match event.kind {
+            layout::ENDED => {
+                let exit = exit_of(&read(bytes)?);
+                let before = self.ended.get(&exit.pid).copied();
+                // Two threads that end at once may both be taken for the last.
+                if before.is_some_and(|before| before.exit.start_ns == exit.start_ns) {
+                    return None;
+                }
+                let ended = Ended {
+                    exit,
+                    read: Instant::now(),
+                    given_up: false,
+                };
+                self.ended.insert(exit.pid, ended);
+                // The pid has gone to another process, and that has ended, too: there was no record of the first.
+                each(Event::Exit(before.filter(|before| !before.given_up)?.exit));
+            }
+            layout::EXIT => {
+                let mut exit = exit_of(&read(bytes)?);
+                exit.is_final = true;
+                if let Some(&ended) = self.ended.get(&exit.pid)
+                    && ended.exit.start_ns == exit.start_ns
+                {
+                    self.ended.remove(&exit.pid);
+                    if ended.given_up {
+                        return None;
+                    }
+                    (exit.end_ns, exit.ppid) = (ended.exit.end_ns, ended.exit.ppid);
+                    exit.owner.dumpable = ended.exit.owner.dumpable;
+                }
+                each(Event::Exit(exit));
+            }
+            layout::THREAD => {
+                let mut exit = exit_of(&read(bytes)?);
+                exit.is_final = true;
+                each(Event::ThreadExit(exit));
+            }
+            layout::EXEC => {
+                let exec: layout::Exec = read(bytes)?;
+                let after = |start: usize, len: usize| bytes.get(start..start + len);
+                let arguments = after(
+                    offset_of!(layout::Exec, arguments),
+                    exec.arguments_read as usize,
+                )?;
+                each(Event::Exec(Exec {
+                    pid: event.tgid,
+                    ppid: exec.ppid,
+                    start_ns: event.start_ns,
+                    at_ns: exec.at_ns,
+                    uid: exec.uid,
+                    euid: exec.euid,
+                    flags: exec.flags,
+                    cgroup_id: exec.cgroup_id,
+                    comm: until_nul(after(offset_of!(layout::Exec, comm), exec.comm.len())?),
+                    path: until_nul(after(offset_of!(layout::Exec, path), exec.path.len())?),
+                    cmdline: (!arguments.is_empty()).then_some(Cmdline {
+                        bytes: arguments,
+                        cut: exec.arguments_read < exec.arguments_bytes,
+                    }),
+                }));
+            }
+            _ => {}
+        }
+        Some(())
+    }
+
+    /// Hands over, as they were when they ended, processes that are gone without a record: the ring had no room for it, or
+    /// the kernel did not run the program.
+    pub(super) fn give_up(&mut self, each: &mut impl FnMut(Event<'_>)) {
+        if self.looked.is_some_and(|at| at.elapsed() < LOOK_EVERY) {
+            return;
+        }
+        self.looked = Some(Instant::now());
+        self.ended.retain(|&pid, ended| {
+            let age = ended.read.elapsed();
+            if !ended.given_up && age >= RECORD_AFTER && !is_there(pid) {
+                ended.given_up = true;
+                each(Event::Exit(ended.exit));
+            }
+            !ended.given_up || age < RECORD_NEVER
+        });
+    }
+}
+
+fn is_there(pid: u32) -> bool {
+    let pid = Pid::from_raw(pid as i32);
+    pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
+}
+
+fn exit_of(exit: &layout::Exit) -> Exit {
+    let sampled = CpuTime {
+        utime_ns: exit.sampled_utime_ns,
+        stime_ns: exit.sampled_stime_ns,
+    };
+    let shown = CpuTime {
+        utime_ns: exit.prev_utime_ns,
+        stime_ns: exit.prev_stime_ns,
+    };
+    let time = cputime_adjust(exit.sum_exec_ns, sampled, shown);
+    let ended = exit.end_ns != 0;
+    Exit {
+        pid: exit.event.tgid,
+        tid: exit.tid,
+        ppid: ended.then_some(exit.ppid),
+        start_ns: exit.event.start_ns,
+        end_ns: ended.then_some(exit.end_ns),
+        is_final: false,
+        comm: exit.comm,
+        uid: exit.uid,
+        euid: exit.euid,
+        gid: exit.gid,
+        egid: exit.egid,
+        cgroup_id: exit.cgroup_id,
+        status: Some(exit.status),
+        flags: exit.flags,
+        utime_ns: time.utime_ns,
+        stime_ns: time.stime_ns,
+        gtime_ns: exit.gtime_ns,
+        sum_exec_ns: exit.sum_exec_ns,
+        cutime_ns: exit.cutime_ns,
+        cstime_ns: exit.cstime_ns,
+        cgtime_ns: exit.cgtime_ns,
+        cminflt: exit.cminflt,
+        cmajflt: exit.cmajflt,
+        minflt: exit.minflt,
+        majflt: exit.majflt,
+        nvcsw: exit.nvcsw,
+        nivcsw: exit.nivcsw,
+        peak_rss: exit.peak_rss,
+        io: Some(Io {
+            rchar: exit.rchar,
+            wchar: exit.wchar,
+            syscr: exit.syscr,
+            syscw: exit.syscw,
+            read_bytes: exit.read_bytes,
+            write_bytes: exit.write_bytes,
+            cancelled_write_bytes: exit.cancelled_write_bytes,
+        }),
+        owner: Owner {
+            suid: exit.suid,
+            sgid: exit.sgid,
+            user_ns: exit.user_ns,
+            cap_permitted: exit.cap_permitted,
+            dumpable: match exit.dumpable {
+                layout::DUMPABLE_YES => Some(true),
+                layout::DUMPABLE_NO => Some(false),
+                _ => None,
+            },
+        },
+        line: Line::default(),
+    }
+}

@@ -1,0 +1,152 @@
+//! The programs that record exits, and the ring that they write to.
+
+use std::{
+    io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    time::Duration,
+};
+
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, libbpf_sys};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+};
+
+use super::layout::Settings;
+use crate::{
+    Error,
+    bpf::{KernelTypes, Loader, MappedRing, ObjectFile, Wanted, object_file},
+    timing,
+};
+
+pub(crate) static OBJECT: ObjectFile = object_file!("exits.bpf");
+
+/// The program that is loaded for who wants execs.
+const RECORDS_EXECS: &str = "process_execs";
+
+/// No ring becomes larger: some 200,000 exits that nobody has read.
+const MAX_BYTES: u32 = 64 << 20;
+
+/// The ring in use, and the one before.
+#[derive(Debug)]
+pub(super) struct Rings {
+    ring: Ring,
+    /// A program that had looked up the ring before it was replaced may still write to it: it is read once more.
+    replaced: Option<Ring>,
+    /// The map that the programs find the ring in.
+    outer: MapHandle,
+    lost: MapHandle,
+    /// Whether the kernel still makes larger ones.
+    grows: bool,
+    /// Closed, they end the recording.
+    _links: Vec<OwnedFd>,
+}
+
+impl Rings {
+    pub(super) fn open(settings: &Settings, execs: bool, bytes: u32) -> Result<Self, Error> {
+        let page = rustix::param::page_size() as u32;
+        let bytes = bytes.clamp(page, MAX_BYTES).next_power_of_two();
+        let types = KernelTypes::of_this_kernel(Wanted {
+            object: Some(&OBJECT),
+            ..Wanted::default()
+        })?;
+        timing::done("type information");
+        let mut loader = Loader::open(&OBJECT, &types)?;
+        loader.set("exit_settings", settings)?;
+        loader.set_len("first_ring", bytes)?;
+        let mut programs = vec!["process_ends", "task_freed"];
+        if execs {
+            programs.push(RECORDS_EXECS);
+        } else {
+            loader.skip(RECORDS_EXECS);
+        }
+        let loaded = loader.load()?;
+        let links = programs.into_iter().map(|program| loaded.attach(program));
+        let links = links.collect::<Result<_, _>>()?;
+        timing::done("attaching");
+        Ok(Self {
+            ring: Ring::map(loaded.map_handle("first_ring")?)?,
+            replaced: None,
+            outer: loaded.map_handle("rings")?,
+            lost: loaded.map_handle("lost")?,
+            grows: true,
+            _links: links,
+        })
+    }
+
+    /// Hands over every event that waits; makes the ring larger if it was more than half full.
+    pub(super) fn read(&mut self, mut each: impl FnMut(&[u8])) -> Result<(), Error> {
+        if let Some(mut replaced) = self.replaced.take() {
+            replaced.mapped.drain(&mut each)?;
+        }
+        let waited = self.ring.mapped.drain(&mut each)?;
+        let bytes = self.bytes();
+        if self.grows && waited > bytes as usize / 2 && bytes < MAX_BYTES {
+            // Whoever has given up the privilege, or has no memory left, keeps this one; what it loses is counted.
+            self.grows = self.grow(bytes * 2).is_ok();
+        }
+        Ok(())
+    }
+
+    fn grow(&mut self, bytes: u32) -> Result<(), Error> {
+        let options = libbpf_sys::bpf_map_create_opts {
+            sz: size_of::<libbpf_sys::bpf_map_create_opts>() as _,
+            ..Default::default()
+        };
+        let ring = MapHandle::create(MapType::RingBuf, Some("ring"), 0, 0, bytes, &options)
+            .map_err(ring_error)?;
+        let ring = Ring::map(ring)?;
+        self.outer
+            .update(
+                &0u32.to_ne_bytes(),
+                &rustix::fd::AsRawFd::as_raw_fd(&ring.map.as_fd()).to_ne_bytes(),
+                MapFlags::ANY,
+            )
+            .map_err(ring_error)?;
+        self.replaced = Some(std::mem::replace(&mut self.ring, ring));
+        Ok(())
+    }
+
+    pub(super) fn wait(&self, timeout: Duration) -> Result<bool, Error> {
+        let timeout = Timespec::try_from(timeout).ok();
+        let mut fds = [PollFd::new(&self.ring.map, PollFlags::IN)];
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(ready) => Ok(ready > 0),
+            // A signal ends the wait, as it would a sleep.
+            Err(Errno::INTR) => Ok(false),
+            Err(error) => Err(Error::Run(error.into())),
+        }
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.ring.map.as_fd()
+    }
+
+    pub(super) fn lost(&self) -> u64 {
+        let lost = self.lost.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
+        let lost = lost.ok().flatten().and_then(|bytes| bytes.try_into().ok());
+        lost.map_or(0, u64::from_ne_bytes)
+    }
+
+    pub(super) fn bytes(&self) -> u32 {
+        self.ring.map.max_entries()
+    }
+}
+
+/// A ring, and its memory.
+#[derive(Debug)]
+struct Ring {
+    map: MapHandle,
+    mapped: MappedRing,
+}
+
+impl Ring {
+    fn map(map: MapHandle) -> Result<Self, Error> {
+        let mapped = MappedRing::new(map.as_fd(), map.max_entries()).map_err(Error::Run)?;
+        Ok(Self { map, mapped })
+    }
+}
+
+fn ring_error(error: libbpf_rs::Error) -> Error {
+    Error::Run(io::Error::other(error))
+}

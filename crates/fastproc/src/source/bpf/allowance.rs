@@ -1,0 +1,246 @@
+//! What memory the control groups of this process leave it. Maps are charged to the process that makes them, and one that
+//! takes more than it may is killed.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use crate::Error;
+
+/// The tightest limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Allowance {
+    file: PathBuf,
+    limit: u64,
+    left: u64,
+}
+
+/// The names of one version of the interface.
+struct Names {
+    limit: &'static str,
+    usage: &'static str,
+    /// Those of `memory.stat` that the kernel takes back before it kills anybody.
+    reclaimable: &'static [&'static str],
+}
+
+const V1: Names = Names {
+    limit: "memory.limit_in_bytes",
+    usage: "memory.usage_in_bytes",
+    reclaimable: &["total_active_file", "total_inactive_file"],
+};
+const V2: Names = Names {
+    limit: "memory.max",
+    usage: "memory.current",
+    reclaimable: &["active_file", "inactive_file", "slab_reclaimable"],
+};
+
+/// Refuses to take more than is left. Where nothing can be read no limit is known.
+pub(super) fn check(needed: u64) -> Result<(), Error> {
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    check_in(needed, &groups, Path::new("/sys/fs/cgroup"))
+}
+
+fn check_in(needed: u64, groups: &str, mounted: &Path) -> Result<(), Error> {
+    match tightest(groups, mounted) {
+        Some(Allowance { file, limit, left }) if left < needed => Err(Error::MemoryLimit {
+            file,
+            limit_bytes: limit,
+            left_bytes: left,
+            needed_bytes: needed,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The group that leaves least, of the process's own and those above it. `groups` is the text of `/proc/self/cgroup`.
+fn tightest(groups: &str, mounted: &Path) -> Option<Allowance> {
+    let (names, root, group) = hierarchy(groups, mounted)?;
+    let group = Path::new(group.trim_start_matches('/'));
+    // Where a container has its own group mounted as the root, those of the path are not there.
+    group
+        .ancestors()
+        .filter_map(|group| allowance(&names, &root.join(group)).ok().flatten())
+        .min_by_key(|allowance| allowance.left)
+}
+
+/// Where memory is controlled: by a hierarchy of its own, or else by the one of all controllers.
+fn hierarchy<'a>(groups: &'a str, mounted: &Path) -> Option<(Names, PathBuf, &'a str)> {
+    let lines = || {
+        groups.lines().filter_map(|line| {
+            let mut parts = line.splitn(3, ':').skip(1);
+            Some((parts.next()?, parts.next()?))
+        })
+    };
+    let own = lines().find(|(controllers, _)| controllers.split(',').any(|name| name == "memory"));
+    if let Some((_, group)) = own {
+        return Some((V1, mounted.join("memory"), group));
+    }
+    let (_, group) = lines().find(|(controllers, _)| controllers.is_empty())?;
+    Some((V2, mounted.to_owned(), group))
+}
+
+/// What a group leaves. `None`: it has no limit.
+fn allowance(names: &Names, group: &Path) -> io::Result<Option<Allowance>> {
+    let file = group.join(names.limit);
+    let Some(limit) = number(&fs::read_to_string(&file)?) else {
+        return Ok(None);
+    };
+    let usage = number(&fs::read_to_string(group.join(names.usage))?).unwrap_or(0);
+    let stat = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
+    let left = limit.saturating_sub(usage.saturating_sub(reclaimable(&stat, names.reclaimable)));
+    Ok(Some(Allowance { file, limit, left }))
+}
+
+/// `None`: it is `max`.
+fn number(text: &str) -> Option<u64> {
+    text.trim().parse().ok()
+}
+
+fn reclaimable(stat: &str, names: &[&str]) -> u64 {
+    let lines = stat.lines().filter_map(|line| line.split_once(' '));
+    lines
+        .filter(|(name, _)| names.contains(name))
+        .filter_map(|(_, bytes)| number(bytes))
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tree of control groups, removed with this value.
+    struct Tree(PathBuf);
+
+    impl Tree {
+        fn new(name: &str) -> Self {
+            let folder = format!("fastproc-allowance-{}-{name}", std::process::id());
+            let folder = std::env::temp_dir().join(folder);
+            fs::create_dir_all(&folder).expect("a temporary folder");
+            Self(folder)
+        }
+
+        fn write(&self, group: &str, files: &[(&str, &str)]) {
+            let group = self.0.join(group);
+            fs::create_dir_all(&group).expect("a temporary folder");
+            for (name, text) in files {
+                fs::write(group.join(name), text).expect("a file in it");
+            }
+        }
+
+        fn tightest(&self, groups: &str) -> Option<(String, u64, u64)> {
+            let Allowance { file, limit, left } = tightest(groups, &self.0)?;
+            let file = file.strip_prefix(&self.0).expect("it is in the tree");
+            Some((file.display().to_string(), limit, left))
+        }
+    }
+
+    impl Drop for Tree {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn the_group_that_leaves_least_counts() {
+        let tree = Tree::new("v2");
+        tree.write(
+            "a/b",
+            &[("memory.max", "max\n"), ("memory.current", "900\n")],
+        );
+        assert_eq!(tree.tightest("0::/a/b\n"), None);
+        tree.write(
+            "a",
+            &[("memory.max", "1000\n"), ("memory.current", "900\n")],
+        );
+        let of_a = Some(("a/memory.max".to_owned(), 1000, 100));
+        assert_eq!(tree.tightest("0::/a/b\n"), of_a);
+        tree.write("a/b", &[("memory.max", "950\n")]);
+        assert_eq!(
+            tree.tightest("0::/a/b\n"),
+            Some(("a/b/memory.max".to_owned(), 950, 50))
+        );
+        assert_eq!(tree.tightest("0::/a\n"), of_a);
+        assert_eq!(tree.tightest("0::/\n"), None);
+        // The kernel takes back what is only a copy of files.
+        let stat = "anon 10\ninactive_file 300\nactive_file 200\nslab_reclaimable 50\nfile 700\n";
+        tree.write("a/b", &[("memory.stat", stat)]);
+        assert_eq!(tree.tightest("0::/a/b\n"), of_a);
+        tree.write("a", &[("memory.current", "1100\n")]);
+        assert_eq!(
+            tree.tightest("0::/a\n"),
+            Some(("a/memory.max".to_owned(), 1000, 0)),
+            "no less than nothing is left"
+        );
+    }
+
+    #[test]
+    fn the_hierarchy_of_memory_counts_where_there_is_one() {
+        let tree = Tree::new("v1");
+        let groups = "9:name=systemd:/x\n4:cpu,memory:/a:b/c\n0::/\n";
+        assert_eq!(tree.tightest(groups), None);
+        tree.write(
+            "memory/a:b",
+            &[
+                ("memory.limit_in_bytes", "12582912\n"),
+                ("memory.usage_in_bytes", "4194304\n"),
+                ("memory.stat", "active_file 9\ntotal_active_file 1048576\n"),
+            ],
+        );
+        tree.write(
+            "memory",
+            &[
+                ("memory.limit_in_bytes", "9223372036854771712\n"),
+                ("memory.usage_in_bytes", "99999999\n"),
+            ],
+        );
+        assert_eq!(
+            tree.tightest(groups),
+            Some((
+                "memory/a:b/memory.limit_in_bytes".to_owned(),
+                12 << 20,
+                9 << 20
+            ))
+        );
+        // In a container the process's own group is the root of what is mounted.
+        tree.write("memory", &[("memory.limit_in_bytes", "99999999\n")]);
+        assert_eq!(
+            tree.tightest("4:memory:/docker/123\n"),
+            Some(("memory/memory.limit_in_bytes".to_owned(), 99_999_999, 0))
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_no_limit() {
+        let tree = Tree::new("none");
+        for groups in [
+            "",
+            "\n",
+            "nonsense",
+            "0::",
+            "0::/gone",
+            "1:cpu:/",
+            "4:memory:/gone",
+        ] {
+            assert_eq!(tree.tightest(groups), None, "{groups:?}");
+            assert!(check_in(u64::MAX, groups, &tree.0).is_ok());
+        }
+        tree.write("a", &[("memory.max", "1000\n")]);
+        assert_eq!(tree.tightest("0::/a"), None, "its use is not known");
+    }
+
+    #[test]
+    fn the_limit_is_named_and_what_is_needed() {
+        let tree = Tree::new("error");
+        tree.write(
+            "a",
+            &[("memory.max", "1000\n"), ("memory.current", "900\n")],
+        );
+        assert!(check_in(100, "0::/a", &tree.0).is_ok());
+        let error = check_in(101, "0::/a", &tree.0).expect_err("100 are left");
+        let text = error.to_string();
+        for part in ["a/memory.max", "1000 bytes", "100 are left", "101"] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! How large the maps are: when they grow, by how much, and when they go back.
+
+use super::run::{POOL_SLACK, Run};
+use crate::record::{Record, ThreadRecord};
+
+/// `PID_MAX_LIMIT`: no machine has more tasks.
+const MOST_TASKS: u32 = 1 << 22;
+
+/// Bytes of an entry of the index, and of `places`, which the open-coded walk has for each record.
+const INDEX_BYTES: u64 = 8;
+const PLACE_BYTES: u64 = 16;
+
+/// How many entries the maps have, or need.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Capacity {
+    pub(crate) records: u32,
+    pub(crate) threads: u32,
+    /// Words.
+    pub(crate) pool: u32,
+}
+
+impl Capacity {
+    /// What a table takes of which no more is known than how large it is. A process has about a word in the pool.
+    pub(super) fn needed_by(processes: u32, threads: u32) -> Self {
+        Self {
+            records: processes,
+            threads,
+            pool: processes,
+        }
+    }
+
+    /// What a walk took, with what it found no room for.
+    fn needed_by_walk(run: &Run) -> Self {
+        Self {
+            records: run.records.saturating_add(run.lost_records),
+            threads: run.threads.saturating_add(run.lost_threads),
+            pool: run.pool.saturating_add(run.lost_pool),
+        }
+    }
+
+    /// Room for that, and for what comes until the next walk.
+    pub(super) fn with_room(self) -> Self {
+        Self {
+            records: with_room(self.records),
+            threads: with_room(self.threads),
+            pool: with_room(self.pool).saturating_add(2 * POOL_SLACK),
+        }
+    }
+
+    /// What to try after a walk that found too little room, for the so manieth time in a row. `now`: what is needed by as many
+    /// processes and threads as are listed now. A walk may stop at the first process that has no room, and tell no more.
+    pub(super) fn grown(self, run: &Run, now: Self, times: u32) -> Self {
+        let walked = Self::needed_by_walk(run);
+        let needed = if run.lost_records > 0 {
+            walked.max(now)
+        } else {
+            walked
+        };
+        let factor = 1_u32.checked_shl(times.saturating_sub(1));
+        let rising = |size: u32, lost: u32| match lost {
+            0 => size,
+            _ => size.saturating_mul(factor.unwrap_or(u32::MAX)),
+        };
+        let rising = Self {
+            records: rising(self.records, run.lost_records).min(MOST_TASKS),
+            threads: rising(self.threads, run.lost_threads).min(MOST_TASKS),
+            pool: self.pool,
+        };
+        self.max(needed.with_room()).max(rising)
+    }
+
+    /// Bytes of the maps, with those of `places` or without.
+    pub(crate) fn bytes(self, places: bool) -> u64 {
+        let beside = INDEX_BYTES + if places { PLACE_BYTES } else { 0 };
+        u64::from(self.records) * (size_of::<Record>() as u64 + beside)
+            + u64::from(self.threads) * size_of::<ThreadRecord>() as u64
+            + u64::from(self.pool) * 8
+    }
+
+    fn max(self, other: Self) -> Self {
+        Self {
+            records: self.records.max(other.records),
+            threads: self.threads.max(other.threads),
+            pool: self.pool.max(other.pool),
+        }
+    }
+
+    /// The sizes to go back to where less than a quarter of a map is used, and no more than half of it has to stay.
+    fn fit(self, most: Self) -> Option<Self> {
+        let room = most.with_room();
+        let too_large = |size: u32, most: u32, room: u32| most < size / 4 && room <= size / 2;
+        let any = too_large(self.records, most.records, room.records)
+            || too_large(self.threads, most.threads, room.threads)
+            || too_large(self.pool, most.pool, room.pool);
+        any.then(|| Self {
+            records: self.records.min(room.records),
+            threads: self.threads.min(room.threads),
+            pool: self.pool.min(room.pool),
+        })
+    }
+}
+
+/// Half as many again, and some: a table grows in bursts.
+fn with_room(count: u32) -> u32 {
+    count.saturating_add(count / 2).saturating_add(256)
+}
+
+/// Watches whether maps that have grown are still needed.
+#[derive(Debug, Default)]
+pub(super) struct Shrink {
+    walks: u32,
+    began_ns: u64,
+    /// The most that a walk has used since.
+    most: Capacity,
+}
+
+impl Shrink {
+    /// So many walks, and so long, need far less before the maps go back: a load costs milliseconds, and a burst may come
+    /// again.
+    const WALKS: u32 = 60;
+    const NS: u64 = 10_000_000_000;
+
+    /// Takes in what a walk used that began at `now_ns`. Returns the sizes to go back to, when it is time.
+    pub(super) fn after(&mut self, run: &Run, capacity: Capacity, now_ns: u64) -> Option<Capacity> {
+        if self.walks == 0 {
+            self.began_ns = now_ns;
+        }
+        self.walks = self.walks.saturating_add(1);
+        self.most = self.most.max(Capacity::needed_by_walk(run));
+        let fit = capacity.fit(self.most);
+        let is_time = self.walks >= Self::WALKS && now_ns.saturating_sub(self.began_ns) >= Self::NS;
+        if fit.is_none() || is_time {
+            *self = Self::default();
+        }
+        fit.filter(|_| is_time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn used(records: u32, threads: u32, pool: u32) -> Run {
+        Run {
+            records,
+            threads,
+            pool,
+            ..Run::default()
+        }
+    }
+
+    fn opened(processes: u32, threads: u32) -> Capacity {
+        Capacity::needed_by(processes, threads).with_room()
+    }
+
+    /// Walks by one that stops at the first record without room, until all have some; returns how often it grew.
+    fn growths(processes: u32, listed: Option<u32>) -> u32 {
+        let mut capacity = opened(100, 0);
+        let mut times = 0;
+        while capacity.records < processes {
+            times += 1;
+            let run = Run {
+                lost_records: 1,
+                ..used(capacity.records, 0, capacity.records)
+            };
+            let now = listed.map_or(Capacity::default(), |listed| {
+                Capacity::needed_by(listed, listed)
+            });
+            let grown = capacity.grown(&run, now, times);
+            assert!(grown.records > capacity.records && grown.pool >= capacity.pool);
+            capacity = grown;
+        }
+        times
+    }
+
+    #[test]
+    fn a_jump_takes_few_growths() {
+        for jump in [500, 10_000, 24_000, 1_000_000] {
+            assert_eq!(growths(jump, Some(jump)), 1, "{jump}");
+        }
+        // More have come since they were listed, and nothing can be listed.
+        assert_eq!(growths(24_000, Some(12_000)), 2);
+        assert_eq!(growths(500, None), 1);
+        assert_eq!(growths(10_000, None), 4);
+        assert_eq!(growths(24_000, None), 4);
+        assert!(growths(MOST_TASKS, None) <= super::super::MAX_GROWTHS);
+    }
+
+    #[test]
+    fn what_was_counted_to_the_end_is_the_measure() {
+        let capacity = opened(100, 100);
+        let run = Run {
+            lost_threads: 5000,
+            ..used(100, capacity.threads, 1)
+        };
+        let grown = capacity.grown(&run, Capacity::needed_by(90_000, 90_000), 1);
+        assert_eq!(grown.records, capacity.records);
+        assert_eq!(grown.threads, with_room(capacity.threads + 5000));
+        let run = Run {
+            lost_pool: 70_000,
+            ..used(100, 100, capacity.pool - 1)
+        };
+        let grown = capacity.grown(&run, Capacity::default(), 1);
+        assert!(grown.pool >= capacity.pool + 70_000 + POOL_SLACK);
+        assert_eq!(grown.records, capacity.records);
+    }
+
+    #[test]
+    fn no_size_overflows() {
+        let all = Run {
+            lost_records: u32::MAX,
+            lost_threads: u32::MAX,
+            lost_pool: u32::MAX,
+            ..used(u32::MAX, u32::MAX, u32::MAX)
+        };
+        let most = Capacity::needed_by(u32::MAX, u32::MAX);
+        assert_eq!(opened(1, 1).grown(&all, most, 40).records, u32::MAX);
+        assert!(most.bytes(true) > u64::from(u32::MAX));
+        assert_eq!(
+            most.bytes(true) - most.bytes(false),
+            16 * u64::from(most.records)
+        );
+    }
+
+    #[test]
+    fn arrays_go_back_once_far_less_is_used_for_long() {
+        let capacity = opened(24_000, 0);
+        let mut shrink = Shrink::default();
+        let mut after = |records, at| shrink.after(&used(records, 0, records), capacity, at);
+        for at in 0..200 {
+            assert_eq!(after(24_000, at * SECOND), None, "they are used");
+        }
+        for walk in 0..59 {
+            assert_eq!(after(100, (200 + walk) * SECOND), None, "walk {walk}");
+        }
+        // The most of them all counts.
+        let fit = after(150, 259 * SECOND).expect("it is time");
+        assert_eq!(fit, opened(150, 0));
+        assert!(fit.bytes(true) < capacity.bytes(true) / 8);
+    }
+
+    #[test]
+    fn many_walks_in_a_short_time_are_not_enough() {
+        let capacity = opened(24_000, 0);
+        let mut shrink = Shrink::default();
+        let mut fits = Vec::new();
+        for walk in 0..2000 {
+            let at = walk * SECOND / 100;
+            fits.extend(shrink.after(&used(100, 0, 100), capacity, at).map(|_| at));
+        }
+        assert_eq!(
+            fits,
+            [10 * SECOND],
+            "a second window begins after the first"
+        );
+    }
+
+    #[test]
+    fn a_burst_begins_the_time_anew() {
+        let capacity = opened(24_000, 0);
+        let mut shrink = Shrink::default();
+        for walk in 0..600 {
+            let records = if walk % 50 == 0 { 20_000 } else { 100 };
+            let run = used(records, 0, records);
+            assert_eq!(shrink.after(&run, capacity, walk * SECOND), None);
+        }
+    }
+
+    #[test]
+    fn what_is_no_larger_than_at_opening_stays() {
+        for (processes, threads) in [(1, 0), (100, 0), (100, 3000), (24_000, 24_000)] {
+            let capacity = opened(processes, threads);
+            let mut shrink = Shrink::default();
+            for walk in 0..200 {
+                let run = used(processes, threads, processes);
+                assert_eq!(shrink.after(&run, capacity, walk * SECOND), None);
+            }
+        }
+    }
+
+    #[test]
+    fn each_array_goes_back_by_itself() {
+        let capacity = Capacity {
+            threads: 90_000,
+            ..opened(1000, 0)
+        };
+        let fit = capacity.fit(Capacity::needed_by(900, 2000));
+        let fit = fit.expect("threads have far too much room");
+        assert_eq!(fit.threads, with_room(2000));
+        assert_eq!(fit.records, with_room(900));
+    }
+}

@@ -1,0 +1,237 @@
+//! A connection to the service, and the buffers that it has shown us.
+
+use std::{
+    fs::File,
+    io::{self, IoSliceMut},
+    os::fd::{AsRawFd, OwnedFd, RawFd},
+    path::Path,
+    time::Duration,
+};
+
+use nix::{
+    errno::Errno,
+    sys::{
+        socket::{
+            AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockType, UnixAddr, connect,
+            getsockopt, recvmsg, send, setsockopt, socket,
+            sockopt::{PeerCredentials, ReceiveTimeout},
+        },
+        time::TimeVal,
+    },
+};
+use rustix::process::{Gid, Pid, Uid, getegid, geteuid, getpid};
+
+use super::{
+    Error,
+    mapping::{Mapping, passed_to_us},
+    wire::{self, HOLDS, Reply, Request},
+};
+
+/// Longest text behind an answer: more does not fit into a message of a socket that nobody has tuned.
+const LONGEST_TEXT: usize = 192 << 10;
+
+/// Who this process is. A child, or the process as another user, has no part in the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Owner {
+    pid: Pid,
+    uid: Uid,
+    gid: Gid,
+}
+
+impl Owner {
+    fn current() -> Self {
+        Self {
+            pid: getpid(),
+            uid: geteuid(),
+            gid: getegid(),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Buffer {
+    id: u64,
+    mapping: Mapping,
+}
+
+#[derive(Debug)]
+pub(super) struct Connection {
+    socket: OwnedFd,
+    owner: Owner,
+    timeout: Duration,
+    /// The last used ones, the latest last.
+    buffers: Vec<Buffer>,
+}
+
+impl Connection {
+    /// Connects to a service of root or of this user.
+    pub(super) fn open(path: &Path, timeout: Duration) -> Result<Self, Error> {
+        let not_there = |error: Errno| Error::NotThere {
+            path: path.to_owned(),
+            source: error.into(),
+        };
+        // It shall not wait where the service's queue is full; nor where it does not answer.
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let socket = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None);
+        let socket = socket.map_err(not_there)?;
+        let address = UnixAddr::new(path).map_err(not_there)?;
+        connect(socket.as_raw_fd(), &address).map_err(not_there)?;
+        let peer = getsockopt(&socket, PeerCredentials).map_err(not_there)?;
+        let owner = Owner::current();
+        if peer.uid() != 0 && peer.uid() != owner.uid.as_raw() {
+            return Err(Error::Untrusted {
+                path: path.to_owned(),
+                uid: peer.uid(),
+            });
+        }
+        rustix::io::ioctl_fionbio(&socket, false).map_err(|error| Error::Broken(error.into()))?;
+        let limit = TimeVal::new(
+            timeout.as_secs() as i64,
+            i64::from(timeout.subsec_micros().max(1)),
+        );
+        setsockopt(&socket, ReceiveTimeout, &limit).map_err(not_there)?;
+        Ok(Self {
+            socket,
+            owner,
+            timeout,
+            buffers: Vec::new(),
+        })
+    }
+
+    /// Whether this process made the connection, and is still who it was.
+    pub(super) fn is_ours(&self) -> bool {
+        self.owner == Owner::current()
+    }
+
+    /// Ids of the buffers that need not be passed again.
+    pub(super) fn holds(&self) -> [u64; HOLDS] {
+        let mut holds = [0; HOLDS];
+        for (hold, buffer) in holds.iter_mut().zip(&self.buffers) {
+            *hold = buffer.id;
+        }
+        holds
+    }
+
+    /// One of the last buffers.
+    pub(super) fn buffer(&self, id: u64) -> Option<&Mapping> {
+        let buffer = self.buffers.iter().rev().find(|buffer| buffer.id == id);
+        buffer.map(|buffer| &buffer.mapping)
+    }
+
+    /// Sends a request and waits for the answer. A buffer that it names is mapped.
+    pub(super) fn ask(&mut self, request: Request) -> Result<Reply, Error> {
+        self.send(request)?;
+        self.answer()
+    }
+
+    /// Waits for the answer to what was sent.
+    pub(super) fn answer(&mut self) -> Result<Reply, Error> {
+        // Longer messages of a later version are cut: what is known of them comes first.
+        let mut bytes = [0; Reply::WORDS * 8];
+        let (len, file) = self.receive(&mut bytes)?;
+        let reply = parse(&bytes[..len])?;
+        if reply.buffer != 0 {
+            self.remember(&reply, file)?;
+        }
+        Ok(reply)
+    }
+
+    /// Whether the answer is there, or the connection has ended.
+    pub(super) fn has_answer(&self) -> bool {
+        let mut byte = [0];
+        let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
+        let peeked = nix::sys::socket::recv(self.socket.as_raw_fd(), &mut byte, flags);
+        peeked != Err(Errno::EAGAIN)
+    }
+
+    /// Sends a request and waits for the text behind the answer.
+    pub(super) fn ask_for_text(&mut self, request: Request) -> Result<String, Error> {
+        self.send(request)?;
+        let mut bytes = vec![0; LONGEST_TEXT];
+        let (len, _) = self.receive(&mut bytes)?;
+        match parse(&bytes[..len])?.status {
+            wire::Status::Ok => {
+                let text = bytes.get(Reply::WORDS * 8..len).unwrap_or_default();
+                Ok(String::from_utf8_lossy(text).into_owned())
+            }
+            status => Err(Error::Refused(status)),
+        }
+    }
+
+    pub(super) fn send(&self, request: Request) -> Result<(), Error> {
+        let bytes = wire::to_bytes(&request.to_words());
+        let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;
+        let sent = send(self.socket.as_raw_fd(), &bytes, flags).map_err(broken)?;
+        if sent == bytes.len() {
+            Ok(())
+        } else {
+            Err(Error::Protocol("a request was cut"))
+        }
+    }
+
+    fn receive(&self, bytes: &mut [u8]) -> Result<(usize, Option<File>), Error> {
+        let mut control = nix::cmsg_space!([RawFd; 4]);
+        let mut parts = [IoSliceMut::new(bytes)];
+        let socket = self.socket.as_raw_fd();
+        let flags = MsgFlags::MSG_CMSG_CLOEXEC;
+        let (len, descriptors) = loop {
+            match recvmsg::<()>(socket, &mut parts, Some(&mut control), flags) {
+                Ok(message) => {
+                    let mut descriptors = Vec::new();
+                    for control in message.cmsgs().map_err(broken)? {
+                        if let ControlMessageOwned::ScmRights(passed) = control {
+                            descriptors.extend(passed.into_iter().map(passed_to_us));
+                        }
+                    }
+                    break (message.bytes, descriptors);
+                }
+                Err(Errno::EINTR) => (),
+                Err(Errno::EAGAIN) => {
+                    return Err(Error::Timeout {
+                        waited_ms: self.timeout.as_millis(),
+                    });
+                }
+                Err(error) => return Err(broken(error)),
+            }
+        };
+        if len == 0 {
+            return Err(Error::Broken(io::ErrorKind::UnexpectedEof.into()));
+        }
+        Ok((len, descriptors.into_iter().next().map(File::from)))
+    }
+
+    /// Maps the buffer of an answer, or finds it among those that are mapped.
+    fn remember(&mut self, reply: &Reply, file: Option<File>) -> Result<(), Error> {
+        let known = self
+            .buffers
+            .iter()
+            .position(|buffer| buffer.id == reply.buffer);
+        let known = known.map(|at| self.buffers.remove(at));
+        let buffer = match (file, known) {
+            (Some(file), _) => Buffer {
+                id: reply.buffer,
+                mapping: Mapping::new(&file, reply.buffer_bytes).map_err(Error::Buffer)?,
+            },
+            (None, Some(known)) if known.mapping.len() as u64 >= reply.buffer_bytes => known,
+            (None, _) => return Err(Error::Protocol("a buffer that was never passed")),
+        };
+        if self.buffers.len() == HOLDS {
+            self.buffers.remove(0);
+        }
+        self.buffers.push(buffer);
+        Ok(())
+    }
+}
+
+fn parse(bytes: &[u8]) -> Result<Reply, Error> {
+    let mut words = [0; Reply::WORDS];
+    let len = words.len().min(bytes.len() / 8);
+    for (word, read) in words.iter_mut().zip(wire::from_bytes(bytes)) {
+        *word = read;
+    }
+    Reply::from_words(&words[..len]).ok_or(Error::Protocol("an answer is too short"))
+}
+
+fn broken(error: Errno) -> Error {
+    Error::Broken(error.into())
+}

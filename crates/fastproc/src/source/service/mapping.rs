@@ -1,0 +1,99 @@
+//! A buffer of the service, in this process, to be read.
+//!
+//! Every `unsafe` of this source is in this file.
+
+use std::{
+    fs::File,
+    io,
+    os::fd::{FromRawFd, OwnedFd, RawFd},
+    ptr::NonNull,
+    slice,
+};
+
+use rustix::{
+    fs::{SealFlags, fcntl_get_seals},
+    mm::{MapFlags, ProtFlags, mmap, munmap},
+};
+
+use crate::{TextEntry, bpf::Plain};
+
+// SAFETY: `repr(C)`, of integers only, and without padding.
+unsafe impl Plain for TextEntry {}
+
+/// A sealed file of the service, mapped to be read.
+///
+/// The service writes to it only while it is not lent. What a service writes that does not keep to that cannot be helped:
+/// values may then be any, but nothing is read beyond the mapping, for its size is sealed and all lengths come from
+/// messages. A reader therefore connects to services of root or of its own user only.
+#[derive(Debug)]
+pub(super) struct Mapping {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the mapping is memory of this process, owned by this value, and may be used from any thread.
+unsafe impl Send for Mapping {}
+// SAFETY: it can only be read.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps the first `bytes` of the file, which must not be able to shrink.
+    pub(super) fn new(file: &File, bytes: u64) -> io::Result<Self> {
+        let wrong = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
+        if !fcntl_get_seals(file)?.contains(SealFlags::SHRINK | SealFlags::SEAL) {
+            return Err(wrong("the buffer is not sealed"));
+        }
+        let size = file.metadata()?.len();
+        let bytes = usize::try_from(bytes)
+            .ok()
+            .filter(|&bytes| bytes > 0 && bytes as u64 <= size && isize::try_from(bytes).is_ok())
+            .ok_or_else(|| wrong("the buffer is smaller than the service says"))?;
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory that is in use.
+        let start = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                bytes,
+                ProtFlags::READ,
+                MapFlags::SHARED,
+                file,
+                0,
+            )
+        }?;
+        let start = NonNull::new(start.cast()).ok_or_else(|| wrong("mapped at address zero"))?;
+        Ok(Self { start, bytes })
+    }
+
+    /// Bytes that are mapped.
+    pub(super) fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// `count` elements from byte `offset` on. `None`: they are not all within the mapping, or not aligned.
+    pub(super) fn elements<T: Plain>(&self, offset: u64, count: u64) -> Option<&[T]> {
+        if count == 0 {
+            return Some(&[]);
+        }
+        let (offset, count) = (usize::try_from(offset).ok()?, usize::try_from(count).ok()?);
+        let end = count.checked_mul(size_of::<T>())?.checked_add(offset)?;
+        if end > self.bytes || !offset.is_multiple_of(align_of::<T>()) {
+            return None;
+        }
+        // SAFETY: the elements are within the mapping, which begins at a page and cannot shrink; any bytes are a valid
+        // `T`; nothing in this process writes to them.
+        Some(unsafe { slice::from_raw_parts(self.start.as_ptr().add(offset).cast::<T>(), count) })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: exactly what `new` mapped; no reference outlives `self`.
+        // It can only fail for an address that was never mapped; there is nobody to tell.
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// A descriptor that has just come with a message.
+pub(super) fn passed_to_us(fd: RawFd) -> OwnedFd {
+    // SAFETY: the kernel has just made it for this process, and nothing else knows it.
+    unsafe { OwnedFd::from_raw_fd(fd) }
+}

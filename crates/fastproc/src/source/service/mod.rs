@@ -1,0 +1,472 @@
+//! The resident service: snapshots that it has made, mapped where it wrote them.
+//!
+//! A snapshot is one message each way. The answer names a buffer, whose descriptor comes with the first answer that
+//! names it; the buffer is lent until the next request.
+
+mod connection;
+mod error;
+mod exits;
+pub mod layout;
+mod mapping;
+mod translation;
+pub mod wire;
+
+use std::{
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+pub use error::Error;
+pub use exits::Exits;
+
+use self::{
+    connection::Connection,
+    translation::Translation,
+    wire::{Op, Reply, Request, part},
+};
+use crate::{
+    Calibration, Fields, Host, Snapshot, SnapshotStats, TextEntry, Texts,
+    exits::{Answer, Served},
+    record::{ExitRecord, Record, ThreadRecord},
+    snapshot::{Places, Slot},
+    source::{SourceKind, Table, procfs::Procfs},
+    texts::TextTable,
+};
+
+/// Where the service listens if nothing else is set.
+pub const DEFAULT_SOCKET: &str = "/run/fastproc/fastproc.sock";
+/// Environment variable that names another place.
+pub const SOCKET_VARIABLE: &str = "FASTPROC_SOCKET";
+
+/// Where this process looks for the service. `None`: nowhere, for the variable is empty.
+///
+/// Who runs a program of somebody else's rights does not choose for it.
+pub fn socket_path() -> Option<PathBuf> {
+    use rustix::process::{getegid, geteuid, getgid, getuid};
+    let named = std::env::var_os(SOCKET_VARIABLE);
+    let named = named.filter(|_| getuid() == geteuid() && getgid() == getegid());
+    let path = PathBuf::from(named.unwrap_or_else(|| DEFAULT_SOCKET.into()));
+    (!path.as_os_str().is_empty()).then_some(path)
+}
+
+/// Who uses the service that listens there, as JSON.
+pub fn status(path: &Path) -> Result<String, Error> {
+    ask_for_text(path, Op::Status)
+}
+
+/// How the service that listens there lays out records: see `docs/protocol.md`.
+pub fn layout_of(path: &Path) -> Result<String, Error> {
+    ask_for_text(path, Op::Layout)
+}
+
+fn ask_for_text(path: &Path, op: Op) -> Result<String, Error> {
+    let mut connection = Connection::open(path, Duration::from_secs(5))?;
+    connection.ask_for_text(Request {
+        op,
+        groups: 0,
+        max_age_ns: 0,
+        generation: 0,
+        holds: [0; wire::HOLDS],
+        texts: Texts::empty(),
+        texts_max_age_ns: 0,
+        exits: false,
+        exits_after: 0,
+    })
+}
+
+/// What a reader asks the service for.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) path: PathBuf,
+    pub(crate) fields: Fields,
+    pub(crate) max_age: Duration,
+    pub(crate) texts: Texts,
+    pub(crate) texts_max_age: Duration,
+    pub(crate) exits: bool,
+    pub(crate) timeout: Duration,
+    /// Whether there is no other source, so that it is waited for even if it has failed before.
+    pub(crate) only: bool,
+    pub(crate) proc_root: PathBuf,
+}
+
+/// A source that another process fills.
+#[derive(Debug)]
+pub(crate) struct Service {
+    settings: Settings,
+    host: Host,
+    connection: Option<Connection>,
+    /// A connection on which it was asked whether it serves, and has not answered yet.
+    greeting: Option<Connection>,
+    /// Whether the last try failed.
+    failed: bool,
+    /// The last answer, whose buffer is lent to us.
+    reply: Reply,
+    /// How its records are read, where it lays them out in another way, and what they are then.
+    translation: Option<Translation>,
+    translated: Vec<Record>,
+    translated_threads: Vec<ThreadRecord>,
+    took: Duration,
+    /// What the service leaves to us: processes of which it cannot tell whether the kernel would show us everything.
+    own: Option<Procfs>,
+    records: Vec<Record>,
+    threads: Vec<ThreadRecord>,
+    pool: Vec<u64>,
+    /// The order of all processes, where some were read here.
+    slots: Vec<Slot>,
+    exits: Served,
+}
+
+impl Service {
+    /// Not connected yet.
+    pub(crate) fn new(settings: Settings, host: &Host) -> Self {
+        Self {
+            settings,
+            host: host.clone(),
+            connection: None,
+            greeting: None,
+            failed: false,
+            reply: Reply::empty(wire::Status::Ok),
+            translation: None,
+            translated: Vec::new(),
+            translated_threads: Vec::new(),
+            took: Duration::ZERO,
+            own: None,
+            records: Vec::new(),
+            threads: Vec::new(),
+            pool: Vec::new(),
+            slots: Vec::new(),
+            exits: Served::default(),
+        }
+    }
+
+    /// Exits are read as they lie or not at all.
+    fn wants_exits(&self) -> bool {
+        self.settings.exits && self.translation.is_none()
+    }
+
+    /// Whether the service records what ends, for this reader.
+    pub(crate) fn records_exits(&self) -> bool {
+        self.exits.last != 0
+    }
+
+    /// Exits are recorded elsewhere.
+    pub(crate) fn forget_exits(&mut self) {
+        self.settings.exits = false;
+        self.exits = Served::default();
+    }
+
+    /// Connects, and asks whether these fields are served to this process.
+    pub(crate) fn open(&mut self) -> Result<(), crate::Error> {
+        let opened = self.reconnect();
+        self.failed = opened.is_err();
+        Ok(opened?)
+    }
+
+    /// Connects. A service that has failed is not waited for: it has time to answer until the next snapshot.
+    fn reconnect(&mut self) -> Result<(), Error> {
+        let greeted = self.greeting.take().filter(Connection::is_ours);
+        let mut connection = if let Some(connection) = greeted {
+            connection
+        } else {
+            let connection = Connection::open(&self.settings.path, self.settings.timeout)?;
+            connection.send(self.request(Op::Hello, &connection))?;
+            connection
+        };
+        if self.failed && !self.settings.only && !connection.has_answer() {
+            self.greeting = Some(connection);
+            return Err(Error::Waiting);
+        }
+        let reply = connection.answer()?;
+        check(&reply)?;
+        self.learn(&mut connection, reply.layout)?;
+        if self.exits.last == 0 && self.wants_exits() {
+            self.exits.last = reply.exits_last;
+        }
+        self.reply = reply;
+        self.connection = Some(connection);
+        Ok(())
+    }
+
+    /// Has another layout than this one's described.
+    fn learn(&mut self, connection: &mut Connection, layout: u64) -> Result<(), Error> {
+        if layout == layout::id() {
+            self.translation = None;
+            return Ok(());
+        }
+        let known = self
+            .translation
+            .take()
+            .filter(|known| known.layout == layout);
+        let translation = if let Some(known) = known {
+            known
+        } else {
+            let text = connection.ask_for_text(self.request(Op::Layout, connection))?;
+            Translation::parse(layout, &text).ok_or(Error::Layout)?
+        };
+        if !translation.has(self.settings.fields) {
+            return Err(Error::Layout);
+        }
+        self.translation = Some(translation);
+        Ok(())
+    }
+
+    fn request(&self, op: Op, connection: &Connection) -> Request {
+        Request {
+            op,
+            groups: self.settings.fields.bits(),
+            max_age_ns: nanoseconds(self.settings.max_age),
+            generation: self.reply.generation,
+            holds: connection.holds(),
+            texts: self.settings.texts,
+            texts_max_age_ns: nanoseconds(self.settings.texts_max_age),
+            exits: self.wants_exits(),
+            exits_after: self.exits.last,
+        }
+    }
+
+    /// What the service found out about this kernel.
+    pub(crate) fn calibration(&self) -> Calibration {
+        self.reply.calibration
+    }
+
+    /// Has the service make a snapshot, and maps it. After an error the connection is made anew.
+    pub(crate) fn collect(&mut self) -> Result<(), crate::Error> {
+        let started = Instant::now();
+        let had_connection = self.connection.is_some();
+        let mut made = self.ask();
+        // It was restarted since the last time, and nobody has told us.
+        if had_connection && matches!(made, Err(Error::Broken(_))) {
+            self.connection = None;
+            made = self.ask();
+        }
+        let made = made
+            .map_err(crate::Error::from)
+            .and_then(|()| self.read_own());
+        if made.is_ok() {
+            self.take_exits();
+        }
+        self.failed = made.is_err();
+        if self.failed {
+            self.connection = None;
+        }
+        self.took = started.elapsed();
+        made
+    }
+
+    fn ask(&mut self) -> Result<(), Error> {
+        if self
+            .connection
+            .as_ref()
+            .is_none_or(|connection| !connection.is_ours())
+        {
+            self.connection = None;
+            self.reconnect()?;
+        }
+        // Without a connection there would have been an error.
+        let Some(mut connection) = self.connection.take() else {
+            return Err(Error::Protocol("no connection"));
+        };
+        let request = self.request(Op::Snapshot, &connection);
+        let reply = connection.ask(request)?;
+        self.connection = Some(connection);
+        check(&reply)?;
+        let translation = self.translation.as_ref();
+        if reply.layout != translation.map_or_else(layout::id, |other| other.layout) {
+            return Err(Error::Layout);
+        }
+        if reply.groups & request.groups != request.groups {
+            return Err(Error::Protocol("fewer fields than asked for"));
+        }
+        let [process, thread] = translation.map_or(
+            [size_of::<Record>(), size_of::<ThreadRecord>()],
+            Translation::strides,
+        );
+        let strides = [
+            (part::RECORDS, process),
+            (part::THREADS, thread),
+            (part::POOL, size_of::<u64>()),
+            (part::UNSURE, size_of::<u32>()),
+            (part::TEXTS, size_of::<TextEntry>()),
+            (part::TEXT_BYTES, size_of::<u8>()),
+            (part::EXITS, size_of::<ExitRecord>()),
+            (part::EXIT_LINES, size_of::<u8>()),
+        ];
+        let fits = |&(at, size): &(usize, usize)| {
+            let part: wire::Part = reply.parts[at];
+            part.count == 0 || part.stride == size as u64
+        };
+        if !strides.iter().all(fits) {
+            return Err(Error::Protocol("elements of another size"));
+        }
+        self.reply = reply;
+        // Nothing may lie outside of the buffer.
+        let parts = [
+            self.translate().is_some(),
+            self.table().is_some(),
+            self.unsure().is_some(),
+            self.texts().is_some(),
+            self.ended().is_some(),
+        ];
+        if parts.contains(&false) {
+            return Err(Error::Protocol("a part that is not within the buffer"));
+        }
+        Ok(())
+    }
+
+    /// Reads what the service leaves to us, and finds its place among the rest.
+    fn read_own(&mut self) -> Result<(), crate::Error> {
+        self.records.clear();
+        self.threads.clear();
+        self.pool.clear();
+        self.pool.push(0);
+        self.slots.clear();
+        let unsure = self.unsure().unwrap_or_default().to_vec();
+        if unsure.is_empty() {
+            return Ok(());
+        }
+        let mut own = match self.own.take() {
+            Some(own) => own,
+            None => Procfs::open(&self.settings.proc_root, self.settings.fields, &self.host)?,
+        };
+        own.set_thp_disable_bit(self.reply.calibration.thp_disable_bit);
+        for &pid in &unsure {
+            let mut record = Record::default();
+            if own.read_one(pid, &mut record, &mut self.threads, &mut self.pool)? {
+                self.slots
+                    .push(Slot::patched(pid, self.records.len() as u32));
+                self.records.push(record);
+            }
+        }
+        self.own = Some(own);
+        let served = self.table().unwrap_or_default().records;
+        let served = served.iter().enumerate();
+        let served: Vec<Slot> = served
+            .map(|(at, record)| Slot::walked(record.identity.tgid, at as u32))
+            .collect();
+        self.slots.extend(served);
+        self.slots.sort_unstable();
+        Ok(())
+    }
+
+    fn part<T: crate::bpf::Plain>(&self, at: usize) -> Option<&[T]> {
+        let part = self.reply.parts[at];
+        let connection = self.connection.as_ref()?;
+        connection
+            .buffer(self.reply.buffer)?
+            .elements(part.offset, part.count)
+    }
+
+    /// Reads records of another layout.
+    fn translate(&mut self) -> Option<()> {
+        let Some(translation) = &self.translation else {
+            return Some(());
+        };
+        let bytes = |at: usize| {
+            let part = self.reply.parts[at];
+            let buffer = self.connection.as_ref()?.buffer(self.reply.buffer)?;
+            buffer.elements(part.offset, part.count.checked_mul(part.stride)?)
+        };
+        translation.processes(bytes(part::RECORDS)?, &mut self.translated);
+        translation.threads(bytes(part::THREADS)?, &mut self.translated_threads);
+        Some(())
+    }
+
+    fn table(&self) -> Option<Table<'_>> {
+        if self.translation.is_some() {
+            return Some(Table {
+                records: &self.translated,
+                threads: &self.translated_threads,
+                pool: self.part(part::POOL)?,
+            });
+        }
+        Some(Table {
+            records: self.part(part::RECORDS)?,
+            threads: self.part(part::THREADS)?,
+            pool: self.part(part::POOL)?,
+        })
+    }
+
+    fn unsure(&self) -> Option<&[u32]> {
+        self.part(part::UNSURE)
+    }
+
+    fn texts(&self) -> Option<TextTable<'_>> {
+        Some(TextTable {
+            entries: self.part(part::TEXTS)?,
+            bytes: self.part(part::TEXT_BYTES)?,
+        })
+    }
+
+    fn ended(&self) -> Option<Answer<'_>> {
+        Some(Answer {
+            after: self.reply.exits_after,
+            last: self.reply.exits_last,
+            exits: self.part(part::EXITS)?,
+            lines: self.part(part::EXIT_LINES)?,
+        })
+    }
+
+    fn take_exits(&mut self) {
+        let mut exits = std::mem::take(&mut self.exits);
+        if !self.wants_exits() {
+            return;
+        }
+        if let Some(answer) = self.ended() {
+            exits.take(answer, &self.snapshot());
+        }
+        self.exits = exits;
+    }
+
+    /// Whether a snapshot is mapped.
+    pub(crate) fn has_snapshot(&self) -> bool {
+        self.connection.is_some() && self.reply.buffer != 0
+    }
+
+    /// The snapshot that was mapped last.
+    pub(crate) fn snapshot(&self) -> Snapshot<'_> {
+        let boot_offset_ns = self.host.boot_offset_ns;
+        let (exits, lost_exits) = self.exits.ends().unzip();
+        let stats = SnapshotStats {
+            source: SourceKind::Service,
+            boottime_ns: self
+                .reply
+                .kernel_boottime_ns
+                .saturating_add_signed(boot_offset_ns),
+            read_for: Duration::from_nanos(self.reply.read_for_ns),
+            boot_offset_ns,
+            took: self.took,
+            torn: self.reply.torn,
+            missed: self.reply.missed,
+            grown: 0,
+            reused_actions: 0,
+            lost_exits: lost_exits.unwrap_or(0),
+        };
+        Snapshot {
+            walked: self.table().unwrap_or_default(),
+            patched: Table {
+                records: &self.records,
+                threads: &self.threads,
+                pool: &self.pool,
+            },
+            texts: self.texts().unwrap_or_default(),
+            places: if self.slots.is_empty() {
+                Places::AsTheyLie
+            } else {
+                Places::Slots(&self.slots)
+            },
+            stats,
+            exits,
+        }
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn check(reply: &Reply) -> Result<(), Error> {
+    match reply.status {
+        wire::Status::Ok => Ok(()),
+        status => Err(Error::Refused(status)),
+    }
+}

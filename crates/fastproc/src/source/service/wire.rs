@@ -1,0 +1,454 @@
+//! Messages between a reader and the service: see `docs/protocol.md`.
+//!
+//! A message is a row of 64-bit words, in the byte order of the machine that both ends run on. A longer message than is
+//! known is read as far as it is known, so that words can be added.
+
+use crate::Texts;
+
+/// Version of the messages. The layout of records has an id of its own: [`Reply::layout`].
+pub const VERSION: u64 = 1;
+
+/// Descriptors of buffers that a reader can say it has.
+pub const HOLDS: usize = 4;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Op {
+    /// Whether this reader is served at all, and how; no buffer.
+    Hello = 1,
+    /// A snapshot.
+    Snapshot = 2,
+    /// The description of the records, as text.
+    Layout = 3,
+    /// Who uses the service, as JSON.
+    Status = 4,
+    /// What ended, without a snapshot.
+    Exits = 5,
+}
+
+impl Op {
+    const fn from_word(word: u64) -> Option<Self> {
+        Some(match word {
+            1 => Self::Hello,
+            2 => Self::Snapshot,
+            3 => Self::Layout,
+            4 => Self::Status,
+            5 => Self::Exits,
+            _ => return None,
+        })
+    }
+}
+
+/// A question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What is asked for.
+    pub op: Op,
+    /// Groups of fields, as the bits of [`Fields`](crate::Fields).
+    pub groups: u32,
+    /// Greatest age of a snapshot, in nanoseconds. 0: a walk that begins after this message came.
+    pub max_age_ns: u64,
+    /// Generation of the last snapshot that this reader had, or 0.
+    pub generation: u64,
+    /// Buffers that this reader has mapped, by their ids; 0 for none.
+    pub holds: [u64; HOLDS],
+    /// Texts that shall come with the records.
+    pub texts: Texts,
+    /// How long before the walk began a text may have been read, in nanoseconds.
+    pub texts_max_age_ns: u64,
+    /// Whether this reader wants what ended, which is recorded as long as somebody does.
+    pub exits: bool,
+    /// Number of the last exit that this reader has had, or 0.
+    pub exits_after: u64,
+}
+
+impl Request {
+    /// Words of the message.
+    pub const WORDS: usize = 13;
+    /// Words that there must be; the others are 0 if they are missing.
+    const NEEDED: usize = 12;
+
+    /// The message.
+    pub fn to_words(self) -> [u64; Self::WORDS] {
+        let [a, b, c, d] = self.holds;
+        [
+            VERSION,
+            self.op as u64,
+            u64::from(self.groups),
+            self.max_age_ns,
+            self.generation,
+            a,
+            b,
+            c,
+            d,
+            u64::from(self.texts.bits()),
+            self.texts_max_age_ns,
+            u64::from(self.exits),
+            self.exits_after,
+        ]
+    }
+
+    /// Reads a message.
+    pub fn from_words(words: &[u64]) -> Result<Self, Status> {
+        match words.first() {
+            None => return Err(Status::BadRequest),
+            Some(&VERSION) => (),
+            Some(_) => return Err(Status::Version),
+        }
+        if words.len() < Self::NEEDED {
+            return Err(Status::BadRequest);
+        }
+        let mut all = [0; Self::WORDS];
+        let known = words.len().min(all.len());
+        all[..known].copy_from_slice(&words[..known]);
+        let words = all;
+        Ok(Self {
+            op: Op::from_word(words[1]).ok_or(Status::BadRequest)?,
+            groups: u32::try_from(words[2]).map_err(|_| Status::Groups)?,
+            max_age_ns: words[3],
+            generation: words[4],
+            holds: [words[5], words[6], words[7], words[8]],
+            texts: Texts::from_bits_truncate(words[9] as u32),
+            texts_max_age_ns: words[10],
+            exits: words[11] & 1 != 0,
+            exits_after: words[12],
+        })
+    }
+}
+
+/// Whether there is an answer, or why there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[repr(u64)]
+#[non_exhaustive]
+pub enum Status {
+    /// There is one.
+    #[error("served")]
+    Ok = 0,
+    /// The service speaks another version.
+    #[error("the service speaks another version of the protocol; restart it after an upgrade")]
+    Version = 1,
+    /// The service does not know what was asked for.
+    #[error("the service does not understand the request")]
+    BadRequest = 2,
+    /// The service cannot collect these groups.
+    #[error("the service does not collect these fields")]
+    Groups = 3,
+    /// The reader lives in another namespace or root directory than the service.
+    #[error(
+        "this process is in another mount, pid, user or time namespace, or root directory, than the service"
+    )]
+    Namespace = 4,
+    /// `/proc` hides processes from the reader.
+    #[error("/proc is mounted with hidepid, and the service serves root alone")]
+    HidePid = 5,
+    /// What the kernel would show the reader cannot be told from its credentials.
+    #[error("the service cannot tell what the kernel would show this process")]
+    Credentials = 6,
+    /// The kernel cannot name the process that connected (before Linux 6.5).
+    #[error("this kernel does not tell the service who has connected (Linux 6.5)")]
+    NoPeer = 7,
+    /// The message came from another process or user than the one that connected.
+    #[error("another process or user has made this connection")]
+    NotYours = 8,
+    /// Too much memory is lent to readers of this user, or they have had too many walks within a second.
+    #[error("readers of this user hold too many snapshots, or ask for too many")]
+    Busy = 9,
+    /// The service could not make a snapshot.
+    #[error("the service cannot make a snapshot")]
+    Failed = 10,
+    /// A status that this reader does not know.
+    #[error("the service refuses for a reason that this version does not know")]
+    Unknown = u64::MAX,
+}
+
+impl Status {
+    const ALL: [Self; 11] = [
+        Self::Ok,
+        Self::Version,
+        Self::BadRequest,
+        Self::Groups,
+        Self::Namespace,
+        Self::HidePid,
+        Self::Credentials,
+        Self::NoPeer,
+        Self::NotYours,
+        Self::Busy,
+        Self::Failed,
+    ];
+
+    fn from_word(word: u64) -> Self {
+        let known = usize::try_from(word).ok().and_then(|at| Self::ALL.get(at));
+        known.copied().unwrap_or(Self::Unknown)
+    }
+}
+
+/// A part of a buffer: a row of elements of one size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// Bytes from the start of the buffer.
+    pub offset: u64,
+    /// Elements.
+    pub count: u64,
+    /// Bytes from one element to the next.
+    pub stride: u64,
+}
+
+/// Parts of a buffer, by their places in [`Reply::parts`].
+pub mod part {
+    /// Records of processes, in the order of their pids.
+    pub const RECORDS: usize = 0;
+    /// Records of threads.
+    pub const THREADS: usize = 1;
+    /// Words that the records' offsets point into.
+    pub const POOL: usize = 2;
+    /// Processes that the reader must read from `/proc` itself: 32-bit pids, in ascending order.
+    pub const UNSURE: usize = 3;
+    /// Where the texts of each process stand: a [`TextEntry`](crate::TextEntry) for each record, in their order.
+    pub const TEXTS: usize = 4;
+    /// The bytes of all texts.
+    pub const TEXT_BYTES: usize = 5;
+    /// Processes that ended, as [`ExitRecord`](crate::record::ExitRecord), in the order of their numbers.
+    pub const EXITS: usize = 6;
+    /// The bytes of their command lines.
+    pub const EXIT_LINES: usize = 7;
+    /// Number of parts that a reply has room for.
+    pub const COUNT: usize = 8;
+}
+
+/// What was found out about the kernel by comparing records with its text: see [`Calibration`](crate::Calibration).
+mod fact {
+    pub(super) const EXACT_RSS_KNOWN: u64 = 1;
+    pub(super) const EXACT_RSS: u64 = 1 << 1;
+    pub(super) const WORKERS_BY_COMM: u64 = 1 << 2;
+    pub(super) const THREAD_FEATURES: u64 = 1 << 3;
+    pub(super) const THP_DISABLE_BIT_KNOWN: u64 = 1 << 4;
+    pub(super) const THP_DISABLE_BIT_SHIFT: u32 = 8;
+}
+
+/// An answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// Whether there is an answer.
+    pub status: Status,
+    /// Id of the layout of records: [`layout::id`](super::layout::id).
+    pub layout: u64,
+    /// Number of the snapshot; larger ones are younger. Never 0.
+    pub generation: u64,
+    /// Groups of fields that the records hold.
+    pub groups: u32,
+    /// Whether the descriptor of the buffer comes with this message.
+    pub has_descriptor: bool,
+    /// Id of the buffer, never given twice; 0 for none.
+    pub buffer: u64,
+    /// Bytes of the buffer.
+    pub buffer_bytes: u64,
+    /// When the walk began: time since boot, in nanoseconds, on the clock that start times are counted on.
+    pub kernel_boottime_ns: u64,
+    /// How long reading the records took from then on, in nanoseconds.
+    pub read_for_ns: u64,
+    /// Records that were replaced while being read, and were read again from `/proc`.
+    pub torn: u32,
+    /// Processes that the walk does not meet.
+    pub missed: u32,
+    /// Where the service reads: 1 `bpf`, 2 `bpf-iter`, 3 `procfs`.
+    pub source: u64,
+    /// What was found out about this kernel.
+    pub calibration: crate::Calibration,
+    /// Number of the last exit before the snapshot, or 0: exits are not recorded.
+    pub exits_last: u64,
+    /// Number after which every exit up to the last is here, or was lost.
+    pub exits_after: u64,
+    /// Where in the buffer things are: see [`part`].
+    pub parts: [Part; part::COUNT],
+}
+
+impl Reply {
+    /// Words of the message.
+    pub const WORDS: usize = 16 + 3 * part::COUNT;
+
+    /// An answer without a buffer.
+    pub fn empty(status: Status) -> Self {
+        Self {
+            status,
+            layout: super::layout::id(),
+            generation: 0,
+            groups: 0,
+            has_descriptor: false,
+            buffer: 0,
+            buffer_bytes: 0,
+            kernel_boottime_ns: 0,
+            read_for_ns: 0,
+            torn: 0,
+            missed: 0,
+            source: 0,
+            calibration: crate::Calibration::default(),
+            exits_last: 0,
+            exits_after: 0,
+            parts: [Part::default(); part::COUNT],
+        }
+    }
+
+    /// The message.
+    pub fn to_words(&self) -> [u64; Self::WORDS] {
+        let mut words = [0; Self::WORDS];
+        words[..15].copy_from_slice(&[
+            VERSION,
+            self.status as u64,
+            self.layout,
+            self.generation,
+            u64::from(self.groups),
+            u64::from(self.has_descriptor),
+            self.buffer,
+            self.buffer_bytes,
+            self.kernel_boottime_ns,
+            self.read_for_ns,
+            u64::from(self.torn) | u64::from(self.missed) << 32,
+            self.source,
+            facts(self.calibration),
+            self.exits_last,
+            self.exits_after,
+        ]);
+        let (parts, _) = words[16..].as_chunks_mut::<3>();
+        for (words, part) in parts.iter_mut().zip(self.parts) {
+            *words = [part.offset, part.count, part.stride];
+        }
+        words
+    }
+
+    /// Reads a message. `None`: it is none.
+    pub fn from_words(words: &[u64]) -> Option<Self> {
+        let words: &[u64; Self::WORDS] = words.first_chunk()?;
+        if words[0] != VERSION {
+            return Some(Self::empty(Status::Version));
+        }
+        let mut parts = [Part::default(); part::COUNT];
+        let (triples, _) = words[16..].as_chunks::<3>();
+        for (part, &[offset, count, stride]) in parts.iter_mut().zip(triples) {
+            *part = Part {
+                offset,
+                count,
+                stride,
+            };
+        }
+        Some(Self {
+            status: Status::from_word(words[1]),
+            layout: words[2],
+            generation: words[3],
+            groups: words[4] as u32,
+            has_descriptor: words[5] & 1 != 0,
+            buffer: words[6],
+            buffer_bytes: words[7],
+            kernel_boottime_ns: words[8],
+            read_for_ns: words[9],
+            torn: words[10] as u32,
+            missed: (words[10] >> 32) as u32,
+            source: words[11],
+            calibration: calibration(words[12]),
+            exits_last: words[13],
+            exits_after: words[14],
+            parts,
+        })
+    }
+}
+
+fn facts(calibration: crate::Calibration) -> u64 {
+    let mut facts = 0;
+    if let Some(exact) = calibration.exact_rss {
+        facts |= fact::EXACT_RSS_KNOWN;
+        facts |= if exact { fact::EXACT_RSS } else { 0 };
+    }
+    if calibration.workers_by_comm {
+        facts |= fact::WORKERS_BY_COMM;
+    }
+    if calibration.thread_features {
+        facts |= fact::THREAD_FEATURES;
+    }
+    if let Some(bit) = calibration.thp_disable_bit {
+        facts |= fact::THP_DISABLE_BIT_KNOWN;
+        facts |= u64::from(bit & 63) << fact::THP_DISABLE_BIT_SHIFT;
+    }
+    facts
+}
+
+fn calibration(facts: u64) -> crate::Calibration {
+    let has = |fact| facts & fact != 0;
+    let bit = (facts >> fact::THP_DISABLE_BIT_SHIFT & 63) as u32;
+    crate::Calibration {
+        exact_rss: has(fact::EXACT_RSS_KNOWN).then_some(has(fact::EXACT_RSS)),
+        workers_by_comm: has(fact::WORKERS_BY_COMM),
+        thp_disable_bit: has(fact::THP_DISABLE_BIT_KNOWN).then_some(bit),
+        thread_features: has(fact::THREAD_FEATURES),
+    }
+}
+
+/// The bytes of a message.
+pub fn to_bytes(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+}
+
+/// The words of a message. A rest of less than a word is no part of it.
+pub fn from_bytes(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    let (words, _) = bytes.as_chunks::<8>();
+    words.iter().map(|word| u64::from_ne_bytes(*word))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn requests() -> impl Strategy<Value = Request> {
+        (1..6_u64, any::<u32>(), any::<[u64; 6]>()).prop_map(|(op, groups, words)| Request {
+            op: Op::from_word(op).expect("an operation"),
+            groups,
+            max_age_ns: words[0],
+            generation: words[1],
+            holds: [words[2], words[3], words[4], words[5]],
+            texts: Texts::from_bits_truncate(groups),
+            texts_max_age_ns: words[5],
+            exits: groups % 2 == 1,
+            exits_after: words[4],
+        })
+    }
+
+    #[test]
+    fn a_request_of_an_older_reader_is_understood() {
+        let mut words = [0; Request::NEEDED];
+        (words[0], words[1]) = (VERSION, 2);
+        let request = Request::from_words(&words).expect("as long as it was");
+        assert_eq!((request.exits, request.exits_after), (false, 0));
+        assert_eq!(
+            Request::from_words(&words[1..]),
+            Err(Status::Version),
+            "another first word"
+        );
+        assert_eq!(Request::from_words(&words[..11]), Err(Status::BadRequest));
+    }
+
+    proptest! {
+        #[test]
+        fn a_request_is_read_as_it_was_written(request in requests(), more in prop::collection::vec(any::<u64>(), 0..4)) {
+            let bytes = to_bytes(&[&request.to_words()[..], &more].concat());
+            let words: Vec<u64> = from_bytes(&bytes).collect();
+            prop_assert_eq!(Request::from_words(&words), Ok(request));
+        }
+
+        #[test]
+        fn a_reply_is_read_as_it_was_written(mut words in any::<[u64; Reply::WORDS]>(), status in 0..12_u64) {
+            words[0] = VERSION;
+            words[1] = status;
+            let reply = Reply::from_words(&words).expect("long enough");
+            prop_assert_eq!(Reply::from_words(&reply.to_words()), Some(reply));
+        }
+
+        #[test]
+        fn whatever_comes_is_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+            let words: Vec<u64> = from_bytes(&bytes).collect();
+            let _ = Request::from_words(&words);
+            let reply = Reply::from_words(&words);
+            prop_assert!(reply.is_none() == (words.len() < Reply::WORDS));
+        }
+    }
+}

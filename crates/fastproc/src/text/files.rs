@@ -1,0 +1,71 @@
+//! The three files of a process, by one renderer that knows this kernel.
+
+use std::path::Path;
+
+use super::{RenderError, Text, Units, stat, statm, status};
+use crate::{Collector, Fields, Process, access::Access};
+
+/// Renders the files of processes, as the kernel would print them for this reader.
+#[derive(Debug)]
+pub struct Files {
+    units: Units,
+    status: status::Renderer,
+    text: Text,
+}
+
+impl Files {
+    /// The groups of fields that the three files show, and whatever says who may see them.
+    pub const FIELDS: Fields = Fields::THREE_FILES;
+
+    /// Learns what this kernel prints.
+    ///
+    /// # Errors
+    /// `/proc` cannot be read, or prints what is not known here.
+    pub fn of_this_kernel(collector: &Collector, proc: &Path) -> Result<Self, status::FormatError> {
+        let calibration = collector.calibration();
+        let format = status::Format::of_this_kernel(proc, collector.host())?
+            .with_thp_disable_bit(calibration.thp_disable_bit)
+            .with_thread_features(calibration.thread_features);
+        Ok(Self {
+            units: Units::from(collector.host()),
+            status: status::Renderer::new(format),
+            text: Text::default(),
+        })
+    }
+
+    /// `/proc/PID/stat`.
+    ///
+    /// # Errors
+    /// The record lacks groups that the text shows.
+    pub fn stat(&mut self, process: Process<'_>, access: Access) -> Result<&[u8], RenderError> {
+        self.text
+            .render(|out| stat::render(process, &self.units, access, out))
+    }
+
+    /// `/proc/PID/statm`.
+    ///
+    /// # Errors
+    /// As [`stat`](Self::stat).
+    pub fn statm(&mut self, process: Process<'_>) -> Result<&[u8], RenderError> {
+        self.text
+            .render(|out| statm::render(process, &self.units, out))
+    }
+
+    /// Whether [`status`](Self::status) needs the kernel's own text of this process.
+    pub fn needs_kernel_status(&self, process: Process<'_>) -> bool {
+        self.status.needs_kernel_text(process)
+    }
+
+    /// `/proc/PID/status`; `kernel` is the kernel's own, where it is needed.
+    ///
+    /// # Errors
+    /// As [`stat`](Self::stat), and where the kernel's own is needed and not given.
+    pub fn status(
+        &mut self,
+        process: Process<'_>,
+        kernel: Option<&[u8]>,
+    ) -> Result<&[u8], RenderError> {
+        self.text
+            .render(|out| self.status.render(process, kernel, out))
+    }
+}

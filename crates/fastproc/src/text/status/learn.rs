@@ -1,0 +1,177 @@
+//! Learning the format of status from the running kernel's own.
+
+use std::{fs, io, path::Path};
+
+use rustix::process::{SpeculationFeature, SpeculationFeatureState, speculative_feature_state};
+use seqtext::SeqBuf;
+use thiserror::Error;
+
+use super::{
+    format::{Entry, Format, Label},
+    lines::{Line, View},
+    mask,
+    parse::{FILE, parse_line},
+    speculation::{Kind, Speculation},
+};
+use crate::{
+    Fields, Host, Process,
+    record::Record,
+    text::cursor::{Cursor, ParseError},
+};
+
+/// Whether processes have a say in their speculation, by `prctl(PR_GET_SPECULATION_CTRL)`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpeculationControl {
+    /// In `Speculation_Store_Bypass`.
+    pub store_bypass: bool,
+    /// In `SpeculationIndirectBranch`.
+    pub indirect_branch: bool,
+}
+
+impl SpeculationControl {
+    /// Asks the running kernel.
+    pub fn of_this_kernel() -> Self {
+        let controlled = |feature| {
+            speculative_feature_state(feature).is_ok_and(|state| {
+                state.is_some_and(|state| state.contains(SpeculationFeatureState::PRCTL))
+            })
+        };
+        Self {
+            store_bypass: controlled(SpeculationFeature::SpeculativeStoreBypass),
+            indirect_branch: controlled(SpeculationFeature::IndirectBranchSpeculation),
+        }
+    }
+}
+
+/// Why the format could not be learned.
+#[derive(Debug, Error)]
+pub enum FormatError {
+    /// The process's own status could not be read.
+    #[error("cannot read {path}: is /proc mounted?")]
+    Read {
+        /// The file.
+        path: String,
+        /// The cause.
+        source: io::Error,
+    },
+    /// It is no status.
+    #[error(transparent)]
+    Parse(#[from] ParseError),
+}
+
+impl Format {
+    /// Learns the format of the kernel that this process runs on; `proc` is where the proc file system is mounted.
+    pub fn of_this_kernel(proc: &Path, host: &Host) -> Result<Self, FormatError> {
+        let path = proc.join("self/status");
+        let own = fs::read(&path).map_err(|source| FormatError::Read {
+            path: path.display().to_string(),
+            source,
+        })?;
+        Ok(Self::learn(
+            &own,
+            Some(host.possible_cpus as usize),
+            SpeculationControl::of_this_kernel(),
+        )?)
+    }
+
+    /// Learns from the status of this process, or of any that has memory of its own.
+    ///
+    /// `cpus` is the kernel's `nr_cpu_ids`, one more than the highest possible CPU, by which it cuts `Cpus_allowed`. Where
+    /// that is not known, these two lines are taken from the kernel.
+    pub fn learn(
+        own: &[u8],
+        cpus: Option<usize>,
+        control: SpeculationControl,
+    ) -> Result<Self, ParseError> {
+        let mut format = Self::default();
+        let mut cursor = Cursor::new(FILE, own);
+        let mut texts = Vec::new();
+        while !cursor.is_at_end() {
+            let mut ahead = cursor;
+            let text = ahead.line()?;
+            let Some(colon) = text
+                .iter()
+                .position(|&byte| byte == b':')
+                .filter(|&at| at > 0)
+            else {
+                return Err(cursor.error("a label and a colon"));
+            };
+            let (name, value) = text.split_at(colon);
+            let line = Line::with_label(name).filter(|_| value.starts_with(b":\t"));
+            let value = value.get(2..).unwrap_or(&[]);
+            match line {
+                Some(Line::Cpus_allowed) => format.cpu_bits = mask::room(value),
+                Some(Line::Mems_allowed) => format.node_bits = mask::room(value),
+                Some(Line::Speculation_Store_Bypass) => {
+                    format.facts.store_bypass =
+                        Speculation::learn(Kind::StoreBypass, value, control.store_bypass);
+                }
+                Some(Line::SpeculationIndirectBranch) => {
+                    format.facts.indirect_branch =
+                        Speculation::learn(Kind::IndirectBranch, value, control.indirect_branch);
+                }
+                _ => {}
+            }
+            let label_len = if line.is_some() { colon + 2 } else { colon + 1 };
+            format.entries.push(Entry {
+                label: Label::new(&text[..label_len]),
+                line,
+                proven: false,
+            });
+            texts.push(cursor);
+            cursor = ahead;
+        }
+        let cpus = cpus.filter(|cpus| cpus.next_multiple_of(4) == format.cpu_bits);
+        format.cpu_bits = cpus.unwrap_or(format.cpu_bits);
+        format.prove(own, &texts, cpus.is_some());
+        format.plan();
+        Ok(format)
+    }
+
+    /// Parses each line alone, renders it again, and compares.
+    fn prove(&mut self, own: &[u8], texts: &[Cursor<'_>], cpus_known: bool) {
+        let mut pool = Vec::new();
+        let mut record = Record::default();
+        record.identity.groups = Fields::THREE_FILES.bits();
+        for index in 0..texts.len() {
+            if let Some(line) = self.entries[index].line {
+                let mut cursor = texts[index];
+                cursor.skip(self.entries[index].label.len());
+                let parsed = parse_line(line, &mut cursor, self, &mut record, &mut pool);
+                if parsed.is_err()
+                    || texts.get(index + 1).map_or(own.len(), Cursor::position) != cursor.position()
+                {
+                    self.entries[index].line = None;
+                }
+            }
+        }
+        let process = Process::new(&record, &pool);
+        let (mut cpus, mut mems) = (self.cpus(), self.mems());
+        cpus.set(process.cpus_allowed(self.cpu_words()));
+        mems.set(process.mems_allowed(self.node_words()));
+        let mut rendered = Vec::new();
+        for index in 0..texts.len() {
+            let Some(line) = self.entries[index].line else {
+                continue;
+            };
+            let start = texts[index].position();
+            let end = texts.get(index + 1).map_or(own.len(), Cursor::position);
+            rendered.resize(2 * (end - start) + 256, 0);
+            let mut out = SeqBuf::new(&mut rendered);
+            line.put(
+                &View {
+                    process,
+                    record: &record,
+                    facts: &self.facts,
+                    cpus: &cpus,
+                    mems: &mems,
+                },
+                &mut out,
+            );
+            let is_cut = matches!(line, Line::Cpus_allowed | Line::Cpus_allowed_list);
+            // Without the bit no record says anything about huge pages, so this line is for `plan` to judge.
+            let proven = line == Line::THP_enabled || out.text() == Ok(&own[start..end]);
+            self.entries[index].proven = proven && (cpus_known || !is_cut);
+        }
+    }
+}

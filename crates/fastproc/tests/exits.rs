@@ -1,0 +1,453 @@
+//! Every process that ends is recorded once, with the values that the kernel gives whoever waits for it.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fs,
+    os::unix::fs::MetadataExt,
+    path::PathBuf,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use fastproc::{
+    Baseline, Collector, Fields,
+    difference::Counter,
+    exits::{Event, Exit, Exits},
+};
+use fastproc_testbed::gate;
+
+/// Where pids are used up quickly, another process may have had this one, and its last record come late.
+fn is_child(exit: &Exit, pid: u32) -> bool {
+    exit.pid == pid && exit.ppid == Some(std::process::id())
+}
+
+/// Waits until a child has ended and its exit has come. It reads all the time: where others end as fast as they can, a
+/// ring that nobody reads is soon full.
+fn watch(exits: &mut Exits, pid: u32, mut each: impl FnMut(&Event<'_>)) -> (i32, Usage) {
+    let waiting = std::thread::spawn(move || wait4(pid));
+    let started = Instant::now();
+    let mut has_ended = false;
+    while !has_ended || !waiting.is_finished() {
+        assert!(
+            started.elapsed() < Duration::from_secs(240),
+            "process {pid} is not recorded, {} are lost",
+            exits.lost()
+        );
+        exits
+            .wait(Duration::from_millis(20))
+            .expect("it can be waited for");
+        exits
+            .read(|event| {
+                has_ended |= matches!(&event, Event::Exit(exit) if is_child(exit, pid));
+                each(&event);
+            })
+            .expect("the ring can be read");
+    }
+    waiting.join().expect("it can be waited for")
+}
+
+/// A parent may be told before the child has left its CPU for the last time, which is a switch more.
+const LAST_SWITCH: u64 = 1;
+
+#[test]
+fn an_exit_has_the_values_that_its_parent_is_told() {
+    if !gate::bpf() {
+        return;
+    }
+    let mut exits = Exits::builder().at_once(true).open().expect("exits open");
+    // A sandbox may keep programs from running where the kernel lets go of a process; such an exit says so.
+    let last_chance = Instant::now() + Duration::from_secs(120);
+    let (pid, status, usage, exit) = loop {
+        let script = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; exit 7";
+        let mut child = Command::new("sh")
+            .args(["-c", script])
+            .spawn()
+            .expect("sh runs");
+        let pid = child.id();
+        let mut exit = None;
+        let (status, usage) = watch(&mut exits, pid, |event| match event {
+            Event::Exit(now) if is_child(now, pid) => exit = Some(*now),
+            _ => {}
+        });
+        let _ = child.try_wait();
+        let exit = exit.expect("it was waited for");
+        if exit.is_final && exit.nvcsw == usage.nvcsw {
+            break (pid, status, usage, exit);
+        }
+        assert!(!exit.is_final || exit.nvcsw == usage.nvcsw + LAST_SWITCH);
+        assert!(
+            Instant::now() < last_chance,
+            "no parent is told the last values"
+        );
+    };
+    assert_eq!(exit.status, Some(status));
+    assert_eq!(exit.code(), Some(7));
+    assert_eq!(exit.signal(), None);
+    assert_eq!(exit.comm(), b"sh");
+    assert_eq!(exit.ppid, Some(std::process::id()));
+    assert_eq!(exit.uid, 0);
+    assert_eq!(exit.tid, pid);
+    assert_eq!(exit.minflt, usage.minflt);
+    assert_eq!(exit.majflt, usage.majflt);
+    assert_eq!(exit.nivcsw, usage.nivcsw);
+    assert_eq!(exit.peak_rss, usage.peak_rss);
+    // getrusage shows whole microseconds.
+    assert_eq!(exit.utime_ns / 1000, usage.utime_us);
+    assert_eq!(exit.stime_ns / 1000, usage.stime_us);
+    assert!(
+        exit.lifetime()
+            .is_some_and(|life| life.as_nanos() as u64 >= exit.sum_exec_ns)
+    );
+}
+
+/// What getrusage(2) shows of a child that was waited for.
+struct Usage {
+    utime_us: u64,
+    stime_us: u64,
+    minflt: u64,
+    majflt: u64,
+    nvcsw: u64,
+    nivcsw: u64,
+    peak_rss: u64,
+}
+
+fn wait4(pid: u32) -> (i32, Usage) {
+    let mut status = 0;
+    // SAFETY: every bit pattern of these integers is a value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: both pointers are to live values of the right types.
+    let waited = unsafe { libc::wait4(pid as libc::pid_t, &raw mut status, 0, &raw mut usage) };
+    assert_eq!(waited, pid as libc::pid_t, "the child can be waited for");
+    let us = |time: libc::timeval| time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64;
+    let usage = Usage {
+        utime_us: us(usage.ru_utime),
+        stime_us: us(usage.ru_stime),
+        minflt: usage.ru_minflt as u64,
+        majflt: usage.ru_majflt as u64,
+        nvcsw: usage.ru_nvcsw as u64,
+        nivcsw: usage.ru_nivcsw as u64,
+        peak_rss: usage.ru_maxrss as u64 * 1024,
+    };
+    (status, usage)
+}
+
+/// Starts children and waits for each, and returns their pids.
+fn children(count: usize) -> Vec<u32> {
+    let run = |_| {
+        let mut child = Command::new("true").spawn().expect("true runs");
+        let pid = child.id();
+        child.wait().expect("it ends");
+        pid
+    };
+    (0..count).map(run).collect()
+}
+
+#[test]
+fn every_process_is_recorded_once_and_the_ring_grows() {
+    if !gate::bpf() {
+        return;
+    }
+    // Room for some 200 exits, of which a quarter wakes the reader.
+    let mut exits = Exits::builder()
+        .ring_bytes(1 << 16)
+        .open()
+        .expect("exits open");
+    let storm = std::thread::spawn(|| children(1500));
+    let mut seen: HashMap<(u32, u64), u32> = HashMap::new();
+    let mut collect = |exits: &mut Exits| {
+        exits
+            .wait(Duration::from_millis(10))
+            .expect("it can be waited for");
+        let count = |event: Event<'_>| {
+            if let Event::Exit(exit) = event {
+                *seen.entry((exit.pid, exit.start_ns)).or_default() += 1;
+            }
+        };
+        exits.read(count).expect("the ring can be read");
+    };
+    while !storm.is_finished() {
+        // Slower than the storm, so that the ring fills.
+        std::thread::sleep(Duration::from_millis(60));
+        collect(&mut exits);
+    }
+    let pids = storm.join().expect("the storm ends");
+    // The kernel lets go of a process a while after it was waited for.
+    let started = Instant::now();
+    let last = *pids.last().expect("there was one");
+    while started.elapsed() < Duration::from_secs(8) {
+        collect(&mut exits);
+    }
+    let lost = exits.lost();
+    let grown = exits.ring_bytes() > 1 << 16;
+    assert!(
+        seen.values().all(|&times| times == 1),
+        "no process ends twice"
+    );
+    let known: HashSet<u32> = seen.keys().map(|(pid, _)| *pid).collect();
+    let missing = pids.iter().filter(|pid| !known.contains(pid)).count() as u64;
+    assert!(
+        missing <= lost,
+        "{missing} of {} are missing, {lost} are reported lost",
+        pids.len()
+    );
+    assert!(grown || lost == 0, "it loses what there was room for");
+    assert!(known.contains(&last) || lost > 0);
+}
+
+#[test]
+fn what_is_lost_is_counted() {
+    if !gate::bpf() {
+        return;
+    }
+    let mut exits = Exits::builder()
+        .ring_bytes(4096)
+        .open()
+        .expect("exits open");
+    let pids = children(60);
+    let started = Instant::now();
+    while exits.lost() < 20 && started.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let mut seen = HashSet::new();
+    exits
+        .read(|event| {
+            if let Event::Exit(exit) = event {
+                seen.insert(exit.pid);
+            }
+        })
+        .expect("the ring can be read");
+    let missing = pids.iter().filter(|pid| !seen.contains(pid)).count() as u64;
+    assert!(missing > 0, "4 KiB have no room for 60 exits");
+    assert!(
+        exits.lost() >= missing,
+        "{missing} missing, {} counted",
+        exits.lost()
+    );
+}
+
+/// The leader goes first, a thread works on and calls execve: all of it is one process, which ends once.
+#[test]
+fn a_process_of_threads_ends_once_with_the_sum_of_all() {
+    if !gate::bpf() {
+        return;
+    }
+    let script = r#"
+import os, threading, time
+def burn(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end: pass
+threads = [threading.Thread(target=burn, args=(0.05,)) for _ in range(4)]
+[t.start() for t in threads]; [t.join() for t in threads]
+threading.Thread(target=lambda: os.execv("/bin/sh", ["sh", "-c", "exit 3"])).start()
+time.sleep(60)
+"#;
+    let mut exits = Exits::builder()
+        .threads(true)
+        .execs(true)
+        .at_once(true)
+        .open()
+        .expect("exits open");
+    let mut child = Command::new("/usr/bin/python3")
+        .args(["-c", script])
+        .spawn()
+        .expect("python3 runs");
+    let pid = child.id();
+    let (mut ended, mut threads, mut paths) = (Vec::new(), HashSet::new(), Vec::new());
+    let mut sort = |event: &Event<'_>| match event {
+        Event::Exit(exit) if is_child(exit, pid) => ended.push(*exit),
+        Event::ThreadExit(exit) if exit.pid == pid => {
+            threads.insert(exit.tid);
+        }
+        Event::Exec(exec) if exec.pid == pid => paths.push(exec.path.to_vec()),
+        _ => {}
+    };
+    let (status, usage) = watch(&mut exits, pid, &mut sort);
+    let _ = child.try_wait();
+    // Nothing may come after it.
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(2) {
+        std::thread::sleep(Duration::from_millis(20));
+        exits
+            .read(|event| sort(&event))
+            .expect("the ring can be read");
+    }
+    assert_eq!(ended.len(), 1, "{ended:?}");
+    let exit = ended[0];
+    assert_eq!(
+        (exit.status, exit.code(), exit.comm()),
+        (Some(status), Some(3), &b"sh"[..])
+    );
+    assert!(exit.utime_ns + exit.stime_ns >= 200_000_000, "{exit:?}");
+    if exit.is_final {
+        let told_at_the_end = exit.nvcsw == usage.nvcsw;
+        assert!(told_at_the_end || exit.nvcsw == usage.nvcsw + LAST_SWITCH);
+        assert!(!told_at_the_end || exit.utime_ns / 1000 == usage.utime_us);
+    }
+    // Some of the four that burned and the old leader, by the id that it had after the exec. Not all: a sandbox may keep
+    // programs from running where the kernel lets go of a thread.
+    assert!(!threads.is_empty());
+    assert!(!threads.contains(&pid));
+    assert!(paths.iter().any(|path| path == b"/bin/sh"), "{paths:?}");
+}
+
+/// A cgroup of the default hierarchy, which counts the CPU time of whatever is in it.
+struct Cgroup {
+    folder: PathBuf,
+    mounted: Option<PathBuf>,
+}
+
+impl Cgroup {
+    fn new() -> Self {
+        let mounts = fs::read_to_string("/proc/self/mounts").expect("mounts can be read");
+        let of_type = |line: &str| line.split(' ').nth(2) == Some("cgroup2");
+        let there = mounts.lines().find(|line| of_type(line));
+        let there = there
+            .and_then(|line| line.split(' ').nth(1))
+            .map(PathBuf::from);
+        let own = std::env::temp_dir().join(format!("fastproc-cgroup-{}", std::process::id()));
+        let mounted = there.is_none().then(|| {
+            fs::create_dir(&own).expect("a folder can be made");
+            let mounted = rustix::mount::mount(
+                "none",
+                &own,
+                "cgroup2",
+                rustix::mount::MountFlags::empty(),
+                None,
+            );
+            mounted.expect("cgroup2 can be mounted");
+            own.clone()
+        });
+        let root = there.unwrap_or(own);
+        let folder = root.join(format!("fastproc-exits-{}", std::process::id()));
+        fs::create_dir(&folder).expect("a cgroup can be made");
+        Self { folder, mounted }
+    }
+
+    fn id(&self) -> u64 {
+        fs::metadata(&self.folder).expect("it is there").ino()
+    }
+
+    fn used_ns(&self) -> u64 {
+        let stat = fs::read_to_string(self.folder.join("cpu.stat")).expect("it tells its CPU time");
+        let line = stat
+            .lines()
+            .find_map(|line| line.strip_prefix("usage_usec "));
+        1000 * line
+            .and_then(|text| text.parse::<u64>().ok())
+            .expect("a number")
+    }
+
+    /// A shell in it runs the script.
+    fn run(&self, script: &str) -> std::process::Child {
+        let script = format!(
+            "echo $$ > {}/cgroup.procs && {script}",
+            self.folder.display()
+        );
+        let child = Command::new("sh").args(["-c", &script]).spawn();
+        child.expect("sh runs")
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.folder);
+        if let Some(root) = &self.mounted {
+            let _ = rustix::mount::unmount(root, rustix::mount::UnmountFlags::DETACH);
+            let _ = fs::remove_dir(root);
+        }
+    }
+}
+
+/// Snapshots and the exits between them know all the CPU time that a cgroup was charged with, though none of its
+/// processes lived for long.
+#[test]
+fn snapshots_and_exits_account_for_all_that_was_used() {
+    if !gate::bpf() {
+        return;
+    }
+    let cgroup = Cgroup::new();
+    let fields = Fields::CPU | Fields::CGROUP;
+    let builder = Collector::builder().service_socket(None).fields(fields);
+    let mut collector = builder
+        .exits(true)
+        .exit_cmdlines(true)
+        .open()
+        .expect("a collector opens");
+    assert!(
+        collector.exits_refused().is_none(),
+        "{:?}",
+        collector.exits_refused()
+    );
+    let mut before = Baseline::default();
+    before.set(&collector.snapshot().expect("a snapshot"));
+    // Hundreds of processes of some milliseconds, in subshells that only fork as well, and one that lives through it.
+    let work = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done";
+    let script = format!(
+        "for n in $(seq 120); do sh -c '{work}; :' unmistakable; ({work}); /bin/true; done; exit 0"
+    );
+    let mut child = cgroup.run(&script);
+    let (shell, id) = (child.id(), cgroup.id());
+    let waiting = std::thread::spawn(move || child.wait());
+    let (mut known_ns, mut ended, mut final_ones, mut lost) = (0_u64, 0, 0, 0);
+    let (mut seen, mut lines) = (HashSet::new(), 0);
+    let (mut shell_has_ended, mut last_exit) = (false, Instant::now());
+    // An exit of which the last record is missing comes some seconds later.
+    while !shell_has_ended || last_exit.elapsed() < Duration::from_secs(8) {
+        assert!(
+            last_exit.elapsed() < Duration::from_secs(120),
+            "the shell does not end"
+        );
+        std::thread::sleep(Duration::from_millis(100));
+        let now = collector.snapshot().expect("a snapshot");
+        lost += now.stats().lost_exits;
+        for exit in now.exits().expect("exits are recorded") {
+            assert!(
+                now.get(exit.pid)
+                    .is_none_or(|process| process.identity().start_ns != exit.start_ns)
+            );
+            if exit.cgroup_id == id {
+                assert!(
+                    seen.insert((exit.pid, exit.start_ns)),
+                    "an exit is told once"
+                );
+                final_ones += u32::from(exit.is_final);
+                let line = now.exit_cmdline(exit).map_or(&[][..], |line| line.bytes);
+                lines += u32::from(line.windows(13).any(|part| part == b"unmistakable\0"));
+                shell_has_ended |= exit.pid == shell;
+                last_exit = Instant::now();
+            }
+        }
+        for gone in before
+            .ended(&now)
+            .filter(|ended| ended.exit.cgroup_id == id)
+        {
+            ended += 1;
+            known_ns += gone.growth(Counter::Run).expect("CPU time is known");
+        }
+        known_ns += before
+            .changes(&now)
+            .filter(|change| change.process.cgroup_id() == Some(id))
+            .map(|change| change.cpu_ns.expect("CPU time is known"))
+            .sum::<u64>();
+        before.set(&now);
+    }
+    let status = waiting
+        .join()
+        .expect("nothing panics")
+        .expect("it can be waited for");
+    assert!(status.success(), "{status:?}");
+    assert_eq!(lost, 0, "some exits were lost");
+    assert!(ended >= 361, "{ended} of 361 processes have ended");
+    assert!(
+        lines >= 120,
+        "the command lines of 120 are known, here of {lines}"
+    );
+    let used_ns = cgroup.used_ns();
+    let share = known_ns as f64 / used_ns as f64;
+    println!(
+        "{ended} processes, {final_ones} with final values: {known_ns} of {used_ns} ns, {share:.4}"
+    );
+    // What the shell did before it was in the cgroup counts here and not there; what a process does after its parent
+    // has waited for it, the other way round. An exit of which the last record is missing lacks the end.
+    assert!((0.98..1.02).contains(&share), "{share}");
+}

@@ -1,0 +1,94 @@
+//! What the published crates offer to others is what their lists say: a change of it is seen in review.
+
+use std::{env, fmt::Write, fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
+
+use fastproc_testbed::gate;
+use public_api::Builder;
+
+const CRATES: [&str; 2] = ["fastproc", "seqtext"];
+
+/// rustdoc's description of a crate is kept for its unstable form alone.
+const RUSTDOC: &str = "#!/bin/sh
+RUSTC_BOOTSTRAP=1 exec rustdoc -Z unstable-options --output-format json \"$@\"
+";
+
+/// Documents the workspace, as make lint does: with other features all would be built anew.
+fn describe(root: &Path, target: &Path) {
+    let rustdoc = target.join("tmp/rustdoc-json");
+    fs::write(&rustdoc, RUSTDOC).expect("the target folder is ours");
+    fs::set_permissions(&rustdoc, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let status = Command::new(env!("CARGO"))
+        .args([
+            "doc",
+            "--workspace",
+            "--lib",
+            "--no-deps",
+            "--locked",
+            "--quiet",
+        ])
+        .current_dir(root)
+        .env("RUSTDOC", &rustdoc)
+        .env("RUSTDOCFLAGS", "--cap-lints allow")
+        .env("CARGO_TARGET_DIR", target)
+        .status();
+    assert!(status.expect("cargo can be started").success());
+}
+
+/// The compiler's version: another one lists what it derives otherwise.
+fn rustc() -> String {
+    let output = Command::new("rustc").arg("--version").output();
+    let text = String::from_utf8(output.expect("it is installed").stdout).expect("text");
+    let version = text.split(' ').nth(1).expect("rustc 1.2.3 (…)");
+    format!("# rustc {version}")
+}
+
+#[test]
+fn the_lists_are_what_is_public() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .parent()
+        .expect("target/tmp");
+    let list = |name: &str| root.join(format!("crates/{name}/public-api.txt"));
+    let writes = env::var_os("FASTPROC_WRITE_API").is_some();
+    let rustc = rustc();
+    if !writes
+        && CRATES.iter().any(|name| {
+            !fs::read_to_string(list(name))
+                .expect("it is here")
+                .starts_with(&rustc)
+        })
+    {
+        gate::skipped(&format!("the lists of the public API are not of {rustc}"));
+        return;
+    }
+    describe(&root, target);
+    let mut differs = String::new();
+    for name in CRATES {
+        let api = Builder::from_rustdoc_json(target.join(format!("doc/{name}.json")))
+            .omit_blanket_impls(true)
+            .omit_auto_trait_impls(true)
+            .omit_auto_derived_impls(true)
+            .build()
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        let mut text = format!("{rustc}\n");
+        for item in api.items() {
+            let _ = writeln!(text, "{item}");
+        }
+        if writes {
+            fs::write(list(name), &text).expect("it can be written");
+        }
+        let kept = fs::read_to_string(list(name)).expect("it is here");
+        let only = |text: &str, other: &str, mark: char| {
+            let other: Vec<_> = other.lines().collect();
+            let lines = text.lines().filter(|line| !other.contains(line));
+            lines.fold(String::new(), |all, line| all + &format!("{mark} {line}\n"))
+        };
+        differs += &only(&kept, &text, '-');
+        differs += &only(&text, &kept, '+');
+    }
+    assert!(
+        differs.is_empty(),
+        "the public API has changed; see CHANGELOG.md of what breaks, and make api:\n{differs}"
+    );
+    gate::ran();
+}

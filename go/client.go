@@ -1,0 +1,314 @@
+// Package fastproc reads the processes of a Linux machine from the resident service of fastproc, without cgo.
+//
+// The service makes a snapshot of all processes and lends its memory: nothing is copied for a process. It serves every
+// user, and shows each what the kernel would show.
+//
+//	client, err := fastproc.Connect("")
+//	if err != nil {
+//		log.Fatal(err)
+//	}
+//	defer client.Close()
+//	snapshot, err := client.Processes(fastproc.FieldsCPU|fastproc.FieldsMemory, 0)
+//	if err != nil {
+//		log.Fatal(err)
+//	}
+//	for i := 0; i < snapshot.Len(); i++ {
+//		process := snapshot.At(i)
+//		fmt.Println(process.PID(), process.Name(), process.Memory().RSS())
+//	}
+package fastproc
+
+//go:generate sh -c "go run ./internal/layout ../bpf/record.h > record.go.new && mv record.go.new record.go"
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// DefaultSocket is where the service listens, unless FASTPROC_SOCKET says otherwise.
+const DefaultSocket = "/run/fastproc/fastproc.sock"
+
+// Fields are groups of fields, as bits: what a snapshot is asked for.
+type Fields uint32
+
+// Numbers of docs/protocol.md.
+const (
+	version       = 1
+	opSnapshot    = 2
+	requestWords  = 12
+	answerWords   = 40
+	flagBuffer    = 1
+	buffersKept   = 4
+	partRecords   = 0
+	partThreads   = 1
+	partPool      = 2
+	partUnsure    = 3
+	partCount     = 8
+	fcntlGetSeals = 1034
+	sealShrink    = 2
+)
+
+// A StatusError says why the service does not serve this reader.
+type StatusError uint64
+
+// Reasons of the service.
+const (
+	ErrVersion     StatusError = 1
+	ErrRequest     StatusError = 2
+	ErrGroups      StatusError = 3
+	ErrNamespace   StatusError = 4
+	ErrHidePID     StatusError = 5
+	ErrCredentials StatusError = 6
+	ErrNoPeer      StatusError = 7
+	ErrNotYours    StatusError = 8
+	ErrBusy        StatusError = 9
+	ErrFailed      StatusError = 10
+)
+
+var statusTexts = map[StatusError]string{
+	ErrVersion:     "the service speaks another version of the protocol; restart it after an upgrade",
+	ErrRequest:     "the service does not understand the request",
+	ErrGroups:      "the service does not collect these fields",
+	ErrNamespace:   "this process is in another mount, pid, user or time namespace, or root directory, than the service",
+	ErrHidePID:     "/proc is mounted with hidepid, and the service serves root alone",
+	ErrCredentials: "the service cannot tell what the kernel would show this process",
+	ErrNoPeer:      "this kernel does not tell the service who has connected (Linux 6.5)",
+	ErrNotYours:    "another process or user has made this connection: connect again",
+	ErrBusy:        "readers of this user hold too many snapshots",
+	ErrFailed:      "the service cannot make a snapshot",
+}
+
+func (status StatusError) Error() string {
+	if text, ok := statusTexts[status]; ok {
+		return "fastproc: " + text
+	}
+	return fmt.Sprintf("fastproc: the service refuses for reason %d, which this version does not know", uint64(status))
+}
+
+// Other errors; what is returned wraps one of them, or what the system said.
+var (
+	// ErrNotRunning: nobody listens. Start the service: fastproc serve --socket
+	ErrNotRunning = errors.New("no service; start one: fastproc serve --socket")
+	// ErrUntrusted: who listens is neither root nor this user.
+	ErrUntrusted = errors.New("the service is run by another user, who could make up anything")
+	// ErrLayout: the records have another layout than this package was built with.
+	ErrLayout = errors.New("the service lays out records differently: use this package in the version of the service")
+	// ErrProtocol: an answer that makes no sense.
+	ErrProtocol = errors.New("the service does not keep to the protocol")
+)
+
+// A Client is a connection to the service. It is for one goroutine at a time.
+type Client struct {
+	// How long an answer is waited for; 30 seconds unless set.
+	Timeout time.Duration
+
+	connection *net.UnixConn
+	buffers    []buffer
+	generation uint64
+	snapshot   *Snapshot
+}
+
+// Memory of the service that is mapped here.
+type buffer struct {
+	id    uint64
+	bytes []byte
+}
+
+// Connect connects to the service that listens at path; if that is empty, where FASTPROC_SOCKET says, or at DefaultSocket.
+func Connect(path string) (*Client, error) {
+	if path == "" {
+		path = os.Getenv("FASTPROC_SOCKET")
+		if path == "" || os.Getuid() != os.Geteuid() || os.Getgid() != os.Getegid() {
+			path = DefaultSocket
+		}
+	}
+	connection, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"})
+	if err != nil {
+		return nil, fmt.Errorf("fastproc: %w (%v)", ErrNotRunning, err)
+	}
+	raw, err := connection.SyscallConn()
+	var peer *syscall.Ucred
+	if err == nil {
+		var failed error
+		err = raw.Control(func(fd uintptr) {
+			peer, failed = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+		})
+		if err == nil {
+			err = failed
+		}
+	}
+	if err != nil {
+		connection.Close()
+		return nil, fmt.Errorf("fastproc: who runs the service is not known: %w", err)
+	}
+	if peer.Uid != 0 && peer.Uid != uint32(os.Geteuid()) {
+		connection.Close()
+		return nil, fmt.Errorf("fastproc: %s: %w (uid %d)", path, ErrUntrusted, peer.Uid)
+	}
+	return &Client{Timeout: 30 * time.Second, connection: connection}, nil
+}
+
+// Close gives back the last snapshot, which must not be used any more, and disconnects.
+func (client *Client) Close() error {
+	client.end()
+	for _, buffer := range client.buffers {
+		_ = syscall.Munmap(buffer.bytes)
+	}
+	client.buffers = nil
+	return client.connection.Close()
+}
+
+// end makes the last snapshot empty: its memory is written to again.
+func (client *Client) end() {
+	if client.snapshot != nil {
+		*client.snapshot = Snapshot{}
+		client.snapshot = nil
+	}
+}
+
+// Processes makes a snapshot of all processes, or takes one that is no older than maxAge. With 0 its walk begins after the call.
+//
+// The snapshot is lent until the next call or Close, which make it empty; records that were taken out of it must not be
+// read any more then. Copy what is to be kept.
+func (client *Client) Processes(fields Fields, maxAge time.Duration) (*Snapshot, error) {
+	client.end()
+	words, err := client.ask([requestWords]uint64{version, opSnapshot, uint64(fields), uint64(maxAge.Nanoseconds()), client.generation})
+	if err != nil {
+		return nil, err
+	}
+	var memory []byte
+	for _, buffer := range client.buffers {
+		if buffer.id == words[6] {
+			memory = buffer.bytes
+		}
+	}
+	snapshot := &Snapshot{Fields: Fields(words[4]), BootTime: time.Duration(words[8]), ReadFor: time.Duration(words[9])}
+	parts := [][3]uint64{}
+	for i := 0; i < partCount; i++ {
+		parts = append(parts, [3]uint64{words[16+3*i], words[17+3*i], words[18+3*i]})
+	}
+	if snapshot.records, err = part[Record](memory, parts[partRecords]); err != nil {
+		return nil, err
+	}
+	if snapshot.threads, err = part[ThreadRecord](memory, parts[partThreads]); err != nil {
+		return nil, err
+	}
+	if snapshot.pool, err = part[uint64](memory, parts[partPool]); err != nil {
+		return nil, err
+	}
+	if snapshot.unsure, err = part[uint32](memory, parts[partUnsure]); err != nil {
+		return nil, err
+	}
+	client.generation = words[3]
+	client.snapshot = snapshot
+	return snapshot, nil
+}
+
+// part is one part of the memory as elements of a type without pointers.
+func part[T any](memory []byte, part [3]uint64) ([]T, error) {
+	offset, count, stride := part[0], part[1], part[2]
+	if count == 0 {
+		return nil, nil
+	}
+	var element T
+	size, align := uint64(unsafe.Sizeof(element)), uint64(unsafe.Alignof(element))
+	length := uint64(len(memory))
+	if stride != size || offset%align != 0 || offset > length || count > (length-offset)/size {
+		return nil, fmt.Errorf("fastproc: %w: a part does not lie in the buffer", ErrProtocol)
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(&memory[offset])), count), nil
+}
+
+// ask sends a request and maps the buffer that the answer brings.
+func (client *Client) ask(request [requestWords]uint64) ([answerWords]uint64, error) {
+	var answer [answerWords]uint64
+	for i, buffer := range client.buffers {
+		request[5+i] = buffer.id
+	}
+	broken := func(err error) ([answerWords]uint64, error) {
+		return answer, fmt.Errorf("fastproc: the connection is broken; connect again: %w", err)
+	}
+	if err := client.connection.SetDeadline(time.Now().Add(client.Timeout)); err != nil {
+		return broken(err)
+	}
+	if _, err := client.connection.Write((*[requestWords * 8]byte)(unsafe.Pointer(&request))[:]); err != nil {
+		return broken(err)
+	}
+	oob := make([]byte, syscall.CmsgSpace(4*8))
+	n, oobn, _, _, err := client.connection.ReadMsgUnix((*[answerWords * 8]byte)(unsafe.Pointer(&answer))[:], oob)
+	if err != nil {
+		return broken(err)
+	}
+	files, err := descriptors(oob[:oobn])
+	defer func() {
+		for _, file := range files {
+			_ = syscall.Close(file)
+		}
+	}()
+	switch {
+	case err != nil:
+		return broken(err)
+	case n < 16, n%8 != 0:
+		return broken(fmt.Errorf("%w: %d bytes", ErrProtocol, n))
+	case answer[0] != version:
+		return answer, ErrVersion
+	case answer[1] != 0:
+		return answer, StatusError(answer[1])
+	case n >= 24 && answer[2] != layoutID:
+		// Its records are not even mapped.
+		return answer, fmt.Errorf("fastproc: %w", ErrLayout)
+	case n < answerWords*8:
+		return broken(fmt.Errorf("%w: %d bytes", ErrProtocol, n))
+	}
+	return answer, client.remember(answer[6], answer[7], answer[5]&flagBuffer != 0, files)
+}
+
+// remember maps the buffer that came, and keeps the last ones.
+func (client *Client) remember(id, size uint64, comes bool, files []int) error {
+	for i, known := range client.buffers {
+		if known.id == id {
+			client.buffers = append(append(client.buffers[:i:i], client.buffers[i+1:]...), known)
+			return nil
+		}
+	}
+	if !comes || len(files) == 0 {
+		return fmt.Errorf("fastproc: %w: a buffer did not come", ErrProtocol)
+	}
+	file := files[0]
+	seals, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(file), fcntlGetSeals, 0)
+	var stat syscall.Stat_t
+	if err := syscall.Fstat(file, &stat); err != nil || errno != 0 || seals&sealShrink == 0 || size == 0 || uint64(stat.Size) < size {
+		return fmt.Errorf("fastproc: %w: a buffer that could shrink", ErrProtocol)
+	}
+	bytes, err := syscall.Mmap(file, 0, int(size), syscall.PROT_READ, syscall.MAP_SHARED)
+	if err != nil {
+		return fmt.Errorf("fastproc: mapping a buffer: %w", err)
+	}
+	client.buffers = append(client.buffers, buffer{id, bytes})
+	for len(client.buffers) > buffersKept {
+		_ = syscall.Munmap(client.buffers[0].bytes)
+		client.buffers = append([]buffer(nil), client.buffers[1:]...)
+	}
+	return nil
+}
+
+// descriptors are those that came with a message.
+func descriptors(oob []byte) ([]int, error) {
+	messages, err := syscall.ParseSocketControlMessage(oob)
+	if err != nil {
+		return nil, err
+	}
+	var all []int
+	for i := range messages {
+		files, err := syscall.ParseUnixRights(&messages[i])
+		if err == nil {
+			all = append(all, files...)
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,3 @@
+module fastproc
+
+go 1.19

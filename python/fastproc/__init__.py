@@ -1,0 +1,135 @@
+"""The whole process table of a Linux machine as columns.
+
+>>> import fastproc
+>>> table = fastproc.processes("pid,comm,rss,time")
+>>> len(table) > 0
+True
+
+``processes()`` gives one table of all processes: a column for each field, by any name that ``ps -o`` takes, and no
+object for each process. Sizes are in bytes and times in nanoseconds, and the keys of the columns say so. What is not
+known is null, never zero. ``Collector`` stays open, and tells differences over time; ``system()`` reads the counters of
+the machine; ``fastproc.psutil`` has the shape of psutil.
+"""
+
+from __future__ import annotations
+
+import os
+from _thread import allocate_lock
+
+from fastproc import _native
+from fastproc._native import Column, Error, FilterError, Forked, Row, ServiceError, Table, UnknownField, fields
+
+TYPE_CHECKING = False  # as in typing, which takes longer to import than all the rest
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from fastproc._collector import Collector, Watch
+    from fastproc._system import CpuTimes, LoadAverage, System, system
+
+__all__ = [
+    "Collector",
+    "Column",
+    "CpuTimes",
+    "Error",
+    "FilterError",
+    "Forked",
+    "LoadAverage",
+    "Row",
+    "ServiceError",
+    "System",
+    "Table",
+    "UnknownField",
+    "Watch",
+    "fields",
+    "processes",
+    "system",
+]
+
+#: The fields of a table for which none are named: those of ``fastproc ps``.
+DEFAULT_FIELDS = ("pid", "user", "state", "pcpu", "pmem", "rss", "vsize", "num_threads", "etime", "time", "comm")
+
+# What is needed by few is imported when it is asked for: importing fastproc shall cost little.
+_LATER = {
+    "Collector": "_collector",
+    "Watch": "_collector",
+    "CpuTimes": "_system",
+    "LoadAverage": "_system",
+    "System": "_system",
+    "system": "_system",
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = _LATER.get(name)
+    if module is None:
+        raise AttributeError(f"module 'fastproc' has no attribute '{name}'")
+    from importlib import import_module
+
+    value = getattr(import_module(f"fastproc.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+# Readers that stay open for the next call, by what they were asked for; the one that was used last comes last.
+_open: dict[tuple[object, ...], _native.Collector] = {}
+_lock = allocate_lock()
+_MOST_OPEN = 4
+
+
+def _forget() -> None:
+    """In the child of a fork: it opens its own, and the parent's lock may have been held."""
+    global _lock  # noqa: PLW0603
+    _open.clear()
+    _lock = allocate_lock()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+def _names(fields: str | Iterable[str]) -> list[str]:
+    return fields.split(",") if isinstance(fields, str) else list(fields)
+
+
+def processes(
+    fields: str | Iterable[str] = DEFAULT_FIELDS,
+    *,
+    source: str | None = None,
+    max_age: float = 0.0,
+    threads: bool = False,
+    filter: str | None = None,
+    sort: str | None = None,
+    top: int | None = None,
+    text: bool = True,
+) -> Table:
+    """Read the processes: one table, a column for each field.
+
+    Args:
+        fields: Names of fields as ``ps -o`` takes them, in one string or several. ``fastproc.fields()`` has all.
+        source: ``service``, ``bpf``, ``bpf-iter`` or ``procfs``; if not given, the first of them that works.
+        max_age: How old the snapshot may be, in seconds, where a service shares it.
+        threads: A row for each thread instead of each process.
+        filter: A condition, as in ``"rss > 100M && user != root"``.
+        sort: Fields to sort by, as in ``"-rss,pid"``; in the order of the process ids if not given.
+        top: No more rows than this.
+        text: Whether texts are ``str`` (what is not UTF-8 as ``os.fsdecode`` has it) rather than ``bytes``.
+
+    The reader stays open for the next call with the same arguments. Its sources need what ``fastproc doctor`` tells;
+    ``procfs``, the last of them, needs nothing.
+
+    Raises:
+        UnknownField: A field does not exist.
+        Error: The source cannot be used.
+    """
+    names = _names(fields)
+    key = (tuple(names), source, max_age, threads, filter, sort, top, text)
+    with _lock:
+        collector = _open.pop(key, None)
+        if collector is None:
+            collector = _native.Collector(
+                names, source=source, max_age=max_age, threads=threads, filter=filter, sort=sort, top=top, text=text
+            )
+        _open[key] = collector
+        while len(_open) > _MOST_OPEN:
+            del _open[next(iter(_open))]
+    return collector.snapshot()

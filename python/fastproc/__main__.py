@@ -1,0 +1,39 @@
+"""``python -m fastproc``: a small table of the processes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import fastproc
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m fastproc", description="The processes, as a small table.")
+    parser.add_argument("fields", nargs="?", default=",".join(fastproc.DEFAULT_FIELDS), help="as for ps -o")
+    parser.add_argument("--sort", default="-pcpu", help="what to sort by; with a minus sign, the largest first")
+    parser.add_argument("--filter", help="show only what meets a condition, as in 'rss > 100M'")
+    parser.add_argument("--top", type=int, default=20, help="no more rows than this")
+    parser.add_argument("--source", choices=["service", "bpf", "bpf-iter", "procfs"])
+    parser.add_argument("--interval", type=float, help="shares and rates over so many seconds")
+    arguments = parser.parse_args()
+    try:
+        collector = fastproc.Collector(
+            arguments.fields,
+            source=arguments.source,
+            filter=arguments.filter,
+            sort=arguments.sort,
+            top=arguments.top,
+        )
+        table = collector.snapshot() if arguments.interval is None else collector.difference(arguments.interval)
+    except fastproc.Error as error:
+        print(f"fastproc: {error}", file=sys.stderr)
+        if error.__cause__ is not None:
+            print(f"  because: {error.__cause__}", file=sys.stderr)
+        return 2
+    print(table)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

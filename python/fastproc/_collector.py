@@ -1,0 +1,134 @@
+"""The resident reader."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from fastproc import DEFAULT_FIELDS, Error, Table, _names, _native
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable
+
+    from typing_extensions import Self
+
+
+class Collector(_native.Collector):
+    """Reads the processes again and again, and tells what they did between.
+
+    It opens its source once: a service, a BPF program, or the files of ``/proc``. Threads may share it; while one reads,
+    the others run on. A process that is forked from this one opens its own: there every call raises ``Forked``.
+
+    The arguments are those of ``processes()``; ``socket``, where the service listens; and ``exits``, whether it is recorded
+    what ends: by the service, or by root (``CAP_BPF`` and ``CAP_PERFMON``).
+    """
+
+    def __new__(
+        cls,
+        fields: str | Iterable[str] = DEFAULT_FIELDS,
+        *,
+        source: str | None = None,
+        max_age: float = 0.0,
+        socket: str | os.PathLike[str] | None = None,
+        threads: bool = False,
+        exits: bool = False,
+        filter: str | None = None,
+        sort: str | None = None,
+        top: int | None = None,
+        text: bool = True,
+    ) -> Self:
+        return super().__new__(
+            cls,
+            _names(fields),
+            source=source,
+            max_age=max_age,
+            socket=socket,
+            threads=threads,
+            exits=exits,
+            filter=filter,
+            sort=sort,
+            top=top,
+            text=text,
+        )
+
+    def difference(self, seconds: float) -> Table:
+        """The processes after so many seconds, with shares of CPU time and rates over that time.
+
+        ``pcpu`` and the fields that end in ``_per_second`` are over the interval; of a process that was born in it,
+        since its start.
+        """
+        self.mark()
+        time.sleep(seconds)
+        return self.since_mark()
+
+    def exits(self) -> Table:
+        """The processes that have ended since the last ``mark``, ``difference`` or call of this, with their final values.
+
+        However short they lived. ``pcpu`` and rates are over that time. The table of a difference has the same as ``exited``.
+
+        Raises:
+            Error: The collector was not opened with ``exits=True``, or it cannot be recorded here what ends.
+        """
+        exited = self.since_mark().exited
+        if exited is None and self.exits_refused is not None:
+            raise Error(self.exits_refused)
+        if exited is None:
+            raise Error("nothing is recorded: open the collector with exits=True, and mark a beginning")
+        return exited
+
+    def watch(self, interval: float, count: int | None = None) -> Watch:
+        """Tables of differences, one every ``interval`` seconds, ``count`` of them or without end.
+
+        For ``for`` as well as for ``async for``. An interval that was missed is skipped.
+        """
+        return Watch(self, interval, count)
+
+
+class Watch:
+    """Tables of differences, as an iterator and as an asynchronous iterator. The first comes after one interval."""
+
+    def __init__(self, collector: Collector, interval: float, count: int | None) -> None:
+        if not interval > 0:
+            raise ValueError("an interval is longer than 0 s")
+        self._collector = collector
+        self._interval = interval
+        self._left = count
+        self._due: float | None = None
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Table:
+        if not self._one_more():
+            raise StopIteration
+        if self._due is None:
+            self._collector.mark()
+        time.sleep(self._wait())
+        return self._collector.since_mark()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Table:
+        if not self._one_more():
+            raise StopAsyncIteration
+        if self._due is None:
+            await asyncio.to_thread(self._collector.mark)
+        await asyncio.sleep(self._wait())
+        return await asyncio.to_thread(self._collector.since_mark)
+
+    def _one_more(self) -> bool:
+        if self._left is None:
+            return True
+        self._left -= 1
+        return self._left >= 0
+
+    def _wait(self) -> float:
+        """Seconds until the next table is due: a whole number of intervals after the first."""
+        now = time.monotonic()
+        due = now if self._due is None else self._due
+        missed = max(0, int((now - due) / self._interval))
+        self._due = due + (missed + 1) * self._interval
+        return max(0.0, self._due - now)

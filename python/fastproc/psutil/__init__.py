@@ -1,0 +1,48 @@
+"""psutil's own interface, with the processes read in one snapshot.
+
+>>> from fastproc import psutil
+>>> for process in psutil.process_iter(["pid", "name", "memory_info"]):
+...     pass
+
+``process_iter`` reads all processes at once and fills ``info`` from the snapshot, and what ``oneshot()`` and ``as_dict()``
+of its processes ask for within ``MAX_AGE`` seconds comes from there as well. Everything else is psutil's: what a snapshot
+does not hold, one process by itself, what is changed, the machine, the exceptions, and every type.
+
+``install()`` puts it into the module ``psutil``, for programs that are left as they are; ``python -m fastproc.psutil
+PROGRAM`` runs one so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psutil as _psutil
+from psutil import _pslinux
+
+from fastproc.psutil._iterate import process_iter
+from fastproc.psutil._process import MAX_AGE, Platform, Popen, Process
+
+__all__ = ["MAX_AGE", "Popen", "Process", "install", "process_iter"]  # and everything of psutil
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_psutil, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*dir(_psutil), *globals()})
+
+
+def install() -> None:
+    """Put these classes and functions into the module ``psutil`` of this interpreter.
+
+    Whoever has taken ``Process`` or ``process_iter`` out of it by name before keeps psutil's.
+    """
+    replaced: tuple[tuple[Any, str, Any], ...] = (
+        (_psutil, "Popen", Popen),
+        (_psutil, "Process", Process),
+        (_psutil, "process_iter", process_iter),
+        (_pslinux, "Process", Platform),
+    )
+    for module, name, value in replaced:
+        setattr(module, name, value)

@@ -1,0 +1,183 @@
+"""``process_iter``: every process, from one snapshot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Union
+
+import psutil as _psutil
+
+from fastproc.psutil import _snapshot
+from fastproc.psutil._process import Process, _elsewhere
+from fastproc.psutil._snapshot import NEEDS, Snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator
+
+    Attributes = Union[list[str], tuple[str, ...], set[str], frozenset[str]]
+
+#: psutil's, which install() replaces.
+_of_psutil = _psutil.process_iter
+#: What psutil keeps for itself.
+_private: Any = _psutil
+
+#: The processes of the last iteration, by pid: psutil gives the same objects again, and so does this.
+_known: dict[int, Process] = {}
+
+#: What oneshot() of a process that was iterated over without attributes is asked for most.
+_USUAL = {"cpu_times", "memory_info", "name", "num_threads", "ppid", "status", "uids"}
+
+
+def process_iter(attrs: Attributes | None = None, ad_value: Any = None) -> Iterator[Process]:
+    """Every process in the order of the pids, as psutil's has it.
+
+    With ``attrs`` each has them in ``info``, from one snapshot that is taken now; the others of them are read for each
+    process by itself, as psutil does it. An empty list stands for all there are.
+    """
+    global _known  # noqa: PLW0603
+    if _elsewhere():
+        yield from _of_psutil(attrs, ad_value)  # type: ignore[misc]
+        return
+    names = _checked(attrs)
+    served = names & NEEDS.keys()
+    snapshot = _snapshot.take(served if attrs is not None else _USUAL)
+    processes = _processes(snapshot)
+    _known = {process.pid: process for process in processes}
+    if attrs is None:
+        yield from processes
+        return
+    others = names - served
+    for process, (info, missing) in zip(processes, _infos(snapshot, processes, served)):
+        try:
+            if others or missing:
+                info.update(process.as_dict({*others, *missing}, ad_value))
+            process.info = info
+            yield process
+        except _psutil.NoSuchProcess:
+            _known.pop(process.pid, None)
+
+
+process_iter.cache_clear = lambda: _known.clear()  # type: ignore[attr-defined]  # noqa: PLW0108
+
+
+def _checked(attrs: Attributes | None) -> set[str]:
+    """The names that are asked for; raises for others as psutil does."""
+    valid: set[str] = _private._as_dict_attrnames
+    if attrs is None:
+        return set()
+    if not isinstance(attrs, (list, tuple, set, frozenset)):
+        raise TypeError(f"invalid attrs type {type(attrs)}")
+    wrong = set(attrs) - valid
+    if wrong:
+        raise ValueError(f"invalid attr name{'s' if len(wrong) > 1 else ''} {', '.join(map(repr, wrong))}")
+    return set(attrs) or set(valid)
+
+
+def _processes(snapshot: Snapshot) -> list[Process]:
+    """An object for each process: the same as last time for those that were there."""
+    processes = []
+    ticks_per_second = _snapshot._TICKS
+    for at, (pid, ticks) in enumerate(zip(snapshot.pids, snapshot.start_ticks)):
+        process = _known.get(pid)
+        if process is None or process._ident[1] != ticks / ticks_per_second or process._gone or process._pid_reused:
+            process = Process._found(pid, ticks)
+        process._proc.found = (snapshot, at)
+        processes.append(process)
+    return processes
+
+
+#: What psutil is asked for where a snapshot has all that it is made of: a name that was cut, and no terminal.
+_MAY_BE_NONE = {"name", "terminal"}
+
+
+def _infos(snapshot: Snapshot, processes: list[Process], names: set[str]) -> Iterator[tuple[dict[str, Any], Collection[str]]]:
+    """The attributes of each process that the snapshot has, and the names of those that psutil has to find."""
+    columns: dict[str, list[Any]] = {}
+    gaps: dict[int, list[str]] = {}
+    for name in names:
+        make = _MAKERS.get(name)
+        values = make(snapshot, processes) if make else snapshot.of_all(name)
+        columns[name] = values if values is not None else [None] * len(processes)
+        if values is None or name in _MAY_BE_NONE or snapshot.lacks(name):
+            for at, value in enumerate(columns[name]):
+                if value is None:
+                    gaps.setdefault(at, []).append(name)
+    rows: Iterable[tuple[Any, ...]] = zip(*columns.values()) if columns else ((),) * len(processes)
+    for at, row in enumerate(rows):
+        info = dict(zip(columns, row))
+        missing = gaps.get(at, ())
+        for name in missing:
+            del info[name]
+        yield info, missing
+
+
+def _names(snapshot: Snapshot, processes: list[Process]) -> list[str | None]:
+    names: list[Any] = list(snapshot.of_all("name") or [])
+    # The kernel keeps 15 bytes of a name: psutil looks for the rest in the command line, which no kernel thread has.
+    for at, (name, of_kernel) in enumerate(zip(names, snapshot.kthread_of_all)):
+        if len(name) >= 15 and not of_kernel:
+            names[at] = None
+        else:
+            processes[at]._name = name  # type: ignore[attr-defined]
+            processes[at]._proc._name = name
+    return names
+
+
+def _cpu_percents(snapshot: Snapshot, processes: list[Process]) -> list[float | None]:
+    times: list[Any] = snapshot.of_all("cpu_times") or []
+    cpus = _psutil.cpu_count() or 1
+    now = snapshot.taken * cpus
+    percents: list[float | None] = []
+    for process, spent in zip(processes, times):
+        if spent is None:
+            percents.append(None)
+            continue
+        then, before = process._last_sys_cpu_times, process._last_proc_cpu_times
+        process._last_sys_cpu_times, process._last_proc_cpu_times = now, spent
+        # Most have not run.
+        if then is None or before is None or now == then or spent == before:
+            percents.append(0.0)
+        else:
+            ran = (spent.user - before.user) + (spent.system - before.system)
+            percents.append(round(ran / (now - then) * 100 * cpus, 1))
+    return percents
+
+
+def _memory_percents(snapshot: Snapshot, _: list[Process]) -> list[float | None]:
+    total = _private._TOTAL_PHYMEM or _psutil.virtual_memory().total
+    all_memory = snapshot.of_all("memory_info") or []
+    return [None if memory is None else memory.rss / float(total) * 100 for memory in all_memory]
+
+
+def _usernames(snapshot: Snapshot, _: list[Process]) -> list[str | None]:
+    import pwd
+
+    known: dict[int, str] = {}
+    names: list[str | None] = []
+    for uids in snapshot.of_all("uids") or []:
+        if uids is None:
+            names.append(None)
+            continue
+        name = known.get(uids.real)
+        if name is None:
+            try:
+                name = pwd.getpwuid(uids.real).pw_name
+            except KeyError:
+                name = str(uids.real)
+            known[uids.real] = name
+        names.append(name)
+    return names
+
+
+def _create_times(snapshot: Snapshot, _: list[Process]) -> list[float]:
+    boot_time = _psutil.boot_time()
+    return [ticks / _snapshot._TICKS + boot_time for ticks in snapshot.start_ticks]
+
+
+_MAKERS: dict[str, Callable[[Snapshot, list[Process]], list[Any]]] = {
+    "cpu_percent": _cpu_percents,
+    "create_time": _create_times,
+    "memory_percent": _memory_percents,
+    "name": _names,
+    "pid": lambda snapshot, _: snapshot.pids,
+    "username": _usernames,
+}

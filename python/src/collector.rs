@@ -1,0 +1,370 @@
+//! Snapshots as tables.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use fastproc::{
+    Baseline, Change, Fields, Process, Snapshot, SourceKind, Texts,
+    access::may_trace_all,
+    exits::Exit,
+    record::{Record, ThreadRecord},
+};
+use fastproc_columns::{FIELDS, Field, Filter, Lookup, Row, Sort, Sorter, field};
+use pyo3::{exceptions::PyValueError, prelude::*, types::PyDict};
+
+use crate::{
+    columns::{ColumnData, TableData},
+    data::Data,
+    errors::{self, FilterError, Forked, UnknownField},
+    table::Table,
+};
+
+/// What every snapshot is asked for.
+#[derive(Debug)]
+struct Settings {
+    fields: Vec<&'static Field>,
+    filter: Option<Filter>,
+    sort: Option<Sort>,
+    top: usize,
+    threads: bool,
+    text: bool,
+}
+
+/// What only one thread may use at a time.
+#[derive(Debug)]
+struct State {
+    collector: fastproc::Collector,
+    lookup: Lookup,
+    sorter: Sorter,
+    /// The snapshot that the next difference is to.
+    before: Option<Baseline>,
+}
+
+/// A resident reader: it opens a source once, and makes snapshots by it.
+#[pyclass(frozen, subclass, module = "fastproc")]
+pub struct Collector {
+    settings: Settings,
+    state: Mutex<State>,
+    /// The process that opened it.
+    process: u32,
+}
+
+fn find(name: &str) -> PyResult<&'static Field> {
+    field::find(name.trim()).map_err(|error| UnknownField::new_err(error.to_string()))
+}
+
+fn seconds(seconds: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|error| PyValueError::new_err(format!("{seconds} s: {error}")))
+}
+
+/// Every field: a dictionary of key, aliases and help by name.
+#[pyfunction]
+pub fn fields(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let all = PyDict::new(py);
+    for field in FIELDS {
+        all.set_item(field.name, (field.key(), field.aliases, field.help))?;
+    }
+    Ok(all)
+}
+
+#[pymethods]
+impl Collector {
+    #[new]
+    #[pyo3(signature = (fields, *, source=None, max_age=0.0, socket=None, threads=false, exits=false, filter=None, sort=None, top=None, text=true))]
+    #[allow(
+        clippy::too_many_arguments,
+        clippy::needless_pass_by_value,
+        reason = "they are Python's, by name"
+    )]
+    fn new(
+        py: Python<'_>,
+        fields: Vec<String>,
+        source: Option<&str>,
+        max_age: f64,
+        socket: Option<PathBuf>,
+        threads: bool,
+        exits: bool,
+        filter: Option<&str>,
+        sort: Option<&str>,
+        top: Option<usize>,
+        text: bool,
+    ) -> PyResult<Self> {
+        let source = source
+            .map(str::parse::<SourceKind>)
+            .transpose()
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let filter = filter
+            .map(str::parse::<Filter>)
+            .transpose()
+            .map_err(|error| FilterError::new_err(error.to_string()))?;
+        let sort = sort
+            .map(str::parse::<Sort>)
+            .transpose()
+            .map_err(|error| UnknownField::new_err(error.to_string()))?;
+        let mut named: Vec<&'static Field> = Vec::new();
+        for name in &fields {
+            let field = find(name)?;
+            if !named.iter().any(|other| other.name == field.name) {
+                named.push(field);
+            }
+        }
+        if named.is_empty() {
+            return Err(PyValueError::new_err("name at least one field"));
+        }
+        let settings = Settings {
+            fields: named,
+            filter,
+            sort,
+            top: top.unwrap_or(usize::MAX),
+            threads,
+            text,
+        };
+        let mut builder = fastproc::Collector::builder()
+            .fields(settings.needs())
+            .source(source)
+            .max_age(seconds(max_age)?)
+            .texts(settings.texts())
+            .texts_max_age(seconds(max_age)?)
+            .exits(exits)
+            .exit_cmdlines(exits && settings.texts().contains(Texts::CMDLINE));
+        if socket.is_some() {
+            builder = builder.service_socket(socket);
+        }
+        let open = || {
+            let collector = builder.open()?;
+            let lookup = Lookup::new(collector.host(), false)?;
+            Ok((collector, lookup))
+        };
+        let (collector, lookup) = py
+            .detach(open)
+            .map_err(|error| errors::of_collector(py, &error))?;
+        Ok(Self {
+            settings,
+            state: Mutex::new(State {
+                collector,
+                lookup,
+                sorter: Sorter::default(),
+                before: None,
+            }),
+            process: std::process::id(),
+        })
+    }
+
+    /// The processes now. Shares of CPU time are over the lifetime of each, and rates are not known.
+    fn snapshot(&self, py: Python<'_>) -> PyResult<Table> {
+        if let Some(filter) = &self.settings.filter {
+            let of_one = filter.check_for_one_snapshot();
+            of_one.map_err(|error| FilterError::new_err(error.to_string()))?;
+        }
+        self.collect(py, |state, settings| {
+            let snapshot = state.collector.snapshot()?;
+            let rows = rows(settings, &snapshot, None);
+            let State { lookup, sorter, .. } = state;
+            let data = fill(settings, &snapshot, rows, lookup, sorter);
+            Ok(Table::from(data))
+        })
+    }
+
+    /// Makes a snapshot that the next call of ``since_mark`` tells the difference to.
+    fn mark(&self, py: Python<'_>) -> PyResult<()> {
+        self.collect(py, |state, _| {
+            let snapshot = state.collector.snapshot()?;
+            state.before.get_or_insert_default().set(&snapshot);
+            Ok(())
+        })
+    }
+
+    /// The processes now, with shares of CPU time and rates since the last call of this or of ``mark``.
+    fn since_mark(&self, py: Python<'_>) -> PyResult<Table> {
+        self.collect(py, |state, settings| {
+            let State {
+                collector,
+                lookup,
+                sorter,
+                before,
+            } = state;
+            let snapshot = collector.snapshot()?;
+            let records: Vec<Record> = snapshot
+                .exits()
+                .unwrap_or_default()
+                .iter()
+                .map(Exit::to_record)
+                .collect();
+            let now = rows(settings, &snapshot, before.as_ref());
+            let mut data = fill(settings, &snapshot, now, lookup, sorter);
+            if let Some(before) = before {
+                data.gone = before.gone(&snapshot).map(|gone| gone.pid).collect();
+                data.exited = snapshot.exits().map(|_| {
+                    let ended = Box::new(Row::all_ended(snapshot, before, &records));
+                    Arc::new(fill(settings, &snapshot, ended, lookup, sorter))
+                });
+            }
+            before.get_or_insert_default().set(&snapshot);
+            Ok(Table::from(data))
+        })
+    }
+
+    /// Why it is not recorded what ends, if that was asked for.
+    #[getter]
+    fn exits_refused(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.with(py, |state, _| {
+            state.collector.exits_refused().map(ToString::to_string)
+        })
+    }
+
+    /// What it reads by: ``service``, ``bpf``, ``bpf-iter`` or ``procfs``.
+    #[getter]
+    fn source(&self, py: Python<'_>) -> PyResult<&'static str> {
+        self.with(py, |state, _| state.collector.source().name())
+    }
+
+    /// The sources that were tried first, and why they cannot be used: pairs of name and reason.
+    #[getter]
+    fn refused(&self, py: Python<'_>) -> PyResult<Vec<(&'static str, String)>> {
+        self.with(py, |state, _| {
+            let refused = state.collector.refused().iter();
+            refused
+                .map(|refusal| (refusal.source.name(), refusal.error.to_string()))
+                .collect()
+        })
+    }
+}
+
+impl Collector {
+    /// Does something with its state, without the interpreter.
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut State, &Settings) -> T + Send,
+    ) -> PyResult<T> {
+        // Another thread may have held the lock when this process was forked: nobody would ever give it back.
+        if self.process != std::process::id() {
+            return Err(Forked::new_err(fastproc::Error::Forked.to_string()));
+        }
+        Ok(py.detach(|| work(&mut self.lock(), &self.settings)))
+    }
+
+    fn collect<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut State, &Settings) -> Result<T, fastproc::Error> + Send,
+    ) -> PyResult<T> {
+        let result = self.with(py, work)?;
+        result.map_err(|error| errors::of_collector(py, &error))
+    }
+
+    /// After a panic the next snapshot is as good as the first.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Settings {
+    /// The texts that a service shall bring along.
+    fn texts(&self) -> Texts {
+        let is_named = |name| self.fields.iter().any(|field| field.name == name);
+        let mut texts = Texts::empty();
+        texts.set(Texts::CMDLINE, is_named("cmdline"));
+        texts.set(Texts::EXE, is_named("exe"));
+        texts
+    }
+
+    /// The groups that the fields are taken from.
+    fn needs(&self) -> Fields {
+        let mut needs = self
+            .fields
+            .iter()
+            .fold(Fields::empty(), |needs, field| needs | field.needs);
+        needs |= self.filter.as_ref().map_or(Fields::empty(), Filter::needs);
+        needs |= self.sort.as_ref().map_or(Fields::empty(), Sort::needs);
+        needs.set(Fields::THREADS, self.threads);
+        needs
+    }
+}
+
+type Rows<'a> = Box<dyn Iterator<Item = Row<'a>> + 'a>;
+
+/// Fills a table from rows of a snapshot.
+fn fill(
+    settings: &Settings,
+    snapshot: &Snapshot<'_>,
+    mut rows: Rows<'_>,
+    lookup: &mut Lookup,
+    sorter: &mut Sorter,
+) -> TableData {
+    lookup.set_clock(snapshot);
+    lookup.sees_all = snapshot.stats().source.is_guarded() || may_trace_all();
+    let columns = |rows: usize| -> Vec<Data> {
+        let fields = settings.fields.iter();
+        fields.map(|field| Data::new(field.kind(), rows)).collect()
+    };
+    let mut columns = columns(snapshot.len().min(settings.top));
+    let mut push = |row: &Row<'_>, lookup: &mut Lookup| {
+        for (field, data) in settings.fields.iter().zip(&mut columns) {
+            data.push(field.value(row, lookup));
+        }
+    };
+    let filter = settings.filter.as_ref();
+    let admits =
+        |row: &Row<'_>, lookup: &mut Lookup| filter.is_none_or(|filter| filter.admits(row, lookup));
+    if let Some(sort) = &settings.sort {
+        let mut chosen = Vec::new();
+        chosen.extend(rows.filter(|row| admits(row, lookup)));
+        for row in sorter.first(sort, settings.top, &chosen, lookup) {
+            push(row, lookup);
+        }
+    } else {
+        let mut left = settings.top;
+        while left > 0 {
+            let Some(row) = rows.next() else { break };
+            if admits(&row, lookup) {
+                push(&row, lookup);
+                left -= 1;
+            }
+        }
+    }
+    let columns = settings.fields.iter().zip(columns);
+    let columns: Vec<_> = columns
+        .map(|(&field, data)| {
+            let key = field.key();
+            Arc::new(ColumnData { field, key, data })
+        })
+        .collect();
+    TableData {
+        len: columns.first().map_or(0, |column| column.data.len),
+        columns,
+        text: settings.text,
+        stats: snapshot.stats(),
+        gone: Vec::new(),
+        exited: None,
+    }
+}
+
+/// The rows of a snapshot, in the order of the process ids.
+fn rows<'a>(
+    settings: &Settings,
+    snapshot: &Snapshot<'a>,
+    before: Option<&'a Baseline>,
+) -> Rows<'a> {
+    let row =
+        |process: Process<'a>, thread: Option<&'a ThreadRecord>, change: Option<Change<'a>>| Row {
+            thread,
+            change,
+            ..Row::of(process)
+        };
+    let changed = move |change: Change<'a>| row(change.process, change.thread, Some(change));
+    match before {
+        None if settings.threads => Box::new(
+            snapshot
+                .threads_with_processes()
+                .map(move |(process, thread)| row(process, Some(thread), None)),
+        ),
+        None => Box::new(snapshot.iter().map(Row::of)),
+        Some(before) if settings.threads => Box::new(before.thread_changes(snapshot).map(changed)),
+        Some(before) => Box::new(before.changes(snapshot).map(changed)),
+    }
+}

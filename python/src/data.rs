@@ -1,0 +1,201 @@
+//! The values of a column, as Arrow lays them out.
+
+use fastproc_columns::{Kind, Value, arguments};
+
+/// Bits, the first of them the lowest.
+#[derive(Clone, Debug, Default)]
+pub struct Bits {
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+impl Bits {
+    pub fn push(&mut self, bit: bool) {
+        if self.len.is_multiple_of(8) {
+            self.bytes.push(0);
+        }
+        self.bytes[self.len / 8] |= u8::from(bit) << (self.len % 8);
+        self.len += 1;
+    }
+
+    pub fn get(&self, at: usize) -> bool {
+        self.bytes
+            .get(at / 8)
+            .is_some_and(|byte| byte >> (at % 8) & 1 == 1)
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Lists one after the other, and where each ends. The first offset is 0.
+#[derive(Clone, Debug)]
+pub struct Lists<T> {
+    pub offsets: Vec<i64>,
+    pub items: T,
+}
+
+/// Texts one after the other.
+pub type Texts = Lists<Vec<u8>>;
+
+impl<T> Lists<T> {
+    fn new(items: T, rows: usize) -> Self {
+        let mut offsets = Vec::with_capacity(rows + 1);
+        offsets.push(0);
+        Self { offsets, items }
+    }
+
+    /// Where the list at this place lies in `items`.
+    pub fn range(&self, at: usize) -> std::ops::Range<usize> {
+        self.offsets[at] as usize..self.offsets[at + 1] as usize
+    }
+
+    /// The lists that there are.
+    pub fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+}
+
+impl Texts {
+    fn push(&mut self, text: &[u8]) {
+        self.items.extend_from_slice(text);
+        self.offsets.push(self.items.len() as i64);
+    }
+
+    pub fn get(&self, at: usize) -> &[u8] {
+        &self.items[self.range(at)]
+    }
+
+    /// Whether every text is UTF-8.
+    pub fn are_utf8(&self) -> bool {
+        self.items.is_ascii() || (0..self.len()).all(|at| std::str::from_utf8(self.get(at)).is_ok())
+    }
+
+    /// The same with U+FFFD in place of what is not UTF-8.
+    pub fn to_utf8(&self) -> Self {
+        let mut texts = Self::new(Vec::new(), self.len());
+        for at in 0..self.len() {
+            texts.push(String::from_utf8_lossy(self.get(at)).as_bytes());
+        }
+        texts
+    }
+}
+
+/// The values of a column. What is not known has 0, or nothing, here.
+#[derive(Clone, Debug)]
+pub enum Values {
+    Unsigned(Vec<u64>),
+    Signed(Vec<i64>),
+    Real(Vec<f64>),
+    Truth(Bits),
+    Text(Texts),
+    Arguments(Lists<Texts>),
+    Numbers(Lists<Vec<u32>>),
+}
+
+/// The values, and which of them are known.
+#[derive(Clone, Debug)]
+pub struct Data {
+    pub values: Values,
+    pub known: Bits,
+    pub unknown: usize,
+    pub len: usize,
+}
+
+impl Data {
+    pub fn new(kind: Kind, rows: usize) -> Self {
+        let values = match kind {
+            Kind::Unsigned => Values::Unsigned(Vec::with_capacity(rows)),
+            Kind::Signed => Values::Signed(Vec::with_capacity(rows)),
+            Kind::Real => Values::Real(Vec::with_capacity(rows)),
+            Kind::Truth => Values::Truth(Bits::default()),
+            Kind::Text => Values::Text(Lists::new(Vec::new(), rows)),
+            Kind::Arguments => Values::Arguments(Lists::new(Lists::new(Vec::new(), rows), rows)),
+            Kind::Numbers => Values::Numbers(Lists::new(Vec::new(), rows)),
+        };
+        Self {
+            values,
+            known: Bits::default(),
+            unknown: 0,
+            len: 0,
+        }
+    }
+
+    pub fn push(&mut self, value: Value<'_>) {
+        let is_known = match (&mut self.values, value) {
+            (Values::Unsigned(to), Value::Unsigned(number)) => {
+                to.push(number);
+                true
+            }
+            (Values::Signed(to), Value::Signed(number)) => {
+                to.push(number);
+                true
+            }
+            (Values::Real(to), Value::Real(number)) => {
+                to.push(number);
+                true
+            }
+            (Values::Truth(to), Value::Truth(truth)) => {
+                to.push(truth);
+                true
+            }
+            (Values::Text(to), Value::Text(text)) => {
+                to.push(text);
+                true
+            }
+            (Values::Arguments(to), Value::Arguments(line)) => {
+                for argument in arguments(line) {
+                    to.items.push(argument);
+                }
+                to.offsets.push(to.items.len() as i64);
+                true
+            }
+            (Values::Arguments(to), Value::NoArguments(_)) => {
+                to.offsets.push(to.items.len() as i64);
+                true
+            }
+            (Values::Numbers(to), Value::Numbers(numbers)) => {
+                to.items.extend_from_slice(numbers);
+                to.offsets.push(to.items.len() as i64);
+                true
+            }
+            (Values::Numbers(to), Value::Bitmap(words)) => {
+                let bits = words.iter().zip(0_u32..).flat_map(|(word, nth)| {
+                    (0..64)
+                        .filter(move |bit| word >> bit & 1 == 1)
+                        .map(move |bit| 64 * nth + bit)
+                });
+                to.items.extend(bits);
+                to.offsets.push(to.items.len() as i64);
+                true
+            }
+            (values, _) => {
+                values.push_nothing();
+                false
+            }
+        };
+        self.known.push(is_known);
+        self.unknown += usize::from(!is_known);
+        self.len += 1;
+    }
+
+    /// Whether the value at this place is known.
+    pub fn is_known(&self, at: usize) -> bool {
+        self.known.get(at)
+    }
+}
+
+impl Values {
+    fn push_nothing(&mut self) {
+        match self {
+            Self::Unsigned(to) => to.push(0),
+            Self::Signed(to) => to.push(0),
+            Self::Real(to) => to.push(0.0),
+            Self::Truth(to) => to.push(false),
+            Self::Text(to) => to.push(&[]),
+            Self::Arguments(to) => to.offsets.push(to.items.len() as i64),
+            Self::Numbers(to) => to.offsets.push(to.items.len() as i64),
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Errors as exceptions, each with its cause.
+
+use std::{error, io};
+
+use pyo3::{
+    create_exception,
+    exceptions::{PyException, PyOSError},
+    prelude::*,
+};
+
+create_exception!(
+    fastproc,
+    Error,
+    PyException,
+    "What fastproc raises: it says what was tried, why it failed, and what to do. Its cause is in __cause__."
+);
+create_exception!(
+    fastproc,
+    ServiceError,
+    Error,
+    "The service cannot be used, and it is the only source that was allowed."
+);
+create_exception!(
+    fastproc,
+    Forked,
+    Error,
+    "This process was forked from the one that opened the collector: open another one here."
+);
+create_exception!(
+    fastproc,
+    UnknownField,
+    Error,
+    "There is no field of this name."
+);
+create_exception!(
+    fastproc,
+    FilterError,
+    Error,
+    "A filter that cannot be understood."
+);
+
+/// An exception for an error of the library.
+pub fn of_collector(py: Python<'_>, error: &fastproc::Error) -> PyErr {
+    let exception = match error {
+        fastproc::Error::Forked => Forked::new_err(error.to_string()),
+        fastproc::Error::Service(_) => ServiceError::new_err(error.to_string()),
+        _ => Error::new_err(error.to_string()),
+    };
+    with_cause(py, exception, error)
+}
+
+/// The same for any other error.
+pub fn of(py: Python<'_>, error: &(dyn error::Error + 'static)) -> PyErr {
+    with_cause(py, Error::new_err(error.to_string()), error)
+}
+
+fn with_cause(py: Python<'_>, exception: PyErr, error: &(dyn error::Error + 'static)) -> PyErr {
+    if let Some(cause) = error.source() {
+        let number = cause
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::raw_os_error);
+        // Of a system call: an OSError with its errno.
+        let of_cause = match number {
+            Some(number) => PyOSError::new_err((number, cause.to_string())),
+            None => Error::new_err(cause.to_string()),
+        };
+        exception.set_cause(py, Some(with_cause(py, of_cause, cause)));
+    }
+    exception
+}

@@ -1,0 +1,30 @@
+//! The native half of the Python package `fastproc`: snapshots as columns, and columns as Arrow arrays.
+//!
+//! A `Collector` makes a snapshot without holding the interpreter, and fills columns from it; a `Table` shows these to
+//! Python. No Python object is made for a process before one is asked for.
+
+mod arrow;
+mod collector;
+mod column;
+mod columns;
+mod counters;
+mod data;
+mod errors;
+mod process;
+mod show;
+mod table;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::{
+        collector::{Collector, fields},
+        column::Column,
+        counters::Counters,
+        errors::{Error, FilterError, Forked, ServiceError, UnknownField},
+        process::start_ticks,
+        table::{Row, Rows, Table},
+    };
+}

@@ -1,0 +1,138 @@
+//! A table for people: as text, and as HTML for notebooks.
+
+use fastproc::Cmdline;
+use fastproc_columns::Value;
+
+use crate::{
+    columns::{ColumnData, TableData},
+    data::Values,
+};
+
+/// More rows than this are shown as the first and the last ones.
+const ROWS: usize = 20;
+/// Longest text that is shown of a value.
+const LONGEST: usize = 60;
+
+/// The value as `fastproc ps` has it.
+fn cell(column: &ColumnData, at: usize) -> String {
+    let mut bytes = Vec::new();
+    let unit = column.field.unit;
+    let mut write = |value: Value<'_>| value.write_for_table(unit, &mut bytes);
+    match &column.data.values {
+        _ if !column.data.is_known(at) => write(Value::Unknown),
+        Values::Unsigned(numbers) => write(Value::Unsigned(numbers[at])),
+        Values::Signed(numbers) => write(Value::Signed(numbers[at])),
+        Values::Real(numbers) => write(Value::Real(numbers[at])),
+        Values::Truth(bits) => write(Value::Truth(bits.get(at))),
+        Values::Text(texts) => write(Value::Text(texts.get(at))),
+        Values::Numbers(lists) => write(Value::Numbers(&lists.items[lists.range(at)])),
+        Values::Arguments(lists) => {
+            let mut line = Vec::new();
+            for item in lists.range(at) {
+                line.extend_from_slice(lists.items.get(item));
+                line.push(0);
+            }
+            write(Value::Arguments(Cmdline {
+                bytes: &line,
+                cut: false,
+            }));
+        }
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.into_owned(),
+    }
+}
+
+/// The places of the rows that are shown; none for those between.
+fn shown(len: usize) -> Vec<Option<usize>> {
+    if len <= ROWS {
+        return (0..len).map(Some).collect();
+    }
+    let first = (0..ROWS / 2).map(Some);
+    let last = (len - ROWS / 2..len).map(Some);
+    first.chain([None]).chain(last).collect()
+}
+
+/// Heads and cells of the rows that are shown.
+fn cells(table: &TableData) -> (Vec<String>, Vec<Vec<String>>) {
+    let columns = &table.columns;
+    let heads = columns.iter().map(|column| column.field.column_heading());
+    let rows = shown(table.len).into_iter().map(|at| {
+        let cells = columns.iter().map(|column| match at {
+            Some(at) => cell(column, at),
+            None => "…".into(),
+        });
+        cells.collect()
+    });
+    (heads.collect(), rows.collect())
+}
+
+fn summary(table: &TableData) -> String {
+    format!("{} rows, read by {}", table.len, table.stats.source)
+}
+
+/// As text, a line a row.
+pub fn text(table: &TableData) -> String {
+    let (heads, rows) = cells(table);
+    let width = |at: usize| {
+        let cells = rows.iter().map(|row| row[at].chars().count());
+        cells.max().unwrap_or(0).max(heads[at].chars().count())
+    };
+    let widths: Vec<_> = (0..heads.len()).map(width).collect();
+    let mut text = String::new();
+    for row in std::iter::once(&heads).chain(&rows) {
+        let mut line = String::new();
+        for ((cell, &width), column) in row.iter().zip(&widths).zip(&table.columns) {
+            let padding = " ".repeat(width - cell.chars().count());
+            let (before, after) = if column.field.unit.is_right_aligned() {
+                (padding.as_str(), "")
+            } else {
+                ("", padding.as_str())
+            };
+            line.extend([before, cell, after, "  "]);
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text + &summary(table)
+}
+
+/// As HTML.
+pub fn html(table: &TableData) -> String {
+    let (heads, rows) = cells(table);
+    let mut html = String::from("<table><thead><tr>");
+    for head in &heads {
+        html.extend(["<th>", &escape(head), "</th>"]);
+    }
+    html.push_str("</tr></thead><tbody>");
+    for row in &rows {
+        html.push_str("<tr>");
+        for (cell, column) in row.iter().zip(&table.columns) {
+            let align = if column.field.unit.is_right_aligned() {
+                "right"
+            } else {
+                "left"
+            };
+            html.extend([
+                "<td style=\"text-align:",
+                align,
+                "\">",
+                &escape(cell),
+                "</td>",
+            ]);
+        }
+        html.push_str("</tr>");
+    }
+    html.extend(["</tbody></table><p>", &summary(table), "</p>"]);
+    html
+}
+
+/// Names of processes are chosen by whoever starts them.
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}

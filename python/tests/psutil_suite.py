@@ -1,0 +1,51 @@
+"""Runs psutil's own test suite against ``fastproc.psutil`` after ``install()``.
+
+python psutil_suite.py SOURCE [OPTION of pytest...], where SOURCE is psutil's source distribution, unpacked. What passes with
+psutil must pass here too, but for the tests that psutil_suite.txt lists: those that fail are run again with psutil alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SUITE = ["process", "process_all", "linux", "system", "contracts"]
+LIST = Path(__file__).with_suffix(".txt")
+
+
+def failures(source: Path, tests: list[str], plugin: Path | None, options: list[str]) -> set[str]:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", *options]
+    environment = dict(os.environ)
+    if plugin is not None:
+        command += ["-p", plugin.stem]
+        environment["PYTHONPATH"] = str(plugin.parent)
+    ended = subprocess.run([*command, *tests], cwd=source, env=environment, capture_output=True, text=True, check=False)
+    print(ended.stdout[-3000:], flush=True)
+    if ended.returncode not in (0, 1):
+        sys.exit(f"pytest could not run: {ended.stderr}")
+    return set(re.findall(r"^(?:FAILED|ERROR) (\S+)", ended.stdout, re.MULTILINE))
+
+
+def main() -> int:
+    source, options = Path(sys.argv[1]), sys.argv[2:]
+    lines = [line for line in LIST.read_text().splitlines() if line and not line.startswith("#")]
+    listed = {line.split(": ", 1)[0] for line in lines}
+    tests = [f"tests/test_{name}.py" for name in SUITE]
+    with tempfile.TemporaryDirectory() as folder:
+        plugin = Path(folder, "put_fastproc.py")
+        plugin.write_text("from fastproc import psutil\npsutil.install()\n")
+        failed = failures(source, tests, plugin, options)
+    new = sorted(failed - listed)
+    ours = sorted(set(new) - failures(source, new, None, options)) if new else []
+    print(f"{len(failed)} fail, of which {len(failed & listed)} are listed and {len(new) - len(ours)} fail with psutil as well")
+    for test in ours:
+        print(f"PASSES WITH PSUTIL ALONE: {test}")
+    return 1 if ours else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

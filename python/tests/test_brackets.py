@@ -1,0 +1,41 @@
+"""Every column of odd processes, and of others in a storm, between two readings of the kernel's files."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from conftest import PROGRAMS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: Those of the testbed that do not rest.
+BUSY = {"running"}
+
+
+@pytest.fixture(scope="module")
+def resting() -> Iterator[list[str]]:
+    """The pids of odd processes that rest while a storm runs."""
+    command = [PROGRAMS / "fastproc-testbed", "--storm", "--", "sh", "-c", "echo; exec cat"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as testbed:
+        assert testbed.stdin is not None
+        assert testbed.stdout is not None
+        shown = [line.strip().split("\t") for line in iter(testbed.stdout.readline, "\n") if line]
+        yield [pid for pid, label in shown if label not in BUSY]
+        testbed.stdin.close()
+
+
+@pytest.mark.parametrize("user", [0, 65534] if os.geteuid() == 0 else [os.geteuid()])
+def test_every_column_lies_between_two_readings(source: str, user: int, resting: list[str]) -> None:
+    if user and source == "bpf":
+        pytest.skip("it takes privileges")
+    program = Path(__file__).with_name("brackets.py")
+    compared = subprocess.run(
+        [sys.executable, program, source, str(user), *resting], capture_output=True, text=True, env=os.environ, check=False
+    )
+    assert (compared.returncode, compared.stdout, compared.stderr) == (0, "", "")

@@ -1,0 +1,343 @@
+"""psutil's shape: the same values as psutil's, from one snapshot."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil as real
+import pytest
+
+from fastproc import psutil
+from fastproc.psutil import _snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SERVED = sorted(_snapshot.NEEDS)
+#: Those that another process cannot move from one reading to the next.
+STEADY = ["create_time", "gids", "memory_info", "memory_percent", "name", "nice", "num_threads", "pid", "ppid", "status"]
+STEADY += ["terminal", "uids", "username"]
+#: Values that only grow.
+GROWING = ["cpu_times", "io_counters", "num_ctx_switches"]
+#: Seconds for a program that is started: the machine may be busy.
+PATIENCE = 600
+
+
+@pytest.fixture
+def sleeper() -> Any:
+    """A process that does nothing, with a name that the kernel has no room for."""
+    program = "import time; print(flush=True); time.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        # It has said so before it rests.
+        while real.Process(child.pid).status() != real.STATUS_SLEEPING:
+            pass
+        yield child
+        child.kill()
+
+
+def infos(module: Any, attrs: list[str]) -> dict[int, dict[str, Any]]:
+    return {process.pid: process.info for process in module.process_iter(attrs)}
+
+
+def between(pid: int, attrs: list[str], read: Callable[[], Any]) -> tuple[dict[str, Any], Any]:
+    """What psutil says of a process at rest, before as well as after; and what was read between."""
+    process = real.Process(pid)
+    while True:
+        before, value, after = process.as_dict(attrs), read(), process.as_dict(attrs)
+        # The kernel may have taken a page from it meanwhile, or run it for a moment.
+        if before == after:
+            return before, value
+
+
+def test_a_process_at_rest_has_the_values_of_psutil(sleeper: subprocess.Popen[bytes]) -> None:
+    # A share of CPU time is over the time since the reading before: the first of each object is 0.
+    served = [name for name in SERVED if name != "cpu_percent"]
+    theirs, ours = between(sleeper.pid, served, lambda: infos(psutil, SERVED)[sleeper.pid])
+    assert set(ours) == set(SERVED)
+    assert isinstance(ours["cpu_percent"], float)
+    for name in served:
+        assert ours[name] == theirs[name], name
+        assert type(ours[name]) is type(theirs[name]), name
+
+
+def ordered(first: Any, value: Any, last: Any) -> bool:
+    return all(low <= number <= high for low, number, high in zip(first, value, last))
+
+
+def cpu_parts(times: Any, more: float) -> tuple[float, ...]:
+    # The kernel splits the whole into user and system anew for whoever asks, so that either may shrink; each is cut to ticks.
+    return (times.user + times.system + more, *times[2:])
+
+
+def outside() -> set[tuple[int, str]]:
+    """Which values of which processes are not between two readings of psutil."""
+    before, ours, after = infos(real, SERVED), infos(psutil, SERVED), infos(real, SERVED)
+    both = before.keys() & ours.keys() & after.keys()
+    both = {pid for pid in both if before[pid]["create_time"] == after[pid]["create_time"]}
+    assert both
+    found = set()
+    for pid in both:
+        first, info, last = before[pid], ours[pid], after[pid]
+        # What has moved and come back meanwhile is seen in the growing ones, unless it runs still.
+        moved = real.STATUS_RUNNING in (first["status"], info["status"], last["status"])
+        moved = moved or any(first[growing] != last[growing] for growing in GROWING)
+        for name in STEADY:
+            if not moved and first[name] == last[name] != info[name]:
+                found.add((pid, name))
+        for name in GROWING:
+            if first[name] is None or last[name] is None:
+                continue
+            low, value, high = first[name], info[name], last[name]
+            if name == "cpu_times":
+                tick = 1.5 / os.sysconf("SC_CLK_TCK")
+                low, value, high = cpu_parts(low, -tick), cpu_parts(value, 0), cpu_parts(high, tick)
+            if not ordered(low, value, high):
+                found.add((pid, name))
+    return found
+
+
+def test_every_process_has_values_between_two_readings_of_psutil() -> None:
+    wrong = outside()
+    # Threads other than the first may run without a trace in what psutil tells: what is wrong stays so.
+    for _ in range(10):
+        wrong = wrong and wrong & outside()
+    assert not wrong
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes root to become somebody else")
+def test_another_user_sees_no_more_than_with_psutil() -> None:
+    program = (
+        "import os, sys\n"
+        "from fastproc import psutil\n"
+        "import psutil as real\n"
+        "os.setgid(65534); os.setuid(65534)\n"
+        "attrs = ['pid', 'io_counters', 'exe', 'uids', 'create_time']\n"
+        "theirs = {p.pid: p.info for p in real.process_iter(attrs)}\n"
+        "ours = {p.pid: p.info for p in psutil.process_iter(attrs)}\n"
+        "again = {p.pid: p.info for p in real.process_iter(attrs)}\n"
+        "both = [pid for pid in theirs.keys() & ours.keys() & again.keys() if pid != os.getpid()\n"
+        "        and theirs[pid]['uids'] == again[pid]['uids'] and theirs[pid]['create_time'] == again[pid]['create_time']]\n"
+        "assert both\n"
+        "for pid in both:\n"
+        "    for name in attrs:\n"
+        "        shown = [info[pid][name] is not None for info in (theirs, ours, again)]\n"
+        "        assert shown[0] != shown[2] or shown[1] == shown[0], (pid, name)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_the_same_objects_come_again() -> None:
+    psutil.process_iter.cache_clear()
+    first = {process.pid: process for process in psutil.process_iter()}
+    again = {process.pid: process for process in psutil.process_iter()}
+    assert first[os.getpid()] is again[os.getpid()]
+    assert first[os.getpid()] == psutil.Process()
+    assert isinstance(first[os.getpid()], real.Process)
+
+
+def test_cpu_percent_is_over_the_time_between() -> None:
+    def percent() -> float:
+        value: float = infos(psutil, ["cpu_percent"])[os.getpid()]["cpu_percent"]
+        return value
+
+    psutil.process_iter.cache_clear()
+    assert percent() == 0.0
+    start = os.times()
+    while os.times().user - start.user < 0.2:
+        pass
+    used, passed = os.times().user - start.user, os.times().elapsed - start.elapsed
+    # The snapshots were taken a little before and after.
+    assert 0 < percent() <= 100 * (used + 1) / passed + 100
+
+
+def test_oneshot_and_as_dict_are_served_from_the_snapshot(
+    sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attrs = ["name", "memory_info", "uids", "status"]
+    expected, processes = between(sleeper.pid, attrs, lambda: list(psutil.process_iter()))
+    process = next(process for process in processes if process.pid == sleeper.pid)
+
+    def fail(*_: Any) -> None:
+        raise AssertionError("it read a file")
+
+    monkeypatch.setattr(psutil, "MAX_AGE", 1e9)
+    monkeypatch.setattr("fastproc.psutil._process.MAX_AGE", 1e9)
+    with monkeypatch.context() as patch:
+        patch.setattr("psutil._pslinux.open_binary", fail)
+        patch.setattr("psutil._pslinux.bcat", fail)
+        assert process.as_dict(["memory_info", "uids", "status"]) == {k: v for k, v in expected.items() if k != "name"}
+        with process.oneshot():
+            assert process.num_threads() == 1
+            assert process.ppid() == os.getpid()
+    monkeypatch.setattr("fastproc.psutil._process.MAX_AGE", 0)
+    assert process.as_dict(["name", "memory_info"])["name"] == expected["name"]
+
+
+def test_a_zombie_and_one_that_is_gone() -> None:
+    with subprocess.Popen(["sleep", "600"]) as child:
+        process = psutil.Process(child.pid)
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert infos(psutil, ["status"])[child.pid]["status"] == psutil.STATUS_ZOMBIE
+        assert process.status() == psutil.STATUS_ZOMBIE
+        assert process.is_running()
+        with pytest.raises(psutil.ZombieProcess):
+            process.exe()
+        child.wait()
+    assert not process.is_running()
+    assert child.pid not in infos(psutil, ["status"])
+    with pytest.raises(psutil.NoSuchProcess):
+        process.name()
+    with pytest.raises(psutil.NoSuchProcess):
+        psutil.Process(child.pid)
+
+
+def test_another_process_with_the_same_pid_is_told(sleeper: subprocess.Popen[bytes]) -> None:
+    process = psutil.Process(sleeper.pid)
+    process._ident = (process.pid, (process._ident[1] or 0) + 100)
+    assert not process.is_running()
+    with pytest.raises(psutil.NoSuchProcess, match="PID has been reused"):
+        process.ppid()
+
+
+def test_wrong_attributes_are_refused() -> None:
+    with pytest.raises(ValueError, match="invalid attr name"):
+        list(psutil.process_iter(["nothing"]))
+    with pytest.raises(TypeError):
+        list(psutil.process_iter("pid"))
+
+
+def test_all_attributes() -> None:
+    info = infos(psutil, [])[os.getpid()]
+    assert set(info) == set(real.Process().as_dict())
+
+
+def test_processes_that_come_and_go_are_no_error() -> None:
+    stop = threading.Event()
+
+    def storm() -> None:
+        while not stop.is_set():
+            subprocess.run(["true"], check=True)
+
+    thread = threading.Thread(target=storm)
+    thread.start()
+    try:
+        for _ in range(20):
+            assert os.getpid() in infos(psutil, ["name", "exe", "cmdline", "cpu_times", "num_fds"])
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_popen_is_a_process() -> None:
+    with psutil.Popen(["sleep", "600"]) as child:
+        assert isinstance(child, psutil.Process)
+        assert child.name() == "sleep"
+        child.terminate()
+    assert child.returncode is not None
+
+
+def test_the_child_of_a_fork_iterates_too() -> None:
+    infos(psutil, ["name"])
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            status = 0 if os.getpid() in infos(psutil, ["name"]) else 2
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_everything_else_is_of_psutil() -> None:
+    assert psutil.virtual_memory().total == real.virtual_memory().total
+    assert psutil.pids()
+    assert psutil.NoSuchProcess is real.NoSuchProcess
+    assert set(dir(real)) <= set(dir(psutil))
+
+
+def test_a_program_runs_with_it(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text(
+        "import sys, psutil, fastproc.psutil\n"
+        "assert psutil.Process is fastproc.psutil.Process and psutil.process_iter is fastproc.psutil.process_iter\n"
+        "assert isinstance(psutil.Popen(['true']), psutil.Process)\n"
+        "print(sys.argv[1:], __name__)\n"
+    )
+    program.chmod(0o755)
+    command = [sys.executable, "-m", "fastproc.psutil"]
+    shown = subprocess.run([*command, program, "a", "b"], capture_output=True, text=True, timeout=PATIENCE, check=True)
+    assert shown.stdout == "['a', 'b'] __main__\n"
+    shown = subprocess.run([*command, "-m", "this"], capture_output=True, text=True, timeout=PATIENCE, check=True)
+    assert "Zen" in shown.stdout
+    for wrong in ([], ["/nonexistent"]):
+        failed = subprocess.run([*command, *wrong], capture_output=True, text=True, timeout=PATIENCE, check=False)
+        assert failed.returncode == 1
+        assert "fastproc.psutil" in failed.stderr
+
+
+def glances(*runner: str) -> dict[int, dict[str, Any]]:
+    """The processes that Glances shows at its second refresh, headless, by pid."""
+    program = Path(sys.executable).with_name("glances")
+    options = ["--stdout-json", "processlist", "--stop-after", "2", "--time", "1", "--disable-check-update"]
+    shown = subprocess.run([*runner, str(program), *options], capture_output=True, text=True, timeout=PATIENCE, check=True)
+    last = json.loads(shown.stdout.splitlines()[-1])
+    return {row["pid"]: row for row in last["processlist"]}
+
+
+def test_glances_shows_the_same_processes(sleeper: subprocess.Popen[bytes]) -> None:
+    theirs, ours = glances()[sleeper.pid], glances(sys.executable, "-m", "fastproc.psutil")[sleeper.pid]
+    assert set(ours) == set(theirs)
+    for name in ["cmdline", "gids", "name", "nice", "num_threads", "status", "username"]:
+        assert ours[name] == theirs[name], name
+    assert ours["memory_info"]["vms"] == theirs["memory_info"]["vms"]
+
+
+def glances_differences() -> dict[tuple[int, str], str]:
+    """What Glances shows otherwise with fastproc than at a look before and one after, of processes that last."""
+    before, ours, after = glances(), glances(sys.executable, "-m", "fastproc.psutil"), glances()
+
+    def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+        return all(one[name] == other[name] for name in ["name", "ppid", "username"] if name in one)
+
+    differences = {}
+    for pid in before.keys() & after.keys():
+        first, row, last = before[pid], ours.get(pid), after[pid]
+        # One that ended and whose pid was given away has another name or parent.
+        if not same(first, last):
+            continue
+        if row is None or set(row) != set(first):
+            differences[pid, "row"] = f"{row} instead of {first}"
+            continue
+        for name in ["cmdline", "gids", "name", "nice", "username"]:
+            if row[name] != first[name] == last[name]:
+                differences[pid, name] = f"{row[name]} instead of {first[name]}"
+        # Since the second refresh of the look before, and until that of the look after; user and system together.
+        times = [one["cpu_times"]["user"] + one["cpu_times"]["system"] for one in (first, row, last)]
+        if not times[0] - 0.015 <= times[1] <= times[2] + 0.015:
+            differences[pid, "cpu_times"] = str(times)
+        memory = [one["memory_info"]["vms"] for one in (first, row, last)]
+        if not min(memory[0], memory[2]) <= memory[1] <= max(memory[0], memory[2]):
+            differences[pid, "memory"] = str(memory)
+    return differences
+
+
+def test_glances_shows_every_process_between_two_looks(sleeper: subprocess.Popen[bytes]) -> None:
+    assert {sleeper.pid, os.getpid()} <= glances(sys.executable, "-m", "fastproc.psutil").keys()
+    lasting = glances_differences()
+    # Something may change there and back between two looks, and a process may end in the third.
+    for _ in range(5):
+        if not lasting:
+            break
+        again = glances_differences()
+        lasting = {key: what for key, what in again.items() if key in lasting}
+    assert not lasting

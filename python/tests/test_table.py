@@ -1,0 +1,353 @@
+"""Tables: their values, their forms, their errors."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import duckdb
+import numpy
+import pandas
+import polars
+import pyarrow
+import pytest
+
+import fastproc
+
+#: Seconds for what is waited for: the machine may be busy.
+PATIENCE = 600
+
+
+def own(table: fastproc.Table) -> fastproc.Row:
+    return next(row for row in table if row.pid == os.getpid())
+
+
+def test_a_column_has_what_proc_says_of_this_process(source: str) -> None:
+    row = own(fastproc.processes("pid,ppid,comm,state,num_threads,euid,nice,cmdline,exe,nspid", source=source))
+    assert row.ppid == os.getppid()
+    assert row.comm == Path("/proc/self/comm").read_text().strip()
+    # It waits while the service looks.
+    assert row.state == "R" or source == "service"
+    assert row.euid == os.geteuid()
+    assert row.nice == os.nice(0)
+    assert row.cmdline == Path("/proc/self/cmdline").read_text().rstrip("\0").split("\0")
+    assert row.exe == os.readlink("/proc/self/exe")
+    assert row.nspid[0] == os.getpid()
+
+
+def test_every_field_is_there_by_every_name(source: str) -> None:
+    names = fastproc.fields()
+    table = fastproc.processes(list(names), source=source)
+    assert table.keys == [key for key, _, _ in names.values()]
+    for name, (key, aliases, _) in names.items():
+        for other in [name, key, *aliases]:
+            assert table[other].key == key
+
+
+def test_arrow_has_the_same_values(source: str) -> None:
+    table = fastproc.processes(list(fastproc.fields()), source=source)
+    arrow = pyarrow.table(table)
+    arrow.validate(full=True)
+    assert arrow.column_names == table.keys
+    for key in table.keys:
+        texts = [value for value in table[key].to_list() if isinstance(value, str)]
+        if all(text.isprintable() for text in texts):
+            assert arrow[key].to_pylist() == table[key].to_list(), key
+    assert pyarrow.array(table["pid"]).to_pylist() == table["pid"].to_list()
+
+
+def test_data_frames_take_it(source: str) -> None:
+    table = fastproc.processes("pid,comm,rss,read_bytes,cmdline,kthread,lstart,cpus", source=source)
+    assert polars.DataFrame(table)["rss_bytes"].to_list() == table["rss"].to_list()
+    assert pandas.DataFrame.from_arrow(table)["pid"].to_list() == table["pid"].to_list()
+    assert polars.DataFrame(table)["lstart"].dtype == polars.Datetime("ms", "UTC")
+
+
+def test_duckdb_takes_it_by_name(source: str) -> None:
+    snapshot = fastproc.processes("pid,comm,rss,read_bytes,cmdline", source=source)
+    rows = duckdb.sql("select pid, rss_bytes, read_bytes, cmdline from snapshot").fetchall()
+    assert rows == list(zip(*(snapshot[name].to_list() for name in ("pid", "rss", "read_bytes", "cmdline"))))
+    counted = duckdb.sql("select count(*), sum(rss_bytes) from snapshot").fetchall()
+    assert counted == [(len(snapshot), sum(snapshot["rss"].to_list()))]
+
+
+def test_arrow_has_no_copy() -> None:
+    table = fastproc.processes("pid,rss,minflt")
+    for name in ["pid", "minflt"]:
+        where = numpy.asarray(table[name]).ctypes.data
+        assert pyarrow.table(table)[table[name].key].chunk(0).buffers()[1].address == where
+        assert polars.DataFrame(table)[table[name].key].to_numpy().ctypes.data == where
+
+
+def test_arrow_outlives_the_table() -> None:
+    arrow = pyarrow.table(fastproc.processes("pid,comm"))
+    assert os.getpid() in arrow["pid"].to_pylist()
+
+
+def test_a_stream_that_nobody_reads_is_released() -> None:
+    table = fastproc.processes("pid,comm,cmdline")
+    for _ in range(100):
+        table.__arrow_c_stream__()
+        table.__arrow_c_schema__()
+        table["cmdline"].__arrow_c_array__()
+
+
+def test_numbers_are_arrays() -> None:
+    column = fastproc.processes("pid,rss")["pid"]
+    assert numpy.asarray(column).tolist() == column.to_list()
+    assert numpy.asarray(column).dtype == numpy.uint64
+    assert not numpy.asarray(column).flags.writeable
+    assert column.values.tolist() == column.to_list()
+    assert column.values.format == "Q"
+    assert numpy.asarray(column.values).tolist() == column.to_list()
+
+
+def test_what_is_not_known_is_null() -> None:
+    column = fastproc.processes("read_bytes_per_second")["read/s"]
+    assert column.null_count == len(column)
+    assert set(column.to_list()) == {None}
+    assert set(column.filled(-1.0).tolist()) == {-1.0}
+    with pytest.raises(ValueError, match="not known"):
+        _ = column.values
+    assert pyarrow.array(column).null_count == len(column)
+    assert numpy.asarray(column).tolist() == column.to_list()
+
+
+def test_names_that_are_not_text_survive(tmp_path: Path) -> None:
+    name = b"a\xff<b>"
+    program = tmp_path / os.fsdecode(name)
+    program.write_bytes(Path("/bin/sleep").read_bytes())
+    program.chmod(0o755)
+    with subprocess.Popen([program, "60"]) as child:
+        try:
+            while Path(f"/proc/{child.pid}/comm").read_bytes() != name + b"\n":
+                pass
+            condition = f"pid == {child.pid}"
+            text = fastproc.processes("comm", filter=condition)
+            assert os.fsencode(text[0].comm) == name
+            assert pyarrow.table(text)["comm"].to_pylist() == ["a\ufffd<b>"]
+            raw = fastproc.processes("comm", filter=condition, text=False)
+            assert raw[0].comm == name
+            assert pyarrow.table(raw)["comm"].to_pylist() == [name]
+            assert "&lt;b&gt;" in text._repr_html_()
+        finally:
+            child.kill()
+
+
+def test_rows_are_filtered_and_sorted() -> None:
+    table = fastproc.processes("pid,rss", filter="rss > 0", sort="-rss,pid", top=3)
+    sizes = table["rss"].to_list()
+    assert len(sizes) == 3
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_threads_have_rows() -> None:
+    ready, done = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        ready.set()
+        done.wait()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    ready.wait()
+    try:
+        table = fastproc.processes("pid,tid", threads=True, filter=f"pid == {os.getpid()}")
+        assert thread.native_id in table["tid"].to_list()
+    finally:
+        done.set()
+        thread.join()
+
+
+def test_a_table_is_shown() -> None:
+    table = fastproc.processes()
+    assert repr(table).splitlines()[0].split()[:3] == ["PID", "USER", "S"]
+    assert table._repr_html_().startswith("<table>")
+    assert repr(table[0]).startswith("Row(pid=")
+    assert dict(table[-1]) == table[-1].to_dict()
+    assert list(table.to_dict()) == table.keys
+
+
+def test_errors_say_what_to_do() -> None:
+    with pytest.raises(fastproc.UnknownField, match="did you mean 'rss'"):
+        fastproc.processes("pid,rsss")
+    with pytest.raises(fastproc.FilterError):
+        fastproc.processes("pid", filter="rss >")
+    with pytest.raises(fastproc.ServiceError, match="fastproc serve") as caught:
+        fastproc.Collector("pid", source="service", socket="/nonexistent/socket")
+    assert isinstance(caught.value.__cause__, FileNotFoundError)
+    table = fastproc.processes("pid")
+    with pytest.raises(KeyError):
+        table["rss"]
+    with pytest.raises(IndexError):
+        table[len(table)]
+    with pytest.raises(AttributeError):
+        _ = table[0].nothing
+
+
+def test_differences_have_rates(source: str) -> None:
+    collector = fastproc.Collector("pid,pcpu,minflt/s", source=source)
+    collector.mark()
+    start = os.times().user
+    while os.times().user - start < 0.1:
+        pass
+    row = own(collector.since_mark())
+    assert row.pcpu > 0
+    assert row["minflt/s"] is not None
+
+
+def test_the_gone_are_told() -> None:
+    collector = fastproc.Collector("pid")
+    with subprocess.Popen(["sleep", "60"]) as child:
+        collector.mark()
+        child.kill()
+    assert child.pid in collector.since_mark().gone
+
+
+def test_what_ended_is_told(source: str) -> None:
+    collector = fastproc.Collector("pid,comm,event,exit_code,cmdline", source=source, exits=True)
+    collector.mark()
+    if os.geteuid() != 0:
+        with pytest.raises(fastproc.Error):
+            collector.exits()
+        assert collector.exits_refused
+        return
+    children = []
+    for code in range(3):
+        with subprocess.Popen(["sh", "-c", f"exit {code}"]) as child:
+            children.append(child)
+    ended: dict[int, fastproc.Row] = {}
+    deadline = time.monotonic() + PATIENCE
+    while len(ended) < len(children) and time.monotonic() < deadline:
+        ended.update({row.pid: row for row in collector.exits() if row.pid in [child.pid for child in children]})
+    assert [ended[child.pid].exit_code >> 8 for child in children] == [0, 1, 2]
+    assert {row.event for row in ended.values()} == {"exit"}
+    assert {row.cmdline[0] for row in ended.values()} == {"sh"}
+    with pytest.raises(fastproc.Error, match="exits=True"):
+        fastproc.Collector("pid", source=source).exits()
+
+
+def test_watching() -> None:
+    collector = fastproc.Collector("pid,pcpu")
+    assert [os.getpid() in table["pid"].to_list() for table in collector.watch(0.01, 2)] == [True, True]
+
+    async def watch() -> list[int]:
+        return [len(table) async for table in collector.watch(0.01, 2)]
+
+    assert all(asyncio.run(watch()))
+    with pytest.raises(ValueError, match="interval"):
+        collector.watch(0)
+
+
+def test_threads_share_a_collector() -> None:
+    collector = fastproc.Collector("pid,comm,rss")
+    found: list[bool] = []
+
+    def work() -> None:
+        for _ in range(20):
+            found.append(os.getpid() in collector.snapshot()["pid"].to_list())
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 80
+
+
+def test_the_child_of_a_fork_opens_its_own(source: str) -> None:
+    collector = fastproc.Collector("pid", source=source)
+    fastproc.processes("pid", source=source)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            try:
+                collector.snapshot()
+            except fastproc.Forked:
+                table = fastproc.processes("pid", source=source)
+                status = 0 if os.getpid() in table["pid"].to_list() and fastproc.system().ctxt else 2
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_an_exception_while_iterating_leaves_nothing_behind() -> None:
+    def fail(table: fastproc.Table) -> None:
+        for row in table:
+            raise RuntimeError(row.pid)
+
+    for _ in range(10):
+        with pytest.raises(RuntimeError):
+            fail(fastproc.processes("pid"))
+
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def test_snapshots_do_not_grow(request: pytest.FixtureRequest, source: str) -> None:
+    times: int = request.config.getoption("--snapshots")
+    collector = fastproc.Collector("pid,comm,rss,utime,user", source=source)
+
+    def work(count: int) -> None:
+        for _ in range(count):
+            table = collector.since_mark()
+            table["pid"].to_list()
+            pyarrow.table(table)
+
+    work(times // 10)
+    before = resident()
+    work(times)
+    assert resident() - before < 4 << 20
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import fastproc; c = fastproc.Collector('pid'); c.snapshot()",
+        "import fastproc, threading; c = fastproc.Collector('pid'); "
+        "t = threading.Thread(target=lambda: [c.snapshot() for _ in range(10**6)], daemon=True); t.start()",
+        "import fastproc; w = fastproc.Collector('pid').watch(0.01); next(w)",
+        "import fastproc; t = fastproc.processes('pid'); s = t.__arrow_c_stream__()",
+    ],
+)
+def test_the_interpreter_ends_with_a_live_collector(program: str) -> None:
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=PATIENCE, check=False)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def test_a_subinterpreter_reads_as_well_or_cannot_import_it() -> None:
+    inner = (
+        "import os\n"
+        "try: import fastproc\n"
+        "except ImportError as error: assert 'interpreter' in str(error), error\n"
+        "else: assert os.getpid() in fastproc.processes('pid')['pid'].to_list()\n"
+    )
+    program = (
+        "import sys, fastproc\n"
+        "if sys.version_info >= (3, 13): import _interpreters as s\n"
+        "else: import _xxsubinterpreters as s\n"
+        "fastproc.processes('pid')\n"
+        "one = s.create()\n"
+        f"raised = s.run_string(one, {inner!r})\n"
+        "assert raised is None, raised\n"
+        "s.destroy(one)\n"
+        "fastproc.processes('pid')\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=PATIENCE, check=False)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def test_python_m_fastproc_shows_a_table() -> None:
+    command = [sys.executable, "-m", "fastproc", "pid,comm", "--sort", "pid", "--top", "3"]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
+    assert shown.stdout.splitlines()[0].split() == ["PID", "COMM"]
+    failed = subprocess.run([*command, "--filter", "x >"], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert failed.returncode == 2
+    assert "fastproc: " in failed.stderr

@@ -1,0 +1,90 @@
+//! `fastproc bench all`: every benchmark, one after the other, in one JSON object.
+
+use std::{
+    fs,
+    path::PathBuf,
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::measure::Failure;
+
+/// The benchmarks, each with the arguments it is run with.
+const BENCHES: [&[&str]; 10] = [
+    &["scan"],
+    &["latency"],
+    &["text"],
+    &["decimal"],
+    &["stat"],
+    &["stat-latency"],
+    &["scrape"],
+    &["attach"],
+    &["exits"],
+    &["top"],
+];
+
+/// Arguments of `fastproc bench all`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Write the object to this file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Runs every benchmark in a process of its own, as a person would, and puts their reports together.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let (program, machine) = (std::env::current_exe()?, machine());
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg} {elapsed}")?;
+    let progress = ProgressBar::new(BENCHES.len() as u64).with_style(style);
+    progress.enable_steady_tick(Duration::from_secs(1));
+    let mut reports = Vec::new();
+    for bench in BENCHES {
+        let name = bench.join(" ");
+        progress.set_message(name.clone());
+        let output = Command::new(&program)
+            .args(bench)
+            .arg("--json")
+            .stdin(Stdio::null())
+            .output()?;
+        if !output.status.success() {
+            progress.finish_and_clear();
+            let why = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("fastproc bench {name}: {}: {}", output.status, why.trim()).into());
+        }
+        reports.push(String::from_utf8(output.stdout)?.trim().to_owned());
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+    // A report a line.
+    let text = format!(
+        "{{\"machine\":{},\"reports\":[\n{}\n]}}\n",
+        serde_json::to_string(&machine)?,
+        reports.join(",\n")
+    );
+    match &args.output {
+        Some(path) => fs::write(path, text)?,
+        None => print!("{text}"),
+    }
+    Ok(())
+}
+
+/// The machine, in a few words.
+fn machine() -> String {
+    let model = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = model
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let model = model.map_or("processor not named", |(_, model)| model);
+    let uname = rustix::system::uname();
+    let memory = rustix::system::sysinfo();
+    format!(
+        "Linux {} ({}), {} CPUs ({model}), {:.0} GiB of memory, a load of {:.1} before",
+        uname.release().to_string_lossy(),
+        uname.machine().to_string_lossy(),
+        std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        memory.totalram as f64 * f64::from(memory.mem_unit) / f64::from(1 << 30),
+        memory.loads[0] as f64 / f64::from(1 << 16),
+    )
+}

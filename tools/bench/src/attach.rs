@@ -1,0 +1,444 @@
+//! `fastproc bench attach`: what it costs to look once, and what a resident service changes about that. CPU time of the reader
+//! and of the service together.
+
+use std::{
+    fs,
+    os::unix::process::CommandExt as _,
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use fastproc::{Collector, Fields, SourceKind, source::service};
+use indicatif::{ProgressBar, ProgressStyle};
+use rustix::{
+    process::{Pid, Signal, kill_process},
+    time::{ClockId, clock_gettime},
+};
+use serde::Serialize;
+
+use super::{
+    command::{cpu_ns, cpu_of, fastproc},
+    idle::Idle,
+    measure::Failure,
+    report::{Column, Report, Row, Skipped, Spread, column, four_decimals},
+};
+
+const COLUMNS: [&str; 5] = ["ps", "-o", "pid,state,rss,time,comm", "--format", "csv"];
+const NOBODY: u32 = 65534;
+/// Readers at once, how often each looks, and for how long.
+const CLIENTS: usize = 200;
+const PERIOD: Duration = Duration::from_millis(100);
+const LOOKS: u32 = 20;
+
+/// Arguments of `fastproc bench attach`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Measure with so many processes on the machine: idle ones are started, and gone afterwards. Where more run, with those.
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = [100, 300, 1000, 4000])]
+    processes: Vec<usize>,
+    /// Measure each case this many times, in turn with the others.
+    #[arg(long, value_name = "N", default_value_t = 11, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Print one JSON object instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Head {
+    /// Files of `/proc` whose reading costs as much as loading the programs: between the two sizes where the cheaper way
+    /// changes. `null`: it does not change.
+    break_even_files: Option<u64>,
+    /// CPU time of so many readers that look ten times a second, and of the service, at the last size: share of one CPU.
+    clients: usize,
+    #[serde(serialize_with = "four_decimals")]
+    clients_cpu_percent: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Attach {
+    case: &'static str,
+    /// On the machine.
+    processes: usize,
+    /// Reader and service together.
+    cpu_ms: Spread,
+    /// The service's part.
+    service_cpu_ms: Spread,
+    /// How many times cheaper than ps(1) with the same columns.
+    #[serde(serialize_with = "four_decimals")]
+    ratio_vs_ps: f64,
+}
+
+impl Row for Attach {
+    const COLUMNS: &'static [Column] = &[
+        column("case", 0),
+        column("processes", 0),
+        column("CPU ms", 0),
+        column("min", 2),
+        column("max", 2),
+        column("service ms", 1),
+        column("times cheaper", 0),
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        let ms = |value: f64| format!("{value:.3}");
+        vec![
+            self.case.to_owned(),
+            self.processes.to_string(),
+            ms(self.cpu_ms.median),
+            ms(self.cpu_ms.min),
+            ms(self.cpu_ms.max),
+            ms(self.service_cpu_ms.median),
+            format!("{:.1}", self.ratio_vs_ps),
+        ]
+    }
+}
+
+/// One way to look.
+enum How {
+    /// A command; as nobody, or as who measures; by the service or without.
+    Command {
+        program: PathBuf,
+        arguments: Vec<&'static str>,
+        nobody: bool,
+    },
+    /// A reader that stays.
+    Reader(Box<Collector>),
+}
+
+struct Case {
+    name: &'static str,
+    /// What it is compared with.
+    ps: &'static str,
+    how: How,
+    cpu_ms: Vec<f64>,
+    service_ms: Vec<f64>,
+}
+
+impl Case {
+    fn command(
+        name: &'static str,
+        ps: &'static str,
+        program: PathBuf,
+        arguments: &[&'static str],
+    ) -> Self {
+        let how = How::Command {
+            program,
+            arguments: arguments.to_vec(),
+            nobody: name.ends_with("-nobody"),
+        };
+        Self::new(name, ps, how)
+    }
+
+    const fn new(name: &'static str, ps: &'static str, how: How) -> Self {
+        Self {
+            name,
+            ps,
+            how,
+            cpu_ms: Vec::new(),
+            service_ms: Vec::new(),
+        }
+    }
+
+    /// Looks once. Returns the CPU time.
+    fn look(&mut self, service: &Service) -> Result<Duration, Failure> {
+        match &mut self.how {
+            How::Command {
+                program,
+                arguments,
+                nobody,
+            } => {
+                let mut command = Command::new(program);
+                command.args(&*arguments);
+                let by_service = arguments.contains(&"service");
+                let socket = if by_service {
+                    service.socket.as_os_str()
+                } else {
+                    "".as_ref()
+                };
+                command.env(service::SOCKET_VARIABLE, socket);
+                if *nobody {
+                    command.uid(NOBODY).gid(NOBODY);
+                }
+                cpu_of(&mut command)
+            }
+            How::Reader(collector) => {
+                let before = own_cpu(ClockId::ThreadCPUTime);
+                collector.snapshot()?;
+                Ok(own_cpu(ClockId::ThreadCPUTime).saturating_sub(before))
+            }
+        }
+    }
+
+    fn round(&mut self, service: &Service, counts: bool) -> Result<(), Failure> {
+        let before = cpu_ns(service.child.id())?;
+        let cpu = self
+            .look(service)
+            .map_err(|error| format!("{}: {error}", self.name))?;
+        // What the service does after its answer is part of it, too.
+        thread::sleep(Duration::from_millis(3));
+        let of_service = cpu_ns(service.child.id())?.saturating_sub(before) as f64 / 1e6;
+        if counts {
+            self.cpu_ms.push(cpu.as_secs_f64() * 1e3 + of_service);
+            self.service_ms.push(of_service);
+        }
+        Ok(())
+    }
+}
+
+/// Measures, and prints the report.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let (mut rows, mut skipped) = (Vec::new(), Vec::new());
+    let mut clients_cpu_percent = f64::NAN;
+    let (warm_up, largest) = (2, args.processes.iter().max().copied());
+    let progress = ProgressBar::new(args.processes.len() as u64 * u64::from(warm_up + args.rounds));
+    let progress =
+        progress.with_style(ProgressStyle::with_template("{bar:40} {pos}/{len} rounds")?);
+    for &wanted in &args.processes {
+        let running = processes()?;
+        // The service is one as well.
+        let missing = wanted.saturating_sub(running + 1);
+        let _idle = (missing > 0).then(|| Idle::start(missing)).transpose()?;
+        let service = Service::start()?;
+        let mut cases = cases(&service, &mut skipped)?;
+        for round in 0..warm_up + args.rounds {
+            let count = cases.len();
+            for at in 0..count {
+                let case = &mut cases[(at + round as usize) % count];
+                case.round(&service, round >= warm_up)?;
+            }
+            progress.inc(1);
+        }
+        let processes = processes()?;
+        let median = |name: &str| {
+            let case = cases.iter().find(|case| case.name == name);
+            case.map_or(f64::NAN, |case| {
+                Spread::of(case.cpu_ms.iter().copied()).median
+            })
+        };
+        rows.extend(cases.iter().map(|case| {
+            let cpu_ms = Spread::of(case.cpu_ms.iter().copied());
+            Attach {
+                case: case.name,
+                processes,
+                cpu_ms,
+                service_cpu_ms: Spread::of(case.service_ms.iter().copied()),
+                ratio_vs_ps: median(case.ps) / cpu_ms.median,
+            }
+        }));
+        if Some(wanted) == largest {
+            drop(cases);
+            clients_cpu_percent = many_clients(&service)?;
+        }
+    }
+    progress.finish_and_clear();
+    let head = Head {
+        break_even_files: break_even(&rows),
+        clients: CLIENTS,
+        clients_cpu_percent,
+    };
+    let mut report = Report::new("attach", head, rows, skipped);
+    report.note(format!(
+        "{CLIENTS} readers, each ten times a second, at the last size: {clients_cpu_percent:.1} % of a CPU, the service's part included"
+    ));
+    report.print("One look, CPU time of reader and service", args.json)?;
+    Ok(())
+}
+
+/// Those that can be measured here.
+fn cases(service: &Service, skipped: &mut Vec<Skipped>) -> Result<Vec<Case>, Failure> {
+    let ours = fastproc()?;
+    let with = |source: &'static str| [&COLUMNS[..], &["--source", source]].concat();
+    let ps = PathBuf::from("ps");
+    let of_ps = ["-eo", "pid,s,rss,time,comm"];
+    let mut cases = vec![
+        Case::command("ps-aux", "ps-aux", ps.clone(), &["aux"]),
+        Case::command("ps", "ps-aux", ours.clone(), &["ps"]),
+        Case::command("ps-bpf", "ps-aux", ours.clone(), &["ps", "--source", "bpf"]),
+        Case::command(
+            "ps-procfs",
+            "ps-aux",
+            ours.clone(),
+            &["ps", "--source", "procfs"],
+        ),
+        Case::command("ps-columns", "ps-columns", ps.clone(), &of_ps),
+        Case::command("ps-columns-nobody", "ps-columns-nobody", ps, &of_ps),
+        Case::command("service", "ps-columns", ours.clone(), &with("service")),
+        Case::command(
+            "service-nobody",
+            "ps-columns-nobody",
+            ours,
+            &with("service"),
+        ),
+    ];
+    for (name, age) in [
+        ("reader", Duration::ZERO),
+        ("reader-young", Duration::from_secs(60)),
+    ] {
+        let reader = Box::new(service.reader(age)?);
+        cases.push(Case::new(name, "ps-columns", How::Reader(reader)));
+    }
+    cases.retain_mut(|case| match case.look(service) {
+        Ok(_) => true,
+        Err(error) => {
+            let reason = error.to_string();
+            if !skipped.iter().any(|other| other.case == case.name) {
+                skipped.push(Skipped {
+                    case: case.name,
+                    reason,
+                });
+            }
+            false
+        }
+    });
+    Ok(cases)
+}
+
+/// Where reading `/proc` begins to cost more than loading programs, on the line between two sizes.
+fn break_even(rows: &[Attach]) -> Option<u64> {
+    let of = |name: &'static str| rows.iter().filter(move |row| row.case == name);
+    let costs: Vec<_> = of("ps-procfs")
+        .zip(of("ps-bpf"))
+        .map(|(procfs, bpf)| {
+            (
+                procfs.processes as f64,
+                procfs.cpu_ms.median - bpf.cpu_ms.median,
+            )
+        })
+        .collect();
+    let pair = costs
+        .windows(2)
+        .find(|pair| pair[0].1 < 0.0 && pair[1].1 >= 0.0)?;
+    let ((few, less), (many, more)) = (pair[0], pair[1]);
+    // stat and status of each.
+    Some((2.0 * (few + (many - few) * -less / (more - less))) as u64)
+}
+
+/// So many readers that are content with a snapshot as old as their period. Returns the share of one CPU that they and the
+/// service take.
+fn many_clients(service: &Service) -> Result<f64, Failure> {
+    let mut readers = (0..CLIENTS)
+        .map(|_| service.reader(PERIOD))
+        .collect::<Result<Vec<_>, _>>()?;
+    let cpu = || -> Result<Duration, Failure> {
+        let of_service = Duration::from_nanos(cpu_ns(service.child.id())?);
+        Ok(own_cpu(ClockId::ProcessCPUTime) + of_service)
+    };
+    let (before, started) = (cpu()?, Instant::now());
+    thread::scope(|scope| -> Result<(), Failure> {
+        let threads: Vec<_> = readers
+            .iter_mut()
+            .enumerate()
+            .map(|(at, reader)| {
+                let first = started + PERIOD * at as u32 / CLIENTS as u32;
+                scope.spawn(move || -> Result<(), fastproc::Error> {
+                    for look in 0..LOOKS {
+                        let due = first + PERIOD * look;
+                        thread::sleep(due.saturating_duration_since(Instant::now()));
+                        reader.snapshot()?;
+                    }
+                    Ok(())
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().map_err(|_| "a reader panicked")??;
+        }
+        Ok(())
+    })?;
+    let spent = cpu()?.saturating_sub(before);
+    Ok(100.0 * spent.as_secs_f64() / started.elapsed().as_secs_f64())
+}
+
+fn own_cpu(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+fn processes() -> Result<usize, Failure> {
+    let names = fs::read_dir("/proc")?.filter_map(Result::ok);
+    let is_pid = |name: &std::ffi::OsStr| name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
+    Ok(names.filter(|entry| is_pid(&entry.file_name())).count())
+}
+
+/// A resident service, which ends with this.
+struct Service {
+    child: Child,
+    socket: PathBuf,
+}
+
+impl Service {
+    fn start() -> Result<Self, Failure> {
+        let name = format!("fastproc-bench-{}.sock", std::process::id());
+        let socket = std::env::temp_dir().join(name);
+        let mut command = Command::new(fastproc()?);
+        command
+            .args(["serve", "--no-metrics", "--socket"])
+            .arg(&socket);
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("{}: {error}", command.get_program().display()))?;
+        let service = Self { child, socket };
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            match service::status(&service.socket) {
+                Ok(_) => return Ok(service),
+                Err(error) if Instant::now() > deadline => {
+                    return Err(format!("the service has not started: {error}").into());
+                }
+                Err(_) => thread::sleep(Duration::from_millis(20)),
+            }
+        }
+    }
+
+    fn reader(&self, max_age: Duration) -> Result<Collector, fastproc::Error> {
+        Collector::builder()
+            .fields(Fields::TOP)
+            .source(Some(SourceKind::Service))
+            .service_socket(Some(self.socket.clone()))
+            .max_age(max_age)
+            .open()
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
+        let _ = self.child.wait();
+        let _ = fs::remove_file(&self.socket);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(case: &'static str, processes: usize, ms: f64) -> Attach {
+        Attach {
+            case,
+            processes,
+            cpu_ms: Spread::of([ms]),
+            service_cpu_ms: Spread::of([0.0]),
+            ratio_vs_ps: 1.0,
+        }
+    }
+
+    #[test]
+    fn the_break_even_lies_between_two_sizes() {
+        let mut rows = vec![row("ps-procfs", 100, 4.0), row("ps-bpf", 100, 12.0)];
+        assert_eq!(break_even(&rows), None);
+        rows.extend([row("ps-procfs", 900, 32.0), row("ps-bpf", 900, 16.0)]);
+        // A third of the way, two files each.
+        assert_eq!(break_even(&rows), Some(733));
+    }
+
+    #[test]
+    fn a_row_has_a_cell_for_each_column() {
+        assert_eq!(row("ps", 1, 1.0).cells().len(), Attach::COLUMNS.len());
+    }
+}

@@ -1,0 +1,418 @@
+//! Idle processes to read, all gone afterwards however this program ends.
+//!
+//! A child of this program, the spawner, forks them and waits for its lifeline to close: a pipe whose other end only this
+//! program holds. It closes by dropping the [`Idle`], by Ctrl-C (the spawner has a session of its own, so the terminal's
+//! signals do not reach it) and by a crash. Then the spawner kills all of them and reaps all of them. Should the spawner
+//! itself be killed, then each dies by `PR_SET_PDEATHSIG`.
+//!
+//! They are ordinary processes in the namespaces of this program, each with an address space of its own, because those are
+//! what people's machines are full of. A pid namespace would also keep them together, but costs every reader a second
+//! number for each pid, and spares nothing: each needs a pid in the outer namespace as well, below its `kernel.pid_max`.
+//!
+//! This program may have threads, so the spawner and its children do nothing but system calls: no allocation, no lock.
+
+use std::{
+    fmt, fs,
+    io::{self, PipeReader, PipeWriter, Read},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, pause, poll},
+    io::Errno,
+    process::{
+        Pid, Resource, Signal, WaitOptions, getpid, getppid, getrlimit, kill_process,
+        set_parent_process_death_signal, setsid, wait, waitpid,
+    },
+    stdio::{dup2_stdin, dup2_stdout, stdin, stdout},
+};
+
+/// The kernel keeps the lowest pids to itself once it has counted past them.
+const RESERVED_PIDS: usize = 300;
+
+/// Why there are no idle processes.
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    /// `kernel.pid_max` leaves too few pids.
+    #[error(
+        "{wanted} processes need more pids than kernel.pid_max = {pid_max} leaves beside the {running} processes and threads \
+         that run. Raise it (sysctl -w kernel.pid_max=4194304) or ask for fewer (--processes)"
+    )]
+    PidMax {
+        /// How many were asked for.
+        wanted: usize,
+        /// The limit of this pid namespace.
+        pid_max: usize,
+        /// Processes and threads of the whole machine.
+        running: usize,
+    },
+    /// fork(2) failed.
+    #[error("the kernel refused the process after {forked} of {wanted}: {cause}. {limits}")]
+    Refused {
+        /// How many were asked for.
+        wanted: usize,
+        /// How many there were.
+        forked: usize,
+        /// The error of fork(2).
+        cause: io::Error,
+        /// What may stand in the way.
+        limits: Limits,
+    },
+    /// The spawner could not be started, or went away.
+    #[error("cannot start the process that holds the idle ones: {0}")]
+    Spawner(#[from] io::Error),
+}
+
+/// What limits the number of processes here, for a person who looks for the reason.
+#[derive(Debug)]
+pub struct Limits {
+    pid_max: Option<usize>,
+    threads_max: Option<usize>,
+    nproc: Option<u64>,
+}
+
+impl Limits {
+    fn read() -> Self {
+        Self {
+            pid_max: number("/proc/sys/kernel/pid_max"),
+            threads_max: number("/proc/sys/kernel/threads-max"),
+            nproc: getrlimit(Resource::Nproc).current,
+        }
+    }
+}
+
+impl fmt::Display for Limits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let show = |value: Option<usize>| {
+            value.map_or_else(|| "unknown".to_owned(), |value| value.to_string())
+        };
+        write!(
+            f,
+            "The limits are kernel.pid_max = {} (and that of each pid namespace around this one), \
+             kernel.threads-max = {}, RLIMIT_NPROC (ulimit -u, not for root) = {}, pids.max of the \
+             cgroup, and memory",
+            show(self.pid_max),
+            show(self.threads_max),
+            self.nproc
+                .map_or_else(|| "unlimited".to_owned(), |value| value.to_string()),
+        )
+    }
+}
+
+fn number(path: &str) -> Option<usize> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// Idle processes, until this is dropped.
+#[derive(Debug)]
+pub struct Idle {
+    spawner: Pid,
+    lifeline: Option<PipeWriter>,
+    count: usize,
+}
+
+impl Idle {
+    /// Starts `wanted` processes and waits until all of them sleep.
+    ///
+    /// Do it before anything large is mapped: each is a copy of this one.
+    pub fn start(wanted: usize) -> Result<Self, SpawnError> {
+        check_pids(wanted)?;
+        let (held, lifeline) = io::pipe()?;
+        let (mut report, outcome) = io::pipe()?;
+        // The spawner's list of them, allocated by the one who may allocate.
+        let mut pids = vec![None; wanted];
+        // SAFETY: the child does nothing but system calls on its copies of these values, and ends by _exit.
+        let spawner = match unsafe { libc::fork() } {
+            -1 => return Err(io::Error::last_os_error().into()),
+            0 => spawn_all(&mut pids, &held, &outcome),
+            pid => Pid::from_raw(pid).ok_or_else(|| io::Error::other("fork gave no pid"))?,
+        };
+        drop((held, outcome));
+        let mut idle = Self {
+            spawner,
+            lifeline: Some(lifeline),
+            count: 0,
+        };
+        // The spawner says how far it came; the end of the stream says that every child has closed it and sleeps.
+        let mut words = Vec::new();
+        report.read_to_end(&mut words)?;
+        let word = |range: std::ops::Range<usize>| {
+            Some(u32::from_ne_bytes(words.get(range)?.try_into().ok()?))
+        };
+        let (Some(forked), Some(errno)) = (word(0..4), word(4..8)) else {
+            return Err(io::Error::other("it ended early").into());
+        };
+        idle.count = forked as usize;
+        if idle.count < wanted {
+            let cause = io::Error::from_raw_os_error(errno as i32);
+            return Err(SpawnError::Refused {
+                wanted,
+                forked: idle.count,
+                cause,
+                limits: Limits::read(),
+            });
+        }
+        Ok(idle)
+    }
+
+    /// How many there are, without their parent.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+}
+
+impl Drop for Idle {
+    fn drop(&mut self) {
+        self.lifeline = None;
+        // It ends when all of its children are reaped; if it was killed, then so were they.
+        while matches!(
+            waitpid(Some(self.spawner), WaitOptions::empty()),
+            Err(Errno::INTR)
+        ) {}
+    }
+}
+
+fn check_pids(wanted: usize) -> Result<(), SpawnError> {
+    // The fourth word of loadavg is "runnable/all", and all of them have a pid.
+    let running = fs::read_to_string("/proc/loadavg").ok().and_then(|text| {
+        let (_, all) = text.split(' ').nth(3)?.split_once('/')?;
+        all.parse().ok()
+    });
+    match (number("/proc/sys/kernel/pid_max"), running) {
+        (Some(pid_max), Some(running)) if wanted + running + RESERVED_PIDS > pid_max => {
+            Err(SpawnError::PidMax {
+                wanted,
+                pid_max,
+                running,
+            })
+        }
+        // What cannot be known here fork will tell.
+        _ => Ok(()),
+    }
+}
+
+/// All that the spawner does.
+fn spawn_all(pids: &mut [Option<Pid>], held: &PipeReader, outcome: &PipeWriter) -> ! {
+    // Its two pipes, and nothing else that the opener has open, least of all the lifeline's other end.
+    if dup2_stdin(held).is_err() || dup2_stdout(outcome).is_err() {
+        exit_now();
+    }
+    close_from(2);
+    // Fails only for the leader of a group, which a new child is not.
+    let _ = setsid();
+    let _ = rustix::thread::set_name(c"fastproc-idle");
+    let spawner = getpid();
+    let mut forked: u32 = 0;
+    let mut errno = 0;
+    for (number, pid) in pids.iter_mut().enumerate() {
+        // A hundred thousand take minutes: whoever opened them may be gone by then.
+        if number % 64 == 0 && lifeline_has_ended() {
+            break;
+        }
+        // SAFETY: as above; this process has one thread.
+        match unsafe { libc::fork() } {
+            -1 => {
+                errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
+                break;
+            }
+            0 => sleep_until_killed(spawner),
+            child => *pid = Pid::from_raw(child),
+        }
+        forked += 1;
+    }
+    let mut message = [0; 8];
+    message[..4].copy_from_slice(&forked.to_ne_bytes());
+    message[4..].copy_from_slice(&errno.to_ne_bytes());
+    // If nobody reads it, then the lifeline ends as well. Eight bytes are never written in part.
+    let _ = rustix::io::write(stdout(), &message);
+    close_from(1);
+    // Nothing is ever written to the lifeline: a read ends when it does.
+    while rustix::io::read(stdin(), &mut [0; 1]) == Err(Errno::INTR) {}
+    for &pid in pids.iter().flatten() {
+        let _ = kill_process(pid, Signal::KILL);
+    }
+    while !matches!(wait(WaitOptions::empty()), Err(Errno::CHILD)) {}
+    exit_now()
+}
+
+fn lifeline_has_ended() -> bool {
+    let lifeline = stdin();
+    let mut ends = [PollFd::new(&lifeline, PollFlags::empty())];
+    poll(&mut ends, Some(&Timespec::default())).is_ok_and(|ended| ended > 0)
+}
+
+/// A child's life.
+fn sleep_until_killed(spawner: Pid) -> ! {
+    let armed = set_parent_process_death_signal(Some(Signal::KILL));
+    if armed.is_err() || getppid() != Some(spawner) {
+        exit_now();
+    }
+    // The report among them: when the last child has closed it, all of them are here.
+    close_from(0);
+    loop {
+        pause();
+    }
+}
+
+fn exit_now() -> ! {
+    // SAFETY: no destructor has to run in a process that only borrowed its memory.
+    unsafe { libc::_exit(0) }
+}
+
+fn close_from(first: u32) {
+    // SAFETY: this process uses no descriptor of that range any more. Kernels before 5.9 have no close_range.
+    unsafe {
+        if libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) == -1 {
+            for fd in first..4096 {
+                libc::close(fd as i32);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        env,
+        io::{BufRead, BufReader, Write},
+        process::{Command, Stdio},
+        thread::sleep,
+        time::{Duration, Instant},
+    };
+
+    use super::*;
+
+    /// Set for the process that [`nothing_remains_after_sigkill`] kills: where it says its spawner's pid.
+    const HOST: &str = "FASTPROC_TEST_HERD_HOST";
+
+    fn stat(pid: u32) -> Option<Vec<String>> {
+        let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        Some(
+            text.rsplit_once(") ")?
+                .1
+                .split(' ')
+                .map(str::to_owned)
+                .collect(),
+        )
+    }
+
+    /// Pid and start time of each child.
+    fn children(parent: u32) -> Vec<(u32, String)> {
+        let pids = fs::read_dir("/proc")
+            .unwrap()
+            .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+        pids.filter_map(|pid| Some((pid, stat(pid)?)))
+            .filter(|(_, stat)| stat[1] == parent.to_string())
+            .map(|(pid, mut stat)| (pid, stat.swap_remove(19)))
+            .collect()
+    }
+
+    fn is_there((pid, starttime): &(u32, String)) -> bool {
+        stat(*pid).is_some_and(|stat| stat[19] == *starttime)
+    }
+
+    fn pid(idle: &Idle) -> u32 {
+        idle.spawner.as_raw_nonzero().get() as u32
+    }
+
+    fn wait_until_dead(processes: &[(u32, String)]) {
+        let limit = Instant::now() + Duration::from_secs(30);
+        // Who inherits and reaps them is not ours to say, so a zombie will do.
+        let lives = |process: &&(u32, String)| {
+            is_there(process) && stat(process.0).is_some_and(|stat| stat[0] != "Z")
+        };
+        while let Some(process) = processes.iter().find(lives) {
+            assert!(Instant::now() < limit, "{process:?} still lives");
+            sleep(Duration::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn all_sleep_and_all_are_gone_after_drop() {
+        let idle = Idle::start(200).unwrap();
+        let children = children(pid(&idle));
+        assert_eq!(children.len(), 200);
+        assert_eq!(idle.count(), 200);
+        for (pid, _) in &children {
+            // Between closing the report and pausing a child may still run.
+            let limit = Instant::now() + Duration::from_secs(30);
+            while stat(*pid).unwrap()[0] != "S" {
+                assert!(Instant::now() < limit, "{pid} does not sleep");
+                sleep(Duration::from_millis(1));
+            }
+            assert_eq!(fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count(), 0);
+        }
+        drop(idle);
+        // Reaped, too, and without waiting.
+        assert!(!children.iter().any(is_there));
+    }
+
+    #[test]
+    fn herds_do_not_hold_each_other() {
+        let (first, second) = (Idle::start(3).unwrap(), Idle::start(3).unwrap());
+        let (of_first, of_second) = (children(pid(&first)), children(pid(&second)));
+        drop(first);
+        assert!(!of_first.iter().any(is_there));
+        assert_eq!(of_second.iter().filter(|child| is_there(child)).count(), 3);
+    }
+
+    #[test]
+    fn none_remains_when_the_herder_is_killed() {
+        let idle = Idle::start(50).unwrap();
+        let children = children(pid(&idle));
+        assert_eq!(children.len(), 50);
+        kill_process(idle.spawner, Signal::KILL).unwrap();
+        wait_until_dead(&children);
+        drop(idle);
+    }
+
+    #[test]
+    fn nothing_remains_after_sigkill() {
+        let mut host = Command::new(env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "idle::tests::host_of_idle_processes",
+                "--ignored",
+                "--nocapture",
+            ])
+            .env(HOST, "1")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(host.stdout.take().unwrap()).lines();
+        let spawner = lines
+            .map(Result::unwrap)
+            .find_map(|line| line.split_once("spawner ")?.1.parse().ok())
+            .unwrap();
+        let mut all = children(spawner);
+        assert_eq!(all.len(), 50);
+        all.push((spawner, stat(spawner).unwrap().swap_remove(19)));
+        host.kill().unwrap();
+        host.wait().unwrap();
+        wait_until_dead(&all);
+    }
+
+    #[test]
+    #[ignore = "the process that nothing_remains_after_sigkill kills; by itself it tests nothing"]
+    fn host_of_idle_processes() {
+        if env::var_os(HOST).is_none() {
+            return;
+        }
+        let idle = Idle::start(50).unwrap();
+        let mut out = io::stdout();
+        writeln!(out, "spawner {}", pid(&idle)).unwrap();
+        out.flush().unwrap();
+        sleep(Duration::from_secs(60));
+        drop(idle);
+    }
+
+    #[test]
+    fn too_many_are_refused_with_the_limit() {
+        // More than any pid_max can be.
+        let error = Idle::start(1 << 23).unwrap_err();
+        assert!(
+            matches!(error, SpawnError::PidMax { wanted, .. } if wanted == 1 << 23),
+            "{error}"
+        );
+        assert!(error.to_string().contains("kernel.pid_max"), "{error}");
+    }
+}

@@ -1,0 +1,112 @@
+//! The library's own ways of reading every process.
+
+use fastproc::{Collector, Fields, SourceKind};
+
+use super::measure::Failure;
+
+/// One way: a source, and what it is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Way {
+    /// Name of the case.
+    pub case: &'static str,
+    source: SourceKind,
+    fields: Fields,
+    /// Signal actions of a process that has not run are not read again. Without, every process is read as if it had.
+    reuse_actions: bool,
+}
+
+impl Way {
+    /// Whether it is measured when nobody names it.
+    pub fn is_usual(&self) -> bool {
+        !self.fields.is_empty()
+    }
+}
+
+/// All of them.
+pub const WAYS: [Way; 6] = [
+    Way {
+        case: "bpf-full",
+        source: SourceKind::Bpf,
+        fields: Fields::THREE_FILES,
+        reuse_actions: true,
+    },
+    Way {
+        case: "bpf-full-all-ran",
+        source: SourceKind::Bpf,
+        fields: Fields::THREE_FILES,
+        reuse_actions: false,
+    },
+    Way {
+        case: "bpf-lean",
+        source: SourceKind::Bpf,
+        fields: Fields::TOP,
+        reuse_actions: true,
+    },
+    // Nothing but who is there: what walking the list costs at least. Measured only if it is asked for.
+    Way {
+        case: "bpf-identity",
+        source: SourceKind::Bpf,
+        fields: Fields::empty(),
+        reuse_actions: true,
+    },
+    Way {
+        case: "bpf-iter-full",
+        source: SourceKind::BpfIter,
+        fields: Fields::THREE_FILES,
+        reuse_actions: true,
+    },
+    Way {
+        case: "procfs",
+        source: SourceKind::Procfs,
+        fields: Fields::THREE_FILES,
+        reuse_actions: true,
+    },
+];
+
+/// A way, opened.
+#[derive(Debug)]
+pub struct Ours {
+    /// Name of the case.
+    pub case: &'static str,
+    collector: Collector,
+}
+
+impl Ours {
+    /// Opens a source for it.
+    pub fn open(way: Way) -> Result<Self, fastproc::Error> {
+        let mut collector = Collector::builder()
+            .source(Some(way.source))
+            .fields(way.fields)
+            .open()?;
+        collector.set_reuse_actions(way.reuse_actions);
+        Ok(Self {
+            case: way.case,
+            collector,
+        })
+    }
+
+    /// A snapshot, as any caller gets it: with everything from `/proc` that completes it, every few seconds.
+    pub fn scan(&mut self) -> Result<usize, Failure> {
+        Ok(self.collector.snapshot()?.len())
+    }
+
+    /// How long loading took, and the bytes that are shared with the kernel. `None` for procfs.
+    pub fn cost(&self) -> Option<Cost> {
+        let (load, arrays) = self.collector.load_time().zip(self.collector.arrays())?;
+        Some(Cost {
+            case: self.case,
+            load_ms: load.as_secs_f64() * 1e3,
+            array_bytes: arrays.bytes,
+        })
+    }
+}
+
+/// What a way costs once.
+#[derive(Clone, Copy, Debug, serde::Serialize)]
+pub struct Cost {
+    case: &'static str,
+    /// Milliseconds to check, load and verify the programs.
+    pub load_ms: f64,
+    /// Bytes of the arrays.
+    pub array_bytes: u64,
+}

@@ -1,0 +1,357 @@
+//! Reading every process by `/proc`: as most programs do, and as well as it can be done.
+//!
+//! Both leave it at having the kernel's bytes in a buffer. What a program would do with them, taking the text apart, is
+//! left out, to these readers' advantage.
+
+use std::{ffi::CStr, mem::MaybeUninit, os::fd::OwnedFd};
+
+use rustix::{
+    fs::{Mode, OFlags, RawDir, SeekFrom, open, openat, seek},
+    io::{Errno, pread, read},
+    process::{Resource, Rlimit, getrlimit, setrlimit},
+};
+
+use super::{measure::Failure, taskstats::Taskstats};
+
+/// `/proc`, kept open, and buffers that are used again and again.
+struct Proc {
+    dir: OwnedFd,
+    listing: Box<[MaybeUninit<u8>]>,
+}
+
+impl Proc {
+    fn open() -> Result<Self, Errno> {
+        let dir = open(
+            "/proc",
+            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
+        Ok(Self {
+            dir,
+            listing: vec![MaybeUninit::uninit(); 256 << 10].into(),
+        })
+    }
+
+    /// Calls `each` with the pid's digits and the directory itself, in the order of the pids.
+    fn each_pid(
+        &mut self,
+        mut each: impl FnMut(&OwnedFd, &[u8]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        seek(&self.dir, SeekFrom::Start(0))?;
+        let mut entries = RawDir::new(&self.dir, &mut self.listing);
+        while let Some(entry) = entries.next() {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            // Only pids begin with a digit.
+            if name[0].is_ascii_digit() {
+                each(&self.dir, name)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `PID/FILE` for openat, put together without allocating.
+struct Path([u8; 32]);
+
+impl Path {
+    fn new() -> Self {
+        Self([0; 32])
+    }
+
+    /// A pid has ten digits at most, and the files' names are short.
+    fn set(&mut self, pid: &[u8], file: &[u8]) -> &CStr {
+        let Self(bytes) = self;
+        let end = pid.len() + 1 + file.len();
+        bytes[..pid.len()].copy_from_slice(pid);
+        bytes[pid.len()] = b'/';
+        bytes[pid.len() + 1..end].copy_from_slice(file);
+        bytes[end] = 0;
+        CStr::from_bytes_until_nul(bytes).unwrap_or_default()
+    }
+}
+
+/// The process is gone, which is no failure of the reader.
+fn is_gone(errno: Errno) -> bool {
+    matches!(errno, Errno::NOENT | Errno::SRCH)
+}
+
+/// `proc-3files`: what `top`, `ps` and the metrics agents do. The directory is listed, and of each process `stat`, `statm`
+/// and `status` are opened, read at one go and closed. Paths are relative to an open `/proc`, and nothing is allocated:
+/// this is the loop at its best.
+pub struct ThreeFiles {
+    proc: Proc,
+    text: Box<[u8]>,
+}
+
+impl ThreeFiles {
+    /// Opens `/proc`.
+    pub fn open() -> Result<Self, Failure> {
+        Ok(Self {
+            proc: Proc::open()?,
+            text: vec![0; 64 << 10].into(),
+        })
+    }
+
+    /// Reads all processes; how many that were.
+    pub fn scan(&mut self) -> Result<usize, Failure> {
+        let Self { proc, text } = self;
+        let (mut path, mut count) = (Path::new(), 0);
+        proc.each_pid(|dir, pid| {
+            for file in [&b"stat"[..], b"statm", b"status"] {
+                let opened = openat(
+                    dir,
+                    path.set(pid, file),
+                    OFlags::RDONLY | OFlags::CLOEXEC,
+                    Mode::empty(),
+                );
+                match opened.and_then(|file| read(&file, &mut **text)) {
+                    Ok(_) => {}
+                    Err(errno) if is_gone(errno) => return Ok(()),
+                    Err(errno) => return Err(errno.into()),
+                }
+            }
+            count += 1;
+            Ok(())
+        })?;
+        Ok(count)
+    }
+}
+
+/// `proc-best`: the strongest reader without BPF. The descriptors of `stat` and `statm` stay open from scan to scan, so
+/// that the kernel resolves no path and only writes the text anew, and `status`, the costliest of the three, is replaced
+/// by taskstats: uid, context switches, delays and the I/O counters come in binary, for many processes at a time.
+///
+/// It has less to show than the three files: no capabilities, no signals, no groups.
+pub struct Best {
+    proc: Proc,
+    taskstats: Taskstats,
+    text: Box<[u8]>,
+    kept: Vec<Kept>,
+    /// The list of the scan before, while the next one is made; empty between scans.
+    before: Vec<Kept>,
+    /// How many processes' descriptors may be kept.
+    limit: usize,
+}
+
+struct Kept {
+    pid: u32,
+    /// `stat` and `statm`; none where the limit on open files leaves no room.
+    files: Option<[OwnedFd; 2]>,
+}
+
+impl Best {
+    /// Opens `/proc` and the socket. Raises the limit on open files as far as it goes.
+    pub fn open() -> Result<Self, Failure> {
+        let taskstats = Taskstats::open()?;
+        let limit = (raise_open_files().unwrap_or(u64::MAX).saturating_sub(64) / 2) as usize;
+        let proc = Proc::open()?;
+        Ok(Self {
+            proc,
+            taskstats,
+            text: vec![0; 64 << 10].into(),
+            kept: Vec::new(),
+            before: Vec::new(),
+            limit,
+        })
+    }
+
+    /// How many processes it has to open again in each scan, and what stands in the way of keeping them open.
+    pub fn not_kept(&self) -> Option<String> {
+        let count = self.kept.iter().filter(|kept| kept.files.is_none()).count();
+        (count > 0).then(|| {
+            format!(
+                "the descriptors of {count} of {} processes could not be kept: RLIMIT_NOFILE allows {} in all",
+                self.kept.len(),
+                2 * self.limit
+            )
+        })
+    }
+
+    /// Reads all processes; how many that were.
+    pub fn scan(&mut self) -> Result<usize, Failure> {
+        let Self {
+            proc,
+            taskstats,
+            text,
+            kept,
+            before,
+            limit,
+        } = self;
+        std::mem::swap(kept, before);
+        // Both are in the order of the pids, so one pass matches them, and descriptors of the dead are closed on the way.
+        let mut old = before.drain(..).peekable();
+        let (mut path, mut count, mut open) = (Path::new(), 0, 0);
+        proc.each_pid(|dir, name| {
+            let pid = number(name);
+            while old.next_if(|kept| kept.pid < pid).is_some() {}
+            let mut files = old
+                .next_if(|kept| kept.pid == pid)
+                .and_then(|kept| kept.files);
+            if let Some(known) = &files
+                && known
+                    .iter()
+                    .try_for_each(|file| pread(file, &mut **text, 0).map(drop))
+                    .is_err()
+            {
+                // The process that they were opened for has ended; this is another one of its pid.
+                files = None;
+            } else if files.is_some() {
+                kept.push(Kept { pid, files });
+                open += 1;
+                count += 1;
+                return Ok(());
+            }
+            let mut fresh = || -> Result<[OwnedFd; 2], Errno> {
+                let mut one = |file: &[u8]| {
+                    let file = openat(
+                        dir,
+                        path.set(name, file),
+                        OFlags::RDONLY | OFlags::CLOEXEC,
+                        Mode::empty(),
+                    )?;
+                    pread(&file, &mut **text, 0)?;
+                    Ok(file)
+                };
+                Ok([one(b"stat")?, one(b"statm")?])
+            };
+            drop(files);
+            match fresh() {
+                Ok(files) => {
+                    let room = open < *limit;
+                    open += usize::from(room);
+                    count += 1;
+                    kept.push(Kept {
+                        pid,
+                        files: room.then_some(files),
+                    });
+                }
+                Err(errno) if is_gone(errno) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+            Ok(())
+        })?;
+        drop(old);
+        let answered = taskstats.query(kept.iter().map(|kept| kept.pid))?;
+        Ok(count.min(answered))
+    }
+}
+
+fn number(digits: &[u8]) -> u32 {
+    digits.iter().fold(0, |number: u32, digit| {
+        number.wrapping_mul(10).wrapping_add(u32::from(digit & 15))
+    })
+}
+
+/// The soft limit becomes the hard one, and that, where it is allowed, what the kernel has at most.
+fn raise_open_files() -> Option<u64> {
+    let most = std::fs::read_to_string("/proc/sys/fs/nr_open")
+        .ok()
+        .and_then(|text| text.trim().parse().ok());
+    let most = Rlimit {
+        current: most,
+        maximum: most,
+    };
+    if most.current.is_none() || setrlimit(Resource::Nofile, most).is_err() {
+        let hard = getrlimit(Resource::Nofile).maximum;
+        // What cannot be raised stays as it is; the limit that holds is read below.
+        let _ = setrlimit(
+            Resource::Nofile,
+            Rlimit {
+                current: hard,
+                maximum: hard,
+            },
+        );
+    }
+    getrlimit(Resource::Nofile).current
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_put_together() {
+        let mut path = Path::new();
+        assert_eq!(path.set(b"4194304", b"status"), c"4194304/status");
+        assert_eq!(path.set(b"1", b"stat"), c"1/stat");
+    }
+
+    #[test]
+    fn digits_are_a_number() {
+        assert_eq!(number(b"4194304"), 4_194_304);
+        assert_eq!(number(b"0"), 0);
+    }
+
+    #[test]
+    fn the_listing_is_of_pids_alone_in_their_order() {
+        let mut pids = Vec::new();
+        let mut proc = Proc::open().unwrap();
+        for _ in 0..2 {
+            pids.clear();
+            proc.each_pid(|_, name| {
+                pids.push(std::str::from_utf8(name).unwrap().parse::<u32>().unwrap());
+                Ok(())
+            })
+            .unwrap();
+        }
+        assert!(pids.is_sorted());
+        assert!(pids.contains(&std::process::id()));
+    }
+
+    #[test]
+    fn three_files_are_read_of_every_process() {
+        let mut reader = ThreeFiles::open().unwrap();
+        // status is what is read last, unless the last process of the listing ends meanwhile.
+        let whole =
+            (0..20).any(|_| reader.scan().unwrap() > 0 && reader.text.starts_with(b"Name:\t"));
+        assert!(whole, "{}", reader.text[..80].escape_ascii());
+    }
+
+    #[test]
+    fn the_best_reader_follows_processes_that_come_and_go() {
+        let mut reader = match Best::open() {
+            Ok(reader) => reader,
+            Err(error) => {
+                fastproc_testbed::gate::skipped(&format!("it needs root and taskstats: {error}"));
+                return;
+            }
+        };
+        assert!(reader.scan().unwrap() > 0);
+        let has = |reader: &Best, pid| {
+            reader
+                .kept
+                .iter()
+                .any(|kept| kept.pid == pid && kept.files.is_some())
+        };
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        assert!(!has(&reader, child.id()));
+        for _ in 0..2 {
+            reader.scan().unwrap();
+            assert!(has(&reader, child.id()));
+            assert!(reader.kept.is_sorted_by_key(|kept| kept.pid));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        reader.scan().unwrap();
+        assert!(!has(&reader, child.id()));
+        // Without room for descriptors nothing is lost, and it is reported.
+        assert_eq!(reader.not_kept(), None);
+        reader.limit = 1;
+        reader.kept.clear();
+        assert!(reader.scan().unwrap() > 1);
+        assert!(reader.scan().unwrap() > 1);
+        assert_eq!(
+            reader
+                .kept
+                .iter()
+                .filter(|kept| kept.files.is_some())
+                .count(),
+            1
+        );
+        assert!(reader.not_kept().unwrap().contains("RLIMIT_NOFILE"));
+    }
+}

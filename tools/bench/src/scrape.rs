@@ -1,0 +1,380 @@
+//! `fastproc bench scrape`: what one scrape costs, its answer included.
+
+use std::{
+    str::FromStr,
+    time::{Duration, Instant},
+};
+
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Serialize, Serializer};
+
+use super::{
+    command::cpu_ns,
+    idle::Idle,
+    measure::Failure,
+    report::{Column, Report, Row, Skipped, Spread, column, four_decimals},
+    scan_proc::ThreeFiles,
+    server::Server,
+};
+
+/// A group for each process.
+const A_GROUP_EACH: &str = "process_names: [{name: '{{.Comm}}:{{.PID}}', cmdline: ['.+']}]\n";
+/// As the packages of process-exporter have it.
+const BY_NAME: &str = "process_names: [{name: '{{.Comm}}', cmdline: ['.+']}]\n";
+/// No process at all.
+const NO_GROUP: &str = "process_names: []\n";
+/// The case of another exporter that runs already.
+const BESIDE: &str = "beside";
+/// Groups by name, and nothing else.
+const NAMES: [&str; 3] = ["--no-host", "--gather-fds=false", "--gather-wchan=false"];
+/// The machine, and nothing of processes but their number and states.
+const HOST: [&str; 5] = [
+    "--host",
+    "--gather-fds=false",
+    "--gather-wchan=false",
+    "--threads=false",
+    "--exits=false",
+];
+const CASES: [Case; 7] = [
+    Case::ours("default", &["--host"], BY_NAME),
+    Case::ours("default-gzip", &["--host"], BY_NAME).in_gzip(),
+    Case::ours("group-each", &["--host"], A_GROUP_EACH),
+    Case::ours("group-each-gzip", &["--host"], A_GROUP_EACH).in_gzip(),
+    Case::ours("names", &NAMES, BY_NAME),
+    Case::ours(
+        "descriptors",
+        &["--no-host", "--gather-wchan=false"],
+        BY_NAME,
+    ),
+    Case::ours("host", &HOST, NO_GROUP).beside(NODE_EXPORTER),
+];
+const PROCESS_EXPORTER: &str = "process-exporter";
+const NODE_EXPORTER: &str = "node_exporter";
+/// Other exporters, where they are installed.
+const OTHERS: [Other; 2] = [
+    Other {
+        case: PROCESS_EXPORTER,
+        names: &["process-exporter", "prometheus-process-exporter"],
+        arguments: &["-config.path=/dev/stdin", "-gather-smaps=false"],
+        config: BY_NAME,
+    },
+    Other {
+        case: NODE_EXPORTER,
+        names: &["node_exporter", "prometheus-node-exporter"],
+        // Those that there are here.
+        arguments: &[
+            "--collector.disable-defaults",
+            "--collector.conntrack",
+            "--collector.cpu",
+            "--collector.diskstats",
+            "--collector.filefd",
+            "--collector.filesystem",
+            "--collector.loadavg",
+            "--collector.meminfo",
+            "--collector.netdev",
+            "--collector.netstat",
+            "--collector.pressure",
+            "--collector.processes",
+            "--collector.schedstat",
+            "--collector.sockstat",
+            "--collector.stat",
+            "--collector.stat.softirq",
+            "--collector.time",
+            "--collector.uname",
+            "--collector.vmstat",
+        ],
+        config: "",
+    },
+];
+
+/// Arguments of `fastproc bench scrape`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Start this many idle processes first; they are gone afterwards. 0: measure the machine as it is.
+    #[arg(long, value_name = "N", default_value_t = 4000)]
+    processes: usize,
+    /// Scrape this often, each case once a round.
+    #[arg(long, value_name = "N", default_value_t = 11, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Scrape another exporter that runs on this machine as well, in turn with this one: its process, and where it serves
+    /// /metrics.
+    #[arg(long, value_name = "PID@ADDRESS:PORT")]
+    beside: Option<Beside>,
+    /// Leave out process-exporter and `node_exporter`, which are scraped in turn where they are installed.
+    #[arg(long)]
+    alone: bool,
+    /// Print one JSON object instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Another exporter that runs already.
+#[derive(Clone, Debug)]
+struct Beside {
+    pid: u32,
+    address: String,
+}
+
+impl FromStr for Beside {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parts = text.split_once('@');
+        let parts = parts.and_then(|(pid, address)| Some((pid.parse().ok()?, address)));
+        let (pid, address) = parts.ok_or("it must be PID@ADDRESS:PORT")?;
+        Ok(Self {
+            pid,
+            address: address.into(),
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    name: &'static str,
+    arguments: &'static [&'static str],
+    config: &'static str,
+    gzip: bool,
+    /// What it is compared with.
+    other: &'static str,
+}
+
+impl Case {
+    const fn ours(
+        name: &'static str,
+        arguments: &'static [&'static str],
+        config: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            arguments,
+            config,
+            gzip: false,
+            other: PROCESS_EXPORTER,
+        }
+    }
+
+    const fn in_gzip(self) -> Self {
+        Self { gzip: true, ..self }
+    }
+
+    const fn beside(self, other: &'static str) -> Self {
+        Self { other, ..self }
+    }
+}
+
+/// Another exporter.
+struct Other {
+    case: &'static str,
+    names: &'static [&'static str],
+    arguments: &'static [&'static str],
+    config: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct Head {
+    processes: usize,
+    /// CPU time of reading three files of each process once: what everything is compared with.
+    proc_3files_cpu_ms: Spread,
+}
+
+#[derive(Debug, Serialize)]
+struct Scrape {
+    case: &'static str,
+    /// CPU time of the whole server for one scrape.
+    cpu_ms: Spread,
+    wall_ms: Spread,
+    /// How many times cheaper than the three files.
+    #[serde(serialize_with = "four_decimals")]
+    ratio_vs_proc_3files: f64,
+    /// How many times cheaper than the other exporter that tells the same, if there is one.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "four_decimals_if_any"
+    )]
+    ratio_vs_beside: Option<f64>,
+    /// Bytes of the body.
+    body_bytes: usize,
+    /// Resident memory after all scrapes, and its highest.
+    rss_bytes: u64,
+    peak_rss_bytes: u64,
+}
+
+#[expect(clippy::ref_option, reason = "it is what serde calls")]
+fn four_decimals_if_any<S: Serializer>(
+    value: &Option<f64>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => four_decimals(value, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
+impl Row for Scrape {
+    const COLUMNS: &'static [Column] = &[
+        column("case", 0),
+        column("CPU ms", 0),
+        column("min", 3),
+        column("max", 3),
+        column("wall ms", 1),
+        column("times cheaper", 0),
+        column("than the other", 1),
+        column("KB", 2),
+        column("resident MB", 0),
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        let ms = |value: f64| format!("{value:.3}");
+        vec![
+            self.case.to_owned(),
+            ms(self.cpu_ms.median),
+            ms(self.cpu_ms.min),
+            ms(self.cpu_ms.max),
+            ms(self.wall_ms.median),
+            format!("{:.1}", self.ratio_vs_proc_3files),
+            self.ratio_vs_beside
+                .map_or_else(|| "–".into(), |ratio| format!("{ratio:.1}")),
+            (self.body_bytes / 1000).to_string(),
+            format!("{:.1}", self.rss_bytes as f64 / 1e6),
+        ]
+    }
+}
+
+/// One exporter and what was measured of it.
+struct Measured {
+    case: &'static str,
+    other: &'static str,
+    gzip: bool,
+    server: Server,
+    cpu: Vec<f64>,
+    wall: Vec<f64>,
+    body_bytes: usize,
+}
+
+/// Measures, and prints the report.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let idle = (args.processes > 0)
+        .then(|| Idle::start(args.processes))
+        .transpose()?;
+    let mut three_files = ThreeFiles::open()?;
+    let mut processes = three_files.scan()?;
+    let (mut measured, mut skipped) = (Vec::new(), Vec::new());
+    let beside = args.beside.iter().map(|beside| {
+        let server = Server::running(beside.pid, &beside.address);
+        Measured::warm(BESIDE, BESIDE, false, server)
+    });
+    let others = OTHERS.iter().filter(|_| !args.alone).map(|other| {
+        let server = Server::other(other.names, other.arguments, other.config);
+        Measured::warm(other.case, other.case, false, server)
+    });
+    let cases = CASES.iter().map(|case| {
+        let server = Server::fastproc(case.arguments, case.config);
+        let other = if args.beside.is_some() {
+            BESIDE
+        } else {
+            case.other
+        };
+        Measured::warm(case.name, other, case.gzip, server)
+    });
+    for case in cases.chain(beside).chain(others) {
+        match case {
+            Ok(case) => measured.push(case),
+            Err(one) => skipped.push(one),
+        }
+    }
+    let mut baseline = Vec::new();
+    for _ in 0..args.rounds {
+        let before = own_cpu();
+        processes = three_files.scan()?;
+        baseline.push(own_cpu().saturating_sub(before).as_secs_f64() * 1e3);
+        for case in &mut measured {
+            case.round()?;
+        }
+    }
+    drop(idle);
+    let baseline = Spread::of(baseline);
+    let rows = measured
+        .iter()
+        .map(|case| {
+            let other = measured.iter().find(|other| other.case == case.other);
+            let other_ms = other.map(|other| Spread::of(other.cpu.iter().copied()).median);
+            case.row(baseline.median, other_ms)
+        })
+        .collect::<Result<_, _>>()?;
+    let head = Head {
+        processes,
+        proc_3files_cpu_ms: baseline,
+    };
+    Report::new("scrape", head, rows, skipped).print("One scrape", args.json)?;
+    Ok(())
+}
+
+impl Measured {
+    /// The first scrapes make memory and names.
+    fn warm(
+        case: &'static str,
+        other: &'static str,
+        gzip: bool,
+        server: Result<Server, Failure>,
+    ) -> Result<Self, Skipped> {
+        let warm = server.and_then(|mut server| {
+            let mut body_bytes = 0;
+            for _ in 0..2 {
+                body_bytes = server.scrape(gzip)?;
+            }
+            Ok((server, body_bytes))
+        });
+        let (server, body_bytes) = warm.map_err(|error| Skipped {
+            case,
+            reason: error.to_string(),
+        })?;
+        Ok(Self {
+            case,
+            other,
+            gzip,
+            server,
+            cpu: Vec::new(),
+            wall: Vec::new(),
+            body_bytes,
+        })
+    }
+
+    fn round(&mut self) -> Result<(), Failure> {
+        let (before, started) = (cpu_ns(self.server.pid)?, Instant::now());
+        self.body_bytes = self.server.scrape(self.gzip)?;
+        self.wall.push(started.elapsed().as_secs_f64() * 1e3);
+        // What it does after its answer is part of the scrape, too: until it rests, or others keep it busy.
+        let mut after = cpu_ns(self.server.pid)?;
+        for _ in 0..50 {
+            std::thread::sleep(Duration::from_millis(20));
+            let now = cpu_ns(self.server.pid)?;
+            if now == after {
+                break;
+            }
+            after = now;
+        }
+        let spent = after.saturating_sub(before);
+        self.cpu.push(spent as f64 / 1e6);
+        Ok(())
+    }
+
+    fn row(&self, baseline_ms: f64, other_ms: Option<f64>) -> Result<Scrape, Failure> {
+        let cpu_ms = Spread::of(self.cpu.iter().copied());
+        Ok(Scrape {
+            case: self.case,
+            cpu_ms,
+            wall_ms: Spread::of(self.wall.iter().copied()),
+            ratio_vs_proc_3files: baseline_ms / cpu_ms.median,
+            ratio_vs_beside: other_ms.map(|other_ms| other_ms / cpu_ms.median),
+            body_bytes: self.body_bytes,
+            rss_bytes: self.server.status("VmRSS:")?,
+            peak_rss_bytes: self.server.status("VmHWM:")?,
+        })
+    }
+}
+
+fn own_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}

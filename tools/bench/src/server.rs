@@ -1,0 +1,211 @@
+//! An exporter that runs, and one client of it.
+
+use std::{
+    fs,
+    io::{self, BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{command::fastproc, measure::Failure};
+
+/// An exporter. If it was started here, then it ends with this.
+pub struct Server {
+    child: Option<Ending>,
+    pub pid: u32,
+    address: String,
+    stream: BufReader<TcpStream>,
+}
+
+/// A child that is told to end.
+struct Ending(Child);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let _ = kill_process(Pid::from_child(&self.0), Signal::TERM);
+        let _ = self.0.wait();
+    }
+}
+
+impl Server {
+    /// `fastproc serve` with these arguments; a configuration, if there is one, is what `--config /dev/stdin` reads.
+    pub fn fastproc(arguments: &[&str], config: &str) -> Result<Self, Failure> {
+        let mut command = Command::new(fastproc()?);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--min-interval", "0"]);
+        if !config.is_empty() {
+            command.args(["--config", "/dev/stdin"]);
+        }
+        Self::start(command.args(arguments), config)
+    }
+
+    /// Another exporter with these arguments and standard input, by the first of its names that is installed.
+    pub fn other(names: &[&str], arguments: &[&str], input: &str) -> Result<Self, Failure> {
+        for name in names {
+            let mut command = Command::new(name);
+            command
+                .args(arguments)
+                .arg("--web.listen-address=127.0.0.1:0");
+            match Self::start(&mut command, input) {
+                Err(error) if is_not_found(&error) => {}
+                started => return started,
+            }
+        }
+        Err(format!("{} is not installed", names[0]).into())
+    }
+
+    fn start(command: &mut Command, config: &str) -> Result<Self, Failure> {
+        let child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let mut child = Ending(child);
+        if let Some(mut stdin) = child.0.stdin.take() {
+            stdin.write_all(config.as_bytes())?;
+        }
+        let mut messages = String::new();
+        let mut stderr = BufReader::new(child.0.stderr.take().ok_or("no standard error")?);
+        let address = loop {
+            let mut line = String::new();
+            if stderr.read_line(&mut line)? == 0 {
+                return Err(format!("the server has not started: {}", messages.trim()).into());
+            }
+            if let Some(address) = address(&line) {
+                break address;
+            }
+            messages += &line;
+        };
+        // It is read on, so that its writer never waits.
+        std::thread::spawn(move || io::copy(&mut stderr, &mut io::sink()));
+        let mut server = Self::running(child.0.id(), &address)?;
+        server.child = Some(child);
+        Ok(server)
+    }
+
+    /// One that runs already.
+    pub fn running(pid: u32, address: &str) -> Result<Self, Failure> {
+        Ok(Self {
+            child: None,
+            pid,
+            address: address.into(),
+            stream: connect(address)?,
+        })
+    }
+
+    /// Scrapes on the connection that is kept, as Prometheus does, or on a new one if the server has closed it meanwhile.
+    /// Returns the bytes of the body.
+    pub fn scrape(&mut self, gzip: bool) -> Result<usize, Failure> {
+        Ok(self.get(gzip, &mut io::sink())? as usize)
+    }
+
+    /// The text of a scrape.
+    pub fn text(&mut self) -> Result<String, Failure> {
+        let mut body = Vec::new();
+        self.get(false, &mut body)?;
+        Ok(String::from_utf8(body)?)
+    }
+
+    fn get(&mut self, gzip: bool, body: &mut impl Write) -> Result<u64, Failure> {
+        if self.is_closed()? {
+            self.stream = connect(&self.address)?;
+        }
+        let encoding = if gzip { "gzip" } else { "identity" };
+        let request = format!(
+            "GET /metrics HTTP/1.1\r\nHost: {}\r\nAccept-Encoding: {encoding}\r\n\r\n",
+            self.address
+        );
+        self.stream.get_mut().write_all(request.as_bytes())?;
+        let (mut length, mut chunked, mut status) = (None, false, String::new());
+        loop {
+            let mut line = String::new();
+            self.stream.read_line(&mut line)?;
+            let line = line.trim_end();
+            if line.is_empty() {
+                break;
+            }
+            if status.is_empty() {
+                line.clone_into(&mut status);
+            }
+            let line = line.to_ascii_lowercase();
+            if let Some(value) = line.strip_prefix("content-length:") {
+                length = value.trim().parse().ok();
+            }
+            chunked |= line == "transfer-encoding: chunked";
+        }
+        if !status.starts_with("HTTP/1.1 200") {
+            return Err(format!("the server answers {status:?}").into());
+        }
+        if chunked {
+            return self.chunks(body);
+        }
+        let length = length.ok_or("the answer has no length")?;
+        self.take(length, body)?;
+        Ok(length)
+    }
+
+    fn is_closed(&self) -> io::Result<bool> {
+        let stream = self.stream.get_ref();
+        stream.set_nonblocking(true)?;
+        let read = stream.peek(&mut [0]);
+        stream.set_nonblocking(false)?;
+        Ok(!read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock))
+    }
+
+    /// Reads a body in chunks: the length of each stands before it, an end of line after it, and the last is empty.
+    fn chunks(&mut self, body: &mut impl Write) -> Result<u64, Failure> {
+        let mut sum = 0;
+        loop {
+            let mut line = String::new();
+            self.stream.read_line(&mut line)?;
+            let length = u64::from_str_radix(line.trim_end(), 16)?;
+            self.take(length, body)?;
+            self.take(2, &mut io::sink())?;
+            sum += length;
+            if length == 0 {
+                return Ok(sum);
+            }
+        }
+    }
+
+    fn take(&mut self, bytes: u64, body: &mut impl Write) -> Result<(), Failure> {
+        let taken = io::copy(&mut self.stream.by_ref().take(bytes), body)?;
+        if taken < bytes {
+            return Err("the answer ends too early".into());
+        }
+        Ok(())
+    }
+
+    /// A line of its status, in bytes.
+    pub fn status(&self, name: &str) -> Result<u64, Failure> {
+        let text = fs::read_to_string(format!("/proc/{}/status", self.pid))?;
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
+        Ok(kib.ok_or("its status has no such line")?.parse::<u64>()? * 1024)
+    }
+}
+
+fn is_not_found(error: &Failure) -> bool {
+    error
+        .downcast_ref::<io::Error>()
+        .is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
+/// Where it listens, if this line says so: here `http://ADDRESS/…`, and with the exporter toolkit `address=ADDRESS`.
+fn address(line: &str) -> Option<String> {
+    let after = match line.split_once("://") {
+        Some((_, rest)) => rest.split_once('/')?.0,
+        None if line.contains("Listening on") => line.split_once("address=")?.1,
+        None => return None,
+    };
+    Some(after.trim().to_owned())
+}
+
+fn connect(address: &str) -> io::Result<BufReader<TcpStream>> {
+    let stream = TcpStream::connect(address)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(Duration::from_secs(120)))?;
+    Ok(BufReader::with_capacity(1 << 16, stream))
+}

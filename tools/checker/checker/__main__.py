@@ -1,0 +1,106 @@
+"""python3 -m checker: runs storms, and compares."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from .fields import RULES
+from .run import Catalogue, Run, missing
+from .sampler import Sampler
+from .storms import STORMS, Storm, named
+from .tally import Tally
+
+SOURCES = ("bpf", "bpf-iter", "procfs")
+
+
+def groups(storms: tuple[Storm, ...], together: int) -> list[list[tuple[Storm, int]]]:
+    """Storms that run at the same time. Those of threads, and of the kernel's, have tables of their own."""
+    out = []
+    for kind in ((False, False), (True, False), (False, True)):
+        paced = [(storm, period) for number in range(2) for storm in storms for period in storm.periods_us[number : number + 1]]
+        paced = [(storm, period) for storm, period in paced if (storm.threads, storm.kernel) == kind]
+        out += [paced[at : at + together] for at in range(0, len(paced), together)]
+    return out
+
+
+def arguments() -> argparse.Namespace:
+    """Of the command line."""
+    parser = argparse.ArgumentParser(prog="checker", description=__doc__)
+    parser.add_argument("--fastproc", type=Path, required=True, help="the command to check")
+    parser.add_argument("--storm-program", type=Path, required=True, help="what the storms were compiled to")
+    parser.add_argument("--seconds", type=float, default=60, help="how long all of it takes, about")
+    parser.add_argument("--storms", help=f"some of: {','.join(storm.name for storm in STORMS)}")
+    parser.add_argument("--sources", default=",".join(SOURCES))
+    parser.add_argument("--together", type=int, default=4, metavar="N", help="storms at the same time")
+    parser.add_argument("--at-least", type=int, default=0, metavar="N", help="go on until there were N comparisons")
+    parser.add_argument("--at-most", type=float, metavar="SECONDS", help="but no longer than this: then it fails")
+    parser.add_argument("--short", action="store_true", help="write no table, only what was outside and the sum")
+    parser.add_argument("--json", action="store_true", help="write the result for programs")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """The command."""
+    options = arguments()
+
+    catalogue = Catalogue.of(options.fastproc)
+    gone = sorted(set(RULES) - set(catalogue.names))
+    if gone:
+        print(f"checker: fastproc has no field {', '.join(gone)}, for which there are rules", file=sys.stderr)
+        return 1
+    storms = []
+    for storm in named(options.storms):
+        if needed := missing(storm):
+            print(f"checker: SKIPPED the storm {storm.name}: no {needed} is mounted", file=sys.stderr)
+        else:
+            storms.append(storm)
+    tally = Tally()
+    sampler = Sampler()
+    run = Run(options.fastproc.resolve(), catalogue, sampler, tally)
+    runs = [(group, source) for group in groups(tuple(storms), options.together) for source in options.sources.split(",")]
+    seconds = options.seconds / len(runs)
+    began = time.monotonic()
+    # What was found so far is reported when somebody ends it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    ended = False
+    try:
+        for number in itertools.count():
+            for group, source in runs:
+                # All of them once, and then as many as it takes.
+                if number and tally.compared() >= options.at_least:
+                    break
+                started, compared = time.monotonic(), tally.compared()
+                run.storms(group, source, seconds, options.storm_program)
+                names = ", ".join(f"{storm.name} every {period} us" for storm, period in group)
+                line = (
+                    f"{names} by {source}: {tally.compared() - compared} comparisons in {time.monotonic() - started:.1f} s, "
+                    f"{tally.total('outside')} outside so far"
+                )
+                if not options.short:
+                    print(line, file=sys.stderr)
+                if options.at_most and time.monotonic() - began > options.at_most:
+                    print(f"checker: it has not come to its end in {options.at_most:.0f} s", file=sys.stderr)
+                    ended = True
+                    break
+            if ended or tally.compared() >= options.at_least:
+                break
+    except KeyboardInterrupt:
+        ended = True
+    finally:
+        sampler.close()
+    print(json.dumps(tally.as_json(), indent=1) if options.json else tally.report(options.short))
+    return 1 if tally.total("outside") or ended else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"checker: {error}: {error.stderr}")

@@ -1,0 +1,479 @@
+"""Some storms and one source: starts both, and compares all that fastproc says."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import re
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections import Counter
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from . import texts
+from .fields import FLICKERS, RULES, TOGETHER, TOGETHER_IN_TEXT, class_of
+from .journal import Journal
+from .rules import OK, TICK_NS, Moment, Poses, Same, wrong
+from .sampler import FILES, LOOKED_UP, Sample, Sampler, Window, around, now_ns, read
+from .storms import Storm
+from .tally import Tally
+
+MAY_BE_NEGATIVE = frozenset({"tpgid", "nice", "priority", "pri", "exit_signal", "tty_nr", "oom_score_adj"})
+KERNEL_ADDRESS = 0xFFFF800000000000
+
+
+@dataclass
+class Catalogue:
+    """The fields that this fastproc has: names, and those that are of the thread in a thread's row."""
+
+    names: list[str]
+    of_thread: frozenset[str]
+    keys: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, fastproc: Path) -> Catalogue:
+        """From its help, and the keys from a row."""
+        text = subprocess.run([fastproc, "ps", "--help"], check=True, capture_output=True, text=True).stdout
+        section = text.partition("\nFields:\n")[2].partition("\n  Fields marked")[0]
+        found = re.findall(r"^  ([a-z_0-9]+) +([*!]*) ", section, re.MULTILINE)
+        names = [name for name, _ in found]
+        if len(names) < 100:
+            raise SystemExit(f"checker: found {len(names)} fields in the help of {fastproc}")
+        catalogue = cls(names, frozenset(name for name, marks in found if "*" in marks))
+        command: list[str | Path] = [
+            fastproc,
+            "ps",
+            "-q",
+            "--format",
+            "ndjson",
+            "--top",
+            "1",
+            "--source",
+            "procfs",
+            "-o",
+            ",".join(names),
+        ]
+        row = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[0])
+        catalogue.keys = dict(zip(row, names, strict=True))
+        return catalogue
+
+
+class StormProcess:
+    """A storm that runs: its process, those that it wants watched, and its poses."""
+
+    def __init__(self, storm: Storm, program: Path, period_us: int, seconds: float, folder: Path) -> None:
+        self.storm = storm
+        self.journal_path = folder / "journal"
+        self.poses: dict[str, Poses] = {}
+        self._journal: Journal | None = None
+        self._cgroups: list[Path] = []
+        self.kernel_threads: set[int] = set()
+        environment = dict(os.environ)
+        for number, name in enumerate(("one/storm", "two/storm", "one/other")):
+            link = folder / name
+            link.parent.mkdir(exist_ok=True)
+            link.write_bytes(program.read_bytes())
+            link.chmod(0o755)
+            environment[f"STORM_PROGRAM_{number}"] = str(link)
+        if storm.name == "cgroups":
+            for number in range(2):
+                self._cgroups.append(make_cgroup(f"fastproc-checker-{folder.name}-{number}"))
+                environment[f"STORM_CGROUP_{number}"] = str(self._cgroups[-1])
+        if storm.name == "cpusets":
+            self._cgroups.append(make_cpuset(f"fastproc-checker-{folder.name}"))
+            environment["STORM_CPUSET"] = str(self._cgroups[-1])
+        command: list[str | Path] = [
+            folder / "one/storm",
+            storm.name,
+            self.journal_path,
+            str(period_us),
+            str(int(seconds) + 600),
+        ]
+        self.process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True, bufsize=0
+        )
+        self.pid = self.process.pid
+        self.watched = [self.pid]
+
+    def show(self) -> None:
+        """Has it show its states, and lets it go."""
+        assert self.process.stdout
+        assert self.process.stdin
+        while True:
+            line = self.process.stdout.readline().decode()
+            word, _, number = line.strip().partition(" ")
+            if word == "watch":
+                self.watched.append(int(number))
+                if self.storm.kernel:
+                    self.kernel_threads.add(int(number))
+                continue
+            if word == "pose":
+                # A storm's states are those of its processes and leading thread.
+                for folder in (*map(str, self.watched), f"{self.pid}/task/{self.pid}"):
+                    held = {file: text for file in FILES if (text := read(folder, file)) is not None}
+                    held["cgroup path"] = held.get("cgroup", b"")
+                    self.poses.setdefault(folder, Poses()).append(held)
+            elif word != "go":
+                raise SystemExit(f"checker: the storm {self.storm.name} ended at its start ({line!r})")
+            self.process.stdin.write(b"\n")
+            if word == "go":
+                break
+        if any(self.poses.values()):
+            self._journal = Journal(self.journal_path)
+
+    def folders(self) -> list[str]:
+        """What is to be read below /proc."""
+        out = [str(pid) for pid in self.watched]
+        if self.storm.threads:
+            with suppress(OSError):
+                out += [f"{self.pid}/task/{tid}" for tid in sorted(os.listdir(f"/proc/{self.pid}/task"))]
+        return out
+
+    def states(self, folder: str, began_ns: int, ended_ns: int) -> tuple[list[dict[str, bytes]], bool]:
+        """What the kernel says in the states that it may have been in, and whether it may have been between two."""
+        poses = self.poses.get(folder, Poses())
+        if not poses or self._journal is None:
+            return poses, False
+        states, changing = self._journal.states(began_ns, ended_ns, len(poses))
+        return [poses[state] for state in sorted(states)], changing
+
+    def alive(self) -> bool:
+        """Whether it goes on."""
+        return self.process.poll() is None
+
+    def end(self) -> None:
+        """Ends it, and all that it started."""
+        for pid in [int(name) for name in os.listdir("/proc") if name.isdigit()]:
+            with suppress(OSError, IndexError):
+                stat = read(str(pid), "stat") or b""
+                if int(stat.rpartition(b")")[2].split()[3]) == self.pid:
+                    os.kill(pid, signal.SIGKILL)
+        with suppress(OSError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self.process.kill()
+        self.process.wait()
+        for folder in self._cgroups:
+            for _ in range(50):
+                with suppress(OSError):
+                    folder.rmdir()
+                    break
+                time.sleep(0.02)
+        if self._journal:
+            self._journal.close()
+
+
+def cgroup_roots() -> dict[str, Path]:
+    """Where control groups are mounted: `cgroup2`, and `cpuset`, of either version."""
+    roots: dict[str, Path] = {}
+    with open("/proc/self/mountinfo") as lines:
+        for line in lines:
+            before, _, after = line.partition(" - ")
+            path = Path(before.split()[4])
+            kind, options = after.split()[0], after.split()[-1]
+            if kind == "cgroup" and "cpuset" in options.split(","):
+                roots["cpuset"] = path
+            if kind == "cgroup2":
+                roots["cgroup2"] = path
+                with suppress(OSError):
+                    if "cpuset" in (path / "cgroup.subtree_control").read_text().split():
+                        roots["cpuset"] = path
+    return roots
+
+
+def make_cgroup(name: str) -> Path:
+    """A cgroup of version 2 below the root."""
+    folder = cgroup_roots()["cgroup2"] / name
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def make_cpuset(name: str) -> Path:
+    """A cgroup whose CPUs and nodes can be set, with those of the root."""
+    root = cgroup_roots()["cpuset"]
+    folder = root / name
+    folder.mkdir(exist_ok=True)
+    for file in ("cpuset.mems", "cpuset.cpus"):
+        effective = next(one for one in (root / f"{file}.effective", root / file) if one.exists())
+        (folder / file).write_text(effective.read_text())
+    return folder
+
+
+def missing(storm: Storm) -> str | None:
+    """What the storm needs that is not here."""
+    needs = {"cgroups": "cgroup2", "cpusets": "cpuset"}.get(storm.name)
+    return needs if needs and needs not in cgroup_roots() else None
+
+
+class Run:
+    """Compares what one source says in one storm."""
+
+    def __init__(self, fastproc: Path, catalogue: Catalogue, sampler: Sampler, tally: Tally) -> None:
+        self.fastproc = fastproc
+        self.catalogue = catalogue
+        self.sampler = sampler
+        self.tally = tally
+
+    def storms(self, storms: list[tuple[Storm, int]], source: str, seconds: float, program: Path) -> None:
+        """Runs some, each at its pace, at the same time: tables for most of the time, then texts."""
+        with ExitStack() as stack:
+            group: list[StormProcess] = []
+            stack.callback(self.sampler.watch, [])
+            for storm, period_us in storms:
+                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="fastproc-checker-", dir="/var/tmp"))
+                running = StormProcess(storm, program, period_us, seconds, Path(folder))
+                stack.callback(running.end)
+                running.show()
+                group.append(running)
+            self.sampler.watch([folder for running in group for folder in running.folders()])
+            self.sampler.window(now_ns(), now_ns())
+            self.tables(group, source, seconds * 0.75)
+            self.cat(group, source, seconds * 0.25)
+            for running in group:
+                verdict = OK if running.alive() else wrong("a storm that goes on")
+                run = running.storm.name, source
+                self.tally.add(run, "presence", "storm", running.process.returncode, verdict, running.storm.name)
+
+    def tables(self, group: list[StormProcess], source: str, seconds: float) -> None:
+        """`fastproc ps` with every field, again and again."""
+        command: list[str | Path] = [
+            self.fastproc, "ps", "-q", "--interval", "0.01", "--format", "json", "--source", source,
+            "--filter", " || ".join(
+                [f"session == {running.pid}" for running in group]
+                + [f"pid == {pid}" for running in group for pid in sorted(running.kernel_threads)]
+            ), "-o", ",".join(self.catalogue.names),
+            *(["--threads"] if group[0].storm.threads else []),
+        ]  # fmt: skip
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert process.stdout
+        assert process.stderr
+        tables: queue.Queue[tuple[int, bytes]] = queue.Queue(maxsize=8)
+        stop = threading.Event()
+
+        def receive() -> None:
+            assert process.stdout
+            for line in process.stdout:
+                while not stop.is_set():
+                    with suppress(queue.Full):
+                        tables.put((now_ns(), line), timeout=0.2)
+                        break
+
+        reader = threading.Thread(target=receive, daemon=True)
+        reader.start()
+        previous: dict[tuple[int, int], tuple[dict[str, Any], int, int]] = {}
+        deadline = time.monotonic() + seconds
+        seen = 0
+        try:
+            while seen < 3 or time.monotonic() < deadline:
+                try:
+                    received, line = tables.get(timeout=30)
+                except queue.Empty:
+                    break
+                previous = self.table(group, source, json.loads(line), received, previous)
+                seen += 1
+        finally:
+            stop.set()
+            process.terminate()
+            process.wait()
+            errors = process.stderr.read().decode(errors="replace").strip()
+            reader.join()
+            process.stdout.close()
+            process.stderr.close()
+        if seen < 3:
+            verdict = wrong(f"tables, not the exit status {process.returncode}")
+            self.tally.add((group[0].storm.name, source), "presence", "tables", errors, verdict, "fastproc ps")
+
+    def table(
+        self,
+        group: list[StormProcess],
+        source: str,
+        table: dict[str, Any],
+        received: int,
+        previous: dict[tuple[int, int], tuple[dict[str, Any], int, int]],
+    ) -> dict[tuple[int, int], tuple[dict[str, Any], int, int]]:
+        """One table. Returns its rows, for the next."""
+        began, ended = table["boottime_ns"], table["boottime_ns"] + table["took_ns"]
+        window = self.sampler.window(began, max(received, ended))
+        rows: dict[tuple[int, int], tuple[dict[str, Any], int, int]] = {}
+        times_seen: Counter[int] = Counter()
+        owners = {pid: running for running in group for pid in (running.pid, *running.kernel_threads)}
+        for keyed in table.get("processes") or table.get("threads") or []:
+            row = {self.catalogue.keys.get(key, key): value for key, value in keyed.items()}
+            running = owners[row["session"] or row["pid"]]
+            run = running.storm.name, source
+            identity = row["pid"], row["tid"] if running.storm.threads else row["pid"]
+            times_seen[identity[1]] += 1
+            last = previous.get(identity)
+            # A row that came from the kernel's text has it in ticks.
+            if last and last[0]["starttime"] // TICK_NS != row["starttime"] // TICK_NS:
+                last = None
+            rows[identity] = row, began, ended
+            self.row(running, run, row, window, (began, ended, received), last)
+        for running in group:
+            folders = [folder for folder in running.folders() if ("/" in folder) == running.storm.threads]
+            for pid in [int(folder.rpartition("/")[2]) for folder in folders]:
+                stat = window.get((str(pid), "stat"), [])
+                may_be_gone = pid in running.kernel_threads and not (stat and stat[-1].began_ns >= ended)
+                right = times_seen[pid] == 1 or (times_seen[pid] == 0 and may_be_gone)
+                verdict = OK if right else wrong("one row of each watched process")
+                self.tally.add((running.storm.name, source), "presence", "row", times_seen[pid], verdict, f"{pid} at {began}")
+        return rows
+
+    def row(
+        self,
+        running: StormProcess,
+        run: tuple[str, str],
+        row: dict[str, Any],
+        window: Window,
+        times: tuple[int, int, int],
+        last: tuple[dict[str, Any], int, int] | None,
+    ) -> None:
+        """Every field of a row."""
+        began, ended, received = times
+        folder = str(row["pid"])
+        of_process = self.moment(running, folder, window, began, ended, received)
+        of_thread = of_process
+        if running.storm.threads:
+            of_thread = self.moment(running, f"{folder}/task/{row['tid']}", window, began, ended, received)
+        for moment in (of_process, of_thread):
+            moment.row = row
+            moment.of_text = run[1] == "procfs"
+            moment.most_threads = max(running.storm.most_threads, row["num_threads"]) if not running.storm.threads else 1
+            if last:
+                moment.previous, moment.previous_began_ns, moment.previous_ended_ns = last
+        where = f"{row['pid']} {row['comm']!r} at {began}+{ended - began}"
+        for name, value in row.items():
+            moment = of_thread if name in self.catalogue.of_thread else of_process
+            rule = RULES.get(name)
+            if rule is None:
+                verdict = wrong("nothing: the checker has no rule for this field; add one to fields.py")
+            elif name in running.storm.restarts:
+                verdict = OK
+            else:
+                verdict = impossible(name, value) or rule(moment, value)
+            self.tally.add(run, class_of(name), name, value, verdict, where)
+        for name, left, right in invariants(row, running.storm.threads):
+            self.tally.add(run, "within a row", name, left, OK if left == right else wrong(right), where)
+        for names in TOGETHER_IN_TEXT if of_process.of_text else TOGETHER:
+            self.together(run, names, of_process, where)
+
+    def together(self, run: tuple[str, str], names: tuple[str, ...], moment: Moment, where: str) -> None:
+        """Values that are replaced as a whole are of one state."""
+        rules = [(name, rule) for name in names if isinstance(rule := RULES[name], Same)]
+        changing = [(name, *rule.source) for name, rule in rules if len(moment.poses.values(rule.source)) > 1]
+        if len(changing) < 2:
+            return
+        got = [moment.row[name] for name, _, _ in changing]
+        states = [[get(state[file]) for _, file, get in changing] for state in moment.states if "status" in state]
+        verdict = OK if got in states else wrong(f"of one state of {states}")
+        self.tally.add(run, "credentials", "of one moment", got, verdict, where)
+
+    def moment(self, running: StormProcess, folder: str, window: Window, began: int, ended: int, received: int) -> Moment:
+        """What is known of a process at that time."""
+        samples: dict[str, list[Sample]] = {}
+        for file in FILES:
+            around_it = window.get((folder, file), [])
+            samples[file] = around_it if file in LOOKED_UP else around(around_it, began, ended)
+        # The id is in the record, the path is read behind it.
+        samples["cgroup path"] = window.get((folder, "cgroup"), [])
+        states, changing = running.states(folder, began, ended)
+        late, changing_late = running.states(folder, began, received)
+        passing = (
+            running.storm.passing
+            if changing
+            else running.storm.passing & {*LOOKED_UP, "pss", "uss"}
+            if changing_late
+            else frozenset()
+        )
+        merged = [state for state in late if state in states]
+        if len(late) > len(merged):
+            late_files = (*LOOKED_UP, "cgroup path")
+            merged += [{file: state[file] for file in late_files if file in state} for state in late if state not in states]
+        return Moment(
+            began, ended, samples, merged, running.poses.get(folder, Poses()), passing, running.storm.loose,
+            running.storm.volatile | FLICKERS, names=running.storm.names,
+        )  # fmt: skip
+
+    def cat(self, group: list[StormProcess], source: str, seconds: float) -> None:
+        """`fastproc cat` of the three texts of each watched process, again and again."""
+        deadline = time.monotonic() + seconds
+        owners = {pid: running for running in group for pid in running.watched}
+        paths = [f"/proc/{pid}/{file}" for pid in owners for file in ("stat", "statm", "status")]
+        # Loading a program takes far longer than a text.
+        times = max(1, 24 // len(paths))
+        while True:
+            began = now_ns()
+            command: list[str | Path] = [self.fastproc, "cat", "--source", source, *(paths * times)]
+            done = subprocess.run(command, capture_output=True, check=False)
+            ended = now_ns()
+            window = self.sampler.window(began, ended)
+            moments = {pid: self.moment(running, str(pid), window, began, ended, ended) for pid, running in owners.items()}
+            for moment in moments.values():
+                moment.of_text = source == "procfs"
+            seen = split(done.stdout, list(owners))
+            may_end = any(running.kernel_threads for running in group)
+            whole = may_end or (done.returncode == 0 and len(seen) == len(paths) * times)
+            verdict = OK if whole else wrong(f"exit status 0 and {len(paths) * times} texts")
+            got = done.returncode, done.stderr.decode(errors="replace"), len(seen)
+            self.tally.add((group[0].storm.name, source), "texts", "cat", got, verdict, f"fastproc cat at {began}")
+            for pid, file, text in seen:
+                storm = owners[pid].storm
+                for name, value, verdict in texts.compared(file, text, moments[pid]):
+                    if texts.name_of(file, name.partition(" ")[2]) not in storm.restarts:
+                        where = f"{pid} by cat at {began}+{ended - began}"
+                        self.tally.add((storm.name, source), "texts", name, value, verdict, where)
+            if time.monotonic() > deadline:
+                return
+
+
+def split(output: bytes, pids: list[int]) -> list[tuple[int, str, bytes]]:
+    """The texts in what `cat` printed: stat, statm and status of each process in turn."""
+    out: list[tuple[int, str, bytes]] = []
+    # A status ends where the next stat begins: with a pid and a parenthesis. No line of status does.
+    starts = "|".join(map(str, pids))
+    found = re.finditer(
+        rb"(?ms)^(%b) (\(.*?\) [A-Za-z] -?\d[^\n]*\n)(\d[\d ]*\n)(Name:.*?)(?=^(?:%b) \(|\Z)"
+        % (starts.encode(), starts.encode()),
+        output,
+    )
+    for one in found:
+        pid = int(one[1])
+        out += [(pid, "stat", one[1] + b" " + one[2]), (pid, "statm", one[3]), (pid, "status", one[4])]
+    return out
+
+
+def impossible(name: str, value: Any) -> Any:
+    """Values that no field has: of the kernel's memory, or below zero."""
+    values = value if isinstance(value, list) else [value]
+    for one in values:
+        if not isinstance(one, (int, float)) or isinstance(one, bool):
+            continue
+        if one < 0 and name not in MAY_BE_NEGATIVE:
+            return wrong("not negative")
+        if one >= KERNEL_ADDRESS and name != "rsslim":
+            return wrong("no address of the kernel")
+        if isinstance(value, list) and one >= 1 << 32:
+            return wrong("a number of 32 bits")
+    return None
+
+
+def invariants(row: dict[str, Any], threads: bool) -> list[tuple[str, Any, Any]]:
+    """What holds within each row: what it is, and its two sides."""
+    out = [
+        ("the first nspid is the pid", (row["nspid"] or [None])[0], row["pid"]),
+        ("the first nspgid is the pgrp", (row["nspgid"] or [None])[0], row["pgrp"]),
+        ("the first nssid is the session", (row["nssid"] or [None])[0], row["session"]),
+        ("nested ids are of one depth", len(row["nspid"]), len(row["nspgid"])),
+        ("nested sessions too", len(row["nspid"]), len(row["nssid"])),
+        ("time is utime and stime", row["time"], row["utime"] + row["stime"]),
+        ("rss is the sum of its parts", row["rss"], row["rssanon"] + row["rssfile"] + row["rssshmem"]),
+    ]
+    if not threads:
+        out.append(("tid is pid", row["tid"], row["pid"]))
+    return out

@@ -1,0 +1,160 @@
+//! `init enter PLACE PROGRAM ARGUMENT…`: runs a program as somebody else, or in a namespace of its own.
+
+use std::{
+    ffi::OsString,
+    fmt, fs, io,
+    os::unix::process::CommandExt as _,
+    process::{Command, exit},
+};
+
+use rustix::{
+    mount::MountPropagationFlags,
+    process::{Gid, Resource, Rlimit, Uid, setrlimit},
+    thread::{
+        CapabilitySet, CapabilitySets, UnshareFlags, capabilities,
+        configure_capability_in_ambient_set, set_capabilities, set_keep_capabilities,
+        set_thread_gid, set_thread_groups, set_thread_uid, unshare_unsafe,
+    },
+};
+
+use crate::mounts::mount;
+
+/// The program itself, from anywhere.
+const INIT: &str = "/init";
+/// A user to whom nothing in the testbed belongs.
+const NOBODY: u32 = 65534;
+
+/// Where a program is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// As a user without any capability.
+    Nobody,
+    /// As a user who may load programs that read, and no more (`CAP_BPF`, `CAP_PERFMON`).
+    Reader,
+    /// As root, in a pid namespace with a `/proc` of its own.
+    PidNamespace,
+    /// As root of a user namespace that has no other user.
+    UserNamespace,
+    /// As it is, with the `/proc` of the pid namespace it is in: the inner half of `PidNamespace`.
+    OwnProc,
+}
+
+impl Place {
+    const ALL: [Self; 5] = [
+        Self::Nobody,
+        Self::Reader,
+        Self::PidNamespace,
+        Self::UserNamespace,
+        Self::OwnProc,
+    ];
+
+    /// The words before a program's own.
+    pub fn enter(self) -> [&'static str; 3] {
+        [INIT, "enter", self.name()]
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Nobody => "nobody",
+            Self::Reader => "reader",
+            Self::PidNamespace => "pid-namespace",
+            Self::UserNamespace => "user-namespace",
+            Self::OwnProc => "own-proc",
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Becomes the program; returns only why not.
+pub fn enter(words: &[OsString]) -> io::Error {
+    let (Some(place), Some(program)) = (words.first(), words.get(1)) else {
+        return io::Error::other("what is to be run where?");
+    };
+    let Some(place) = Place::ALL.into_iter().find(|known| place == known.name()) else {
+        return io::Error::other(format!("there is no place {}", place.display()));
+    };
+    match go_to(place) {
+        Err(error) => error,
+        Ok(()) if place == Place::PidNamespace => {
+            // Only children are in the new namespace.
+            match Command::new(INIT)
+                .args(["enter", Place::OwnProc.name()])
+                .args(&words[1..])
+                .status()
+            {
+                Ok(status) => exit(status.code().unwrap_or(125)),
+                Err(error) => error,
+            }
+        }
+        Ok(()) => Command::new(program).args(&words[2..]).exec(),
+    }
+}
+
+fn go_to(place: Place) -> io::Result<()> {
+    match place {
+        Place::Nobody => become_nobody()?,
+        Place::Reader => {
+            // Before 5.11 a map's memory counts as locked.
+            setrlimit(
+                Resource::Memlock,
+                Rlimit {
+                    current: None,
+                    maximum: None,
+                },
+            )?;
+            set_keep_capabilities(true)?;
+            become_nobody()?;
+            keep_only(CapabilitySet::BPF | CapabilitySet::PERFMON)?;
+        }
+        Place::PidNamespace => unshare(UnshareFlags::NEWPID | UnshareFlags::NEWNS)?,
+        Place::UserNamespace => {
+            unshare(UnshareFlags::NEWUSER)?;
+            fs::write("/proc/self/uid_map", "0 0 1")?;
+            // One's own group may be mapped from inside once setgroups(2) is given up.
+            fs::write("/proc/self/setgroups", "deny")?;
+            fs::write("/proc/self/gid_map", "0 0 1")?;
+        }
+        Place::OwnProc => {
+            // The root of an initramfs has no parent to share with; what is mounted elsewhere stays as it is.
+            let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+            rustix::mount::mount_change("/", private)?;
+            mount("proc", "/proc")?;
+        }
+    }
+    Ok(())
+}
+
+fn become_nobody() -> io::Result<()> {
+    set_thread_groups(&[])?;
+    set_thread_gid(Gid::from_raw(NOBODY))?;
+    set_thread_uid(Uid::from_raw(NOBODY))?;
+    Ok(())
+}
+
+fn keep_only(kept: CapabilitySet) -> io::Result<()> {
+    let permitted = capabilities(None)?.permitted & kept;
+    set_capabilities(
+        None,
+        CapabilitySets {
+            effective: permitted,
+            permitted,
+            inheritable: permitted,
+        },
+    )?;
+    // Ambient, or they would end with exec.
+    for capability in permitted.iter() {
+        configure_capability_in_ambient_set(capability, true)?;
+    }
+    Ok(())
+}
+
+fn unshare(flags: UnshareFlags) -> io::Result<()> {
+    // SAFETY: no table of descriptors is unshared, and this program has one thread.
+    unsafe { unshare_unsafe(flags) }?;
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! PID 1 of an emulated machine: mounts what programs expect, runs the scenario that the kernel's command line names, reports
+//! on the second serial port, and ends the emulator.
+//!
+//! What it does besides reporting goes to the console, the first serial port. When it cannot go on it returns, which is a
+//! kernel panic, which the driver outside shows with the console's last lines.
+
+mod cpus;
+mod enter;
+mod exit_port;
+mod exits;
+mod hidden;
+mod memory;
+mod mounts;
+mod proofs;
+mod reporter;
+mod service;
+mod size;
+mod survey;
+mod testbed;
+
+use std::{convert::Infallible, fs, io, process::ExitCode};
+
+use fastproc_guest::scenario::{PARAMETER, Scenario};
+
+use crate::{exit_port::ExitPort, reporter::Reporter, testbed::Testbed};
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    if let Some((enter, rest)) = arguments.split_first()
+        && enter == "enter"
+    {
+        let error = enter::enter(rest);
+        eprintln!("init: {error}");
+        return ExitCode::from(125);
+    }
+    if std::process::id() != 1 {
+        eprintln!(
+            "this is PID 1 of an emulated machine that fastproc is tested on; here there is nothing for it to do"
+        );
+        return ExitCode::from(2);
+    }
+    match first_process() {
+        Ok(never) => match never {},
+        Err(error) => {
+            eprintln!("the guest cannot go on: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn first_process() -> io::Result<Infallible> {
+    // Nothing else is touched before it is certain that this machine is one of ours.
+    mounts::mount("proc", "/proc")?;
+    let line = fs::read_to_string("/proc/cmdline")?;
+    let scenario = Scenario::from_kernel_command_line(&line).ok_or_else(|| {
+        io::Error::other(format!("no scenario is named by {PARAMETER}= in: {line}"))
+    })?;
+    let exit_port = ExitPort::open()?;
+    mounts::mount_all()?;
+    let mut reporter = Reporter::begin(scenario)?;
+    match scenario {
+        Scenario::Survey => survey::survey(&mut reporter)?,
+        Scenario::Conformance => {
+            // Before some of the test processes keep a CPU busy.
+            proofs::doctor(&mut reporter)?;
+            proofs::doctor_as_others(&mut reporter)?;
+            let testbed = Testbed::open()?;
+            proofs::verify_every_source(&mut reporter)?;
+            proofs::verify_as_others(&mut reporter)?;
+            testbed.close(&mut reporter)?;
+        }
+        Scenario::KptrRestrict => {
+            hidden::hide_addresses(&mut reporter)?;
+            proofs::every_source(&mut reporter)?;
+        }
+        Scenario::Lockdown => {
+            hidden::lock_down(&mut reporter)?;
+            proofs::every_source(&mut reporter)?;
+            proofs::chosen_source(&mut reporter)?;
+        }
+        Scenario::Hotplug => {
+            proofs::doctor(&mut reporter)?;
+            let shaking = cpus::Shaking::start()?;
+            proofs::every_source_at_length(&mut reporter)?;
+            shaking.stop(&mut reporter)?;
+        }
+        Scenario::Memory => {
+            memory::use_all_kinds(&mut reporter)?;
+            proofs::every_source(&mut reporter)?;
+        }
+        Scenario::HidePid => {
+            hidden::hide_processes()?;
+            proofs::every_source(&mut reporter)?;
+            proofs::doctor_as_others(&mut reporter)?;
+            proofs::verify_as_others(&mut reporter)?;
+        }
+        Scenario::Namespaces => proofs::in_namespaces(&mut reporter)?,
+        Scenario::Service => {
+            let service = service::Service::start()?;
+            let testbed = Testbed::open()?;
+            proofs::with_a_service(&mut reporter)?;
+            testbed.close(&mut reporter)?;
+            service.stop(&mut reporter)?;
+        }
+        Scenario::Exits => exits::record(&mut reporter)?,
+        Scenario::Cost => proofs::cost(&mut reporter)?,
+        Scenario::Big => {
+            size::use_every_queue()?;
+            size::check(&mut reporter, 64, 400, 300)?;
+            proofs::first_source(&mut reporter)?;
+        }
+        Scenario::Interrupts => {
+            size::check(&mut reporter, 2, 2000, 1)?;
+            proofs::first_source(&mut reporter)?;
+        }
+    }
+    let passed = reporter.end()?;
+    exit_port.leave(passed)
+}

@@ -1,0 +1,147 @@
+//! What fastproc has to prove in a guest: it runs as it runs anywhere else, and the driver outside judges what it printed.
+
+use std::io;
+
+use crate::{enter::Place, reporter::Reporter, testbed::TESTBED};
+
+pub const FASTPROC: &str = "/fastproc";
+/// Readers who are not root.
+const OTHERS: [Place; 2] = [Place::Nobody, Place::Reader];
+/// Readers in namespaces of their own.
+const NAMESPACES: [Place; 2] = [Place::PidNamespace, Place::UserNamespace];
+/// Comparisons of every process; what moves in one stands still in another.
+const ROUNDS: &str = "3";
+/// Enough of them to last while other things happen.
+const MANY_ROUNDS: &str = "25";
+/// Test processes that live in a pid namespace, too.
+const COMPANY: &str = "idle,zombie,threads-8,name-spaces,signals-pending";
+/// So old interrupt counts may be: longer than an emulated machine takes for two texts.
+const LATENCY_MS: &str = "1000";
+/// Idle processes to read for what it costs: enough that the table dwarfs what is around it.
+const IDLE: &str = "200";
+
+/// `doctor`, and `verify` of each source.
+pub fn every_source(reporter: &mut Reporter) -> io::Result<()> {
+    doctor(reporter)?;
+    verify_every_source(reporter)
+}
+
+/// `verify` of each source.
+pub fn verify_every_source(reporter: &mut Reporter) -> io::Result<()> {
+    every_source_for(reporter, ROUNDS)
+}
+
+/// `verify` of each source for much longer.
+pub fn every_source_at_length(reporter: &mut Reporter) -> io::Result<()> {
+    every_source_for(reporter, MANY_ROUNDS)
+}
+
+fn every_source_for(reporter: &mut Reporter, rounds: &str) -> io::Result<()> {
+    for source in ["bpf", "bpf-iter", "procfs"] {
+        let argv = [
+            FASTPROC, "verify", "--json", "--rounds", rounds, "--source", source,
+        ];
+        reporter.run(&format!("verify {source}"), &argv)?;
+    }
+    Ok(())
+}
+
+/// `doctor`.
+pub fn doctor(reporter: &mut Reporter) -> io::Result<()> {
+    doctor_in(reporter, "doctor", None)
+}
+
+/// `verify` of the source that is chosen here, which may differ for processes and for counters.
+pub fn chosen_source(reporter: &mut Reporter) -> io::Result<()> {
+    verify(reporter, "verify", None)
+}
+
+/// `doctor`, and `verify` of the source that is chosen here, with interrupt counts that may be a little old as well.
+pub fn first_source(reporter: &mut Reporter) -> io::Result<()> {
+    doctor(reporter)?;
+    let argv = [
+        FASTPROC,
+        "verify",
+        "--json",
+        "--rounds",
+        ROUNDS,
+        "--stat-irqs-latency-ms",
+        LATENCY_MS,
+    ];
+    reporter.run("verify", &argv)
+}
+
+/// `doctor` by readers from whom the kernel hides what is not theirs.
+pub fn doctor_as_others(reporter: &mut Reporter) -> io::Result<()> {
+    for place in OTHERS {
+        doctor_in(reporter, &format!("doctor as {place}"), Some(place))?;
+    }
+    Ok(())
+}
+
+/// `verify` by them, of the source that is chosen for them.
+pub fn verify_as_others(reporter: &mut Reporter) -> io::Result<()> {
+    for place in OTHERS {
+        verify(reporter, &format!("verify as {place}"), Some(place))?;
+    }
+    Ok(())
+}
+
+/// Both by root in namespaces of its own.
+pub fn in_namespaces(reporter: &mut Reporter) -> io::Result<()> {
+    for place in NAMESPACES {
+        doctor_in(reporter, &format!("doctor in {place}"), Some(place))?;
+        verify(reporter, &format!("verify in {place}"), Some(place))?;
+    }
+    Ok(())
+}
+
+/// `doctor` by everybody, and `verify` by those who are served, where a service is.
+pub fn with_a_service(reporter: &mut Reporter) -> io::Result<()> {
+    doctor(reporter)?;
+    doctor_as_others(reporter)?;
+    for place in NAMESPACES {
+        doctor_in(reporter, &format!("doctor in {place}"), Some(place))?;
+    }
+    // A reader who is refused reads for itself.
+    chosen_source(reporter)?;
+    verify_as_others(reporter)
+}
+
+/// `bench scan`.
+pub fn cost(reporter: &mut Reporter) -> io::Result<()> {
+    let argv = [
+        "/fastproc-bench",
+        "scan",
+        "--json",
+        "--processes",
+        IDLE,
+        "--rounds",
+        "3",
+        "--cpu",
+        "0",
+    ];
+    reporter.run("bench scan", &argv)
+}
+
+fn doctor_in(reporter: &mut Reporter, name: &str, place: Option<Place>) -> io::Result<()> {
+    let enter = place.map(Place::enter);
+    let argv = [
+        enter.as_ref().map_or(&[][..], |words| words),
+        &[FASTPROC, "doctor", "--json"],
+    ]
+    .concat();
+    reporter.run(name, &argv)
+}
+
+/// Verifies the source that is chosen here.
+fn verify(reporter: &mut Reporter, name: &str, place: Option<Place>) -> io::Result<()> {
+    let enter = place.map(Place::enter);
+    let mut argv = enter.as_ref().map_or(&[][..], |words| words).to_vec();
+    if place == Some(Place::PidNamespace) {
+        // Else the reader would be alone there.
+        argv.extend([TESTBED, "--only", COMPANY, "--"]);
+    }
+    argv.extend([FASTPROC, "verify", "--json", "--rounds", ROUNDS]);
+    reporter.run(name, &argv)
+}

@@ -1,0 +1,147 @@
+//! The names of what a guest can be asked to do.
+
+use std::{fmt, str::FromStr};
+
+/// The kernel command-line parameter that names the scenario.
+pub const PARAMETER: &str = "fastproc.scenario";
+
+/// One thing a guest does between its start and its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scenario {
+    /// Says what the kernel offers; judges nothing.
+    Survey,
+    /// Every source, every reader: root, a user who may load programs, a user who may nothing.
+    Conformance,
+    /// The kernel shows no addresses, not even to root.
+    KptrRestrict,
+    /// The kernel gives no program its memory.
+    Lockdown,
+    /// CPUs go and come while they are read.
+    Hotplug,
+    /// Memory swapped out, and huge pages in use.
+    Memory,
+    /// `/proc` hides other users' processes.
+    HidePid,
+    /// Readers in a pid namespace and in a user namespace of their own.
+    Namespaces,
+    /// A service, and readers of every kind that it serves or refuses.
+    Service,
+    /// Processes that end are recorded.
+    Exits,
+    /// What a look at every process costs, in instructions instead of time.
+    Cost,
+    /// More CPUs than a 64-bit mask has room for, and hundreds of interrupts.
+    Big,
+    /// Thousands of interrupt numbers, nearly all of them unused.
+    Interrupts,
+}
+
+impl Scenario {
+    /// Every scenario, in the order they are run.
+    pub const ALL: [Self; 13] = [
+        Self::Survey,
+        Self::Conformance,
+        Self::KptrRestrict,
+        Self::Lockdown,
+        Self::Hotplug,
+        Self::Memory,
+        Self::HidePid,
+        Self::Namespaces,
+        Self::Service,
+        Self::Exits,
+        Self::Cost,
+        Self::Big,
+        Self::Interrupts,
+    ];
+
+    /// Those that prove something: all but the first.
+    pub const PROOFS: &[Self] = Self::ALL.split_at(1).1;
+
+    /// Whether its processes are meant to show every field in use.
+    pub fn uses_fields(self) -> bool {
+        matches!(self, Self::Conformance | Self::Memory)
+    }
+
+    /// The name on the kernel's and on the driver's command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Survey => "survey",
+            Self::Conformance => "conformance",
+            Self::KptrRestrict => "kptr_restrict",
+            Self::Lockdown => "lockdown",
+            Self::Hotplug => "hotplug",
+            Self::Memory => "memory",
+            Self::HidePid => "hidepid",
+            Self::Namespaces => "namespaces",
+            Self::Service => "service",
+            Self::Exits => "exits",
+            Self::Cost => "cost",
+            Self::Big => "big",
+            Self::Interrupts => "interrupts",
+        }
+    }
+
+    /// Finds the scenario that a kernel command line asks for.
+    pub fn from_kernel_command_line(line: &str) -> Option<Self> {
+        line.split_ascii_whitespace()
+            .find_map(|word| word.strip_prefix(PARAMETER)?.strip_prefix('='))
+            .and_then(|name| name.parse().ok())
+    }
+}
+
+impl fmt::Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A name that no scenario has.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Unknown(String);
+
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = Scenario::ALL.map(Scenario::name).join(", ");
+        write!(f, "there is no scenario “{}”; there are: {names}", self.0)
+    }
+}
+
+impl std::error::Error for Unknown {}
+
+impl FromStr for Scenario {
+    type Err = Unknown;
+
+    fn from_str(name: &str) -> Result<Self, Unknown> {
+        Self::ALL
+            .into_iter()
+            .find(|scenario| scenario.name() == name)
+            .ok_or_else(|| Unknown(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_leads_back_to_its_scenario() {
+        for scenario in Scenario::ALL {
+            assert_eq!(scenario.name().parse(), Ok(scenario));
+            let line = format!("console=ttyS0 {PARAMETER}={scenario} quiet\n");
+            assert_eq!(Scenario::from_kernel_command_line(&line), Some(scenario));
+        }
+    }
+
+    #[test]
+    fn a_command_line_without_the_parameter_names_none() {
+        for line in [
+            "",
+            "quiet",
+            "fastproc.scenario",
+            "fastproc.scenario=",
+            "fastproc.scenarios=survey",
+        ] {
+            assert_eq!(Scenario::from_kernel_command_line(line), None, "{line}");
+        }
+    }
+}

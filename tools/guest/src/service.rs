@@ -1,0 +1,68 @@
+//! A service, which everybody in the guest finds at its place.
+
+use std::{
+    fs, io,
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{proofs::FASTPROC, reporter::Reporter};
+
+const SERVE: [&str; 4] = [FASTPROC, "serve", "--no-metrics", "--socket"];
+/// Where readers look for it.
+const SOCKET: &str = "/run/fastproc/fastproc.sock";
+/// An emulated machine loads programs in seconds.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A service that answers.
+pub struct Service {
+    started: Instant,
+    child: Child,
+}
+
+impl Service {
+    /// Starts it, and waits until it answers.
+    pub fn start() -> io::Result<Self> {
+        // Whom it becomes.
+        fs::create_dir_all("/etc")?;
+        fs::write("/etc/passwd", "nobody:x:65534:65534::/:\n")?;
+        let mut service = Self {
+            started: Instant::now(),
+            child: Command::new(SERVE[0])
+                .args(&SERVE[1..])
+                .arg(SOCKET)
+                .stdin(Stdio::null())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()?,
+        };
+        while !answers()? {
+            if service.child.try_wait()?.is_some() || service.started.elapsed() > PATIENCE {
+                break;
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+        Ok(service)
+    }
+
+    /// Ends it, and reports what it said and who was served.
+    pub fn stop(self, reporter: &mut Reporter) -> io::Result<()> {
+        reporter.run("serve --status", &[FASTPROC, "serve", "--status"])?;
+        if let Some(pid) = rustix::process::Pid::from_raw(self.child.id() as i32) {
+            // Who has ended by itself reports why.
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        }
+        let output = self.child.wait_with_output();
+        reporter.command("serve", &SERVE, self.started, output)
+    }
+}
+
+fn answers() -> io::Result<bool> {
+    let status = Command::new(FASTPROC)
+        .args(["serve", "--status"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()?;
+    Ok(status.success())
+}

@@ -1,0 +1,538 @@
+//! `kernels/expected.toml`: what is expected of each kernel. From a row for each kernel and the circumstances that change
+//! what it allows follows what every program shows in every scenario.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result};
+use fastproc_guest::scenario::Scenario;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    evaluate::{ALL_LINES, Findings, SERVES},
+    finding::Finding,
+    series::Series,
+};
+
+const HEADING: &str = "\
+# What fastproc shows on each kernel; tools/kernels/src/expected.rs says what follows from it for each scenario and program.
+# `make test-kernels` fails on any difference. `make kernels-expected` writes the kernels' rows anew from what they show,
+# together with docs/kernels.md; the rest is written by hand.
+";
+
+/// The sources, the best first.
+const SOURCES: [&str; 3] = ["bpf", "bpf-iter", "procfs"];
+
+/// Where it is written down that a service serves nobody.
+const SERVICE: &str = "service";
+
+/// The whole table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Expected {
+    /// Fields that no scenario makes a process use: they are compared, and may be zero everywhere.
+    pub not_in_use: BTreeSet<String>,
+    /// Fields that only the scenario `memory` has to show in use; the scenario `conformance` has to show all others.
+    pub used_by_memory: BTreeSet<String>,
+    /// Where less is allowed than to root on a plain machine.
+    pub circumstances: Vec<Circumstance>,
+    /// By series.
+    pub kernels: BTreeMap<Series, Kernel>,
+}
+
+/// What a scenario, a reader, or both change.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Circumstance {
+    /// The scenario; any, if it is empty.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub scenario: String,
+    /// How the names of its programs end, such as `as nobody`; any, if it is empty.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reader: String,
+    /// The first series that it does not hold for; it holds for all, if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub older_than: Option<Series>,
+    /// Why processes are read from /proc alone.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub procfs_because: String,
+    /// Why the machine's counters are read from the kernel's text.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub text_because: String,
+    /// Why a service refuses.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub service_because: String,
+    /// Whether the kernel hides where its symbols are.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub symbols_hidden: bool,
+}
+
+/// One kernel, for root.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Kernel {
+    /// The release that the row was last written from, as in `uname -r`.
+    pub release: String,
+    /// Sources that do not load, `counters`, or a service that serves nobody: why.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub refused: BTreeMap<String, String>,
+    /// Fields of processes.
+    pub fields: usize,
+    /// Lines of the machine's counters that a program reads.
+    pub lines: usize,
+    /// Those of them that come from the text where symbols are hidden.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub lines_by_symbols: BTreeSet<String>,
+    /// How many times cheaper than reading three files of each process.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub ratios: BTreeMap<String, f64>,
+}
+
+impl Expected {
+    /// Where it is, in this repository.
+    pub fn path() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels/expected.toml")
+    }
+
+    /// Reads it.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text =
+            fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        toml::from_str(&text).with_context(|| format!("{} is not understood", path.display()))
+    }
+
+    /// As a file.
+    pub fn text(&self) -> Result<String> {
+        Ok(format!("{HEADING}\n{}", toml::to_string_pretty(self)?))
+    }
+
+    /// The series by which a series is measured: itself or, if nothing is expected of it, the next older one.
+    pub fn stand_in(&self, series: Series) -> Option<Series> {
+        let (&nearest, _) = self.kernels.range(..=series).next_back()?;
+        Some(nearest)
+    }
+
+    /// How the findings of a scenario differ from what is expected, a line each. A series that nothing is expected of yet is
+    /// compared with the next older one: it may not lose anything.
+    pub fn differences(&self, series: Series, scenario: Scenario, found: &Findings) -> Vec<String> {
+        let Some(stand_in) = self.stand_in(series) else {
+            return vec![format!(
+                "nothing is expected of Linux {series} yet: make kernels-expected KERNELS={series}"
+            )];
+        };
+        if found.is_empty() && scenario != Scenario::Survey {
+            return vec!["no program was run".into()];
+        }
+        let mut all = Vec::new();
+        for (program, found) in found {
+            let expected = self.finding(stand_in, scenario, program);
+            let mut found = found.clone();
+            found
+                .unproven
+                .retain(|field| self.has_to_be_proven(scenario, program, field));
+            let lines = if stand_in == series {
+                expected.differences(&found)
+            } else {
+                expected.losses(&found)
+            };
+            all.extend(lines.into_iter().map(|line| format!("{program}: {line}")));
+        }
+        all
+    }
+
+    /// What is expected of a program in a scenario on a kernel that has a row.
+    pub fn finding(&self, series: Series, scenario: Scenario, program: &str) -> Finding {
+        let kernel = &self.kernels[&series];
+        let circumstance = self.circumstance(series, scenario, program);
+        let refused = kernel.refused_sources(&circumstance);
+        let usable = || {
+            SOURCES
+                .into_iter()
+                .filter(|source| !refused.contains_key(*source))
+        };
+        let mut finding = Finding {
+            status: "0".into(),
+            ..Finding::default()
+        };
+        let served = scenario == Scenario::Service && kernel.service(&circumstance) == SERVES;
+        let (kind, rest) = program.split_once(' ').unwrap_or((program, ""));
+        match kind {
+            "bench" => finding.ratios.clone_from(&kernel.ratios),
+            "doctor" => {
+                finding.usable = usable().map(str::to_owned).collect();
+                finding.source = finding.usable.first().cloned().unwrap_or_default();
+                finding.refused = refused;
+                if scenario == Scenario::Service {
+                    finding.service = kernel.service(&circumstance).into();
+                }
+                kernel.counters(&mut finding, &circumstance);
+            }
+            "verify" => {
+                if let Some(why) = refused.get(rest) {
+                    finding.status = "2".into();
+                    finding.error = format!("fastproc: {why}");
+                    return finding;
+                }
+                let asked = SOURCES.into_iter().find(|source| *source == rest);
+                finding.source = asked.or_else(|| usable().next()).unwrap_or_default().into();
+                finding.fields = kernel.fields;
+                kernel.counters(&mut finding, &circumstance);
+                // Why is `doctor`'s to say.
+                finding.error.clear();
+                if asked == Some("procfs") {
+                    (finding.lines, finding.lines_from_text) = (0, [ALL_LINES.into()].into());
+                }
+                let asks_for_old = matches!(scenario, Scenario::Big | Scenario::Interrupts);
+                finding.aged_interrupts = asks_for_old && finding.lines > 0;
+                if scenario == Scenario::Hotplug && finding.lines > 0 {
+                    // Chance decides which lines are caught amid a change.
+                    (finding.lines, finding.lines_from_text) = (0, BTreeSet::new());
+                }
+            }
+            _ => {}
+        }
+        if served && !finding.source.is_empty() {
+            finding.source = "service".into();
+        }
+        finding
+    }
+
+    /// All that changes what a kernel allows to a program, as one.
+    fn circumstance(&self, series: Series, scenario: Scenario, program: &str) -> Circumstance {
+        let mut all = Circumstance::default();
+        for one in &self.circumstances {
+            let applies = (one.scenario.is_empty() || one.scenario == scenario.name())
+                && program.ends_with(&one.reader)
+                && one.older_than.is_none_or(|first| series < first);
+            if applies {
+                all.procfs_because.push_str(&one.procfs_because);
+                all.text_because.push_str(&one.text_because);
+                all.service_because.push_str(&one.service_because);
+                all.symbols_hidden |= one.symbols_hidden;
+            }
+        }
+        all
+    }
+
+    /// Whether a program has to show a field equal and in use. Others than root are shown less, and the processes of other
+    /// scenarios are too few.
+    fn has_to_be_proven(&self, scenario: Scenario, program: &str, field: &str) -> bool {
+        let by_memory = self.used_by_memory.contains(field);
+        match scenario {
+            Scenario::Conformance if !program.contains(" as ") => {
+                !by_memory && !self.not_in_use.contains(field)
+            }
+            Scenario::Memory => by_memory,
+            _ => false,
+        }
+    }
+
+    /// Writes a kernel's row anew, as far as a scenario tells.
+    pub fn update(&mut self, series: Series, release: &str, scenario: Scenario, found: &Findings) {
+        let kernel = self.kernels.entry(series).or_default();
+        kernel.release = release.into();
+        match scenario {
+            Scenario::Cost => {
+                if let Some(scan) = found.get("bench scan") {
+                    kernel.ratios.clone_from(&scan.ratios);
+                }
+            }
+            Scenario::Conformance => {
+                if let Some(doctor) = found.get("doctor") {
+                    let service = kernel.refused.remove_entry(SERVICE);
+                    kernel.refused.clone_from(&doctor.refused);
+                    kernel.refused.extend(service);
+                    if !doctor.error.is_empty() {
+                        kernel
+                            .refused
+                            .insert("counters".into(), doctor.error.clone());
+                    }
+                    kernel.lines = doctor.lines;
+                }
+                if let Some(verify) = found.get("verify procfs") {
+                    kernel.fields = verify.fields;
+                }
+                if let Some(reader) = found.get("doctor as reader").filter(|_| kernel.lines > 0) {
+                    kernel.lines_by_symbols.clone_from(&reader.lines_from_text);
+                }
+            }
+            Scenario::Service => {
+                if let Some(doctor) = found.get("doctor") {
+                    kernel.refused.remove(SERVICE);
+                    if doctor.service != SERVES {
+                        let why = doctor.service.clone();
+                        kernel.refused.insert(SERVICE.into(), why);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Kernel {
+    /// What a service does for a reader.
+    fn service<'f>(&'f self, circumstance: &'f Circumstance) -> &'f str {
+        let because = Some(&circumstance.service_because).filter(|why| !why.is_empty());
+        let why = self.refused.get(SERVICE).or(because);
+        why.map_or(SERVES, String::as_str)
+    }
+
+    /// Sources that are refused, and why.
+    fn refused_sources(&self, circumstance: &Circumstance) -> BTreeMap<String, String> {
+        let because = Some(&circumstance.procfs_because).filter(|why| !why.is_empty());
+        let sources = SOURCES.into_iter().filter(|source| *source != "procfs");
+        sources
+            .filter_map(|source| {
+                let why = because.or_else(|| self.refused.get(source))?;
+                Some((source.to_owned(), why.clone()))
+            })
+            .collect()
+    }
+
+    /// Where the machine's counters come from.
+    fn counters(&self, finding: &mut Finding, circumstance: &Circumstance) {
+        let because = Some(&circumstance.text_because).filter(|why| !why.is_empty());
+        if let Some(why) = because.or_else(|| self.refused.get("counters")) {
+            finding.error.clone_from(why);
+            finding.lines_from_text = [ALL_LINES.into()].into();
+            return;
+        }
+        finding.lines = self.lines;
+        if circumstance.symbols_hidden {
+            finding.lines -= self.lines_by_symbols.len().min(self.lines);
+            finding.lines_from_text.clone_from(&self.lines_by_symbols);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(text: &str) -> Series {
+        Series::of_release(text).unwrap()
+    }
+
+    fn set(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|&name| name.into()).collect()
+    }
+
+    fn expected() -> Expected {
+        let circumstance = |scenario: &str, reader: &str| Circumstance {
+            scenario: scenario.into(),
+            reader: reader.into(),
+            ..Circumstance::default()
+        };
+        let kernel = |refused: &[(&str, &str)], lines| Kernel {
+            refused: refused
+                .iter()
+                .map(|&(source, why)| (source.into(), why.into()))
+                .collect(),
+            fields: 120,
+            lines,
+            lines_by_symbols: set(&["vmstat hidden"]),
+            ratios: [("bpf-full".into(), 25.0)].into(),
+            ..Kernel::default()
+        };
+        Expected {
+            not_in_use: set(&["stat nswap"]),
+            used_by_memory: set(&["status VmSwap"]),
+            circumstances: vec![
+                Circumstance {
+                    procfs_because: "no capabilities".into(),
+                    text_because: "not permitted".into(),
+                    ..circumstance("", "as nobody")
+                },
+                Circumstance {
+                    symbols_hidden: true,
+                    service_because: "not a plain user".into(),
+                    ..circumstance("", "as reader")
+                },
+                Circumstance {
+                    procfs_because: "locked down".into(),
+                    ..circumstance("lockdown", "")
+                },
+            ],
+            kernels: [
+                (
+                    series("5.10"),
+                    kernel(&[("bpf", "too old"), ("counters", "refused")], 0),
+                ),
+                (series("6.12"), kernel(&[], 190)),
+            ]
+            .into(),
+        }
+    }
+
+    #[test]
+    fn doctor_shows_what_the_kernel_and_the_circumstances_allow() {
+        let expected = expected();
+        let doctor = |name, scenario, program| expected.finding(series(name), scenario, program);
+        let root = doctor("6.12", Scenario::Conformance, "doctor");
+        assert_eq!(
+            (root.source.as_str(), root.usable.len(), root.lines),
+            ("bpf", 3, 190)
+        );
+        let old = doctor("5.10", Scenario::Conformance, "doctor");
+        assert_eq!(
+            (old.source.as_str(), old.error.as_str(), old.lines),
+            ("bpf-iter", "refused", 0)
+        );
+        assert_eq!(old.refused, [("bpf".into(), "too old".into())].into());
+        assert_eq!(old.lines_from_text, set(&[ALL_LINES]));
+        let nobody = doctor("6.12", Scenario::HidePid, "doctor as nobody");
+        assert_eq!(nobody.usable, ["procfs"]);
+        assert_eq!(nobody.refused["bpf-iter"], "no capabilities");
+        assert_eq!(nobody.error, "not permitted");
+        let reader = doctor("6.12", Scenario::Conformance, "doctor as reader");
+        assert_eq!((reader.source.as_str(), reader.lines), ("bpf", 189));
+        assert_eq!(reader.lines_from_text, set(&["vmstat hidden"]));
+        let lockdown = doctor("6.12", Scenario::Lockdown, "doctor");
+        assert_eq!((lockdown.source.as_str(), lockdown.lines), ("procfs", 190));
+    }
+
+    #[test]
+    fn verify_is_of_the_source_it_is_asked_for_or_fails_as_doctor_says() {
+        let expected = expected();
+        let verify = |name, scenario, program| expected.finding(series(name), scenario, program);
+        let refused = verify("5.10", Scenario::Conformance, "verify bpf");
+        assert_eq!(
+            (refused.status.as_str(), refused.error.as_str()),
+            ("2", "fastproc: too old")
+        );
+        let iter = verify("5.10", Scenario::Conformance, "verify bpf-iter");
+        assert_eq!(
+            (iter.source.as_str(), iter.fields, iter.error.as_str()),
+            ("bpf-iter", 120, "")
+        );
+        let procfs = verify("6.12", Scenario::Memory, "verify procfs");
+        assert_eq!((procfs.lines, procfs.fields), (0, 120));
+        let big = verify("6.12", Scenario::Big, "verify");
+        assert!(big.aged_interrupts && big.lines == 190);
+        assert!(!verify("5.10", Scenario::Big, "verify").aged_interrupts);
+        let amid = verify("6.12", Scenario::Hotplug, "verify bpf");
+        assert_eq!((amid.lines, amid.lines_from_text.len()), (0, 0));
+        let text = verify("5.10", Scenario::Hotplug, "verify bpf-iter");
+        assert_eq!(text.lines_from_text, set(&[ALL_LINES]));
+        let scan = verify("6.12", Scenario::Cost, "bench scan");
+        assert_eq!(scan.ratios.len(), 1);
+    }
+
+    #[test]
+    fn a_service_serves_whom_the_kernel_and_the_circumstances_let_it() {
+        let mut expected = expected();
+        let refused = &mut expected.kernels.get_mut(&series("5.10")).unwrap().refused;
+        refused.insert(SERVICE.into(), "nobody is told apart".into());
+        let of = |name, program| {
+            let finding = expected.finding(series(name), Scenario::Service, program);
+            (finding.source, finding.service)
+        };
+        let pair = |source: &str, service: &str| (source.to_owned(), service.to_owned());
+        assert_eq!(of("6.12", "doctor"), pair("service", SERVES));
+        assert_eq!(of("6.12", "doctor as nobody"), pair("service", SERVES));
+        assert_eq!(of("6.12", "verify as nobody"), pair("service", ""));
+        assert_eq!(
+            of("6.12", "doctor as reader"),
+            pair("bpf", "not a plain user")
+        );
+        assert_eq!(
+            of("5.10", "doctor"),
+            pair("bpf-iter", "nobody is told apart")
+        );
+        assert_eq!(of("5.10", "verify as nobody"), pair("procfs", ""));
+        let elsewhere = expected.finding(series("6.12"), Scenario::Conformance, "doctor");
+        assert_eq!(
+            (elsewhere.source.as_str(), elsewhere.service.as_str()),
+            ("bpf", "")
+        );
+    }
+
+    #[test]
+    fn a_field_has_to_be_in_use_in_one_scenario_unless_nothing_uses_it() {
+        let expected = expected();
+        let unproven = |scenario, program: &str| {
+            let mut finding = expected.finding(series("6.12"), scenario, program);
+            finding.unproven = set(&["stat nswap", "stat utime", "status VmSwap"]);
+            let found = [(program.to_owned(), finding)].into();
+            expected.differences(series("6.12"), scenario, &found)
+        };
+        let never = |program, field| format!("{program}: {field} was never seen equal and in use");
+        assert_eq!(
+            unproven(Scenario::Conformance, "verify bpf"),
+            [never("verify bpf", "stat utime")]
+        );
+        assert_eq!(
+            unproven(Scenario::Memory, "verify bpf"),
+            [never("verify bpf", "status VmSwap")]
+        );
+        for (scenario, program) in [
+            (Scenario::Conformance, "verify as nobody"),
+            (Scenario::HidePid, "verify bpf"),
+        ] {
+            assert_eq!(unproven(scenario, program), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn what_is_found_is_what_is_expected_from_then_on() {
+        let mut table = expected();
+        let programs = ["doctor", "doctor as reader", "verify procfs"];
+        let found = |table: &Expected, scenario, programs: &[&str]| -> Findings {
+            programs
+                .iter()
+                .map(|&name| (name.into(), table.finding(series("5.10"), scenario, name)))
+                .collect()
+        };
+        let conformance = found(&table, Scenario::Conformance, &programs);
+        let cost = found(&table, Scenario::Cost, &["bench scan"]);
+        let before = table.kernels.remove(&series("5.10")).unwrap();
+        table.update(series("5.10"), "", Scenario::Conformance, &conformance);
+        table.update(series("5.10"), "", Scenario::Cost, &cost);
+        let after = &table.kernels[&series("5.10")];
+        assert_eq!((&after.refused, after.fields), (&before.refused, 120));
+        assert_eq!(after.ratios, before.ratios);
+        let text = table.text().unwrap();
+        assert_eq!(toml::from_str::<Expected>(&text).unwrap(), table);
+    }
+
+    #[test]
+    fn a_series_without_a_row_is_compared_with_the_next_older_one() {
+        let expected = expected();
+        let found = |name: &str| -> Findings {
+            let finding = expected.finding(series(name), Scenario::Conformance, "doctor");
+            [("doctor".into(), finding)].into()
+        };
+        let differences = |name, found: &Findings| {
+            expected.differences(series(name), Scenario::Conformance, found)
+        };
+        assert_eq!(differences("6.12", &found("6.12")), [""; 0]);
+        assert!(differences("6.12", &found("5.10")).len() > 1);
+        assert_eq!(differences("6.1", &found("5.10")), [""; 0]);
+        assert_eq!(
+            differences("6.18", &found("5.10"))[0],
+            "doctor: source: bpf before, bpf-iter"
+        );
+        assert_eq!(differences("5.4", &found("5.10")).len(), 1);
+        assert_eq!(
+            differences("6.12", &Findings::new()),
+            ["no program was run"]
+        );
+    }
+
+    #[test]
+    fn the_table_of_this_repository_is_understood() {
+        let expected = Expected::read(&Expected::path()).unwrap();
+        assert!(!expected.kernels.is_empty());
+        let scenarios: Vec<&str> = Scenario::ALL.iter().map(|one| one.name()).collect();
+        for Circumstance { scenario, .. } in &expected.circumstances {
+            assert!(
+                scenario.is_empty() || scenarios.contains(&scenario.as_str()),
+                "{scenario}"
+            );
+        }
+    }
+}

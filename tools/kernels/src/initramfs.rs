@@ -1,0 +1,44 @@
+//! The file system that a guest starts with.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result};
+
+use crate::{cache::Cache, cpio::Archive, programs};
+
+/// Where it stands in the guest, its package, its name.
+const PROGRAMS: [(&str, &str, &str); 4] = [
+    ("init", "fastproc-guest", "fastproc-guest"),
+    ("fastproc", "fastproc-cli", "fastproc"),
+    ("fastproc-bench", "fastproc-bench", "fastproc-bench"),
+    ("fastproc-testbed", "fastproc-testbed", "fastproc-testbed"),
+];
+
+/// Builds the guest's programs and packs them: `/init` is PID 1.
+pub fn build(cache: &Cache) -> Result<PathBuf> {
+    let mut archive = Archive::default();
+    for directory in ["dev", "proc", "sys", "tmp", "run"] {
+        archive.directory(directory);
+    }
+    let programs = programs::build(
+        PROGRAMS
+            .iter()
+            .map(|&(_, package, program)| (package, program)),
+    )?;
+    for (name, _, program) in PROGRAMS {
+        archive.program(name, &read(&programs.join(program))?);
+    }
+    let path = cache.folder("images")?.join("initramfs");
+    let whole = path.with_extension("new");
+    fs::write(&whole, archive.finish())
+        .and_then(|()| fs::rename(&whole, &path))
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(path)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+}

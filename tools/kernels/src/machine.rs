@@ -1,0 +1,171 @@
+//! The emulated machine that each scenario runs on.
+
+use std::{path::Path, time::Duration};
+
+use fastproc_guest::scenario::Scenario;
+
+use crate::series::Series;
+
+/// A machine, in qemu's terms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// The board.
+    pub board: &'static str,
+    /// CPUs that are there at the start.
+    pub cpus: u16,
+    /// CPUs that could be plugged in, where that is more.
+    pub cpus_at_most: Option<u16>,
+    /// Memory in MiB.
+    pub memory_mib: u32,
+    /// Whether all its CPUs are emulated by one thread of the host.
+    pub one_thread: bool,
+    /// Disk controllers (`nvme`) of 64 queues, each of which has an interrupt a queue.
+    pub nvme_controllers: u16,
+    /// MiB of a disk that keeps what is written to it, for as long as the machine runs.
+    pub disk_mib: Option<u64>,
+    /// Whether time is counted in instructions, so that what is measured does not depend on the host.
+    pub counted: bool,
+    /// More of the kernel's command line.
+    pub parameters: &'static [&'static str],
+    /// After so much of the host's CPU time it is given up.
+    pub timeout: Duration,
+}
+
+/// What most scenarios run on: a small machine of two CPUs.
+const PLAIN: Machine = Machine {
+    board: "pc",
+    cpus: 2,
+    cpus_at_most: None,
+    memory_mib: 1024,
+    one_thread: false,
+    nvme_controllers: 0,
+    disk_mib: None,
+    counted: false,
+    parameters: &[],
+    timeout: Duration::from_secs(300),
+};
+
+impl Machine {
+    /// The machine of a scenario.
+    pub fn of(scenario: Scenario) -> Self {
+        match scenario {
+            Scenario::Survey
+            | Scenario::Conformance
+            | Scenario::KptrRestrict
+            | Scenario::Lockdown
+            | Scenario::HidePid
+            | Scenario::Namespaces
+            | Scenario::Service
+            | Scenario::Exits => PLAIN,
+            Scenario::Hotplug => Self { cpus: 4, ..PLAIN },
+            Scenario::Memory => Self {
+                disk_mib: Some(64),
+                ..PLAIN
+            },
+            // Nothing may differ from run to run: addresses neither.
+            Scenario::Cost => Self {
+                cpus: 1,
+                one_thread: true,
+                counted: true,
+                parameters: &["nokaslr", "norandmaps"],
+                ..PLAIN
+            },
+            // More CPUs than a 64-bit mask has room for are had by emulating them in turn.
+            Scenario::Big => Self {
+                board: "q35",
+                cpus: 64,
+                memory_mib: 4096,
+                one_thread: true,
+                nvme_controllers: 6,
+                timeout: Duration::from_secs(600),
+                ..PLAIN
+            },
+            // The kernel makes room for the interrupts of every CPU that could be plugged in.
+            Scenario::Interrupts => Self {
+                cpus_at_most: Some(255),
+                ..PLAIN
+            },
+        }
+    }
+
+    /// Why a scenario makes no sense on a series, where it makes none.
+    pub fn refuses(scenario: Scenario, series: Series) -> Option<&'static str> {
+        // From 6.9 on only CPUs that the firmware calls pluggable get room, which qemu's boards here do not.
+        let grows = series < Series::new(6, 9);
+        (scenario == Scenario::Interrupts && !grows)
+            .then_some("this kernel makes no room for CPUs that are not there")
+    }
+
+    /// The kernel's command line for a scenario on this machine.
+    pub fn command_line(&self, scenario: Scenario) -> String {
+        let name = format!("{}={scenario}", fastproc_guest::scenario::PARAMETER);
+        // A kernel that panics restarts at once, which ends the emulator with code 0.
+        // A busy host can make the emulated timer look dead, which old kernels panic about.
+        let mut words = vec![
+            "console=ttyS0",
+            "quiet",
+            "loglevel=4",
+            "panic=-1",
+            "no_timer_check",
+            // Else the kernel finds out that its clock is not, and rewrites code that another CPU is running, which the
+            // emulator does not always survive.
+            "tsc=reliable",
+            &name,
+        ];
+        words.extend(self.parameters);
+        words.join(" ")
+    }
+
+    /// qemu's arguments that describe the machine. `disk`: a file of the size of its disk, where it has one.
+    pub fn arguments(&self, disk: Option<&Path>) -> Vec<String> {
+        let cpus = self.cpus_at_most.map_or(self.cpus.to_string(), |most| {
+            format!("{},maxcpus={most}", self.cpus)
+        });
+        let threads = if self.one_thread {
+            "tcg,thread=single"
+        } else {
+            "tcg,thread=multi"
+        };
+        let memory = format!("{}M", self.memory_mib);
+        let mut arguments: Vec<String> = [
+            ["-machine", self.board],
+            ["-cpu", "qemu64"],
+            ["-smp", &cpus],
+            ["-m", &memory],
+            ["-accel", threads],
+        ]
+        .as_flattened()
+        .iter()
+        .map(|&word| word.to_owned())
+        .collect();
+        if self.counted {
+            let counted = [
+                ["-icount", "shift=1,sleep=off"],
+                ["-rtc", "base=2026-01-01,clock=vm"],
+                ["-seed", "1"],
+            ];
+            arguments.extend(counted.as_flattened().iter().map(|&word| word.to_owned()));
+        }
+        if let Some(disk) = disk {
+            // In qemu's options a comma is written twice.
+            let file = disk.display().to_string().replace(',', ",,");
+            arguments.extend([
+                "-blockdev".into(),
+                format!("driver=file,filename={file},node-name=kept"),
+                "-device".into(),
+                "nvme,drive=kept,serial=kept".into(),
+            ]);
+        }
+        for number in 0..self.nvme_controllers {
+            arguments.extend([
+                "-blockdev".into(),
+                format!("driver=null-co,read-zeroes=on,size=1073741824,node-name=disk{number}"),
+                "-device".into(),
+                format!(
+                    "nvme,drive=disk{number},serial=disk{number},max_ioqpairs=64,msix_qsize=65"
+                ),
+            ]);
+        }
+        arguments
+    }
+}

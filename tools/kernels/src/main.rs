@@ -1,0 +1,130 @@
+//! Boots distribution kernels in an emulator and proves fastproc on them.
+
+mod apt;
+mod cache;
+mod cpio;
+mod evaluate;
+mod expected;
+mod finding;
+mod image;
+mod initramfs;
+mod machine;
+mod mirrors;
+mod output;
+mod page;
+mod programs;
+mod qemu;
+mod run;
+mod series;
+mod summary;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use fastproc_guest::scenario::Scenario;
+
+use crate::{cache::Cache, series::Wanted};
+
+/// Boots Debian's cloud kernels in an emulator and proves fastproc on them.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    /// Where packages, kernels and results are kept
+    #[arg(
+        long,
+        global = true,
+        env = "FASTPROC_KERNELS_CACHE",
+        default_value = "cache/kernels"
+    )]
+    cache: PathBuf,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Fetch kernels into the cache; what is there already is not fetched again
+    Fetch {
+        /// Read the archive's lists anew, even if the cache has them
+        #[arg(long)]
+        refresh: bool,
+        /// Kernel series such as 6.1, or “newest”
+        #[arg(required = true)]
+        series: Vec<Wanted>,
+    },
+    /// Boot kernels and say what became of them
+    Test {
+        /// What the guests do; may be given more than once
+        #[arg(long = "scenario", value_name = "NAME")]
+        scenarios: Vec<Scenario>,
+        /// Expect from now on what is found, and write it to kernels/expected.toml and docs/kernels.md
+        #[arg(long)]
+        update: bool,
+        /// Measure several times, which have to agree, and boot the big machine with every kernel instead of the newest
+        #[arg(long)]
+        thorough: bool,
+        /// How many guests run at a time
+        #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..))]
+        jobs: u8,
+        /// Kernel series such as 6.1, or “newest”
+        #[arg(required = true)]
+        series: Vec<Wanted>,
+    },
+    /// Write docs/kernels.md anew from kernels/expected.toml
+    Page,
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("fastproc-kernels: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether all that was asked for came true.
+fn run(arguments: Arguments) -> Result<bool> {
+    let cache = Cache::at(&arguments.cache)?;
+    match arguments.command {
+        Command::Fetch { refresh, series } => {
+            for image in image::fetch(&cache, &series, refresh)? {
+                println!(
+                    "{:<8} {:<28} {}",
+                    image.series,
+                    image.release,
+                    image.kernel.display()
+                );
+            }
+            Ok(true)
+        }
+        Command::Test {
+            scenarios,
+            update,
+            thorough,
+            jobs,
+            series,
+        } => {
+            let scenarios = if scenarios.is_empty() {
+                Scenario::PROOFS.to_vec()
+            } else {
+                scenarios
+            };
+            let plan = run::Plan {
+                wanted: &series,
+                scenarios: &scenarios,
+                jobs: jobs.into(),
+                update,
+                thorough,
+            };
+            run::all(&cache, &plan)
+        }
+        Command::Page => {
+            run::write_page()?;
+            Ok(true)
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! `docs/kernels.md`: the table, for people who want to know what works on their kernel.
+
+use std::{
+    collections::BTreeSet,
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
+
+use fastproc_guest::scenario::Scenario;
+
+use crate::{evaluate::ALL_LINES, expected::Expected, finding::Finding, machine::Machine};
+
+const HEADING: &str = "\
+# What works on which kernel
+
+<!-- Written by `make kernels-expected`, from kernels/expected.toml. -->
+
+Debian's kernels are booted in an emulator, and there fastproc compares itself with the kernel's own files: every field of
+every process, beside a testbed of odd ones, and every line of the machine's counters. `make test-kernels` does it all, and
+fails on any difference from what is written here. A value counts as proven where it was equal to the kernel's and not zero.
+What holds for root on each kernel is in kernels/expected.toml, with the circumstances that allow less.
+
+The newest series moves with the archive. One that is not written here yet is compared with the next older one: a source that no
+longer loads, fewer fields, a line that went to the text or a wrong value fails; what it shows more or at another price is
+written down by `make kernels-expected`.
+";
+
+/// Where it is, in this repository.
+pub fn path() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/kernels.md")
+}
+
+/// The page.
+pub fn page(expected: &Expected) -> String {
+    let mut page = HEADING.to_owned();
+    sources(&mut page, expected);
+    circumstances(&mut page, expected);
+    costs(&mut page, expected);
+    refusals(&mut page, expected);
+    not_in_use(&mut page, expected);
+    page
+}
+
+/// A row of a Markdown table.
+fn row(page: &mut String, cells: impl IntoIterator<Item = String>) {
+    let cells: Vec<_> = cells
+        .into_iter()
+        .map(|cell| cell.replace('|', "\\|"))
+        .collect();
+    let _ = writeln!(page, "| {} |", cells.join(" | "));
+}
+
+fn table(page: &mut String, heading: &str, columns: &[&str]) {
+    let _ = writeln!(page, "\n## {heading}\n");
+    row(page, columns.iter().map(|&column| column.into()));
+    let _ = writeln!(page, "|{}", "---|".repeat(columns.len()));
+}
+
+fn sources(page: &mut String, expected: &Expected) {
+    let columns = [
+        "kernel",
+        "source",
+        "`bpf`",
+        "`bpf-iter`",
+        "`procfs`",
+        "fields compared",
+        "counter lines by BPF",
+        "by text",
+    ];
+    table(page, "Sources", &columns);
+    for (series, kernel) in &expected.kernels {
+        let doctor = expected.finding(*series, Scenario::Conformance, "doctor");
+        let loads = |source: &str| {
+            if doctor.usable.iter().any(|usable| usable == source) {
+                "yes"
+            } else {
+                "no"
+            }
+        };
+        row(
+            page,
+            [
+                format!("{series} ({})", kernel.release),
+                format!("`{}`", doctor.source),
+                loads("bpf").into(),
+                loads("bpf-iter").into(),
+                loads("procfs").into(),
+                kernel.fields.to_string(),
+                doctor.lines.to_string(),
+                text_lines(&doctor),
+            ],
+        );
+    }
+}
+
+/// What a scenario is, in a few words, and the program whose source tells how it went.
+const CIRCUMSTANCES: [(&str, Scenario, &str); 14] = [
+    ("root", Scenario::Conformance, "doctor"),
+    (
+        "a user with CAP_BPF and CAP_PERFMON",
+        Scenario::Conformance,
+        "doctor as reader",
+    ),
+    (
+        "a user without privileges",
+        Scenario::Conformance,
+        "doctor as nobody",
+    ),
+    ("root, where a service is", Scenario::Service, "doctor"),
+    (
+        "a user without privileges, where a service is",
+        Scenario::Service,
+        "doctor as nobody",
+    ),
+    ("kptr_restrict=2", Scenario::KptrRestrict, "doctor"),
+    ("lockdown=confidentiality", Scenario::Lockdown, "doctor"),
+    ("CPUs going offline and online", Scenario::Hotplug, "doctor"),
+    ("swap and huge pages in use", Scenario::Memory, "doctor"),
+    (
+        "hidepid=2, a user with CAP_BPF and CAP_PERFMON",
+        Scenario::HidePid,
+        "doctor as reader",
+    ),
+    (
+        "in a pid namespace",
+        Scenario::Namespaces,
+        "doctor in pid-namespace",
+    ),
+    (
+        "in a user namespace",
+        Scenario::Namespaces,
+        "doctor in user-namespace",
+    ),
+    ("64 CPUs, hundreds of interrupts", Scenario::Big, "verify"),
+    (
+        "thousands of interrupt numbers",
+        Scenario::Interrupts,
+        "verify",
+    ),
+];
+
+fn circumstances(page: &mut String, expected: &Expected) {
+    let names: Vec<_> = expected.kernels.keys().map(ToString::to_string).collect();
+    let mut columns = vec!["source that is used"];
+    columns.extend(names.iter().map(String::as_str));
+    table(page, "Circumstances", &columns);
+    for (words, scenario, program) in CIRCUMSTANCES {
+        let sources = expected.kernels.keys().map(|&series| {
+            if Machine::refuses(scenario, series).is_some() {
+                return "–".into();
+            }
+            let finding = expected.finding(series, scenario, program);
+            let aged = if finding.aged_interrupts { " \\*" } else { "" };
+            format!("`{}`{aged}", finding.source)
+        });
+        row(page, std::iter::once(words.to_owned()).chain(sources));
+    }
+    let _ = writeln!(
+        page,
+        "\n\\* with `--stat-irqs-latency-ms` as well: interrupt counts were kept as long as allowed, right, and then read again."
+    );
+}
+
+fn costs(page: &mut String, expected: &Expected) {
+    let kernels = expected.kernels.values();
+    let cases: BTreeSet<_> = kernels.flat_map(|kernel| kernel.ratios.keys()).collect();
+    let mut columns = vec!["kernel"];
+    columns.extend(cases.iter().map(|case| case.as_str()));
+    table(page, "Cost", &columns);
+    for (series, kernel) in &expected.kernels {
+        let ratios = cases.iter().map(|&case| {
+            kernel
+                .ratios
+                .get(case)
+                .map_or("–".into(), |ratio| format!("{ratio:.1}"))
+        });
+        row(page, std::iter::once(series.to_string()).chain(ratios));
+    }
+    let _ = writeln!(
+        page,
+        "\nHow many times cheaper than reading stat, statm and status of every process, counted in emulated instructions: good \
+         to see a change, not to tell a speed."
+    );
+}
+
+fn refusals(page: &mut String, expected: &Expected) {
+    let _ = writeln!(page, "\n## What is refused\n");
+    for (series, kernel) in &expected.kernels {
+        for (what, why) in &kernel.refused {
+            let _ = writeln!(page, "- Linux {series}, `{what}`: {why}.");
+        }
+        if !kernel.lines_by_symbols.is_empty() {
+            let _ = writeln!(
+                page,
+                "- Linux {series}, where the kernel hides its symbols, from its text: {}.",
+                list(&kernel.lines_by_symbols)
+            );
+        }
+    }
+}
+
+fn not_in_use(page: &mut String, expected: &Expected) {
+    let _ = writeln!(
+        page,
+        "\n## What is not proven\n\nFields that no scenario makes a process use, and that may be zero everywhere: {}.",
+        list(&expected.not_in_use)
+    );
+}
+
+/// How many lines come from the text.
+pub fn text_lines(doctor: &Finding) -> String {
+    if doctor.lines_from_text.contains(ALL_LINES) {
+        ALL_LINES.into()
+    } else {
+        doctor.lines_from_text.len().to_string()
+    }
+}
+
+fn list(names: &BTreeSet<String>) -> String {
+    let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn the_page_of_this_repository_is_what_the_table_says() {
+        let expected = Expected::read(&Expected::path()).unwrap();
+        let page = page(&expected);
+        let written = fs::read_to_string(path()).unwrap_or_default();
+        assert!(
+            written == page,
+            "docs/kernels.md is not what kernels/expected.toml says: make kernels-page"
+        );
+    }
+}

@@ -1,0 +1,379 @@
+//! One run of the emulator, and what became of the guest.
+
+use std::{
+    fmt, fs,
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result};
+use fastproc_guest::{
+    report::{Broken, Report},
+    scenario::Scenario,
+};
+
+use crate::{image::Image, machine::Machine};
+
+const QEMU: &str = "qemu-system-x86_64";
+
+/// The exit codes of qemu that the guest chose, through `isa-debug-exit`.
+const PASSED: i32 = 3;
+const FAILED: i32 = 5;
+
+/// A guest that ran to an end.
+pub struct Guest {
+    /// What became of it.
+    pub ending: Ending,
+    /// Whether it came to its first program, which reports at once.
+    pub began: bool,
+    /// How long it took, as a person waits for it.
+    pub took: Duration,
+    /// How much of the host's CPUs it took.
+    pub cpu: Duration,
+    /// The kernel's console.
+    pub console: PathBuf,
+    /// What the emulator itself had to say.
+    pub emulator: PathBuf,
+}
+
+/// What became of a guest. Only the exit code and the report's closing line together make it one of the first two: qemu also
+/// ends with 0 after a kernel panic, and a report may be cut off anywhere.
+pub enum Ending {
+    /// It ran to its end; the report says how many checks failed.
+    Reported(Report),
+    /// The kernel panicked, or restarted for another reason.
+    Panicked,
+    /// It was given up.
+    TimedOut(Why),
+    /// The exit code says something else than the report.
+    Contradicted {
+        code: Option<i32>,
+        report: Result<Report, Broken>,
+    },
+}
+
+/// Why a guest is given up. Neither is a matter of how busy the host is: CPU time is what the guest itself was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It took more CPU time than anything it does can take.
+    Busy(Duration),
+    /// It neither reported nor printed anything for so long.
+    Silent(Duration),
+}
+
+/// So long a guest may say nothing. Between two lines it runs one program, for seconds on an idle host.
+const SILENCE: Duration = Duration::from_secs(300);
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Busy(cpu) => write!(f, "given up after {} s of CPU time", cpu.as_secs()),
+            Self::Silent(time) => write!(f, "given up: no output for {} s", time.as_secs()),
+        }
+    }
+}
+
+impl Ending {
+    fn of(ended: Result<ExitStatus, Why>, text: &str, wanted: Scenario, release: &str) -> Self {
+        let status = match ended {
+            Ok(status) => status,
+            Err(why) => return Self::TimedOut(why),
+        };
+        let report = Report::parse(text);
+        match (status.code(), report) {
+            (Some(0), _) => Self::Panicked,
+            (Some(code), Ok(report))
+                if code == (if report.failed == 0 { PASSED } else { FAILED })
+                    && report.scenario == wanted.name()
+                    && report.release == release =>
+            {
+                Self::Reported(report)
+            }
+            (code, report) => Self::Contradicted { code, report },
+        }
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Reported(Report { failed: 0, .. }) => write!(f, "passed"),
+            Self::Reported(report) => write!(f, "{} checks failed", report.failed),
+            Self::Panicked => write!(f, "the kernel panicked or restarted"),
+            Self::TimedOut(why) => why.fmt(f),
+            Self::Contradicted { code, report } => {
+                match code {
+                    Some(code) => write!(f, "exit code {code}")?,
+                    None => write!(f, "the emulator was killed")?,
+                }
+                match report {
+                    Ok(report) => write!(
+                        f,
+                        ", but the report of {} on {} says {} failed",
+                        report.scenario, report.release, report.failed
+                    ),
+                    Err(broken) => write!(f, ", and {broken}"),
+                }
+            }
+        }
+    }
+}
+
+/// Boots a kernel and waits until the guest has ended, one way or another.
+///
+/// `number` tells several boots of the same from each other.
+pub fn boot(
+    image: &Image,
+    initramfs: &Path,
+    scenario: Scenario,
+    number: u8,
+    results: &Path,
+) -> Result<Guest> {
+    let machine = Machine::of(scenario);
+    let again = if number > 0 {
+        format!("-{number}")
+    } else {
+        String::new()
+    };
+    let file = |kind: &str| results.join(format!("{}-{scenario}{again}.{kind}", image.release));
+    let (console, report, emulator) = (file("console"), file("report"), file("emulator"));
+    for path in [&console, &report] {
+        fs::write(path, "").with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let errors = fs::File::create(&emulator)
+        .with_context(|| format!("cannot write {}", emulator.display()))?;
+    let disk = match machine.disk_mib {
+        None => None,
+        Some(size) => Some(Disk::new(file("disk"), size << 20)?),
+    };
+    let started = Instant::now();
+    let mut qemu = Command::new(QEMU)
+        .args([
+            "-nodefaults",
+            "-no-user-config",
+            "-display",
+            "none",
+            "-no-reboot",
+        ])
+        .args(machine.arguments(disk.as_ref().map(|disk| disk.path.as_path())))
+        .args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"])
+        .arg("-serial")
+        .arg(format!("file:{}", console.display()))
+        .arg("-serial")
+        .arg(format!("file:{}", report.display()))
+        .arg("-kernel")
+        .arg(&image.kernel)
+        .arg("-initrd")
+        .arg(initramfs)
+        .args(["-append", &machine.command_line(scenario)])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(errors)
+        .spawn()
+        .with_context(|| format!("cannot run {QEMU} (Debian: apt-get install qemu-system-x86)"))?;
+    let mut cpu = Duration::ZERO;
+    let ended = wait(
+        &mut qemu,
+        machine.timeout,
+        SILENCE,
+        &mut || {
+            let output =
+                [&console, &report].map(|path| fs::metadata(path).map_or(0, |file| file.len()));
+            output.iter().sum()
+        },
+        &mut cpu,
+    )?;
+    let took = started.elapsed();
+    let text = fs::read(&report).with_context(|| format!("cannot read {}", report.display()))?;
+    let ending = Ending::of(
+        ended,
+        &String::from_utf8_lossy(&text),
+        scenario,
+        &image.release,
+    );
+    Ok(Guest {
+        began: !text.is_empty(),
+        ending,
+        took,
+        cpu,
+        console,
+        emulator,
+    })
+}
+
+/// A file that is a guest's disk, and is gone afterwards.
+struct Disk {
+    path: PathBuf,
+}
+
+impl Disk {
+    fn new(path: PathBuf, bytes: u64) -> Result<Self> {
+        let made = fs::File::create(&path).and_then(|file| file.set_len(bytes));
+        made.with_context(|| format!("cannot make the disk {}", path.display()))?;
+        Ok(Self { path })
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // It is in the cache, which anyone may clear.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Waits for a child, and ends it when it has had so much CPU time, or when `output` has not grown for so long. Keeps what CPU
+/// time it had in `cpu`.
+fn wait(
+    child: &mut Child,
+    timeout: Duration,
+    silence: Duration,
+    output: &mut dyn FnMut() -> u64,
+    cpu: &mut Duration,
+) -> Result<Result<ExitStatus, Why>> {
+    let (mut last, mut since) = (output(), Instant::now());
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Ok(status));
+        }
+        *cpu = cpu_time(child.id()).unwrap_or(*cpu);
+        let now = output();
+        let grew = now != last;
+        if grew {
+            (last, since) = (now, Instant::now());
+        }
+        let why = if *cpu >= timeout {
+            Why::Busy(*cpu)
+        } else if !grew && since.elapsed() >= silence {
+            Why::Silent(silence)
+        } else {
+            thread::sleep(Duration::from_millis(50));
+            continue;
+        };
+        child.kill()?;
+        child.wait()?;
+        return Ok(Err(why));
+    }
+}
+
+/// CPU time of a process and of all its threads.
+fn cpu_time(pid: u32) -> Option<Duration> {
+    /// Of the times in `/proc/PID/stat`: `USER_HZ`, a constant of x86.
+    const TICKS_A_SECOND: u64 = 100;
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // Behind the name, which may hold anything: from field 3 on.
+    let name_end = stat.iter().rposition(|&byte| byte == b')')?;
+    let rest = str::from_utf8(&stat[name_end + 1..]).ok()?;
+    let times = rest.split_ascii_whitespace().skip(11).take(2);
+    let ticks: u64 = times
+        .map(|ticks| ticks.parse::<u64>().ok())
+        .sum::<Option<u64>>()?;
+    Some(Duration::from_millis(ticks * 1000 / TICKS_A_SECOND))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    const WHOLE: &str = "{\"line\":\"begin\",\"scenario\":\"survey\",\"release\":\"6.1\"}\n\
+                         {\"line\":\"end\",\"checks\":0,\"failed\":0}\n";
+    const FAILING: &str = "{\"line\":\"begin\",\"scenario\":\"survey\",\"release\":\"6.1\"}\n\
+                           {\"line\":\"check\",\"name\":\"it\",\"passed\":false,\"detail\":\"\"}\n\
+                           {\"line\":\"end\",\"checks\":1,\"failed\":1}\n";
+
+    fn ending(code: Option<i32>, text: &str) -> String {
+        let status = code.map(|code| ExitStatus::from_raw(code << 8));
+        Ending::of(
+            status.ok_or(Why::Silent(SILENCE)),
+            text,
+            Scenario::Survey,
+            "6.1",
+        )
+        .to_string()
+    }
+
+    #[test]
+    fn a_guest_passes_by_its_exit_code_and_its_closing_line_together() {
+        assert_eq!(ending(Some(PASSED), WHOLE), "passed");
+        assert_eq!(ending(Some(FAILED), FAILING), "1 checks failed");
+        for (code, text) in [
+            (Some(0), WHOLE),
+            (Some(1), WHOLE),
+            (Some(FAILED), WHOLE),
+            (Some(PASSED), FAILING),
+            (Some(PASSED), ""),
+            (Some(PASSED), &WHOLE[..WHOLE.len() - 30]),
+            (Some(PASSED), &WHOLE.replace("6.1", "6.2")),
+            (Some(PASSED), &WHOLE.replace("survey", "big")),
+            (None, WHOLE),
+        ] {
+            let status = code.map(|code| ExitStatus::from_raw(code << 8));
+            let ended = status.ok_or(Why::Silent(SILENCE));
+            let ending = Ending::of(ended, text, Scenario::Survey, "6.1");
+            assert!(!matches!(ending, Ending::Reported(_)), "{code:?} {text}");
+        }
+    }
+
+    /// Why a child is given up that is allowed so much CPU time, and so much silence.
+    fn given_up(
+        program: &mut Command,
+        cpu: Duration,
+        silence: Duration,
+        output: &mut dyn FnMut() -> u64,
+    ) -> Why {
+        let mut child = program.spawn().unwrap();
+        let mut had = Duration::ZERO;
+        let why = wait(&mut child, cpu, silence, output, &mut had).unwrap();
+        assert!(child.try_wait().unwrap().is_some());
+        why.unwrap_err()
+    }
+
+    const LONG: Duration = Duration::from_secs(3600);
+
+    #[test]
+    fn a_child_that_says_nothing_is_given_up() {
+        let silence = Duration::from_millis(1);
+        let why = given_up(Command::new("sleep").arg("600"), LONG, silence, &mut || 7);
+        assert_eq!(why, Why::Silent(silence));
+    }
+
+    #[test]
+    fn a_child_that_spins_is_given_up_however_much_it_says() {
+        let mut output = 0;
+        let mut loops = Command::new("sh");
+        let why = given_up(
+            loops.args(["-c", "while :; do :; done"]),
+            Duration::from_millis(100),
+            LONG,
+            &mut || {
+                output += 1;
+                output
+            },
+        );
+        assert!(
+            matches!(why, Why::Busy(cpu) if cpu >= Duration::from_millis(100)),
+            "{why:?}"
+        );
+    }
+
+    #[test]
+    fn a_child_that_goes_on_saying_something_is_waited_for() {
+        let mut output = 0;
+        let mut child = Command::new("sleep").arg("0.3").spawn().unwrap();
+        let mut had = Duration::ZERO;
+        let ended = wait(
+            &mut child,
+            LONG,
+            Duration::from_millis(1),
+            &mut || {
+                output += 1;
+                output
+            },
+            &mut had,
+        );
+        assert!(ended.unwrap().unwrap().success());
+    }
+}

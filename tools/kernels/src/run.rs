@@ -1,0 +1,339 @@
+//! Every scenario on every kernel: a few guests at a time, a line about each as it ends, and a table in the end.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    fs,
+    path::Path,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::Instant,
+};
+
+use anyhow::{Context as _, Result};
+use fastproc_guest::scenario::Scenario;
+
+use crate::{
+    cache::Cache,
+    evaluate::{Evaluation, evaluate},
+    expected::Expected,
+    image::{self, Image},
+    initramfs,
+    machine::Machine,
+    page,
+    qemu::{self, Ending, Guest},
+    series::Wanted,
+    summary::{self, Outcome},
+};
+
+/// Scenarios that measure are run so often, and have to agree.
+const MEASUREMENTS: u8 = 3;
+
+/// A kernel that does not come to its first program is booted so often.
+const ATTEMPTS: u8 = 3;
+
+/// What to run.
+pub struct Plan<'p> {
+    /// Kernels.
+    pub wanted: &'p [Wanted],
+    /// Scenarios.
+    pub scenarios: &'p [Scenario],
+    /// Guests at a time.
+    pub jobs: usize,
+    /// Whether what is found is what is expected from now on.
+    pub update: bool,
+    /// Whether what takes long is done as often as it says most: measurements that have to agree, and the big machine on every
+    /// kernel instead of the newest.
+    pub thorough: bool,
+}
+
+/// One boot.
+#[derive(Clone, Copy)]
+struct Boot<'i> {
+    image: &'i Image,
+    scenario: Scenario,
+    /// Which of several that have to agree.
+    number: u8,
+}
+
+/// Runs them all, and says whether everything is as expected.
+pub fn all(cache: &Cache, plan: &Plan<'_>) -> Result<bool> {
+    let started = Instant::now();
+    let images = image::fetch(cache, plan.wanted, false)?;
+    let initramfs = initramfs::build(cache)?;
+    let results = cache.folder("results")?;
+    println!(
+        "{} kernels and an initramfs of {:.1} MiB ready after {:.0} s",
+        images.len(),
+        fs::metadata(&initramfs)?.len() as f64 / 1_048_576.0,
+        started.elapsed().as_secs_f64()
+    );
+    let mut expected = read_expected(plan.update)?;
+    let unlisted = if plan.update {
+        Vec::new()
+    } else {
+        unlisted(&images, &expected)
+    };
+    for line in &unlisted {
+        println!("{line}");
+    }
+    let boots = boots(&images, plan);
+    let guests = boot_all(&boots, plan.jobs, |boot| {
+        let guest = boot_until_init(boot, &initramfs, &results)?;
+        tell(boot, &guest, (!plan.update).then_some(&expected));
+        Ok(guest)
+    })?;
+
+    let mut outcomes = Vec::new();
+    for (image, scenario, endings) in by_scenario(&boots, &guests) {
+        let Evaluation { findings, wrong } = evaluate_endings(&endings);
+        if plan.update && wrong.is_empty() {
+            expected.update(image.series, &image.release, scenario, &findings);
+        }
+        outcomes.push(Outcome {
+            series: image.series,
+            scenario,
+            findings,
+            wrong,
+        });
+    }
+    for outcome in &mut outcomes {
+        let differences = expected.differences(outcome.series, outcome.scenario, &outcome.findings);
+        outcome.wrong.extend(differences);
+    }
+    if plan.update {
+        write(&Expected::path(), &expected.text()?)?;
+        write(&page::path(), &page::page(&expected))?;
+    }
+    print!("\n{}", summary::table(&outcomes));
+    for line in &unlisted {
+        println!("\n{line}");
+    }
+    let bad = outcomes
+        .iter()
+        .filter(|outcome| !outcome.wrong.is_empty())
+        .count();
+    println!(
+        "\n{} scenarios as expected, {bad} not, in {:.0} s; reports are in {}",
+        outcomes.len() - bad,
+        started.elapsed().as_secs_f64(),
+        results.display()
+    );
+    Ok(bad == 0 && !outcomes.is_empty())
+}
+
+/// The report on kernels that the table has no entry for: the archive moves on by itself.
+fn unlisted(images: &[Image], expected: &Expected) -> Vec<String> {
+    let mut lines = Vec::new();
+    for Image {
+        series, release, ..
+    } in images
+    {
+        if let Some(older) = expected.stand_in(*series)
+            && older != *series
+        {
+            lines.push(format!(
+                "ATTENTION: nothing is expected of Linux {series} ({release}) yet. It is compared with what is expected of {older}: \
+                 it may gain, and may not lose. To settle what it shows: make kernels-expected KERNELS={series}"
+            ));
+        }
+    }
+    lines
+}
+
+/// Writes the page anew from the table.
+pub fn write_page() -> Result<()> {
+    write(
+        &page::path(),
+        &page::page(&Expected::read(&Expected::path())?),
+    )
+}
+
+fn read_expected(update: bool) -> Result<Expected> {
+    let path = Expected::path();
+    if update && !path.exists() {
+        return Ok(Expected::default());
+    }
+    Expected::read(&path)
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The longest first, so that none of them is left to run alone at the end.
+fn boots<'i>(images: &'i [Image], plan: &Plan<'_>) -> Vec<Boot<'i>> {
+    let newest = images.iter().map(|image| image.series).max();
+    let mut boots = Vec::new();
+    for &scenario in plan.scenarios {
+        let times = if plan.thorough && Machine::of(scenario).counted {
+            MEASUREMENTS
+        } else {
+            1
+        };
+        for image in images {
+            let only_newest = scenario == Scenario::Big && !plan.thorough;
+            let refused = if only_newest && Some(image.series) != newest {
+                Some("one machine of this size is enough, unless --thorough")
+            } else {
+                Machine::refuses(scenario, image.series)
+            };
+            match refused {
+                None => boots.extend((0..times).map(|number| Boot {
+                    image,
+                    scenario,
+                    number,
+                })),
+                Some(reason) => println!("{:<8} {scenario:<13} not run: {reason}", image.series),
+            }
+        }
+    }
+    boots.sort_by_key(|boot| !Machine::of(boot.scenario).one_thread);
+    boots
+}
+
+/// Boots so many guests at a time, and returns them in the order of the boots.
+fn boot_all<'i>(
+    boots: &[Boot<'i>],
+    jobs: usize,
+    boot: impl Fn(Boot<'i>) -> Result<Guest> + Sync,
+) -> Result<Vec<Guest>> {
+    let next = AtomicUsize::new(0);
+    let guests: Mutex<Vec<Option<Result<Guest>>>> =
+        Mutex::new(boots.iter().map(|_| None).collect());
+    thread::scope(|scope| {
+        for _ in 0..jobs.min(boots.len()) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(&what) = boots.get(index) else { break };
+                    let guest = boot(what);
+                    let mut guests = guests
+                        .lock()
+                        .expect("no thread panics while it holds the lock");
+                    guests[index] = Some(guest);
+                }
+            });
+        }
+    });
+    let guests = guests
+        .into_inner()
+        .expect("no thread panics while it holds the lock");
+    guests
+        .into_iter()
+        .map(|guest| guest.expect("every index was taken once"))
+        .collect()
+}
+
+/// An emulated kernel may fall over its own start: then nothing of ours has run, and it is tried again.
+fn boot_until_init(boot: Boot<'_>, initramfs: &Path, results: &Path) -> Result<Guest> {
+    let Boot {
+        image,
+        scenario,
+        number,
+    } = boot;
+    let once = || qemu::boot(image, initramfs, scenario, number, results);
+    let mut guest = once()?;
+    for _ in 1..ATTEMPTS {
+        if guest.began {
+            break;
+        }
+        println!(
+            "{:<8} {scenario:<13} never came to its first program: {}; again",
+            image.series, guest.ending
+        );
+        guest = once()?;
+    }
+    Ok(guest)
+}
+
+/// The endings of each scenario on each kernel, in the order of the kernels.
+fn by_scenario<'g>(
+    boots: &[Boot<'g>],
+    guests: &'g [Guest],
+) -> Vec<(&'g Image, Scenario, Vec<&'g Ending>)> {
+    let mut groups = BTreeMap::new();
+    for (boot, guest) in boots.iter().zip(guests) {
+        let group = groups
+            .entry((boot.image.series, boot.scenario))
+            .or_insert_with(|| (boot.image, Vec::new()));
+        group.1.push(&guest.ending);
+    }
+    groups
+        .into_iter()
+        .map(|((_, scenario), (image, endings))| (image, scenario, endings))
+        .collect()
+}
+
+/// Without a whole report there is nothing to evaluate but that.
+fn evaluate_endings(endings: &[&Ending]) -> Evaluation {
+    let mut reports = Vec::new();
+    let mut wrong = Vec::new();
+    for ending in endings {
+        match ending {
+            Ending::Reported(report) => reports.push(report),
+            other => wrong.push(other.to_string()),
+        }
+    }
+    let mut evaluation = evaluate(&reports);
+    evaluation.wrong.extend(wrong);
+    evaluation
+}
+
+/// A line about a guest that has ended, and more when it did not report.
+fn tell(boot: Boot<'_>, guest: &Guest, expected: Option<&Expected>) {
+    let Boot {
+        image,
+        scenario,
+        number,
+    } = boot;
+    let mut evaluation = evaluate_endings(&[&guest.ending]);
+    if let (Ending::Reported(_), Some(expected)) = (&guest.ending, expected) {
+        evaluation
+            .wrong
+            .extend(expected.differences(image.series, scenario, &evaluation.findings));
+    }
+    let word = match (evaluation.wrong.as_slice(), expected) {
+        ([], Some(_)) => "as expected".into(),
+        ([], None) => "done".into(),
+        ([one], _) => one.clone(),
+        (all, _) => format!("{} things are not as expected", all.len()),
+    };
+    let which = if number > 0 {
+        format!(" (again, {number})")
+    } else {
+        String::new()
+    };
+    let (seconds, cpu) = (guest.took.as_secs_f64(), guest.cpu.as_secs_f64());
+    // One call, so that lines of several guests do not mix.
+    let mut text = format!(
+        "{:<8} {scenario:<13} {seconds:6.1} s, {cpu:5.1} s of CPU time  {word}{which}\n",
+        image.series
+    );
+    if !matches!(guest.ending, Ending::Reported(_)) {
+        for (whose, path) in [("kernel", &guest.console), ("emulator", &guest.emulator)] {
+            let _ = writeln!(text, "    the {whose}'s last lines, of {}:", path.display());
+            for line in last_lines(path, 20) {
+                let _ = writeln!(text, "    | {line}");
+            }
+        }
+    }
+    print!("{text}");
+}
+
+/// The end of a text file, fit to be shown.
+fn last_lines(path: &Path, count: usize) -> Vec<String> {
+    let text = fs::read(path).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<_> = text.lines().collect();
+    let shown = lines.iter().skip(lines.len().saturating_sub(count));
+    shown
+        .map(|line| line.chars().filter(|c| !c.is_control()).collect())
+        .collect()
+}

@@ -1,0 +1,157 @@
+//! One process that changes one thing about itself as fast as it can, between values that can be told apart.
+//!
+//! A reader that takes a length from one value and the data from another shows something that never was.
+
+use std::{
+    fmt,
+    fs::File,
+    io::{self, Read, Write},
+    os::unix::process::CommandExt,
+    thread,
+    time::Duration,
+};
+
+use rustix::{process::Gid, thread::set_thread_groups};
+
+use crate::{
+    context::idle,
+    role::{self, Role, Servant, serve},
+    sys,
+    testbed::TestbedError,
+};
+
+/// What is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The supplementary groups, between [`GROUPS`]. Needs `CAP_SETGID`.
+    Groups,
+    /// Its threads, which count faults, bytes and system calls and end: the sums of the process never fall.
+    Threads,
+    /// Its leader: a thread calls execve(2) and takes over the leader's pid.
+    Leader,
+}
+
+/// The two lists of supplementary groups, each as its group and how often that is in it.
+pub const GROUPS: [(u32, usize); 2] = [(7777, 64), (8888, 1)];
+
+/// What changes a process, given how often it has.
+type Step = fn(u64) -> io::Result<()>;
+
+const CHANGES: [(Change, &str, Step); 3] = [
+    (Change::Groups, "groups", groups),
+    (Change::Threads, "threads", threads),
+    (Change::Leader, "leader", leader),
+];
+
+/// The process, until this is dropped.
+pub struct Changing {
+    servant: Servant,
+}
+
+impl Changing {
+    /// Starts it, and waits until each value has been there.
+    pub fn start(change: Change) -> Result<Self, TestbedError> {
+        let name = CHANGES
+            .iter()
+            .find(|entry| entry.0 == change)
+            .map_or("", |entry| entry.1);
+        let mut servant = Servant::call(Role::Change, name).map_err(TestbedError::Supervisor)?;
+        let mut sign = [0];
+        if !role::ready(&servant.report, Duration::from_secs(60)) {
+            return Err(TestbedError::Report(format!("{name} does not start")));
+        }
+        match servant.report.read_exact(&mut sign) {
+            Ok(()) if sign == *b"!" => Ok(Self { servant }),
+            _ => Err(TestbedError::Report(format!("{name} cannot be changed"))),
+        }
+    }
+
+    /// The process that changes.
+    pub fn pid(&self) -> u32 {
+        self.servant.pid()
+    }
+}
+
+impl fmt::Debug for Changing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Changing")
+            .field("pid", &self.pid())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Changes itself until the lifeline closes.
+///
+/// `argument` is what to change, and `again` if that has been announced: what executes a program starts anew.
+pub fn main(argument: &str) -> i32 {
+    let (name, again) = argument.split_once(' ').unwrap_or((argument, ""));
+    let lifeline = serve();
+    let Some((.., step)) = CHANGES.iter().find(|entry| entry.1 == name) else {
+        eprintln!("fastproc-testbed: no change is called {name}");
+        return 2;
+    };
+    let begin = if again.is_empty() { 0 } else { 2 };
+    for round in begin.. {
+        if round == 1 {
+            // If nobody listens, then the lifeline says so as well.
+            let _ = io::stdout()
+                .write_all(b"!")
+                .and_then(|()| io::stdout().flush());
+        }
+        if (round % 64 == 0 || !again.is_empty()) && lifeline.is_closed() {
+            break;
+        }
+        if let Err(error) = step(round) {
+            eprintln!("fastproc-testbed: {name}: {error}");
+            return 1;
+        }
+    }
+    0
+}
+
+fn groups(round: u64) -> io::Result<()> {
+    if round == 0 && thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1) {
+        // It changes all the time, however busy the machine is: every reader has it under way.
+        sys::set_sched(sys::Sched {
+            policy: libc::SCHED_FIFO as u32,
+            priority: 1,
+            ..sys::Sched::default()
+        })?;
+    }
+    let (group, count) = GROUPS[(round % 2) as usize];
+    let mut list = [Gid::from_raw(0); 64];
+    list[..count].fill(Gid::from_raw(group));
+    Ok(set_thread_groups(&list[..count])?)
+}
+
+/// Eight threads, each of which touches memory and reads a file, and one that is there all the time.
+fn threads(round: u64) -> io::Result<()> {
+    if round == 0 {
+        thread::Builder::new().spawn(|| idle())?;
+    }
+    let work = || {
+        let mut memory = vec![0_u8; 64 << 10];
+        // What is read matters no more than whether it can be.
+        let _ = File::open("/proc/version").and_then(|mut file| file.read(&mut memory));
+        std::hint::black_box(&memory);
+    };
+    let threads: Vec<_> = (0..8)
+        .map_while(|_| thread::Builder::new().stack_size(64 << 10).spawn(work).ok())
+        .collect();
+    for thread in threads {
+        // It cannot panic.
+        let _ = thread.join();
+    }
+    Ok(())
+}
+
+fn leader(round: u64) -> io::Result<()> {
+    if round == 0 {
+        return Ok(());
+    }
+    thread::Builder::new().spawn(|| -> () {
+        let _ = role::command(Role::Change, "leader again").exec();
+        sys::exit_now(1)
+    })?;
+    idle()
+}

@@ -1,0 +1,303 @@
+//! Where a test process grows up: how it says that it is ready or why it cannot be, and how it has children of its own.
+
+use std::{convert::Infallible, ffi::c_int, ffi::c_void, io, time::Duration};
+
+use rustix::{
+    fd::{AsRawFd, OwnedFd},
+    io::Errno,
+    net::{
+        AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags,
+        SocketFlags, SocketType, recvmsg, send, socketpair, sockopt::set_socket_passcred,
+    },
+    process::{
+        Pid, PidfdFlags, Signal, getpid, getppid, pidfd_open, set_parent_process_death_signal,
+    },
+};
+
+use crate::{
+    role::{self, Role, ready},
+    sys,
+    testbed::Why,
+};
+
+/// What sets a test process up. It returns only if it cannot.
+pub type SetUp = fn(&Context) -> Outcome;
+
+/// A test process that is grown never returns.
+pub type Outcome = Result<Infallible, SetUpError>;
+
+/// Why a test process cannot be had here.
+#[derive(Clone, Debug)]
+pub struct SetUpError {
+    pub why: Why,
+    pub text: String,
+}
+
+impl SetUpError {
+    /// This machine does not have what it needs.
+    pub fn unsupported(text: impl Into<String>) -> Self {
+        Self {
+            why: Why::Unsupported,
+            text: text.into(),
+        }
+    }
+
+    /// The testbed itself failed.
+    pub fn broken(text: impl Into<String>) -> Self {
+        Self {
+            why: Why::Broken,
+            text: text.into(),
+        }
+    }
+}
+
+/// Names the step at which an error occurred.
+pub trait At<T> {
+    /// Sorts the error by its number: what was not allowed, what this kernel does not have, and the rest.
+    fn at(self, step: &str) -> Result<T, SetUpError>;
+}
+
+impl<T> At<T> for Result<T, Errno> {
+    fn at(self, step: &str) -> Result<T, SetUpError> {
+        self.map_err(|errno| SetUpError {
+            why: match errno {
+                Errno::PERM | Errno::ACCESS => Why::Privilege,
+                Errno::NOSYS
+                | Errno::INVAL
+                | Errno::OPNOTSUPP
+                | Errno::NODEV
+                | Errno::NOENT
+                | Errno::NXIO => Why::Unsupported,
+                _ => Why::Broken,
+            },
+            text: format!("{step}: {errno}"),
+        })
+    }
+}
+
+impl<T> At<T> for io::Result<T> {
+    fn at(self, step: &str) -> Result<T, SetUpError> {
+        self.map_err(|error| match Errno::from_io_error(&error) {
+            Some(errno) => Err::<T, _>(errno)
+                .at(step)
+                .err()
+                .unwrap_or_else(|| SetUpError::broken(step)),
+            None => SetUpError::broken(format!("{step}: {error}")),
+        })
+    }
+}
+
+/// A test process's end of the socket to the supervisor, and its parent.
+pub struct Context {
+    supervisor: OwnedFd,
+    parent: OwnedFd,
+}
+
+impl Context {
+    /// Says that this process is the test process `label`, ready. A thread may do so.
+    ///
+    /// The supervisor learns the pid from the socket, in its own pid namespace, whatever this process takes it for. Nothing is
+    /// allocated: the memory may be another process's too.
+    pub fn announce(&self, label: &str) -> Result<(), SetUpError> {
+        // Changing credentials disarms it.
+        self.arm()?;
+        send(&self.supervisor, label.as_bytes(), SendFlags::NOSIGNAL)
+            .at("send to the supervisor")?;
+        Ok(())
+    }
+
+    /// Announces, and waits for the end.
+    pub fn settle(&self, label: &str) -> Outcome {
+        self.announce(label)?;
+        idle()
+    }
+
+    /// This process dies when its parent does, even if that has just happened.
+    pub fn arm(&self) -> Result<(), SetUpError> {
+        set_parent_process_death_signal(Some(Signal::KILL)).at("PR_SET_PDEATHSIG")?;
+        if ready(&self.parent, Duration::ZERO) {
+            sys::exit_now(1);
+        }
+        Ok(())
+    }
+
+    /// Waits for the parent's end, and is as [`Context::arm`]ed as before with the next one.
+    pub fn adopted(&self) -> Result<Self, SetUpError> {
+        if !ready(&self.parent, Duration::from_secs(10)) {
+            return Err(SetUpError::broken("the parent does not end"));
+        }
+        let parent = getppid().ok_or_else(|| SetUpError::broken("adopted from outside"))?;
+        let parent = pidfd_open(parent, PidfdFlags::empty()).at("pidfd_open")?;
+        let context = Self {
+            supervisor: self.supervisor.try_clone().at("dup")?,
+            parent,
+        };
+        context.arm()?;
+        Ok(context)
+    }
+
+    /// Tells the supervisor why there will be no test process, and ends.
+    pub fn give_up(&self, error: &SetUpError) -> ! {
+        let message = format!("\0{}{}", error.why.letter(), error.text);
+        // If the supervisor is gone, then this process is about to be, too.
+        let _ = send(&self.supervisor, message.as_bytes(), SendFlags::NOSIGNAL);
+        sys::exit_now(1)
+    }
+
+    fn child(&self) -> Result<Self, SetUpError> {
+        let supervisor = self.supervisor.try_clone().at("dup")?;
+        Ok(Self {
+            supervisor,
+            parent: me()?,
+        })
+    }
+
+    /// Starts a child that dies with this process.
+    pub fn fork(&self, body: impl FnOnce(&Self) -> Outcome) -> Result<Pid, SetUpError> {
+        let context = self.child()?;
+        Ok(match sys::fork().at("fork")? {
+            Some(pid) => pid,
+            None => context.live(body),
+        })
+    }
+
+    fn live(&self, body: impl FnOnce(&Self) -> Outcome) -> ! {
+        match self.arm().and_then(|()| body(self)) {
+            Err(error) => self.give_up(&error),
+        }
+    }
+
+    /// Starts a child that shares with this process what `flags` of clone(2) say. If that is the memory, `body` must keep
+    /// to system calls and this process must do nothing but wait from here on.
+    pub fn clone_sharing(&self, flags: c_int, body: SetUp) -> Result<Pid, SetUpError> {
+        extern "C" fn start(argument: *mut c_void) -> c_int {
+            let (context, body) = sys::argument::<(Context, SetUp)>(argument);
+            context.live(body)
+        }
+        let pair = Box::leak(Box::new((self.child()?, body)));
+        sys::clone_sharing(flags, start, pair).at("clone")
+    }
+
+    /// Executes this program again as the test process `label`, which goes on in [`crate::fixtures::executed`].
+    pub fn execute(
+        &self,
+        label: &str,
+        prepare: impl FnOnce(&mut std::process::Command),
+    ) -> Outcome {
+        use std::os::unix::process::CommandExt;
+        for fd in [&self.supervisor, &self.parent] {
+            rustix::io::fcntl_setfd(fd, rustix::io::FdFlags::empty()).at("FD_CLOEXEC")?;
+        }
+        let argument = format!(
+            "{label} {} {}",
+            self.supervisor.as_raw_fd(),
+            self.parent.as_raw_fd()
+        );
+        let mut command = role::command(Role::TestProcess, &argument);
+        prepare(&mut command);
+        Err(command.exec()).at("execve")
+    }
+
+    /// The other end of [`Context::execute`].
+    pub fn inherited(supervisor: i32, parent: i32) -> Self {
+        Self {
+            supervisor: sys::inherited(supervisor),
+            parent: sys::inherited(parent),
+        }
+    }
+}
+
+fn me() -> Result<OwnedFd, SetUpError> {
+    pidfd_open(getpid(), PidfdFlags::empty()).at("pidfd_open")
+}
+
+/// Waits until killed.
+pub fn idle() -> ! {
+    loop {
+        rustix::event::pause();
+    }
+}
+
+/// What the supervisor hears.
+#[derive(Debug)]
+pub enum Message {
+    /// This process is the test process of this label.
+    Ready(String, u32),
+    /// There will be none.
+    SetUpError(SetUpError),
+    /// Nobody is left who could say anything.
+    Silence,
+    /// Nobody says anything.
+    Late,
+}
+
+/// The supervisor's end.
+pub struct Listener(OwnedFd);
+
+impl Listener {
+    /// Starts a child that sets test processes up.
+    pub fn spawn(set_up: SetUp) -> Result<(Self, Pid), SetUpError> {
+        let (ours, theirs) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )
+        .at("socketpair")?;
+        set_socket_passcred(&ours, true).at("SO_PASSCRED")?;
+        let context = Context {
+            supervisor: theirs,
+            parent: me()?,
+        };
+        if let Some(pid) = sys::fork().at("fork")? {
+            return Ok((Self(ours), pid));
+        }
+        drop(ours);
+        role::leave_pipes();
+        context.live(set_up)
+    }
+
+    /// Waits for the next message.
+    pub fn listen(&self, limit: Duration) -> Result<Message, SetUpError> {
+        if !ready(&self.0, limit) {
+            return Ok(Message::Late);
+        }
+        let mut bytes = [0; 1024];
+        let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let message = recvmsg(
+            &self.0,
+            &mut [io::IoSliceMut::new(&mut bytes)],
+            &mut control,
+            RecvFlags::empty(),
+        )
+        .at("recvmsg")?;
+        let text = String::from_utf8_lossy(&bytes[..message.bytes]);
+        if let Some(error) = text.strip_prefix('\0') {
+            let why = error
+                .chars()
+                .next()
+                .and_then(Why::from_letter)
+                .unwrap_or(Why::Broken);
+            return Ok(Message::SetUpError(SetUpError {
+                why,
+                text: error.get(1..).unwrap_or("").to_owned(),
+            }));
+        }
+        if message.bytes == 0 {
+            return Ok(Message::Silence);
+        }
+        let sender = control.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmCredentials(credentials) => {
+                Some(credentials.pid.as_raw_nonzero().get() as u32)
+            }
+            _ => None,
+        });
+        match sender {
+            Some(pid) => Ok(Message::Ready(text.into_owned(), pid)),
+            None => Err(SetUpError::broken(
+                "a message without its sender's credentials",
+            )),
+        }
+    }
+}

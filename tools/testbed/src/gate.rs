@@ -1,0 +1,104 @@
+//! What a test needs of the machine: it runs, or it is skipped so that nobody overlooks it.
+//!
+//! Each test leaves a line in the file `tmp/live-tests` of the target folder, from which `make test` sums up what ran.
+
+use std::{env, fs::OpenOptions, io::Write, panic::Location, path::Path};
+
+use rustix::thread::{CapabilitySet, capabilities};
+
+/// Whether this process is root's. If not, the test is skipped.
+#[track_caller]
+pub fn root() -> bool {
+    let missing = (!rustix::process::geteuid().is_root()).then_some("root");
+    decide(missing)
+}
+
+/// Whether BPF has to work here: this is root, by its capabilities too, and the kernel has type information. Then a refusal
+/// is a failure of the test. If it need not work, the test is skipped.
+#[track_caller]
+pub fn bpf() -> bool {
+    let may_load = capabilities(None).is_ok_and(|sets| {
+        sets.effective
+            .contains(CapabilitySet::BPF | CapabilitySet::PERFMON)
+    });
+    let missing = if !rustix::process::geteuid().is_root() {
+        Some("root")
+    } else if !may_load {
+        Some("CAP_BPF and CAP_PERFMON")
+    } else if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+        Some("the kernel's type information")
+    } else {
+        None
+    };
+    decide(missing)
+}
+
+/// Whether these programs are installed, which the test runs. If not, the test is skipped.
+#[track_caller]
+pub fn programs(programs: &[&str]) -> bool {
+    let folders = env::var_os("PATH").unwrap_or_default();
+    let installed =
+        |program: &str| env::split_paths(&folders).any(|folder| folder.join(program).is_file());
+    let missing: Vec<&str> = programs
+        .iter()
+        .copied()
+        .filter(|program| !installed(program))
+        .collect();
+    let missing = missing.join(", ");
+    decide((!missing.is_empty()).then_some(&missing))
+}
+
+/// The test ran; it needs nothing that may be missing.
+#[track_caller]
+pub fn ran() {
+    note("ran");
+}
+
+/// The test, or what is left of it, is skipped for this reason.
+#[track_caller]
+pub fn skipped(reason: &str) {
+    // Past the capture of the test harness, which would show it to nobody.
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {}: {reason}", test());
+    note(&format!("skipped {reason}:"));
+}
+
+#[track_caller]
+fn decide(missing: Option<&str>) -> bool {
+    match missing {
+        None => ran(),
+        Some(missing) => skipped(&format!("it needs {missing}")),
+    }
+    missing.is_none()
+}
+
+/// The thread of a test has its name, but where all of them run in one.
+#[track_caller]
+fn test() -> String {
+    let thread = std::thread::current();
+    match thread.name() {
+        Some(name) if name != "main" => name.to_owned(),
+        _ => Location::caller().to_string(),
+    }
+}
+
+#[track_caller]
+fn note(what: &str) {
+    let program = env::current_exe().unwrap_or_default();
+    let target = program
+        .ancestors()
+        .find(|folder| folder.join(".rustc_info.json").exists());
+    let Some(target) = target else {
+        return;
+    };
+    let log = target.join("tmp/live-tests");
+    let file = OpenOptions::new().create(true).append(true).open(log);
+    let program = program.file_name().unwrap_or_default().to_string_lossy();
+    let program = program
+        .rsplit_once('-')
+        .map_or(program.as_ref(), |(name, _)| name);
+    let line = format!("{what} {program} {}\n", test());
+    // One short write to a file in append mode is not torn apart by another's.
+    if let Err(error) = file.and_then(|mut file| file.write_all(line.as_bytes())) {
+        eprintln!("cannot note what ran: {error}: {line}");
+    }
+}

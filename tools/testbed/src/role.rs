@@ -1,0 +1,212 @@
+//! Which part this process plays: the opener's own, or, executed again by the opener, one of the testbed's.
+
+use std::{
+    env,
+    fs::File,
+    io::{self, PipeReader, PipeWriter},
+    os::unix::process::CommandExt,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fd::{AsFd, OwnedFd},
+    process::{PidfdFlags, getppid, pidfd_open},
+};
+
+use crate::{change, fixtures, storm, supervisor, sys};
+
+const ROLE: &str = "FASTPROC_TESTBED_ROLE";
+
+/// The parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Keeps test processes. Its argument is what to keep, see [`supervisor::main`].
+    Supervisor,
+    /// Makes storms.
+    Storm,
+    /// A test process that had to execute a program. Its argument is which, and the descriptor of its context.
+    TestProcess,
+    /// Changes one thing about itself. Its argument is which, see [`change::main`].
+    Change,
+    /// Ends at once: what a storm executes.
+    Mayfly,
+}
+
+const ROLES: [(Role, &str); 5] = [
+    (Role::Supervisor, "supervisor"),
+    (Role::Storm, "storm"),
+    (Role::TestProcess, "process"),
+    (Role::Change, "change"),
+    (Role::Mayfly, "mayfly"),
+];
+
+// A constructor, as the crate's documentation says why. The attribute `used` keeps it in every executable that links
+// this crate.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static HOOK: extern "C" fn() = hook;
+
+extern "C" fn hook() {
+    let Some(value) = env::var_os(ROLE) else {
+        return;
+    };
+    let value = value.to_string_lossy();
+    let (name, argument) = value.split_once(' ').unwrap_or((&value, ""));
+    let code = match ROLES.iter().find(|role| role.1 == name) {
+        Some((Role::Supervisor, _)) => supervisor::main(argument),
+        Some((Role::Storm, _)) => storm::main(),
+        Some((Role::TestProcess, _)) => fixtures::executed(argument),
+        Some((Role::Change, _)) => change::main(argument),
+        Some((Role::Mayfly, _)) => 0,
+        None => {
+            eprintln!("fastproc-testbed: {ROLE} names no role: {value}");
+            2
+        }
+    };
+    sys::exit_now(code)
+}
+
+/// The command that executes this program again in another role.
+pub fn command(role: Role, argument: &str) -> Command {
+    let name = ROLES
+        .iter()
+        .find(|entry| entry.0 == role)
+        .map_or("", |entry| entry.1);
+    let mut command = Command::new("/proc/self/exe");
+    command
+        .arg0(format!("fastproc-testbed {name}"))
+        .env(ROLE, format!("{name} {argument}"));
+    command
+}
+
+/// A process of ours in another role, which ends when this is dropped or its opener dies.
+pub struct Servant {
+    child: Child,
+    lifeline: Option<PipeWriter>,
+    /// What it has to say.
+    pub report: PipeReader,
+}
+
+impl Servant {
+    /// Executes this program again.
+    pub fn call(role: Role, argument: &str) -> io::Result<Self> {
+        if env::var_os(ROLE).is_some() {
+            // The constructor did not run, or a role opens a testbed: executing ourselves again would never end.
+            return Err(io::Error::other(format!(
+                "{ROLE} is set, which the testbed keeps to itself"
+            )));
+        }
+        // Both ends are closed on exec, so no other program that is started meanwhile holds a lifeline.
+        let (held, lifeline) = io::pipe()?;
+        let (report, output) = io::pipe()?;
+        let child = command(role, argument).stdin(held).stdout(output).spawn()?;
+        Ok(Self {
+            child,
+            lifeline: Some(lifeline),
+            report,
+        })
+    }
+
+    /// Its pid.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Tells it to end; it ends what is its own first.
+    pub fn dismiss(&mut self) {
+        self.lifeline = None;
+    }
+}
+
+impl Drop for Servant {
+    fn drop(&mut self) {
+        self.dismiss();
+        // It needs to kill and to reap, no more. Should it hang, then its processes die with it.
+        if let Some(pid) = rustix::process::Pid::from_raw(self.child.id() as i32)
+            && let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty())
+            && !ready(&pidfd, Duration::from_secs(20))
+        {
+            eprintln!(
+                "fastproc-testbed: process {} does not end by itself and is killed",
+                self.child.id()
+            );
+            // Only fails when it has ended, which is what we want.
+            let _ = self.child.kill();
+        }
+        let _ = self.child.wait();
+    }
+}
+
+/// Whether `fd` has something to say, or is hung up, within `limit`.
+pub fn ready(fd: impl AsFd, limit: Duration) -> bool {
+    let mut fds = [PollFd::new(&fd, PollFlags::IN)];
+    let limit = Timespec {
+        tv_sec: limit.as_secs() as i64,
+        tv_nsec: limit.subsec_nanos().into(),
+    };
+    loop {
+        match poll(&mut fds, Some(&limit)) {
+            Err(rustix::io::Errno::INTR) => {}
+            result => return result.is_ok_and(|count| count > 0),
+        }
+    }
+}
+
+/// What a servant does first: it leaves the opener's session and descriptors, and hands back its lifeline.
+///
+/// Its own session keeps it from the terminal's signals: after Ctrl-C it is the opener's end that ends it, in order.
+pub fn serve() -> Lifeline {
+    // Fails only for the leader of a process group, which a new child is not.
+    let _ = rustix::process::setsid();
+    // Whatever else the opener left open across exec.
+    sys::close_range(3, u32::MAX);
+    let parent = getppid().and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    Lifeline { parent }
+}
+
+/// The servant's end of the lifeline: standard input, and the opener's process.
+pub struct Lifeline {
+    parent: Option<OwnedFd>,
+}
+
+impl Lifeline {
+    /// Waits until the opener lets go or dies.
+    pub fn wait(&self) {
+        while matches!(self.poll(None), Err(rustix::io::Errno::INTR)) {}
+    }
+
+    /// Whether the opener has let go or died.
+    pub fn is_closed(&self) -> bool {
+        self.poll(Some(&Timespec::default()))
+            .is_ok_and(|count| count > 0)
+    }
+
+    fn poll(&self, limit: Option<&Timespec>) -> rustix::io::Result<usize> {
+        let stdin = rustix::stdio::stdin();
+        let mut fds = vec![PollFd::new(&stdin, PollFlags::IN)];
+        fds.extend(
+            self.parent
+                .as_ref()
+                .map(|parent| PollFd::new(parent, PollFlags::IN)),
+        );
+        poll(&mut fds, limit)
+    }
+}
+
+/// Takes standard input and output away from a process that must not hold the servant's pipes.
+pub fn leave_pipes() {
+    if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
+        // Both only fail for want of a descriptor table.
+        let _ = rustix::stdio::dup2_stdin(&null);
+        let _ = rustix::stdio::dup2_stdout(&null);
+    } else {
+        sys::close_range(0, 1);
+    }
+}
+
+/// Standard streams for a program that has nothing to say.
+pub fn silent(command: &mut Command) -> &mut Command {
+    command.stdin(Stdio::null()).stdout(Stdio::null())
+}

@@ -1,0 +1,385 @@
+//! The system calls that have no safe wrapper: every `unsafe` block of the crate is here.
+
+use std::{
+    ffi::{c_int, c_void},
+    os::fd::{FromRawFd, OwnedFd, RawFd},
+    ptr,
+    sync::atomic::AtomicU64,
+};
+
+use rustix::{
+    io::{self, Errno},
+    mm::{MapFlags, ProtFlags},
+    process::Pid,
+    thread::UnshareFlags,
+};
+
+fn check(result: i64) -> io::Result<i64> {
+    if result == -1 {
+        Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
+    } else {
+        Ok(result)
+    }
+}
+
+/// fork(2). `None` in the child.
+///
+/// The process must have one thread, as the child may only do async-signal-safe work otherwise. The supervisor and the test processes
+/// do: they start their threads, if any, after their last fork.
+pub fn fork() -> io::Result<Option<Pid>> {
+    // SAFETY: the process has one thread, so the child is a whole copy of it.
+    let pid = check(i64::from(unsafe { libc::fork() }))?;
+    Ok(Pid::from_raw(pid as i32))
+}
+
+/// _exit(2): no destructors, no buffers flushed.
+pub fn exit_now(code: i32) -> ! {
+    // SAFETY: _exit takes any code and does not return.
+    unsafe { libc::_exit(code) }
+}
+
+/// Ends this thread alone, in the leader too: exit(2), not `exit_group(2)`.
+pub fn exit_thread() -> ! {
+    // SAFETY: exit(2) of one thread; the stack it leaves is never used again.
+    unsafe { libc::syscall(libc::SYS_exit, 0) };
+    unreachable!("exit(2) returned")
+}
+
+/// clone(2) of a child that shares with its parent what `flags` say, on a stack of its own that is never freed.
+///
+/// The child runs on its parent's thread-local storage where it shares the memory, so `body` must keep to plain
+/// system calls, and the parent must stand still meanwhile.
+pub fn clone_sharing<T>(
+    flags: c_int,
+    body: extern "C" fn(*mut c_void) -> c_int,
+    argument: &T,
+) -> io::Result<Pid> {
+    const STACK: usize = 256 << 10;
+    let stack = map(STACK, MapFlags::PRIVATE)?;
+    // SAFETY: the stack is mapped, grows down from its end and is never unmapped; `argument` outlives the child or is in
+    // the child's copy of the memory, for neither the parent nor the child returns from the caller's frame.
+    let pid = unsafe {
+        libc::clone(
+            body,
+            stack.as_mut_ptr().add(STACK).cast(),
+            flags | libc::SIGCHLD,
+            ptr::from_ref(argument).cast_mut().cast(),
+        )
+    };
+    Pid::from_raw(check(i64::from(pid))? as i32).ok_or(Errno::CHILD)
+}
+
+/// unshare(2).
+pub fn unshare(flags: UnshareFlags) -> io::Result<()> {
+    // SAFETY: only namespaces are unshared here, never descriptors or memory that something holds on to.
+    unsafe { rustix::thread::unshare_unsafe(flags) }
+}
+
+/// Readable and writable anonymous memory that is never unmapped; `flags` say whether it is private or shared.
+pub fn map(len: usize, flags: MapFlags) -> io::Result<&'static mut [u8]> {
+    // SAFETY: a new anonymous mapping where the kernel likes; it is nobody else's and stays for the process's life.
+    unsafe {
+        let address = rustix::mm::mmap_anonymous(
+            ptr::null_mut(),
+            len,
+            ProtFlags::READ | ProtFlags::WRITE,
+            flags,
+        )?;
+        Ok(std::slice::from_raw_parts_mut(address.cast(), len))
+    }
+}
+
+/// Address space that nothing can touch.
+pub fn reserve(len: usize) -> io::Result<()> {
+    // SAFETY: a new anonymous mapping where the kernel likes, whose address nobody learns.
+    unsafe {
+        rustix::mm::mmap_anonymous(
+            ptr::null_mut(),
+            len,
+            ProtFlags::empty(),
+            MapFlags::PRIVATE | MapFlags::NORESERVE,
+        )?
+    };
+    Ok(())
+}
+
+/// Counters that every process forked from here on shares.
+pub fn shared_counters<const N: usize>() -> io::Result<&'static [AtomicU64; N]> {
+    // SAFETY: the mapping is zeroed, aligned to a page, long enough, shared and never unmapped.
+    unsafe {
+        let len = N * size_of::<AtomicU64>();
+        let address = rustix::mm::mmap_anonymous(
+            ptr::null_mut(),
+            len,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::SHARED,
+        )?;
+        Ok(&*address.cast())
+    }
+}
+
+/// A file's first `len` bytes, mapped privately for reading and never unmapped.
+pub fn map_file(file: impl rustix::fd::AsFd, len: usize) -> io::Result<&'static [u8]> {
+    // SAFETY: a new mapping where the kernel likes; the file is a running executable or known to nobody else, so its bytes stay.
+    unsafe {
+        let address = rustix::mm::mmap(
+            ptr::null_mut(),
+            len,
+            ProtFlags::READ,
+            MapFlags::PRIVATE,
+            file,
+            0,
+        )?;
+        Ok(std::slice::from_raw_parts(address.cast(), len))
+    }
+}
+
+/// mlock(2).
+pub fn lock(memory: &[u8]) -> io::Result<()> {
+    // SAFETY: the memory is mapped; locking changes nothing in it.
+    unsafe { rustix::mm::mlock(memory.as_ptr().cast_mut().cast(), memory.len()) }
+}
+
+/// Registers `memory` as a buffer of a new `io_uring`, which pins it for as long as the ring is open.
+pub fn pin(memory: &mut [u8]) -> io::Result<OwnedFd> {
+    use rustix::io_uring::{
+        IoringRegisterOp, io_uring_params, io_uring_register, io_uring_setup, iovec,
+    };
+    let mut params = io_uring_params::default();
+    let buffer = iovec {
+        iov_base: memory.as_mut_ptr().cast(),
+        iov_len: memory.len(),
+    };
+    // SAFETY: the parameters are zeroed, the buffer is mapped for the process's life and no operation is ever submitted.
+    unsafe {
+        let ring = io_uring_setup(1, &mut params)?;
+        io_uring_register(
+            &ring,
+            IoringRegisterOp::RegisterBuffers,
+            ptr::from_ref(&buffer).cast(),
+            1,
+        )?;
+        Ok(ring)
+    }
+}
+
+/// Overwrites the arguments this process was started with, as programs do that set their title.
+///
+/// `start` and `end` are `arg_start` and `arg_end` of `/proc/self/stat`.
+pub fn overwrite_arguments(start: usize, end: usize, title: &[u8]) {
+    for (index, address) in (start..end).enumerate() {
+        // SAFETY: the kernel says that the arguments lie here; they are on the stack, writable, and nothing reads them
+        // again, as this process never reaches `main`.
+        unsafe { *(address as *mut u8) = title.get(index).copied().unwrap_or(b'.') };
+    }
+}
+
+/// Closes the descriptors from `first` to `last`.
+pub fn close_range(first: u32, last: u32) {
+    // SAFETY: called where no value owns a descriptor of that range. It fails on kernels before 5.9 and closes nothing then.
+    unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+}
+
+/// Takes over a descriptor that an executed program inherited by number.
+pub fn inherited(fd: RawFd) -> OwnedFd {
+    // SAFETY: the number was passed by the parent for this one use.
+    unsafe { OwnedFd::from_raw_fd(fd) }
+}
+
+/// Requests of ptrace(2) that carry no data.
+#[derive(Clone, Copy)]
+pub enum Trace {
+    /// `PTRACE_TRACEME`
+    Me,
+    /// `PTRACE_SEIZE`
+    Seize(Pid),
+    /// `PTRACE_INTERRUPT`
+    Interrupt(Pid),
+}
+
+/// ptrace(2).
+pub fn trace(request: Trace) -> io::Result<()> {
+    let (request, pid) = match request {
+        Trace::Me => (libc::PTRACE_TRACEME, 0),
+        Trace::Seize(pid) => (libc::PTRACE_SEIZE, pid.as_raw_nonzero().get()),
+        Trace::Interrupt(pid) => (libc::PTRACE_INTERRUPT, pid.as_raw_nonzero().get()),
+    };
+    // SAFETY: none of these requests reads or writes the memory of either process.
+    check(unsafe {
+        libc::ptrace(
+            request,
+            pid,
+            ptr::null_mut::<c_void>(),
+            ptr::null_mut::<c_void>(),
+        )
+    })?;
+    Ok(())
+}
+
+/// Blocks exactly the signals of `mask`, bit 0 being signal 1.
+///
+/// By the system call itself: the C library keeps signals 32 and 33 to itself and would leave them out.
+pub fn block_signals(mask: u64) -> io::Result<()> {
+    // SAFETY: the kernel's signal set is 64 bits on every 64-bit architecture, and `mask` is as long.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_SETMASK,
+            ptr::from_ref(&mask),
+            ptr::null_mut::<u64>(),
+            size_of::<u64>(),
+        )
+    };
+    check(done)?;
+    Ok(())
+}
+
+/// Gives a signal its default action. By the system call itself, for the same reason.
+pub fn reset_signal(signal: c_int) -> io::Result<()> {
+    // The kernel's own sigaction: on no architecture is it longer, and all zeroes it is SIG_DFL on each of them.
+    let default = [0_u64; 4];
+    // SAFETY: the kernel reads its sigaction from the array and writes nothing; its signal set is 64 bits long.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigaction,
+            signal,
+            default.as_ptr(),
+            ptr::null_mut::<u64>(),
+            size_of::<u64>(),
+        )
+    };
+    check(done)?;
+    Ok(())
+}
+
+/// What a signal does instead of its default.
+#[derive(Clone, Copy)]
+pub enum Action {
+    /// `SIG_IGN`
+    Ignore,
+    /// A handler that does nothing.
+    Catch,
+}
+
+/// sigaction(2).
+pub fn on_signal(signal: c_int, action: Action) -> io::Result<()> {
+    extern "C" fn nothing(_: c_int) {}
+    let handler = match action {
+        Action::Ignore => libc::SIG_IGN,
+        Action::Catch => nothing as extern "C" fn(c_int) as libc::sighandler_t,
+    };
+    // SAFETY: an all-zero sigaction is a valid one; the handler touches nothing.
+    let done = unsafe {
+        let mut new: libc::sigaction = std::mem::zeroed();
+        new.sa_sigaction = handler;
+        new.sa_flags = libc::SA_RESTART;
+        libc::sigaction(signal, &raw const new, ptr::null_mut())
+    };
+    check(i64::from(done))?;
+    Ok(())
+}
+
+/// Where a signal is queued to.
+#[derive(Clone, Copy)]
+pub enum Queue {
+    /// To the process, as sigqueue(3).
+    Process,
+    /// To its one thread.
+    Thread,
+}
+
+/// Queues `signal` to this process.
+pub fn queue_signal(signal: c_int, to: Queue) -> io::Result<()> {
+    let pid = rustix::process::getpid().as_raw_nonzero().get();
+    let tid = rustix::thread::gettid().as_raw_nonzero().get();
+    // SAFETY: an all-zero siginfo is a valid one, and outlives the call.
+    let done = unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        info.si_signo = signal;
+        info.si_code = libc::SI_QUEUE;
+        match to {
+            Queue::Process => {
+                libc::syscall(libc::SYS_rt_sigqueueinfo, pid, signal, &raw const info)
+            }
+            Queue::Thread => libc::syscall(
+                libc::SYS_rt_tgsigqueueinfo,
+                pid,
+                tid,
+                signal,
+                &raw const info,
+            ),
+        }
+    };
+    check(done)?;
+    Ok(())
+}
+
+/// `sched_setattr(2)`; times in nanoseconds.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+pub struct Sched {
+    /// Size of this structure; filled in by [`set_sched`].
+    pub size: u32,
+    /// `SCHED_*`
+    pub policy: u32,
+    /// `SCHED_FLAG_*`
+    pub flags: u64,
+    /// For `SCHED_OTHER` and `SCHED_BATCH`.
+    pub nice: i32,
+    /// For `SCHED_FIFO` and `SCHED_RR`.
+    pub priority: u32,
+    /// For `SCHED_DEADLINE`.
+    pub runtime: u64,
+    /// For `SCHED_DEADLINE`.
+    pub deadline: u64,
+    /// For `SCHED_DEADLINE`.
+    pub period: u64,
+}
+
+/// Sets how this thread is scheduled.
+pub fn set_sched(mut sched: Sched) -> io::Result<()> {
+    sched.size = size_of::<Sched>() as u32;
+    // SAFETY: the structure is the kernel's first version of sched_attr and says its own size.
+    check(unsafe { libc::syscall(libc::SYS_sched_setattr, 0, ptr::from_ref(&sched), 0) })?;
+    Ok(())
+}
+
+/// Sets the user and the group that files are accessed as, which only `/proc/PID/status` tells apart.
+pub fn set_fs_ids(uid: u32, gid: u32) -> bool {
+    // SAFETY: both take any id and have no other effect; a second call with -1 reads back what was set.
+    unsafe {
+        libc::setfsgid(gid);
+        libc::setfsuid(uid);
+        libc::setfsgid(u32::MAX) == gid as i32 && libc::setfsuid(u32::MAX) == uid as i32
+    }
+}
+
+/// Installs a seccomp filter that allows every system call.
+pub fn filter_system_calls() -> io::Result<()> {
+    let mut program = [libc::sock_filter {
+        code: (libc::BPF_RET | libc::BPF_K) as u16,
+        jt: 0,
+        jf: 0,
+        k: libc::SECCOMP_RET_ALLOW,
+    }];
+    let filter = libc::sock_fprog {
+        len: program.len() as u16,
+        filter: program.as_mut_ptr(),
+    };
+    // SAFETY: the kernel copies the program, which is one instruction long, during the call.
+    check(unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            0,
+            &raw const filter,
+        )
+    })?;
+    Ok(())
+}
+
+/// What [`clone_sharing`] was given.
+pub fn argument<T>(argument: *mut c_void) -> &'static T {
+    // SAFETY: called by the functions handed to clone_sharing alone, whose argument is a leaked `T`.
+    unsafe { &*argument.cast() }
+}

@@ -1,0 +1,239 @@
+//! What the opener sees: the test processes that are there and those that are not.
+
+use std::{
+    fmt,
+    io::{self, BufRead, BufReader},
+    time::Duration,
+};
+
+use crate::{
+    expect::{Expect, Mismatch},
+    fixtures,
+    role::{Role, Servant, ready},
+};
+
+/// Which test processes to have.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    only: Vec<String>,
+}
+
+impl Options {
+    /// These alone, and the ones that come with them: the tracer with the traced, the outer namespaces with the inner.
+    pub fn only<L: Into<String>>(labels: impl IntoIterator<Item = L>) -> Self {
+        Self {
+            only: labels.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+/// Every test process that this crate knows, its label and what `/proc` says of it, in the order in which they are started.
+pub fn catalogue() -> impl Iterator<Item = (&'static str, &'static [Expect])> {
+    fixtures::processes()
+}
+
+/// One odd process, alive (or dead, where that is what is odd) as long as its testbed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TestProcess {
+    /// What it is.
+    pub label: &'static str,
+    /// Its pid, in the opener's pid namespace.
+    pub pid: u32,
+    /// Field 22 of its stat: start time after boot, in clock ticks.
+    pub starttime: u64,
+    /// What `/proc` says of it.
+    pub expect: &'static [Expect],
+}
+
+impl TestProcess {
+    /// Compares it with what `/proc` says now.
+    pub fn check(&self) -> Result<(), Mismatch> {
+        self.expect
+            .iter()
+            .try_for_each(|expect| expect.check(self.pid))
+    }
+}
+
+/// Why a test process is absent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It needs root, or the machine forbids it even so.
+    Privilege,
+    /// The kernel or the hardware does not have it.
+    Unsupported,
+    /// The testbed failed: a defect here.
+    Broken,
+}
+
+const LETTERS: [(Why, char); 3] = [
+    (Why::Privilege, 'p'),
+    (Why::Unsupported, 'u'),
+    (Why::Broken, 'b'),
+];
+
+impl Why {
+    pub(crate) fn letter(self) -> char {
+        LETTERS
+            .iter()
+            .find(|entry| entry.0 == self)
+            .map_or('b', |entry| entry.1)
+    }
+
+    pub(crate) fn from_letter(letter: char) -> Option<Self> {
+        LETTERS
+            .iter()
+            .find(|entry| entry.1 == letter)
+            .map(|entry| entry.0)
+    }
+}
+
+/// A test process that cannot be had here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Absent {
+    /// What it would have been.
+    pub label: &'static str,
+    /// The kind of reason.
+    pub why: Why,
+    /// The reason.
+    pub reason: String,
+}
+
+impl fmt::Display for Absent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let why = match self.why {
+            Why::Privilege => "not permitted",
+            Why::Unsupported => "not supported",
+            Why::Broken => "a defect of the testbed",
+        };
+        write!(f, "{}: {why}: {}", self.label, self.reason)
+    }
+}
+
+/// Why there is no testbed, or no storm.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TestbedError {
+    /// A label that is not in the [`catalogue`].
+    #[error("there is no process \"{0}\": ask `fastproc-testbed --list`")]
+    UnknownLabel(String),
+    /// This program could not be executed again.
+    #[error(
+        "cannot start the supervisor, which is /proc/self/exe executed again; is /proc mounted? {0}"
+    )]
+    Supervisor(#[source] io::Error),
+    /// The supervisor reported something else than it should, or died.
+    #[error("the supervisor failed: {0}. Its own words are on standard error")]
+    Report(String),
+}
+
+/// Odd processes, kept until this is dropped.
+pub struct Testbed {
+    processes: Vec<TestProcess>,
+    absent: Vec<Absent>,
+    supervisor: Servant,
+}
+
+impl Testbed {
+    /// Starts the test processes and waits until each of them is what it should be.
+    ///
+    /// What cannot be had on this machine is in [`Testbed::absent`], with the reason.
+    pub fn open(options: &Options) -> Result<Self, TestbedError> {
+        if let Some(unknown) = options
+            .only
+            .iter()
+            .find(|wanted| !catalogue().any(|process| process.0 == wanted.as_str()))
+        {
+            return Err(TestbedError::UnknownLabel(unknown.clone()));
+        }
+        let supervisor = Servant::call(Role::Supervisor, &options.only.join(","))
+            .map_err(TestbedError::Supervisor)?;
+        let mut testbed = Self {
+            processes: Vec::new(),
+            absent: Vec::new(),
+            supervisor,
+        };
+        let report = testbed
+            .supervisor
+            .report
+            .try_clone()
+            .map_err(TestbedError::Supervisor)?;
+        let mut lines = BufReader::new(report);
+        loop {
+            let mut line = String::new();
+            // Every test process has its own time limit, so this one is for a supervisor that is stuck.
+            if lines.buffer().is_empty() && !ready(lines.get_ref(), Duration::from_secs(60)) {
+                return Err(TestbedError::Report("it says nothing".into()));
+            }
+            let read = lines
+                .read_line(&mut line)
+                .map_err(|error| TestbedError::Report(error.to_string()))?;
+            if read == 0 {
+                return Err(TestbedError::Report("it died".into()));
+            }
+            let line = line.trim_end();
+            if line == "." {
+                return Ok(testbed);
+            }
+            testbed
+                .note(line)
+                .ok_or_else(|| TestbedError::Report(format!("it printed {line:?}")))?;
+        }
+    }
+
+    fn note(&mut self, line: &str) -> Option<()> {
+        let (sign, rest) = line.split_once(' ')?;
+        let (index, rest) = rest.split_once(' ')?;
+        let (label, expect) = catalogue().nth(index.parse().ok()?)?;
+        let (word, rest) = rest.split_once(' ')?;
+        match sign {
+            "+" => {
+                let (pid, starttime) = (word.parse().ok()?, rest.parse().ok()?);
+                self.processes.push(TestProcess {
+                    label,
+                    pid,
+                    starttime,
+                    expect,
+                });
+            }
+            "-" => {
+                let why = Why::from_letter(word.chars().next()?)?;
+                self.absent.push(Absent {
+                    label,
+                    why,
+                    reason: rest.to_owned(),
+                });
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// The processes.
+    pub fn processes(&self) -> &[TestProcess] {
+        &self.processes
+    }
+
+    /// What cannot be had here. Say it loudly: a test that passes without them has not tested them.
+    pub fn absent(&self) -> &[Absent] {
+        &self.absent
+    }
+
+    /// The test process of this label, if it is there.
+    pub fn process(&self, label: &str) -> Option<&TestProcess> {
+        self.processes.iter().find(|process| process.label == label)
+    }
+
+    /// The process that is the parent of all.
+    pub fn supervisor_pid(&self) -> u32 {
+        self.supervisor.pid()
+    }
+}
+
+impl fmt::Debug for Testbed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Testbed")
+            .field("processes", &self.processes)
+            .field("absent", &self.absent)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,111 @@
+//! A second, plain reader of `/proc`, and what it takes to say that a process is gone.
+
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use std::{
+    collections::HashSet,
+    fs,
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+/// State and start time, of a process or (`PID/task/TID`) a thread.
+pub fn stat(path: &str) -> Option<(char, u64)> {
+    let text = fs::read(format!("/proc/{path}/stat")).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let words: Vec<&str> = text.rsplit_once(") ")?.1.split_whitespace().collect();
+    Some((words[0].chars().next()?, words[19].parse().ok()?))
+}
+
+fn parent(pid: u32) -> Option<u32> {
+    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    text.rsplit_once(") ")?
+        .1
+        .split_whitespace()
+        .nth(1)?
+        .parse()
+        .ok()
+}
+
+/// The value of a field of status, or "".
+pub fn status(pid: u32, key: &str) -> String {
+    let text = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let value = text
+        .lines()
+        .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+    value.unwrap_or_default().trim().to_owned()
+}
+
+/// The threads of a process, in order.
+pub fn threads(pid: u32) -> impl Iterator<Item = u32> {
+    let mut tids: Vec<u32> = numbers(&format!("/proc/{pid}/task")).collect();
+    tids.sort_unstable();
+    tids.into_iter()
+}
+
+fn numbers(path: &str) -> impl Iterator<Item = u32> {
+    fs::read_dir(path)
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok())
+}
+
+/// All children and their children, with their start times.
+pub fn descendants(root: u32) -> Vec<(u32, u64)> {
+    let mut known = HashSet::from([root]);
+    loop {
+        let before = known.len();
+        let found: Vec<u32> = numbers("/proc")
+            .filter(|&pid| parent(pid).is_some_and(|parent| known.contains(&parent)))
+            .collect();
+        known.extend(found);
+        if known.len() == before {
+            known.remove(&root);
+            return known
+                .into_iter()
+                .filter_map(|pid| Some((pid, stat(&pid.to_string())?.1)))
+                .collect();
+        }
+    }
+}
+
+/// Whether there is no such process any more, not even a zombie; another one of the same pid does not count.
+pub fn is_gone((pid, starttime): (u32, u64)) -> bool {
+    stat(&pid.to_string()).is_none_or(|stat| stat.1 != starttime)
+}
+
+/// Looks until it is so; panics with what it was last after half a minute.
+pub fn wait_until(mut is_so: impl FnMut() -> Result<(), String>) {
+    let limit = Instant::now() + Duration::from_secs(30);
+    while let Err(still) = is_so() {
+        assert!(Instant::now() < limit, "{still}");
+        sleep(Duration::from_millis(5));
+    }
+}
+
+/// For processes that are killed by the kernel and reaped by whoever inherits them.
+pub fn wait_until_gone(processes: &[(u32, u64)]) {
+    let limit = Instant::now() + Duration::from_secs(30);
+    loop {
+        // A zombie is dead; that the init of a container leaves it lying is not ours to answer for.
+        let dead = |pid: u32| {
+            stat(&pid.to_string()).is_none_or(|stat| stat.0 == 'Z' && threads(pid).count() == 1)
+        };
+        let left: Vec<_> = processes
+            .iter()
+            .filter(|&&process| !is_gone(process) && !dead(process.0))
+            .collect();
+        if left.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < limit, "still there: {left:?}");
+        sleep(Duration::from_millis(5));
+    }
+}
+
+/// SIGKILL.
+pub fn kill(pid: u32) {
+    let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+}
