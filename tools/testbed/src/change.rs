@@ -11,7 +11,10 @@ use std::{
     time::Duration,
 };
 
-use rustix::{process::Gid, thread::set_thread_groups};
+use rustix::{
+    process::{Gid, Pid},
+    thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_thread_groups},
+};
 
 use crate::{
     context::idle,
@@ -23,7 +26,8 @@ use crate::{
 /// What is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The supplementary groups, between [`GROUPS`]. Needs `CAP_SETGID`.
+    /// The supplementary groups, between [`GROUPS`]. Needs `CAP_SETGID`. Has a CPU for itself, which the caller's thread, and
+    /// what it starts, keep off: otherwise they would run only while nothing changes.
     Groups,
     /// Its threads, which count faults, bytes and system calls and end: the sums of the process never fall.
     Threads,
@@ -46,6 +50,8 @@ const CHANGES: [(Change, &str, Step); 3] = [
 /// The process, until this is dropped.
 pub struct Changing {
     servant: Servant,
+    /// Where the caller ran before.
+    cpus: CpuSet,
 }
 
 impl Changing {
@@ -61,7 +67,10 @@ impl Changing {
             return Err(TestbedError::Report(format!("{name} does not start")));
         }
         match servant.report.read_exact(&mut sign) {
-            Ok(()) if sign == *b"!" => Ok(Self { servant }),
+            Ok(()) if sign == *b"!" => {
+                let cpus = keep_off(servant.pid()).map_err(TestbedError::Supervisor)?;
+                Ok(Self { servant, cpus })
+            }
             _ => Err(TestbedError::Report(format!("{name} cannot be changed"))),
         }
     }
@@ -70,6 +79,27 @@ impl Changing {
     pub fn pid(&self) -> u32 {
         self.servant.pid()
     }
+}
+
+impl Drop for Changing {
+    fn drop(&mut self) {
+        // They were allowed before.
+        let _ = sched_setaffinity(None, &self.cpus);
+    }
+}
+
+/// Keeps this thread off the CPU of a process that has one for itself. Where it was allowed to run until now.
+fn keep_off(pid: u32) -> io::Result<CpuSet> {
+    let before = sched_getaffinity(None)?;
+    let taken = sched_getaffinity(Pid::from_raw(pid.cast_signed()))?;
+    if taken.count() == 1 && before.count() > 1 {
+        let mut rest = before;
+        for cpu in (0..CpuSet::MAX_CPU).filter(|&cpu| taken.is_set(cpu)) {
+            rest.unset(cpu);
+        }
+        sched_setaffinity(None, &rest)?;
+    }
+    Ok(before)
 }
 
 impl fmt::Debug for Changing {
@@ -112,6 +142,7 @@ pub fn main(argument: &str) -> i32 {
 fn groups(round: u64) -> io::Result<()> {
     if round == 0 && thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1) {
         // It changes all the time, however busy the machine is: every reader has it under way.
+        sys::stay_on_one_cpu()?;
         sys::set_sched(sys::Sched {
             policy: libc::SCHED_FIFO as u32,
             priority: 1,

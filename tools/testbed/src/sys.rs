@@ -11,7 +11,7 @@ use rustix::{
     io::{self, Errno},
     mm::{MapFlags, ProtFlags},
     process::Pid,
-    thread::UnshareFlags,
+    thread::{CpuSet, UnshareFlags, sched_getaffinity, sched_setaffinity},
 };
 
 fn check(result: i64) -> io::Result<i64> {
@@ -334,6 +334,16 @@ pub struct Sched {
     pub deadline: u64,
     /// For `SCHED_DEADLINE`.
     pub period: u64,
+}
+
+/// Runs this thread on the last CPU that it may run on, and on no other.
+pub fn stay_on_one_cpu() -> io::Result<()> {
+    let allowed = sched_getaffinity(None)?;
+    let mut last = CpuSet::new();
+    if let Some(cpu) = (0..CpuSet::MAX_CPU).rev().find(|&cpu| allowed.is_set(cpu)) {
+        last.set(cpu);
+    }
+    sched_setaffinity(None, &last)
 }
 
 /// Sets how this thread is scheduled.

@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use fastproc::{
@@ -24,9 +25,11 @@ use crate::Failure;
 /// Processes between two snapshots: few, so that little moves while their files are read.
 const BATCH: usize = 64;
 
-/// So often the kernel's text is read again for a value of ours that it did not show yet: some states of a process that
-/// changes all the time are in force once in a thousand looks.
-const LONGER_LOOK: u32 = 5_000;
+/// For so long the kernel's text is read again for a value of ours that it did not show yet: a process that changes all the
+/// time stays as it is while it has no CPU, and the kernel takes a real-time process off for a part of each second.
+const LONGER_LOOK: Duration = Duration::from_secs(3);
+/// And so often at least: some states of such a process are in force once in a thousand looks.
+const LONGER_LOOKS: u32 = 5_000;
 
 /// Compares all processes, `rounds` times.
 pub fn compare(
@@ -220,10 +223,10 @@ impl Comparison {
         let path = self.proc.join(format!("{}/{}", bracket.pid, bracket.file));
         let mut unseen = bracket.unseen();
         let mut shown = Vec::new();
-        for _ in 0..LONGER_LOOK {
-            if unseen.is_empty() {
-                break;
-            }
+        let started = Instant::now();
+        let mut looks = 0;
+        while !unseen.is_empty() && (looks < LONGER_LOOKS || started.elapsed() < LONGER_LOOK) {
+            looks += 1;
             let Ok(text) = fs::read(&path) else {
                 // A process that is gone proves nothing.
                 shown.append(&mut unseen);
