@@ -78,9 +78,3 @@ int count_fork(void *unused)
 	return 0;
 }
 
-/* What running nothing costs: the floor of every measurement. */
-SEC("syscall")
-int nothing(void *unused)
-{
-	return 0;
-}

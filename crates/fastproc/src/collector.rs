@@ -219,25 +219,6 @@ impl Collector {
         &self.opening
     }
 
-    /// Whether signal actions may be taken from the last walk for a process that has not run since. On unless set.
-    ///
-    /// The values are the same either way; this is for measuring what it saves.
-    #[doc(hidden)]
-    pub fn set_reuse_actions(&mut self, reuse: bool) {
-        if let Some(bpf) = self.local.as_mut().and_then(|local| local.bpf.as_mut()) {
-            bpf.set_reuse_actions(reuse);
-        }
-    }
-
-    /// How long the walk may keep its CPU from everything else before it makes way; 150 us unless set. For measuring
-    /// what that costs, and for tests: without any length, it makes way after every task.
-    #[doc(hidden)]
-    pub fn set_section(&mut self, section: Duration) {
-        if let Some(bpf) = self.local.as_mut().and_then(|local| local.bpf.as_mut()) {
-            bpf.set_section(section);
-        }
-    }
-
     /// Every process, now.
     ///
     /// A service that fails is left, with the next source in its place, and tried again later.

@@ -14,6 +14,7 @@
 use std::{
     fmt, fs,
     io::{self, PipeReader, PipeWriter, Read},
+    time::Duration,
 };
 
 use rustix::{
@@ -21,10 +22,13 @@ use rustix::{
     io::Errno,
     process::{
         Pid, Resource, Signal, WaitOptions, getpid, getppid, getrlimit, kill_process,
-        set_parent_process_death_signal, setsid, wait, waitpid,
+        kill_process_group, set_parent_process_death_signal, setsid, wait, waitpid,
     },
     stdio::{dup2_stdin, dup2_stdout, stdin, stdout},
 };
+
+/// Longer than a thousand of them take to wake, run and sleep.
+const WAKING: Duration = Duration::from_millis(50);
 
 /// The kernel keeps the lowest pids to itself once it has counted past them.
 const RESERVED_PIDS: usize = 300;
@@ -154,6 +158,14 @@ impl Idle {
         Ok(idle)
     }
 
+    /// Lets each of them run for a moment, and waits until they sleep again.
+    pub fn wake(&self) -> io::Result<()> {
+        kill_process_group(self.spawner, Signal::USR1)?;
+        // Nobody tells when the last has run: what reads them afterwards sees it.
+        std::thread::sleep(WAKING * self.count.div_ceil(1000) as u32);
+        Ok(())
+    }
+
     /// How many there are, without their parent.
     pub fn count(&self) -> usize {
         self.count
@@ -200,6 +212,9 @@ fn spawn_all(pids: &mut [Option<Pid>], held: &PipeReader, outcome: &PipeWriter) 
     // Fails only for the leader of a group, which a new child is not.
     let _ = setsid();
     let _ = rustix::thread::set_name(c"fastproc-idle");
+    // For `wake`, which reaches this one too.
+    // SAFETY: the handler does nothing.
+    unsafe { libc::signal(libc::SIGUSR1, woken as *const () as libc::sighandler_t) };
     let spawner = getpid();
     let mut forked: u32 = 0;
     let mut errno = 0;
@@ -253,6 +268,8 @@ fn sleep_until_killed(spawner: Pid) -> ! {
     }
 }
 
+extern "C" fn woken(_: libc::c_int) {}
+
 fn exit_now() -> ! {
     // SAFETY: no destructor has to run in a process that only borrowed its memory.
     unsafe { libc::_exit(0) }
@@ -276,7 +293,7 @@ mod tests {
         io::{BufRead, BufReader, Write},
         process::{Command, Stdio},
         thread::sleep,
-        time::{Duration, Instant},
+        time::Instant,
     };
 
     use super::*;

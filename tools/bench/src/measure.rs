@@ -107,8 +107,22 @@ fn per_thing(time: Duration, count: usize) -> f64 {
 pub fn measure(
     cases: &mut [Case<'_>],
     plan: Plan,
+    done: impl FnMut(),
+) -> Result<Vec<Measured>, Failure> {
+    measure_prepared(cases, plan, |_| Ok(()), done)
+}
+
+/// The same, with `prepare` called before each run of the case of that name, which is not measured.
+pub fn measure_prepared(
+    cases: &mut [Case<'_>],
+    plan: Plan,
+    mut prepare: impl FnMut(&'static str) -> Result<(), Failure>,
     mut done: impl FnMut(),
 ) -> Result<Vec<Measured>, Failure> {
+    let mut once = |case: &mut Case<'_>| {
+        prepare(case.name)?;
+        once(case)
+    };
     if let Some(cpu) = plan.cpu {
         let mut one = CpuSet::new();
         if cpu >= CpuSet::MAX_CPU {

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{
     idle::Idle,
-    measure::{Case, Failure, Measured, Plan, measure},
+    measure::{Case, Failure, Measured, Plan, measure_prepared},
     report::{Column, Report, Row, Skipped, Spread, column, four_decimals},
     scan_fastproc::{Cost, Ours, WAYS, Way},
     scan_proc::{Best, ThreeFiles},
@@ -118,6 +118,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         .into_iter()
         .filter(|way| wanted(way.case) && usual(way))
     {
+        if way.all_ran && idle.is_none() {
+            skipped.push(Skipped {
+                case: way.case,
+                reason: "there are no idle processes to wake (--processes)".to_owned(),
+            });
+            continue;
+        }
         match Ours::open(way) {
             Ok(way) => ours.push(way),
             Err(error) => skipped.push(Skipped {
@@ -152,7 +159,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         cpu: args.cpu,
     };
     let progress = bar(u64::from(plan.runs()) * cases.len() as u64);
-    let measured = measure(&mut cases, plan, || progress.inc(1))?;
+    let all_ran = |case: &str| WAYS.iter().any(|way| way.case == case && way.all_ran);
+    let wake = |case| match &idle {
+        Some(idle) if all_ran(case) => Ok(idle.wake()?),
+        _ => Ok(()),
+    };
+    let measured = measure_prepared(&mut cases, plan, wake, || progress.inc(1))?;
     progress.finish_and_clear();
     drop(cases);
 

@@ -2,7 +2,7 @@
 
 use std::{fs::File, io::Read, os::unix::fs::FileExt};
 
-use fastproc::counters::{Counters, Options, Reader, WhyText};
+use fastproc::counters::{Counters, Options, Reader, Want, WhyText};
 use serde::Serialize;
 
 use super::{
@@ -151,7 +151,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         .collect::<Result<_, _>>()?;
     let mut memory: Vec<Vec<u8>> = vec![vec![0; 1 << 20]; 2 * FILES.len()];
     let mut readers: Vec<Reader> = FILES.iter().map(|_| counters.reader()).collect();
-    let empty = counters.reader();
+    let mut empty = counters.reader();
 
     let mut cases = Vec::new();
     let mut of = Vec::new();
@@ -193,7 +193,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             }
             cases.push(Case {
                 name: "empty-run",
-                run: Box::new(|| repeat(reads, || Ok(empty.run_nothing()?))),
+                run: Box::new(|| repeat(reads, || Ok(empty.collect(Want::empty()).map(drop)?))),
             });
         }
         Some(reason) => skipped.push(Skipped {

@@ -10,7 +10,7 @@ use crate::{
     host::{running_processes, running_tasks},
     source::{
         SourceKind,
-        bpf::{Bpf, Walk},
+        bpf::{self, Bpf, Walk},
         procfs::Procfs,
         service,
     },
@@ -35,6 +35,7 @@ pub struct Builder {
     pub(super) exits: bool,
     pub(super) exit_cmdlines: bool,
     pub(super) lone_threads: bool,
+    pub(super) longest_section: Duration,
 }
 
 impl Default for Builder {
@@ -53,6 +54,7 @@ impl Default for Builder {
             exits: false,
             exit_cmdlines: false,
             lone_threads: true,
+            longest_section: bpf::SECTION,
         }
     }
 }
@@ -142,6 +144,14 @@ impl Builder {
         self
     }
 
+    /// How long the walk may keep its CPU from everything else before it makes way, at least one task long. 150 us if not
+    /// set: with what its last look at the clock may be late by, at most 200 us. A shorter one makes way more often, which
+    /// costs the walk time; a source that is not [`SourceKind::Bpf`] makes way after every task as it is.
+    pub fn longest_section(mut self, section: Duration) -> Self {
+        self.longest_section = section;
+        self
+    }
+
     /// Whether one snapshot will be taken, so that programs that walk are worth loading only where there is much to read: see
     /// [`OneShot`]. Where less is to be read, and no source is named and no service is there, [`SourceKind::Procfs`] is
     /// taken without trying the others. Not if not set.
@@ -224,7 +234,8 @@ impl Builder {
                 SourceKind::Service => continue,
             };
             match Bpf::open(walk, self.fields, host, expected, self.lone_threads) {
-                Ok(source) => {
+                Ok(mut source) => {
+                    source.set_section(self.longest_section);
                     bpf = Some((kind, source));
                     break;
                 }

@@ -97,7 +97,9 @@ pub struct Options {
     stat_irqs_latency: Duration,
     text_latency: Duration,
     check_interval: Duration,
-    disagree: Option<Box<str>>,
+    /// Made wrong on purpose.
+    #[cfg(test)]
+    disagree: Option<&'static str>,
 }
 
 impl Default for Options {
@@ -110,6 +112,7 @@ impl Default for Options {
             stat_irqs_latency: Duration::ZERO,
             text_latency: Duration::from_millis(100),
             check_interval: Duration::from_secs(5),
+            #[cfg(test)]
             disagree: None,
         }
     }
@@ -163,14 +166,6 @@ impl Options {
         self
     }
 
-    /// Makes a line wrong on purpose: for the tests of the comparison.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn disagree(mut self, line: &str) -> Self {
-        self.disagree = Some(line.into());
-        self
-    }
-
     /// Opens, finds everything and compares every line with the kernel's text: some tens of milliseconds. Where BPF
     /// cannot be used, [`Counters::unavailable`] keeps the reason, and the kernel's files serve. An error is a machine
     /// without `/proc/stat` or `/proc/vmstat`, or with one that nobody knows.
@@ -198,6 +193,7 @@ impl Options {
             checks: AtomicU64::new(0),
             next_slot: AtomicUsize::new(0),
             jiffy: clock::jiffy(),
+            #[cfg(test)]
             disagree: self.disagree,
         };
         let mut counters = Counters {
@@ -250,7 +246,8 @@ pub(crate) struct Shared {
     checks: AtomicU64,
     next_slot: AtomicUsize,
     jiffy: Duration,
-    disagree: Option<Box<str>>,
+    #[cfg(test)]
+    disagree: Option<&'static str>,
 }
 
 impl Shared {

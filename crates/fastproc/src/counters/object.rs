@@ -63,7 +63,6 @@ pub(super) struct Object {
     collect_first: OwnedFd,
     walk_irqs: OwnedFd,
     read_irq_rows: OwnedFd,
-    nothing: OwnedFd,
     locate: OwnedFd,
     find_nodes: OwnedFd,
     config: Mapping<Config>,
@@ -140,7 +139,6 @@ impl Object {
             collect_first: loaded.program("collect_first")?,
             walk_irqs: loaded.program("walk_irqs")?,
             read_irq_rows: loaded.program("read_irq_rows")?,
-            nothing: loaded.program("nothing")?,
             locate: loaded.program("locate")?,
             find_nodes: loaded.program("find_nodes")?,
             config: loaded.map("config", 1)?,
@@ -231,11 +229,6 @@ impl Object {
     pub(super) fn find_nodes(&self) -> Result<Located, Error> {
         run(self.find_nodes.as_fd(), &mut [0])?;
         Ok(self.located.load(0))
-    }
-
-    /// What it costs to run a program that does nothing.
-    pub(super) fn run_nothing(&self) -> Result<(), Error> {
-        Ok(run(self.nothing.as_fd(), &mut []).map(drop)?)
     }
 }
 

@@ -154,15 +154,6 @@ impl Reader {
         })
     }
 
-    /// For measuring: runs a program that does nothing, what every collection costs at least. An error where BPF is unavailable.
-    #[doc(hidden)]
-    pub fn run_nothing(&self) -> Result<(), Error> {
-        match &self.shared.kernel {
-            Some(kernel) => kernel.object.run_nothing(),
-            None => Err(Error::NotAsked),
-        }
-    }
-
     fn current_plan(&mut self, kernel: &Kernel) -> Arc<Plan> {
         match &self.plan {
             Some(plan) if plan.version == kernel.version() => Arc::clone(plan),
@@ -395,7 +386,8 @@ impl Reader {
             }
         }
         drop(state);
-        if let Some(line) = &self.shared.disagree {
+        #[cfg(test)]
+        if let Some(line) = self.shared.disagree {
             distort(line, plan, to);
         }
         Ok(Gathered::Done)
@@ -506,6 +498,7 @@ fn copy_line(to: &mut MachineStat, text: &MachineStat, line: usize) {
 }
 
 /// Makes a line wrong, so that the comparison can be seen to notice.
+#[cfg(test)]
 fn distort(line: &str, plan: &Plan, sample: &mut Sample) {
     let stat = &mut sample.stat;
     match line {

@@ -37,7 +37,7 @@ use crate::{
 
 /// How long one run of the walk may keep its CPU from everything else: a section of at most 200 us, less what the last
 /// look at the clock may be late by.
-const SECTION: Duration = Duration::from_micros(150);
+pub(crate) const SECTION: Duration = Duration::from_micros(150);
 /// A walk is repeated this often when the table outgrows its array.
 const MAX_GROWTHS: u32 = 8;
 /// What it takes to load the programs, apart from the maps: the verifier, libbpf and the kernel's types.
@@ -71,7 +71,6 @@ pub(crate) struct Bpf {
     exact_rss: bool,
     /// Whether this kernel has the features of a thread.
     thread_features: bool,
-    reuse_actions: bool,
     threads: Listed,
     shrink: Shrink,
     /// What the arrays go back to before the next walk: what the last one read may still be looked at.
@@ -129,7 +128,6 @@ impl Bpf {
             percpu,
             exact_rss: percpu,
             thread_features: support.thread_features,
-            reuse_actions: true,
             threads: listed,
             shrink: Shrink::default(),
             shrink_to: None,
@@ -167,11 +165,6 @@ impl Bpf {
     /// See [`Calibration`](crate::Calibration): whether statm counts the per-CPU parts of the resident set.
     pub(crate) fn set_exact_rss(&mut self, exact: bool) {
         self.exact_rss = exact && self.percpu;
-    }
-
-    /// Whether signal actions of processes that have not run since the last walk may be taken from it.
-    pub(crate) fn set_reuse_actions(&mut self, reuse: bool) {
-        self.reuse_actions = reuse;
     }
 
     /// How long one run of the walk may take, at least one task long. Sections of no length have a seam at every task.
@@ -232,14 +225,13 @@ impl Bpf {
             self.set_cpu_offsets();
         }
         let run = &mut self.tasks.run.as_mut_slice()[0];
-        let previous = if self.reuse_actions { run.records } else { 0 };
         let cpus = if self.exact_rss {
             self.online.len() as u32
         } else {
             0
         };
         *run = Run {
-            previous,
+            previous: run.records,
             cpus,
             section_ns: self.section.as_nanos() as u64,
             ..Run::default()
