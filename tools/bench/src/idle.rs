@@ -14,12 +14,19 @@
 use std::{
     fmt, fs,
     io::{self, PipeReader, PipeWriter, Read},
-    time::Duration,
+    ptr,
+    sync::{
+        OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread::sleep,
+    time::{Duration, Instant},
 };
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, pause, poll},
     io::Errno,
+    mm::{MapFlags, ProtFlags, mmap_anonymous},
     process::{
         Pid, Resource, Signal, WaitOptions, getpid, getppid, getrlimit, kill_process,
         kill_process_group, set_parent_process_death_signal, setsid, wait, waitpid,
@@ -27,8 +34,11 @@ use rustix::{
     stdio::{dup2_stdin, dup2_stdout, stdin, stdout},
 };
 
-/// Longer than a thousand of them take to wake, run and sleep.
-const WAKING: Duration = Duration::from_millis(50);
+/// So long all of them have to wake, run and sleep.
+const WAKING: Duration = Duration::from_secs(60);
+
+/// How often one of them has been woken, in memory that they share with whoever waits for it.
+static WOKEN: OnceLock<Option<&AtomicUsize>> = OnceLock::new();
 
 /// The kernel keeps the lowest pids to itself once it has counted past them.
 const RESERVED_PIDS: usize = 300;
@@ -120,6 +130,7 @@ impl Idle {
     /// Do it before anything large is mapped: each is a copy of this one.
     pub fn start(wanted: usize) -> Result<Self, SpawnError> {
         check_pids(wanted)?;
+        WOKEN.get_or_init(shared);
         let (held, lifeline) = io::pipe()?;
         let (mut report, outcome) = io::pipe()?;
         // The spawner's list of them, allocated by the one who may allocate.
@@ -160,9 +171,19 @@ impl Idle {
 
     /// Lets each of them run for a moment, and waits until they sleep again.
     pub fn wake(&self) -> io::Result<()> {
+        let woken = woken().ok_or(io::ErrorKind::Unsupported)?;
+        woken.store(0, Ordering::Relaxed);
         kill_process_group(self.spawner, Signal::USR1)?;
-        // Nobody tells when the last has run: what reads them afterwards sees it.
-        std::thread::sleep(WAKING * self.count.div_ceil(1000) as u32);
+        let limit = Instant::now() + WAKING;
+        // Their parent is one of the group.
+        while woken.load(Ordering::Relaxed) <= self.count {
+            if Instant::now() > limit {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            sleep(Duration::from_millis(1));
+        }
+        // The last to run has yet to sleep.
+        sleep(Duration::from_millis(5));
         Ok(())
     }
 
@@ -213,8 +234,13 @@ fn spawn_all(pids: &mut [Option<Pid>], held: &PipeReader, outcome: &PipeWriter) 
     let _ = setsid();
     let _ = rustix::thread::set_name(c"fastproc-idle");
     // For `wake`, which reaches this one too.
-    // SAFETY: the handler does nothing.
-    unsafe { libc::signal(libc::SIGUSR1, woken as *const () as libc::sighandler_t) };
+    // SAFETY: the handler counts in an atomic, and does nothing else.
+    unsafe {
+        libc::signal(
+            libc::SIGUSR1,
+            count_woken as *const () as libc::sighandler_t,
+        )
+    };
     let spawner = getpid();
     let mut forked: u32 = 0;
     let mut errno = 0;
@@ -268,7 +294,27 @@ fn sleep_until_killed(spawner: Pid) -> ! {
     }
 }
 
-extern "C" fn woken(_: libc::c_int) {}
+fn woken() -> Option<&'static AtomicUsize> {
+    *WOKEN.get()?
+}
+
+extern "C" fn count_woken(_: libc::c_int) {
+    if let Some(woken) = woken() {
+        woken.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Memory that stays shared with what is forked from now on.
+fn shared() -> Option<&'static AtomicUsize> {
+    let (rights, shared) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+    // SAFETY: the kernel chooses where, and nothing else knows of it. It is aligned, zero at first, and never unmapped.
+    unsafe {
+        mmap_anonymous(ptr::null_mut(), size_of::<AtomicUsize>(), rights, shared)
+            .ok()?
+            .cast::<AtomicUsize>()
+            .as_ref()
+    }
+}
 
 fn exit_now() -> ! {
     // SAFETY: no destructor has to run in a process that only borrowed its memory.
@@ -292,8 +338,6 @@ mod tests {
         env,
         io::{BufRead, BufReader, Write},
         process::{Command, Stdio},
-        thread::sleep,
-        time::Instant,
     };
 
     use super::*;
@@ -361,6 +405,33 @@ mod tests {
         drop(idle);
         // Reaped, too, and without waiting.
         assert!(!children.iter().any(is_there));
+    }
+
+    #[test]
+    fn all_run_when_they_are_woken() {
+        let idle = Idle::start(100).unwrap();
+        let children = children(pid(&idle));
+        let switches = |pid: u32| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+            let line = status
+                .lines()
+                .find(|line| line.starts_with("voluntary_ctxt_switches"));
+            line.unwrap()
+                .rsplit('\t')
+                .next()
+                .unwrap()
+                .parse::<u64>()
+                .unwrap()
+        };
+        let before: Vec<u64> = children.iter().map(|child| switches(child.0)).collect();
+        idle.wake().unwrap();
+        for (child, before) in children.iter().zip(before) {
+            let limit = Instant::now() + Duration::from_secs(30);
+            while switches(child.0) == before {
+                assert!(Instant::now() < limit, "{child:?} did not run");
+                sleep(Duration::from_millis(1));
+            }
+        }
     }
 
     #[test]

@@ -125,7 +125,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             });
             continue;
         }
-        match Ours::open(way) {
+        match Ours::open(way, args.processes) {
             Ok(way) => ours.push(way),
             Err(error) => skipped.push(Skipped {
                 case: way.case,

@@ -69,12 +69,13 @@ pub struct Ours {
     /// Name of the case.
     pub case: &'static str,
     collector: Collector,
-    all_ran: bool,
+    /// So many ran before each look.
+    woken: usize,
 }
 
 impl Ours {
-    /// Opens a source for it.
-    pub fn open(way: Way) -> Result<Self, fastproc::Error> {
+    /// Opens a source for it, beside so many idle processes.
+    pub fn open(way: Way, idle: usize) -> Result<Self, fastproc::Error> {
         let collector = Collector::builder()
             .source(Some(way.source))
             .fields(way.fields)
@@ -82,7 +83,7 @@ impl Ours {
         Ok(Self {
             case: way.case,
             collector,
-            all_ran: way.all_ran,
+            woken: if way.all_ran { idle } else { 0 },
         })
     }
 
@@ -90,8 +91,13 @@ impl Ours {
     pub fn scan(&mut self) -> Result<usize, Failure> {
         let snapshot = self.collector.snapshot()?;
         let (count, rested) = (snapshot.len(), snapshot.stats().reused_actions);
-        if self.all_ran && rested as usize > count / 4 {
-            return Err(format!("{rested} of {count} processes had not run").into());
+        let ran = count.saturating_sub(rested as usize);
+        if ran < self.woken / 2 {
+            return Err(format!(
+                "of {} idle processes that were woken {ran} have run",
+                self.woken
+            )
+            .into());
         }
         Ok(count)
     }
