@@ -184,6 +184,22 @@ impl Data {
     pub fn is_known(&self, at: usize) -> bool {
         self.known.get(at)
     }
+
+    /// The whole number at this place; None if it is not known, or if there are no such numbers.
+    pub fn number(&self, at: usize) -> Option<i128> {
+        let number = match &self.values {
+            Values::Unsigned(numbers) => numbers.get(at).copied().map(i128::from),
+            Values::Signed(numbers) => numbers.get(at).copied().map(i128::from),
+            _ => None,
+        };
+        number.filter(|_| self.unknown == 0 || self.is_known(at))
+    }
+
+    /// Whether both have a whole number there, and the same, or neither has one that is known.
+    pub fn has_same_number(&self, at: usize, other: &Self, there: usize) -> bool {
+        let are_numbers = matches!(self.values, Values::Unsigned(_) | Values::Signed(_));
+        are_numbers && self.number(at) == other.number(there)
+    }
 }
 
 impl Values {

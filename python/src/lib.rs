@@ -24,7 +24,7 @@ mod _native {
         column::Column,
         counters::Counters,
         errors::{Error, FilterError, Forked, ServiceError, UnknownField},
-        process::start_ticks,
+        process::{proc_inode, start_ticks},
         table::{Row, Rows, Table},
     };
 }

@@ -130,6 +130,38 @@ impl Table {
         Ok(all)
     }
 
+    /// For each row the row of the table ``before`` that has the same numbers in these columns; None where there is none.
+    ///
+    /// The first of the columns says which row that may be, and ascends in both.
+    #[allow(clippy::needless_pass_by_value, reason = "they are Python's")]
+    fn rows_before(
+        &self,
+        before: &Bound<'_, Self>,
+        columns: Vec<String>,
+    ) -> PyResult<Vec<Option<usize>>> {
+        let mut pairs = Vec::with_capacity(columns.len());
+        for name in &columns {
+            let (now, then) = (self.table.column(name)?, before.get().table.column(name)?);
+            pairs.push((&now.data, &then.data));
+        }
+        let Some(((now, then), others)) = pairs.split_first() else {
+            return Err(PyKeyError::new_err("name at least one column"));
+        };
+        let mut from = 0;
+        let row = |at: usize| {
+            let key = now.number(at)?;
+            while from < then.len && then.number(from).is_none_or(|other| other < key) {
+                from += 1;
+            }
+            let is_same = then.number(from) == Some(key)
+                && others
+                    .iter()
+                    .all(|(now, then)| now.has_same_number(at, then, from));
+            is_same.then_some(from)
+        };
+        Ok((0..now.len).map(row).collect())
+    }
+
     fn __len__(&self) -> usize {
         self.table.len
     }

@@ -190,6 +190,7 @@ def test_a_zombie_and_one_that_is_gone() -> None:
         assert infos(psutil, ["status"])[child.pid]["status"] == psutil.STATUS_ZOMBIE
         assert process.status() == psutil.STATUS_ZOMBIE
         assert process.is_running()
+        assert process.is_running()
         with pytest.raises(psutil.ZombieProcess):
             process.exe()
         child.wait()
@@ -201,8 +202,33 @@ def test_a_zombie_and_one_that_is_gone() -> None:
         psutil.Process(child.pid)
 
 
+def test_what_has_not_changed_is_not_made_again(sleeper: subprocess.Popen[bytes]) -> None:
+    psutil.process_iter.cache_clear()
+    attrs = ["cpu_times", "gids", "memory_info"]
+
+    def busy() -> float:
+        times: Any = infos(psutil, attrs)[os.getpid()]["cpu_times"]
+        return float(times.user + times.system)
+
+    while True:
+        theirs, (first, again) = between(sleeper.pid, attrs, lambda: (infos(psutil, attrs), infos(psutil, attrs)))
+        first, again = first[sleeper.pid], again[sleeper.pid]
+        assert first == again == theirs
+        # The kernel may have run it for less than a clock tick: then it is made anew, and equal.
+        if all(first[name] is again[name] for name in attrs):
+            break
+    # What changes does so, beside others that do not.
+    start, spent = busy(), os.times().user
+    while os.times().user - spent < 0.1:
+        pass
+    assert busy() > start
+
+
 def test_another_process_with_the_same_pid_is_told(sleeper: subprocess.Popen[bytes]) -> None:
     process = psutil.Process(sleeper.pid)
+    # The second time it is known by its folder.
+    assert process.is_running()
+    assert process.is_running()
     process._ident = (process.pid, (process._ident[1] or 0) + 100)
     assert not process.is_running()
     with pytest.raises(psutil.NoSuchProcess, match="PID has been reused"):

@@ -91,6 +91,8 @@ class Process(_psutil.Process):
     _last_sys_cpu_times: float | None
     _last_proc_cpu_times: Any
     info: dict[str, Any]
+    #: What its folder in /proc was when it was found to be this process, and the identity that it was compared with.
+    _folder: tuple[tuple[int, int, int] | None, tuple[int, float | None] | None] = (None, None)
 
     @classmethod
     def _found(cls, pid: int, start_ticks: int) -> Process:
@@ -112,7 +114,12 @@ class Process(_psutil.Process):
         if self._gone or self._pid_reused or self._ident[1] is None or _elsewhere():
             return super().is_running()
         try:
+            inode = _native.proc_inode(self._pid)
+            if self._folder[0] == inode and self._folder[1] is self._ident:
+                return True
+            # In this order: were it another process by now, then the inode would be of no process that there is.
             if float(_native.start_ticks(self._pid)) / _TICKS == self._ident[1]:
+                self._folder = (inode, self._ident)
                 return True
         except OSError:
             pass
@@ -122,7 +129,7 @@ class Process(_psutil.Process):
 
 def _elsewhere() -> bool:
     """Whether psutil was told to read another folder than /proc."""
-    return bool(_pslinux.get_procfs_path() != "/proc")
+    return bool(_psutil.PROCFS_PATH != "/proc")
 
 
 class Popen(Process, _psutil.Popen):

@@ -6,12 +6,16 @@ import os
 import threading
 import time
 from functools import cached_property
-from typing import Any
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
 
 from psutil import _ntuples as _ntp
 from psutil import _pslinux, _psposix
 
 from fastproc import _native
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _TICKS = _pslinux.CLOCK_TICKS
 _TICK_NS = 1_000_000_000 // _TICKS
@@ -41,9 +45,15 @@ NEEDS = {
 _ALWAYS = ("pid", "starttime")
 
 
-def _where_known(make: Any, lists: list[list[Any]]) -> list[Any]:
-    """What ``make`` makes of the values of each process; None where one is not known."""
-    return [None if None in values else make(*values) for values in zip(*lists)]
+def _instances(kind: Any, lists: list[list[Any]]) -> list[Any]:
+    """A named tuple of each row of the values; None where one is not known."""
+    if len(kind._fields) != len(lists):
+        raise TypeError(f"psutil's {kind.__name__} has not {len(lists)} fields: this version of psutil is not known")
+    # What calling ``kind`` does in the end, without a function in Python for each.
+    new = tuple.__new__
+    if any(None in values for values in lists):
+        return [None if None in values else new(kind, values) for values in zip(*lists)]
+    return list(map(new, repeat(kind), zip(*lists)))
 
 
 def _seconds(column: list[Any]) -> list[Any]:
@@ -57,8 +67,10 @@ class Snapshot:
     A method gives None where the value is not known, or was not asked for.
     """
 
-    def __init__(self, table: _native.Table) -> None:
+    def __init__(self, table: _native.Table, before: Snapshot | None = None) -> None:
         self._table = table
+        #: One that was taken earlier, of the same fields.
+        self._before = before
         self.taken = time.monotonic()
         self.pids: list[int] = table["pid"].to_list()
         self.start_ticks = [start // _TICK_NS for start in table["starttime"].to_list()]
@@ -74,51 +86,53 @@ class Snapshot:
         """Whether a value that it is made of is not known of some process."""
         return any(self._table[field].null_count for field in NEEDS[name])
 
-    def _made(self, name: str, make: Any, lists: list[list[Any]]) -> list[Any]:
-        return _where_known(make, lists) if self.lacks(name) else list(map(make, *lists))
-
-    def _tuples(self, name: str, make: Any) -> list[Any] | None:
+    def _tuples(self, name: str, make: Callable[[list[list[Any]]], list[Any]]) -> list[Any] | None:
+        """What ``make`` makes of the values; of a process that has the values of the snapshot before, the same object again."""
         lists = self._lists(name)
-        return None if lists is None else self._made(name, make, lists)
+        if lists is None:
+            return None
+        before = self._before
+        # Only if it was asked for there.
+        earlier = before.__dict__.get(f"{name}_of_all") if before is not None else None
+        if before is None or earlier is None:
+            return make(lists)
+        rows = self._table.rows_before(before._table, [*_ALWAYS, *NEEDS[name]])
+        changed = [at for at, row in enumerate(rows) if row is None]
+        made = iter(make([[values[at] for at in changed] for values in lists]))
+        return [next(made) if row is None else earlier[row] for row in rows]
 
     @cached_property
     def cpu_times_of_all(self) -> list[Any] | None:
-        lists = self._lists("cpu_times")
-        if lists is None:
-            return None
-        # Few have had children, or waited for a disk.
-        nothing = [0.0] * len(self.pids)
-        zeros = [0] * len(self.pids)
-        seconds = [nothing if column == zeros else _seconds(column) for column in lists]
-        return self._made("cpu_times", _ntp.pcputimes, seconds)
+        return self._tuples("cpu_times", lambda lists: _instances(_ntp.pcputimes, [_seconds(column) for column in lists]))
 
     @cached_property
     def memory_info_of_all(self) -> list[Any] | None:
-        lists = self._lists("memory_info")
-        if lists is None:
-            return None
-        nothing = [0] * len(self.pids)
-        return self._made("memory_info", _ntp.pmem, [*lists[:4], nothing, lists[4], nothing])
+        def make(lists: list[list[Any]]) -> list[Any]:
+            nothing = [0] * len(lists[0])
+            return _instances(_ntp.pmem, [*lists[:4], nothing, lists[4], nothing])
+
+        return self._tuples("memory_info", make)
 
     @cached_property
     def io_counters_of_all(self) -> list[Any] | None:
-        return self._tuples("io_counters", _ntp.pio)
+        return self._tuples("io_counters", lambda lists: _instances(_ntp.pio, lists))
 
     @cached_property
     def uids_of_all(self) -> list[Any] | None:
-        return self._tuples("uids", _ntp.puids)
+        return self._tuples("uids", lambda lists: _instances(_ntp.puids, lists))
 
     @cached_property
     def gids_of_all(self) -> list[Any] | None:
-        return self._tuples("gids", _ntp.pgids)
+        return self._tuples("gids", lambda lists: _instances(_ntp.pgids, lists))
 
     @cached_property
     def num_ctx_switches_of_all(self) -> list[Any] | None:
-        return self._tuples("num_ctx_switches", _ntp.pctxsw)
+        return self._tuples("num_ctx_switches", lambda lists: _instances(_ntp.pctxsw, lists))
 
     @cached_property
     def status_of_all(self) -> list[Any] | None:
-        return self._tuples("status", lambda letter: _STATUSES.get(letter, "?"))
+        lists = self._lists("status")
+        return None if lists is None else [None if letter is None else _STATUSES.get(letter, "?") for letter in lists[0]]
 
     @cached_property
     def terminal_of_all(self) -> list[Any] | None:
@@ -191,7 +205,8 @@ class Snapshot:
         return self._at("uids", at)
 
 
-_collectors: dict[tuple[str, ...], _native.Collector] = {}
+#: What was opened for some fields, and the last snapshot that it has made.
+_collectors: dict[tuple[str, ...], tuple[_native.Collector, Snapshot | None]] = {}
 _lock = threading.Lock()
 _MOST = 4
 
@@ -211,8 +226,13 @@ def take(names: set[str]) -> Snapshot:
     fields = {field for name in names for field in NEEDS[name]}
     key = (*_ALWAYS, *sorted(fields))
     with _lock:
-        collector = _collectors.pop(key, None) or _native.Collector(list(key))
-        _collectors[key] = collector
+        opened = _collectors.pop(key, None)
+        collector, before = opened if opened is not None else (_native.Collector(list(key)), None)
+        snapshot = Snapshot(collector.snapshot(), before)
+        if before is not None:
+            # Or each would keep all that were before it.
+            before._before = None
+        _collectors[key] = (collector, snapshot)
         while len(_collectors) > _MOST:
             del _collectors[next(iter(_collectors))]
-    return Snapshot(collector.snapshot())
+    return snapshot
