@@ -18,9 +18,9 @@ use rustix::{
 
 use crate::{
     context::idle,
+    error::TestbedError,
     role::{self, Role, Servant, serve},
     sys,
-    testbed::TestbedError,
 };
 
 /// What is changed.

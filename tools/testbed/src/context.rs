@@ -15,9 +15,9 @@ use rustix::{
 };
 
 use crate::{
+    error::Why,
     role::{self, Role, ready},
     sys,
-    testbed::Why,
 };
 
 /// What sets a test process up. It returns only if it cannot.

@@ -39,8 +39,10 @@
 //! leaves nothing behind either. The supervisor is the subreaper of all of them and reaps what it kills.
 
 mod change;
+mod constructor;
 mod context;
 mod ended;
+mod error;
 mod expect;
 mod fixtures;
 pub mod gate;
@@ -52,9 +54,10 @@ mod testbed;
 
 pub use change::{Change, Changing, GROUPS};
 pub use ended::ended_shell;
+pub use error::{Absent, TestbedError, Why};
 pub use expect::{Expect, Mismatch};
 pub use storm::{Storm, Tally};
-pub use testbed::{Absent, Options, TestProcess, Testbed, TestbedError, Why, catalogue};
+pub use testbed::{Options, TestProcess, Testbed, catalogue};
 
 /// A structure with some of its members set: those of records are `#[non_exhaustive]`, and cannot be written down whole.
 #[macro_export]

@@ -15,7 +15,7 @@ use rustix::{
     process::{PidfdFlags, getppid, pidfd_open},
 };
 
-use crate::{change, fixtures, storm, supervisor, sys};
+use crate::sys;
 
 const ROLE: &str = "FASTPROC_TESTBED_ROLE";
 
@@ -42,30 +42,13 @@ const ROLES: [(Role, &str); 5] = [
     (Role::Mayfly, "mayfly"),
 ];
 
-// A constructor, as the crate's documentation says why. The attribute `used` keeps it in every executable that links
-// this crate.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static HOOK: extern "C" fn() = hook;
-
-extern "C" fn hook() {
-    let Some(value) = env::var_os(ROLE) else {
-        return;
-    };
+/// Which part this process was executed for, and its argument. `None`: it is the opener's own.
+pub fn of_this_process() -> Option<(Option<Role>, String)> {
+    let value = env::var_os(ROLE)?;
     let value = value.to_string_lossy();
     let (name, argument) = value.split_once(' ').unwrap_or((&value, ""));
-    let code = match ROLES.iter().find(|role| role.1 == name) {
-        Some((Role::Supervisor, _)) => supervisor::main(argument),
-        Some((Role::Storm, _)) => storm::main(),
-        Some((Role::TestProcess, _)) => fixtures::executed(argument),
-        Some((Role::Change, _)) => change::main(argument),
-        Some((Role::Mayfly, _)) => 0,
-        None => {
-            eprintln!("fastproc-testbed: {ROLE} names no role: {value}");
-            2
-        }
-    };
-    sys::exit_now(code)
+    let role = ROLES.iter().find(|role| role.1 == name);
+    Some((role.map(|role| role.0), argument.to_owned()))
 }
 
 /// The command that executes this program again in another role.

@@ -16,10 +16,10 @@ use rustix::process::{WaitOptions, getpid, set_child_subreaper, wait};
 
 use crate::{
     context::{At, Context, Listener, Message, Outcome, SetUp, SetUpError, idle},
+    error::TestbedError,
     role::{self, Role, Servant, serve},
     supervisor::end_all,
     sys,
-    testbed::TestbedError,
 };
 
 /// How many short-lived processes, or threads, each worker has at a time. There are five workers.
