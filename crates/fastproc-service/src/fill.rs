@@ -62,10 +62,13 @@ impl<'a> Filling<'a> {
         if self.kinds.is_empty() {
             return 0;
         }
-        let processes = self.snapshot.iter().zip(shown);
-        let shown = processes.filter(|(_, shown)| **shown != Shown::Unsure);
+        let processes = self.snapshot.iter().zip(shown).enumerate();
+        let shown = processes.filter(|(_, (_, shown))| **shown != Shown::Unsure);
         shown
-            .map(|(process, &shown)| self.texts.len(process, self.kinds_for(shown)))
+            .map(|(place, (process, &shown))| {
+                let kinds = self.kinds_for(shown);
+                self.texts.len(place, process, kinds)
+            })
             .sum()
     }
 
@@ -108,7 +111,7 @@ impl<'a> Filling<'a> {
         let mut unsure = parts.unsure.iter_mut();
         let mut texts = parts.texts.iter_mut();
         let mut bytes = Writer::new(parts.text_bytes);
-        for (process, &shown) in self.snapshot.iter().zip(shown) {
+        for (place, (process, &shown)) in self.snapshot.iter().zip(shown).enumerate() {
             if shown == Shown::Unsure {
                 if let Some(pid) = unsure.next() {
                     *pid = process.pid();
@@ -125,7 +128,8 @@ impl<'a> Filling<'a> {
                     _ => {}
                 }
                 if let Some(entry) = texts.next() {
-                    *entry = self.texts.write(process, self.kinds_for(shown), &mut bytes);
+                    let kinds = self.kinds_for(shown);
+                    *entry = self.texts.write(place, process, kinds, &mut bytes);
                 }
             }
         }

@@ -37,16 +37,20 @@ struct Text {
     switches: u64,
 }
 
+/// What is kept of a process; nothing of one that has no memory, as a kernel thread.
 #[derive(Debug, Default)]
 struct Kept {
+    pid: u32,
     start_ns: u64,
     /// By [`place_of`].
     texts: [Option<Text>; 2],
-    /// The round in which the process was last there.
-    round: u64,
 }
 
 impl Kept {
+    fn is_of(&self, process: Process<'_>) -> bool {
+        (self.pid, self.start_ns) == (process.pid(), process.identity().start_ns)
+    }
+
     fn bytes(&self) -> usize {
         let texts = self.texts.iter().flatten();
         texts.map(|text| text.bytes.len()).sum()
@@ -85,9 +89,12 @@ impl Left {
 pub(crate) struct Texts {
     directories: Arc<Directories>,
     boot_offset_ns: i64,
-    kept: HashMap<u32, Kept>,
+    /// Of every process of the snapshot that was looked at last, in its order, which is that of the pids: what follows the
+    /// order needs no search.
+    kept: Vec<Kept>,
+    /// Of the snapshot before, while the next is looked at.
+    before: Vec<Kept>,
     bytes: usize,
-    round: u64,
     left: HashMap<Left, Instant>,
     stuck: Vec<Reading>,
     pub(crate) reads: u64,
@@ -98,9 +105,9 @@ impl Texts {
         Ok(Self {
             directories: Arc::new(Directories::open(host)?),
             boot_offset_ns: host.boot_offset_ns,
-            kept: HashMap::new(),
+            kept: Vec::new(),
+            before: Vec::new(),
             bytes: 0,
-            round: 0,
             left: HashMap::new(),
             stuck: Vec::new(),
             reads: 0,
@@ -110,26 +117,19 @@ impl Texts {
     /// Reads again what may have changed, or is older than `max_age` at the beginning of the walk. What could not be read
     /// is not kept.
     pub(crate) fn refresh(&mut self, snapshot: Snapshot<'_>, kinds: Kinds, max_age: Duration) {
-        self.round += 1;
         let now = Instant::now();
         self.left.retain(|_, until| *until > now);
         self.stuck.retain(|reading| !reading.is_over());
         let began_ns = snapshot.stats().kernel_boottime_ns();
         let oldest_ns =
             began_ns.saturating_sub(u64::try_from(max_age.as_nanos()).unwrap_or(u64::MAX));
+        self.follow(snapshot);
         let mut items = Vec::new();
-        for process in snapshot.iter() {
+        for (kept, process) in self.kept.iter_mut().zip(snapshot.iter()) {
             let identity = process.identity();
             if identity.is_kernel_thread() || identity.has_mm == 0 {
                 continue;
             }
-            let kept = self.kept.entry(process.pid()).or_default();
-            if kept.start_ns != identity.start_ns {
-                self.bytes -= kept.bytes();
-                *kept = Kept::default();
-                kept.start_ns = identity.start_ns;
-            }
-            kept.round = self.round;
             let switches = resting_switches(process);
             let mut missing = Kinds::empty();
             for kind in kinds.iter() {
@@ -157,19 +157,27 @@ impl Texts {
                 });
             }
         }
-        if self.kept.len() > 2 * snapshot.len() {
-            self.forget();
-        }
         if !items.is_empty() && self.stuck.len() < MOST_STUCK {
             self.read(items);
         }
     }
 
-    /// Those that have ended.
-    fn forget(&mut self) {
-        let round = self.round;
-        self.kept.retain(|_, kept| kept.round == round);
-        self.bytes = self.kept.values().map(Kept::bytes).sum();
+    /// Brings what is kept into the order of this snapshot, and lets go of what is kept of others.
+    fn follow(&mut self, snapshot: Snapshot<'_>) {
+        std::mem::swap(&mut self.kept, &mut self.before);
+        let mut before = self.before.drain(..).peekable();
+        for process in snapshot.iter() {
+            while let Some(ended) = before.next_if(|kept| kept.pid < process.pid()) {
+                self.bytes -= ended.bytes();
+            }
+            let kept = before.next_if(|kept| kept.is_of(process));
+            self.kept.push(kept.unwrap_or_else(|| Kept {
+                pid: process.pid(),
+                start_ns: process.identity().start_ns,
+                ..Kept::default()
+            }));
+        }
+        self.bytes -= before.map(|ended| ended.bytes()).sum::<usize>();
     }
 
     fn read(&mut self, items: Vec<Item>) {
@@ -182,12 +190,12 @@ impl Texts {
         let outcome = reading.wait(LIMIT, STUCK);
         for (item, kind, read_ns, bytes) in outcome.texts {
             self.reads += 1;
-            let Some(kept) = self.kept.get_mut(&item.pid) else {
+            let Ok(at) = self.kept.binary_search_by_key(&item.pid, |kept| kept.pid) else {
                 continue;
             };
             if bytes.len() <= LONGEST && self.bytes + bytes.len() <= MOST_BYTES {
                 self.bytes += bytes.len();
-                kept.texts[place_of(kind)] = Some(Text {
+                self.kept[at].texts[place_of(kind)] = Some(Text {
                     bytes: bytes.into(),
                     read_ns,
                     switches: item.switches,
@@ -204,23 +212,25 @@ impl Texts {
     }
 
     /// Bytes that [`write`](Self::write) appends.
-    pub(crate) fn len(&self, process: Process<'_>, kinds: Kinds) -> usize {
-        let texts = kinds.iter().filter_map(|kind| self.text(process, kind));
+    pub(crate) fn len(&self, place: usize, process: Process<'_>, kinds: Kinds) -> usize {
+        let texts = kinds
+            .iter()
+            .filter_map(|kind| self.text(place, process, kind));
         texts.map(|text| text.bytes.len()).sum()
     }
 
-    fn text(&self, process: Process<'_>, kind: Kinds) -> Option<&Text> {
-        let identity = process.identity();
-        let kept = self.kept.get(&process.pid());
+    /// `place`: where the process stands in the snapshot that was looked at last.
+    fn text(&self, place: usize, process: Process<'_>, kind: Kinds) -> Option<&Text> {
+        let kept = self.kept.get(place).filter(|kept| kept.is_of(process))?;
         // A zombie has lost what it had.
-        let kept =
-            kept.filter(|kept| kept.start_ns == identity.start_ns && identity.has_mm != 0)?;
+        let kept = (process.identity().has_mm != 0).then_some(kept)?;
         kept.texts[place_of(kind)].as_ref()
     }
 
     /// Writes the texts of these kinds behind those that are there, and says where they stand.
     pub(crate) fn write(
         &self,
+        place: usize,
         process: Process<'_>,
         kinds: Kinds,
         to: &mut Writer<'_>,
@@ -231,7 +241,7 @@ impl Texts {
             exe: TextPlace::NONE,
         };
         for kind in kinds.iter() {
-            let Some(text) = self.text(process, kind) else {
+            let Some(text) = self.text(place, process, kind) else {
                 continue;
             };
             let place = if kind == Kinds::EXE {
@@ -247,7 +257,11 @@ impl Texts {
 
     /// Processes of which something is kept, bytes of it, and who is left to the readers.
     pub(crate) fn sizes(&self) -> (usize, usize, usize) {
-        (self.kept.len(), self.bytes, self.left.len())
+        let of_whom = self
+            .kept
+            .iter()
+            .filter(|kept| kept.texts.iter().any(Option::is_some));
+        (of_whom.count(), self.bytes, self.left.len())
     }
 }
 
@@ -276,5 +290,61 @@ impl<'a> Writer<'a> {
         to.copy_from_slice(text);
         self.len = end;
         TextPlace { at, len }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fastproc::{Host, SnapshotStats, SourceKind, Table, record::Record};
+
+    use super::*;
+
+    fn follow(texts: &mut Texts, processes: &[(u32, u64)]) {
+        let records: Vec<Record> = processes
+            .iter()
+            .map(|&(pid, start_ns)| {
+                let mut record = Record::default();
+                (record.identity.tgid, record.identity.start_ns) = (pid, start_ns);
+                record
+            })
+            .collect();
+        let table = Table {
+            records: &records,
+            threads: &[],
+            pool: &[],
+        };
+        let stats = SnapshotStats::recorded(SourceKind::Procfs, 0, Duration::ZERO);
+        texts.follow(Snapshot::recorded(table, stats));
+        let kept = texts.kept.iter().map(|kept| (kept.pid, kept.start_ns));
+        assert!(
+            kept.eq(processes.iter().copied()),
+            "in the snapshot's order"
+        );
+    }
+
+    #[test]
+    fn texts_stay_with_their_processes_and_go_with_them() {
+        let mut texts = Texts::open(&Host::read().expect("/proc")).expect("/proc");
+        follow(&mut texts, &[(3, 30), (5, 50), (7, 70), (9, 90)]);
+        for kept in &mut texts.kept {
+            let bytes = vec![b'x'; kept.pid as usize].into_boxed_slice();
+            texts.bytes += bytes.len();
+            kept.texts[0] = Some(Text {
+                bytes,
+                read_ns: 0,
+                switches: 0,
+            });
+        }
+        let lengths =
+            |texts: &Texts| -> Vec<usize> { texts.kept.iter().map(Kept::bytes).collect() };
+        // One has ended, two have begun, and one pid is another process's now.
+        follow(&mut texts, &[(2, 20), (3, 30), (7, 71), (8, 80), (9, 90)]);
+        assert_eq!(lengths(&texts), [0, 3, 0, 0, 9]);
+        assert_eq!((texts.bytes, texts.sizes().0), (12, 2));
+        // The last ones have ended.
+        follow(&mut texts, &[(3, 30)]);
+        assert_eq!((lengths(&texts), texts.bytes), (vec![3], 3));
+        follow(&mut texts, &[]);
+        assert_eq!(texts.bytes, 0);
     }
 }
