@@ -33,8 +33,7 @@ enum Source {
 struct OneByOne {
     source: Source,
     which: c_uint,
-    /// The processes, and which of them is next.
-    pids: Vec<u32>,
+    /// Which process is next.
     next: usize,
     filler: Filler,
 }
@@ -154,6 +153,7 @@ impl Context {
             let snapshot = records.snapshot(fields, plan.texts)?;
             history.turn();
             *counts = Counts::default();
+            Filler::watch(plan)?;
             filler.begin(plan, snapshot.len(), clock)?;
             for process in snapshot.iter().filter(|&process| is_of(process, users)) {
                 tally(counts, process, table.soname());
@@ -289,7 +289,6 @@ impl Context {
             Box::new(OneByOne {
                 source: decided.map_or(Source::Real, |records| Source::Records(Box::new(records))),
                 which: c_uint::MAX,
-                pids: Vec::new(),
                 next: 0,
                 filler: Filler::new(functions, table, numbers),
             })
@@ -303,16 +302,13 @@ impl Context {
             let snapshot = if one_by_one.which == TASKS_ONLY {
                 records.latest()?
             } else {
-                let snapshot = records.snapshot(plan.fields, plan.texts)?;
-                one_by_one.pids.clear();
-                one_by_one.pids.extend(snapshot.iter().map(Process::pid));
+                Filler::watch(plan)?;
                 one_by_one.next = 0;
-                snapshot
+                records.snapshot(plan.fields, plan.texts)?
             };
-            let Some(&pid) = one_by_one.pids.get(one_by_one.next) else {
+            let Some(process) = snapshot.at(one_by_one.next) else {
                 return Some(ptr::null_mut());
             };
-            let process = snapshot.get(pid)?;
             one_by_one.filler.begin(plan, 1, clock)?;
             one_by_one.filler.add(plan, process, Sums::default());
             one_by_one.filler.finish(plan);

@@ -78,9 +78,6 @@ impl Area {
     /// A fetch of at most so many processes begins. `false`: there is no room for it.
     pub(crate) fn begin(&mut self, processes: usize) -> bool {
         self.waiting.clear();
-        if !watch() {
-            return false;
-        }
         if processes > self.slots {
             self.unmap();
             let slots = processes + processes / 4;
@@ -254,7 +251,7 @@ static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 static FAILED: AtomicBool = AtomicBool::new(false);
 
 /// Sees to it that the handler is there. `false`: faults would not reach it.
-fn watch() -> bool {
+pub(crate) fn watch() -> bool {
     if FAILED.load(Ordering::Relaxed) {
         return false;
     }

@@ -12,7 +12,7 @@ use crate::{
     arena::Arena,
     history::Sums,
     items::{Item, Kind, Table},
-    lazy::{Area, Waiting},
+    lazy::{self, Area, Waiting},
     names,
     plan::{Op, Plan},
     real::Companion,
@@ -77,9 +77,14 @@ impl Filler {
         &mut self.stacks
     }
 
+    /// A look at all processes begins, by one fetch or by many. `None`: it cannot be made here.
+    pub(crate) fn watch(plan: &Plan) -> Option<()> {
+        (plan.later.is_empty() || lazy::watch()).then_some(())
+    }
+
     /// A fetch of at most so many processes begins. `None`: it cannot be made here.
     pub(crate) fn begin(&mut self, plan: &Plan, processes: usize, clock: Clock) -> Option<()> {
-        self.stacks.clear();
+        self.stacks.begin(processes);
         self.arena.clear();
         self.terminals.clear();
         self.pids.clear();
