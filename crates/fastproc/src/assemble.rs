@@ -118,8 +118,9 @@ impl Assembler {
     /// A snapshot by a walk of the kernel's tasks.
     pub(crate) fn walk<'a>(&'a mut self, bpf: &'a mut Bpf) -> Result<Snapshot<'a>, Error> {
         self.latest = None;
-        let mut stats = self.stats();
+        // First, so that what it took reaches to the end of what began then.
         let started = Instant::now();
+        let mut stats = self.stats();
         // The listing comes before the walk: what it has and the walk has not was either missed, or is gone by then.
         let reconcile = self
             .reconciled
@@ -191,8 +192,9 @@ impl Assembler {
     /// A snapshot by reading `/proc`.
     pub(crate) fn read(&mut self) -> Result<Snapshot<'_>, Error> {
         self.latest = None;
-        let mut stats = self.stats();
+        // First, so that what it took reaches to the end of what began then.
         let started = Instant::now();
+        let mut stats = self.stats();
         self.patch.clear();
         self.order.clear();
         let table = self.procfs.collect()?;
