@@ -21,7 +21,7 @@ IMAGE = MAPPING | frozenset(
 )
 
 # The leader is killed, and gone before the other thread takes its place. What is gone has no namespaces.
-LEADER = frozenset({"sigpnd", "shdpnd", "sigq", "sigq_limit", "rsslim", "umask"}) | frozenset(f"{kind}ns" for kind in NAMESPACES)
+LEADER = frozenset("sigpnd shdpnd sigq sigq_limit rsslim umask".split()) | frozenset(f"{kind}ns" for kind in NAMESPACES)
 
 
 @dataclass(frozen=True)
