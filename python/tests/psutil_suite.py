@@ -17,7 +17,7 @@ from pathlib import Path
 #: The last looks for memory that is not given back, of which only malloc tells.
 SUITE = ["process", "process_all", "linux", "system", "contracts", "memleaks"]
 #: Seconds. A test of leaks calls a function more often each time that memory grows, and some ask for every process there is.
-PATIENCE = 3600
+TIMEOUT = 3600
 LIST = Path(__file__).with_suffix(".txt")
 
 
@@ -29,11 +29,11 @@ def failures(source: Path, tests: list[str], plugin: Path | None, options: list[
         environment["PYTHONPATH"] = str(plugin.parent)
     try:
         ended = subprocess.run(
-            [*command, *tests], cwd=source, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+            [*command, *tests], cwd=source, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False
         )
     except subprocess.TimeoutExpired as expired:
         shown = expired.stdout.decode(errors="replace") if isinstance(expired.stdout, bytes) else ""
-        sys.exit(f"{shown[-3000:]}\nnot at its end after {PATIENCE} s: try again while no processes come and go")
+        sys.exit(f"{shown[-3000:]}\nnot at its end after {TIMEOUT} s: try again while no processes come and go")
     print(ended.stdout[-3000:], flush=True)
     if ended.returncode not in (0, 1):
         sys.exit(f"pytest could not run: {ended.stderr}")

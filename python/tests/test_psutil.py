@@ -26,7 +26,7 @@ STEADY += ["terminal", "uids", "username"]
 #: Values that only grow.
 GROWING = ["cpu_times", "io_counters", "num_ctx_switches"]
 #: Seconds for a program that is started: the machine may be busy.
-PATIENCE = 600
+TIMEOUT = 600
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_another_user_sees_no_more_than_with_psutil() -> None:
         "        shown = [info[pid][name] is not None for info in (theirs, ours, again)]\n"
         "        assert shown[0] != shown[2] or shown[1] == shown[0], (pid, name)\n"
     )
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=TIMEOUT, check=False)
     assert ended.returncode == 0, ended.stderr
 
 
@@ -301,12 +301,12 @@ def test_a_program_runs_with_it(tmp_path: Path) -> None:
     )
     program.chmod(0o755)
     command = [sys.executable, "-m", "fastproc.psutil"]
-    shown = subprocess.run([*command, program, "a", "b"], capture_output=True, text=True, timeout=PATIENCE, check=True)
+    shown = subprocess.run([*command, program, "a", "b"], capture_output=True, text=True, timeout=TIMEOUT, check=True)
     assert shown.stdout == "['a', 'b'] __main__\n"
-    shown = subprocess.run([*command, "-m", "this"], capture_output=True, text=True, timeout=PATIENCE, check=True)
+    shown = subprocess.run([*command, "-m", "this"], capture_output=True, text=True, timeout=TIMEOUT, check=True)
     assert "Zen" in shown.stdout
     for wrong in ([], ["/nonexistent"]):
-        failed = subprocess.run([*command, *wrong], capture_output=True, text=True, timeout=PATIENCE, check=False)
+        failed = subprocess.run([*command, *wrong], capture_output=True, text=True, timeout=TIMEOUT, check=False)
         assert failed.returncode == 1
         assert "fastproc.psutil" in failed.stderr
 
@@ -315,7 +315,7 @@ def glances(*runner: str) -> dict[int, dict[str, Any]]:
     """The processes that Glances shows at its second refresh, headless, by pid."""
     program = Path(sys.executable).with_name("glances")
     options = ["--stdout-json", "processlist", "--stop-after", "2", "--time", "1", "--disable-check-update"]
-    shown = subprocess.run([*runner, str(program), *options], capture_output=True, text=True, timeout=PATIENCE, check=True)
+    shown = subprocess.run([*runner, str(program), *options], capture_output=True, text=True, timeout=TIMEOUT, check=True)
     last = json.loads(shown.stdout.splitlines()[-1])
     return {row["pid"]: row for row in last["processlist"]}
 

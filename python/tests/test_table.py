@@ -20,7 +20,7 @@ import pytest
 import fastproc
 
 #: Seconds for what is waited for: the machine may be busy.
-PATIENCE = 600
+TIMEOUT = 600
 
 
 def own(table: fastproc.Table) -> fastproc.Row:
@@ -222,7 +222,7 @@ def test_what_ended_is_told(source: str) -> None:
         with subprocess.Popen(["sh", "-c", f"exit {code}"]) as child:
             children.append(child)
     ended: dict[int, fastproc.Row] = {}
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while len(ended) < len(children) and time.monotonic() < deadline:
         ended.update({row.pid: row for row in collector.exits() if row.pid in [child.pid for child in children]})
     assert [ended[child.pid].exit_code >> 8 for child in children] == [0, 1, 2]
@@ -323,7 +323,7 @@ def test_snapshots_do_not_grow(request: pytest.FixtureRequest, source: str) -> N
     ],
 )
 def test_the_interpreter_ends_with_a_live_collector(program: str) -> None:
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=PATIENCE, check=False)
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=TIMEOUT, check=False)
     assert (ended.returncode, ended.stderr) == (0, b"")
 
 
@@ -345,14 +345,14 @@ def test_a_subinterpreter_reads_as_well_or_cannot_import_it() -> None:
         "s.destroy(one)\n"
         "fastproc.processes('pid')\n"
     )
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=PATIENCE, check=False)
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=TIMEOUT, check=False)
     assert (ended.returncode, ended.stderr) == (0, b"")
 
 
 def test_python_m_fastproc_shows_a_table() -> None:
     command = [sys.executable, "-m", "fastproc", "pid,comm", "--sort", "pid", "--top", "3"]
-    shown = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=True)
     assert shown.stdout.splitlines()[0].split() == ["PID", "COMM"]
-    failed = subprocess.run([*command, "--filter", "x >"], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    failed = subprocess.run([*command, "--filter", "x >"], capture_output=True, text=True, timeout=TIMEOUT, check=False)
     assert failed.returncode == 2
     assert "fastproc: " in failed.stderr

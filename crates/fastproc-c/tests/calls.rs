@@ -331,7 +331,7 @@ fn nothing_is_allocated_for_a_process() {
     }
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let handle = open(FASTPROC_THREE_FILES, Some(c"bpf")).expect("BPF can be used");
-    let herd: Vec<Sleeper> = (0..100).map(|_| Sleeper::start()).collect();
+    let sleepers: Vec<Sleeper> = (0..100).map(|_| Sleeper::start()).collect();
     // SAFETY: as the header wants it.
     unsafe {
         for _ in 0..20 {
@@ -350,7 +350,7 @@ fn nothing_is_allocated_for_a_process() {
             fewest < 20,
             "{fewest} allocations for {processes} processes"
         );
-        drop(herd);
+        drop(sleepers);
         let before = resident_bytes();
         for _ in 0..10_000 {
             assert_eq!(fastproc_snapshot(handle), FASTPROC_OK);

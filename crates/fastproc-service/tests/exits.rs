@@ -202,7 +202,7 @@ fn what_a_reader_is_too_slow_for_is_counted() {
     let (mut quick, mut lost) = (0, 0);
     // Forks that end at once, from a few processes.
     let script = "import os\nfor _ in range(17500):\n p = os.fork()\n if p == 0: os._exit(0)\n os.waitpid(p, 0)";
-    let mut herd: Vec<_> = (0..4)
+    let mut forkers: Vec<_> = (0..4)
         .map(|_| {
             let python = Command::new("/usr/bin/python3")
                 .args(["-c", script])
@@ -210,7 +210,7 @@ fn what_a_reader_is_too_slow_for_is_counted() {
             python.expect("python3 runs")
         })
         .collect();
-    let parents: Vec<u32> = herd.iter().map(std::process::Child::id).collect();
+    let parents: Vec<u32> = forkers.iter().map(std::process::Child::id).collect();
     let started = Instant::now();
     while quick + lost < MANY {
         assert!(
@@ -219,14 +219,14 @@ fn what_a_reader_is_too_slow_for_is_counted() {
         );
         let snapshot = collector.snapshot().expect("it is served");
         let exits = snapshot.exits().expect("they are recorded");
-        let of_herd = exits
+        let of_parents = exits
             .iter()
             .filter(|exit| exit.ppid.is_some_and(|ppid| parents.contains(&ppid)));
-        quick += of_herd.count() as u64;
+        quick += of_parents.count() as u64;
         lost += snapshot.stats().lost_exits;
         std::thread::sleep(Duration::from_millis(20));
     }
-    for child in &mut herd {
+    for child in &mut forkers {
         child.wait().expect("it ends");
     }
     assert!(served.status("/exits/kept") <= 1 << 16);

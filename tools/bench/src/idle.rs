@@ -343,7 +343,7 @@ mod tests {
     use super::*;
 
     /// Set for the process that [`nothing_remains_after_sigkill`] kills: where it says its spawner's pid.
-    const HOST: &str = "FASTPROC_TEST_HERD_HOST";
+    const HOST: &str = "FASTPROC_TEST_IDLE_HOST";
 
     fn stat(pid: u32) -> Option<Vec<String>> {
         let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn herds_do_not_hold_each_other() {
+    fn one_set_does_not_hold_another() {
         let (first, second) = (Idle::start(3).unwrap(), Idle::start(3).unwrap());
         let (of_first, of_second) = (children(pid(&first)), children(pid(&second)));
         drop(first);
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn none_remains_when_the_herder_is_killed() {
+    fn none_remains_when_the_spawner_is_killed() {
         let idle = Idle::start(50).unwrap();
         let children = children(pid(&idle));
         assert_eq!(children.len(), 50);

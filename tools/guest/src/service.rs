@@ -13,7 +13,7 @@ const SERVE: [&str; 4] = [FASTPROC, "serve", "--no-metrics", "--socket"];
 /// Where readers look for it.
 const SOCKET: &str = "/run/fastproc/fastproc.sock";
 /// An emulated machine loads programs in seconds.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A service that answers.
 pub struct Service {
@@ -38,7 +38,7 @@ impl Service {
                 .spawn()?,
         };
         while !answers()? {
-            if service.child.try_wait()?.is_some() || service.started.elapsed() > PATIENCE {
+            if service.child.try_wait()?.is_some() || service.started.elapsed() > TIMEOUT {
                 break;
             }
             thread::sleep(Duration::from_millis(100));

@@ -31,7 +31,7 @@ pub enum Role {
     /// Changes one thing about itself. Its argument is which, see [`change::main`].
     Change,
     /// Ends at once: what a storm executes.
-    Mayfly,
+    ShortLived,
 }
 
 const ROLES: [(Role, &str); 5] = [
@@ -39,7 +39,7 @@ const ROLES: [(Role, &str); 5] = [
     (Role::Storm, "storm"),
     (Role::TestProcess, "process"),
     (Role::Change, "change"),
-    (Role::Mayfly, "mayfly"),
+    (Role::ShortLived, "short-lived"),
 ];
 
 /// Which part this process was executed for, and its argument. `None`: it is the opener's own.

@@ -103,7 +103,7 @@ type Counts = [AtomicU64; 5];
 static COUNTS: OnceLock<&'static Counts> = OnceLock::new();
 
 const WORKERS: [SetUp; 5] = [
-    |context| work(context, 0, mayfly),
+    |context| work(context, 0, short_lived),
     |context| work(context, 1, || program().spawn().map(drop)),
     |context| {
         work(context, 2, || {
@@ -199,7 +199,7 @@ fn work(_: &Context, kind: usize, start: fn() -> io::Result<()>) -> Outcome {
 
 /// A program that ends at once: this one.
 fn program() -> Command {
-    let mut command = role::command(Role::Mayfly, "");
+    let mut command = role::command(Role::ShortLived, "");
     role::silent(&mut command);
     command
 }
@@ -212,7 +212,7 @@ fn in_child(body: fn() -> io::Result<()>) -> io::Result<()> {
     Ok(())
 }
 
-fn mayfly() -> io::Result<()> {
+fn short_lived() -> io::Result<()> {
     in_child(|| Ok(()))
 }
 
