@@ -164,6 +164,32 @@ fn one_process_is_read_alone() {
     assert!(find(&procfs.collect().expect("/proc can be read"), pid).is_none());
 }
 
+/// The kernel prints what is left of it then: 0 for its ids, and no file of its I/O.
+#[test]
+fn a_process_that_ends_while_it_is_read_is_not_shown() {
+    let mut procfs = open(Fields::THREE_FILES | Fields::IO | Fields::THREADS);
+    let (mut record, mut threads, mut pool) = (Record::default(), Vec::new(), Vec::new());
+    for _ in 0..500 {
+        let mut child = Command::new("true").spawn().expect("true can be started");
+        let pid = child.id();
+        let waiter = std::thread::spawn(move || child.wait());
+        while procfs
+            .read_one(pid, &mut record, &mut threads, &mut pool)
+            .expect("/proc can be read")
+        {
+            let process = Process::new(&record, &pool);
+            assert_eq!(process.pid(), pid);
+            assert!(process.identity().num_threads > 0, "{record:?}");
+            assert!(process.fields().contains(Fields::IO), "{record:?}");
+            assert!(threads.iter().all(|thread| thread.start_ns > 0));
+            threads.clear();
+            pool.clear();
+        }
+        let ended = waiter.join().expect("it waits");
+        assert!(ended.expect("it is a child").success());
+    }
+}
+
 #[test]
 fn files_kept_open_follow_births_and_deaths() {
     let mut procfs = open(Fields::TOP);

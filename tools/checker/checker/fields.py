@@ -292,8 +292,8 @@ def _boot_seconds() -> set[int]:
     return {shown, int(time.time() - time.clock_gettime(time.CLOCK_BOOTTIME))}
 
 
-def _lifetime_or_interval(of: str) -> Rule:
-    return rate(of, 100 / 1e9, bound=True)
+def _share(of: str, beside: tuple[str, str] | None = None) -> Rule:
+    return rate(of, 100 / 1e9, bound=True, beside=beside)
 
 
 def _is_kernel_thread(moment: Moment, value: Any) -> Verdict:
@@ -431,9 +431,9 @@ RULES: dict[str, Rule] = {
     "starttime": _started,
     "lstart": _calendar,
     "etime": _elapsed,
-    "pcpu": _lifetime_or_interval("time"),
-    "pcpu_user": _lifetime_or_interval("utime"),
-    "pcpu_system": _lifetime_or_interval("stime"),
+    "pcpu": _share("time"),
+    "pcpu_user": _share("utime", ("stime", "pcpu_system")),
+    "pcpu_system": _share("stime", ("utime", "pcpu_user")),
     "time": cpu_sum(),
     "utime": cpu_part("utime", "stime"),
     "stime": cpu_part("stime", "utime"),

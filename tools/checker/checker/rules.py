@@ -221,18 +221,22 @@ def ticks(text: bytes) -> int:
     return (int(values["utime"]) + int(values["stime"])) * TICK_NS
 
 
-def rate(of: str, scale: float, bound: bool) -> Rule:
-    """What a counter of the same rows gained, by the time between them; a share of CPUs has bounds besides."""
+def rate(of: str, scale: float, bound: bool, beside: tuple[str, str] | None = None) -> Rule:
+    """What a counter of the same rows gained, by the time between them; a share of CPUs has bounds besides.
+
+    `beside`: the counter and the column of the other part of a share. Where both are more than the bound, each is cut by as
+    much.
+    """
 
     def rule(moment: Moment, value: Any) -> Verdict:
         if value is None:
             return OK if moment.previous is None else wrong("a number: the process was there before")
         if value < 0:
             return wrong("not negative")
-        if bound:
-            most = 100.0 * min(CPUS, moment.most_threads)
-            if value > most + 0.0001:
-                return wrong(f"at most {most}: {moment.most_threads} threads, {CPUS} CPUs")
+        most = 100.0 * min(CPUS, moment.most_threads)
+        whole = value + (moment.row[beside[1]] if beside else 0)
+        if bound and whole > most + 0.0002:
+            return wrong(f"at most {most}: {moment.most_threads} threads, {CPUS} CPUs")
         now, then = moment.row.get(of), moment.previous and moment.previous.get(of)
         if now is None or then is None:
             return NOT_KNOWN
@@ -241,12 +245,15 @@ def rate(of: str, scale: float, bound: bool) -> Rule:
             return wrong(f"a sum that does not shrink: {of} was {then} and is {now}")
         longest = (moment.ended_ns - moment.previous_began_ns) / 1e9
         shortest = max((moment.began_ns - moment.previous_ended_ns) / 1e9, 1e-9)
-        low, high = gained * scale / longest - 0.0001, gained * scale / shortest + 0.0001
+        low, high = gained * scale / longest, gained * scale / shortest
         if bound:
-            low = min(low, 100.0 * min(CPUS, moment.most_threads))
+            low = min(low, most)
+        if beside is not None and moment.previous:
+            other = (moment.row[beside[0]] - moment.previous[beside[0]]) * scale / shortest
+            low *= min(1.0, most / max(min(high, most) + min(other, most), 1e-9))
         return (
             OK
-            if low <= value <= high
+            if low - 0.0001 <= value <= high + 0.0001
             else wrong(f"{low:.4f} to {high:.4f}: {of} gained {gained} to {now} in {shortest:.6f} to {longest:.6f} s")
         )
 

@@ -21,13 +21,19 @@ pub(super) struct Files {
 
 /// What reading a file of a process may come to.
 #[derive(Debug)]
-pub(super) enum Found<'a> {
-    /// Its text.
-    Text(&'a [u8]),
+pub(super) enum Found<T> {
+    /// Its text, or what was made of it.
+    Text(T),
     /// The file or its process is not there, or hidden as a whole.
     Nothing,
     /// The reader may not see it.
     Denied,
+}
+
+impl<T> Found<T> {
+    pub(super) const fn is_text(&self) -> bool {
+        matches!(self, Self::Text(_))
+    }
 }
 
 /// A path below the folder: `PID/NAME`, or `PID/task/TID/NAME`.
@@ -88,7 +94,7 @@ impl Files {
         &mut self,
         path: FilePath,
         kept: Option<&OwnedFd>,
-    ) -> Result<Found<'_>, Error> {
+    ) -> Result<Found<&[u8]>, Error> {
         let len = match kept {
             Some(file) => read_whole(file, &mut self.text),
             None => self

@@ -77,7 +77,10 @@ impl Reader {
         threads: &mut Vec<ThreadRecord>,
         pool: &mut Vec<u64>,
     ) -> Result<bool, Error> {
-        Ok(self.read_own(pid, None, record, pool)? && self.read_rest(pid, record, threads)?)
+        Ok(
+            self.read_own(pid, None, None, record, pool)?
+                && self.read_rest(pid, record, threads)?,
+        )
     }
 
     /// Reads a process by files that are kept open for the next time. The pids must come in ascending order.
@@ -109,7 +112,7 @@ impl Reader {
         let kept = self.kept.take(pid);
         let was_kept = kept.is_some();
         if let Some(kept) = kept.or_else(|| self.open_to_keep(pid)) {
-            if self.read_own(pid, Some(&kept), record, pool)? {
+            if self.read_own(pid, None, Some(&kept), record, pool)? {
                 self.kept.keep(kept);
                 return self.read_rest(pid, record, threads);
             }
@@ -141,26 +144,29 @@ impl Reader {
         })
     }
 
-    /// Reads the two files that every record is made from: each has a part of its identity.
+    /// Reads the two files that every record is made from, of a process or thread: each has a part of its identity.
     fn read_own(
         &mut self,
         pid: u32,
+        tid: Option<u32>,
         kept: Option<&ProcessFiles>,
         record: &mut Record,
         pool: &mut Vec<u64>,
     ) -> Result<bool, Error> {
         *record = Record::default();
         let (stat, status) = (kept.map(|kept| &kept.stat), kept.map(|kept| &kept.status));
-        let path = |name| FilePath {
-            pid,
-            tid: None,
-            name,
-        };
-        Ok(self.parse(path("stat"), stat, |text, kernel| {
-            stat::parse(text, kernel.units, record)
-        })? && self.parse(path("status"), status, |text, kernel| {
-            status::parse(text, kernel.format, record, pool)
-        })?)
+        let path = |name| FilePath { pid, tid, name };
+        let read = self
+            .parse(path("stat"), stat, |text, kernel| {
+                stat::parse(text, kernel.units, record)
+            })?
+            .is_text()
+            && self
+                .parse(path("status"), status, |text, kernel| {
+                    status::parse(text, kernel.format, record, pool)
+                })?
+                .is_text();
+        Ok(read && !is_released(record))
     }
 
     /// Reads what else was asked for.
@@ -181,14 +187,22 @@ impl Reader {
             // That nothing is shown of memory that is not there does not mean that something is hidden.
             record.identity.masked = 0;
         }
-        if self.fields.contains(Fields::IO) && self.read_io(pid, None, &mut record.io)? {
-            groups |= Fields::IO;
+        if self.fields.contains(Fields::IO) {
+            match self.read_io(pid, None, &mut record.io)? {
+                Found::Text(()) => groups |= Fields::IO,
+                Found::Nothing if !self.is_there(pid, None)? => return Ok(false),
+                Found::Nothing | Found::Denied => {}
+            }
         }
-        if self.fields.contains(Fields::CGROUP)
-            && let Some(id) = self.cgroup_id(pid)?
-        {
-            record.cgroup.id = id;
-            groups |= Fields::CGROUP;
+        if self.fields.contains(Fields::CGROUP) && self.cgroups.are_known() {
+            match self.cgroup_id(pid)? {
+                Found::Text(id) => {
+                    record.cgroup.id = id.unwrap_or_default();
+                    groups.set(Fields::CGROUP, id.is_some());
+                }
+                Found::Nothing if !self.is_there(pid, None)? => return Ok(false),
+                Found::Nothing | Found::Denied => {}
+            }
         }
         if self.fields.contains(Fields::THREADS) {
             self.read_threads(pid, threads)?;
@@ -198,14 +212,21 @@ impl Reader {
         Ok(true)
     }
 
-    /// Parses a file. Returns whether it is there for this reader.
+    /// Whether a process or thread is still there: some kernels do not have every file.
+    fn is_there(&mut self, pid: u32, tid: Option<u32>) -> Result<bool, Error> {
+        let name = "stat";
+        let found = self.files.read(FilePath { pid, tid, name }, None)?;
+        Ok(found.is_text())
+    }
+
+    /// Parses a file.
     #[inline]
     fn parse(
         &mut self,
         path: FilePath,
         kept: Option<&OwnedFd>,
         parse: impl FnOnce(&[u8], &Context<'_>) -> Result<(), ParseError>,
-    ) -> Result<bool, Error> {
+    ) -> Result<Found<()>, Error> {
         let pid = path.pid;
         match self.files.read(path, kept)? {
             Found::Text(text) => {
@@ -214,10 +235,11 @@ impl Reader {
                     units: &self.units,
                 };
                 parse(text, &context)
-                    .map(|()| true)
+                    .map(Found::Text)
                     .map_err(|source| Error::Parse { pid, source })
             }
-            Found::Nothing | Found::Denied => Ok(false),
+            Found::Nothing => Ok(Found::Nothing),
+            Found::Denied => Ok(Found::Denied),
         }
     }
 
@@ -240,10 +262,10 @@ impl Reader {
             record.memory.exe
         };
         self.scratch = scratch;
-        alive
+        Ok(alive?.is_text())
     }
 
-    fn read_io(&mut self, pid: u32, tid: Option<u32>, io: &mut Io) -> Result<bool, Error> {
+    fn read_io(&mut self, pid: u32, tid: Option<u32>, io: &mut Io) -> Result<Found<()>, Error> {
         self.parse(
             FilePath {
                 pid,
@@ -255,21 +277,17 @@ impl Reader {
         )
     }
 
-    fn cgroup_id(&mut self, pid: u32) -> Result<Option<u64>, Error> {
-        if !self.cgroups.are_known() {
-            return Ok(None);
-        }
-        match self.files.read(
-            FilePath {
-                pid,
-                tid: None,
-                name: "cgroup",
-            },
-            None,
-        )? {
-            Found::Text(text) => Ok(self.cgroups.id(text)),
-            Found::Nothing | Found::Denied => Ok(None),
-        }
+    fn cgroup_id(&mut self, pid: u32) -> Result<Found<Option<u64>>, Error> {
+        let path = FilePath {
+            pid,
+            tid: None,
+            name: "cgroup",
+        };
+        Ok(match self.files.read(path, None)? {
+            Found::Text(text) => Found::Text(self.cgroups.id(text)),
+            Found::Nothing => Found::Nothing,
+            Found::Denied => Found::Denied,
+        })
     }
 
     fn read_threads(&mut self, pid: u32, threads: &mut Vec<ThreadRecord>) -> Result<(), Error> {
@@ -279,25 +297,21 @@ impl Reader {
         let mut pool = std::mem::take(&mut self.scratch_pool);
         let result = listed.and_then(|()| {
             for &tid in &tids {
-                *record = Record::default();
                 pool.clear();
-                let path = |name| FilePath {
-                    pid,
-                    tid: Some(tid),
-                    name,
-                };
-                let alive = self.parse(path("stat"), None, |text, kernel| {
-                    stat::parse(text, kernel.units, &mut record)
-                })? && self.parse(path("status"), None, |text, kernel| {
-                    status::parse(text, kernel.format, &mut record, &mut pool)
-                })?;
-                if alive {
-                    let mut thread = thread_of(pid, tid, &record);
-                    if self.fields.contains(Fields::IO) {
-                        self.read_io(pid, Some(tid), &mut thread.io)?;
-                    }
-                    threads.push(thread);
+                if !self.read_own(pid, Some(tid), None, &mut record, &mut pool)? {
+                    continue;
                 }
+                let mut thread = thread_of(pid, tid, &record);
+                if self.fields.contains(Fields::IO)
+                    && matches!(
+                        self.read_io(pid, Some(tid), &mut thread.io)?,
+                        Found::Nothing
+                    )
+                    && !self.is_there(pid, Some(tid))?
+                {
+                    continue;
+                }
+                threads.push(thread);
             }
             Ok(())
         });
@@ -310,6 +324,12 @@ impl Reader {
 struct Context<'a> {
     format: &'a status::Format,
     units: &'a Units,
+}
+
+/// Whether the kernel let go of it while it printed stat or status, which then have zeros for what was gone.
+const fn is_released(record: &Record) -> bool {
+    // The one file's and the other's.
+    record.identity.seen_threads == 0 || record.identity.num_threads == 0
 }
 
 /// A thread from the record that its files gave.
