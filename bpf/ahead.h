@@ -28,8 +28,9 @@ static __always_inline void touch_task(struct task_struct *t)
 	TOUCH(t->__state);
 	TOUCH(t->se.sum_exec_runtime);
 	TOUCH(t->mm);
+	TOUCH(t->exit_signal);
 	TOUCH(t->tgid);
-	TOUCH(t->thread_pid);
+	TOUCH(t->real_parent);
 	TOUCH(t->utime);
 	TOUCH(t->start_boottime);
 	TOUCH(t->comm[0]);
@@ -42,6 +43,12 @@ static __always_inline void touch_task(struct task_struct *t)
 		TOUCH(t->atomic_flags);
 		if (bpf_core_field_exists(t->seccomp.mode))
 			TOUCH(t->seccomp.mode);
+	}
+	if (WANTED(FP_NAMESPACES))
+		TOUCH(t->thread_pid);
+	if (WANTED(FP_IO) && bpf_core_field_exists(t->ioac)) {
+		TOUCH(t->ioac.rchar);
+		TOUCH(t->ioac.cancelled_write_bytes);
 	}
 	if (WANTED(FP_SCHEDULING)) {
 		TOUCH(t->prio);
@@ -112,6 +119,8 @@ static __always_inline void touch_record(u32 index)
 		TOUCH(r->signals.queue_limit);
 	if (WANTED(FP_SCHEDULING))
 		TOUCH(r->scheduling.blkio_ns);
+	if (WANTED(FP_IO))
+		TOUCH(r->io.cancelled_write_bytes);
 	TOUCH(r->name.kind);
 }
 
@@ -129,6 +138,8 @@ static __always_inline void touch_around(struct task_struct *t)
 		TOUCH(signal->cmaj_flt);
 		TOUCH(signal->sum_sched_runtime);
 	}
+	if (WANTED(FP_IO) && bpf_core_field_exists(t->ioac))
+		TOUCH(signal->ioac.rchar);
 	if (WANTED(FP_LIMITS | FP_SIGNALS))
 		TOUCH(signal->rlim[RLIMIT_SIGPENDING].rlim_cur);
 	if (WANTED(FP_MEMORY)) {
@@ -154,15 +165,14 @@ static __always_inline void touch_around(struct task_struct *t)
 		TOUCH(t->real_cred->uid.val);
 		TOUCH(t->real_cred->cap_effective.val);
 		TOUCH(t->real_cred->group_info);
+		TOUCH(t->fs->umask);
 	}
 	if (WANTED(FP_NAMESPACES))
 		TOUCH(t->thread_pid->level);
 	if (WANTED(FP_SIGNALS))
 		TOUCH(t->sighand->count.refs.counter);
-	if (WANTED(FP_LIMITS)) {
+	if (WANTED(FP_LIMITS))
 		TOUCH(t->files->fdt);
-		TOUCH(t->fs->umask);
-	}
 }
 
 #endif

@@ -4,9 +4,19 @@ use std::time::{Duration, Instant};
 
 use fastproc::{Collector, Error, Fields, Refusal, SourceKind};
 
+/// What `ps` and monitors ask for, and what it takes to tell what a reader may see, without what few ask for: addresses,
+/// signals, limits, numbers in nested namespaces.
+const MONITOR: Fields = Fields::TOP
+    .union(Fields::MEMORY_DETAILS)
+    .union(Fields::CREDENTIALS)
+    .union(Fields::SCHEDULING)
+    .union(Fields::IO)
+    .union(Fields::CGROUP);
+
 /// The sets, from the cheapest on.
-const TIERS: [Fields; 3] = [
+const TIERS: [Fields; 4] = [
     Fields::TOP,
+    MONITOR,
     Fields::all().difference(Fields::THREADS),
     Fields::all(),
 ];
