@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Union
 
 import psutil as _psutil
@@ -11,7 +12,7 @@ from fastproc.psutil._process import Process, _elsewhere
 from fastproc.psutil._snapshot import NEEDS, Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     Attributes = Union[list[str], tuple[str, ...], set[str], frozenset[str]]
 
@@ -46,9 +47,13 @@ def process_iter(attrs: Attributes | None = None, ad_value: Any = None) -> Itera
         yield from processes
         return
     others = names - served
-    for process, (info, missing) in zip(processes, _infos(snapshot, processes, served)):
+    infos, gaps = _infos(snapshot, processes, served)
+    for at, (process, info) in enumerate(zip(processes, infos)):
         try:
+            missing = gaps.get(at, ())
             if others or missing:
+                for name in missing:
+                    del info[name]
                 info.update(process.as_dict({*others, *missing}, ad_value))
             process.info = info
             yield process
@@ -89,8 +94,18 @@ def _processes(snapshot: Snapshot) -> list[Process]:
 _MAY_BE_NONE = {"name", "terminal"}
 
 
-def _infos(snapshot: Snapshot, processes: list[Process], names: set[str]) -> Iterator[tuple[dict[str, Any], Collection[str]]]:
-    """The attributes of each process that the snapshot has, and the names of those that psutil has to find."""
+@lru_cache(maxsize=16)
+def _info_of(names: tuple[str, ...]) -> Callable[..., dict[str, Any]]:
+    """What makes the dictionary of a process from its values: a literal, which takes half the time of ``dict(zip(…))``."""
+    items = ", ".join(f"{name!r}: {name}" for name in names)
+    make: Callable[..., dict[str, Any]] = eval(f"lambda {', '.join(names)}: {{{items}}}")
+    return make
+
+
+def _infos(
+    snapshot: Snapshot, processes: list[Process], names: set[str]
+) -> tuple[Iterable[dict[str, Any]], dict[int, list[str]]]:
+    """The attributes of each process that the snapshot has; and by place the names of those that psutil has to find."""
     columns: dict[str, list[Any]] = {}
     gaps: dict[int, list[str]] = {}
     for name in names:
@@ -101,13 +116,9 @@ def _infos(snapshot: Snapshot, processes: list[Process], names: set[str]) -> Ite
             for at, value in enumerate(columns[name]):
                 if value is None:
                     gaps.setdefault(at, []).append(name)
-    rows: Iterable[tuple[Any, ...]] = zip(*columns.values()) if columns else ((),) * len(processes)
-    for at, row in enumerate(rows):
-        info = dict(zip(columns, row))
-        missing = gaps.get(at, ())
-        for name in missing:
-            del info[name]
-        yield info, missing
+    if not columns:
+        return ({} for _ in processes), gaps
+    return map(_info_of(tuple(columns)), *columns.values()), gaps
 
 
 def _names(snapshot: Snapshot, processes: list[Process]) -> list[str | None]:
