@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 import fastproc
@@ -31,7 +32,13 @@ def main() -> int:
         if error.__cause__ is not None:
             print(f"  because: {error.__cause__}", file=sys.stderr)
         return 2
-    print(table)
+    except ValueError as error:
+        parser.error(str(error))
+    try:
+        print(table, flush=True)
+    except BrokenPipeError:
+        # Whoever reads has seen enough, as head(1) has; and nothing shall be written at the exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 

@@ -18,7 +18,7 @@ use pyo3::{exceptions::PyValueError, prelude::*, types::PyDict};
 use crate::{
     columns::{ColumnData, TableData},
     data::Data,
-    errors::{self, FilterError, Forked, UnknownField},
+    errors::{self, FilterError, Forked},
     table::Table,
 };
 
@@ -53,7 +53,7 @@ pub struct Collector {
 }
 
 fn find(name: &str) -> PyResult<&'static Field> {
-    field::find(name.trim()).map_err(|error| UnknownField::new_err(error.to_string()))
+    field::find(name.trim()).map_err(errors::unknown_field)
 }
 
 fn seconds(seconds: f64) -> PyResult<Duration> {
@@ -90,9 +90,13 @@ impl Collector {
         exits: bool,
         filter: Option<&str>,
         sort: Option<&str>,
-        top: Option<usize>,
+        top: Option<isize>,
         text: bool,
     ) -> PyResult<Self> {
+        let top = top
+            .map(usize::try_from)
+            .transpose()
+            .map_err(|_| PyValueError::new_err("top is a number of rows: not below 0"))?;
         let source = source
             .map(str::parse::<SourceKind>)
             .transpose()
@@ -104,7 +108,7 @@ impl Collector {
         let sort = sort
             .map(str::parse::<Sort>)
             .transpose()
-            .map_err(|error| UnknownField::new_err(error.to_string()))?;
+            .map_err(errors::unknown_field)?;
         let mut named: Vec<&'static Field> = Vec::new();
         for name in &fields {
             let field = find(name)?;

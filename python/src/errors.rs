@@ -1,6 +1,6 @@
 //! Errors as exceptions, each with its cause.
 
-use std::{error, io};
+use std::{error, fmt, io};
 
 use pyo3::{
     create_exception,
@@ -38,6 +38,11 @@ create_exception!(
     Error,
     "A filter that cannot be understood."
 );
+
+/// For a name that is none, with where the names are.
+pub fn unknown_field(error: impl fmt::Display) -> PyErr {
+    UnknownField::new_err(format!("{error} (fastproc.fields() has them all)"))
+}
 
 /// An exception for an error of the library.
 pub fn of_collector(py: Python<'_>, error: &fastproc::Error) -> PyErr {

@@ -13,8 +13,7 @@ use crate::{
     arrow::{ArrowArrayStream, ArrowSchema},
     column::{Column, place},
     columns::{ColumnData, TableData},
-    errors::UnknownField,
-    show,
+    errors, show,
 };
 
 impl TableData {
@@ -23,7 +22,7 @@ impl TableData {
         if let Some(column) = self.columns.iter().find(|column| column.key == name) {
             return Ok(column);
         }
-        let field = field::find(name).map_err(|error| UnknownField::new_err(error.to_string()))?;
+        let field = field::find(name).map_err(errors::unknown_field)?;
         let same = |column: &&Arc<ColumnData>| column.field.name == field.name;
         self.columns.iter().find(same).ok_or_else(|| {
             PyKeyError::new_err(format!(

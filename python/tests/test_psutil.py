@@ -305,10 +305,24 @@ def test_a_program_runs_with_it(tmp_path: Path) -> None:
     assert shown.stdout == "['a', 'b'] __main__\n"
     shown = subprocess.run([*command, "-m", "this"], capture_output=True, text=True, timeout=TIMEOUT, check=True)
     assert "Zen" in shown.stdout
-    for wrong in ([], ["/nonexistent"]):
+    # As `python program.py` runs it: it need not be executable, and imports what stands beside it.
+    Path(tmp_path, "beside.py").write_text("name = 'beside'\n")
+    Path(tmp_path, "plain.py").write_text("import beside\nprint(beside.name)\n")
+    plain = [*command, os.path.relpath(tmp_path / "plain.py", "/")]
+    shown = subprocess.run(plain, cwd="/", capture_output=True, text=True, timeout=TIMEOUT, check=True)
+    assert shown.stdout == "beside\n"
+    for wrong in ([], ["/nonexistent"], [os.path.realpath(sys.executable)]):
         failed = subprocess.run([*command, *wrong], capture_output=True, text=True, timeout=TIMEOUT, check=False)
         assert failed.returncode == 1
         assert "fastproc.psutil" in failed.stderr
+        assert "Traceback" not in failed.stderr
+
+
+def test_without_psutil_it_says_what_to_do(tmp_path: Path) -> None:
+    Path(tmp_path, "psutil.py").write_text("")
+    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import fastproc.psutil"
+    failed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    assert failed.stderr.splitlines()[-1].startswith("ImportError: fastproc.psutil needs psutil")
 
 
 def glances(*runner: str) -> dict[int, dict[str, Any]]:

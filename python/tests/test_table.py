@@ -176,8 +176,14 @@ def test_a_table_is_shown() -> None:
 def test_errors_say_what_to_do() -> None:
     with pytest.raises(fastproc.UnknownField, match="did you mean 'rss'"):
         fastproc.processes("pid,rsss")
+    with pytest.raises(fastproc.UnknownField, match=r"fastproc\.fields\(\)"):
+        fastproc.processes("pid")["nothing"]
     with pytest.raises(fastproc.FilterError):
         fastproc.processes("pid", filter="rss >")
+    with pytest.raises(fastproc.FilterError, match=r"difference\(\)"):
+        fastproc.processes("pid", filter="read/s > 1")
+    with pytest.raises(ValueError, match="top"):
+        fastproc.processes("pid", top=-1)
     with pytest.raises(fastproc.ServiceError, match="fastproc serve") as caught:
         fastproc.Collector("pid", source="service", socket="/nonexistent/socket")
     assert isinstance(caught.value.__cause__, FileNotFoundError)
@@ -356,3 +362,11 @@ def test_python_m_fastproc_shows_a_table() -> None:
     failed = subprocess.run([*command, "--filter", "x >"], capture_output=True, text=True, timeout=TIMEOUT, check=False)
     assert failed.returncode == 2
     assert "fastproc: " in failed.stderr
+    failed = subprocess.run([*command, "--interval", "-1"], capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    assert failed.returncode == 2
+    assert "Traceback" not in failed.stderr
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as nobody:
+        ended = subprocess.run(command, stdout=nobody, stderr=subprocess.PIPE, timeout=TIMEOUT, check=False)
+    assert (ended.returncode, ended.stderr) == (0, b"")

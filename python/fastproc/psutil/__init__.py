@@ -16,8 +16,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import psutil as _psutil
-from psutil import _pslinux
+try:
+    import psutil as _psutil
+    from psutil import _ntuples, _pslinux  # noqa: F401
+except ImportError as error:
+    raise ImportError("fastproc.psutil needs psutil 7.2: pip install 'psutil>=7.2,<8'") from error
 
 from fastproc.psutil._iterate import process_iter
 from fastproc.psutil._process import MAX_AGE, Platform, Popen, Process

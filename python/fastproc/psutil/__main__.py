@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import shutil
 import sys
@@ -24,10 +25,15 @@ def main() -> None:
     if is_module:
         runpy.run_module(program, run_name="__main__", alter_sys=True)
         return
-    path = shutil.which(program)
-    if path is None:
+    path = shutil.which(program) or (os.path.isfile(program) and program)
+    if not path:
         sys.exit(f"fastproc.psutil: there is no program {program!r}; name one, or a module with -m")
+    with open(path, "rb") as file:
+        if file.read(4) == b"\x7fELF":
+            sys.exit(f"fastproc.psutil: {path} is no program in Python; name one, or a module with -m")
+    # As the interpreter does it: a program may import what stands beside it.
     sys.argv[0] = path
+    sys.path[0] = os.path.dirname(os.path.realpath(path))
     runpy.run_path(path, run_name="__main__")
 
 

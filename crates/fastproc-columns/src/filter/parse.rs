@@ -43,7 +43,9 @@ enum Problem {
     Truth { name: &'static str },
     #[error("'{name}' is not text that a pattern could match")]
     NotText { name: &'static str },
-    #[error("'{name}' is a rate over an interval, and there is none; give one, as in --interval 1")]
+    #[error(
+        "'{name}' is a rate over an interval, and there is none; give one, as in --interval 1, or in Python by difference() and watch()"
+    )]
     Rate { name: &'static str },
     #[error(transparent)]
     Literal(#[from] LiteralError),
