@@ -3,6 +3,7 @@
 mod keys;
 mod leaving;
 mod live;
+mod mouse;
 mod recording;
 mod storm;
 mod terminal;

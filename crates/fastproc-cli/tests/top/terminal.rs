@@ -45,12 +45,17 @@ fn size(lines: u16, columns: u16) -> Winsize {
 impl Terminal {
     /// Runs `fastproc top` on a terminal of this size.
     pub fn top(lines: u16, columns: u16, arguments: &[&str]) -> Self {
+        Self::run(lines, columns, Self::command(arguments))
+    }
+
+    /// `fastproc top`, with nobody's settings.
+    pub fn command(arguments: &[&str]) -> Command {
         let mut command = Command::new("setsid");
         command.args(["--ctty", "--wait", env!("CARGO_BIN_EXE_fastproc"), "top"]);
         command.args(["--settings", "/proc/nowhere/top.toml"]);
         command.args(arguments);
         command.env_remove("NO_COLOR").env("TZ", "UTC");
-        Self::run(lines, columns, command)
+        command
     }
 
     /// Runs a command on a terminal of this size. setsid(1) makes the terminal its own.

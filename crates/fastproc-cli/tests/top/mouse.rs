@@ -1,0 +1,165 @@
+//! The mouse, and the colours that show what it has chosen.
+
+use std::{
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use super::terminal::Terminal;
+
+/// Five processes whose names end so. Every test has its own: others run beside it.
+const ENDS: [&str; 5] = ["-a", "-b", "-c", "-d", "-e"];
+
+struct Processes {
+    prefix: &'static str,
+    children: Vec<Child>,
+}
+
+impl Processes {
+    fn start(prefix: &'static str) -> Self {
+        let start = |end| {
+            let script = format!("printf {prefix}{end} > /proc/$$/comm; read _");
+            let mut command = Command::new("sh");
+            command.args(["-c", &script]).stdin(Stdio::piped());
+            command.spawn().expect("there is sh")
+        };
+        Self {
+            prefix,
+            children: ENDS.map(start).into(),
+        }
+    }
+
+    /// Shows them and no others, by their names.
+    fn command(&self) -> Command {
+        let filter = format!("comm =~ '^{}-'", self.prefix);
+        Terminal::command(&[
+            "--source=procfs",
+            "--interval=0.1",
+            "--fields=comm",
+            "--sort=comm",
+            "--filter",
+            &filter,
+        ])
+    }
+
+    fn on_a_terminal(&self, command: Command) -> Terminal {
+        let mut top = Terminal::run(24, 80, command);
+        top.until("all of them", |text| self.lines(text).len() == ENDS.len());
+        until_chosen(self, &mut top, ENDS[0]);
+        top
+    }
+
+    /// The lines that they are in, and how their names end.
+    fn lines(&self, text: &str) -> Vec<(u16, &'static str)> {
+        let end = |text: &str| {
+            let end = text.trim().strip_prefix(self.prefix)?;
+            ENDS.into_iter().find(|&one| one == end)
+        };
+        let lines = (0..).zip(text.lines());
+        lines
+            .filter_map(|(line, text)| Some((line, end(text)?)))
+            .collect()
+    }
+
+    fn order(&self, text: &str) -> Vec<&'static str> {
+        self.lines(text).into_iter().map(|(_, end)| end).collect()
+    }
+
+    /// Which is chosen: it does not look like the others.
+    fn chosen(&self, top: &Terminal) -> Option<&'static str> {
+        let text = top.text();
+        let looks = |line| {
+            let cell = top.screen().cell(line, 1).expect("it is on the screen");
+            (cell.inverse(), cell.bgcolor())
+        };
+        let plain = (false, vt100::Color::Default);
+        let lines = self.lines(&text).into_iter();
+        let mut chosen = lines.filter(|&(line, _)| looks(line) != plain);
+        let end = chosen.next()?.1;
+        assert_eq!(chosen.next(), None, "one is chosen\n{text}");
+        Some(end)
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        for child in &mut self.children {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn until_chosen(processes: &Processes, top: &mut Terminal, end: &str) {
+    for _ in 0..600 {
+        if processes.chosen(top) == Some(end) {
+            return;
+        }
+        top.take(Duration::from_millis(200));
+    }
+    panic!("{end} is never chosen:\n{}", top.text());
+}
+
+/// What a terminal sends for a button: the wheel has 64 and 65.
+fn click(top: &mut Terminal, button: u8, line: u16) {
+    top.press(&format!("\x1b[<{button};3;{}M", line + 1));
+}
+
+#[test]
+fn a_click_chooses_a_row_and_a_heading_sorts_by_it() {
+    let processes = Processes::start("click");
+    let mut top = processes.on_a_terminal(processes.command());
+    assert_eq!(
+        top.screen().mouse_protocol_mode(),
+        vt100::MouseProtocolMode::PressRelease
+    );
+    let first = processes.lines(&top.text())[0].0;
+    click(&mut top, 0, first + 3);
+    until_chosen(&processes, &mut top, ENDS[3]);
+    // Outside of the table nothing happens: not above, not below its last row.
+    click(&mut top, 0, 0);
+    click(&mut top, 0, first + 9);
+    click(&mut top, 0, first + 1);
+    until_chosen(&processes, &mut top, ENDS[1]);
+    click(&mut top, 0, first - 1);
+    top.until("the other way round", |text| {
+        processes.order(text).iter().rev().eq(ENDS.iter())
+    });
+    click(&mut top, 0, first - 1);
+    top.until("back", |text| processes.order(text) == ENDS);
+}
+
+#[test]
+fn the_wheel_moves_by_three() {
+    let processes = Processes::start("wheel");
+    let mut top = processes.on_a_terminal(processes.command());
+    let first = processes.lines(&top.text())[0].0;
+    for (button, end) in [(65, ENDS[3]), (65, ENDS[4]), (64, ENDS[1])] {
+        click(&mut top, button, first);
+        until_chosen(&processes, &mut top, end);
+    }
+}
+
+/// Every colour of the screen, of letters and behind them.
+fn colours(top: &Terminal) -> Vec<vt100::Color> {
+    let (lines, columns) = top.screen().size();
+    let cells = (0..lines).flat_map(|line| (0..columns).map(move |column| (line, column)));
+    cells
+        .filter_map(|(line, column)| top.screen().cell(line, column))
+        .flat_map(|cell| [cell.fgcolor(), cell.bgcolor()])
+        .filter(|&colour| colour != vt100::Color::Default)
+        .collect()
+}
+
+#[test]
+fn sixteen_colours_are_enough_and_none_if_none_are_wanted() {
+    let processes = Processes::start("colour");
+    let coloured = colours(&processes.on_a_terminal(processes.command()));
+    assert!(!coloured.is_empty());
+    for colour in coloured {
+        assert!(matches!(colour, vt100::Color::Idx(0..16)), "{colour:?}");
+    }
+    let mut command = processes.command();
+    command.env("NO_COLOR", "1");
+    assert_eq!(colours(&processes.on_a_terminal(command)), []);
+}
