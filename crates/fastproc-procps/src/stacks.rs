@@ -1,14 +1,22 @@
 //! The rows that results are handed out in.
 
-use std::{mem::MaybeUninit, ptr};
+use std::{
+    alloc::{Layout, alloc, dealloc, handle_alloc_error},
+    ptr::{self, NonNull},
+    slice,
+};
 
 use crate::abi::{PidsResult, Stack};
 
 /// Rows are made at least so many at a time.
 const FEWEST: usize = 8;
 
+/// Bytes of a page, and of a huge one.
+const PAGE: usize = 4 << 10;
+const HUGE: usize = 2 << 20;
+
 /// Rows, and the results in them.
-type Extent = (Box<[Stack]>, Box<[PidsResult]>);
+type Extent = (Box<[Stack]>, Results);
 
 /// Rows of results, each ended by an item that there is not. A row stays where it is as long as rows need not be longer.
 #[derive(Debug)]
@@ -45,7 +53,7 @@ impl Stacks {
             self.room = self.items.len();
         }
         for (_, results) in &mut self.extents {
-            prime(results, self.room, &self.items);
+            prime(results.all(), self.room, &self.items);
         }
     }
 
@@ -75,13 +83,9 @@ impl Stacks {
         let rows = rows.max(FEWEST);
         let mut row = vec![PidsResult { item: 0, value: 0 }; self.room];
         prime(&mut row, self.room, &self.items);
-        let mut results = Vec::with_capacity(rows * self.room);
-        populate(results.spare_capacity_mut());
-        for _ in 0..rows {
-            results.extend_from_slice(&row);
-        }
-        let mut results = results.into_boxed_slice();
+        let mut results = Results::new(&row, rows);
         let heads: Vec<_> = results
+            .all()
             .chunks_exact_mut(self.room)
             .map(<[_]>::as_mut_ptr)
             .collect();
@@ -101,31 +105,64 @@ impl Stacks {
     }
 }
 
-/// Has memory that is about to be written backed by pages at once: ps wants a kilobyte for a row, and to fault them in one by
-/// one is a quarter of what it costs with many processes. Kernels before 5.14 refuse, and nothing is different there.
-fn populate(room: &mut [MaybeUninit<PidsResult>]) {
-    // SAFETY: asks for a number.
-    let Ok(page) = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }) else {
-        return;
-    };
-    let room = room.as_mut_ptr_range();
-    // What shares a page with something else has that one's.
-    let start = (room.start as usize).next_multiple_of(page);
-    let end = room.end as usize / page * page;
-    if start < end {
-        let start = room
-            .start
-            .cast::<u8>()
-            .wrapping_add(start - room.start as usize);
-        // SAFETY: whole pages of our own memory, whose contents stay.
-        unsafe {
-            libc::madvise(
-                start.cast(),
-                end - start as usize,
-                libc::MADV_POPULATE_WRITE,
-            )
+/// The results of many rows.
+#[derive(Debug)]
+struct Results {
+    start: NonNull<PidsResult>,
+    len: usize,
+    layout: Layout,
+}
+
+impl Results {
+    /// The same row so many times.
+    fn new(row: &[PidsResult], rows: usize) -> Self {
+        let len = row.len() * rows;
+        let layout = Layout::array::<PidsResult>(len).expect("less than all memory");
+        let page = if layout.size() >= HUGE { HUGE } else { PAGE };
+        let layout = layout.align_to(page).expect("a power of two");
+        // SAFETY: a row has its end at least, and there is a row at least.
+        let start: *mut PidsResult = unsafe { alloc(layout) }.cast();
+        let Some(start) = NonNull::new(start) else {
+            handle_alloc_error(layout)
         };
+        populate(start, layout);
+        for at in 0..rows {
+            // SAFETY: there is room for as many rows.
+            unsafe {
+                let to = start.as_ptr().add(at * row.len());
+                ptr::copy_nonoverlapping(row.as_ptr(), to, row.len());
+            }
+        }
+        Self { start, len, layout }
     }
+
+    fn all(&mut self) -> &mut [PidsResult] {
+        // SAFETY: all of them were written, and are ours.
+        unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for Results {
+    fn drop(&mut self) {
+        // SAFETY: allocated like this.
+        unsafe { dealloc(self.start.as_ptr().cast(), self.layout) }
+    }
+}
+
+/// Has memory that is about to be written backed at once, by huge pages as far as it fills them: ps wants a kilobyte for a
+/// row, and to fault that in page by page is a quarter of what it costs with many processes. Where the kernel refuses either,
+/// nothing is different.
+fn populate(start: NonNull<PidsResult>, layout: Layout) {
+    // What shares the last page with something else has that one's.
+    let bytes = layout.size() / PAGE * PAGE;
+    let advise = |advice| {
+        // SAFETY: whole pages of our own memory, whose contents stay.
+        unsafe { libc::madvise(start.as_ptr().cast(), bytes, advice) };
+    };
+    if layout.align() == HUGE {
+        advise(libc::MADV_HUGEPAGE);
+    }
+    advise(libc::MADV_POPULATE_WRITE);
 }
 
 fn prime(results: &mut [PidsResult], room: usize, items: &[u32]) {
@@ -143,9 +180,9 @@ mod tests {
     #[test]
     fn rows_stay_where_they_are_and_end() {
         let mut stacks = Stacks::new(&[5, 6], 157);
-        // There may be more than was thought.
-        stacks.begin(1500);
-        let made: Vec<_> = (0..3000).map(|_| stacks.add()).collect();
+        // There may be more than was thought; so many lie in huge pages.
+        stacks.begin(50_000);
+        let made: Vec<_> = (0..60_000).map(|_| stacks.add()).collect();
         let items = |head: *mut PidsResult| {
             // SAFETY: a row has three results.
             [0, 1, 2].map(|at| unsafe { (*head.add(at)).item })
@@ -153,11 +190,11 @@ mod tests {
         assert!(made.iter().all(|&head| items(head) == [5, 6, 157]));
         let mut shown = Vec::new();
         stacks.list(&mut shown);
-        assert_eq!(shown.len(), 3000);
+        assert_eq!(shown.len(), 60_000);
         stacks.reset(&[7], 157);
         assert_eq!(stacks.add(), made[0]);
         assert_eq!(items(made[0])[..2], [7, 157]);
-        assert_eq!(items(made[2999])[..2], [7, 157]);
+        assert_eq!(items(made[59_999])[..2], [7, 157]);
         stacks.list(&mut shown);
         assert_eq!(shown.len(), 1);
     }
