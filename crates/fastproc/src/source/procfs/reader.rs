@@ -153,20 +153,27 @@ impl Reader {
         record: &mut Record,
         pool: &mut Vec<u64>,
     ) -> Result<bool, Error> {
-        *record = Record::default();
         let (stat, status) = (kept.map(|kept| &kept.stat), kept.map(|kept| &kept.status));
         let path = |name| FilePath { pid, tid, name };
-        let read = self
-            .parse(path("stat"), stat, |text, kernel| {
-                stat::parse(text, kernel.units, record)
-            })?
-            .is_text()
-            && self
-                .parse(path("status"), status, |text, kernel| {
-                    status::parse(text, kernel.format, record, pool)
+        let pool_before = pool.len();
+        for _ in 0..LOOKS {
+            *record = Record::default();
+            pool.truncate(pool_before);
+            let is_there = self
+                .parse(path("stat"), stat, |text, kernel| {
+                    stat::parse(text, kernel.units, record)
                 })?
-                .is_text();
-        Ok(read && !is_released(record))
+                .is_text()
+                && self
+                    .parse(path("status"), status, |text, kernel| {
+                        status::parse(text, kernel.format, record, pool)
+                    })?
+                    .is_text();
+            if !is_there || !is_released(record) {
+                return Ok(is_there);
+            }
+        }
+        Ok(false)
     }
 
     /// Reads what else was asked for.
@@ -325,6 +332,10 @@ struct Context<'a> {
     format: &'a status::Format,
     units: &'a Units,
 }
+
+/// So often is a process looked at whose task the kernel has let go of: it is gone at the second look, unless it was the
+/// leader of a process in which another thread called execve(2), and that one has its place then.
+const LOOKS: usize = 4;
 
 /// Whether the kernel let go of it while it printed stat or status, which then have zeros for what was gone.
 const fn is_released(record: &Record) -> bool {
