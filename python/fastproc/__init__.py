@@ -46,6 +46,8 @@ __all__ = [
     "system",
 ]
 
+__version__ = _native.VERSION
+
 #: The fields of a table for which none are named: those of ``fastproc ps``.
 DEFAULT_FIELDS = ("pid", "user", "state", "pcpu", "pmem", "rss", "vsize", "num_threads", "etime", "time", "comm")
 

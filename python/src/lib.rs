@@ -27,4 +27,7 @@ mod _native {
         process::{proc_inode, start_ticks},
         table::{Row, Rows, Table},
     };
+    /// Of the package.
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
 }

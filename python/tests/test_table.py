@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.metadata
 import os
 import subprocess
 import sys
@@ -38,6 +39,11 @@ def test_a_column_has_what_proc_says_of_this_process(source: str) -> None:
     assert row.cmdline == Path("/proc/self/cmdline").read_text().rstrip("\0").split("\0")
     assert row.exe == os.readlink("/proc/self/exe")
     assert row.nspid[0] == os.getpid()
+
+
+def test_the_version_is_the_package_s() -> None:
+    """As other tools ask for it, and as pip knows it."""
+    assert fastproc.__version__ == importlib.metadata.version("fastproc")
 
 
 def test_every_field_is_there_by_every_name(source: str) -> None:
