@@ -259,9 +259,12 @@ impl Looks {
         let mut compared = 0;
         let mut different = Vec::new();
         for (pid, before) in before {
-            let same = after
-                .get(pid)
-                .filter(|after| after["starttime_ns"] == before["starttime_ns"]);
+            // Who ended meanwhile, or began to, may have been anything.
+            let has_memory = |row: &Value| row["vsize_bytes"] != 0;
+            let same = after.get(pid).filter(|after| {
+                after["starttime_ns"] == before["starttime_ns"]
+                    && has_memory(after) == has_memory(before)
+            });
             let Some(after) = same.filter(|_| is_odd(*pid) || before["comm"] == "sleep") else {
                 continue;
             };
