@@ -234,8 +234,9 @@ def rate(of: str, scale: float, bound: bool, beside: tuple[str, str] | None = No
         if value < 0:
             return wrong("not negative")
         most = 100.0 * min(CPUS, moment.most_threads)
-        whole = value + (moment.row[beside[1]] if beside else 0)
-        if bound and whole > most + 0.0002:
+        # Each column is rounded to four decimals.
+        whole, margin = (value + moment.row[beside[1]], 0.0002) if beside else (value, 0.0001)
+        if bound and whole > most + margin:
             return wrong(f"at most {most}: {moment.most_threads} threads, {CPUS} CPUs")
         now, then = moment.row.get(of), moment.previous and moment.previous.get(of)
         if now is None or then is None:
