@@ -34,6 +34,15 @@ impl<T> Found<T> {
     pub(super) const fn is_text(&self) -> bool {
         matches!(self, Self::Text(_))
     }
+
+    /// What was made of the text.
+    pub(super) fn try_map<U, E>(self, make: impl FnOnce(T) -> Result<U, E>) -> Result<Found<U>, E> {
+        Ok(match self {
+            Self::Text(text) => Found::Text(make(text)?),
+            Self::Nothing => Found::Nothing,
+            Self::Denied => Found::Denied,
+        })
+    }
 }
 
 /// A path below the folder: `PID/NAME`, or `PID/task/TID/NAME`.

@@ -235,19 +235,13 @@ impl Reader {
         parse: impl FnOnce(&[u8], &Context<'_>) -> Result<(), ParseError>,
     ) -> Result<Found<()>, Error> {
         let pid = path.pid;
-        match self.files.read(path, kept)? {
-            Found::Text(text) => {
-                let context = Context {
-                    format: &self.format,
-                    units: &self.units,
-                };
-                parse(text, &context)
-                    .map(Found::Text)
-                    .map_err(|source| Error::Parse { pid, source })
-            }
-            Found::Nothing => Ok(Found::Nothing),
-            Found::Denied => Ok(Found::Denied),
-        }
+        self.files.read(path, kept)?.try_map(|text| {
+            let context = Context {
+                format: &self.format,
+                units: &self.units,
+            };
+            parse(text, &context).map_err(|source| Error::Parse { pid, source })
+        })
     }
 
     /// The program's text, where status does not tell it.
@@ -290,11 +284,9 @@ impl Reader {
             tid: None,
             name: "cgroup",
         };
-        Ok(match self.files.read(path, None)? {
-            Found::Text(text) => Found::Text(self.cgroups.id(text)),
-            Found::Nothing => Found::Nothing,
-            Found::Denied => Found::Denied,
-        })
+        self.files
+            .read(path, None)?
+            .try_map(|text| Ok(self.cgroups.id(text)))
     }
 
     fn read_threads(&mut self, pid: u32, threads: &mut Vec<ThreadRecord>) -> Result<(), Error> {
