@@ -104,7 +104,7 @@ static __always_inline void touch_record(u32 index)
 	}
 	if (WANTED(FP_MEMORY)) {
 		TOUCH(r->memory.rss_shmem);
-		TOUCH(r->memory.lib);
+		TOUCH(r->memory.mm_users);
 	}
 	if (WANTED(FP_MEMORY_DETAILS | FP_LAYOUT)) {
 		TOUCH(r->memory_details.untag_mask);
@@ -145,6 +145,7 @@ static __always_inline void touch_around(struct task_struct *t)
 	if (WANTED(FP_MEMORY)) {
 		struct mm_struct *mm = t->mm;
 
+		TOUCH(mm->mm_users.counter);
 		TOUCH(mm->hiwater_rss);
 		TOUCH(mm->stack_vm);
 		TOUCH(mm->start_code);

@@ -95,7 +95,7 @@ struct fp_identity {
 	u8 core_dumping; /* 1 while the process writes a core dump. */
 	/* 1 if the kernel hid from this reader what only ptrace access shows (a record parsed from `/proc`). */
 	u8 masked;
-	u32 reserved;	 /* Not used. */
+	u32 on_cpu;	 /* 1 while the leading thread is on a CPU (`task->on_cpu`); 0 in a record parsed from `/proc`. */
 	char comm[16];	 /* Command name, NUL padded (`task->comm`). */
 };
 
@@ -139,6 +139,7 @@ struct fp_memory {
 	fp_bytes exe;	     /* Text, no more than there is executable memory: `VmExe`. */
 	fp_bytes lib;	     /* The rest of the executable memory: `VmLib`. */
 	fp_bytes text;	     /* Text, from first to last page: `trs` of statm. */
+	u64 mm_users; /* Users of the address space: 1 if nobody shares it (`mm->mm_users`); 0 where that is not known. */
 };
 
 /*

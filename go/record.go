@@ -5,7 +5,7 @@ package fastproc
 import "unsafe"
 
 // layoutID is the id of the layout that these structures have.
-const layoutID uint64 = 0xe78fef56cf926610
+const layoutID uint64 = 0xf30e5d34db57dce1
 
 // The groups of fields.
 const (
@@ -79,8 +79,8 @@ type Identity struct {
 	CoreDumping uint8
 	// 1 if the kernel hid from this reader what only ptrace access shows (a record parsed from `/proc`).
 	Masked uint8
-	// Not used.
-	Reserved uint32
+	// 1 while the leading thread is on a CPU (`task->on_cpu`); 0 in a record parsed from `/proc`.
+	OnCPU uint32
 	// Command name, NUL padded (`task->comm`).
 	Comm [16]byte
 }
@@ -155,6 +155,8 @@ type Memory struct {
 	Lib uint64
 	// Text, from first to last page: `trs` of statm.
 	Text uint64
+	// Users of the address space: 1 if nobody shares it (`mm->mm_users`); 0 where that is not known.
+	MmUsers uint64
 }
 
 // MemoryDetails is struct fp_memory_details. What else is known of the memory of a process, and a `top` does not show. It lies far from the rest in `mm_struct`: each costs a line of the cache. /
@@ -527,7 +529,7 @@ var (
 	_ [73]struct{}  = [unsafe.Offsetof(Identity{}.HasMm)]struct{}{}
 	_ [74]struct{}  = [unsafe.Offsetof(Identity{}.CoreDumping)]struct{}{}
 	_ [75]struct{}  = [unsafe.Offsetof(Identity{}.Masked)]struct{}{}
-	_ [76]struct{}  = [unsafe.Offsetof(Identity{}.Reserved)]struct{}{}
+	_ [76]struct{}  = [unsafe.Offsetof(Identity{}.OnCPU)]struct{}{}
 	_ [80]struct{}  = [unsafe.Offsetof(Identity{}.Comm)]struct{}{}
 	_ [136]struct{} = [unsafe.Sizeof(CPU{})]struct{}{}
 	_ [0]struct{}   = [unsafe.Offsetof(CPU{}.UtimeNS)]struct{}{}
@@ -547,7 +549,7 @@ var (
 	_ [112]struct{} = [unsafe.Offsetof(CPU{}.SampledStimeNS)]struct{}{}
 	_ [120]struct{} = [unsafe.Offsetof(CPU{}.PrevUtimeNS)]struct{}{}
 	_ [128]struct{} = [unsafe.Offsetof(CPU{}.PrevStimeNS)]struct{}{}
-	_ [120]struct{} = [unsafe.Sizeof(Memory{})]struct{}{}
+	_ [128]struct{} = [unsafe.Sizeof(Memory{})]struct{}{}
 	_ [0]struct{}   = [unsafe.Offsetof(Memory{}.Vsize)]struct{}{}
 	_ [8]struct{}   = [unsafe.Offsetof(Memory{}.RssApprox)]struct{}{}
 	_ [16]struct{}  = [unsafe.Offsetof(Memory{}.RssAnon)]struct{}{}
@@ -563,6 +565,7 @@ var (
 	_ [96]struct{}  = [unsafe.Offsetof(Memory{}.Exe)]struct{}{}
 	_ [104]struct{} = [unsafe.Offsetof(Memory{}.Lib)]struct{}{}
 	_ [112]struct{} = [unsafe.Offsetof(Memory{}.Text)]struct{}{}
+	_ [120]struct{} = [unsafe.Offsetof(Memory{}.MmUsers)]struct{}{}
 	_ [32]struct{}  = [unsafe.Sizeof(MemoryDetails{})]struct{}{}
 	_ [0]struct{}   = [unsafe.Offsetof(MemoryDetails{}.PageTables)]struct{}{}
 	_ [8]struct{}   = [unsafe.Offsetof(MemoryDetails{}.Hugetlb)]struct{}{}
@@ -650,20 +653,20 @@ var (
 	_ [16]struct{}  = [unsafe.Offsetof(NameParts{}.PoolCPU)]struct{}{}
 	_ [20]struct{}  = [unsafe.Offsetof(NameParts{}.Reserved)]struct{}{}
 	_ [24]struct{}  = [unsafe.Offsetof(NameParts{}.Text)]struct{}{}
-	_ [896]struct{} = [unsafe.Sizeof(Record{})]struct{}{}
+	_ [904]struct{} = [unsafe.Sizeof(Record{})]struct{}{}
 	_ [0]struct{}   = [unsafe.Offsetof(Record{}.Identity)]struct{}{}
 	_ [96]struct{}  = [unsafe.Offsetof(Record{}.CPU)]struct{}{}
 	_ [232]struct{} = [unsafe.Offsetof(Record{}.Memory)]struct{}{}
-	_ [352]struct{} = [unsafe.Offsetof(Record{}.MemoryDetails)]struct{}{}
-	_ [384]struct{} = [unsafe.Offsetof(Record{}.Layout)]struct{}{}
-	_ [480]struct{} = [unsafe.Offsetof(Record{}.Credentials)]struct{}{}
-	_ [600]struct{} = [unsafe.Offsetof(Record{}.Signals)]struct{}{}
-	_ [664]struct{} = [unsafe.Offsetof(Record{}.Namespaces)]struct{}{}
-	_ [672]struct{} = [unsafe.Offsetof(Record{}.Scheduling)]struct{}{}
-	_ [728]struct{} = [unsafe.Offsetof(Record{}.Limits)]struct{}{}
-	_ [744]struct{} = [unsafe.Offsetof(Record{}.IO)]struct{}{}
-	_ [800]struct{} = [unsafe.Offsetof(Record{}.Cgroup)]struct{}{}
-	_ [808]struct{} = [unsafe.Offsetof(Record{}.Name)]struct{}{}
+	_ [360]struct{} = [unsafe.Offsetof(Record{}.MemoryDetails)]struct{}{}
+	_ [392]struct{} = [unsafe.Offsetof(Record{}.Layout)]struct{}{}
+	_ [488]struct{} = [unsafe.Offsetof(Record{}.Credentials)]struct{}{}
+	_ [608]struct{} = [unsafe.Offsetof(Record{}.Signals)]struct{}{}
+	_ [672]struct{} = [unsafe.Offsetof(Record{}.Namespaces)]struct{}{}
+	_ [680]struct{} = [unsafe.Offsetof(Record{}.Scheduling)]struct{}{}
+	_ [736]struct{} = [unsafe.Offsetof(Record{}.Limits)]struct{}{}
+	_ [752]struct{} = [unsafe.Offsetof(Record{}.IO)]struct{}{}
+	_ [808]struct{} = [unsafe.Offsetof(Record{}.Cgroup)]struct{}{}
+	_ [816]struct{} = [unsafe.Offsetof(Record{}.Name)]struct{}{}
 	_ [216]struct{} = [unsafe.Sizeof(ThreadRecord{})]struct{}{}
 	_ [0]struct{}   = [unsafe.Offsetof(ThreadRecord{}.StartNS)]struct{}{}
 	_ [8]struct{}   = [unsafe.Offsetof(ThreadRecord{}.UtimeNS)]struct{}{}

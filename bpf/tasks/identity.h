@@ -51,6 +51,9 @@ static __always_inline void collect_identity(struct task_struct *t, struct fp_re
 	struct fp_identity *id = &r->identity;
 	u32 state = state_of(t), signal_flags = signal->flags;
 
+	/* before its switches are read: see resting_switches() */
+	id->on_cpu = bpf_core_field_exists(t->on_cpu) ? RELOAD(t->on_cpu) : 1;
+	barrier();
 	id->start_ns = t->start_boottime;
 	id->tgid = t->tgid;
 	id->ppid = t->real_parent->tgid;
@@ -72,7 +75,7 @@ static __always_inline void collect_identity(struct task_struct *t, struct fp_re
 	id->wchan = id->num_threads < 2 && state && WAITS(t, id);
 	id->groups = settings.groups;
 	id->seen_threads = 1;
-	id->threads_state = id->reserved = 0;
+	id->threads_state = 0;
 	id->tty_nr = 0;
 	id->tpgid = -1;
 	__builtin_memcpy(id->comm, t->comm, sizeof(id->comm));

@@ -97,6 +97,7 @@ static __always_inline void collect_memory(struct mm_struct *mm, struct fp_memor
 	m->text = text;
 	m->exe = text < exec ? text : exec;
 	m->lib = exec - m->exe;
+	m->mm_users = mm->mm_users.counter;
 }
 
 static __always_inline void collect_memory_details(struct mm_struct *mm, struct fp_memory_details *m)

@@ -1,17 +1,11 @@
 //! Records of processes, where there are any to be had that are worth it.
 
-use std::time::Duration;
-
 use fastproc::{Collector, Fields, Snapshot, SourceKind, Texts};
 
 use crate::values::Clock;
 
 /// So many processes must be read before loading programs pays.
 const WORTH_LOADING: usize = 1000;
-
-/// The service keeps command lines of processes that have not run since, and whom nobody traces. What another process has
-/// written into their memory all the same is shown after this time.
-const TEXTS_MAX_AGE: Duration = Duration::from_secs(60);
 
 /// A source of records.
 #[derive(Debug)]
@@ -28,7 +22,7 @@ impl Records {
         let service = Collector::builder()
             .fields(fields)
             .texts(texts)
-            .texts_max_age(TEXTS_MAX_AGE)
+            .texts_max_age(Texts::MAX_AGE)
             .source(Some(SourceKind::Service))
             .open();
         if let Ok(collector) = service {

@@ -20,7 +20,6 @@ pub(crate) struct Item {
     pub(crate) pid: u32,
     pub(crate) start_ns: u64,
     pub(crate) switches: u64,
-    pub(crate) uid: u32,
     pub(crate) kinds: Kinds,
 }
 
@@ -159,7 +158,6 @@ mod tests {
             pid,
             start_ns: 0,
             switches: 0,
-            uid: 7,
             kinds: Kinds::CMDLINE,
         };
         pids.map(item).collect()

@@ -2,10 +2,11 @@
 //!
 //! What is kept is handed out if it was read after the walk began. It is also handed out if it is not older than the
 //! reader wants, and nothing can have changed it but what leaves no trace: the process has not run since, nobody traces
-//! it, and no other process has its memory. The record tells ([`Signals::switches`](fastproc::record::Signals)).
+//! it, and no other process has its memory. The record tells, if the walk has made it: see [`resting_switches`].
 
 use std::{
     collections::HashMap,
+    fs,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -26,8 +27,8 @@ const LEFT_FOR: Duration = Duration::from_secs(60);
 /// Readings that still wait for such memory. With more nothing is read any more.
 const MOST_STUCK: usize = 8;
 
-/// The fields of a record that tell whether a text still holds, and whose it is.
-pub(crate) const NEEDS: Fields = Fields::CREDENTIALS.union(Fields::SIGNALS);
+/// The fields of a record that tell whether a text still holds.
+pub(crate) const NEEDS: Fields = Fields::CPU.union(Fields::MEMORY);
 
 /// A text, and what it holds on.
 #[derive(Debug)]
@@ -61,10 +62,14 @@ fn place_of(kind: Kinds) -> usize {
     usize::from(kind == Kinds::EXE)
 }
 
-/// The switches of a process that rests and whose memory nobody else uses; `None`: it may be changing.
+/// The context switches of a process that rests and whose memory nobody else uses; `None`: it may be changing. While they
+/// are the same it has not run: every run ends in a switch that is counted before it is on no CPU any more, and the walk
+/// looks at that first.
 fn resting_switches(process: Process<'_>) -> Option<u64> {
-    let switches = process.signals()?.switches;
-    (switches != u64::MAX && process.identity().tracer_pid == 0).then_some(switches)
+    let (identity, cpu) = (process.identity(), process.cpu()?);
+    let is_alone = identity.num_threads == 1 && process.memory()?.mm_users == 1;
+    let rests = identity.on_cpu == 0 && identity.tracer_pid == 0;
+    (is_alone && rests).then(|| cpu.nvcsw.wrapping_add(cpu.nivcsw))
 }
 
 /// Who is left to the readers.
@@ -75,13 +80,22 @@ enum Left {
 }
 
 impl Left {
-    fn of(pid: u32, uid: u32) -> Self {
-        if uid == 0 {
-            Self::Process(pid)
-        } else {
-            Self::User(uid)
+    fn of(pid: u32) -> Self {
+        match real_user(pid) {
+            None | Some(0) => Self::Process(pid),
+            Some(uid) => Self::User(uid),
         }
     }
+}
+
+/// The real user of a process. Asked for only while somebody is left to the readers, so that a walk for texts needs no
+/// credentials.
+fn real_user(pid: u32) -> Option<u32> {
+    let status = fs::read(format!("/proc/{pid}/status")).ok()?;
+    let mut lines = status.split(|&byte| byte == b'\n');
+    let uids = lines.find_map(|line| line.strip_prefix(b"Uid:\t"))?;
+    let real = uids.split(u8::is_ascii_whitespace).next()?;
+    std::str::from_utf8(real).ok()?.parse().ok()
 }
 
 /// The texts of all processes.
@@ -144,15 +158,13 @@ impl Texts {
                     missing |= kind;
                 }
             }
-            let uid = process
-                .credentials()
-                .map_or(0, |credentials| credentials.uid);
-            if !missing.is_empty() && !self.left.contains_key(&Left::of(process.pid(), uid)) {
+            let is_left =
+                || !self.left.is_empty() && self.left.contains_key(&Left::of(process.pid()));
+            if !missing.is_empty() && !is_left() {
                 items.push(Item {
                     pid: process.pid(),
                     start_ns: identity.start_ns,
                     switches: switches.unwrap_or(u64::MAX),
-                    uid,
                     kinds: missing,
                 });
             }
@@ -203,7 +215,7 @@ impl Texts {
             }
         }
         if let Some(item) = outcome.stuck_at {
-            let left = Left::of(item.pid, item.uid);
+            let left = Left::of(item.pid);
             self.left.insert(left, Instant::now() + LEFT_FOR);
         }
         if !reading.is_over() {

@@ -4,18 +4,22 @@ use std::time::{Duration, Instant};
 
 use fastproc::{Collector, Error, Fields, Refusal, SourceKind};
 
-/// What `ps` and monitors ask for, and what it takes to tell what a reader may see, without what few ask for: addresses,
-/// signals, limits, numbers in nested namespaces.
-const MONITOR: Fields = Fields::TOP
-    .union(Fields::MEMORY_DETAILS)
+/// What `ps`, `pgrep` and `top` show by default: whose a process is, and its priority.
+const USERS: Fields = Fields::TOP
     .union(Fields::CREDENTIALS)
-    .union(Fields::SCHEDULING)
+    .union(Fields::SCHEDULING);
+
+/// What monitors ask for, and what it takes to tell what a reader may see, without what few ask for: addresses,
+/// signals, limits, numbers in nested namespaces.
+const MONITOR: Fields = USERS
+    .union(Fields::MEMORY_DETAILS)
     .union(Fields::IO)
     .union(Fields::CGROUP);
 
 /// The sets, from the cheapest on.
-const TIERS: [Fields; 4] = [
+const TIERS: [Fields; 5] = [
     Fields::TOP,
+    USERS,
     MONITOR,
     Fields::all().difference(Fields::THREADS),
     Fields::all(),

@@ -123,12 +123,14 @@ impl Mask {
         self.round_start(&mut identity.start_ns);
         identity.exit_code = 0;
         identity.wchan = 0;
+        identity.on_cpu = 0;
         identity.masked = 1;
         identity.groups &= !Fields::IO.bits();
         record.layout = Layout::default();
         record.io = Io::default();
         // `/proc/PID/ns` is for those who could trace the process.
         record.credentials.user_ns = 0;
+        record.memory.mm_users = 0;
         record.memory_details.mm_flags &= self.thp_disable_bit.map_or(0, |bit| 1 << bit);
         let cpu = &mut record.cpu;
         for time in [

@@ -1,5 +1,7 @@
 //! Texts that a source brings along with its records.
 
+use std::time::Duration;
+
 use bitflags::bitflags;
 
 bitflags! {
@@ -12,6 +14,13 @@ bitflags! {
         /// Paths of programs.
         const EXE = 2;
     }
+}
+
+impl Texts {
+    /// How old a kept text may be for `ps` and `top`: see
+    /// [`Builder::texts_max_age`](crate::Builder::texts_max_age). Only what somebody else wrote by force into the memory of
+    /// a process that rests is shown so late.
+    pub const MAX_AGE: Duration = Duration::from_secs(60);
 }
 
 /// Where the texts of one process stand.
