@@ -270,11 +270,7 @@ impl Collector {
 impl Settings {
     /// The texts that a service shall bring along.
     fn texts(&self) -> Texts {
-        let is_named = |name| self.fields.iter().any(|field| field.name == name);
-        let mut texts = Texts::empty();
-        texts.set(Texts::CMDLINE, is_named("cmdline"));
-        texts.set(Texts::EXE, is_named("exe"));
-        texts
+        self.fields.iter().map(|field| field.texts()).collect()
     }
 
     /// The groups that the fields are taken from.
@@ -318,8 +314,8 @@ fn fill(
     if let Some(sort) = &settings.sort {
         let mut chosen = Vec::new();
         chosen.extend(rows.filter(|row| admits(row, lookup)));
-        for row in sorter.first(sort, settings.top, &chosen, lookup) {
-            push(row, lookup);
+        for row in sorter.first(sort, settings.top, chosen.as_slice(), lookup) {
+            push(&row, lookup);
         }
     } else {
         let mut left = settings.top;

@@ -368,7 +368,7 @@ impl Stream {
             ended: None,
             threads: false,
             repeated: false,
-            shown: Box::new(row.into_iter()),
+            shown: Box::new(row.copied().into_iter()),
         };
         let (form, lookup) = (&mut self.form, &mut self.lookup);
         Ok(form.write(rows, lookup, &mut self.output)?)

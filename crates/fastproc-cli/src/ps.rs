@@ -16,8 +16,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fastproc::{Baseline, Collector, Fields};
-use fastproc_columns::{Filter, Lookup, Sort, Sorter};
+use fastproc::{Baseline, Collector, Fields, Texts};
+use fastproc_columns::{Field, Filter, Lookup, Sort, Sorter};
 
 use self::{
     form::{Column, Follows, Format, Layout},
@@ -223,17 +223,21 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     let selection = Selection::from(select);
     let mut fields = needs(&columns, &sort, args.filter.as_ref()) | selection.needs();
     fields.set(Fields::THREADS, threads);
-    let cmdlines = columns
-        .iter()
-        .map(|column| column.field)
-        .chain(sort.fields())
-        .chain(args.filter.iter().flat_map(Filter::fields))
-        .any(|field| field.name == "cmdline");
+    let of_shown = texts(columns.iter().map(|column| column.field));
+    let of_all = texts(
+        sort.fields()
+            .chain(args.filter.iter().flat_map(Filter::fields)),
+    );
+    let cmdlines = (of_shown | of_all).contains(Texts::CMDLINE);
+    // Of a few rows they are read one by one.
+    let shows_all = args.top.is_none() && args.filter.is_none() && selection.admits_all();
     let mut collector = Collector::builder()
         .fields(fields)
         .source(args.source.kind())
         .exits(args.exited)
         .exit_cmdlines(args.exited && cmdlines)
+        .texts(if shows_all { of_shown | of_all } else { of_all })
+        .texts_max_age(Texts::MAX_AGE)
         .one_shot(args.interval.is_none())
         .open()?;
     if let Some(error) = collector.take_exits_refused() {
@@ -311,6 +315,11 @@ fn needs(columns: &[Column], sort: &Sort, filter: Option<&Filter>) -> Fields {
         .iter()
         .fold(sort.needs(), |needs, column| needs | column.field.needs);
     needs | filter.map_or(Fields::empty(), Filter::needs)
+}
+
+/// The texts that these are taken from.
+fn texts<'a>(fields: impl Iterator<Item = &'a Field>) -> Texts {
+    fields.map(Field::texts).collect()
 }
 
 /// Shows a snapshot at the end of every interval. Returns whether any had a row.

@@ -3,7 +3,7 @@
 mod catalogue;
 mod values;
 
-use fastproc::Fields;
+use fastproc::{Fields, Texts};
 
 pub use catalogue::FIELDS;
 
@@ -151,6 +151,15 @@ impl Field {
         match self.kind {
             Some(kind) => kind,
             None => self.unit.kind(),
+        }
+    }
+
+    /// The texts of a process that it is taken from: a collector may bring them along.
+    pub fn texts(&self) -> Texts {
+        match self.name {
+            "cmdline" => Texts::CMDLINE,
+            "exe" => Texts::EXE,
+            _ => Texts::empty(),
         }
     }
 

@@ -42,6 +42,6 @@ pub use field::{FIELDS, Field, UnknownField};
 pub use filter::{Filter, FilterError, parse_date};
 pub use names::Names;
 pub use row::{Event, Lookup, Row};
-pub use sort::{Sort, Sorter};
+pub use sort::{RowList, Sort, Sorter};
 pub use tree::{Branch, Forest, forest};
 pub use value::{Kind, Unit, Value, arguments};

@@ -2,7 +2,7 @@
 
 use std::{cmp::Ordering, ops::Range, str::FromStr};
 
-use fastproc::Fields;
+use fastproc::{Fields, Snapshot};
 
 use crate::{
     field::{self, Field, UnknownField},
@@ -52,6 +52,41 @@ impl Sort {
     }
 }
 
+/// Rows by their places: kept, or made whenever one is asked for. To keep thousands costs more than to make them twice.
+pub trait RowList<'a> {
+    /// How many there are.
+    fn len(&self) -> usize;
+
+    /// Whether there is none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The row at this place, which is less than [`len`](Self::len).
+    fn row(&self, place: usize) -> Row<'a>;
+}
+
+impl<'a> RowList<'a> for [Row<'a>] {
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn row(&self, place: usize) -> Row<'a> {
+        self[place]
+    }
+}
+
+/// All processes, of which nothing earlier is known.
+impl<'a> RowList<'a> for Snapshot<'a> {
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn row(&self, place: usize) -> Row<'a> {
+        Row::of(self.at(place).expect("a place of the list"))
+    }
+}
+
 /// How a row stands by one key.
 #[derive(Clone, Debug)]
 struct Rank {
@@ -79,66 +114,78 @@ pub struct Sorter {
 impl Sorter {
     /// Returns the first `top` rows in the order of `sort`; those whose value is not known come last, and equal ones
     /// in the order of their ids.
-    pub fn first<'s, 'a>(
+    pub fn first<'s, 'a, R: RowList<'a> + ?Sized>(
         &'s mut self,
         sort: &Sort,
         top: usize,
-        rows: &'s [Row<'a>],
+        rows: &'s R,
         lookup: &mut Lookup,
-    ) -> impl ExactSizeIterator<Item = &'s Row<'a>> + use<'s, 'a> {
+    ) -> impl ExactSizeIterator<Item = Row<'a>> + use<'s, 'a, R> {
         let order = self.order(sort, top, rows, lookup);
-        order.iter().map(move |&at| &rows[at as usize])
+        order.iter().map(move |&at| rows.row(at as usize))
     }
 
     /// The same, as places among `rows`.
-    pub fn order(
+    pub fn order<'a, R: RowList<'a> + ?Sized>(
         &mut self,
         sort: &Sort,
         top: usize,
-        rows: &[Row<'_>],
+        rows: &R,
         lookup: &mut Lookup,
     ) -> &[u32] {
+        self.order.clear();
+        if let [key] = sort.keys.as_slice()
+            && key.field.kind().is_number()
+        {
+            self.order_by_number(*key, top, rows, lookup);
+            return &self.order;
+        }
         self.rank(sort, rows, lookup);
         let Self {
             order,
             ranks,
             texts,
-            numbers,
             ..
         } = self;
-        order.clear();
-        if let ([key], true) = (sort.keys.as_slice(), texts.is_empty()) {
-            // Numbers by one key, as mostly: what is compared lies together.
-            let ranks = ranks.iter().zip(rows).enumerate();
-            numbers.clear();
-            numbers.extend(ranks.map(|(at, (rank, row))| {
-                let number = match rank.rank {
-                    Some(rank) if key.descending => (false, !rank),
-                    Some(rank) => (false, rank),
-                    None => (true, 0),
-                };
-                (number, row.ids(), at as u32)
-            }));
-            keep_first(numbers, top, Ord::cmp);
-            order.extend(numbers.iter().map(|&(_, _, at)| at));
-            return order;
-        }
         order.extend(0..rows.len() as u32);
+        let ids = |at: u32| rows.row(at as usize).ids();
         let compare = |&a: &u32, &b: &u32| {
             let ranks = |at: u32| &ranks[at as usize * sort.keys.len()..][..sort.keys.len()];
-            compare(sort, ranks(a), ranks(b), texts)
-                .then_with(|| rows[a as usize].ids().cmp(&rows[b as usize].ids()))
+            compare(sort, ranks(a), ranks(b), texts).then_with(|| ids(a).cmp(&ids(b)))
         };
         keep_first(order, top, compare);
         order
     }
 
-    fn rank(&mut self, sort: &Sort, rows: &[Row<'_>], lookup: &mut Lookup) {
+    /// By one number, as mostly: what is compared lies together.
+    fn order_by_number<'a, R: RowList<'a> + ?Sized>(
+        &mut self,
+        key: Key,
+        top: usize,
+        rows: &R,
+        lookup: &mut Lookup,
+    ) {
+        self.numbers.clear();
+        self.numbers.extend((0..rows.len()).map(|at| {
+            let row = rows.row(at);
+            let number = match key.field.value(&row, lookup).rank() {
+                Some(rank) if key.descending => (false, !rank),
+                Some(rank) => (false, rank),
+                None => (true, 0),
+            };
+            (number, row.ids(), at as u32)
+        }));
+        keep_first(&mut self.numbers, top, Ord::cmp);
+        self.order.extend(self.numbers.iter().map(|&(.., at)| at));
+    }
+
+    fn rank<'a, R: RowList<'a> + ?Sized>(&mut self, sort: &Sort, rows: &R, lookup: &mut Lookup) {
         self.ranks.clear();
         self.texts.clear();
-        for row in rows {
+        for at in 0..rows.len() {
+            let row = rows.row(at);
             for key in &sort.keys {
-                let value = key.field.value(row, lookup);
+                let value = key.field.value(&row, lookup);
                 let start = self.texts.len();
                 if let Some(text) = value.text(&mut self.scratch) {
                     self.texts.extend_from_slice(text);
@@ -216,8 +263,8 @@ mod tests {
         let sort: Sort = sort.parse().expect("fields");
         let mut sorter = Sorter::default();
         sorter
-            .first(&sort, top, &rows, &mut lookup)
-            .map(Row::tid)
+            .first(&sort, top, rows.as_slice(), &mut lookup)
+            .map(|row| row.tid())
             .collect()
     }
 

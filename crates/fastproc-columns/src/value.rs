@@ -61,6 +61,16 @@ pub enum Kind {
     Numbers,
 }
 
+impl Kind {
+    /// Whether a value is one number, which alone decides where it stands.
+    pub(crate) const fn is_number(self) -> bool {
+        matches!(
+            self,
+            Self::Unsigned | Self::Signed | Self::Real | Self::Truth
+        )
+    }
+}
+
 impl Unit {
     /// The type that values of this unit have unless their field has another.
     pub(crate) const fn kind(self) -> Kind {

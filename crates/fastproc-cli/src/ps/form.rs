@@ -86,7 +86,7 @@ pub struct Rows<'r, 'a> {
     /// Whether more snapshots follow or have gone before.
     pub repeated: bool,
     /// What the rows are about, in their order.
-    pub shown: Box<dyn Iterator<Item = &'r Row<'a>> + 'r>,
+    pub shown: Box<dyn Iterator<Item = Row<'a>> + 'r>,
 }
 
 impl fmt::Debug for Rows<'_, '_> {

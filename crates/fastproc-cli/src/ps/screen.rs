@@ -1,7 +1,7 @@
 //! From a snapshot to what is shown of it.
 
 use fastproc::{Baseline, Change, Snapshot, exits::Exit, record::Record};
-use fastproc_columns::{Filter, Lookup, Row, Sort, Sorter, forest};
+use fastproc_columns::{Filter, Lookup, Row, RowList, Sort, Sorter, forest};
 
 use super::{
     form::{Form, Rows},
@@ -66,7 +66,7 @@ impl Screen {
             .flatten()
             .map(Exit::to_record)
             .collect();
-        let rows = self.select(*snapshot, before, &records);
+        let rows = self.select(snapshot, before, &records);
         let room = self.redraw.as_ref().map_or(usize::MAX, Redraw::rows);
         let top = self.top.min(room);
         // In a tree any row may be the first.
@@ -74,20 +74,16 @@ impl Screen {
         let sorted = self
             .sorter
             .first(&self.sort, sorted, &rows, &mut self.lookup);
-        // What is not copied takes no memory that would have to be cleared: that costs more than all else of a row.
-        let (in_order, tree, branched): (Vec<_>, _, Vec<_>);
-        let sorted: Vec<&Row<'_>> = if self.tree {
-            in_order = sorted.copied().collect();
+        let (in_order, tree): (Vec<Row<'_>>, _);
+        let sorted: Box<dyn ExactSizeIterator<Item = Row<'_>>> = if self.tree {
+            in_order = sorted.collect();
             tree = forest(&in_order);
-            let row = |at: usize, branch| Row {
+            Box::new(tree.iter().take(top).map(|(at, branch)| Row {
                 branch,
-                ..in_order[at]
-            };
-            let branches = tree.iter().take(top);
-            branched = branches.map(|(at, branch)| row(*at, branch)).collect();
-            branched.iter().collect()
+                ..in_order[*at]
+            }))
         } else {
-            sorted.collect()
+            Box::new(sorted)
         };
         let shown = sorted.len();
         let rows = Rows {
@@ -96,7 +92,7 @@ impl Screen {
             ended: exits.map(<[Exit]>::len),
             threads: self.threads,
             repeated: self.repeated,
-            shown: Box::new(sorted.into_iter()),
+            shown: Box::new(sorted),
         };
         let summary = Summary {
             snapshot: *snapshot,
@@ -130,18 +126,17 @@ impl Screen {
     }
 
     /// The processes or threads that the filter admits.
-    fn select<'a>(
+    fn select<'s, 'a>(
         &mut self,
-        snapshot: Snapshot<'a>,
+        snapshot: &'s Snapshot<'a>,
         before: Option<&Baseline>,
         records: &'a [Record],
-    ) -> Vec<Row<'a>> {
-        let snapshot = &snapshot;
-        let mut rows = Vec::with_capacity(if self.filter.is_none() {
-            snapshot.len()
-        } else {
-            0
-        });
+    ) -> Selected<'s, 'a> {
+        let admits_all = self.filter.is_none() && self.selection.admits_all();
+        if admits_all && before.is_none() && !self.threads {
+            return Selected::All(snapshot);
+        }
+        let mut rows = Vec::with_capacity(if admits_all { snapshot.len() } else { 0 });
         let mut take = |row: Row<'a>| {
             let admitted = self.selection.admits(&row)
                 && self
@@ -175,6 +170,29 @@ impl Screen {
         if let Some(before) = before.filter(|_| self.exited) {
             Row::all_ended(*snapshot, before, records).for_each(take);
         }
-        rows
+        Selected::These(rows)
+    }
+}
+
+/// What is to be shown.
+enum Selected<'s, 'a> {
+    /// Every process of a snapshot that is compared with none.
+    All(&'s Snapshot<'a>),
+    These(Vec<Row<'a>>),
+}
+
+impl<'a> RowList<'a> for Selected<'_, 'a> {
+    fn len(&self) -> usize {
+        match self {
+            Self::All(snapshot) => snapshot.len(),
+            Self::These(rows) => rows.len(),
+        }
+    }
+
+    fn row(&self, place: usize) -> Row<'a> {
+        match self {
+            Self::All(snapshot) => snapshot.row(place),
+            Self::These(rows) => rows[place],
+        }
     }
 }

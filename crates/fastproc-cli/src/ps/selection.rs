@@ -124,9 +124,14 @@ impl Selection {
         }
     }
 
+    /// Whether there is no list.
+    pub fn admits_all(&self) -> bool {
+        self.pids.is_empty() && self.users.is_empty() && self.commands.is_empty()
+    }
+
     /// Whether the process is selected.
     pub fn admits(&self, row: &Row<'_>) -> bool {
-        if self.pids.is_empty() && self.users.is_empty() && self.commands.is_empty() {
+        if self.admits_all() {
             return true;
         }
         let process = row.process;

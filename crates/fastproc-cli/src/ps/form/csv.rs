@@ -49,7 +49,7 @@ impl Form for Csv {
             for Column { field, .. } in &self.columns {
                 self.text.clear();
                 field
-                    .value(row, lookup)
+                    .value(&row, lookup)
                     .write_for_csv(field.unit, &mut self.text);
                 writer.write_field(&self.text).map_err(plain)?;
             }

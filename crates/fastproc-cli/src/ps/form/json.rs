@@ -68,7 +68,7 @@ impl Form for Json {
             let stats = rows.stats.filter(|_| rows.repeated);
             let boottime_ns = stats.map(|stats| stats.boottime_ns);
             for row in rows.shown {
-                self.write_row(row, boottime_ns, lookup, output)?;
+                self.write_row(&row, boottime_ns, lookup, output)?;
                 output.write_all(b"\n")?;
             }
             return Ok(());
@@ -93,7 +93,7 @@ impl Form for Json {
             if i > 0 {
                 output.write_all(b",")?;
             }
-            self.write_row(row, None, lookup, output)?;
+            self.write_row(&row, None, lookup, output)?;
         }
         output.write_all(b"]}\n")
     }

@@ -178,7 +178,7 @@ impl Form for Table {
         for row in rows.shown {
             for column in 0..columns {
                 let field = self.layout.columns[column].field;
-                field.write_for_table(row, lookup, &mut self.text);
+                field.write_for_table(&row, lookup, &mut self.text);
                 self.end_cell();
             }
         }
