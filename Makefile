@@ -83,7 +83,7 @@ api:
 	FASTPROC_WRITE_API=1 $(CARGO) test --locked --workspace --test public_api
 
 ## make bench          every benchmark; docs/performance.md, its plots and the README's tables from what it measured
-bench:
+bench: procps
 	scripts/setup build bench
 	$(CARGO) build --release --locked -p fastproc-cli -p fastproc-bench
 	@"$(TARGET)/release/fastproc" bench all --output docs/performance.json

@@ -116,6 +116,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         .library
         .clone()
         .unwrap_or_else(|| beside.with_file_name("procps"));
+    if !has_substitute(&library) {
+        return Err(format!(
+            "there is no substitute for procps's library in {}; make procps builds it",
+            library.display()
+        )
+        .into());
+    }
     let idle = (args.processes > 0)
         .then(|| Idle::start(args.processes))
         .transpose()?;
@@ -140,6 +147,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         args.json,
     )?;
     Ok(())
+}
+
+/// Without it the tools would be compared with themselves.
+fn has_substitute(library: &Path) -> bool {
+    let names = ["libproc2.so.0", "libproc2.so.1"];
+    names.iter().any(|name| library.join(name).exists())
 }
 
 fn measure(
