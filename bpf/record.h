@@ -210,11 +210,12 @@ struct fp_signals {
 	u64 queued;
 	u64 queue_limit; /* Their limit (`RLIMIT_SIGPENDING`): `SigQ`, the second number. */
 	/*
-	 * Context switches of the process, or `u64::MAX`: it ran, has other threads, or shares its memory. While they are
-	 * the same it has not run, so `ignored`, `caught` and what it has in its memory are the same too, as far as it
-	 * is up to the process itself.
+	 * Context switches of the process, or `u64::MAX`: it ran, has other threads, or shares its memory. While they and
+	 * `run_ns` are the same it has not run, so `ignored` and `caught` are the same.
 	 */
 	u64 switches;
+	/* Its precise run time then: a thread that executes a program takes the leader's place, with switches of its own. */
+	fp_ns run_ns;
 };
 
 /* Pid namespaces. */

@@ -5,7 +5,7 @@ package fastproc
 import "unsafe"
 
 // layoutID is the id of the layout that these structures have.
-const layoutID uint64 = 0xf30e5d34db57dce1
+const layoutID uint64 = 0x3fe21f29458abf08
 
 // The groups of fields.
 const (
@@ -263,8 +263,10 @@ type Signals struct {
 	Queued uint64
 	// Their limit (`RLIMIT_SIGPENDING`): `SigQ`, the second number.
 	QueueLimit uint64
-	// * Context switches of the process, or `u64::MAX`: it ran, has other threads, or shares its memory. While they are * the same it has not run, so `ignored`, `caught` and what it has in its memory are the same too, as far as it * is up to the process itself.
+	// * Context switches of the process, or `u64::MAX`: it ran, has other threads, or shares its memory. While they and * `run_ns` are the same it has not run, so `ignored` and `caught` are the same.
 	Switches uint64
+	// Its precise run time then: a thread that executes a program takes the leader's place, with switches of its own.
+	RunNS uint64
 }
 
 // Namespaces is struct fp_namespaces. Pid namespaces.
@@ -607,7 +609,7 @@ var (
 	_ [100]struct{} = [unsafe.Offsetof(Credentials{}.GroupsAt)]struct{}{}
 	_ [104]struct{} = [unsafe.Offsetof(Credentials{}.ThreadFeatures)]struct{}{}
 	_ [112]struct{} = [unsafe.Offsetof(Credentials{}.ThreadFeaturesLocked)]struct{}{}
-	_ [64]struct{}  = [unsafe.Sizeof(Signals{})]struct{}{}
+	_ [72]struct{}  = [unsafe.Sizeof(Signals{})]struct{}{}
 	_ [0]struct{}   = [unsafe.Offsetof(Signals{}.Pending)]struct{}{}
 	_ [8]struct{}   = [unsafe.Offsetof(Signals{}.SharedPending)]struct{}{}
 	_ [16]struct{}  = [unsafe.Offsetof(Signals{}.Blocked)]struct{}{}
@@ -616,6 +618,7 @@ var (
 	_ [40]struct{}  = [unsafe.Offsetof(Signals{}.Queued)]struct{}{}
 	_ [48]struct{}  = [unsafe.Offsetof(Signals{}.QueueLimit)]struct{}{}
 	_ [56]struct{}  = [unsafe.Offsetof(Signals{}.Switches)]struct{}{}
+	_ [64]struct{}  = [unsafe.Offsetof(Signals{}.RunNS)]struct{}{}
 	_ [8]struct{}   = [unsafe.Sizeof(Namespaces{})]struct{}{}
 	_ [0]struct{}   = [unsafe.Offsetof(Namespaces{}.Level)]struct{}{}
 	_ [4]struct{}   = [unsafe.Offsetof(Namespaces{}.IdsAt)]struct{}{}
@@ -653,7 +656,7 @@ var (
 	_ [16]struct{}  = [unsafe.Offsetof(NameParts{}.PoolCPU)]struct{}{}
 	_ [20]struct{}  = [unsafe.Offsetof(NameParts{}.Reserved)]struct{}{}
 	_ [24]struct{}  = [unsafe.Offsetof(NameParts{}.Text)]struct{}{}
-	_ [904]struct{} = [unsafe.Sizeof(Record{})]struct{}{}
+	_ [912]struct{} = [unsafe.Sizeof(Record{})]struct{}{}
 	_ [0]struct{}   = [unsafe.Offsetof(Record{}.Identity)]struct{}{}
 	_ [96]struct{}  = [unsafe.Offsetof(Record{}.CPU)]struct{}{}
 	_ [232]struct{} = [unsafe.Offsetof(Record{}.Memory)]struct{}{}
@@ -661,12 +664,12 @@ var (
 	_ [392]struct{} = [unsafe.Offsetof(Record{}.Layout)]struct{}{}
 	_ [488]struct{} = [unsafe.Offsetof(Record{}.Credentials)]struct{}{}
 	_ [608]struct{} = [unsafe.Offsetof(Record{}.Signals)]struct{}{}
-	_ [672]struct{} = [unsafe.Offsetof(Record{}.Namespaces)]struct{}{}
-	_ [680]struct{} = [unsafe.Offsetof(Record{}.Scheduling)]struct{}{}
-	_ [736]struct{} = [unsafe.Offsetof(Record{}.Limits)]struct{}{}
-	_ [752]struct{} = [unsafe.Offsetof(Record{}.IO)]struct{}{}
-	_ [808]struct{} = [unsafe.Offsetof(Record{}.Cgroup)]struct{}{}
-	_ [816]struct{} = [unsafe.Offsetof(Record{}.Name)]struct{}{}
+	_ [680]struct{} = [unsafe.Offsetof(Record{}.Namespaces)]struct{}{}
+	_ [688]struct{} = [unsafe.Offsetof(Record{}.Scheduling)]struct{}{}
+	_ [744]struct{} = [unsafe.Offsetof(Record{}.Limits)]struct{}{}
+	_ [760]struct{} = [unsafe.Offsetof(Record{}.IO)]struct{}{}
+	_ [816]struct{} = [unsafe.Offsetof(Record{}.Cgroup)]struct{}{}
+	_ [824]struct{} = [unsafe.Offsetof(Record{}.Name)]struct{}{}
 	_ [216]struct{} = [unsafe.Sizeof(ThreadRecord{})]struct{}{}
 	_ [0]struct{}   = [unsafe.Offsetof(ThreadRecord{}.StartNS)]struct{}{}
 	_ [8]struct{}   = [unsafe.Offsetof(ThreadRecord{}.UtimeNS)]struct{}{}

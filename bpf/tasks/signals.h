@@ -85,8 +85,8 @@ static __always_inline u64 queued_signals(struct task_struct *t)
 /*
  * Signal actions belong to the task that runs: only sigaction(2), execve(2) and a caught one-shot signal change
  * them, all of them in the task itself. So a lone task that has not been on a CPU since they were read still has
- * them. What it has in its memory, others can still write; but where nobody shares its memory, only by force, which is
- * up to who relies on this. Every run ends in a counted switch before on_cpu falls to zero; hence on_cpu is looked at first.
+ * them. Every run ends in a counted switch before on_cpu falls to zero; hence on_cpu is looked at first. A thread that
+ * executes a program becomes the leader, and may have as many switches: the run time of the group tells that.
  */
 static __always_inline u64 resting_switches(struct task_struct *t)
 {
@@ -102,15 +102,16 @@ static __always_inline u64 resting_switches(struct task_struct *t)
 }
 
 /* Takes the actions over from the run before, where they still hold. Returns whether it did. */
-int reuse_actions(u32 index, u64 switches);
+int reuse_actions(u32 index, u64 switches, u64 run_ns);
 #if GROUPS & FP_SIGNALS
-__noinline int reuse_actions(u32 index, u64 switches)
+__noinline int reuse_actions(u32 index, u64 switches, u64 run_ns)
 {
 	u32 at = run.old_at;
 	struct fp_record *r = bpf_map_lookup_elem(&records, &index);
 	struct fp_record *old = bpf_map_lookup_elem(&records, &at);
 
-	if (!run.has_old || switches == ~0ULL || !r || !old || old->signals.switches != switches)
+	if (!run.has_old || switches == ~0ULL || !r || !old || old->signals.switches != switches ||
+	    old->signals.run_ns != run_ns)
 		return 0;
 	r->signals.ignored = old->signals.ignored;
 	r->signals.caught = old->signals.caught;
@@ -123,16 +124,17 @@ static __always_inline void collect_signals(struct task_struct *t, struct fp_rec
 {
 	struct signal_struct *signal = t->signal;
 	struct fp_signals *s = &r->signals;
-	u64 switches = resting_switches(t);
+	u64 switches = resting_switches(t), run_ns = signal->sum_sched_runtime + t->se.sum_exec_runtime;
 
 	s->pending = t->pending.signal.sig[0];
 	s->shared_pending = signal->shared_pending.signal.sig[0];
 	s->blocked = t->blocked.sig[0];
 	s->queued = queued_signals(t);
 	s->queue_limit = signal->rlim[RLIMIT_SIGPENDING].rlim_cur;
-	if (!reuse_actions(index, switches))
+	if (!reuse_actions(index, switches, run_ns))
 		collect_actions(index);
 	s->switches = switches;
+	s->run_ns = run_ns;
 }
 
 #endif

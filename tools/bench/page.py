@@ -172,6 +172,7 @@ def scrape(report: Row) -> str:
 ATTACH = {
     "ps-aux": "`ps aux`",
     "ps": "`fastproc ps`, without a service",
+    "service-aux": "`fastproc ps aux`, by the service",
     "ps-columns": "`ps -eo pid,s,rss,time,comm`",
     "ps-columns-nobody": "… as nobody",
     "service": "the same columns by `fastproc ps` and the service",

@@ -26,7 +26,11 @@ const HIDDEN: &[&str] = &[
     "name",
     "thread.state_bits",
     "thread.threads_state",
+    // What tells whether it has run.
+    "identity.on_cpu",
+    "memory.mm_users",
     "signals.switches",
+    "signals.run_ns",
     // What CPU times are scaled from.
     "sampled_utime_ns",
     "sampled_stime_ns",

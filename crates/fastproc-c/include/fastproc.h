@@ -462,11 +462,6 @@ int fastproc_identity_has_mm(const struct fastproc *handle, size_t index, uint8_
 int fastproc_identity_core_dumping(const struct fastproc *handle, size_t index, uint8_t *value);
 
 /**
- * 1 while the leading thread is on a CPU (`task->on_cpu`); 0 in a record parsed from `/proc`.
- */
-int fastproc_identity_on_cpu(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
  * Command name, NUL padded (`task->comm`).
  */
 int fastproc_identity_comm(struct fastproc *handle, size_t index, const char **text, size_t *length);
@@ -614,11 +609,6 @@ int fastproc_memory_lib_bytes(const struct fastproc *handle, size_t index, uint6
  * Text, from first to last page: `trs` of statm. Bytes. [FASTPROC_MEMORY]
  */
 int fastproc_memory_text_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Users of the address space: 1 if nobody shares it (`mm->mm_users`); 0 where that is not known. [FASTPROC_MEMORY]
- */
-int fastproc_memory_mm_users(const struct fastproc *handle, size_t index, uint64_t *value);
 
 /**
  * Page tables: `VmPTE`. Bytes. [FASTPROC_MEMORY_DETAILS]

@@ -231,12 +231,14 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     let cmdlines = (of_shown | of_all).contains(Texts::CMDLINE);
     // Of a few rows they are read one by one.
     let shows_all = args.top.is_none() && args.filter.is_none() && selection.admits_all();
+    let wanted = if shows_all { of_shown | of_all } else { of_all };
+    let kept = wanted & Texts::CMDLINE;
     let mut collector = Collector::builder()
         .fields(fields)
         .source(args.source.kind())
         .exits(args.exited)
         .exit_cmdlines(args.exited && cmdlines)
-        .texts(if shows_all { of_shown | of_all } else { of_all })
+        .texts(kept)
         .texts_max_age(Texts::MAX_AGE)
         .one_shot(args.interval.is_none())
         .open()?;

@@ -14,12 +14,15 @@ use std::{
 use fastproc::{Directories, Texts as Kinds};
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::texts::Rest;
+
 /// A process of which something is read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item {
     pub(crate) pid: u32,
     pub(crate) start_ns: u64,
-    pub(crate) switches: u64,
+    /// `None`: it may be changing.
+    pub(crate) rest: Option<Rest>,
     pub(crate) kinds: Kinds,
 }
 
@@ -157,7 +160,7 @@ mod tests {
         let item = |pid| Item {
             pid,
             start_ns: 0,
-            switches: 0,
+            rest: None,
             kinds: Kinds::CMDLINE,
         };
         pids.map(item).collect()

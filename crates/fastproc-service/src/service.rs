@@ -31,7 +31,7 @@ use crate::{
     message::{read, unread},
     peer::{self, Home, Peer},
     status::Counted,
-    texts::{self, Texts},
+    texts::Texts,
     tiers::Tiers,
     view::{Shown, View},
 };
@@ -297,7 +297,7 @@ impl Service {
         }
         let mut groups = Fields::from_bits_truncate(request.groups) | peer.view.needs();
         if !request.texts.is_empty() {
-            groups |= texts::NEEDS;
+            groups |= self.texts.needs();
         }
         let tier = Fields::from_bits(request.groups).and_then(|_| self.tiers.of(groups));
         let Some(tier) = tier else {

@@ -2,7 +2,8 @@
 //!
 //! What is kept is handed out if it was read after the walk began. It is also handed out if it is not older than the
 //! reader wants, and nothing can have changed it but what leaves no trace: the process has not run since, nobody traces
-//! it, and no other process has its memory. The record tells, if the walk has made it: see [`resting_switches`].
+//! it, and no other process has its memory. The record tells, if the walk has made it ([`Rest`]). What leaves none: somebody
+//! else writes to that memory by force, or renames or removes a program.
 
 use std::{
     collections::HashMap,
@@ -27,15 +28,12 @@ const LEFT_FOR: Duration = Duration::from_secs(60);
 /// Readings that still wait for such memory. With more nothing is read any more.
 const MOST_STUCK: usize = 8;
 
-/// The fields of a record that tell whether a text still holds.
-pub(crate) const NEEDS: Fields = Fields::CPU.union(Fields::MEMORY);
-
 /// A text, and what it holds on.
 #[derive(Debug)]
 struct Text {
     bytes: Box<[u8]>,
     read_ns: u64,
-    switches: u64,
+    rest: Option<Rest>,
 }
 
 /// What is kept of a process; nothing of one that has no memory, as a kernel thread.
@@ -62,14 +60,26 @@ fn place_of(kind: Kinds) -> usize {
     usize::from(kind == Kinds::EXE)
 }
 
-/// The context switches of a process that rests and whose memory nobody else uses; `None`: it may be changing. While they
-/// are the same it has not run: every run ends in a switch that is counted before it is on no CPU any more, and the walk
-/// looks at that first.
-fn resting_switches(process: Process<'_>) -> Option<u64> {
-    let (identity, cpu) = (process.identity(), process.cpu()?);
-    let is_alone = identity.num_threads == 1 && process.memory()?.mm_users == 1;
-    let rests = identity.on_cpu == 0 && identity.tracer_pid == 0;
-    (is_alone && rests).then(|| cpu.nvcsw.wrapping_add(cpu.nivcsw))
+/// What is the same while a process rests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rest {
+    /// Every run ends in a switch that is counted before it is on no CPU any more, and the walk looks at that first.
+    switches: u64,
+    /// A thread that executes a program takes the leader's place, with switches of its own; the run time is of both.
+    run_ns: u64,
+}
+
+impl Rest {
+    /// `None`: the process runs, or somebody else uses its memory. It may be changing.
+    fn of(process: Process<'_>) -> Option<Self> {
+        let (identity, cpu) = (process.identity(), process.cpu()?);
+        let is_alone = identity.num_threads == 1 && process.memory()?.mm_users == 1;
+        let rests = identity.on_cpu == 0 && identity.tracer_pid == 0;
+        (is_alone && rests).then(|| Self {
+            switches: cpu.nvcsw.wrapping_add(cpu.nivcsw),
+            run_ns: cpu.sum_exec_ns,
+        })
+    }
 }
 
 /// Who is left to the readers.
@@ -80,16 +90,16 @@ enum Left {
 }
 
 impl Left {
-    fn of(pid: u32) -> Self {
-        match real_user(pid) {
+    /// `uid`: its real user, if its record tells.
+    fn of(pid: u32, uid: Option<u32>) -> Self {
+        match uid.or_else(|| real_user(pid)) {
             None | Some(0) => Self::Process(pid),
             Some(uid) => Self::User(uid),
         }
     }
 }
 
-/// The real user of a process. Asked for only while somebody is left to the readers, so that a walk for texts needs no
-/// credentials.
+/// The real user of a process.
 fn real_user(pid: u32) -> Option<u32> {
     let status = fs::read(format!("/proc/{pid}/status")).ok()?;
     let mut lines = status.split(|&byte| byte == b'\n');
@@ -128,6 +138,13 @@ impl Texts {
         })
     }
 
+    /// The fields of a record that tell whether a text still holds; and whose it is, while somebody is left to the readers.
+    pub(crate) fn needs(&self) -> Fields {
+        let mut needs = Fields::CPU | Fields::MEMORY;
+        needs.set(Fields::CREDENTIALS, !self.left.is_empty());
+        needs
+    }
+
     /// Reads again what may have changed, or is older than `max_age` at the beginning of the walk. What could not be read
     /// is not kept.
     pub(crate) fn refresh(&mut self, snapshot: Snapshot<'_>, kinds: Kinds, max_age: Duration) {
@@ -144,27 +161,27 @@ impl Texts {
             if identity.is_kernel_thread() || identity.has_mm == 0 {
                 continue;
             }
-            let switches = resting_switches(process);
+            let rest = Rest::of(process);
             let mut missing = Kinds::empty();
             for kind in kinds.iter() {
                 let text = &mut kept.texts[place_of(kind)];
                 let holds = |text: &Text| {
                     text.read_ns >= began_ns
-                        || (text.read_ns >= oldest_ns
-                            && switches.is_some_and(|switches| switches == text.switches))
+                        || (text.read_ns >= oldest_ns && rest.is_some() && rest == text.rest)
                 };
                 if !text.as_ref().is_some_and(holds) {
                     self.bytes -= text.take().map_or(0, |text| text.bytes.len());
                     missing |= kind;
                 }
             }
+            let uid = process.credentials().map(|of| of.uid);
             let is_left =
-                || !self.left.is_empty() && self.left.contains_key(&Left::of(process.pid()));
+                || !self.left.is_empty() && self.left.contains_key(&Left::of(process.pid(), uid));
             if !missing.is_empty() && !is_left() {
                 items.push(Item {
                     pid: process.pid(),
                     start_ns: identity.start_ns,
-                    switches: switches.unwrap_or(u64::MAX),
+                    rest,
                     kinds: missing,
                 });
             }
@@ -210,12 +227,12 @@ impl Texts {
                 self.kept[at].texts[place_of(kind)] = Some(Text {
                     bytes: bytes.into(),
                     read_ns,
-                    switches: item.switches,
+                    rest: item.rest,
                 });
             }
         }
         if let Some(item) = outcome.stuck_at {
-            let left = Left::of(item.pid);
+            let left = Left::of(item.pid, None);
             self.left.insert(left, Instant::now() + LEFT_FOR);
         }
         if !reading.is_over() {
@@ -344,7 +361,7 @@ mod tests {
             kept.texts[0] = Some(Text {
                 bytes,
                 read_ns: 0,
-                switches: 0,
+                rest: None,
             });
         }
         let lengths =

@@ -17,9 +17,9 @@ bitflags! {
 }
 
 impl Texts {
-    /// How old a kept text may be for `ps` and `top`: see
+    /// How old a kept command line may be for `ps` and `top`: see
     /// [`Builder::texts_max_age`](crate::Builder::texts_max_age). Only what somebody else wrote by force into the memory of
-    /// a process that rests is shown so late.
+    /// a process that rests is shown so late. The path of a program changes when a file is renamed: that is kept no time.
     pub const MAX_AGE: Duration = Duration::from_secs(60);
 }
 

@@ -263,6 +263,12 @@ fn cases(service: &Service, skipped: &mut Vec<Skipped>) -> Result<Vec<Case>, Fai
             ours.clone(),
             &["ps", "--source", "procfs"],
         ),
+        Case::command(
+            "service-aux",
+            "ps-aux",
+            ours.clone(),
+            &["ps", "aux", "--source", "service"],
+        ),
         Case::command("ps-columns", "ps-columns", ps.clone(), &of_ps),
         Case::command("ps-columns-nobody", "ps-columns-nobody", ps, &of_ps),
         Case::command("service", "ps-columns", ours.clone(), &with("service")),

@@ -4,7 +4,7 @@
 
 use std::{
     fmt,
-    fs::File,
+    fs::{self, File},
     io::{self, Read, Write},
     os::unix::process::CommandExt,
     thread,
@@ -33,6 +33,9 @@ pub enum Change {
     Threads,
     /// Its leader: a thread calls execve(2) and takes over the leader's pid.
     Leader,
+    /// Its program, likewise, of which the last argument counts how often. In between it rests, with one thread, and catches
+    /// `SIGUSR1` every other time.
+    Program,
 }
 
 /// The two lists of supplementary groups, each as its group and how often that is in it.
@@ -41,10 +44,11 @@ pub const GROUPS: [(u32, usize); 2] = [(7777, 64), (8888, 1)];
 /// What changes a process, given how often it has.
 type Step = fn(u64) -> io::Result<()>;
 
-const CHANGES: [(Change, &str, Step); 3] = [
+const CHANGES: [(Change, &str, Step); 4] = [
     (Change::Groups, "groups", groups),
     (Change::Threads, "threads", threads),
     (Change::Leader, "leader", leader),
+    (Change::Program, "program", program),
 ];
 
 /// The process, until this is dropped.
@@ -112,7 +116,7 @@ impl fmt::Debug for Changing {
 
 /// Changes itself until the lifeline closes.
 ///
-/// `argument` is what to change, and `again` if that has been announced: what executes a program starts anew.
+/// `argument` is what to change, and one word more if that has been announced: what executes a program starts anew.
 pub fn main(argument: &str) -> i32 {
     let (name, again) = argument.split_once(' ').unwrap_or((argument, ""));
     let lifeline = serve();
@@ -185,4 +189,38 @@ fn leader(round: u64) -> io::Result<()> {
         sys::exit_now(1)
     })?;
     idle()
+}
+
+fn program(round: u64) -> io::Result<()> {
+    if round == 0 {
+        return Ok(());
+    }
+    let argument = role::of_this_process().map(|(_, argument)| argument);
+    let count = argument.and_then(|argument| argument.split_once(' ')?.1.parse::<u64>().ok());
+    let count = count.unwrap_or(0);
+    if count % 2 == 1 {
+        sys::on_signal(libc::SIGUSR1, sys::Action::Catch)?;
+    }
+    // It rests with as many context switches as the program before, so that they do not tell one from the other.
+    while switches()? < 40 {
+        thread::sleep(Duration::from_micros(100));
+    }
+    thread::sleep(Duration::from_millis(20));
+    thread::Builder::new().spawn(move || -> () {
+        let next = (count + 1).to_string();
+        let mut command = role::command(Role::Change, &format!("program {next}"));
+        let _ = command.arg(next).exec();
+        sys::exit_now(1)
+    })?;
+    idle()
+}
+
+/// The context switches of this thread.
+fn switches() -> io::Result<u64> {
+    let status = fs::read_to_string("/proc/thread-self/status")?;
+    let counts = status.lines().filter_map(|line| {
+        let (name, count) = line.split_once(':')?;
+        name.ends_with("ctxt_switches").then_some(count.trim())
+    });
+    Ok(counts.flat_map(str::parse::<u64>).sum())
 }

@@ -1,0 +1,71 @@
+//! What is kept of a process is not shown of the program that one of its threads executes: the thread takes the leader's place,
+//! with its pid and start, and may have been switched as often.
+
+mod common;
+
+use std::{fs, thread, time::Duration};
+
+use common::Served;
+use fastproc::{Fields, Texts};
+use fastproc_testbed::{Change, Changing, gate};
+
+/// How often the process has executed a program, and the signals that it catches.
+fn of_proc(pid: u32) -> Option<(u64, u64)> {
+    let count = count(&fs::read(format!("/proc/{pid}/cmdline")).ok()?)?;
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let caught = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigCgt:\t"))?;
+    Some((count, u64::from_str_radix(caught, 16).ok()?))
+}
+
+fn count(cmdline: &[u8]) -> Option<u64> {
+    let last = cmdline.strip_suffix(b"\0")?.rsplit(|&byte| byte == 0);
+    std::str::from_utf8(last.into_iter().next()?)
+        .ok()?
+        .parse()
+        .ok()
+}
+
+#[test]
+fn a_program_that_a_thread_executes_is_shown_at_once() {
+    if !gate::bpf() {
+        return;
+    }
+    let served = Served::start("executed", None);
+    let changing = Changing::start(Change::Program).expect("a process can be started");
+    let pid = changing.pid();
+    let builder = served
+        .builder()
+        .fields(Fields::SIGNALS)
+        .texts(Texts::CMDLINE);
+    let builder = builder.texts_max_age(Duration::from_secs(3600));
+    let mut collector = builder.open().expect("it is served");
+    let (mut lines, mut signals, mut programs) = (0, 0, Vec::new());
+    for round in 0..600 {
+        // Long enough that nothing may be seen between two of its rests.
+        thread::sleep(Duration::from_millis(round % 30));
+        let before = of_proc(pid);
+        let snapshot = collector.snapshot().expect("it is served");
+        let process = snapshot.get(pid);
+        let line = process.and_then(fastproc::Process::served_cmdline);
+        let shown = line.and_then(count);
+        let caught = process.and_then(|process| Some(process.signals()?.caught));
+        let (Some(before), Some(after)) = (before, of_proc(pid)) else {
+            continue;
+        };
+        if let Some(shown) = shown {
+            let possible = before.0..=after.0;
+            assert!(possible.contains(&shown), "{shown} of {possible:?}");
+            lines += 1;
+            programs.push(shown);
+        }
+        if before == after {
+            assert_eq!(caught, Some(after.1), "of program {}", after.0);
+            signals += 1;
+        }
+    }
+    programs.dedup();
+    assert!(programs.len() > 20, "{programs:?}");
+    assert!(lines > 100 && signals > 100, "{lines}, {signals}");
+}
