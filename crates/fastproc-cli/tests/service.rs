@@ -119,6 +119,44 @@ fn every_field_is_the_one_that_proc_gives_the_same_reader() {
 }
 
 /// As systemd starts it by fastproc.socket: the socket is there before, and after it has ended.
+/// The service keeps command lines, of which nothing is read again while a process rests. Where its program lies changes
+/// meanwhile, whoever renames or removes it.
+#[test]
+fn ps_shows_where_a_program_lies_now() {
+    if !gate::root() {
+        return;
+    }
+    let served = Served::start("lies");
+    let folder = std::env::temp_dir().join(format!("fastproc-lies-now-{}", std::process::id()));
+    fs::create_dir(&folder).expect("a folder can be made");
+    let [first, second] = ["first", "second"].map(|name| folder.join(name));
+    fs::copy("/bin/sleep", &first).expect("sleep(1) can be copied");
+    let child = Command::new(&first).arg("1000").spawn();
+    let mut child = child.expect("it can be started");
+    let pid = child.id().to_string();
+    let shows = |path: String| {
+        let arguments = ["ps", "--source", "service", "--format", "csv", "-q"];
+        for (more, all) in [
+            (&["-eo", "pid,exe,cmdline"][..], true),
+            (&["-p", &pid, "-o", "pid,exe,cmdline"], false),
+        ] {
+            let output = served.output(0, &[&arguments, more].concat());
+            let expected = format!("{pid},{path},{} 1000", first.display());
+            let line = lines(&output).find(|line| line.starts_with(&format!("{pid},")));
+            assert_eq!(line.as_deref(), Some(expected.as_str()), "of all: {all}");
+        }
+    };
+    // It has executed it by then.
+    shows(first.display().to_string());
+    fs::rename(&first, &second).expect("it is ours");
+    shows(second.display().to_string());
+    fs::remove_file(&second).expect("it is ours");
+    shows(format!("{} (deleted)", second.display()));
+    child.kill().expect("it lives");
+    child.wait().expect("it is ours");
+    fs::remove_dir(&folder).expect("it is empty");
+}
+
 #[test]
 fn a_socket_that_is_passed_is_served_and_outlives_the_service() {
     if !gate::root() {
