@@ -131,8 +131,13 @@ fn ps_shows_where_a_program_lies_now() {
     fs::create_dir(&folder).expect("a folder can be made");
     let [first, second] = ["first", "second"].map(|name| folder.join(name));
     fs::copy("/bin/sleep", &first).expect("sleep(1) can be copied");
-    let child = Command::new(&first).arg("1000").spawn();
-    let mut child = child.expect("it can be started");
+    // It holds nothing open that somebody waits for, should this fail.
+    let mut command = Command::new(&first);
+    command
+        .arg("1000")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut child = command.spawn().expect("it can be started");
     let pid = child.id().to_string();
     let shows = |path: String| {
         let arguments = ["ps", "--source", "service", "--format", "csv", "-q"];
