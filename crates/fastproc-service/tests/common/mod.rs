@@ -29,7 +29,7 @@ use nix::{
             recvmsg, send, setsockopt, socket, sockopt::ReceiveTimeout,
         },
         time::TimeVal,
-        wait::{WaitStatus, waitpid},
+        wait::{WaitPidFlag, WaitStatus, waitpid},
     },
     unistd::{ForkResult, Pid, fork},
 };
@@ -199,6 +199,8 @@ pub struct Child(pub Pid);
 
 /// Forks. The child does this and ends; it must not panic, and prints nothing.
 pub fn in_child(run: impl FnOnce()) -> Child {
+    // Made once: a child that is forked while another thread makes it would wait for that thread for ever.
+    let _ = service::layout::id();
     // SAFETY: the C library prepares its allocator for it; the child takes no lock that a thread of the test may hold.
     match unsafe { fork() }.expect("it can fork") {
         ForkResult::Parent { child } => Child(child),
@@ -211,9 +213,14 @@ pub fn in_child(run: impl FnOnce()) -> Child {
 }
 
 impl Child {
+    /// It ends as it should; fails where it does not end at all.
     #[track_caller]
     pub fn join(self) {
-        let status = waitpid(self.0, None);
+        let mut status = Ok(WaitStatus::StillAlive);
+        wait_until("the end of the child", || {
+            status = waitpid(self.0, Some(WaitPidFlag::WNOHANG));
+            status != Ok(WaitStatus::StillAlive)
+        });
         assert_eq!(status, Ok(WaitStatus::Exited(self.0, 0)), "in the child");
         std::mem::forget(self);
     }

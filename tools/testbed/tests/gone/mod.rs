@@ -38,7 +38,7 @@ pub fn status(pid: u32, key: &str) -> String {
     value.unwrap_or_default().trim().to_owned()
 }
 
-/// The threads of a process, in order.
+/// The threads of a process, in order; none if it is gone.
 pub fn threads(pid: u32) -> impl Iterator<Item = u32> {
     let mut tids: Vec<u32> = numbers(&format!("/proc/{pid}/task")).collect();
     tids.sort_unstable();
@@ -46,9 +46,12 @@ pub fn threads(pid: u32) -> impl Iterator<Item = u32> {
 }
 
 fn numbers(path: &str) -> impl Iterator<Item = u32> {
+    // What is gone meanwhile cannot be opened, or ends the list.
     fs::read_dir(path)
-        .unwrap()
-        .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok())
+        .into_iter()
+        .flatten()
+        .map_while(Result::ok)
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 /// All children and their children, with their start times.
@@ -90,7 +93,7 @@ pub fn wait_until_gone(processes: &[(u32, u64)]) {
     loop {
         // A zombie is dead; that the init of a container leaves it lying is not ours to answer for.
         let dead = |pid: u32| {
-            stat(&pid.to_string()).is_none_or(|stat| stat.0 == 'Z' && threads(pid).count() == 1)
+            stat(&pid.to_string()).is_none_or(|stat| stat.0 == 'Z' && threads(pid).count() <= 1)
         };
         let left: Vec<_> = processes
             .iter()
