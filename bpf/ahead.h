@@ -53,8 +53,10 @@ static __always_inline void touch_task(struct task_struct *t)
 	if (WANTED(FP_SCHEDULING)) {
 		TOUCH(t->prio);
 		TOUCH(t->rt_priority);
-		TOUCH(t->cpus_mask.bits[0]);
 		TOUCH(t->policy);
+	}
+	if (WANTED(FP_SCHEDULING_DETAILS)) {
+		TOUCH(t->cpus_mask.bits[0]);
 		if (bpf_core_field_exists(t->mems_allowed))
 			TOUCH(t->mems_allowed.bits[0]);
 		if (bpf_core_field_exists(t->numa_group))
@@ -111,6 +113,8 @@ static __always_inline void touch_record(u32 index)
 		TOUCH(r->layout.start_data);
 		TOUCH(r->layout.env_end);
 	}
+	if (WANTED(FP_USERS))
+		TOUCH(r->users.fsgid);
 	if (WANTED(FP_CREDENTIALS)) {
 		TOUCH(r->credentials.cap_effective);
 		TOUCH(r->credentials.groups_at);
@@ -118,7 +122,9 @@ static __always_inline void touch_record(u32 index)
 	if (WANTED(FP_SIGNALS))
 		TOUCH(r->signals.queue_limit);
 	if (WANTED(FP_SCHEDULING))
-		TOUCH(r->scheduling.blkio_ns);
+		TOUCH(r->scheduling.processor);
+	if (WANTED(FP_SCHEDULING_DETAILS))
+		TOUCH(r->scheduling_details.blkio_ns);
 	if (WANTED(FP_IO))
 		TOUCH(r->io.cancelled_write_bytes);
 	TOUCH(r->name.kind);
@@ -162,8 +168,9 @@ static __always_inline void touch_around(struct task_struct *t)
 		if (WANTED(FP_LAYOUT))
 			TOUCH(mm->env_end);
 	}
-	if (WANTED(FP_CREDENTIALS)) {
+	if (WANTED(FP_USERS))
 		TOUCH(t->real_cred->uid.val);
+	if (WANTED(FP_CREDENTIALS)) {
 		TOUCH(t->real_cred->cap_effective.val);
 		TOUCH(t->real_cred->group_info);
 		TOUCH(t->fs->umask);

@@ -49,6 +49,8 @@ static __always_inline void collect_leader(struct task_struct *t, struct fp_reco
 	}
 	if (WANTED(FP_MEMORY | FP_MEMORY_DETAILS | FP_LAYOUT))
 		collect_mm(t, r, flags);
+	if (WANTED(FP_USERS))
+		collect_users(t, &r->users);
 	if (WANTED(FP_CREDENTIALS))
 		collect_credentials(t, r, index);
 	if (WANTED(FP_SIGNALS))
@@ -56,7 +58,9 @@ static __always_inline void collect_leader(struct task_struct *t, struct fp_reco
 	if (WANTED(FP_NAMESPACES))
 		collect_namespaces(t, r, index);
 	if (WANTED(FP_SCHEDULING))
-		collect_scheduling(t, r, index);
+		collect_scheduling(t, &r->scheduling);
+	if (WANTED(FP_SCHEDULING_DETAILS))
+		collect_scheduling_details(t, r, index);
 	if (WANTED(FP_LIMITS))
 		collect_limits(t, r, index);
 	if (WANTED(FP_IO))

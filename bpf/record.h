@@ -27,6 +27,8 @@
 #define FP_CGROUP 0x200
 #define FP_THREADS 0x400
 #define FP_MEMORY_DETAILS 0x800
+#define FP_USERS 0x1000
+#define FP_SCHEDULING_DETAILS 0x2000
 
 /* identity.torn: what was replaced while it was being read. The record is read again from /proc. */
 #define FP_TORN_MM 0x01
@@ -169,16 +171,20 @@ struct fp_layout {
 	u64 env_end;	 /* Where the environment ends. */
 };
 
-/* Credentials, the objective ones (`task->real_cred`), and what else bounds what the process may do. */
+/* Users and groups, of the objective credentials (`task->real_cred`). */
+struct fp_users {
+	u32 uid;   /* Real user. */
+	u32 euid;  /* Effective user. */
+	u32 suid;  /* Saved user. */
+	u32 fsuid; /* User for access to files. */
+	u32 gid;   /* Real group. */
+	u32 egid;  /* Effective group. */
+	u32 sgid;  /* Saved group. */
+	u32 fsgid; /* Group for access to files. */
+};
+
+/* What else the objective credentials say, and what else bounds what the process may do. */
 struct fp_credentials {
-	u32 uid;	     /* Real user. */
-	u32 euid;	     /* Effective user. */
-	u32 suid;	     /* Saved user. */
-	u32 fsuid;	     /* User for access to files. */
-	u32 gid;	     /* Real group. */
-	u32 egid;	     /* Effective group. */
-	u32 sgid;	     /* Saved group. */
-	u32 fsgid;	     /* Group for access to files. */
 	u64 cap_inheritable; /* Inheritable capabilities: `CapInh`. */
 	u64 cap_permitted;   /* Permitted capabilities: `CapPrm`. */
 	u64 cap_effective;   /* Effective capabilities: `CapEff`. */
@@ -232,13 +238,19 @@ struct fp_scheduling {
 	u32 rt_priority; /* Real-time priority, 1 to 99, or 0. */
 	u32 policy;	 /* `SCHED_*`. */
 	u32 processor;	 /* CPU that it last ran on. */
-	u32 ngid;	 /* NUMA group, or 0. */
+	u32 reserved;	 /* Not used. */
+};
+
+/* What a `top` does not show of it. */
+struct fp_scheduling_details {
 	u64 cpus_allowed; /* CPUs 0 to 63 of the allowed ones. See `Process::cpus_allowed` for all. */
 	u64 mems_allowed; /* Memory nodes 0 to 63 of the allowed ones. See `Process::mems_allowed`. */
 	/* Time waited for block I/O (`delays->blkio_delay`; counts only with delay accounting on). */
 	fp_ns blkio_ns;
-	u32 cpus_at; /* Where all of the first stand in the pool, on a machine with more than 64. */
-	u32 mems_at; /* Where all of the second stand in the pool, on a machine with more than 64. */
+	u32 cpus_at;  /* Where all of the first stand in the pool, on a machine with more than 64. */
+	u32 mems_at;  /* Where all of the second stand in the pool, on a machine with more than 64. */
+	u32 ngid;     /* NUMA group, or 0. */
+	u32 reserved; /* Not used. */
 };
 
 /* Limits that `/proc/PID/stat` and `status` show. */
@@ -284,10 +296,12 @@ struct fp_record {
 	struct fp_memory memory;		 /* Sizes of memory. */
 	struct fp_memory_details memory_details; /* What a `top` does not show of them. */
 	struct fp_layout layout;		 /* Addresses. */
-	struct fp_credentials credentials;	 /* Users, groups and capabilities. */
+	struct fp_users users;			 /* Users and groups. */
+	struct fp_credentials credentials;	 /* Capabilities and more. */
 	struct fp_signals signals;		 /* Signal sets. */
 	struct fp_namespaces namespaces;	 /* Pid namespaces. */
 	struct fp_scheduling scheduling;	 /* Scheduling. */
+	struct fp_scheduling_details scheduling_details; /* What a `top` does not show of it. */
 	struct fp_limits limits;		 /* Limits. */
 	struct fp_io io;			 /* I/O counters. */
 	struct fp_cgroup cgroup;		 /* Cgroup. */

@@ -82,7 +82,7 @@ func TestAProcessHasWhatProcSays(t *testing.T) {
 	}
 	const tick = 10_000_000
 	for round := 0; round < 6; round++ {
-		snapshot := processes(t, client, FieldsCPU|FieldsMemory|FieldsCredentials|FieldsScheduling)
+		snapshot := processes(t, client, FieldsCPU|FieldsMemory|FieldsUsers|FieldsScheduling)
 		process, ok := snapshot.Process(uint32(child.Process.Pid))
 		if !ok {
 			t.Fatal("the child is not there")
@@ -99,7 +99,7 @@ func TestAProcessHasWhatProcSays(t *testing.T) {
 			{"num_threads", uint64(process.Identity().NumThreads), number(t, text[17])},
 			{"starttime", process.Identity().StartNS / tick, number(t, text[19])},
 			{"vsize", process.Memory().Vsize, number(t, text[20])},
-			{"euid", uint64(process.Credentials().Euid), uint64(os.Geteuid())},
+			{"euid", uint64(process.Users().Euid), uint64(os.Geteuid())},
 		} {
 			if one.have != one.say {
 				t.Errorf("%s is %d, and /proc says %d", one.what, one.have, one.say)

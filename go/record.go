@@ -5,7 +5,7 @@ package fastproc
 import "unsafe"
 
 // layoutID is the id of the layout that these structures have.
-const layoutID uint64 = 0x3fe21f29458abf08
+const layoutID uint64 = 0xb6c4e79c42d695c
 
 // The groups of fields.
 const (
@@ -17,7 +17,9 @@ const (
 	FieldsMemoryDetails Fields = 0x800
 	// Layout: Addresses.
 	FieldsLayout Fields = 0x4
-	// Credentials: Users, groups and capabilities.
+	// Users: Users and groups.
+	FieldsUsers Fields = 0x1000
+	// Credentials: Capabilities and more.
 	FieldsCredentials Fields = 0x8
 	// Signals: Signal sets.
 	FieldsSignals Fields = 0x10
@@ -25,6 +27,8 @@ const (
 	FieldsNamespaces Fields = 0x20
 	// Scheduling: Scheduling.
 	FieldsScheduling Fields = 0x40
+	// SchedulingDetails: What a `top` does not show of it.
+	FieldsSchedulingDetails Fields = 0x2000
 	// Limits: Limits.
 	FieldsLimits Fields = 0x80
 	// IO: I/O counters.
@@ -199,8 +203,8 @@ type Layout struct {
 	EnvEnd uint64
 }
 
-// Credentials is struct fp_credentials. Credentials, the objective ones (`task->real_cred`), and what else bounds what the process may do.
-type Credentials struct {
+// Users is struct fp_users. Users and groups, of the objective credentials (`task->real_cred`).
+type Users struct {
 	// Real user.
 	Uid uint32
 	// Effective user.
@@ -217,6 +221,10 @@ type Credentials struct {
 	Sgid uint32
 	// Group for access to files.
 	Fsgid uint32
+}
+
+// Credentials is struct fp_credentials. What else the objective credentials say, and what else bounds what the process may do.
+type Credentials struct {
 	// Inheritable capabilities: `CapInh`.
 	CapInheritable uint64
 	// Permitted capabilities: `CapPrm`.
@@ -289,8 +297,12 @@ type Scheduling struct {
 	Policy uint32
 	// CPU that it last ran on.
 	Processor uint32
-	// NUMA group, or 0.
-	Ngid uint32
+	// Not used.
+	Reserved uint32
+}
+
+// SchedulingDetails is struct fp_scheduling_details. What a `top` does not show of it.
+type SchedulingDetails struct {
 	// CPUs 0 to 63 of the allowed ones. See `Process::cpus_allowed` for all.
 	CpusAllowed uint64
 	// Memory nodes 0 to 63 of the allowed ones. See `Process::mems_allowed`.
@@ -301,6 +313,10 @@ type Scheduling struct {
 	CpusAt uint32
 	// Where all of the second stand in the pool, on a machine with more than 64.
 	MemsAt uint32
+	// NUMA group, or 0.
+	Ngid uint32
+	// Not used.
+	Reserved uint32
 }
 
 // Limits is struct fp_limits. Limits that `/proc/PID/stat` and `status` show.
@@ -367,7 +383,9 @@ type Record struct {
 	MemoryDetails MemoryDetails
 	// Addresses.
 	Layout Layout
-	// Users, groups and capabilities.
+	// Users and groups.
+	Users Users
+	// Capabilities and more.
 	Credentials Credentials
 	// Signal sets.
 	Signals Signals
@@ -375,6 +393,8 @@ type Record struct {
 	Namespaces Namespaces
 	// Scheduling.
 	Scheduling Scheduling
+	// What a `top` does not show of it.
+	SchedulingDetails SchedulingDetails
 	// Limits.
 	Limits Limits
 	// I/O counters.
@@ -586,29 +606,30 @@ var (
 	_ [72]struct{}  = [unsafe.Offsetof(Layout{}.ArgEnd)]struct{}{}
 	_ [80]struct{}  = [unsafe.Offsetof(Layout{}.EnvStart)]struct{}{}
 	_ [88]struct{}  = [unsafe.Offsetof(Layout{}.EnvEnd)]struct{}{}
-	_ [120]struct{} = [unsafe.Sizeof(Credentials{})]struct{}{}
-	_ [0]struct{}   = [unsafe.Offsetof(Credentials{}.Uid)]struct{}{}
-	_ [4]struct{}   = [unsafe.Offsetof(Credentials{}.Euid)]struct{}{}
-	_ [8]struct{}   = [unsafe.Offsetof(Credentials{}.Suid)]struct{}{}
-	_ [12]struct{}  = [unsafe.Offsetof(Credentials{}.Fsuid)]struct{}{}
-	_ [16]struct{}  = [unsafe.Offsetof(Credentials{}.Gid)]struct{}{}
-	_ [20]struct{}  = [unsafe.Offsetof(Credentials{}.Egid)]struct{}{}
-	_ [24]struct{}  = [unsafe.Offsetof(Credentials{}.Sgid)]struct{}{}
-	_ [28]struct{}  = [unsafe.Offsetof(Credentials{}.Fsgid)]struct{}{}
-	_ [32]struct{}  = [unsafe.Offsetof(Credentials{}.CapInheritable)]struct{}{}
-	_ [40]struct{}  = [unsafe.Offsetof(Credentials{}.CapPermitted)]struct{}{}
-	_ [48]struct{}  = [unsafe.Offsetof(Credentials{}.CapEffective)]struct{}{}
-	_ [56]struct{}  = [unsafe.Offsetof(Credentials{}.CapBounding)]struct{}{}
-	_ [64]struct{}  = [unsafe.Offsetof(Credentials{}.CapAmbient)]struct{}{}
-	_ [72]struct{}  = [unsafe.Offsetof(Credentials{}.AtomicFlags)]struct{}{}
-	_ [80]struct{}  = [unsafe.Offsetof(Credentials{}.UserNS)]struct{}{}
-	_ [84]struct{}  = [unsafe.Offsetof(Credentials{}.SeccompMode)]struct{}{}
-	_ [88]struct{}  = [unsafe.Offsetof(Credentials{}.SeccompFilters)]struct{}{}
-	_ [92]struct{}  = [unsafe.Offsetof(Credentials{}.Umask)]struct{}{}
-	_ [96]struct{}  = [unsafe.Offsetof(Credentials{}.Ngroups)]struct{}{}
-	_ [100]struct{} = [unsafe.Offsetof(Credentials{}.GroupsAt)]struct{}{}
-	_ [104]struct{} = [unsafe.Offsetof(Credentials{}.ThreadFeatures)]struct{}{}
-	_ [112]struct{} = [unsafe.Offsetof(Credentials{}.ThreadFeaturesLocked)]struct{}{}
+	_ [32]struct{}  = [unsafe.Sizeof(Users{})]struct{}{}
+	_ [0]struct{}   = [unsafe.Offsetof(Users{}.Uid)]struct{}{}
+	_ [4]struct{}   = [unsafe.Offsetof(Users{}.Euid)]struct{}{}
+	_ [8]struct{}   = [unsafe.Offsetof(Users{}.Suid)]struct{}{}
+	_ [12]struct{}  = [unsafe.Offsetof(Users{}.Fsuid)]struct{}{}
+	_ [16]struct{}  = [unsafe.Offsetof(Users{}.Gid)]struct{}{}
+	_ [20]struct{}  = [unsafe.Offsetof(Users{}.Egid)]struct{}{}
+	_ [24]struct{}  = [unsafe.Offsetof(Users{}.Sgid)]struct{}{}
+	_ [28]struct{}  = [unsafe.Offsetof(Users{}.Fsgid)]struct{}{}
+	_ [88]struct{}  = [unsafe.Sizeof(Credentials{})]struct{}{}
+	_ [0]struct{}   = [unsafe.Offsetof(Credentials{}.CapInheritable)]struct{}{}
+	_ [8]struct{}   = [unsafe.Offsetof(Credentials{}.CapPermitted)]struct{}{}
+	_ [16]struct{}  = [unsafe.Offsetof(Credentials{}.CapEffective)]struct{}{}
+	_ [24]struct{}  = [unsafe.Offsetof(Credentials{}.CapBounding)]struct{}{}
+	_ [32]struct{}  = [unsafe.Offsetof(Credentials{}.CapAmbient)]struct{}{}
+	_ [40]struct{}  = [unsafe.Offsetof(Credentials{}.AtomicFlags)]struct{}{}
+	_ [48]struct{}  = [unsafe.Offsetof(Credentials{}.UserNS)]struct{}{}
+	_ [52]struct{}  = [unsafe.Offsetof(Credentials{}.SeccompMode)]struct{}{}
+	_ [56]struct{}  = [unsafe.Offsetof(Credentials{}.SeccompFilters)]struct{}{}
+	_ [60]struct{}  = [unsafe.Offsetof(Credentials{}.Umask)]struct{}{}
+	_ [64]struct{}  = [unsafe.Offsetof(Credentials{}.Ngroups)]struct{}{}
+	_ [68]struct{}  = [unsafe.Offsetof(Credentials{}.GroupsAt)]struct{}{}
+	_ [72]struct{}  = [unsafe.Offsetof(Credentials{}.ThreadFeatures)]struct{}{}
+	_ [80]struct{}  = [unsafe.Offsetof(Credentials{}.ThreadFeaturesLocked)]struct{}{}
 	_ [72]struct{}  = [unsafe.Sizeof(Signals{})]struct{}{}
 	_ [0]struct{}   = [unsafe.Offsetof(Signals{}.Pending)]struct{}{}
 	_ [8]struct{}   = [unsafe.Offsetof(Signals{}.SharedPending)]struct{}{}
@@ -622,18 +643,21 @@ var (
 	_ [8]struct{}   = [unsafe.Sizeof(Namespaces{})]struct{}{}
 	_ [0]struct{}   = [unsafe.Offsetof(Namespaces{}.Level)]struct{}{}
 	_ [4]struct{}   = [unsafe.Offsetof(Namespaces{}.IdsAt)]struct{}{}
-	_ [56]struct{}  = [unsafe.Sizeof(Scheduling{})]struct{}{}
+	_ [24]struct{}  = [unsafe.Sizeof(Scheduling{})]struct{}{}
 	_ [0]struct{}   = [unsafe.Offsetof(Scheduling{}.Priority)]struct{}{}
 	_ [4]struct{}   = [unsafe.Offsetof(Scheduling{}.Nice)]struct{}{}
 	_ [8]struct{}   = [unsafe.Offsetof(Scheduling{}.RtPriority)]struct{}{}
 	_ [12]struct{}  = [unsafe.Offsetof(Scheduling{}.Policy)]struct{}{}
 	_ [16]struct{}  = [unsafe.Offsetof(Scheduling{}.Processor)]struct{}{}
-	_ [20]struct{}  = [unsafe.Offsetof(Scheduling{}.Ngid)]struct{}{}
-	_ [24]struct{}  = [unsafe.Offsetof(Scheduling{}.CpusAllowed)]struct{}{}
-	_ [32]struct{}  = [unsafe.Offsetof(Scheduling{}.MemsAllowed)]struct{}{}
-	_ [40]struct{}  = [unsafe.Offsetof(Scheduling{}.BlkioNS)]struct{}{}
-	_ [48]struct{}  = [unsafe.Offsetof(Scheduling{}.CpusAt)]struct{}{}
-	_ [52]struct{}  = [unsafe.Offsetof(Scheduling{}.MemsAt)]struct{}{}
+	_ [20]struct{}  = [unsafe.Offsetof(Scheduling{}.Reserved)]struct{}{}
+	_ [40]struct{}  = [unsafe.Sizeof(SchedulingDetails{})]struct{}{}
+	_ [0]struct{}   = [unsafe.Offsetof(SchedulingDetails{}.CpusAllowed)]struct{}{}
+	_ [8]struct{}   = [unsafe.Offsetof(SchedulingDetails{}.MemsAllowed)]struct{}{}
+	_ [16]struct{}  = [unsafe.Offsetof(SchedulingDetails{}.BlkioNS)]struct{}{}
+	_ [24]struct{}  = [unsafe.Offsetof(SchedulingDetails{}.CpusAt)]struct{}{}
+	_ [28]struct{}  = [unsafe.Offsetof(SchedulingDetails{}.MemsAt)]struct{}{}
+	_ [32]struct{}  = [unsafe.Offsetof(SchedulingDetails{}.Ngid)]struct{}{}
+	_ [36]struct{}  = [unsafe.Offsetof(SchedulingDetails{}.Reserved)]struct{}{}
 	_ [16]struct{}  = [unsafe.Sizeof(Limits{})]struct{}{}
 	_ [0]struct{}   = [unsafe.Offsetof(Limits{}.RssLimit)]struct{}{}
 	_ [8]struct{}   = [unsafe.Offsetof(Limits{}.FdSize)]struct{}{}
@@ -656,20 +680,22 @@ var (
 	_ [16]struct{}  = [unsafe.Offsetof(NameParts{}.PoolCPU)]struct{}{}
 	_ [20]struct{}  = [unsafe.Offsetof(NameParts{}.Reserved)]struct{}{}
 	_ [24]struct{}  = [unsafe.Offsetof(NameParts{}.Text)]struct{}{}
-	_ [912]struct{} = [unsafe.Sizeof(Record{})]struct{}{}
+	_ [920]struct{} = [unsafe.Sizeof(Record{})]struct{}{}
 	_ [0]struct{}   = [unsafe.Offsetof(Record{}.Identity)]struct{}{}
 	_ [96]struct{}  = [unsafe.Offsetof(Record{}.CPU)]struct{}{}
 	_ [232]struct{} = [unsafe.Offsetof(Record{}.Memory)]struct{}{}
 	_ [360]struct{} = [unsafe.Offsetof(Record{}.MemoryDetails)]struct{}{}
 	_ [392]struct{} = [unsafe.Offsetof(Record{}.Layout)]struct{}{}
-	_ [488]struct{} = [unsafe.Offsetof(Record{}.Credentials)]struct{}{}
+	_ [488]struct{} = [unsafe.Offsetof(Record{}.Users)]struct{}{}
+	_ [520]struct{} = [unsafe.Offsetof(Record{}.Credentials)]struct{}{}
 	_ [608]struct{} = [unsafe.Offsetof(Record{}.Signals)]struct{}{}
 	_ [680]struct{} = [unsafe.Offsetof(Record{}.Namespaces)]struct{}{}
 	_ [688]struct{} = [unsafe.Offsetof(Record{}.Scheduling)]struct{}{}
-	_ [744]struct{} = [unsafe.Offsetof(Record{}.Limits)]struct{}{}
-	_ [760]struct{} = [unsafe.Offsetof(Record{}.IO)]struct{}{}
-	_ [816]struct{} = [unsafe.Offsetof(Record{}.Cgroup)]struct{}{}
-	_ [824]struct{} = [unsafe.Offsetof(Record{}.Name)]struct{}{}
+	_ [712]struct{} = [unsafe.Offsetof(Record{}.SchedulingDetails)]struct{}{}
+	_ [752]struct{} = [unsafe.Offsetof(Record{}.Limits)]struct{}{}
+	_ [768]struct{} = [unsafe.Offsetof(Record{}.IO)]struct{}{}
+	_ [824]struct{} = [unsafe.Offsetof(Record{}.Cgroup)]struct{}{}
+	_ [832]struct{} = [unsafe.Offsetof(Record{}.Name)]struct{}{}
 	_ [216]struct{} = [unsafe.Sizeof(ThreadRecord{})]struct{}{}
 	_ [0]struct{}   = [unsafe.Offsetof(ThreadRecord{}.StartNS)]struct{}{}
 	_ [8]struct{}   = [unsafe.Offsetof(ThreadRecord{}.UtimeNS)]struct{}{}
@@ -763,7 +789,15 @@ func (p Process) Layout() *Layout {
 	return &p.record.Layout
 }
 
-// Credentials is nil if it was not asked for, or is not known. Users, groups and capabilities.
+// Users is nil if it was not asked for, or is not known. Users and groups.
+func (p Process) Users() *Users {
+	if p.record.Identity.Groups&0x1000 == 0 {
+		return nil
+	}
+	return &p.record.Users
+}
+
+// Credentials is nil if it was not asked for, or is not known. Capabilities and more.
 func (p Process) Credentials() *Credentials {
 	if p.record.Identity.Groups&0x8 == 0 {
 		return nil
@@ -793,6 +827,14 @@ func (p Process) Scheduling() *Scheduling {
 		return nil
 	}
 	return &p.record.Scheduling
+}
+
+// SchedulingDetails is nil if it was not asked for, or is not known. What a `top` does not show of it.
+func (p Process) SchedulingDetails() *SchedulingDetails {
+	if p.record.Identity.Groups&0x2000 == 0 {
+		return nil
+	}
+	return &p.record.SchedulingDetails
 }
 
 // Limits is nil if it was not asked for, or is not known. Limits.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Credentials, seccomp, umask and supplementary groups. */
+/* Users and groups; capabilities, seccomp, umask and supplementary groups. */
 #ifndef FASTPROC_TASKS_CREDENTIALS_H
 #define FASTPROC_TASKS_CREDENTIALS_H
 
@@ -10,6 +10,7 @@
  * kernel memory, and is not trusted to one guarantee.
  */
 int collect_groups(u32 index, u64 info);
+#if GROUPS & FP_CREDENTIALS
 __noinline int collect_groups(u32 index, u64 info)
 {
 	struct fp_record *r = bpf_map_lookup_elem(&records, &index);
@@ -50,10 +51,25 @@ __noinline int collect_groups(u32 index, u64 info)
 	}
 	return 0;
 }
+#endif
+
+/* The objective credentials, as __task_cred() takes them: not what the task may be acting as. */
+static __always_inline void collect_users(struct task_struct *t, struct fp_users *u)
+{
+	const struct cred *cred = RELOAD(t->real_cred);
+
+	u->uid = cred->uid.val;
+	u->euid = cred->euid.val;
+	u->suid = cred->suid.val;
+	u->fsuid = cred->fsuid.val;
+	u->gid = cred->gid.val;
+	u->egid = cred->egid.val;
+	u->sgid = cred->sgid.val;
+	u->fsgid = cred->fsgid.val;
+}
 
 static __always_inline void collect_credentials(struct task_struct *t, struct fp_record *r, u32 index)
 {
-	/* the objective credentials, as __task_cred() takes them: not what the task may be acting as */
 	const struct cred *cred = RELOAD(t->real_cred);
 	struct cred___6_2 *old = (void *)cred;
 	struct task_struct___6_6 *shadowed = (void *)t;
@@ -62,14 +78,6 @@ static __always_inline void collect_credentials(struct task_struct *t, struct fp
 	struct fs_struct *fs;
 	u64 info;
 
-	c->uid = cred->uid.val;
-	c->euid = cred->euid.val;
-	c->suid = cred->suid.val;
-	c->fsuid = cred->fsuid.val;
-	c->gid = cred->gid.val;
-	c->egid = cred->egid.val;
-	c->sgid = cred->sgid.val;
-	c->fsgid = cred->fsgid.val;
 	if (bpf_core_field_exists(cred->cap_inheritable.val)) {
 		c->cap_inheritable = cred->cap_inheritable.val;
 		c->cap_permitted = cred->cap_permitted.val;

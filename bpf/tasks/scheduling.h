@@ -5,7 +5,7 @@
 
 /* The bitmaps of a machine with more than 64 CPUs or memory nodes. */
 int collect_masks(u32 index);
-#if GROUPS & FP_SCHEDULING
+#if GROUPS & FP_SCHEDULING_DETAILS
 __noinline int collect_masks(u32 index)
 {
 	struct fp_record *r = bpf_map_lookup_elem(&records, &index);
@@ -21,7 +21,7 @@ __noinline int collect_masks(u32 index)
 			return 0;
 		bpf_probe_read_kernel(words, settings.cpu_words * 8,
 				      (void *)run.task + bpf_core_field_offset(struct task_struct, cpus_mask));
-		r->scheduling.cpus_at = at;
+		r->scheduling_details.cpus_at = at;
 	}
 	if (settings.mem_words > 1 && settings.mem_words <= FP_POOL_SLACK) {
 		at = pool_take(r, settings.mem_words);
@@ -30,23 +30,27 @@ __noinline int collect_masks(u32 index)
 			return 0;
 		bpf_probe_read_kernel(words, settings.mem_words * 8,
 				      (void *)run.task + bpf_core_field_offset(struct task_struct, mems_allowed));
-		r->scheduling.mems_at = at;
+		r->scheduling_details.mems_at = at;
 	}
 	return 0;
 }
 #endif
 
-static __always_inline void collect_scheduling(struct task_struct *t, struct fp_record *r, u32 index)
+static __always_inline void collect_scheduling(struct task_struct *t, struct fp_scheduling *s)
 {
-	struct fp_scheduling *s = &r->scheduling;
-	struct task_delay_info *delays;
-	struct numa_group *group = 0;
-
 	s->priority = t->prio - 100; /* MAX_RT_PRIO */
 	s->nice = t->static_prio - 120;
 	s->rt_priority = t->rt_priority;
 	s->policy = t->policy;
 	s->processor = cpu_of(t);
+}
+
+static __always_inline void collect_scheduling_details(struct task_struct *t, struct fp_record *r, u32 index)
+{
+	struct fp_scheduling_details *s = &r->scheduling_details;
+	struct task_delay_info *delays;
+	struct numa_group *group = 0;
+
 	s->ngid = 0;
 	if (bpf_core_field_exists(t->numa_group)) {
 		group = t->numa_group;

@@ -21,7 +21,7 @@ static void print(const char *name, int result, uint64_t value)
 int main(int argc, char **argv)
 {
 	uint32_t pid = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : (uint32_t)getpid();
-	uint32_t fields = FASTPROC_TOP | FASTPROC_CREDENTIALS | FASTPROC_IO | FASTPROC_CMDLINE;
+	uint32_t fields = FASTPROC_TOP | FASTPROC_USERS | FASTPROC_IO | FASTPROC_CMDLINE;
 	fastproc *handle;
 	size_t place, length;
 
@@ -54,7 +54,7 @@ int main(int argc, char **argv)
 	printf("ppid %" PRIu32 "\n", id);
 	fastproc_identity_num_threads(handle, place, &threads);
 	printf("threads %" PRIu32 "\n", threads);
-	result = fastproc_credentials_uid(handle, place, &id);
+	result = fastproc_users_uid(handle, place, &id);
 	print("uid", result, id);
 	result = fastproc_rss_bytes(handle, place, &value);
 	print("rss_bytes", result, value);

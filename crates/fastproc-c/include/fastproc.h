@@ -85,7 +85,7 @@
 /**
  * What fastproc_stat_text(), fastproc_statm_text() and fastproc_status_text() take.
  */
-#define FASTPROC_THREE_FILES ((((((((FASTPROC_CPU | FASTPROC_MEMORY) | FASTPROC_LAYOUT) | FASTPROC_CREDENTIALS) | FASTPROC_SIGNALS) | FASTPROC_NAMESPACES) | FASTPROC_SCHEDULING) | FASTPROC_LIMITS) | FASTPROC_MEMORY_DETAILS)
+#define FASTPROC_THREE_FILES ((((((((((FASTPROC_CPU | FASTPROC_MEMORY) | FASTPROC_LAYOUT) | FASTPROC_CREDENTIALS) | FASTPROC_SIGNALS) | FASTPROC_NAMESPACES) | FASTPROC_SCHEDULING) | FASTPROC_LIMITS) | FASTPROC_MEMORY_DETAILS) | FASTPROC_USERS) | FASTPROC_SCHEDULING_DETAILS)
 
 /**
  * The service shall bring command lines along. fastproc_cmdline() reads them from /proc where they did not come.
@@ -113,7 +113,7 @@
 #define FASTPROC_LAYOUT 4
 
 /**
- * Users, groups and capabilities.
+ * Capabilities and more.
  */
 #define FASTPROC_CREDENTIALS 8
 
@@ -156,6 +156,16 @@
  * What a `top` does not show of them.
  */
 #define FASTPROC_MEMORY_DETAILS 2048
+
+/**
+ * Users and groups.
+ */
+#define FASTPROC_USERS 4096
+
+/**
+ * What a `top` does not show of it.
+ */
+#define FASTPROC_SCHEDULING_DETAILS 8192
 
 /**
  * What `fastproc_open()` opens: a source of snapshots, and the last one.
@@ -297,12 +307,12 @@ int fastproc_supplementary_group(const struct fastproc *handle,
 int fastproc_nested_ids(const struct fastproc *handle, size_t index, size_t n, struct fastproc_ids *value);
 
 /**
- * The CPUs that the leading thread may run on: bit b stands for CPU 64 n + b. [FASTPROC_SCHEDULING]
+ * The CPUs that the leading thread may run on: bit b stands for CPU 64 n + b. [FASTPROC_SCHEDULING_DETAILS]
  */
 int fastproc_cpus_allowed(const struct fastproc *handle, size_t index, size_t n, uint64_t *value);
 
 /**
- * The memory nodes that it may allocate from, likewise. [FASTPROC_SCHEDULING]
+ * The memory nodes that it may allocate from, likewise. [FASTPROC_SCHEDULING_DETAILS]
  */
 int fastproc_mems_allowed(const struct fastproc *handle, size_t index, size_t n, uint64_t *value);
 
@@ -691,44 +701,44 @@ int fastproc_layout_env_start(const struct fastproc *handle, size_t index, uint6
 int fastproc_layout_env_end(const struct fastproc *handle, size_t index, uint64_t *value);
 
 /**
- * Real user. [FASTPROC_CREDENTIALS]
+ * Real user. [FASTPROC_USERS]
  */
-int fastproc_credentials_uid(const struct fastproc *handle, size_t index, uint32_t *value);
+int fastproc_users_uid(const struct fastproc *handle, size_t index, uint32_t *value);
 
 /**
- * Effective user. [FASTPROC_CREDENTIALS]
+ * Effective user. [FASTPROC_USERS]
  */
-int fastproc_credentials_euid(const struct fastproc *handle, size_t index, uint32_t *value);
+int fastproc_users_euid(const struct fastproc *handle, size_t index, uint32_t *value);
 
 /**
- * Saved user. [FASTPROC_CREDENTIALS]
+ * Saved user. [FASTPROC_USERS]
  */
-int fastproc_credentials_suid(const struct fastproc *handle, size_t index, uint32_t *value);
+int fastproc_users_suid(const struct fastproc *handle, size_t index, uint32_t *value);
 
 /**
- * User for access to files. [FASTPROC_CREDENTIALS]
+ * User for access to files. [FASTPROC_USERS]
  */
-int fastproc_credentials_fsuid(const struct fastproc *handle, size_t index, uint32_t *value);
+int fastproc_users_fsuid(const struct fastproc *handle, size_t index, uint32_t *value);
 
 /**
- * Real group. [FASTPROC_CREDENTIALS]
+ * Real group. [FASTPROC_USERS]
  */
-int fastproc_credentials_gid(const struct fastproc *handle, size_t index, uint32_t *value);
+int fastproc_users_gid(const struct fastproc *handle, size_t index, uint32_t *value);
 
 /**
- * Effective group. [FASTPROC_CREDENTIALS]
+ * Effective group. [FASTPROC_USERS]
  */
-int fastproc_credentials_egid(const struct fastproc *handle, size_t index, uint32_t *value);
+int fastproc_users_egid(const struct fastproc *handle, size_t index, uint32_t *value);
 
 /**
- * Saved group. [FASTPROC_CREDENTIALS]
+ * Saved group. [FASTPROC_USERS]
  */
-int fastproc_credentials_sgid(const struct fastproc *handle, size_t index, uint32_t *value);
+int fastproc_users_sgid(const struct fastproc *handle, size_t index, uint32_t *value);
 
 /**
- * Group for access to files. [FASTPROC_CREDENTIALS]
+ * Group for access to files. [FASTPROC_USERS]
  */
-int fastproc_credentials_fsgid(const struct fastproc *handle, size_t index, uint32_t *value);
+int fastproc_users_fsgid(const struct fastproc *handle, size_t index, uint32_t *value);
 
 /**
  * Inheritable capabilities: `CapInh`. [FASTPROC_CREDENTIALS]
@@ -863,26 +873,26 @@ int fastproc_scheduling_policy(const struct fastproc *handle, size_t index, uint
 int fastproc_scheduling_processor(const struct fastproc *handle, size_t index, uint32_t *value);
 
 /**
- * NUMA group, or 0. [FASTPROC_SCHEDULING]
+ * CPUs 0 to 63 of the allowed ones. [FASTPROC_SCHEDULING_DETAILS]
  */
-int fastproc_scheduling_ngid(const struct fastproc *handle, size_t index, uint32_t *value);
+int fastproc_scheduling_details_cpus_allowed(const struct fastproc *handle, size_t index, uint64_t *value);
 
 /**
- * CPUs 0 to 63 of the allowed ones. [FASTPROC_SCHEDULING]
+ * Memory nodes 0 to 63 of the allowed ones. [FASTPROC_SCHEDULING_DETAILS]
  */
-int fastproc_scheduling_cpus_allowed(const struct fastproc *handle, size_t index, uint64_t *value);
+int fastproc_scheduling_details_mems_allowed(const struct fastproc *handle, size_t index, uint64_t *value);
 
 /**
- * Memory nodes 0 to 63 of the allowed ones. [FASTPROC_SCHEDULING]
+ * Time waited for block I/O (`delays->blkio_delay`; counts only with delay accounting on). Nanoseconds. [FASTPROC_SCHEDULING_DETAILS]
  */
-int fastproc_scheduling_mems_allowed(const struct fastproc *handle, size_t index, uint64_t *value);
+int fastproc_scheduling_details_blkio_ns(const struct fastproc *handle,
+                                         size_t index,
+                                         uint64_t *value);
 
 /**
- * Time waited for block I/O (`delays->blkio_delay`; counts only with delay accounting on). Nanoseconds. [FASTPROC_SCHEDULING]
+ * NUMA group, or 0. [FASTPROC_SCHEDULING_DETAILS]
  */
-int fastproc_scheduling_blkio_ns(const struct fastproc *handle,
-                                 size_t index,
-                                 uint64_t *value);
+int fastproc_scheduling_details_ngid(const struct fastproc *handle, size_t index, uint32_t *value);
 
 /**
  * `RLIMIT_RSS`, `UINT64_MAX` for none: `rsslim`. Bytes. [FASTPROC_LIMITS]

@@ -320,7 +320,7 @@ pub unsafe extern "C" fn fastproc_nested_ids(
     }
 }
 
-/// The CPUs that the leading thread may run on: bit b stands for CPU 64 n + b. [FASTPROC_SCHEDULING]
+/// The CPUs that the leading thread may run on: bit b stands for CPU 64 n + b. [FASTPROC_SCHEDULING_DETAILS]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_cpus_allowed(
     handle: *const Fastproc,
@@ -332,7 +332,7 @@ pub unsafe extern "C" fn fastproc_cpus_allowed(
     unsafe { get(handle, value, |reader| reader.allowed(index, n, false)) }
 }
 
-/// The memory nodes that it may allocate from, likewise. [FASTPROC_SCHEDULING]
+/// The memory nodes that it may allocate from, likewise. [FASTPROC_SCHEDULING_DETAILS]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_mems_allowed(
     handle: *const Fastproc,

@@ -406,9 +406,9 @@ impl Reader {
 
     /// Sixty-four of the CPUs that a process may run on, or of its memory nodes.
     pub(crate) fn allowed(&self, place: usize, word: usize, nodes: bool) -> Result<u64, Failure> {
-        self.require(Fields::SCHEDULING.bits())?;
+        self.require(Fields::SCHEDULING_DETAILS.bits())?;
         let process = self.process(place)?;
-        process.scheduling().ok_or(NOT_KNOWN)?;
+        process.scheduling_details().ok_or(NOT_KNOWN)?;
         let host = self.collector.host();
         let words = |possible: u32| possible.div_ceil(64) as usize;
         let set = if nodes {

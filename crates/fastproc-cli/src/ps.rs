@@ -384,11 +384,11 @@ mod tests {
         assert_eq!(needs("pid,rss", "-pcpu", None), Fields::TOP);
         assert_eq!(
             needs("pid", "pid", Some("user == root && read_bytes > 0")),
-            Fields::CREDENTIALS | Fields::IO
+            Fields::USERS | Fields::IO
         );
         assert_eq!(
             needs(Style::Default.columns(), Style::Default.sort(), None),
-            Fields::TOP | Fields::CREDENTIALS
+            Fields::TOP | Fields::USERS
         );
     }
 

@@ -306,6 +306,6 @@ mod tests {
         let filter: Filter = "!(rss > 1 || user == root) && pid > 1"
             .parse()
             .expect("a filter");
-        assert_eq!(filter.needs(), Fields::MEMORY | Fields::CREDENTIALS);
+        assert_eq!(filter.needs(), Fields::MEMORY | Fields::USERS);
     }
 }

@@ -83,12 +83,12 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Real and effective user. Of an event they are known without credentials.
+    /// Real and effective user. Of an event they are known without the group of fields.
     pub fn users(&self) -> Option<(u32, u32)> {
         match self.event {
             Some(Event::Exit(exit, _)) => Some((exit.uid, exit.euid)),
             Some(Event::Exec(exec)) => Some((exec.uid, exec.euid)),
-            None => self.process.credentials().map(|c| (c.uid, c.euid)),
+            None => self.process.users().map(|of| (of.uid, of.euid)),
         }
     }
 
@@ -96,7 +96,7 @@ impl<'a> Row<'a> {
     pub fn groups(&self) -> Option<(u32, u32)> {
         match self.event {
             Some(Event::Exit(exit, _)) => Some((exit.gid, exit.egid)),
-            _ => self.process.credentials().map(|c| (c.gid, c.egid)),
+            _ => self.process.users().map(|of| (of.gid, of.egid)),
         }
     }
 

@@ -75,7 +75,7 @@ impl Exporter {
             fields |= Fields::TOP | Fields::IO;
         }
         if tracker.wants().username {
-            fields |= Fields::CREDENTIALS;
+            fields |= Fields::USERS;
         }
         let mut collector = Collector::builder()
             .source(settings.source)
@@ -300,9 +300,9 @@ impl Describe for Describer<'_> {
             }
         }
         if wants.username
-            && let Some(credentials) = process.credentials()
+            && let Some(users) = process.users()
         {
-            into.username = username(credentials.euid);
+            into.username = username(users.euid);
         }
         if wants.cgroups {
             into.cgroups = cgroups(process.pid());

@@ -143,7 +143,7 @@ impl Context {
         };
         let mut fields = self.plan.fields;
         if users.is_some() {
-            fields |= Fields::CREDENTIALS;
+            fields |= Fields::USERS;
         }
         let (plan, history, filler) = (&self.plan, &mut self.history, &mut self.filler);
         let counts = &mut self.counts;
@@ -334,11 +334,7 @@ fn plan_of(table: &Table, items: &[u32]) -> Plan {
 }
 
 fn is_of(process: Process<'_>, users: Option<&[u32]>) -> bool {
-    users.is_none_or(|users| {
-        process
-            .credentials()
-            .is_some_and(|credentials| users.contains(&credentials.euid))
-    })
+    users.is_none_or(|users| process.users().is_some_and(|of| users.contains(&of.euid)))
 }
 
 /// Counts a process by its state.

@@ -101,12 +101,10 @@ fn fields_of(item: Item) -> Fields {
     match item {
         Item::RSS | Item::VSIZE_BYTES => Fields::MEMORY,
         Item::RSS_RLIM => Fields::LIMITS,
-        Item::NICE
-        | Item::PRIORITY
-        | Item::PRIORITY_RT
-        | Item::PROCESSOR
-        | Item::SCHED_CLASS
-        | Item::TICS_BLKIO => Fields::SCHEDULING,
+        Item::NICE | Item::PRIORITY | Item::PRIORITY_RT | Item::PROCESSOR | Item::SCHED_CLASS => {
+            Fields::SCHEDULING
+        }
+        Item::TICS_BLKIO => Fields::SCHEDULING_DETAILS,
         Item::TICS_BEGAN
         | Item::TIME_ELAPSED
         | Item::TIME_START
@@ -117,7 +115,8 @@ fn fields_of(item: Item) -> Fields {
         | Item::ID_TGID
         | Item::ID_TID
         | Item::ID_TPGID => Fields::empty(),
-        _ if is("ID_") || is("SUPG") => Fields::CREDENTIALS,
+        _ if is("ID_") => Fields::USERS,
+        _ if is("SUPG") => Fields::CREDENTIALS,
         _ if is("MEM_") || is("VM_") => Fields::MEMORY,
         _ if is("IO_") => Fields::IO,
         _ if is("SIG") => Fields::SIGNALS,

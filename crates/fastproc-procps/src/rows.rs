@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char};
 
 use fastproc::{
     Process,
-    record::{Credentials, State},
+    record::{State, Users},
 };
 
 use crate::{
@@ -201,7 +201,7 @@ impl Filler {
             let digits: [u8; 16] = std::array::from_fn(|at| digit(at as u32));
             return self.arena.string(&[&digits]);
         }
-        let (id, is_user) = id_of(item, process.credentials());
+        let (id, is_user) = id_of(item, process.users());
         // Neighbours mostly belong to the same user.
         let last = &mut self.last_names[usize::from(is_user)];
         if last.0 != id || last.1.is_null() {
@@ -401,8 +401,8 @@ fn is_plain(text: &[u8]) -> bool {
 }
 
 /// Whose name an item is: the id, and whether it is a user's.
-fn id_of(item: Item, ids: Option<&Credentials>) -> (u32, bool) {
-    let id = |of: fn(&Credentials) -> u32| ids.map_or(0, of);
+fn id_of(item: Item, ids: Option<&Users>) -> (u32, bool) {
+    let id = |of: fn(&Users) -> u32| ids.map_or(0, of);
     match item {
         Item::ID_EUSER => (id(|ids| ids.euid), true),
         Item::ID_FUSER => (id(|ids| ids.fsuid), true),

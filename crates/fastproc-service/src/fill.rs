@@ -16,7 +16,7 @@ use crate::{
 /// Groups whose records point into the pool.
 const IN_POOL: Fields = Fields::CREDENTIALS
     .union(Fields::NAMESPACES)
-    .union(Fields::SCHEDULING);
+    .union(Fields::SCHEDULING_DETAILS);
 
 /// What of a snapshot is to be written.
 #[derive(Clone, Copy, Debug)]
@@ -160,6 +160,9 @@ impl<'a> Filling<'a> {
         if groups.contains(Fields::LAYOUT) {
             to.layout = from.layout;
         }
+        if groups.contains(Fields::USERS) {
+            to.users = from.users;
+        }
         if groups.contains(Fields::CREDENTIALS) {
             to.credentials = from.credentials;
         }
@@ -171,6 +174,9 @@ impl<'a> Filling<'a> {
         }
         if groups.contains(Fields::SCHEDULING) {
             to.scheduling = from.scheduling;
+        }
+        if groups.contains(Fields::SCHEDULING_DETAILS) {
+            to.scheduling_details = from.scheduling_details;
         }
         if groups.contains(Fields::LIMITS) {
             to.limits = from.limits;

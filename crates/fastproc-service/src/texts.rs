@@ -141,7 +141,7 @@ impl Texts {
     /// The fields of a record that tell whether a text still holds; and whose it is, while somebody is left to the readers.
     pub(crate) fn needs(&self) -> Fields {
         let mut needs = Fields::CPU | Fields::MEMORY;
-        needs.set(Fields::CREDENTIALS, !self.left.is_empty());
+        needs.set(Fields::USERS, !self.left.is_empty());
         needs
     }
 
@@ -174,7 +174,7 @@ impl Texts {
                     missing |= kind;
                 }
             }
-            let uid = process.credentials().map(|of| of.uid);
+            let uid = process.users().map(|of| of.uid);
             let is_left =
                 || !self.left.is_empty() && self.left.contains_key(&Left::of(process.pid(), uid));
             if !missing.is_empty() && !is_left() {

@@ -5,13 +5,12 @@ use std::time::{Duration, Instant};
 use fastproc::{Collector, Error, Fields, Refusal, SourceKind};
 
 /// What `ps`, `pgrep` and `top` show by default: whose a process is, and its priority.
-const USERS: Fields = Fields::TOP
-    .union(Fields::CREDENTIALS)
-    .union(Fields::SCHEDULING);
+const USERS: Fields = Fields::TOP.union(Fields::USERS).union(Fields::SCHEDULING);
 
 /// What monitors ask for, and what it takes to tell what a reader may see, without what few ask for: addresses,
 /// signals, limits, numbers in nested namespaces.
 const MONITOR: Fields = USERS
+    .union(Fields::CREDENTIALS)
     .union(Fields::MEMORY_DETAILS)
     .union(Fields::IO)
     .union(Fields::CGROUP);

@@ -40,7 +40,7 @@ impl View {
     pub(crate) fn needs(&self) -> Fields {
         match self {
             Self::All => Fields::empty(),
-            Self::Of(_) => Fields::CREDENTIALS | Fields::MEMORY_DETAILS,
+            Self::Of(_) => Fields::USERS | Fields::CREDENTIALS | Fields::MEMORY_DETAILS,
         }
     }
 
@@ -49,7 +49,7 @@ impl View {
         let Self::Of(reader) = self else {
             return Shown::Full;
         };
-        let Some(credentials) = process.credentials() else {
+        let Some((ids, credentials)) = process.users().zip(process.credentials()) else {
             return Shown::Unsure;
         };
         if reader.access(process) == Access::Granted {
@@ -59,8 +59,8 @@ impl View {
             0 => user_ns(),
             known => known,
         };
-        let users = [credentials.uid, credentials.euid, credentials.suid];
-        let groups = [credentials.gid, credentials.egid, credentials.sgid];
+        let users = [ids.uid, ids.euid, ids.suid];
+        let groups = [ids.gid, ids.egid, ids.sgid];
         // Over a user namespace of its own making a user has all capabilities; and of its own processes it may see
         // itself, and others as a security module says.
         let is_another = users != [reader.fsuid; 3] || groups != [reader.fsgid; 3];
@@ -144,7 +144,7 @@ impl Mask {
             &mut cpu.sampled_stime_ns,
             &mut cpu.prev_utime_ns,
             &mut cpu.prev_stime_ns,
-            &mut record.scheduling.blkio_ns,
+            &mut record.scheduling_details.blkio_ns,
         ] {
             self.round(time);
         }

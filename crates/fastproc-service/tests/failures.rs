@@ -211,7 +211,7 @@ fn a_reader_survives_restarts_and_goes_back() {
         (
             record.identity.start_ns,
             record.identity.ppid,
-            record.credentials,
+            (record.users, record.credentials),
             record.layout,
         )
     };

@@ -46,7 +46,7 @@ impl GroupBy {
     pub fn needs(self) -> Fields {
         let key = match self {
             Self::Name => Fields::empty(),
-            Self::User => Fields::CREDENTIALS,
+            Self::User => Fields::USERS,
             Self::Cgroup | Self::Container => Fields::CGROUP,
         };
         key | Fields::TOP

@@ -20,7 +20,7 @@ struct Sums {
 }
 
 fn main() -> Result<(), fastproc::Error> {
-    let fields = Fields::TOP | Fields::CREDENTIALS;
+    let fields = Fields::TOP | Fields::USERS;
     let mut collector = Collector::builder().fields(fields).open()?;
     let mut by_user: BTreeMap<u32, Sums> = BTreeMap::new();
     // By pid and start time, for a pid is given away again. Start times as text are a tick less precise: where a
@@ -46,8 +46,8 @@ fn main() -> Result<(), fastproc::Error> {
             });
             let growth = mark.advance(&counters, now_ns);
             still.insert(key, mark);
-            if let Some(credentials) = process.credentials() {
-                let sums = by_user.entry(credentials.uid).or_default();
+            if let Some(users) = process.users() {
+                let sums = by_user.entry(users.uid).or_default();
                 sums.cpu_ns += growth.get(Counter::Run).unwrap_or(0);
                 sums.faults += growth.get(Counter::MinorFaults).unwrap_or(0);
             }

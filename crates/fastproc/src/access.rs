@@ -2,7 +2,11 @@
 
 use rustix::thread::{CapabilitySet, capabilities};
 
-use crate::{Process, Snapshot, exits::Exit, record::Credentials};
+use crate::{
+    Process, Snapshot,
+    exits::Exit,
+    record::{Credentials, Users},
+};
 
 /// Whether a reader may see what the kernel shows only to those who could trace the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,10 +59,11 @@ impl Reader {
 
     /// The reader that is this process; `None` if its credentials were not read.
     pub fn of(process: Process<'_>) -> Option<Self> {
-        process.credentials().map(|credentials| Self {
+        let (users, credentials) = (process.users()?, process.credentials()?);
+        Some(Self {
             pid: process.pid(),
-            fsuid: credentials.fsuid,
-            fsgid: credentials.fsgid,
+            fsuid: users.fsuid,
+            fsgid: users.fsgid,
             cap_effective: credentials.cap_effective,
             user_ns: credentials.user_ns,
             confined: false,
@@ -89,18 +94,21 @@ impl Reader {
     #[must_use]
     pub fn sees(&self, exit: &Exit) -> Exit {
         let owner = &exit.owner;
-        let credentials = Credentials {
+        let users = Users {
             uid: exit.uid,
             euid: exit.euid,
             suid: owner.suid,
             gid: exit.gid,
             egid: exit.egid,
             sgid: owner.sgid,
+            ..Users::default()
+        };
+        let credentials = Credentials {
             cap_permitted: owner.cap_permitted,
             user_ns: owner.user_ns,
             ..Credentials::default()
         };
-        let may_trace = |is_dumpable| self.may_trace_with(&credentials, || is_dumpable);
+        let may_trace = |is_dumpable| self.may_trace_with(&users, &credentials, || is_dumpable);
         Exit {
             status: exit.status.filter(|_| may_trace(true)),
             io: exit.io.filter(|_| may_trace(owner.dumpable == Some(true))),
@@ -109,12 +117,15 @@ impl Reader {
     }
 
     fn may_trace(&self, target: Process<'_>) -> bool {
-        let credentials = target.credentials();
-        credentials.is_some_and(|of| self.may_trace_with(of, || is_dumpable(target)))
+        let of = target.users().zip(target.credentials());
+        of.is_some_and(|(users, credentials)| {
+            self.may_trace_with(users, credentials, || is_dumpable(target))
+        })
     }
 
     fn may_trace_with(
         &self,
+        users: &Users,
         credentials: &Credentials,
         is_dumpable: impl FnOnce() -> bool,
     ) -> bool {
@@ -125,7 +136,7 @@ impl Reader {
             // The memory may belong to another user namespace than the credentials; the initial one is above all.
             return self.user_ns == INITIAL_USER_NS || is_dumpable();
         }
-        self.has_ids_of(credentials)
+        self.has_ids_of(users)
             && self.user_ns != 0
             && self.user_ns == credentials.user_ns
             && credentials.cap_permitted & !self.cap_effective == 0
@@ -139,7 +150,7 @@ impl Reader {
             && (self.user_ns == INITIAL_USER_NS || (self.user_ns != 0 && self.user_ns == user_ns))
     }
 
-    fn has_ids_of(&self, target: &Credentials) -> bool {
+    fn has_ids_of(&self, target: &Users) -> bool {
         [target.euid, target.suid, target.uid] == [self.fsuid; 3]
             && [target.egid, target.sgid, target.gid] == [self.fsgid; 3]
     }
@@ -166,24 +177,17 @@ mod tests {
         let mut record = Record::default();
         record.identity.tgid = 10;
         record.identity.has_mm = 1;
-        record.identity.groups = (Fields::CREDENTIALS | Fields::MEMORY_DETAILS).bits();
+        record.identity.groups =
+            (Fields::USERS | Fields::CREDENTIALS | Fields::MEMORY_DETAILS).bits();
         record.memory_details.mm_flags = DUMPABLE;
-        let credentials = &mut record.credentials;
-        for id in [
-            &mut credentials.uid,
-            &mut credentials.euid,
-            &mut credentials.suid,
-        ] {
+        let users = &mut record.users;
+        for id in [&mut users.uid, &mut users.euid, &mut users.suid] {
             *id = 1000;
         }
-        for id in [
-            &mut credentials.gid,
-            &mut credentials.egid,
-            &mut credentials.sgid,
-        ] {
+        for id in [&mut users.gid, &mut users.egid, &mut users.sgid] {
             *id = 100;
         }
-        credentials.user_ns = INITIAL_USER_NS;
+        record.credentials.user_ns = INITIAL_USER_NS;
         record
     }
 
@@ -225,14 +229,8 @@ mod tests {
             access(Reader { fsgid: 101, ..USER }, |_| ()),
             Access::Denied
         );
-        assert_eq!(
-            access(USER, |target| target.credentials.suid = 0),
-            Access::Denied
-        );
-        assert_eq!(
-            access(USER, |target| target.credentials.egid = 0),
-            Access::Denied
-        );
+        assert_eq!(access(USER, |target| target.users.suid = 0), Access::Denied);
+        assert_eq!(access(USER, |target| target.users.egid = 0), Access::Denied);
     }
 
     #[test]
@@ -348,7 +346,7 @@ mod tests {
         );
         assert_eq!(
             access(USER, |target| target.identity.groups =
-                Fields::CREDENTIALS.bits()),
+                (Fields::USERS | Fields::CREDENTIALS).bits()),
             Access::Denied
         );
         assert_eq!(

@@ -5,7 +5,7 @@ use crate::{
     name::Name,
     record::{
         Cpu, Credentials, Identity, Io, Layout, Limits, Memory, MemoryDetails, Namespaces, Record,
-        Scheduling, Signals, State,
+        Scheduling, SchedulingDetails, Signals, State, Users,
     },
     texts::ProcessTexts,
 };
@@ -120,7 +120,12 @@ impl<'a> Process<'a> {
             .filter(|_| self.record.identity.masked == 0)
     }
 
-    /// Users, groups, capabilities, seccomp.
+    /// Users and groups.
+    pub fn users(self) -> Option<&'a Users> {
+        self.group(Fields::USERS, &self.record.users)
+    }
+
+    /// Capabilities, seccomp, umask. Of the supplementary groups how many there are.
     pub fn credentials(self) -> Option<&'a Credentials> {
         self.group(Fields::CREDENTIALS, &self.record.credentials)
     }
@@ -138,6 +143,11 @@ impl<'a> Process<'a> {
     /// Scheduling.
     pub fn scheduling(self) -> Option<&'a Scheduling> {
         self.group(Fields::SCHEDULING, &self.record.scheduling)
+    }
+
+    /// What else is known of its scheduling.
+    pub fn scheduling_details(self) -> Option<&'a SchedulingDetails> {
+        self.group(Fields::SCHEDULING_DETAILS, &self.record.scheduling_details)
     }
 
     /// Limits.
@@ -198,7 +208,7 @@ impl<'a> Process<'a> {
 
     /// CPUs that the leading thread may run on; bit n of word w stands for CPU 64 w + n.
     pub fn cpus_allowed(self, words: usize) -> &'a [u64] {
-        let scheduling = &self.record.scheduling;
+        let scheduling = &self.record.scheduling_details;
         match scheduling.cpus_at {
             0 => core::slice::from_ref(&scheduling.cpus_allowed),
             at => self.words(at, words),
@@ -207,7 +217,7 @@ impl<'a> Process<'a> {
 
     /// Memory nodes that it may allocate from, likewise.
     pub fn mems_allowed(self, words: usize) -> &'a [u64] {
-        let scheduling = &self.record.scheduling;
+        let scheduling = &self.record.scheduling_details;
         match scheduling.mems_at {
             0 => core::slice::from_ref(&scheduling.mems_allowed),
             at => self.words(at, words),

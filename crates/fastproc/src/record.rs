@@ -149,8 +149,8 @@ impl Record {
         for at in [
             &mut self.credentials.groups_at,
             &mut self.namespaces.ids_at,
-            &mut self.scheduling.cpus_at,
-            &mut self.scheduling.mems_at,
+            &mut self.scheduling_details.cpus_at,
+            &mut self.scheduling_details.mems_at,
         ] {
             if *at != 0 {
                 *at = at.saturating_add(by);

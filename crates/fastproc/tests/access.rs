@@ -130,7 +130,7 @@ fn nobody_is_shown_what_the_kernel_would_show() {
                 expected,
                 "{:?} {:?}",
                 process.name(),
-                process.credentials()
+                (process.users(), process.credentials())
             );
         }
         match access {

@@ -257,9 +257,9 @@ fn stat_record(
         priority: numbers.i32(),
         nice: numbers.i32(),
         rt_priority: numbers.u32(),
-        blkio_ns: numbers.ticks(),
         policy: numbers.u32(),
         processor: numbers.u32(),});
+    record.scheduling_details.blkio_ns = numbers.ticks();
     record.limits = with!(Limits::default(), {
         rss_limit: numbers.u64(),});
     let mut set = || numbers.u64() & 0x7fff_ffff;

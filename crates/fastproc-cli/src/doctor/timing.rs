@@ -10,7 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
 /// What `ps` shows if nothing is named.
-pub const FIELDS: Fields = Fields::TOP.union(Fields::CREDENTIALS);
+pub const FIELDS: Fields = Fields::TOP.union(Fields::USERS);
 
 /// One thing that can be opened.
 #[derive(Serialize)]

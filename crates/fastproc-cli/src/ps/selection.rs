@@ -120,7 +120,7 @@ impl Selection {
         if self.users.is_empty() {
             Fields::empty()
         } else {
-            Fields::CREDENTIALS
+            Fields::USERS
         }
     }
 
@@ -160,7 +160,7 @@ mod tests {
         let mut record = Record::default();
         record.identity.tgid = 42;
         record.identity.comm = *b"a-name-that-is-\0";
-        record.identity.groups = Fields::CREDENTIALS.bits();
+        record.identity.groups = Fields::USERS.bits();
         let admits = |pids: &[&str], users: &[&str], commands: &[&str]| {
             let pids = pids
                 .iter()

@@ -58,7 +58,7 @@ fn record(number: u32, look: u64) -> Record {
     identity.start_ns = u64::from(number) * SECOND / 10;
     identity.num_threads = number % 4 + 1;
     identity.state_bits = u32::from(!number.is_multiple_of(5));
-    identity.groups = (Fields::TOP | Fields::CREDENTIALS | Fields::SCHEDULING | Fields::IO).bits();
+    identity.groups = (Fields::TOP | Fields::USERS | Fields::SCHEDULING | Fields::IO).bits();
     let name = NAMES[number as usize % NAMES.len()];
     identity.comm[..name.len()].copy_from_slice(name);
     identity.has_mm = 1;
@@ -66,7 +66,7 @@ fn record(number: u32, look: u64) -> Record {
     (record.cpu.utime_ns, record.cpu.stime_ns) = (used / 4 * 3, used / 4);
     record.memory.vsize = u64::from(number + 1) << 24;
     record.memory.rss_anon = u64::from(number + 1) << 21;
-    record.credentials.euid = if number.is_multiple_of(2) { 0 } else { 1000 };
+    record.users.euid = if number.is_multiple_of(2) { 0 } else { 1000 };
     record.scheduling.priority = 20;
     record.scheduling.nice = number as i32 % 3 - 1;
     record

@@ -252,28 +252,28 @@ pub static FIELDS: &[Field] = &[
     io("syscr", Unit::Number, "read calls", |s, _| Value::known(s.io(), |io| io.syscr.into())).also(&["rops"]),
     io("syscw", Unit::Number, "write calls", |s, _| Value::known(s.io(), |io| io.syscw.into())).also(&["wops"]),
     // Users and what they may
-    credentials("user", Unit::Text, "name of the effective user", |s, lookup| {
+    users("user", Unit::Text, "name of the effective user", |s, lookup| {
         Value::known(s.users(), |(_, euid)| Value::Text(lookup.users.of(euid)))
     })
     .also(&["euser", "uname"]),
-    credentials("ruser", Unit::Text, "name of the real user", |s, lookup| {
+    users("ruser", Unit::Text, "name of the real user", |s, lookup| {
         Value::known(s.users(), |(uid, _)| Value::Text(lookup.users.of(uid)))
     }),
-    credentials("group", Unit::Text, "name of the effective group", |s, lookup| {
+    users("group", Unit::Text, "name of the effective group", |s, lookup| {
         Value::known(s.groups(), |(_, egid)| Value::Text(lookup.groups.of(egid)))
     })
     .also(&["egroup"]),
-    credentials("rgroup", Unit::Text, "name of the real group", |s, lookup| {
+    users("rgroup", Unit::Text, "name of the real group", |s, lookup| {
         Value::known(s.groups(), |(gid, _)| Value::Text(lookup.groups.of(gid)))
     }),
-    credentials("euid", Unit::Number, "effective user, as uid is in ps(1)", |s, _| Value::known(s.users(), |(_, euid)| euid.into())).also(&["uid"]),
-    credentials("ruid", Unit::Number, "real user", |s, _| Value::known(s.users(), |(uid, _)| uid.into())),
-    credentials("suid", Unit::Number, "saved user", of!(credentials, c => c.suid.into())).also(&["svuid"]),
-    credentials("fsuid", Unit::Number, "user for access to files", of!(credentials, c => c.fsuid.into())).also(&["fuid"]),
-    credentials("egid", Unit::Number, "effective group, as gid is in ps(1)", |s, _| Value::known(s.groups(), |(_, egid)| egid.into())).also(&["gid"]),
-    credentials("rgid", Unit::Number, "real group", |s, _| Value::known(s.groups(), |(gid, _)| gid.into())),
-    credentials("sgid", Unit::Number, "saved group", of!(credentials, c => c.sgid.into())).also(&["svgid"]),
-    credentials("fsgid", Unit::Number, "group for access to files", of!(credentials, c => c.fsgid.into())).also(&["fgid"]),
+    users("euid", Unit::Number, "effective user, as uid is in ps(1)", |s, _| Value::known(s.users(), |(_, euid)| euid.into())).also(&["uid"]),
+    users("ruid", Unit::Number, "real user", |s, _| Value::known(s.users(), |(uid, _)| uid.into())),
+    users("suid", Unit::Number, "saved user", of!(users, u => u.suid.into())).also(&["svuid"]),
+    users("fsuid", Unit::Number, "user for access to files", of!(users, u => u.fsuid.into())).also(&["fuid"]),
+    users("egid", Unit::Number, "effective group, as gid is in ps(1)", |s, _| Value::known(s.groups(), |(_, egid)| egid.into())).also(&["gid"]),
+    users("rgid", Unit::Number, "real group", |s, _| Value::known(s.groups(), |(gid, _)| gid.into())),
+    users("sgid", Unit::Number, "saved group", of!(users, u => u.sgid.into())).also(&["svgid"]),
+    users("fsgid", Unit::Number, "group for access to files", of!(users, u => u.fsgid.into())).also(&["fgid"]),
     credentials("groups", Unit::List, "supplementary groups", |s, lookup| {
         if s.process.credentials().is_none() {
             return Unknown;
@@ -337,20 +337,20 @@ pub static FIELDS: &[Field] = &[
         .also(&["psr", "cpuid"])
         .heading("PSR")
         .of_thread(),
-    scheduling("cpus_allowed_list", Unit::List, "CPUs that the leading thread may run on", |s, lookup| {
+    scheduling_details("cpus_allowed_list", Unit::List, "CPUs that the leading thread may run on", |s, lookup| {
         let words = lookup.host.possible_cpus.div_ceil(64) as usize;
-        Value::known(s.process.scheduling(), |_| Value::Bitmap(s.process.cpus_allowed(words)))
+        Value::known(s.process.scheduling_details(), |_| Value::Bitmap(s.process.cpus_allowed(words)))
     })
     .also(&["cpus_allowed", "cpus"])
     .heading("CPUS"),
-    scheduling("mems_allowed_list", Unit::List, "memory nodes that it may use", |s, lookup| {
+    scheduling_details("mems_allowed_list", Unit::List, "memory nodes that it may use", |s, lookup| {
         let words = lookup.host.possible_nodes.div_ceil(64) as usize;
-        Value::known(s.process.scheduling(), |_| Value::Bitmap(s.process.mems_allowed(words)))
+        Value::known(s.process.scheduling_details(), |_| Value::Bitmap(s.process.mems_allowed(words)))
     })
     .also(&["mems_allowed", "mems"])
     .heading("MEMS"),
-    scheduling("ngid", Unit::Number, "NUMA group, or 0", of!(scheduling, s => s.ngid.into())),
-    scheduling("delayacct_blkio", Unit::Time, "time waited for block I/O, if the kernel accounts delays", of!(scheduling, s => Unsigned(s.blkio_ns)))
+    scheduling_details("ngid", Unit::Number, "NUMA group, or 0", of!(scheduling_details, s => s.ngid.into())),
+    scheduling_details("delayacct_blkio", Unit::Time, "time waited for block I/O, if the kernel accounts delays", of!(scheduling_details, s => Unsigned(s.blkio_ns)))
         .also(&["delayacct_blkio_ticks", "blkio"])
         .heading("BLKIO"),
     // Signals
@@ -443,12 +443,20 @@ const fn io(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Fie
         .of_thread()
 }
 
+const fn users(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
+    Field::new(name, unit, help, get).needs(Fields::USERS)
+}
+
 const fn credentials(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
     Field::new(name, unit, help, get).needs(Fields::CREDENTIALS)
 }
 
 const fn scheduling(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
     Field::new(name, unit, help, get).needs(Fields::SCHEDULING)
+}
+
+const fn scheduling_details(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
+    Field::new(name, unit, help, get).needs(Fields::SCHEDULING_DETAILS)
 }
 
 const fn signals(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {

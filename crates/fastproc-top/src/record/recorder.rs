@@ -183,13 +183,13 @@ impl Recorder {
         {
             texts.push((Key::Cgroup(id), path.to_vec()));
         }
-        if let Some(credentials) = process.credentials() {
-            for id in [credentials.uid, credentials.euid] {
+        if let Some(users) = process.users() {
+            for id in [users.uid, users.euid] {
                 if written.insert(Key::User(id)) {
                     texts.push((Key::User(id), lookup.users.of(id).to_vec()));
                 }
             }
-            for id in [credentials.gid, credentials.egid] {
+            for id in [users.gid, users.egid] {
                 if written.insert(Key::Group(id)) {
                     texts.push((Key::Group(id), lookup.groups.of(id).to_vec()));
                 }

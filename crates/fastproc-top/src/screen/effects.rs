@@ -122,11 +122,8 @@ impl Screen {
         let Some(view) = self.feed.view() else {
             return;
         };
-        let credentials = view
-            .snapshot
-            .iter()
-            .filter_map(fastproc::Process::credentials);
-        let mut ids: Vec<u32> = credentials.map(|credentials| credentials.euid).collect();
+        let users = view.snapshot.iter().filter_map(fastproc::Process::users);
+        let mut ids: Vec<u32> = users.map(|of| of.euid).collect();
         ids.sort_unstable();
         ids.dedup();
         let names: &mut Names = &mut self.lookup.users;

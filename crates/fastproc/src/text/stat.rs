@@ -17,7 +17,8 @@ use crate::{
 const FILE: &str = "/proc/PID/stat";
 /// What the line shows: of the three files, all but users and nested pid namespaces.
 const SHOWN: Fields = Fields::THREE_FILES.difference(
-    Fields::CREDENTIALS
+    Fields::USERS
+        .union(Fields::CREDENTIALS)
         .union(Fields::NAMESPACES)
         .union(Fields::MEMORY_DETAILS),
 );
@@ -166,6 +167,7 @@ fn put_signals(view: &View<'_>, out: &mut SeqBuf<'_>) {
         cpu,
         signals,
         scheduling,
+        scheduling_details,
         ..
     } = view.record;
     let units = view.units;
@@ -189,7 +191,7 @@ fn put_signals(view: &View<'_>, out: &mut SeqBuf<'_>) {
             field(scheduling.policy),
         ),
         (
-            field(units.ticks(scheduling.blkio_ns)),
+            field(units.ticks(scheduling_details.blkio_ns)),
             field(units.ticks(cpu.gtime_ns)),
             field(units.ticks(cpu.cgtime_ns)),
         ),
@@ -303,7 +305,7 @@ pub fn parse(text: &[u8], units: &Units, record: &mut Record) -> Result<(), Pars
     record.scheduling.processor = next(&mut fields, parse_id)?;
     record.scheduling.rt_priority = next(&mut fields, Cursor::u32)?;
     record.scheduling.policy = next(&mut fields, Cursor::u32)?;
-    record.scheduling.blkio_ns = ticks(&mut fields)?;
+    record.scheduling_details.blkio_ns = ticks(&mut fields)?;
     cpu.gtime_ns = ticks(&mut fields)?;
     cpu.cgtime_ns = ticks(&mut fields)?;
     layout.start_data = next(&mut fields, Cursor::u64)?;

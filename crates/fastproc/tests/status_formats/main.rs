@@ -4,7 +4,7 @@ mod kernels;
 
 use fastproc::{
     Fields, Process,
-    record::{Credentials, Memory, MemoryDetails, Record},
+    record::{Credentials, Memory, MemoryDetails, Record, Users},
     text::{
         RenderError, Text,
         status::{Format, Renderer, SpeculationControl, parse},
@@ -205,7 +205,7 @@ fn cpus_that_could_never_be_are_not_shown() {
         parse(own.as_bytes(), format, &mut record, &mut pool).expect("it parses");
         record.identity.groups = Fields::THREE_FILES.bits();
         // What the kernel itself has in the mask of a process that may run everywhere.
-        record.scheduling.cpus_allowed = u64::MAX;
+        record.scheduling_details.cpus_allowed = u64::MAX;
         record
     };
     let format = learn(LINUX_6_1);
@@ -368,8 +368,8 @@ fn status_record(
     identity.flags = if kernel_thread { 0x0020_0000 } else { 0 };
     identity.has_mm = has_memory.into();
     identity.core_dumping = (has_memory && dumping).into();
-    (record.scheduling.ngid, record.limits.fd_size) = (ngid, fd_size);
-    record.credentials = with!(Credentials::default(), {
+    (record.scheduling_details.ngid, record.limits.fd_size) = (ngid, fd_size);
+    record.users = with!(Users::default(), {
         uid,
         euid,
         suid,
@@ -377,7 +377,8 @@ fn status_record(
         gid,
         egid,
         sgid,
-        fsgid,
+        fsgid,});
+    record.credentials = with!(Credentials::default(), {
         umask,
         cap_inheritable: sets[0],
         cap_permitted: sets[1],
@@ -399,8 +400,8 @@ fn status_record(
     (signals.queued, signals.switches) = (queued.into(), u64::MAX);
     (record.cpu.nvcsw, record.cpu.nivcsw) = (sets[11], sets[12]);
     (
-        record.scheduling.cpus_allowed,
-        record.scheduling.mems_allowed,
+        record.scheduling_details.cpus_allowed,
+        record.scheduling_details.mems_allowed,
     ) = (sets[13] & 0xff_ffff_ffff, sets[14]);
     if has_memory {
         let [

@@ -114,7 +114,7 @@ fn the_smaller_object_reads_the_same() {
         let snapshot = collector.snapshot().expect("it walks");
         let text = |pid| {
             let process = snapshot.get(pid).expect("it sleeps");
-            let (identity, credentials) = (process.identity(), process.credentials()?);
+            let identity = process.identity();
             // What the kernel last showed to anybody, who may have looked between.
             let mut cpu = *process.cpu()?;
             (cpu.prev_utime_ns, cpu.prev_stime_ns) = (0, 0);
@@ -135,8 +135,8 @@ fn the_smaller_object_reads_the_same() {
                 ),
                 process.memory()?,
                 cpu,
-                (credentials.uid, credentials.gid, credentials.cap_effective),
-                process.supplementary_groups().collect::<Vec<_>>(),
+                process.users()?,
+                process.scheduling()?,
             ))
         };
         let mut pids: Vec<u32> = sleepers.pids().into_iter().collect();
@@ -146,7 +146,7 @@ fn the_smaller_object_reads_the_same() {
             .collect::<Option<Vec<_>>>()
             .expect("its fields were read")
     };
-    let fields = Fields::TOP | Fields::CREDENTIALS;
+    let fields = Fields::TOP | Fields::USERS | Fields::SCHEDULING;
     for source in WALKS {
         assert_eq!(
             read(source, fields),

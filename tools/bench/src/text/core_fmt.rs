@@ -113,6 +113,7 @@ impl CoreFmt {
             layout,
             signals,
             scheduling,
+            scheduling_details,
             limits,
             ..
         } = process.record();
@@ -176,7 +177,7 @@ impl CoreFmt {
             scheduling.processor as i32,
             scheduling.rt_priority,
             scheduling.policy,
-            ticks(scheduling.blkio_ns),
+            ticks(scheduling_details.blkio_ns),
             ticks(cpu.gtime_ns),
             ticks(cpu.cgtime_ns),
         )?;
@@ -258,14 +259,14 @@ fn record<'a>(process: &Process<'a>) -> &'a Record {
 const SIMPLE: &[(&str, bool, Put)] = lines! {
     ("State") |p, _| "{}", p.state().name();
     ("Tgid") |p, _| "{}", p.pid();
-    ("Ngid") |p, _| "{}", record(p).scheduling.ngid;
+    ("Ngid") |p, _| "{}", record(p).scheduling_details.ngid;
     ("Pid") |p, _| "{}", p.pid();
     ("PPid") |p, _| "{}", record(p).identity.ppid;
     ("TracerPid") |p, _| "{}", record(p).identity.tracer_pid;
-    ("Uid") |p, _| "{}\t{}\t{}\t{}", record(p).credentials.uid, record(p).credentials.euid,
-        record(p).credentials.suid, record(p).credentials.fsuid;
-    ("Gid") |p, _| "{}\t{}\t{}\t{}", record(p).credentials.gid, record(p).credentials.egid,
-        record(p).credentials.sgid, record(p).credentials.fsgid;
+    ("Uid") |p, _| "{}\t{}\t{}\t{}", record(p).users.uid, record(p).users.euid,
+        record(p).users.suid, record(p).users.fsuid;
+    ("Gid") |p, _| "{}\t{}\t{}\t{}", record(p).users.gid, record(p).users.egid,
+        record(p).users.sgid, record(p).users.fsgid;
     ("FDSize") |p, _| "{}", record(p).limits.fd_size;
     ("Kthread") |p, _| "{}", u8::from(record(p).identity.is_kernel_thread());
     ("VmPeak" memory) |p, _| "{:8} kB", record(p).memory.peak_vsize >> 10;

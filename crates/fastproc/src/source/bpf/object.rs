@@ -33,7 +33,7 @@ pub(super) static OPEN_CODED_TOP: ObjectFile = object_file!("tasks_top.bpf");
 pub(super) static ITERATOR_TOP: ObjectFile = object_file!("tasks_iter_top.bpf");
 
 /// The groups that the smaller objects have code for: `GROUPS` in `bpf/tasks_top.bpf.c`.
-const TOP: Fields = Fields::TOP.union(Fields::CREDENTIALS);
+const TOP: Fields = Fields::TOP.union(Fields::USERS).union(Fields::SCHEDULING);
 
 impl Walk {
     /// The smallest that collects these fields: what there is no code for has not to be relocated, verified and thrown away.

@@ -98,16 +98,16 @@ macro_rules! lines {
 lines! {
     uniform {
         Tgid v => Dec(v.record.identity.tgid);
-        Ngid v => Dec(v.record.scheduling.ngid);
+        Ngid v => Dec(v.record.scheduling_details.ngid);
         Pid v => Dec(v.record.identity.tgid);
         PPid v => Dec(v.record.identity.ppid);
         TracerPid v => Dec(v.record.identity.tracer_pid);
         Uid v => {
-            let c = &v.record.credentials;
+            let c = &v.record.users;
             (Dec(c.uid), b"\t", Dec(c.euid), b"\t", Dec(c.suid), b"\t", Dec(c.fsuid))
         };
         Gid v => {
-            let c = &v.record.credentials;
+            let c = &v.record.users;
             (Dec(c.gid), b"\t", Dec(c.egid), b"\t", Dec(c.sgid), b"\t", Dec(c.fsgid))
         };
         FDSize v => Dec(v.record.limits.fd_size);

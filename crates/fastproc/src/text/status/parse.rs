@@ -94,10 +94,11 @@ pub(super) fn parse_line(
         identity,
         cpu,
         memory,
+        users,
         credentials,
         signals,
         namespaces,
-        scheduling,
+        scheduling_details,
         limits,
         ..
     } = record;
@@ -109,35 +110,27 @@ pub(super) fn parse_line(
             return parse_speculation(line, cursor, format, &mut credentials.atomic_flags);
         }
         Line::Cpus_allowed => {
-            (scheduling.cpus_allowed, scheduling.cpus_at) = mask::parse(cursor, pool)?;
+            (scheduling_details.cpus_allowed, scheduling_details.cpus_at) =
+                mask::parse(cursor, pool)?;
             return Ok(());
         }
         Line::Mems_allowed => {
-            (scheduling.mems_allowed, scheduling.mems_at) = mask::parse(cursor, pool)?;
+            (scheduling_details.mems_allowed, scheduling_details.mems_at) =
+                mask::parse(cursor, pool)?;
             return Ok(());
         }
         // The same once more.
         Line::Cpus_allowed_list | Line::Mems_allowed_list => return cursor.line().map(drop),
         Line::Umask => credentials.umask = cursor.octal()?.min(i32::MAX as u32) as i32,
         Line::Tgid | Line::Pid => identity.tgid = cursor.u32()?,
-        Line::Ngid => scheduling.ngid = cursor.u32()?,
+        Line::Ngid => scheduling_details.ngid = cursor.u32()?,
         Line::PPid => identity.ppid = cursor.u32()?,
         Line::TracerPid => identity.tracer_pid = cursor.u32()?,
         Line::Uid => {
-            [
-                credentials.uid,
-                credentials.euid,
-                credentials.suid,
-                credentials.fsuid,
-            ] = four(cursor)?;
+            [users.uid, users.euid, users.suid, users.fsuid] = four(cursor)?;
         }
         Line::Gid => {
-            [
-                credentials.gid,
-                credentials.egid,
-                credentials.sgid,
-                credentials.fsgid,
-            ] = four(cursor)?;
+            [users.gid, users.egid, users.sgid, users.fsgid] = four(cursor)?;
         }
         Line::FDSize => limits.fd_size = cursor.u32()?,
         Line::NStgid => {
