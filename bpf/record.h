@@ -289,23 +289,23 @@ struct fp_name_parts {
 	char text[FP_NAME_SIZE];
 };
 
-/* One process. Only the groups that `identity.groups` names hold anything. */
+/* One process. Only the groups that `identity.groups` names hold anything. What is asked for most stands together. */
 struct fp_record {
-	struct fp_identity identity;		 /* Who it is and what it is doing. */
-	struct fp_cpu cpu;			 /* CPU time and faults. */
-	struct fp_memory memory;		 /* Sizes of memory. */
-	struct fp_memory_details memory_details; /* What a `top` does not show of them. */
-	struct fp_layout layout;		 /* Addresses. */
-	struct fp_users users;			 /* Users and groups. */
-	struct fp_credentials credentials;	 /* Capabilities and more. */
-	struct fp_signals signals;		 /* Signal sets. */
-	struct fp_namespaces namespaces;	 /* Pid namespaces. */
-	struct fp_scheduling scheduling;	 /* Scheduling. */
-	struct fp_scheduling_details scheduling_details; /* What a `top` does not show of it. */
-	struct fp_limits limits;		 /* Limits. */
-	struct fp_io io;			 /* I/O counters. */
-	struct fp_cgroup cgroup;		 /* Cgroup. */
-	struct fp_name_parts name;		 /* Name; always present. */
+	struct fp_identity identity;			 /* Who it is and what it is doing. */
+	struct fp_cpu cpu;				 /* CPU time and faults. */
+	struct fp_memory memory;			 /* Sizes of memory. */
+	struct fp_users users;				 /* Users and groups. */
+	struct fp_scheduling scheduling;		 /* Scheduling. */
+	struct fp_name_parts name;			 /* Name; always present. */
+	struct fp_memory_details memory_details;	 /* What a `top` does not show of its memory. */
+	struct fp_layout layout;			 /* Addresses. */
+	struct fp_credentials credentials;		 /* Capabilities and more. */
+	struct fp_signals signals;			 /* Signal sets. */
+	struct fp_namespaces namespaces;		 /* Pid namespaces. */
+	struct fp_scheduling_details scheduling_details; /* What a `top` does not show of its scheduling. */
+	struct fp_limits limits;			 /* Limits. */
+	struct fp_io io;				 /* I/O counters. */
+	struct fp_cgroup cgroup;			 /* Cgroup. */
 };
 
 /* One thread, where threads are listed or cannot be folded on the spot. */

@@ -5,7 +5,7 @@ package fastproc
 import "unsafe"
 
 // layoutID is the id of the layout that these structures have.
-const layoutID uint64 = 0xb6c4e79c42d695c
+const layoutID uint64 = 0x250be008b00dee4a
 
 // The groups of fields.
 const (
@@ -13,21 +13,21 @@ const (
 	FieldsCPU Fields = 0x1
 	// Memory: Sizes of memory.
 	FieldsMemory Fields = 0x2
-	// MemoryDetails: What a `top` does not show of them.
+	// Users: Users and groups.
+	FieldsUsers Fields = 0x1000
+	// Scheduling: Scheduling.
+	FieldsScheduling Fields = 0x40
+	// MemoryDetails: What a `top` does not show of its memory.
 	FieldsMemoryDetails Fields = 0x800
 	// Layout: Addresses.
 	FieldsLayout Fields = 0x4
-	// Users: Users and groups.
-	FieldsUsers Fields = 0x1000
 	// Credentials: Capabilities and more.
 	FieldsCredentials Fields = 0x8
 	// Signals: Signal sets.
 	FieldsSignals Fields = 0x10
 	// Namespaces: Pid namespaces.
 	FieldsNamespaces Fields = 0x20
-	// Scheduling: Scheduling.
-	FieldsScheduling Fields = 0x40
-	// SchedulingDetails: What a `top` does not show of it.
+	// SchedulingDetails: What a `top` does not show of its scheduling.
 	FieldsSchedulingDetails Fields = 0x2000
 	// Limits: Limits.
 	FieldsLimits Fields = 0x80
@@ -371,7 +371,7 @@ type NameParts struct {
 	Text [64]byte
 }
 
-// Record is struct fp_record. One process. Only the groups that `identity.groups` names hold anything.
+// Record is struct fp_record. One process. Only the groups that `identity.groups` names hold anything. What is asked for most stands together.
 type Record struct {
 	// Who it is and what it is doing.
 	Identity Identity
@@ -379,21 +379,23 @@ type Record struct {
 	CPU CPU
 	// Sizes of memory.
 	Memory Memory
-	// What a `top` does not show of them.
+	// Users and groups.
+	Users Users
+	// Scheduling.
+	Scheduling Scheduling
+	// Name; always present.
+	Name NameParts
+	// What a `top` does not show of its memory.
 	MemoryDetails MemoryDetails
 	// Addresses.
 	Layout Layout
-	// Users and groups.
-	Users Users
 	// Capabilities and more.
 	Credentials Credentials
 	// Signal sets.
 	Signals Signals
 	// Pid namespaces.
 	Namespaces Namespaces
-	// Scheduling.
-	Scheduling Scheduling
-	// What a `top` does not show of it.
+	// What a `top` does not show of its scheduling.
 	SchedulingDetails SchedulingDetails
 	// Limits.
 	Limits Limits
@@ -401,8 +403,6 @@ type Record struct {
 	IO IO
 	// Cgroup.
 	Cgroup Cgroup
-	// Name; always present.
-	Name NameParts
 }
 
 // ThreadRecord is struct fp_thread_record. One thread, where threads are listed or cannot be folded on the spot.
@@ -684,18 +684,18 @@ var (
 	_ [0]struct{}   = [unsafe.Offsetof(Record{}.Identity)]struct{}{}
 	_ [96]struct{}  = [unsafe.Offsetof(Record{}.CPU)]struct{}{}
 	_ [232]struct{} = [unsafe.Offsetof(Record{}.Memory)]struct{}{}
-	_ [360]struct{} = [unsafe.Offsetof(Record{}.MemoryDetails)]struct{}{}
-	_ [392]struct{} = [unsafe.Offsetof(Record{}.Layout)]struct{}{}
-	_ [488]struct{} = [unsafe.Offsetof(Record{}.Users)]struct{}{}
-	_ [520]struct{} = [unsafe.Offsetof(Record{}.Credentials)]struct{}{}
-	_ [608]struct{} = [unsafe.Offsetof(Record{}.Signals)]struct{}{}
-	_ [680]struct{} = [unsafe.Offsetof(Record{}.Namespaces)]struct{}{}
-	_ [688]struct{} = [unsafe.Offsetof(Record{}.Scheduling)]struct{}{}
-	_ [712]struct{} = [unsafe.Offsetof(Record{}.SchedulingDetails)]struct{}{}
-	_ [752]struct{} = [unsafe.Offsetof(Record{}.Limits)]struct{}{}
-	_ [768]struct{} = [unsafe.Offsetof(Record{}.IO)]struct{}{}
-	_ [824]struct{} = [unsafe.Offsetof(Record{}.Cgroup)]struct{}{}
-	_ [832]struct{} = [unsafe.Offsetof(Record{}.Name)]struct{}{}
+	_ [360]struct{} = [unsafe.Offsetof(Record{}.Users)]struct{}{}
+	_ [392]struct{} = [unsafe.Offsetof(Record{}.Scheduling)]struct{}{}
+	_ [416]struct{} = [unsafe.Offsetof(Record{}.Name)]struct{}{}
+	_ [504]struct{} = [unsafe.Offsetof(Record{}.MemoryDetails)]struct{}{}
+	_ [536]struct{} = [unsafe.Offsetof(Record{}.Layout)]struct{}{}
+	_ [632]struct{} = [unsafe.Offsetof(Record{}.Credentials)]struct{}{}
+	_ [720]struct{} = [unsafe.Offsetof(Record{}.Signals)]struct{}{}
+	_ [792]struct{} = [unsafe.Offsetof(Record{}.Namespaces)]struct{}{}
+	_ [800]struct{} = [unsafe.Offsetof(Record{}.SchedulingDetails)]struct{}{}
+	_ [840]struct{} = [unsafe.Offsetof(Record{}.Limits)]struct{}{}
+	_ [856]struct{} = [unsafe.Offsetof(Record{}.IO)]struct{}{}
+	_ [912]struct{} = [unsafe.Offsetof(Record{}.Cgroup)]struct{}{}
 	_ [216]struct{} = [unsafe.Sizeof(ThreadRecord{})]struct{}{}
 	_ [0]struct{}   = [unsafe.Offsetof(ThreadRecord{}.StartNS)]struct{}{}
 	_ [8]struct{}   = [unsafe.Offsetof(ThreadRecord{}.UtimeNS)]struct{}{}
@@ -773,7 +773,23 @@ func (p Process) Memory() *Memory {
 	return &p.record.Memory
 }
 
-// MemoryDetails is nil if it was not asked for, or is not known. What a `top` does not show of them.
+// Users is nil if it was not asked for, or is not known. Users and groups.
+func (p Process) Users() *Users {
+	if p.record.Identity.Groups&0x1000 == 0 {
+		return nil
+	}
+	return &p.record.Users
+}
+
+// Scheduling is nil if it was not asked for, or is not known. Scheduling.
+func (p Process) Scheduling() *Scheduling {
+	if p.record.Identity.Groups&0x40 == 0 {
+		return nil
+	}
+	return &p.record.Scheduling
+}
+
+// MemoryDetails is nil if it was not asked for, or is not known. What a `top` does not show of its memory.
 func (p Process) MemoryDetails() *MemoryDetails {
 	if p.record.Identity.Groups&0x800 == 0 {
 		return nil
@@ -787,14 +803,6 @@ func (p Process) Layout() *Layout {
 		return nil
 	}
 	return &p.record.Layout
-}
-
-// Users is nil if it was not asked for, or is not known. Users and groups.
-func (p Process) Users() *Users {
-	if p.record.Identity.Groups&0x1000 == 0 {
-		return nil
-	}
-	return &p.record.Users
 }
 
 // Credentials is nil if it was not asked for, or is not known. Capabilities and more.
@@ -821,15 +829,7 @@ func (p Process) Namespaces() *Namespaces {
 	return &p.record.Namespaces
 }
 
-// Scheduling is nil if it was not asked for, or is not known. Scheduling.
-func (p Process) Scheduling() *Scheduling {
-	if p.record.Identity.Groups&0x40 == 0 {
-		return nil
-	}
-	return &p.record.Scheduling
-}
-
-// SchedulingDetails is nil if it was not asked for, or is not known. What a `top` does not show of it.
+// SchedulingDetails is nil if it was not asked for, or is not known. What a `top` does not show of its scheduling.
 func (p Process) SchedulingDetails() *SchedulingDetails {
 	if p.record.Identity.Groups&0x2000 == 0 {
 		return nil
