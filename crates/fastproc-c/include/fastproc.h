@@ -153,7 +153,7 @@
 #define FASTPROC_THREADS 1024
 
 /**
- * What a `top` does not show of them.
+ * What a `top` does not show of its memory.
  */
 #define FASTPROC_MEMORY_DETAILS 2048
 
@@ -163,7 +163,7 @@
 #define FASTPROC_USERS 4096
 
 /**
- * What a `top` does not show of it.
+ * What a `top` does not show of its scheduling.
  */
 #define FASTPROC_SCHEDULING_DETAILS 8192
 
@@ -621,6 +621,71 @@ int fastproc_memory_lib_bytes(const struct fastproc *handle, size_t index, uint6
 int fastproc_memory_text_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
 
 /**
+ * Real user. [FASTPROC_USERS]
+ */
+int fastproc_users_uid(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * Effective user. [FASTPROC_USERS]
+ */
+int fastproc_users_euid(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * Saved user. [FASTPROC_USERS]
+ */
+int fastproc_users_suid(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * User for access to files. [FASTPROC_USERS]
+ */
+int fastproc_users_fsuid(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * Real group. [FASTPROC_USERS]
+ */
+int fastproc_users_gid(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * Effective group. [FASTPROC_USERS]
+ */
+int fastproc_users_egid(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * Saved group. [FASTPROC_USERS]
+ */
+int fastproc_users_sgid(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * Group for access to files. [FASTPROC_USERS]
+ */
+int fastproc_users_fsgid(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * Kernel priority as stat shows it: 20 plus nice, or minus one minus the real-time priority. [FASTPROC_SCHEDULING]
+ */
+int fastproc_scheduling_priority(const struct fastproc *handle, size_t index, int32_t *value);
+
+/**
+ * Nice value, -20 to 19. [FASTPROC_SCHEDULING]
+ */
+int fastproc_scheduling_nice(const struct fastproc *handle, size_t index, int32_t *value);
+
+/**
+ * Real-time priority, 1 to 99, or 0. [FASTPROC_SCHEDULING]
+ */
+int fastproc_scheduling_rt_priority(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * `SCHED_*`. [FASTPROC_SCHEDULING]
+ */
+int fastproc_scheduling_policy(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
+ * CPU that it last ran on. [FASTPROC_SCHEDULING]
+ */
+int fastproc_scheduling_processor(const struct fastproc *handle, size_t index, uint32_t *value);
+
+/**
  * Page tables: `VmPTE`. Bytes. [FASTPROC_MEMORY_DETAILS]
  */
 int fastproc_memory_details_page_tables_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
@@ -699,46 +764,6 @@ int fastproc_layout_env_start(const struct fastproc *handle, size_t index, uint6
  * Where the environment ends. [FASTPROC_LAYOUT] [guarded]
  */
 int fastproc_layout_env_end(const struct fastproc *handle, size_t index, uint64_t *value);
-
-/**
- * Real user. [FASTPROC_USERS]
- */
-int fastproc_users_uid(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * Effective user. [FASTPROC_USERS]
- */
-int fastproc_users_euid(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * Saved user. [FASTPROC_USERS]
- */
-int fastproc_users_suid(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * User for access to files. [FASTPROC_USERS]
- */
-int fastproc_users_fsuid(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * Real group. [FASTPROC_USERS]
- */
-int fastproc_users_gid(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * Effective group. [FASTPROC_USERS]
- */
-int fastproc_users_egid(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * Saved group. [FASTPROC_USERS]
- */
-int fastproc_users_sgid(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * Group for access to files. [FASTPROC_USERS]
- */
-int fastproc_users_fsgid(const struct fastproc *handle, size_t index, uint32_t *value);
 
 /**
  * Inheritable capabilities: `CapInh`. [FASTPROC_CREDENTIALS]
@@ -846,31 +871,6 @@ int fastproc_signals_queue_limit(const struct fastproc *handle, size_t index, ui
  * How many pid namespaces below the initial one the process is. [FASTPROC_NAMESPACES]
  */
 int fastproc_namespaces_level(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * Kernel priority as stat shows it: 20 plus nice, or minus one minus the real-time priority. [FASTPROC_SCHEDULING]
- */
-int fastproc_scheduling_priority(const struct fastproc *handle, size_t index, int32_t *value);
-
-/**
- * Nice value, -20 to 19. [FASTPROC_SCHEDULING]
- */
-int fastproc_scheduling_nice(const struct fastproc *handle, size_t index, int32_t *value);
-
-/**
- * Real-time priority, 1 to 99, or 0. [FASTPROC_SCHEDULING]
- */
-int fastproc_scheduling_rt_priority(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * `SCHED_*`. [FASTPROC_SCHEDULING]
- */
-int fastproc_scheduling_policy(const struct fastproc *handle, size_t index, uint32_t *value);
-
-/**
- * CPU that it last ran on. [FASTPROC_SCHEDULING]
- */
-int fastproc_scheduling_processor(const struct fastproc *handle, size_t index, uint32_t *value);
 
 /**
  * CPUs 0 to 63 of the allowed ones. [FASTPROC_SCHEDULING_DETAILS]

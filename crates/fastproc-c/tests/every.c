@@ -11,7 +11,7 @@
 
 #include <fastproc.h>
 
-#define ALL 0xfff
+#define ALL (FASTPROC_THREE_FILES | FASTPROC_IO | FASTPROC_CGROUP | FASTPROC_THREADS)
 
 #define process 0
 #define thread 1

@@ -4,8 +4,11 @@ use std::time::{Duration, Instant};
 
 use fastproc::{Collector, Error, Fields, Refusal, SourceKind};
 
-/// What `ps`, `pgrep` and `top` show by default: whose a process is, and its priority.
+/// What `pgrep` and `top` show by default: whose a process is, and its priority.
 const USERS: Fields = Fields::TOP.union(Fields::USERS).union(Fields::SCHEDULING);
+
+/// What procps's `ps` asks for, whatever it shows.
+const PS: Fields = USERS.union(Fields::SIGNALS);
 
 /// What monitors ask for, and what it takes to tell what a reader may see, without what few ask for: addresses,
 /// signals, limits, numbers in nested namespaces.
@@ -16,9 +19,10 @@ const MONITOR: Fields = USERS
     .union(Fields::CGROUP);
 
 /// The sets, from the cheapest on.
-const TIERS: [Fields; 5] = [
+const TIERS: [Fields; 6] = [
     Fields::TOP,
     USERS,
+    PS,
     MONITOR,
     Fields::all().difference(Fields::THREADS),
     Fields::all(),

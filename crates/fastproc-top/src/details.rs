@@ -13,8 +13,10 @@ use crate::{
 
 /// The groups of fields that are shown of a process in detail.
 pub const FIELDS: Fields = Fields::TOP
+    .union(Fields::USERS)
     .union(Fields::CREDENTIALS)
     .union(Fields::SCHEDULING)
+    .union(Fields::SCHEDULING_DETAILS)
     .union(Fields::IO)
     .union(Fields::CGROUP);
 

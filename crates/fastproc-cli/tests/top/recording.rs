@@ -58,7 +58,9 @@ fn record(number: u32, look: u64) -> Record {
     identity.start_ns = u64::from(number) * SECOND / 10;
     identity.num_threads = number % 4 + 1;
     identity.state_bits = u32::from(!number.is_multiple_of(5));
-    identity.groups = (Fields::TOP | Fields::USERS | Fields::SCHEDULING | Fields::IO).bits();
+    let users = Fields::USERS | Fields::CREDENTIALS;
+    let scheduling = Fields::SCHEDULING | Fields::SCHEDULING_DETAILS;
+    identity.groups = (Fields::TOP | users | scheduling | Fields::IO).bits();
     let name = NAMES[number as usize % NAMES.len()];
     identity.comm[..name.len()].copy_from_slice(name);
     identity.has_mm = 1;
