@@ -49,10 +49,18 @@ static __always_inline void collect_leader(struct task_struct *t, struct fp_reco
 	}
 	if (WANTED(FP_MEMORY | FP_MEMORY_DETAILS | FP_LAYOUT))
 		collect_mm(t, r, flags);
-	if (WANTED(FP_USERS))
-		collect_users(t, &r->users);
-	if (WANTED(FP_CREDENTIALS))
-		collect_credentials(t, r, index);
+	if (WANTED(FP_USERS | FP_CREDENTIALS)) {
+		/*
+		 * The objective credentials, as __task_cred() takes them: not what the task may be acting as. All of one
+		 * object, which is replaced as a whole.
+		 */
+		const struct cred *cred = RELOAD(t->real_cred);
+
+		if (WANTED(FP_USERS))
+			collect_users(cred, &r->users);
+		if (WANTED(FP_CREDENTIALS))
+			collect_credentials(t, cred, r, index);
+	}
 	if (WANTED(FP_SIGNALS))
 		collect_signals(t, r, index);
 	if (WANTED(FP_NAMESPACES))

@@ -53,11 +53,8 @@ __noinline int collect_groups(u32 index, u64 info)
 }
 #endif
 
-/* The objective credentials, as __task_cred() takes them: not what the task may be acting as. */
-static __always_inline void collect_users(struct task_struct *t, struct fp_users *u)
+static __always_inline void collect_users(const struct cred *cred, struct fp_users *u)
 {
-	const struct cred *cred = RELOAD(t->real_cred);
-
 	u->uid = cred->uid.val;
 	u->euid = cred->euid.val;
 	u->suid = cred->suid.val;
@@ -68,9 +65,9 @@ static __always_inline void collect_users(struct task_struct *t, struct fp_users
 	u->fsgid = cred->fsgid.val;
 }
 
-static __always_inline void collect_credentials(struct task_struct *t, struct fp_record *r, u32 index)
+static __always_inline void collect_credentials(struct task_struct *t, const struct cred *cred, struct fp_record *r,
+						 u32 index)
 {
-	const struct cred *cred = RELOAD(t->real_cred);
 	struct cred___6_2 *old = (void *)cred;
 	struct task_struct___6_6 *shadowed = (void *)t;
 	struct fp_credentials *c = &r->credentials;

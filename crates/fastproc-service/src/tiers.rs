@@ -7,13 +7,14 @@ use fastproc::{Collector, Error, Fields, Refusal, SourceKind};
 /// What `pgrep` and `top` show by default: whose a process is, and its priority.
 const USERS: Fields = Fields::TOP.union(Fields::USERS).union(Fields::SCHEDULING);
 
-/// What procps's `ps` asks for, whatever it shows.
+/// What procps's `ps` asks for, whatever it shows, where its user sees everything.
 const PS: Fields = USERS.union(Fields::SIGNALS);
 
 /// What monitors ask for, and what it takes to tell what a reader may see, without what few ask for: addresses,
 /// signals, limits, numbers in nested namespaces.
 const MONITOR: Fields = USERS
     .union(Fields::CREDENTIALS)
+    .union(Fields::SCHEDULING_DETAILS)
     .union(Fields::MEMORY_DETAILS)
     .union(Fields::IO)
     .union(Fields::CGROUP);

@@ -52,12 +52,14 @@ pub fn may_trace_all() -> bool {
 }
 
 impl Reader {
-    /// This process, as a snapshot has it. `None`: it is not there, or without credentials, and may see nothing.
+    /// This process, as a snapshot has it. `None`: it is not there, or its [`Fields::USERS`](crate::Fields::USERS) and
+    /// [`Fields::CREDENTIALS`](crate::Fields::CREDENTIALS) were not read, and may see nothing.
     pub fn own(snapshot: &Snapshot<'_>) -> Option<Self> {
         snapshot.get(std::process::id()).and_then(Self::of)
     }
 
-    /// The reader that is this process; `None` if its credentials were not read.
+    /// The reader that is this process; `None` without its [`Fields::USERS`](crate::Fields::USERS) and
+    /// [`Fields::CREDENTIALS`](crate::Fields::CREDENTIALS).
     pub fn of(process: Process<'_>) -> Option<Self> {
         let (users, credentials) = (process.users()?, process.credentials()?);
         Some(Self {
@@ -79,7 +81,8 @@ impl Reader {
     ///   reader has `CAP_SYS_PTRACE` over the target's user namespace;
     /// - no security module objects ([`confined`](Self::confined)).
     ///
-    /// Where a record does not hold what the rule asks for, access is denied, as also where the kernel had already
+    /// Where a record does not hold what the rule asks for (the groups that [`of`](Self::of) takes, and
+    /// [`Fields::MEMORY_DETAILS`](crate::Fields::MEMORY_DETAILS)), access is denied, as also where the kernel had already
     /// hidden it from whoever read the record.
     pub fn access(&self, target: Process<'_>) -> Access {
         if target.identity().masked == 0 && (self.pid == target.pid() || self.may_trace(target)) {

@@ -206,20 +206,23 @@ impl<'a> Process<'a> {
             })
     }
 
-    /// CPUs that the leading thread may run on; bit n of word w stands for CPU 64 w + n.
+    /// CPUs that the leading thread may run on; bit n of word w stands for CPU 64 w + n. None without
+    /// [`Fields::SCHEDULING_DETAILS`].
     pub fn cpus_allowed(self, words: usize) -> &'a [u64] {
-        let scheduling = &self.record.scheduling_details;
-        match scheduling.cpus_at {
-            0 => core::slice::from_ref(&scheduling.cpus_allowed),
-            at => self.words(at, words),
-        }
+        let details = self.scheduling_details();
+        details.map_or(&[], |of| self.mask(&of.cpus_allowed, of.cpus_at, words))
     }
 
     /// Memory nodes that it may allocate from, likewise.
     pub fn mems_allowed(self, words: usize) -> &'a [u64] {
-        let scheduling = &self.record.scheduling_details;
-        match scheduling.mems_at {
-            0 => core::slice::from_ref(&scheduling.mems_allowed),
+        let details = self.scheduling_details();
+        details.map_or(&[], |of| self.mask(&of.mems_allowed, of.mems_at, words))
+    }
+
+    /// The first word stands for all of them on a machine with no more.
+    fn mask(self, first: &'a u64, at: u32, words: usize) -> &'a [u64] {
+        match at {
+            0 => core::slice::from_ref(first),
             at => self.words(at, words),
         }
     }

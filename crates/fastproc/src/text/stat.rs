@@ -15,7 +15,7 @@ use crate::{
 };
 
 const FILE: &str = "/proc/PID/stat";
-/// What the line shows: of the three files, all but users and nested pid namespaces.
+/// What the line shows: of the three files, all but whose it is and what it may do, nested pid namespaces, details of memory.
 const SHOWN: Fields = Fields::THREE_FILES.difference(
     Fields::USERS
         .union(Fields::CREDENTIALS)
