@@ -6,7 +6,7 @@ mod common;
 use std::{fs, thread, time::Duration};
 
 use common::Served;
-use fastproc::{Fields, Texts};
+use fastproc::{Fields, SourceKind, Texts};
 use fastproc_testbed::{Change, Changing, gate};
 
 /// How often the process has executed a program, and the signals that it catches.
@@ -32,7 +32,7 @@ fn a_program_that_a_thread_executes_is_shown_at_once() {
     if !gate::bpf() {
         return;
     }
-    let served = Served::start("executed", None);
+    let served = Served::start("executed", Some(SourceKind::Bpf));
     let changing = Changing::start(Change::Program).expect("a process can be started");
     let pid = changing.pid();
     let builder = served
