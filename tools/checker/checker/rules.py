@@ -178,12 +178,14 @@ def level(source: tuple[str, Get], most: int, name: str) -> Rule:
     return rule
 
 
-def cpu_part(own: str, other: str) -> Rule:
+def cpu_part(own: str, other: str, cut: bool = False) -> Rule:
     """User or system time.
 
     The kernel divides the exact sum by the ratio of samples, and lets neither part shrink: what one gained since a look is
     at most what the sum gained. Where it divided the time for somebody in another ratio than fastproc did before, not both
     can be kept to; then fastproc takes back nothing of its own, and the border lies less than a tick below.
+
+    `cut`: the value is cut to ticks, so that it stands for whatever is less than a tick above it.
     """
 
     def rule(moment: Moment, value: Any) -> Verdict:
@@ -194,9 +196,10 @@ def cpu_part(own: str, other: str) -> Rule:
         low = int(first[own]) * TICK_NS
         # Each part is cut to ticks, so that either may hide almost one.
         high = (int(last[own]) + int(last[other]) + 2) * TICK_NS - int(first[other]) * TICK_NS - 1
-        if value is not None and low - TICK_NS < value < low:
+        most = None if value is None else value + (TICK_NS - 1 if cut else 0)
+        if most is not None and low - TICK_NS < most < low:
             return Verdict(FLICKER, f"{low} to {high}")
-        return OK if value is not None and low <= value <= high else wrong(f"{low} to {high}")
+        return OK if most is not None and low <= most and value <= high else wrong(f"{low} to {high}")
 
     return rule
 

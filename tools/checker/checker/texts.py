@@ -44,7 +44,7 @@ def _rule(file: str, label: str) -> Rule:
         if label in GROWING:
             return grows(part(file, label))
         if label in ("utime", "stime"):
-            rule = cpu_part(label, "stime" if label == "utime" else "utime")
+            rule = cpu_part(label, "stime" if label == "utime" else "utime", cut=True)
             return lambda moment, value: rule(moment, value * TICK_NS)
         if label in ("vsize", "rss"):
             return level(part(file, label), HUGE if label == "vsize" else MEMORY // PAGE, name)
