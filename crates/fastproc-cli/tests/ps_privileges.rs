@@ -7,12 +7,15 @@ use std::{
     os::unix::{fs::PermissionsExt, process::CommandExt},
     path::PathBuf,
     process::{Command, Output},
+    time::{Duration, Instant},
 };
 
 use fastproc_testbed::gate;
 use serde_json::Value;
 
 const NOBODY: u32 = 65534;
+/// How long something may take that happens all the time.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// A copy of the command where everybody may execute it, removed with the test.
 struct Copy(PathBuf);
@@ -100,6 +103,38 @@ fn without_privileges_it_reads_proc_and_says_why() {
     let line = String::from_utf8_lossy(&output.stderr);
     assert!(line.contains("from procfs"), "{line}");
     assert!(line.contains("bpf was refused: CAP_BPF"), "{line}");
+}
+
+/// The line of a kernel thread that runs reads the same for who may trace it and who may not.
+#[test]
+fn a_kernel_thread_that_runs_hides_as_much_as_one_that_sleeps() {
+    if !gate::root() {
+        return;
+    }
+    let copy = Copy::new("threads");
+    // Gives the kernel's threads something to do.
+    let storm = fastproc_testbed::Storm::start().expect("a storm");
+    let begin = Instant::now();
+    let mut running = 0;
+    while running == 0 {
+        assert!(begin.elapsed() < LIMIT, "no kernel thread runs");
+        let output = Command::new(&copy.0)
+            .args(["ps", "--source", "procfs", "--format", "ndjson"])
+            .args(["-o", "pid,comm,state,startcode,exit_code"])
+            .args(["--filter", "ppid == 2"])
+            .uid(NOBODY)
+            .gid(NOBODY)
+            .current_dir("/")
+            .output()
+            .expect("nobody can execute it");
+        for row in String::from_utf8_lossy(&output.stdout).lines() {
+            let row: Value = serde_json::from_str(row).expect("JSON");
+            assert!(row["startcode"].is_null(), "{row}");
+            assert!(row["exit_code"].is_null(), "{row}");
+            running += usize::from(row["state"] == "R");
+        }
+    }
+    storm.stop().expect("it ends");
 }
 
 #[test]

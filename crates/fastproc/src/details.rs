@@ -420,6 +420,21 @@ mod tests {
         ));
     }
 
+    /// Of a kernel thread and of a process that has ended the link is missing alike. Only the former is told from it that it
+    /// may be seen.
+    #[test]
+    fn the_program_of_a_process_that_has_ended_is_gone() {
+        let mut shell = shell();
+        let details = details();
+        let record = record(shell.id());
+        let directory = details.directory(Process::new(&record, &[]));
+        let directory = directory.expect("it is our child");
+        shell.kill().expect("it is ours");
+        wait_until(|| matches!(directory.exe(), Err(DetailError::Absent { .. })));
+        shell.wait().expect("it is ours");
+        assert!(matches!(directory.exe(), Err(DetailError::Gone { .. })));
+    }
+
     /// As `process_vm_writev(2)` and `ptrace(2)` do: the process itself rests all the time.
     #[test]
     fn what_another_process_writes_into_a_command_line_is_shown() {

@@ -112,7 +112,8 @@ impl Directory {
     pub fn exe(&self) -> Result<Vec<u8>, DetailError> {
         const WHAT: &str = "program";
         let exe = rustix::fs::readlinkat(&self.fd, c"exe", Vec::new()).map_err(|error| {
-            if error == Errno::NOENT {
+            // It is the answer for one that is no more, too.
+            if error == Errno::NOENT && open(self.fd.as_fd(), c"stat").is_ok() {
                 DetailError::Absent {
                     pid: self.pid,
                     what: WHAT,

@@ -193,6 +193,10 @@ impl Reader {
         if self.privileged && record.identity.has_mm == 0 {
             // That nothing is shown of memory that is not there does not mean that something is hidden.
             record.identity.masked = 0;
+        } else if stat::leaves_masked_open(record) {
+            let (name, tid) = ("io", None);
+            let found = self.files.read(FilePath { pid, tid, name }, None)?;
+            record.identity.masked = u8::from(matches!(found, Found::Denied));
         }
         if self.fields.contains(Fields::IO) {
             match self.read_io(pid, None, &mut record.io)? {
