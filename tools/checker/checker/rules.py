@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import kernel
-from .sampler import Sample
+from .sampler import LOOKED_UP, Sample
 
 CPUS = os.cpu_count() or 1
 TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
@@ -16,6 +16,9 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 MEMORY = PAGE * os.sysconf("SC_PHYS_PAGES")
 # User addresses end here; what lies above is the kernel's.
 USER_END = 1 << 56
+
+# What is not in the record.
+LATE = (*LOOKED_UP, "cgroup path")
 
 RIGHT, FLICKER, OUTSIDE, UNKNOWN = "right", "flicker", "outside", "unbracketed"
 
@@ -79,6 +82,8 @@ class Moment:
     names: frozenset[str] = frozenset()
     # Whether the values are from the kernel's own text.
     of_text: bool = False
+    # When what is looked up for a row was, at the latest: behind the walk.
+    looked_up_ns: int = 0
     _texts: dict[str, list[bytes]] = field(default_factory=dict)
 
     def texts(self, file: str) -> list[bytes]:
@@ -95,7 +100,8 @@ class Moment:
     def after(self, file: str) -> bytes | None:
         """What it held after."""
         samples = self.samples.get(file)
-        return samples[-1].text if samples and samples[-1].began_ns >= self.ended_ns else None
+        ended_ns = max(self.ended_ns, self.looked_up_ns if file in LATE else 0)
+        return samples[-1].text if samples and samples[-1].began_ns >= ended_ns else None
 
 
 Rule = Callable[[Moment, Any], Verdict]

@@ -20,7 +20,7 @@ from typing import Any
 from . import texts
 from .fields import FLICKERS, RULES, TOGETHER, TOGETHER_IN_TEXT, class_of
 from .journal import Journal
-from .rules import OK, TICK_NS, Moment, Poses, Same, wrong
+from .rules import LATE, OK, TICK_NS, Moment, Poses, Same, wrong
 from .sampler import FILES, LOOKED_UP, Sample, Sampler, Window, around, now_ns, read
 from .storms import Storm
 from .tally import Tally
@@ -395,11 +395,10 @@ class Run:
         )
         merged = [state for state in late if state in states]
         if len(late) > len(merged):
-            late_files = (*LOOKED_UP, "cgroup path")
-            merged += [{file: state[file] for file in late_files if file in state} for state in late if state not in states]
+            merged += [{file: state[file] for file in LATE if file in state} for state in late if state not in states]
         return Moment(
             began, ended, samples, merged, running.poses.get(folder, Poses()), passing, running.storm.loose,
-            running.storm.volatile | FLICKERS, names=running.storm.names,
+            running.storm.volatile | FLICKERS, names=running.storm.names, looked_up_ns=received,
         )  # fmt: skip
 
     def cat(self, group: list[StormProcess], source: str, seconds: float) -> None:
