@@ -15,7 +15,7 @@ use crate::machine::{Cpu, Gauge, Machine};
 
 /// How old interrupt counts may be: to read each of them exactly would cost more than all the rest.
 const INTERRUPT_AGE: Duration = Duration::from_millis(500);
-/// How old memory, load and pressure may be. The kernel itself brings them up to date no more often than this.
+/// How old memory and load may be. The kernel itself brings them up to date no more often than this.
 const TEXT_AGE: Duration = Duration::from_millis(400);
 
 const MEMORY: [(&str, Gauge); 7] = [
