@@ -67,7 +67,7 @@ pub struct Baseline {
     /// When reading the first snapshot began, or the last one before which exits were not recorded.
     first_ns: Option<u64>,
     /// Memory to use again.
-    spare: Vec<Entry>,
+    spare: Option<Box<Self>>,
     /// CPUs of the machine, if it is not this one.
     cpus: Option<u32>,
 }
@@ -224,24 +224,37 @@ pub struct Gone {
 impl Baseline {
     /// Keeps this snapshot instead of the last one. Allocates only if there are more processes than ever before.
     pub fn set(&mut self, snapshot: &Snapshot<'_>) {
+        let mut next = self.spare.take().unwrap_or_default();
+        next.follow(self, snapshot);
+        std::mem::swap(self, &mut next);
+        self.spare = Some(next);
+    }
+
+    /// Keeps this snapshot, which came after that of `before`, instead of whatever it kept. For who still compares with
+    /// `before`: this is best done while the records have just been read, and later they are no longer in any cache.
+    pub fn follow(&mut self, before: &Self, snapshot: &Snapshot<'_>) {
         self.began_ns = snapshot.stats().kernel_boottime_ns();
-        let mut entries = std::mem::take(&mut self.spare);
-        let mut before = Ascending(&self.processes);
-        entries.extend(subjects(snapshot).map(|subject| subject.entry(before.find(&subject))));
+        self.cpus = before.cpus;
+        let mut known = Ascending(&before.processes);
+        self.processes.clear();
+        self.processes
+            .extend(subjects(snapshot).map(|subject| subject.entry(known.find(&subject))));
         // What ended while nobody recorded it, or nobody had looked yet, is not known.
-        if self.first_ns.is_none() || snapshot.exits().is_none() {
-            self.first_ns = Some(self.began_ns);
-        }
-        self.leaving.follow(&self.processes, &entries, snapshot);
-        std::mem::swap(&mut self.processes, &mut entries);
-        entries.clear();
-        entries.extend(
-            thread_subjects(snapshot).map(|subject| subject.entry(find(&self.threads, &subject))),
+        self.first_ns = before
+            .first_ns
+            .filter(|_| snapshot.exits().is_some())
+            .or(Some(self.began_ns));
+        self.leaving.follow(
+            &before.leaving,
+            &before.processes,
+            &self.processes,
+            snapshot,
         );
-        entries.sort_unstable_by_key(|entry| entry.id);
-        std::mem::swap(&mut self.threads, &mut entries);
-        entries.clear();
-        self.spare = entries;
+        self.threads.clear();
+        self.threads.extend(
+            thread_subjects(snapshot).map(|subject| subject.entry(find(&before.threads, &subject))),
+        );
+        self.threads.sort_unstable_by_key(|entry| entry.id);
     }
 
     /// Says how many CPUs the machine has, of snapshots that are not of this one.

@@ -15,6 +15,8 @@ pub struct Live {
     sampler: Sampler,
     /// The snapshot before the last one.
     before: Baseline,
+    /// The last one.
+    last: Baseline,
     /// How many there were.
     snapshots: u64,
     machine: Machine,
@@ -33,6 +35,7 @@ impl Live {
             fading: Fading::default(),
             sampler: Sampler::open(bpf)?,
             before: Baseline::default(),
+            last: Baseline::default(),
             snapshots: 0,
             machine: Machine::default(),
             earlier: Machine::default(),
@@ -40,10 +43,9 @@ impl Live {
     }
 
     pub(super) fn step(&mut self) -> Result<(), Error> {
-        if let Some(last) = self.collector.latest() {
-            self.before.set(&last);
-        }
         let snapshot = self.collector.snapshot()?;
+        std::mem::swap(&mut self.before, &mut self.last);
+        self.last.follow(&self.before, &snapshot);
         let compared = self.snapshots > 0;
         self.fading
             .look(compared.then_some(&self.before), &snapshot);
@@ -69,7 +71,7 @@ impl Live {
         if !exits {
             self.fading.clear();
         }
-        self.collector.snapshot()?;
+        self.last.follow(&self.before, &self.collector.snapshot()?);
         Ok(())
     }
 

@@ -110,12 +110,19 @@ pub(super) struct Leaving {
 }
 
 impl Leaving {
-    /// Turns from one snapshot to the next, by the processes of both.
-    pub(super) fn follow(&mut self, before: &[Entry], after: &[Entry], now: &Snapshot<'_>) {
+    /// Turns from one snapshot, and those that had left it by then, to the next, by the processes of both.
+    pub(super) fn follow(
+        &mut self,
+        earlier: &Self,
+        before: &[Entry],
+        after: &[Entry],
+        now: &Snapshot<'_>,
+    ) {
+        self.entries.clear();
         let Some(exits) = now.exits() else {
-            self.entries.clear();
             return;
         };
+        self.entries.extend_from_slice(&earlier.entries);
         let now_ns = now.stats().kernel_boottime_ns();
         let mut after = after.iter().peekable();
         for &entry in before {
