@@ -156,19 +156,25 @@ static __noinline void identify(struct exits_exit *e, struct task_struct *t, s32
 	__builtin_memcpy(e->comm, t->comm, sizeof(e->comm));
 }
 
-/* Whether its user may look into it, as get_dumpable() has it: 1 of the lowest two flags. */
-static __always_inline u32 dumpable(struct mm_struct *mm)
+/*
+ * Whether its user may look into it, as get_dumpable() has it: 1 of the lowest two flags of its memory, which newer kernels
+ * remember when it has gone.
+ */
+static __always_inline u32 dumpable(struct task_struct *t)
 {
+	struct mm_struct *mm = t->mm;
 	struct mm_struct___6_1 *old = (void *)mm;
-	u64 flags;
+	bool is;
 
-	if (!mm)
-		return EXITS_DUMPABLE_UNKNOWN;
-	if (bpf_core_field_exists(mm->flags.__mm_flags))
-		flags = mm->flags.__mm_flags[0];
+	if (mm && bpf_core_field_exists(mm->flags.__mm_flags))
+		is = (mm->flags.__mm_flags[0] & 3) == 1;
+	else if (mm)
+		is = (old->flags & 3) == 1;
+	else if (bpf_core_field_exists(t->user_dumpable))
+		is = BPF_CORE_READ_BITFIELD(t, user_dumpable);
 	else
-		flags = old->flags;
-	return (flags & 3) == 1 ? EXITS_DUMPABLE_YES : EXITS_DUMPABLE_NO;
+		return EXITS_DUMPABLE_UNKNOWN;
+	return is ? EXITS_DUMPABLE_YES : EXITS_DUMPABLE_NO;
 }
 
 /* As wait_task_zombie() has it. */
@@ -201,7 +207,7 @@ SEC("tp_btf/sched_process_exit") int process_ends(u64 *arguments)
 	identify(e, leader, status_of_process(leader));
 	e->end_ns = bpf_ktime_get_boot_ns();
 	e->ppid = t->real_parent->tgid;
-	e->dumpable = dumpable(t->mm);
+	e->dumpable = dumpable(t);
 	submit(ring, e);
 	return 0;
 }
@@ -223,6 +229,7 @@ SEC("tp_btf/sched_process_free") int task_freed(u64 *arguments)
 	begin(&e->event, is_process ? EXITS_EXIT : EXITS_THREAD, t, t);
 	if (is_process) {
 		gone_threads(e, t->signal);
+		e->dumpable = dumpable(t);
 	} else {
 		add_thread(e, t);
 		e->prev_utime_ns = t->prev_cputime.utime;

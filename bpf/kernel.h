@@ -189,6 +189,7 @@ struct task_struct {
 	struct thread_info thread_info;
 	/* on_cpu shrinks to a byte in newer kernels: libbpf fits a load to the size only where it is unsigned */
 	u32 __state, flags, ptrace, policy, rt_priority, on_cpu;
+	u32 user_dumpable : 1;
 	int prio, static_prio, exit_state, exit_code, exit_signal;
 	struct sched_entity se;
 	cpumask_t cpus_mask;

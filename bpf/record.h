@@ -151,7 +151,7 @@ struct fp_memory {
 struct fp_memory_details {
 	fp_bytes page_tables; /* Page tables: `VmPTE`. */
 	fp_bytes hugetlb;     /* Huge pages of hugetlbfs: `HugetlbPages`. */
-	u64 mm_flags;	      /* `mm->flags`. */
+	u64 mm_flags;	      /* `mm->flags`; without memory, 1 if the user may still trace the process. */
 	u64 untag_mask;	/* Mask that removes an address's tag (`mm->context.untag_mask`, x86): `untag_mask`. */
 };
 

@@ -169,7 +169,7 @@ type MemoryDetails struct {
 	PageTables uint64
 	// Huge pages of hugetlbfs: `HugetlbPages`.
 	Hugetlb uint64
-	// `mm->flags`.
+	// `mm->flags`; without memory, 1 if the user may still trace the process.
 	MmFlags uint64
 	// Mask that removes an address's tag (`mm->context.untag_mask`, x86): `untag_mask`.
 	UntagMask uint64

@@ -133,6 +133,15 @@ static __always_inline void collect_layout(struct mm_struct *mm, struct fp_layou
 	l->env_end = mm->env_end;
 }
 
+/*
+ * The flag of its memory by which its user may trace a process that has none any more, SUID_DUMP_USER. Newer kernels
+ * remember it; others do not ask.
+ */
+static __always_inline u64 dumpable_without_memory(struct task_struct *t)
+{
+	return !bpf_core_field_exists(t->user_dumpable) || BPF_CORE_READ_BITFIELD(t, user_dumpable);
+}
+
 static __always_inline void collect_mm(struct task_struct *t, struct fp_record *r, u32 flags)
 {
 	/* A kernel thread may borrow a user's mm (kthread_use_mm); get_task_mm() does not count it. */
@@ -142,8 +151,10 @@ static __always_inline void collect_mm(struct task_struct *t, struct fp_record *
 		r->identity.has_mm = 0;
 		if (WANTED(FP_MEMORY))
 			__builtin_memset(&r->memory, 0, sizeof(r->memory));
-		if (WANTED(FP_MEMORY_DETAILS))
+		if (WANTED(FP_MEMORY_DETAILS)) {
 			__builtin_memset(&r->memory_details, 0, sizeof(r->memory_details));
+			r->memory_details.mm_flags = dumpable_without_memory(t);
+		}
 		if (WANTED(FP_LAYOUT))
 			__builtin_memset(&r->layout, 0, sizeof(r->layout));
 		return;

@@ -696,7 +696,7 @@ int fastproc_memory_details_page_tables_bytes(const struct fastproc *handle, siz
 int fastproc_memory_details_hugetlb_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
 
 /**
- * `mm->flags`. [FASTPROC_MEMORY_DETAILS] [guarded]
+ * `mm->flags`; without memory, 1 if the user may still trace the process. [FASTPROC_MEMORY_DETAILS] [guarded]
  */
 int fastproc_memory_details_mm_flags(const struct fastproc *handle, size_t index, uint64_t *value);
 

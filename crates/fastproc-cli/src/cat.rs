@@ -9,13 +9,16 @@ use std::{
 };
 
 use fastproc::{
-    Collector, Process, Snapshot, SourceKind,
-    access::{Access, Reader},
+    Collector, Process, SourceKind,
+    access::Access,
     counters::{self, Counters, MachineFile},
     text::Files,
 };
 
-use crate::Failure;
+use crate::{
+    Failure,
+    privileges::{self, Shown},
+};
 
 /// Print files of /proc as cat would, from records instead of the kernel's text.
 ///
@@ -109,11 +112,14 @@ fn all_of_the_kernel(file: ProcessFile, out: &mut impl Write) -> Result<ExitCode
 
 fn all(file: ProcessFile, args: &Args, out: &mut impl Write) -> Result<ExitCode, Failure> {
     let mut processes = Processes::open(args.source.kind())?;
-    let Processes { collector, texts } = &mut processes;
+    let Processes {
+        collector,
+        texts,
+        shown,
+    } = &mut processes;
     let snapshot = collector.snapshot()?;
-    let reader = Reader::own(&snapshot);
     for process in snapshot.iter() {
-        if let Some(text) = render(texts, &snapshot, reader.as_ref(), process, file)? {
+        if let Some(text) = render(texts, shown.of(process, &snapshot), process, file)? {
             out.write_all(text)?;
         }
     }
@@ -124,6 +130,7 @@ fn all(file: ProcessFile, args: &Args, out: &mut impl Write) -> Result<ExitCode,
 struct Processes {
     collector: Collector,
     texts: Files,
+    shown: Shown,
 }
 
 impl Processes {
@@ -134,26 +141,23 @@ impl Processes {
             .one_shot(true)
             .open()?;
         let texts = Files::of_this_kernel(&collector, Path::new("/proc"))?;
-        crate::privileges::drop()?;
-        Ok(Self { collector, texts })
+        privileges::drop()?;
+        let shown = Shown::new(collector.host())?;
+        Ok(Self {
+            collector,
+            texts,
+            shown,
+        })
     }
 }
 
 /// The text of a process. `None`: it needs the kernel's, and is gone.
 fn render<'t>(
     texts: &'t mut Files,
-    snapshot: &Snapshot<'_>,
-    reader: Option<&Reader>,
+    access: Access,
     process: Process<'_>,
     file: ProcessFile,
 ) -> Result<Option<&'t [u8]>, Failure> {
-    // The text, and the service, hold what the kernel shows us; for the rest we ask as it would.
-    let from_text = snapshot.source_of(process).is_guarded();
-    let access = match reader {
-        _ if from_text => Access::Granted,
-        Some(reader) => reader.access(process),
-        None => Access::Denied,
-    };
     Ok(match file {
         ProcessFile::Stat => Some(texts.stat(process, access)?),
         ProcessFile::Statm => Some(texts.statm(process)?),
@@ -240,11 +244,14 @@ fn print_process(
     file: ProcessFile,
     out: &mut impl Write,
 ) -> Result<io::Result<()>, Failure> {
-    let Processes { collector, texts } = processes;
+    let Processes {
+        collector,
+        texts,
+        shown,
+    } = processes;
     let snapshot = collector.snapshot()?;
-    let reader = Reader::own(&snapshot);
     if let Some(process) = snapshot.get(pid)
-        && let Some(text) = render(texts, &snapshot, reader.as_ref(), process, file)?
+        && let Some(text) = render(texts, shown.of(process, &snapshot), process, file)?
     {
         return Ok(out.write_all(text));
     }

@@ -1,6 +1,7 @@
 //! Giving up what is not needed any more.
 
 pub use fastproc::access::may_trace_all;
+use fastproc::{Details, Host, Process, Snapshot, access::Access};
 use rustix::{
     io::Errno,
     thread::{CapabilitySet, capabilities, set_capabilities, set_no_new_privs},
@@ -12,6 +13,31 @@ const KEPT: CapabilitySet = CapabilitySet::BPF
     .union(CapabilitySet::PERFMON)
     .union(CapabilitySet::SYS_PTRACE)
     .union(CapabilitySet::DAC_READ_SEARCH);
+
+/// What the kernel shows this process.
+pub struct Shown {
+    all: bool,
+    details: Details,
+}
+
+impl Shown {
+    /// To be asked when privileges have been given up.
+    pub fn new(host: &Host) -> Result<Self, fastproc::Error> {
+        Ok(Self {
+            all: may_trace_all(),
+            details: Details::open(host)?,
+        })
+    }
+
+    /// What it shows of a process. The text, and the service, hold no more than that; for the rest it is asked.
+    pub fn of(&self, process: Process<'_>, snapshot: &Snapshot<'_>) -> Access {
+        if self.all || snapshot.source_of(process).is_guarded() || self.details.may_trace(process) {
+            Access::Granted
+        } else {
+            Access::Denied
+        }
+    }
+}
 
 /// The kernel let this process give up nothing.
 #[derive(Debug, thiserror::Error)]

@@ -105,6 +105,27 @@ fn without_privileges_it_reads_proc_and_says_why() {
     assert!(line.contains("bpf was refused: CAP_BPF"), "{line}");
 }
 
+/// Root of a user namespace has all capabilities there, and none over a kernel thread.
+#[test]
+fn who_is_root_in_a_user_namespace_is_shown_nothing_more() {
+    if !gate::root() || !gate::programs(&["unshare"]) {
+        return;
+    }
+    let output = Command::new("unshare")
+        .args(["-U", "-r", env!("CARGO_BIN_EXE_fastproc")])
+        .args(["ps", "--source", "procfs", "--format", "ndjson"])
+        .args(["-o", "pid,startcode,exit_code", "--filter", "ppid == 2"])
+        .output()
+        .expect("unshare is installed");
+    let rows = String::from_utf8_lossy(&output.stdout);
+    assert!(rows.lines().count() > 10, "{output:?}");
+    for row in rows.lines() {
+        let row: Value = serde_json::from_str(row).expect("JSON");
+        assert!(row["startcode"].is_null(), "{row}");
+        assert!(row["exit_code"].is_null(), "{row}");
+    }
+}
+
 /// The line of a kernel thread that runs reads the same for who may trace it and who may not.
 #[test]
 fn a_kernel_thread_that_runs_hides_as_much_as_one_that_sleeps() {

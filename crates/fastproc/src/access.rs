@@ -1,9 +1,11 @@
 //! Who may see what: the kernel's ptrace access check, as a rule over records.
 
+use std::{io, os::unix::fs::MetadataExt};
+
 use rustix::thread::{CapabilitySet, capabilities};
 
 use crate::{
-    Process, Snapshot,
+    Process,
     exits::Exit,
     record::{Credentials, Users},
 };
@@ -44,20 +46,27 @@ pub struct Reader {
 
 /// Whether the kernel would show this thread everything about everyone: it may trace all, and read files that are not
 /// its own.
+///
+/// Capabilities say so in the initial user namespace alone, and security modules may still object (Landlock to every
+/// process outside of its sandbox): the kernel is asked about the parent of its threads, or who has that number here.
 pub fn may_trace_all() -> bool {
     let files = CapabilitySet::DAC_READ_SEARCH | CapabilitySet::DAC_OVERRIDE;
-    capabilities(None).is_ok_and(|held| {
+    let holds = capabilities(None).is_ok_and(|held| {
         held.effective.contains(CapabilitySet::SYS_PTRACE) && held.effective.intersects(files)
-    })
+    });
+    let is_initial = || {
+        std::fs::metadata("/proc/self/ns/user")
+            .is_ok_and(|namespace| namespace.ino() == INITIAL_USER_NS.into())
+    };
+    let is_shown = || match std::fs::read_link("/proc/2/exe") {
+        // The access is checked before there is found to be no program.
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+        Ok(_) => true,
+    };
+    holds && is_initial() && is_shown()
 }
 
 impl Reader {
-    /// This process, as a snapshot has it. `None`: it is not there, or its [`Fields::USERS`](crate::Fields::USERS) and
-    /// [`Fields::CREDENTIALS`](crate::Fields::CREDENTIALS) were not read, and may see nothing.
-    pub fn own(snapshot: &Snapshot<'_>) -> Option<Self> {
-        snapshot.get(std::process::id()).and_then(Self::of)
-    }
-
     /// The reader that is this process; `None` without its [`Fields::USERS`](crate::Fields::USERS) and
     /// [`Fields::CREDENTIALS`](crate::Fields::CREDENTIALS).
     pub fn of(process: Process<'_>) -> Option<Self> {
@@ -93,7 +102,7 @@ impl Reader {
     }
 
     /// A process that has ended, with as much of it as this reader might see: of its exit status when it was a zombie,
-    /// of its I/O before.
+    /// of its I/O before. Kernels that do not tell whether it could be dumped do not ask for it of a zombie either.
     #[must_use]
     pub fn sees(&self, exit: &Exit) -> Exit {
         let owner = &exit.owner;
@@ -113,7 +122,9 @@ impl Reader {
         };
         let may_trace = |is_dumpable| self.may_trace_with(&users, &credentials, || is_dumpable);
         Exit {
-            status: exit.status.filter(|_| may_trace(true)),
+            status: exit
+                .status
+                .filter(|_| may_trace(owner.dumpable != Some(false))),
             io: exit.io.filter(|_| may_trace(owner.dumpable == Some(true))),
             ..*exit
         }
@@ -159,12 +170,10 @@ impl Reader {
     }
 }
 
-/// Without memory there is nothing to dump, and the kernel does not ask.
 fn is_dumpable(target: Process<'_>) -> bool {
-    target.identity().has_mm == 0
-        || target
-            .memory_details()
-            .is_some_and(|details| details.mm_flags & DUMPABLE_MASK == DUMPABLE)
+    target
+        .memory_details()
+        .is_some_and(|details| details.mm_flags & DUMPABLE_MASK == DUMPABLE)
 }
 
 #[cfg(test)]
@@ -316,10 +325,10 @@ mod tests {
             (seen.status.is_some(), seen.io.is_some())
         };
         assert_eq!(seen(USER, exit(|_| ())), (true, true));
-        for dumpable in [None, Some(false)] {
+        for (dumpable, shown) in [(None, (true, false)), (Some(false), (false, false))] {
             let mut exit = exit(|_| ());
             exit.owner.dumpable = dumpable;
-            assert_eq!(seen(USER, exit), (true, false), "a zombie has no memory");
+            assert_eq!(seen(USER, exit), shown);
             assert_eq!(seen(ROOT, exit), (true, true));
         }
         let others: [fn(&mut Exit); 6] = [

@@ -2,8 +2,10 @@
 
 use std::{
     collections::HashMap,
+    fs::{self, Permissions},
     io::Read,
-    os::unix::process::CommandExt,
+    os::unix::{fs::PermissionsExt, process::CommandExt},
+    path::Path,
     process::{Child, Command, Stdio},
     time::Duration,
 };
@@ -23,15 +25,15 @@ struct Running(Child);
 
 impl Running {
     fn start(uid: u32, gid: u32) -> Self {
-        let mut sleep = Command::new("sleep");
-        sleep
-            .arg("1000")
-            .uid(uid)
-            .gid(gid)
+        Self::execute(Command::new("sleep").arg("1000").uid(uid).gid(gid))
+    }
+
+    fn execute(command: &mut Command) -> Self {
+        let silent = command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        Self(sleep.spawn().expect("sleep can be started"))
+        Self(silent.spawn().expect("it can be started"))
     }
 }
 
@@ -92,7 +94,14 @@ fn nobody_is_shown_what_the_kernel_would_show() {
         Running::start(NOBODY, 12345),
         Running::start(12345, NOBODY),
     ];
+    // Zombies of nobody: of a program that anybody may read, and of one that could not be dumped, for it could not be read.
+    let program = std::env::temp_dir().join(format!("fastproc-test-access-{}", std::process::id()));
+    fs::copy("/bin/false", &program).expect("it can be copied");
+    fs::set_permissions(&program, Permissions::from_mode(0o111)).expect("it is ours");
+    let zombies = [Path::new("/bin/false"), &program]
+        .map(|program| Running::execute(Command::new(program).uid(NOBODY).gid(NOBODY)));
     std::thread::sleep(Duration::from_millis(200));
+    fs::remove_file(&program).expect("it is ours");
     let units = Units::from(collector.host());
     let (cat, shown) = shown_to_nobody(&units);
     let reader = Reader {
@@ -105,6 +114,7 @@ fn nobody_is_shown_what_the_kernel_would_show() {
     };
     let snapshot = collector.snapshot().expect("a snapshot can be made");
     let (mut granted, mut denied, mut same) = (0, 0, 0);
+    let mut dead = 0;
     let mut text = Text::default();
     for process in snapshot.iter() {
         let Some((kernel, line)) = shown.get(&process.pid()) else {
@@ -133,6 +143,7 @@ fn nobody_is_shown_what_the_kernel_would_show() {
                 (process.users(), process.credentials())
             );
         }
+        dead += usize::from(zombies.iter().any(|zombie| zombie.0.id() == process.pid()));
         match access {
             Access::Granted => granted += 1,
             Access::Denied => denied += 1,
@@ -152,5 +163,6 @@ fn nobody_is_shown_what_the_kernel_would_show() {
         "only {same} of {} texts were the kernel's",
         granted + denied
     );
-    drop(own);
+    assert_eq!(dead, zombies.len());
+    drop((own, zombies));
 }

@@ -8,10 +8,7 @@ use std::{
 };
 
 use fastproc::{
-    Collector, Fields, Process, Snapshot, SourceKind,
-    access::{Access, Reader},
-    cputime,
-    record::Record,
+    Collector, Fields, Process, Snapshot, SourceKind, access::Access, cputime, record::Record,
     text::Files,
 };
 
@@ -20,7 +17,10 @@ use super::{
     fields::{File, split},
     tally::{Bracket, Look, Tally, Value},
 };
-use crate::Failure;
+use crate::{
+    Failure,
+    privileges::{self, Shown},
+};
 
 /// Processes between two snapshots: few, so that little moves while their files are read.
 const BATCH: usize = 64;
@@ -39,8 +39,9 @@ pub fn compare(
     let fields = Files::FIELDS | Fields::IO;
     let mut collector = Collector::builder().fields(fields).source(source).open()?;
     let texts = Files::of_this_kernel(&collector, Path::new("/proc"))?;
-    crate::privileges::drop()?;
+    privileges::drop()?;
     let mut comparison = Comparison {
+        shown: Shown::new(collector.host())?,
         texts,
         proc: PathBuf::from("/proc"),
         tally: Tally::default(),
@@ -59,6 +60,7 @@ pub fn compare(
 }
 
 struct Comparison {
+    shown: Shown,
     texts: Files,
     proc: PathBuf,
     tally: Tally,
@@ -82,19 +84,12 @@ struct Snap {
 }
 
 impl Snap {
-    fn of(snapshot: &Snapshot<'_>, pids: &[u32]) -> Self {
-        let reader = Reader::own(snapshot);
+    fn of(snapshot: &Snapshot<'_>, pids: &[u32], shown: &Shown) -> Self {
         let pools = snapshot.pools();
         let pools = [pools.own, pools.from_text];
         let kept = pids.iter().filter_map(|&pid| {
             let process = snapshot.get(pid)?;
-            // The text, and the service, hold what the kernel shows us; for the rest we ask as it would.
-            let from_text = snapshot.source_of(process).is_guarded();
-            let access = match &reader {
-                _ if from_text => Access::Granted,
-                Some(reader) => reader.access(process),
-                None => Access::Denied,
-            };
+            let access = shown.of(process, snapshot);
             // The times as the kernel would show them now, whatever this collector has shown before.
             let mut record = *process.record();
             // Where the service has rounded them, what they are made of is rounded too, and makes others.
@@ -152,9 +147,9 @@ impl Comparison {
         settled: bool,
     ) -> Result<Vec<u32>, Failure> {
         let first = self.read_all(pids);
-        let before = Snap::of(&collector.snapshot()?, pids);
+        let before = Snap::of(&collector.snapshot()?, pids, &self.shown);
         let between = self.read_all(pids);
-        let after = Snap::of(&collector.snapshot()?, pids);
+        let after = Snap::of(&collector.snapshot()?, pids, &self.shown);
         let last = self.read_all(pids);
         let mut again = Vec::new();
         for (&pid, kernel) in pids.iter().zip(first.iter().zip(&between).zip(&last)) {

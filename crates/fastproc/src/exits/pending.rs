@@ -74,7 +74,7 @@ impl Pending {
                         return None;
                     }
                     (exit.end_ns, exit.ppid) = (ended.exit.end_ns, ended.exit.ppid);
-                    exit.owner.dumpable = ended.exit.owner.dumpable;
+                    exit.owner.dumpable = ended.exit.owner.dumpable.or(exit.owner.dumpable);
                 }
                 each(Event::Exit(exit));
             }

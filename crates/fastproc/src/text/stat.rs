@@ -11,7 +11,7 @@ use super::{
 use crate::{
     Fields, Process,
     access::Access,
-    record::{Identity, Layout, NAME_LEN, Record, State},
+    record::{Layout, NAME_LEN, Record, State},
 };
 
 const FILE: &str = "/proc/PID/stat";
@@ -336,18 +336,14 @@ fn is_masked(record: &Record) -> bool {
     if identity.has_mm != 0 {
         return (layout.start_code, layout.end_code, layout.start_stack) == (HIDDEN, HIDDEN, 0);
     }
-    tells_nothing(identity) && identity.state() != State::Running
+    leaves_masked_open(record) && identity.num_threads < 2 && identity.state() != State::Running
 }
 
-/// Whether the line of a process without memory is the same for who may trace it and who may not: one that runs has no
-/// wait channel for anybody.
+/// Whether the line of a process without memory may be the same for who may trace it and who may not: one that runs, or
+/// has several threads, has no wait channel for anybody, and older kernels do not tell that of some that sleep.
 pub(crate) fn leaves_masked_open(record: &Record) -> bool {
     let identity = &record.identity;
-    identity.has_mm == 0 && tells_nothing(identity) && identity.state() == State::Running
-}
-
-fn tells_nothing(identity: &Identity) -> bool {
-    identity.exit_code == 0 && identity.wchan == 0
+    identity.has_mm == 0 && identity.exit_code == 0 && identity.wchan == 0
 }
 
 #[inline(always)]

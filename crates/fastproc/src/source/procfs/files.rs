@@ -4,7 +4,7 @@ use std::{ffi::CStr, fmt, path::Path};
 
 use rustix::{
     fd::OwnedFd,
-    fs::{Mode, OFlags, RawDir, SeekFrom, openat, seek},
+    fs::{Mode, OFlags, RawDir, SeekFrom, openat, readlinkat_raw, seek},
     io::{Errno, pread},
 };
 use seqtext::{Dec, SeqBuf};
@@ -111,10 +111,25 @@ impl Files {
                 .and_then(|file| read_whole(&file, &mut self.text)),
         };
         match len {
-            Ok(0) | Err(Errno::NOENT | Errno::SRCH) => Ok(Found::Nothing),
+            Ok(0) => Ok(Found::Nothing),
             Ok(len) => Ok(Found::Text(&self.text[..len])),
-            Err(Errno::ACCESS | Errno::PERM) => Ok(Found::Denied),
-            Err(error) => Err(Error::Read {
+            Err(error) => self.failed(path, error),
+        }
+    }
+
+    /// Whether a link can be followed. Where it leads is not told.
+    pub(super) fn follow(&self, path: FilePath) -> Result<Found<()>, Error> {
+        match path.with(|path| readlinkat_raw(&self.directory, path, &mut [0; 1])) {
+            Ok(_) => Ok(Found::Text(())),
+            Err(error) => self.failed(path, error),
+        }
+    }
+
+    fn failed<T>(&self, path: FilePath, error: Errno) -> Result<Found<T>, Error> {
+        match error {
+            Errno::NOENT | Errno::SRCH => Ok(Found::Nothing),
+            Errno::ACCESS | Errno::PERM => Ok(Found::Denied),
+            error => Err(Error::Read {
                 path: self.full(path),
                 source: error.into(),
             }),

@@ -1,6 +1,6 @@
 //! One process from its files.
 
-use rustix::fd::OwnedFd;
+use rustix::{fd::OwnedFd, thread::CapabilitySet};
 
 use super::{
     Error,
@@ -14,9 +14,6 @@ use crate::{
     text::{ParseError, Units, io, stat, statm, status},
 };
 
-/// `CAP_SYS_PTRACE`.
-const CAP_SYS_PTRACE: u64 = 1 << 19;
-
 /// What it takes to read processes.
 #[derive(Debug)]
 pub(super) struct Reader {
@@ -26,8 +23,8 @@ pub(super) struct Reader {
     format: status::Format,
     units: Units,
     cgroups: Cgroups,
-    /// Whether this process may see all of every process.
-    privileged: bool,
+    /// Whether this process can see nothing that is hidden of kernel threads: it is not root, and may not trace others.
+    is_user: bool,
     tids: Vec<u32>,
     /// Where a record is needed for a part of it.
     scratch: Box<Record>,
@@ -48,7 +45,9 @@ impl Reader {
             } else {
                 Cgroups::default()
             },
-            privileged: capabilities.is_ok_and(|sets| sets.effective.bits() & CAP_SYS_PTRACE != 0),
+            is_user: !rustix::process::geteuid().is_root()
+                && capabilities
+                    .is_ok_and(|sets| !sets.effective.contains(CapabilitySet::SYS_PTRACE)),
             tids: Vec::new(),
             scratch: Box::default(),
             scratch_pool: Vec::new(),
@@ -190,13 +189,11 @@ impl Reader {
         {
             return Ok(false);
         }
-        if self.privileged && record.identity.has_mm == 0 {
-            // That nothing is shown of memory that is not there does not mean that something is hidden.
-            record.identity.masked = 0;
-        } else if stat::leaves_masked_open(record) {
-            let (name, tid) = ("io", None);
-            let found = self.files.read(FilePath { pid, tid, name }, None)?;
-            record.identity.masked = u8::from(matches!(found, Found::Denied));
+        if stat::leaves_masked_open(record) {
+            match self.is_masked(pid, record)? {
+                Some(masked) => record.identity.masked = masked.into(),
+                None => return Ok(false),
+            }
         }
         if self.fields.contains(Fields::IO) {
             match self.read_io(pid, None, &mut record.io)? {
@@ -221,6 +218,20 @@ impl Reader {
         }
         record.identity.groups = groups.bits();
         Ok(true)
+    }
+
+    /// Whether the kernel hides from this reader what only those see who may trace the process. `None`: it is gone.
+    fn is_masked(&mut self, pid: u32, record: &Record) -> Result<Option<bool>, Error> {
+        if self.is_user && record.identity.is_kernel_thread() {
+            return Ok(Some(true));
+        }
+        let (name, tid) = ("exe", None);
+        Ok(match self.files.follow(FilePath { pid, tid, name })? {
+            Found::Denied => Some(true),
+            Found::Text(()) => Some(false),
+            // The access is checked before there is found to be no program.
+            Found::Nothing => self.is_there(pid, None)?.then_some(false),
+        })
     }
 
     /// Whether a process or thread is still there: some kernels do not have every file.
