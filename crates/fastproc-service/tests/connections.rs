@@ -6,7 +6,7 @@ use std::{
     io::{IoSlice, IoSliceMut},
     os::{
         fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
-        unix::net::UnixStream,
+        unix::{fs::chown, net::UnixStream},
     },
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -14,11 +14,15 @@ use std::{
 
 use common::{Child, Raw, Served, become_user, in_child, request, stream_pair, turns};
 use fastproc::{
-    Collector, Fields,
-    source::service::wire::{Op, Status},
+    Collector, Fields, SourceKind,
+    source::service::{
+        self,
+        wire::{Op, Status},
+    },
 };
 use fastproc_testbed::gate;
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 const NOBODY: u32 = 65534;
 const YOUNG: Duration = Duration::from_secs(3600);
@@ -201,4 +205,35 @@ fn a_connection_that_is_passed_on_serves_nobody_but_who_made_it() {
         maker.join();
         getter.join();
     }
+}
+
+/// Where its own user has no id, everybody else reads as the same user.
+#[test]
+fn the_service_of_anybody_is_not_that_of_a_reader_without_an_id() {
+    let _alone = alone();
+    if !gate::root() {
+        return;
+    }
+    let source = Some(SourceKind::Procfs);
+    let mut served = Served::start("without-an-id", source);
+    served.stop();
+    chown(served.folder(), Some(NOBODY), Some(NOBODY)).expect("it is ours");
+    in_child(|| {
+        become_user(NOBODY);
+        served.restart(source);
+        let path = served.path();
+        service::status(&path).expect("it is its own");
+        in_child(|| {
+            // SAFETY: it shares no descriptors with anybody.
+            unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }.expect("it has one thread");
+            let refused = service::status(&path);
+            let error = refused.expect_err("it might be anybody's");
+            assert!(matches!(
+                error,
+                service::Error::Untrusted { uid: NOBODY, .. }
+            ));
+        })
+        .join();
+    })
+    .join();
 }

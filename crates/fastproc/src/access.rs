@@ -21,7 +21,7 @@ pub enum Access {
 
 const CAP_SYS_PTRACE: u64 = 1 << 19;
 /// `PROC_USER_INIT_INO`.
-const INITIAL_USER_NS: u32 = 0xefff_fffd;
+pub(crate) const INITIAL_USER_NS: u32 = 0xefff_fffd;
 /// `MMF_DUMPABLE_MASK`, and `SUID_DUMP_USER` within it.
 const DUMPABLE_MASK: u64 = 3;
 const DUMPABLE: u64 = 1;

@@ -1,9 +1,12 @@
 //! A connection to the service, and the buffers that it has shown us.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{self, IoSliceMut},
-    os::fd::{AsRawFd, OwnedFd, RawFd},
+    os::{
+        fd::{AsRawFd, OwnedFd, RawFd},
+        unix::fs::MetadataExt,
+    },
     path::Path,
     time::Duration,
 };
@@ -26,9 +29,13 @@ use super::{
     mapping::{Mapping, passed_to_us},
     wire::{self, HOLDS, Reply, Request},
 };
+use crate::access::INITIAL_USER_NS;
 
 /// Longest text behind an answer: more does not fit into a message of a socket that nobody has tuned.
 const LONGEST_TEXT: usize = 192 << 10;
+
+/// `DEFAULT_OVERFLOWUID`.
+const DEFAULT_OVERFLOW_UID: u32 = 65534;
 
 /// Who this process is. A child, or the process as another user, has no part in the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +85,8 @@ impl Connection {
         connect(socket.as_raw_fd(), &address).map_err(not_there)?;
         let peer = getsockopt(&socket, PeerCredentials).map_err(not_there)?;
         let owner = Owner::current();
-        if peer.uid() != 0 && peer.uid() != owner.uid.as_raw() {
+        let is_own = peer.uid() == owner.uid.as_raw() && !may_be_anybody(peer.uid());
+        if peer.uid() != 0 && !is_own {
             return Err(Error::Untrusted {
                 path: path.to_owned(),
                 uid: peer.uid(),
@@ -221,6 +229,15 @@ impl Connection {
         self.buffers.push(buffer);
         Ok(())
     }
+}
+
+/// Whether this id stands for all whom our user namespace does not map, of whom this process may be one.
+fn may_be_anybody(uid: u32) -> bool {
+    let is_initial = fs::metadata("/proc/self/ns/user")
+        .is_ok_and(|namespace| namespace.ino() == u64::from(INITIAL_USER_NS));
+    let overflow = fs::read_to_string("/proc/sys/kernel/overflowuid").ok();
+    let overflow = overflow.and_then(|text| text.trim().parse().ok());
+    !is_initial && uid == overflow.unwrap_or(DEFAULT_OVERFLOW_UID)
 }
 
 fn parse(bytes: &[u8]) -> Result<Reply, Error> {
