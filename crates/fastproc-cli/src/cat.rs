@@ -284,7 +284,7 @@ fn target(path: &Path) -> Target {
         return Target::Other;
     };
     let pid = match pid {
-        "self" if path.is_absolute() => Some(std::process::id()),
+        "self" if path.is_absolute() => Some(own_pid()),
         pid if pid.bytes().all(|byte| byte.is_ascii_digit()) => pid.parse().ok(),
         _ => None,
     };
@@ -295,6 +295,14 @@ fn target(path: &Path) -> Target {
         (Some(pid), Some(file)) => Target::Process(pid, file),
         _ => Target::Other,
     }
+}
+
+/// The pid that `/proc` has for this process, which may be another one than in its own namespace; 0, which is nobody's, if it
+/// has none.
+fn own_pid() -> u32 {
+    let link = fs::read_link("/proc/self").ok();
+    link.and_then(|link| link.to_str()?.parse().ok())
+        .unwrap_or(0)
 }
 
 /// As strerror(3) says it, without Rust's number behind.

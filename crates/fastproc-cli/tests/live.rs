@@ -321,6 +321,22 @@ fn a_reader_without_ptrace_access_sees_what_the_kernel_shows_it() {
     fs::remove_dir_all(fastproc.parent().expect("it is in a directory")).expect("it is ours");
 }
 
+/// In a pid namespace whose `/proc` is that of an outer one, `self` has another number than the process for itself.
+#[test]
+fn self_is_who_proc_says() {
+    if !gate::root() || !gate::programs(&["unshare"]) {
+        return;
+    }
+    for file in ["stat", "status"] {
+        let output = run(Command::new("unshare")
+            .args(["--pid", "--fork", FASTPROC, "cat"])
+            .arg(format!("/proc/self/{file}")));
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{output:?}");
+        assert!(text.contains("fastproc"), "{text}");
+    }
+}
+
 /// Each refusal, brought about for real.
 #[test]
 fn refusals_say_what_is_missing() {
