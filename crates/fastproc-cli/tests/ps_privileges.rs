@@ -5,7 +5,7 @@ mod common;
 use std::{
     fs,
     os::unix::{fs::PermissionsExt, process::CommandExt},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Output},
     time::{Duration, Instant},
 };
@@ -201,6 +201,35 @@ fn bpf_shows_nobody_what_the_kernel_would_hide() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
+}
+
+/// Newer kernels show it to who has `CAP_PERFMON`, and nothing else that is guarded.
+#[test]
+fn proportional_sizes_are_shown_to_whom_the_kernel_shows_them() {
+    if !gate::bpf() || !gate::programs(&["setpriv"]) {
+        return;
+    }
+    let copy = Copy::new("proportional");
+    for (source, capabilities) in [("procfs", "-all"), ("bpf", "+bpf,+perfmon")] {
+        let as_nobody = |program: &Path, arguments: &[String]| {
+            let mut command = Command::new("setpriv");
+            command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+            command.arg(format!("--inh-caps={capabilities}"));
+            command.arg(format!("--ambient-caps={capabilities}"));
+            command.arg(program).args(arguments).current_dir("/");
+            command.output().expect("setpriv is installed")
+        };
+        let file = format!("/proc/{}/smaps_rollup", std::process::id());
+        let shows = as_nobody(Path::new("cat"), &[file]).status.success();
+        let mut arguments = arguments(",pss,uss");
+        arguments.extend(["--source".into(), source.into()]);
+        let row = row(&as_nobody(&copy.0, &arguments));
+        for field in ["pss_bytes", "uss_bytes"] {
+            assert!(row.get(field).is_some(), "{row}");
+            assert_eq!(row[field].is_u64(), shows, "{source}: {row}");
+        }
+        assert_guarded(&row);
+    }
 }
 
 #[test]

@@ -196,8 +196,8 @@ pub static FIELDS: &[Field] = &[
         Value::known(s.process.memory(), |memory| Unsigned(memory.vsize / page))
     }),
     memory("size", Unit::Bytes, "memory that could have to be swapped out: data and stack", of!(memory, m => Unsigned(m.data + m.stack))),
-    on_demand("pss", Unit::Bytes, "resident memory, of shared pages the part that falls to it", |s, lookup| rolled_up(s, lookup, &["Pss"])),
-    on_demand("uss", Unit::Bytes, "resident memory that it shares with nobody", |s, lookup| {
+    identity("pss", Unit::Bytes, "resident memory, of shared pages the part that falls to it", |s, lookup| rolled_up(s, lookup, &["Pss"])),
+    identity("uss", Unit::Bytes, "resident memory that it shares with nobody", |s, lookup| {
         rolled_up(s, lookup, &["Private_Clean", "Private_Dirty", "Private_Hugetlb"])
     }),
     memory("shr", Unit::Bytes, "resident file mappings and shared memory", of!(memory, m => Unsigned(m.shared()))).also(&["shared"]),
@@ -415,13 +415,8 @@ const fn identity(name: &'static str, unit: Unit, help: &'static str, get: Get) 
     Field::new(name, unit, help, get)
 }
 
-/// What `/proc` is asked for, of each row by itself. The kernel shows it only to those who could trace the process.
-const fn on_demand(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
-    Field::new(name, unit, help, get).guarded()
-}
-
 const fn namespace(name: &'static str, help: &'static str, get: Get) -> Field {
-    on_demand(name, Unit::Number, help, get)
+    Field::new(name, Unit::Number, help, get).guarded()
 }
 
 const fn cpu(name: &'static str, unit: Unit, help: &'static str, get: Get) -> Field {
