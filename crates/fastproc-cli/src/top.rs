@@ -117,6 +117,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         threads: args.threads,
         tree: args.tree,
         source: args.source.kind(),
+        settings_by_default: args.settings.is_none(),
         settings: args.settings.or_else(default_path),
         record: args.record,
         replay: args.replay,

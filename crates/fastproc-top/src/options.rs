@@ -23,6 +23,8 @@ pub struct Options {
     pub source: Option<SourceKind>,
     /// The settings file; `None`: there is none.
     pub settings: Option<PathBuf>,
+    /// Whether that is where they are by default: then it is no error that it may not be read.
+    pub settings_by_default: bool,
     /// Write what is looked at into this file, which must not be there.
     pub record: Option<PathBuf>,
     /// Show this recording instead of the machine.

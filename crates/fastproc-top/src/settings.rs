@@ -75,13 +75,15 @@ pub fn interval(seconds: f64) -> Option<Duration> {
 }
 
 impl Settings {
-    /// Those of a file, or the defaults if it is not there; with what the command line says.
+    /// Those of a file, or the defaults if it is not there, or is where nobody said and may not be read; with what the command line says.
     pub fn load(options: &Options) -> Result<Self, Error> {
         let mut settings = match &options.settings {
-            Some(path) => Self::read(path).map_err(|source| Error::Settings {
-                path: path.clone(),
-                source,
-            })?,
+            Some(path) => {
+                Self::read(path, options.settings_by_default).map_err(|source| Error::Settings {
+                    path: path.clone(),
+                    source,
+                })?
+            }
             None => Self::default(),
         };
         if let Some(interval) = options.interval {
@@ -103,10 +105,17 @@ impl Settings {
         Ok(settings)
     }
 
-    fn read(path: &Path) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
+    fn read(
+        path: &Path,
+        by_default: bool,
+    ) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            // Who becomes another user may keep a home that is not its own.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && by_default => {
+                return Ok(Self::default());
+            }
             Err(error) => return Err(error.into()),
         };
         let settings: Self = toml::from_str(&text)?;
@@ -155,15 +164,18 @@ mod tests {
             ..Settings::default()
         };
         settings.write(&path).expect("a folder of our own");
-        assert_eq!(Settings::read(&path).expect("valid"), settings);
+        assert_eq!(Settings::read(&path, false).expect("valid"), settings);
         fs::write(&path, "tree = true\n").expect("our own");
-        assert!(Settings::read(&path).expect("valid").tree);
+        assert!(Settings::read(&path, false).expect("valid").tree);
         for wrong in ["trees = true", "interval = 0", "interval = \"1\"", "="] {
             fs::write(&path, wrong).expect("our own");
-            assert!(Settings::read(&path).is_err(), "{wrong}");
+            assert!(Settings::read(&path, false).is_err(), "{wrong}");
         }
         fs::remove_dir_all(&folder).expect("our own");
-        assert_eq!(Settings::read(&path).expect("none"), Settings::default());
+        assert_eq!(
+            Settings::read(&path, false).expect("none"),
+            Settings::default()
+        );
     }
 
     #[test]

@@ -1,8 +1,14 @@
 //! What it shows of this machine.
 
-use std::process::{Child, Command};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    process::{Child, Command},
+};
 
-use super::terminal::Terminal;
+use fastproc_testbed::gate;
+
+use super::{common, terminal::Terminal};
 
 /// A process to be found.
 struct Sleeper(Child);
@@ -161,6 +167,36 @@ fn the_size_may_change() {
     }
     top.press("q");
     assert_eq!(top.wait().code(), Some(0));
+}
+
+/// Who becomes another user by setpriv(1) keeps root's home.
+#[test]
+fn settings_of_somebody_else_are_none_unless_they_are_asked_for() {
+    if !gate::root() || !gate::programs(&["setpriv"]) {
+        return;
+    }
+    let home = std::env::temp_dir().join(format!("fastproc-home-{}", std::process::id()));
+    let settings = home.join(".config/fastproc/top.toml");
+    fs::create_dir_all(settings.parent().expect("it is in a folder")).expect("a folder");
+    let program = home.join("fastproc");
+    common::install(env!("CARGO_BIN_EXE_fastproc"), &program);
+    fs::write(&settings, "wrong").expect("our own");
+    fs::set_permissions(&settings, fs::Permissions::from_mode(0o600)).expect("our own");
+    let run = |more: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+        command.arg(&program).args(["top", "--once"]);
+        command.args(["--source", "procfs", "--interval", "0.1"]);
+        command.args(more).env("HOME", &home).current_dir("/");
+        command.env_remove("XDG_CONFIG_HOME");
+        command.output().expect("setpriv(1) is there")
+    };
+    let output = run(&[]);
+    assert!(output.status.success(), "{output:?}");
+    let named = run(&["--settings", settings.to_str().expect("ASCII")]);
+    let text = String::from_utf8_lossy(&named.stderr);
+    assert!(text.contains("Permission denied"), "{text}");
+    fs::remove_dir_all(&home).expect("our own");
 }
 
 #[test]

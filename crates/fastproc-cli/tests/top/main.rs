@@ -1,5 +1,7 @@
 //! `fastproc top` on a real pseudo-terminal: what a person sees, every key, and how it is left.
 
+#[path = "../common/mod.rs"]
+mod common;
 mod keys;
 mod leaving;
 mod live;
