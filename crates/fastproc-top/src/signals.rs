@@ -1,5 +1,8 @@
 //! Signals, and what is done to processes.
 
+use std::io;
+
+use fastproc::DetailError;
 use fastproc_columns::Lookup;
 use rustix::{
     io::Errno,
@@ -52,6 +55,37 @@ pub fn name(number: i32) -> &'static str {
     signal.map_or("?", |(_, name)| name)
 }
 
+/// Why something was not done to a process.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It has ended.
+    #[error("process {0} is no more")]
+    Gone(u32),
+    /// What has its pid here is another process.
+    #[error("the pids in /proc are of another namespace; before: mount -t proc proc /proc")]
+    OtherPids,
+    /// It cannot be told whether it is the one that was shown.
+    #[error(transparent)]
+    Detail(#[from] DetailError),
+    /// The system refused.
+    #[error("process {pid}: {source}")]
+    Refused {
+        /// The process.
+        pid: u32,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+/// Whether a `/proc` has the pids of this process's own namespace, which alone the system takes; by the `status` of this
+/// process there.
+fn has_our_pids(status: &str) -> bool {
+    let line = |name| status.lines().find_map(|line| line.strip_prefix(name));
+    // One for each namespace, from that of the /proc to our own. Before Linux 4.1 there is only the first.
+    let pids = line("NSpid:").or_else(|| line("Pid:"));
+    pids.is_some_and(|pids| pids.split_whitespace().eq([std::process::id().to_string()]))
+}
+
 impl Deed {
     /// What it is, in words.
     pub fn describe(self) -> String {
@@ -64,20 +98,22 @@ impl Deed {
 
     /// Does it to a process, or to a thread's. It must be the very process that was shown: a pid may have been given
     /// away since.
-    pub fn apply(self, id: Id, view: &View<'_>, lookup: &mut Lookup) -> Result<(), String> {
-        let gone = || format!("process {} is no more", id.pid);
+    pub fn apply(self, id: Id, view: &View<'_>, lookup: &mut Lookup) -> Result<(), Error> {
+        let gone = || Error::Gone(id.pid);
         let process = view.snapshot.get(id.pid).ok_or_else(gone)?;
         let same = fastproc::difference::is_same_start(id.start_ns, process.identity().start_ns);
         if id.tid == id.pid && !same {
             return Err(gone());
         }
+        // Of the /proc that is read: another one may be mounted over it.
+        let status = lookup.details.file(process, c"../self/status")?;
+        if !has_our_pids(&String::from_utf8_lossy(status)) {
+            return Err(Error::OtherPids);
+        }
         let pid = Pid::from_raw(id.pid as i32).ok_or_else(gone)?;
         // From here on the descriptor stands for whoever has the pid; the start time tells whether that is the one.
         let descriptor = pidfd_open(pid, PidfdFlags::empty());
-        lookup
-            .details
-            .file(process, c"stat")
-            .map_err(|error| error.to_string())?;
+        lookup.details.file(process, c"stat")?;
         let done = match self {
             Self::Signal(number) => match (Signal::from_named_raw(number), descriptor) {
                 (Some(signal), Ok(descriptor)) => pidfd_send_signal(descriptor, signal),
@@ -91,11 +127,36 @@ impl Deed {
                 .and_then(|tid| getpriority_process(Some(tid)))
                 .and_then(|nice| set_nice(id, nice + by)),
         };
-        done.map_err(|error| format!("process {}: {}", id.pid, std::io::Error::from(error)))
+        done.map_err(|error| Error::Refused {
+            pid: id.pid,
+            source: error.into(),
+        })
     }
 }
 
 fn set_nice(id: Id, nice: i32) -> Result<(), Errno> {
     let tid = Pid::from_raw(id.tid as i32).ok_or(Errno::SRCH)?;
     setpriority_process(Some(tid), nice.clamp(-20, 19))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pids_are_ours_where_there_is_one_and_it_is_that_of_this_process() {
+        let own = std::process::id();
+        for (status, ours) in [
+            (format!("Name:\tx\nPid:\t{own}\nNSpid:\t{own}\n"), true),
+            (format!("Pid:\t{own}\nNSpid:\t{own}\t{own}\n"), false),
+            (format!("Pid:\t{0}\nNSpid:\t{0}\t{own}\n", own + 1), false),
+            (format!("Pid:\t{own}\n"), true),
+            (format!("Pid:\t{}\n", own + 1), false),
+            (String::new(), false),
+        ] {
+            assert_eq!(has_our_pids(&status), ours, "{status}");
+        }
+        let status = std::fs::read_to_string("/proc/self/status").expect("/proc is there");
+        assert!(has_our_pids(&status));
+    }
 }

@@ -108,6 +108,45 @@ fn a_signal_is_sent_after_a_question_and_to_nobody_else() {
     );
 }
 
+/// In a pid namespace whose `/proc` is that of an outer one, the numbers shown are not those that signals take.
+#[test]
+fn nothing_is_done_to_who_has_the_number_in_another_namespace() {
+    if !gate::root() || !gate::programs(&["unshare"]) {
+        return;
+    }
+    // The outer one is a namespace of this test's, in which the sleeper has a number that the inner one has given as well.
+    let script = r#"
+        sleep 4242 & sleeper=$!
+        unshare --pid --fork sh -c '
+            while :; do sleep 4243 & [ $! -ge "$1" ] && break; kill $!; done
+            "$0" top --settings /proc/nowhere/top.toml --source procfs --interval 0.1 \
+                -o pid,ni,cmdline --filter "pid == $1"
+            kill -0 $! && echo spared' "$0" $sleeper
+        kill -0 $sleeper && echo lives"#;
+    let mut command = Command::new("setsid");
+    command.args([
+        "--ctty",
+        "--wait",
+        "unshare",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+        "--kill-child",
+    ]);
+    command.args(["sh", "-c", script, env!("CARGO_BIN_EXE_fastproc")]);
+    let mut top = Terminal::run(24, 100, command);
+    top.until_shown("sleep 4242");
+    for keys in ["k\r", "r7\r", "]"] {
+        top.press(keys);
+        top.until_shown("(y/n)");
+        top.press("y");
+        top.until_shown("mount -t proc proc /proc");
+    }
+    top.press("q");
+    let text = top.until_shown("lives");
+    assert!(text.contains("spared"), "{text}");
+}
+
 #[test]
 fn a_nice_value_is_set() {
     let sleeper = Sleeper::start();

@@ -92,7 +92,7 @@ impl Screen {
         for &target in targets {
             match deed.apply(target, &view, &mut self.lookup) {
                 Ok(()) => done += 1,
-                Err(error) => self.state.fail(error),
+                Err(error) => self.state.fail(error.to_string()),
             }
         }
         if done == targets.len() {
