@@ -25,6 +25,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 	"unsafe"
@@ -93,7 +95,7 @@ func (status StatusError) Error() string {
 // Other errors; what is returned wraps one of them, or what the system said.
 var (
 	// ErrNotRunning: nobody listens. Start the service: fastproc serve --socket
-	ErrNotRunning = errors.New("no service; start one: fastproc serve --socket")
+	ErrNotRunning = errors.New("no service; start one: sudo fastproc serve --no-metrics --socket")
 	// ErrUntrusted: who listens is neither root nor this user.
 	ErrUntrusted = errors.New("the service is run by another user, who could make up anything")
 	// ErrLayout: the records have another layout than this package was built with.
@@ -146,11 +148,24 @@ func Connect(path string) (*Client, error) {
 		connection.Close()
 		return nil, fmt.Errorf("fastproc: who runs the service is not known: %w", err)
 	}
-	if peer.Uid != 0 && peer.Uid != uint32(os.Geteuid()) {
+	if peer.Uid != 0 && (peer.Uid != uint32(os.Geteuid()) || mayBeAnybody(peer.Uid)) {
 		connection.Close()
 		return nil, fmt.Errorf("fastproc: %s: %w (uid %d)", path, ErrUntrusted, peer.Uid)
 	}
 	return &Client{Timeout: 30 * time.Second, connection: connection}, nil
+}
+
+// mayBeAnybody says whether this id stands for all whom our user namespace does not map, of whom this process may be one.
+func mayBeAnybody(uid uint32) bool {
+	// PROC_USER_INIT_INO, and DEFAULT_OVERFLOWUID.
+	if namespace, err := os.Readlink("/proc/self/ns/user"); err == nil && namespace == "user:[4026531837]" {
+		return false
+	}
+	overflow, err := os.ReadFile("/proc/sys/kernel/overflowuid")
+	if err != nil {
+		return uid == 65534
+	}
+	return strings.TrimSpace(string(overflow)) == strconv.FormatUint(uint64(uid), 10)
 }
 
 // Close gives back the last snapshot, which must not be used any more, and disconnects.

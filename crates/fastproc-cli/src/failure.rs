@@ -13,13 +13,19 @@ pub fn chain(failure: &(dyn Error + 'static)) -> String {
 
 /// Whether the failure is that nobody reads standard output any more, as in `fastproc ps | head -1`.
 pub fn is_broken_pipe(failure: &(dyn Error + 'static)) -> bool {
-    causes(failure).any(|error| {
-        let io = error.downcast_ref().map(io::Error::kind);
-        let json = error
-            .downcast_ref()
-            .and_then(serde_json::Error::io_error_kind);
-        io.or(json) == Some(io::ErrorKind::BrokenPipe)
-    })
+    // What the library writes to is not standard output, but the service.
+    let of_library = |error: &&(dyn Error + 'static)| {
+        error.is::<fastproc::Error>() || error.is::<fastproc::source::service::Error>()
+    };
+    causes(failure)
+        .take_while(|error| !of_library(error))
+        .any(|error| {
+            let io = error.downcast_ref().map(io::Error::kind);
+            let json = error
+                .downcast_ref()
+                .and_then(serde_json::Error::io_error_kind);
+            io.or(json) == Some(io::ErrorKind::BrokenPipe)
+        })
 }
 
 fn causes<'e>(
@@ -54,5 +60,9 @@ mod tests {
         assert!(is_broken_pipe(&broken()));
         assert!(is_broken_pipe(&OutputError::from(broken())));
         assert!(is_broken_pipe(&serde_json::Error::io(broken())));
+        // The service has ended, and somebody reads all the same.
+        assert!(!is_broken_pipe(&fastproc::source::service::Error::Broken(
+            broken()
+        )));
     }
 }

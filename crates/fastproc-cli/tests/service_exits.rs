@@ -57,6 +57,20 @@ fn a_user_sees_what_ends_and_of_others_not_how() {
     assert_eq!(refused.status.code(), Some(2), "a service tells no execs");
 }
 
+/// A broken pipe to the service is not one to who reads.
+#[test]
+fn that_the_service_has_ended_is_an_error() {
+    if !gate::bpf() {
+        return;
+    }
+    let served = Served::start("ended");
+    let arguments = ["exits", "--format", "csv", "-o", "pid"];
+    let (mut child, mut lines) = as_nobody(&served, &arguments);
+    assert!(lines.next().is_some(), "it has begun to record");
+    drop(served);
+    assert_eq!(child.wait().expect("it ends").code(), Some(2));
+}
+
 #[test]
 fn ps_shows_a_user_what_lived_between_two_looks() {
     if !gate::bpf() {

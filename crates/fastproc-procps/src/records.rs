@@ -1,11 +1,17 @@
 //! Records of processes, where there are any to be had that are worth it.
 
-use fastproc::{Collector, Fields, Snapshot, SourceKind, Texts};
+use std::time::Duration;
+
+use fastproc::{Collector, Fields, Snapshot, SourceKind, Texts, access::may_trace_all};
 
 use crate::values::Clock;
 
 /// So many processes must be read before loading programs pays.
 const WORTH_LOADING: usize = 1000;
+
+/// How long the service is waited for: procps's own library does without. It answers within milliseconds, unless it walks a
+/// large table for others or waits for command lines, which it does for 0.4 seconds at most.
+const LONGEST_WAIT: Duration = Duration::from_millis(500);
 
 /// A source of records.
 #[derive(Debug)]
@@ -24,6 +30,7 @@ impl Records {
             .texts(texts)
             .texts_max_age(Texts::MAX_AGE)
             .source(Some(SourceKind::Service))
+            .service_timeout(LONGEST_WAIT)
             .open();
         if let Ok(collector) = service {
             return Some(Self {
@@ -77,18 +84,16 @@ impl Records {
 
 /// Whether the kernel shows this process everything, so that records, which are read without asking, show no more.
 fn may_see_all() -> bool {
-    const CAP_SYS_PTRACE: u64 = 1 << 19;
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let value = |name: &str| {
         status
             .lines()
             .find_map(|line| Some(line.strip_prefix(name)?.trim().to_owned()))
     };
-    let capabilities = value("CapEff:").and_then(|set| u64::from_str_radix(&set, 16).ok());
     let label = std::fs::read("/proc/self/attr/current").unwrap_or_default();
     let is_confined =
         !label.is_empty() && !label.starts_with(b"unconfined") && !label.starts_with(b"kernel");
-    capabilities.is_some_and(|set| set & CAP_SYS_PTRACE != 0)
+    may_trace_all()
         && value("Uid:").is_some_and(|ids| ids.split('\t').all(|id| id == "0"))
         && value("NoNewPrivs:").is_none_or(|set| set == "0")
         && !is_confined

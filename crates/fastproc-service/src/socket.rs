@@ -4,7 +4,7 @@ use std::{
     env, fs, io,
     os::{
         fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
-        unix::fs::PermissionsExt,
+        unix::fs::{FileTypeExt, PermissionsExt},
     },
     path::{Path, PathBuf},
 };
@@ -22,6 +22,9 @@ pub enum SocketError {
     /// Somebody else serves there.
     #[error("another service listens at {}", .0.display())]
     InUse(PathBuf),
+    /// What is there was not made by a service.
+    #[error("cannot listen at {}: there is something else than a socket, which is left alone", .0.display())]
+    NotASocket(PathBuf),
     /// It cannot be made.
     #[error("cannot listen at {}", path.display())]
     Bind {
@@ -60,7 +63,10 @@ pub fn bind(path: &Path) -> Result<OwnedFd, SocketError> {
     {
         fs::create_dir_all(folder).map_err(failed)?;
     }
-    if path.exists() {
+    if let Ok(found) = fs::metadata(path) {
+        if !found.file_type().is_socket() {
+            return Err(SocketError::NotASocket(path.to_owned()));
+        }
         match connect(new()?.as_raw_fd(), &address) {
             Ok(()) | Err(nix::errno::Errno::EAGAIN) => {
                 return Err(SocketError::InUse(path.to_owned()));
@@ -105,4 +111,22 @@ pub fn passed_by_systemd() -> Result<Option<OwnedFd>, SocketError> {
         .and_then(|()| prepare(&listener));
     ready.map_err(|_| SocketError::Passed)?;
     Ok(Some(listener))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_left_over_socket_is_replaced_and_nothing_else() {
+        let path = env::temp_dir().join(format!("fastproc-test-bind-{}", std::process::id()));
+        fs::write(&path, "precious").expect("it can be written");
+        assert!(matches!(bind(&path), Err(SocketError::NotASocket(_))));
+        assert_eq!(fs::read(&path).expect("it is there"), b"precious");
+        fs::remove_file(&path).expect("it is ours");
+        drop(bind(&path).expect("there is nothing"));
+        let _listener = bind(&path).expect("nobody listens any more");
+        assert!(matches!(bind(&path), Err(SocketError::InUse(_))));
+        fs::remove_file(&path).expect("it is ours");
+    }
 }

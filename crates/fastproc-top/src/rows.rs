@@ -194,6 +194,8 @@ fn place_cursor<'r, 'a: 'r>(
         }
     }
     if let Some(direction) = state.seek.take() {
+        // Who is found is looked at, whoever was followed until now.
+        state.follow = None;
         let needle = state.search.to_lowercase();
         let at = state.window.cursor;
         // Round about, and itself last.
@@ -326,4 +328,31 @@ fn sum_of_marked(rows: &[Row<'_>], state: &State, lookup: &Lookup) -> Option<Sum
         }
     }
     Some(sums)
+}
+
+#[cfg(test)]
+mod tests {
+    use fastproc::{Host, Process, record::Record};
+
+    use super::*;
+    use crate::settings::Settings;
+
+    #[test]
+    fn who_searches_no_longer_follows() {
+        let records = [3, 5].map(|pid| {
+            let mut record = Record::default();
+            record.identity.tgid = pid;
+            record
+        });
+        let rows = [0, 1].map(|at| Row::of(Process::new(&records[at], &[])));
+        let mut state = State::new(Settings::default()).expect("they are right");
+        let host = Host::read().expect("there is a /proc");
+        let mut lookup = Lookup::recorded(host, 0);
+        state.follow = Some(Id::of(&rows[0]));
+        (state.search, state.seek) = ("5".into(), Some(1));
+        for _ in 0..2 {
+            place_cursor(&mut state, &mut lookup, rows.len(), 10, |at| &rows[at]);
+            assert_eq!(state.window.cursor, 1);
+        }
+    }
 }

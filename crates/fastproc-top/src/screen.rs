@@ -195,7 +195,9 @@ impl Screen {
                 self.show(terminal)?;
                 let (fields, exits) = needs(&self.state, self.recorder.is_some());
                 let begins = exits && !had_exits;
-                self.feed.need(fields, exits)?;
+                if self.feed.need(fields, exits)? {
+                    self.show(terminal)?;
+                }
                 if begins && let Some(reason) = self.feed.exits_refused() {
                     self.state
                         .fail(format!("what ended is not recorded: {reason}"));
@@ -220,12 +222,17 @@ impl Screen {
     /// Takes a look at the machine.
     fn look(&mut self) -> Result<(), Error> {
         self.looks += 1;
-        if !self.feed.step()? {
-            self.state.paused = true;
-            self.state.say("the recording ends here");
-            return Ok(());
+        match self.feed.step() {
+            Ok(true) => return self.take_in(),
+            Ok(false) => self.state.say("the recording ends here"),
+            // What lies behind a damaged part can still be gone to.
+            Err(Error::Replay(error)) if self.looks > 1 => {
+                self.state.fail(format!("cannot go on: {error}"));
+            }
+            Err(error) => return Err(error),
         }
-        self.take_in()
+        self.state.paused = true;
+        Ok(())
     }
 
     /// Makes what there is of a look besides the snapshot.

@@ -21,7 +21,7 @@ pub enum Access {
 
 const CAP_SYS_PTRACE: u64 = 1 << 19;
 /// `PROC_USER_INIT_INO`.
-pub(crate) const INITIAL_USER_NS: u32 = 0xefff_fffd;
+const INITIAL_USER_NS: u32 = 0xefff_fffd;
 /// `MMF_DUMPABLE_MASK`, and `SUID_DUMP_USER` within it.
 const DUMPABLE_MASK: u64 = 3;
 const DUMPABLE: u64 = 1;
@@ -54,16 +54,18 @@ pub fn may_trace_all() -> bool {
     let holds = capabilities(None).is_ok_and(|held| {
         held.effective.contains(CapabilitySet::SYS_PTRACE) && held.effective.intersects(files)
     });
-    let is_initial = || {
-        std::fs::metadata("/proc/self/ns/user")
-            .is_ok_and(|namespace| namespace.ino() == INITIAL_USER_NS.into())
-    };
     let is_shown = || match std::fs::read_link("/proc/2/exe") {
         // The access is checked before there is found to be no program.
         Err(error) => error.kind() == io::ErrorKind::NotFound,
         Ok(_) => true,
     };
-    holds && is_initial() && is_shown()
+    holds && in_initial_user_ns() && is_shown()
+}
+
+/// Whether this process is in the initial user namespace, in which all users are.
+pub(crate) fn in_initial_user_ns() -> bool {
+    std::fs::metadata("/proc/self/ns/user")
+        .is_ok_and(|namespace| namespace.ino() == INITIAL_USER_NS.into())
 }
 
 impl Reader {

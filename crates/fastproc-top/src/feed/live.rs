@@ -58,13 +58,13 @@ impl Live {
         Ok(())
     }
 
-    pub(super) fn need(&mut self, needs: Fields, exits: bool) -> Result<(), Error> {
+    pub(super) fn need(&mut self, needs: Fields, exits: bool) -> Result<bool, Error> {
         let collected = self.collector.fields();
         // Threads cost as much as everything else; another group that is no longer shown costs less than to load anew.
         let as_before = self.exits == exits;
         if as_before && collected.contains(needs) && !(collected - needs).contains(Fields::THREADS)
         {
-            return Ok(());
+            return Ok(false);
         }
         self.collector = open(self.source, needs, exits)?;
         self.exits = exits;
@@ -72,7 +72,7 @@ impl Live {
             self.fading.clear();
         }
         self.last.follow(&self.before, &self.collector.snapshot()?);
-        Ok(())
+        Ok(true)
     }
 
     pub(super) fn view(&self) -> Option<View<'_>> {

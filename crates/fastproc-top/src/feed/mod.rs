@@ -68,11 +68,12 @@ impl Feed {
         }
     }
 
-    /// Has these groups of fields collected from now on, and exits recorded or not.
-    pub fn need(&mut self, needs: Fields, exits: bool) -> Result<(), Error> {
+    /// Has these groups of fields collected from now on, and exits recorded or not. Returns whether there is another snapshot
+    /// for that.
+    pub fn need(&mut self, needs: Fields, exits: bool) -> Result<bool, Error> {
         match self {
             Self::Live(live) => live.need(needs, exits),
-            Self::Replay(_) => Ok(()),
+            Self::Replay(_) => Ok(false),
         }
     }
 

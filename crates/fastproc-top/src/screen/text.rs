@@ -100,7 +100,7 @@ pub(super) fn title(state: &State, feed: &Feed) -> String {
         state.settings.interval
     );
     if !state.settings.filter.is_empty() {
-        let _ = write!(title, "; filter {}", state.settings.filter.escape_debug());
+        let _ = write!(title, "; filter {}", state.settings.filter);
     }
     title
 }

@@ -3,10 +3,7 @@
 use std::{
     fs::{self, File},
     io::{self, IoSliceMut},
-    os::{
-        fd::{AsRawFd, OwnedFd, RawFd},
-        unix::fs::MetadataExt,
-    },
+    os::fd::{AsRawFd, OwnedFd, RawFd},
     path::Path,
     time::Duration,
 };
@@ -29,7 +26,7 @@ use super::{
     mapping::{Mapping, passed_to_us},
     wire::{self, HOLDS, Reply, Request},
 };
-use crate::access::INITIAL_USER_NS;
+use crate::access::in_initial_user_ns;
 
 /// Longest text behind an answer: more does not fit into a message of a socket that nobody has tuned.
 const LONGEST_TEXT: usize = 192 << 10;
@@ -233,11 +230,9 @@ impl Connection {
 
 /// Whether this id stands for all whom our user namespace does not map, of whom this process may be one.
 fn may_be_anybody(uid: u32) -> bool {
-    let is_initial = fs::metadata("/proc/self/ns/user")
-        .is_ok_and(|namespace| namespace.ino() == u64::from(INITIAL_USER_NS));
     let overflow = fs::read_to_string("/proc/sys/kernel/overflowuid").ok();
     let overflow = overflow.and_then(|text| text.trim().parse().ok());
-    !is_initial && uid == overflow.unwrap_or(DEFAULT_OVERFLOW_UID)
+    !in_initial_user_ns() && uid == overflow.unwrap_or(DEFAULT_OVERFLOW_UID)
 }
 
 fn parse(bytes: &[u8]) -> Result<Reply, Error> {

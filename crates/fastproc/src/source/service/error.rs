@@ -9,7 +9,10 @@ use super::wire::Status;
 #[non_exhaustive]
 pub enum Error {
     /// Nobody listens there.
-    #[error("no service at {}; start one: fastproc serve --socket", path.display())]
+    #[error(
+        "no service at {0} (`sudo fastproc serve --no-metrics --socket {0}` starts one)",
+        path.display()
+    )]
     NotThere {
         /// The socket.
         path: PathBuf,
