@@ -8,7 +8,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{error::Error, group::GroupBy, options::Options};
+use crate::{error::Error, group::GroupBy, options::Options, state::State};
 
 /// What can be set. The command line has the last word.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -122,6 +122,8 @@ impl Settings {
         if interval(settings.interval).is_none() {
             return Err("interval is in seconds, at least 0.01".into());
         }
+        // What is wrong with columns, order or filter is said of the file.
+        State::new(settings.clone())?;
         Ok(settings)
     }
 
@@ -167,7 +169,15 @@ mod tests {
         assert_eq!(Settings::read(&path, false).expect("valid"), settings);
         fs::write(&path, "tree = true\n").expect("our own");
         assert!(Settings::read(&path, false).expect("valid").tree);
-        for wrong in ["trees = true", "interval = 0", "interval = \"1\"", "="] {
+        for wrong in [
+            "trees = true",
+            "interval = 0",
+            "interval = \"1\"",
+            "=",
+            "sort = \"nope\"",
+            "columns = [\"nope\"]",
+            "filter = \"rss >\"",
+        ] {
             fs::write(&path, wrong).expect("our own");
             assert!(Settings::read(&path, false).is_err(), "{wrong}");
         }
