@@ -336,7 +336,7 @@ fn is_masked(record: &Record) -> bool {
     if identity.has_mm != 0 {
         return (layout.start_code, layout.end_code, layout.start_stack) == (HIDDEN, HIDDEN, 0);
     }
-    leaves_masked_open(record) && identity.num_threads < 2 && identity.state() != State::Running
+    leaves_masked_open(record) && identity.state() != State::Running
 }
 
 /// Whether the line of a process without memory may be the same for who may trace it and who may not: one that runs, or
