@@ -95,7 +95,7 @@ func (status StatusError) Error() string {
 // Other errors; what is returned wraps one of them, or what the system said.
 var (
 	// ErrNotRunning: nobody listens. Start the service: fastproc serve --socket
-	ErrNotRunning = errors.New("no service; start one: sudo fastproc serve --no-metrics --socket")
+	ErrNotRunning = errors.New("no service; start one: fastproc serve --socket")
 	// ErrUntrusted: who listens is neither root nor this user.
 	ErrUntrusted = errors.New("the service is run by another user, who could make up anything")
 	// ErrLayout: the records have another layout than this package was built with.

@@ -26,8 +26,9 @@ use crate::{
 const BATCH: usize = 64;
 
 /// For so long the kernel's text is read again for a value of ours that it did not show yet: a process that changes all the
-/// time stays as it is while it has no CPU, and the kernel takes a real-time process off for a part of each second.
-const LONGER_LOOK: Duration = Duration::from_secs(3);
+/// time stays as it is while it has no CPU: the kernel takes a real-time process off for a part of each second, and a virtual
+/// CPU may stand still for seconds.
+const LONGER_LOOK: Duration = Duration::from_secs(10);
 /// And so often at least: some states of such a process are in force once in a thousand looks.
 const LONGER_LOOKS: u32 = 5_000;
 
