@@ -12,6 +12,7 @@
 #include "tasks/io.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
+#include "tasks/mm_flags.h"
 #include "kfunc.h"
 
 /* What the kernel calls the type: see tasks.bpf.c. */
@@ -163,13 +164,10 @@ static __noinline void identify(struct exits_exit *e, struct task_struct *t, s32
 static __always_inline u32 dumpable(struct task_struct *t)
 {
 	struct mm_struct *mm = t->mm;
-	struct mm_struct___6_1 *old = (void *)mm;
 	bool is;
 
-	if (mm && bpf_core_field_exists(mm->flags.__mm_flags))
-		is = (mm->flags.__mm_flags[0] & 3) == 1;
-	else if (mm)
-		is = (old->flags & 3) == 1;
+	if (mm)
+		is = (mm_flags(mm) & 3) == 1;
 	else if (bpf_core_field_exists(t->user_dumpable))
 		is = BPF_CORE_READ_BITFIELD(t, user_dumpable);
 	else

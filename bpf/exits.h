@@ -15,7 +15,7 @@
 #define EXITS_EXEC 4   /* exits_exec: a process runs another program */
 
 /* exits_exit.dumpable: whether its memory might be dumped by its user when its last thread ended */
-#define EXITS_DUMPABLE_UNKNOWN 0 /* the memory was gone by then, as it is before Linux 6.16 */
+#define EXITS_DUMPABLE_UNKNOWN 0 /* the memory was gone by then, as it is before Linux 6.16, and nothing remembers it */
 #define EXITS_DUMPABLE_NO 1
 #define EXITS_DUMPABLE_YES 2
 

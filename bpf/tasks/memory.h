@@ -3,6 +3,8 @@
 #ifndef FASTPROC_TASKS_MEMORY_H
 #define FASTPROC_TASKS_MEMORY_H
 
+#include "mm_flags.h"
+
 /*
  * The exact resident set: count plus what every CPU has not yet folded in. percpu_counter_init_many() lays the
  * four counters of a process side by side, so a CPU's four parts are 16 adjacent bytes.
@@ -102,17 +104,13 @@ static __always_inline void collect_memory(struct mm_struct *mm, struct fp_memor
 
 static __always_inline void collect_memory_details(struct mm_struct *mm, struct fp_memory_details *m)
 {
-	struct mm_struct___6_1 *old = (void *)mm;
 	u32 shift = settings.page_shift;
 
 	m->page_tables = mm->pgtables_bytes.counter;
 	m->hugetlb = 0;
 	if (bpf_core_field_exists(mm->hugetlb_usage))
 		m->hugetlb = (u64)mm->hugetlb_usage.counter << shift;
-	if (bpf_core_field_exists(mm->flags.__mm_flags))
-		m->mm_flags = mm->flags.__mm_flags[0];
-	else
-		m->mm_flags = old->flags;
+	m->mm_flags = mm_flags(mm);
 	m->untag_mask = ~0ULL;
 	if (bpf_core_field_exists(mm->context.untag_mask))
 		m->untag_mask = mm->context.untag_mask;

@@ -75,7 +75,8 @@ pub fn interval(seconds: f64) -> Option<Duration> {
 }
 
 impl Settings {
-    /// Those of a file, or the defaults if it is not there, or is where nobody said and may not be read; with what the command line says.
+    /// Those of a file, with what the command line says. The defaults, if there is none; or if it may not be read, and nobody
+    /// has named it.
     pub fn load(options: &Options) -> Result<Self, Error> {
         let mut settings = match &options.settings {
             Some(path) => {

@@ -82,8 +82,8 @@ impl Connection {
         connect(socket.as_raw_fd(), &address).map_err(not_there)?;
         let peer = getsockopt(&socket, PeerCredentials).map_err(not_there)?;
         let owner = Owner::current();
-        let is_own = peer.uid() == owner.uid.as_raw() && !may_be_anybody(peer.uid());
-        if peer.uid() != 0 && !is_own {
+        let is_another = || peer.uid() != owner.uid.as_raw() || may_be_anybody(peer.uid());
+        if peer.uid() != 0 && is_another() {
             return Err(Error::Untrusted {
                 path: path.to_owned(),
                 uid: peer.uid(),
@@ -230,9 +230,12 @@ impl Connection {
 
 /// Whether this id stands for all whom our user namespace does not map, of whom this process may be one.
 fn may_be_anybody(uid: u32) -> bool {
+    if in_initial_user_ns() {
+        return false;
+    }
     let overflow = fs::read_to_string("/proc/sys/kernel/overflowuid").ok();
     let overflow = overflow.and_then(|text| text.trim().parse().ok());
-    !in_initial_user_ns() && uid == overflow.unwrap_or(DEFAULT_OVERFLOW_UID)
+    uid == overflow.unwrap_or(DEFAULT_OVERFLOW_UID)
 }
 
 fn parse(bytes: &[u8]) -> Result<Reply, Error> {
