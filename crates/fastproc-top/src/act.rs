@@ -5,9 +5,9 @@ mod asking;
 use crate::{
     details::{Details, Page},
     group::GroupBy,
-    id::Id,
     keys::{self, Action, Key, Place},
     state::{Asked, Deed, List, Over, State},
+    target::Target,
     window::Window,
 };
 
@@ -23,7 +23,7 @@ pub enum Effect {
     /// Read now.
     Refresh,
     /// Do something to processes.
-    Do(Deed, Vec<Id>),
+    Do(Deed, Vec<Target>),
     /// Write the settings.
     Save,
     /// So many snapshots of the recording on.
@@ -170,7 +170,7 @@ impl State {
             Action::Details => self.open(Page::Overview),
             Action::Files => self.open(Page::Files),
             Action::Environment => self.open(Page::Environment),
-            Action::NiceBy(by) => return self.deed(Deed::NiceBy(by)),
+            Action::NiceBy(by) => self.deed(Deed::NiceBy(by)),
             Action::Interval => self.ask(Asked::Interval, String::new()),
             Action::Save => return Some(Effect::Save),
             Action::Refresh => return Some(Effect::Refresh),

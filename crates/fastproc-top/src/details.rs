@@ -186,7 +186,7 @@ impl Details {
     pub fn of(id: Id, page: Page) -> Self {
         Self {
             // Of a thread its process.
-            id: Id { tid: id.pid, ..id },
+            id: id.process(),
             page,
             window: Window::default(),
             lines: None,

@@ -284,7 +284,7 @@ const fn ctrl(character: char) -> Key {
 /// All of them. Where htop and top have a key for something, it is the same here.
 #[rustfmt::skip]
 pub static BINDINGS: &[Binding] = &[
-    bind(Table, &[k(C::Up), ctrl('p')], A::Move(-1), "up"),
+    bind(Table, &[k(C::Up), ctrl('p')], A::Move(-1), "up; the cursor keeps its row, whichever process comes there (F: the process)"),
     bind(Table, &[k(C::Down), ctrl('n')], A::Move(1), "down"),
     bind(Table, &[k(C::PageUp), ctrl('b')], A::Page(-1), "a page up"),
     bind(Table, &[k(C::PageDown), ctrl('f')], A::Page(1), "a page down"),
@@ -316,14 +316,14 @@ pub static BINDINGS: &[Binding] = &[
     bind(Table, &[f(3), c('/'), c('L')], A::Search, "search in names and command lines"),
     bind(Table, &[c('n'), c('&')], A::Found(1), "the next that was searched for"),
     bind(Table, &[ctrl('r')], A::Found(-1), "the one before"),
-    bind(Table, &[c('F')], A::Follow, "stay with this process wherever it moves, or not"),
+    bind(Table, &[c('F')], A::Follow, "stay with this process wherever it moves, or with the row again"),
     bind(Table, &[c('#')], A::FollowPid, "write the id of a process to stay with"),
     bind(Table, &[c(' ')], A::Mark, "mark or unmark; marked ones are added up"),
     bind(Table, &[c('C')], A::MarkTree, "mark with all that is below it"),
     bind(Table, &[c('U')], A::Unmark, "unmark all"),
     bind(Table, &[c('l')], A::Files, "its open files"),
     bind(Table, &[c('e')], A::Environment, "its environment"),
-    bind(Table, &[f(9), c('k')], A::Kill, "send a signal to it, or to those that are marked"),
+    bind(Table, &[f(9), c('k')], A::Kill, "send a signal to what is under the cursor now, or to those that are marked"),
     bind(Table, &[c('r')], A::Renice, "write its nice value"),
     bind(Table, &[f(7), c(']')], A::NiceBy(-1), "more CPU for it (nice − 1)"),
     bind(Table, &[f(8), c('[')], A::NiceBy(1), "less CPU for it (nice + 1)"),

@@ -28,6 +28,7 @@ mod screen;
 mod settings;
 mod signals;
 mod state;
+mod target;
 mod terminal;
 mod view;
 mod window;

@@ -1,6 +1,7 @@
 //! The screen as a whole: reads, draws, and reacts to keys.
 
 mod effects;
+mod pace;
 mod text;
 
 use std::{
@@ -30,6 +31,8 @@ use crate::{
     view::details,
 };
 
+use self::pace::Pace;
+
 /// How long what was read of a process is shown before it is read again: its command line and cgroup.
 const READ_AGAIN: Duration = Duration::from_secs(1);
 /// A first look at what processes do, before the first interval is over.
@@ -55,6 +58,7 @@ pub struct Screen {
     feed: Feed,
     lookup: Lookup,
     painter: Painter,
+    pace: Pace,
     read_again: Instant,
     looks: u64,
     recorder: Option<(Recorder, PathBuf)>,
@@ -90,6 +94,7 @@ impl Screen {
             feed,
             lookup,
             painter: Painter::default(),
+            pace: Pace::default(),
             read_again: Instant::now(),
             looks: 0,
             recorder,
@@ -169,12 +174,14 @@ impl Screen {
             {
                 self.show(terminal)?;
             }
+            let is_event = matches!(input, Some(Input::Event(_)));
+            let has_more = is_event && terminal.has_more().map_err(Error::Terminal)?;
             match input {
                 Some(Input::End(signal)) => return Ok(Left::BySignal(signal)),
                 Some(Input::Stop) => terminal.suspend().map_err(Error::Terminal)?,
                 Some(Input::Continued) => terminal.resume().map_err(Error::Terminal)?,
                 Some(Input::Resized) | None => {}
-                Some(Input::Event(event)) => match self.react(&event) {
+                Some(Input::Event(event)) => match self.react(&event, has_more) {
                     Some(Effect::Quit) => return Ok(Left::ByChoice),
                     Some(Effect::Suspend) => terminal.suspend().map_err(Error::Terminal)?,
                     Some(Effect::Redraw) => terminal.forget(),
@@ -284,11 +291,14 @@ impl Screen {
         shown.map_err(Error::Terminal)
     }
 
-    fn react(&mut self, event: &Event) -> Option<Effect> {
+    fn react(&mut self, event: &Event, has_more: bool) -> Option<Effect> {
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => {
+                self.state.is_burst = self.pace.take(Instant::now(), has_more);
                 let keys = Key::all_of(key);
-                keys.filter_map(|key| self.state.key(key)).last()
+                let effect = keys.filter_map(|key| self.state.key(key)).last();
+                self.settle_aim();
+                effect
             }
             Event::Paste(text) => {
                 self.state.paste(text);

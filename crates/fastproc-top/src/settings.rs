@@ -1,7 +1,9 @@
 //! The settings file: read if it is there, written only when that is asked for.
 
 use std::{
-    env, fs, io,
+    env,
+    fs::{self, File},
+    io::{self, Write as _},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -134,9 +136,13 @@ impl Settings {
             fs::create_dir_all(folder)?;
         }
         let text = toml::to_string(self).map_err(io::Error::other)?;
-        // Another program never finds half of it.
+        // Another program never finds half of it. What is left of a try before is removed and not written to: it may be a link
+        // to a file of somebody else.
         let new = path.with_extension("toml.new");
-        fs::write(&new, text)?;
+        match fs::remove_file(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => File::create_new(&new)?.write_all(text.as_bytes())?,
+        }
         fs::rename(&new, path)
     }
 }
@@ -187,6 +193,21 @@ mod tests {
             Settings::read(&path, false).expect("none"),
             Settings::default()
         );
+    }
+
+    #[test]
+    fn a_link_is_replaced_and_not_written_through() {
+        let folder = env::temp_dir().join(format!("fastproc-top-link-{}", std::process::id()));
+        let [path, precious] = ["top.toml", "precious"].map(|name| folder.join(name));
+        fs::create_dir(&folder).expect("a folder of our own");
+        fs::write(&precious, "precious").expect("our own");
+        for link in [&path, &path.with_extension("toml.new")] {
+            std::os::unix::fs::symlink(&precious, link).expect("our own");
+        }
+        Settings::default().write(&path).expect("our own");
+        assert_eq!(fs::read(&precious).expect("our own"), b"precious");
+        assert!(path.symlink_metadata().expect("it is there").is_file());
+        fs::remove_dir_all(&folder).expect("our own");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Signals, and what is done to processes.
 
-use std::io;
+use std::{ffi::CString, io};
 
-use fastproc::DetailError;
+use fastproc::{DetailError, record::TICK_NS};
 use fastproc_columns::Lookup;
 use rustix::{
     io::Errno,
@@ -59,7 +59,7 @@ pub fn name(number: i32) -> &'static str {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// It has ended.
-    #[error("process {0} is no more")]
+    #[error("process {0} has ended")]
     Gone(u32),
     /// What has its pid here is another process.
     #[error("the pids in /proc are of another namespace; before: mount -t proc proc /proc")]
@@ -90,21 +90,16 @@ impl Deed {
     /// What it is, in words.
     pub fn describe(self) -> String {
         match self {
-            Self::Signal(number) => format!("Send SIG{} to", name(number)),
+            Self::Signal(number) => format!("SIG{} to", name(number)),
             Self::Nice(nice) => format!("Set the nice value {nice} of"),
             Self::NiceBy(by) => format!("Change the nice value by {by:+} of"),
         }
     }
 
-    /// Does it to a process, or to a thread's. It must be the very process that was shown: a pid may have been given
-    /// away since.
+    /// Does it to a process, or to a thread's. It must be the very process that was shown.
     pub fn apply(self, id: Id, view: &View<'_>, lookup: &mut Lookup) -> Result<(), Error> {
         let gone = || Error::Gone(id.pid);
-        let process = view.snapshot.get(id.pid).ok_or_else(gone)?;
-        let same = fastproc::difference::is_same_start(id.start_ns, process.identity().start_ns);
-        if id.tid == id.pid && !same {
-            return Err(gone());
-        }
+        let process = id.find(&view.snapshot).ok_or_else(gone)?;
         // Of the /proc that is read: another one may be mounted over it.
         let status = lookup.details.file(process, c"../self/status")?;
         if !has_our_pids(&String::from_utf8_lossy(status)) {
@@ -113,7 +108,7 @@ impl Deed {
         let pid = Pid::from_raw(id.pid as i32).ok_or_else(gone)?;
         // From here on the descriptor stands for whoever has the pid; the start time tells whether that is the one.
         let descriptor = pidfd_open(pid, PidfdFlags::empty());
-        lookup.details.file(process, c"stat")?;
+        look_for(id, view, lookup)?;
         let done = match self {
             Self::Signal(number) => match (Signal::from_named_raw(number), descriptor) {
                 (Some(signal), Ok(descriptor)) => pidfd_send_signal(descriptor, signal),
@@ -134,6 +129,50 @@ impl Deed {
     }
 }
 
+/// Whether it is still there: the very process, and where it is about a thread the very thread.
+pub fn look_for(id: Id, view: &View<'_>, lookup: &mut Lookup) -> Result<(), Error> {
+    let process = id.find(&view.snapshot).ok_or(Error::Gone(id.pid))?;
+    let path = CString::new(format!("task/{}/stat", id.tid)).unwrap_or_default();
+    let gone = |error| match error {
+        // The directory of the process is the one that was shown.
+        DetailError::Gone { pid } | DetailError::Absent { pid, .. } => Error::Gone(pid),
+        error => error.into(),
+    };
+    let stat = lookup.details.file(process, &path).map_err(gone)?;
+    let stat = Stat::parse(stat).ok_or(Error::Gone(id.pid))?;
+    let is_same = fastproc::difference::is_same_start(id.start_ns, stat.start_ns);
+    // A leader that has ended is a zombie as long as other threads of its process live.
+    let has_ended = stat.is_dead && (id.tid != id.pid || stat.num_threads <= 1);
+    if is_same && !has_ended {
+        Ok(())
+    } else {
+        Err(Error::Gone(id.pid))
+    }
+}
+
+/// What is looked at of a `stat`.
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    is_dead: bool,
+    num_threads: u32,
+    start_ns: u64,
+}
+
+impl Stat {
+    /// The name may have spaces and parentheses in it.
+    fn parse(stat: &[u8]) -> Option<Self> {
+        let end = stat.iter().rposition(|&byte| byte == b')')?;
+        let rest = std::str::from_utf8(&stat[end + 1..]).ok()?;
+        let fields: Vec<_> = rest.split_ascii_whitespace().collect();
+        let ticks: u64 = fields.get(19)?.parse().ok()?;
+        Some(Self {
+            is_dead: matches!(*fields.first()?, "Z" | "X"),
+            num_threads: fields.get(17)?.parse().ok()?,
+            start_ns: ticks * TICK_NS,
+        })
+    }
+}
+
 fn set_nice(id: Id, nice: i32) -> Result<(), Errno> {
     let tid = Pid::from_raw(id.tid as i32).ok_or(Errno::SRCH)?;
     setpriority_process(Some(tid), nice.clamp(-20, 19))
@@ -142,6 +181,19 @@ fn set_nice(id: Id, nice: i32) -> Result<(), Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stat_is_read_behind_the_name() {
+        let stat = b"7 (a) Z 1 (b)) S 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 5 3 0 1234 0 0";
+        let stat = Stat::parse(stat).expect("it is one");
+        let expected = Stat {
+            is_dead: false,
+            num_threads: 3,
+            start_ns: 1234 * TICK_NS,
+        };
+        assert_eq!(stat, expected);
+        assert_eq!(Stat::parse(b"7 (a) S 1"), None);
+    }
 
     #[test]
     fn pids_are_ours_where_there_is_one_and_it_is_that_of_this_process() {

@@ -15,6 +15,7 @@ use crate::{
     id::Id,
     keys::Place,
     settings::{self, Settings},
+    target::Target,
     window::Window,
 };
 
@@ -130,10 +131,8 @@ pub enum Over {
     },
     /// Whether to do something to these.
     Question {
-        /// What.
+        /// What. [`State::aim`] says to whom.
         deed: Deed,
-        /// To whom.
-        targets: Vec<Id>,
     },
     /// The keys.
     Help(Window),
@@ -183,6 +182,10 @@ pub struct State {
     pub selected: Option<Id>,
     /// The key of the group that it was on.
     pub selected_group: Option<Vec<u8>>,
+    /// What the list, the line of text or the question that is open is about: fixed when its key was pressed.
+    pub aim: Vec<Target>,
+    /// Whether keys come faster than a person types.
+    pub is_burst: bool,
     /// The process that is shown in detail.
     pub details: Option<Details>,
     /// What lies over it all.
@@ -213,6 +216,8 @@ impl State {
             window: Window::default(),
             selected: None,
             selected_group: None,
+            aim: Vec::new(),
+            is_burst: false,
             details: None,
             over: None,
             message: None,

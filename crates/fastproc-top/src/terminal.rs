@@ -203,6 +203,9 @@ impl Terminal {
 
     /// Waits for something to react to; at most so long.
     pub fn wait(&mut self, timeout: Duration) -> io::Result<Option<Input>> {
+        if is_gone()? {
+            return Ok(Some(Input::End(SIGHUP)));
+        }
         if let Some(input) = pending(Duration::ZERO)? {
             return Ok(Some(input));
         }
@@ -220,8 +223,7 @@ impl Terminal {
         if signals.contains(PollFlags::IN) {
             return Ok(Some(self.signal()));
         }
-        // The terminal is gone.
-        if keys.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+        if keys.intersects(GONE) {
             return Ok(Some(Input::End(SIGHUP)));
         }
         let mut input = pending(Duration::ZERO)?;
@@ -237,7 +239,7 @@ impl Terminal {
 
     /// Whether the terminal has told more already.
     pub fn has_more(&self) -> io::Result<bool> {
-        event::poll(Duration::ZERO)
+        Ok(!is_gone()? && event::poll(Duration::ZERO)?)
     }
 
     fn signal(&mut self) -> Input {
@@ -271,6 +273,19 @@ impl Terminal {
 impl Drop for Terminal {
     fn drop(&mut self) {
         give_back();
+    }
+}
+
+const GONE: PollFlags = PollFlags::HUP.union(PollFlags::ERR).union(PollFlags::NVAL);
+
+/// Whether the terminal is gone. crossterm must not be asked then: it would read the end of input for ever.
+fn is_gone() -> io::Result<bool> {
+    let input = io::stdin();
+    let mut ready = [PollFd::new(&input, PollFlags::IN)];
+    match poll(&mut ready, Some(&timespec(Duration::ZERO))) {
+        Ok(_) => Ok(ready[0].revents().intersects(GONE)),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use fastproc_top::keys::{Action, BINDINGS, Place};
 
-use super::{recording::made_up, terminal::Terminal};
+use super::recording::{at_its_end, made_up};
 
 /// The bytes of a key, by its name in the help.
 fn bytes(name: &str) -> String {
@@ -66,16 +66,7 @@ fn sign(action: Action) -> Option<&'static str> {
 #[test]
 fn every_key_of_the_table_is_understood() {
     let recording = made_up("keys", 3, 40, 2);
-    let start = || {
-        let mut top = Terminal::top(
-            24,
-            100,
-            &["--replay", recording.path(), "--interval", "0.05"],
-        );
-        top.until_shown("[PAUSED]");
-        top.until_shown("F10Quit");
-        top
-    };
+    let start = || at_its_end(&recording, 24, 100);
     let mut top = start();
     for binding in BINDINGS
         .iter()

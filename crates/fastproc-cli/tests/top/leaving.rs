@@ -1,7 +1,8 @@
 //! Whichever way it is left, the terminal is as it was.
 
-use std::os::unix::process::ExitStatusExt;
+use std::{os::unix::process::ExitStatusExt, time::Duration};
 
+use fastproc_testbed::wait_until;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::terminal::Terminal;
@@ -43,6 +44,19 @@ fn by_a_signal() {
 }
 
 #[test]
+fn when_its_terminal_is_gone() {
+    for keys in ["", "p", "/x"] {
+        let mut top = started();
+        top.press(keys);
+        while top.take(Duration::from_millis(50)) {}
+        top.hang_up();
+        let status = top.wait();
+        let told = status.signal().or(status.code().map(|code| code & 0x7f));
+        assert_eq!(told, Some(Signal::HUP.as_raw()), "{keys:?}: {status:?}");
+    }
+}
+
+#[test]
 fn by_its_own_end() {
     let arguments = ["--interval", "0.05", "--source", "procfs", "--count", "2"];
     let mut top = Terminal::top(24, 80, &arguments);
@@ -63,10 +77,11 @@ fn for_a_while() {
             let stat = std::fs::read_to_string(format!("/proc/{}/stat", top.pid()));
             stat.is_ok_and(|stat| stat.contains(") T "))
         };
-        while !is_stopped(&top) {
-            top.take(std::time::Duration::from_millis(20));
-        }
-        while top.take(std::time::Duration::ZERO) {}
+        wait_until("it is stopped", || {
+            top.take(Duration::from_millis(20));
+            is_stopped(&top)
+        });
+        while top.take(Duration::ZERO) {}
         assert!(top.is_given_back(), "by a key: {by_key}");
         send(&top, Signal::CONT);
         top.until("taken over again", |text| text.contains("processes ("));

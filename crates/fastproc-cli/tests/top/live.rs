@@ -6,7 +6,7 @@ use std::{
     process::{Child, Command},
 };
 
-use fastproc_testbed::gate;
+use fastproc_testbed::{Folder, gate};
 
 use super::{common, terminal::Terminal};
 
@@ -93,11 +93,13 @@ fn a_signal_is_sent_after_a_question_and_to_nobody_else() {
     top.press("k");
     top.until_shown("15 SIGTERM");
     top.press("\r");
-    top.until_shown(&format!("Send SIGTERM to process {pid}? (y/n)"));
+    top.until_shown(&format!("SIGTERM to {pid} \"sleep 4242\" of "));
     top.press("n");
     top.until_shown("F1Help");
     assert!(sleeper.0.try_wait().expect("our child").is_none());
-    top.press("k\r");
+    top.press("k");
+    top.until_shown("15 SIGTERM");
+    top.press("\r");
     top.until_shown("(y/n)");
     top.press("y");
     top.until_shown("done to 1 process");
@@ -136,9 +138,16 @@ fn nothing_is_done_to_who_has_the_number_in_another_namespace() {
     command.args(["sh", "-c", script, env!("CARGO_BIN_EXE_fastproc")]);
     let mut top = Terminal::run(24, 100, command);
     top.until_shown("sleep 4242");
-    for keys in ["k\r", "r7\r", "]"] {
-        top.press(keys);
-        top.until_shown("(y/n)");
+    // Each key waits for what the one before shows: what comes faster is taken for pasted text.
+    for keys in [
+        &[("k", "15 SIGTERM"), ("\r", "(y/n)")][..],
+        &[("r", "Nice value"), ("7", "19): 7"), ("\r", "(y/n)")],
+        &[("]", "(y/n)")],
+    ] {
+        for (key, sign) in keys {
+            top.press(key);
+            top.until_shown(sign);
+        }
         top.press("y");
         top.until_shown("mount -t proc proc /proc");
     }
@@ -151,7 +160,11 @@ fn nothing_is_done_to_who_has_the_number_in_another_namespace() {
 fn a_nice_value_is_set() {
     let sleeper = Sleeper::start();
     let mut top = top_of(&sleeper, (24, 100), &["-o", "pid,ni,comm"]);
-    top.press("r7\r");
+    top.press("r");
+    top.until_shown("Nice value");
+    top.press("7");
+    top.until_shown("19): 7");
+    top.press("\r");
     top.until_shown("Set the nice value 7 of");
     top.press("y");
     let row = format!("{} {:>2} sleep", sleeper.0.id(), 7);
@@ -214,7 +227,7 @@ fn settings_of_somebody_else_are_none_unless_they_are_asked_for() {
     if !gate::root() || !gate::programs(&["setpriv"]) {
         return;
     }
-    let home = std::env::temp_dir().join(format!("fastproc-home-{}", std::process::id()));
+    let home = Folder::new("home");
     let settings = home.join(".config/fastproc/top.toml");
     fs::create_dir_all(settings.parent().expect("it is in a folder")).expect("a folder");
     let program = home.join("fastproc");
@@ -226,7 +239,7 @@ fn settings_of_somebody_else_are_none_unless_they_are_asked_for() {
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
         command.arg(&program).args(["top", "--once"]);
         command.args(["--source", "procfs", "--interval", "0.1"]);
-        command.args(more).env("HOME", &home).current_dir("/");
+        command.args(more).env("HOME", &*home).current_dir("/");
         command.env_remove("XDG_CONFIG_HOME");
         command.output().expect("setpriv(1) is there")
     };
@@ -235,7 +248,6 @@ fn settings_of_somebody_else_are_none_unless_they_are_asked_for() {
     let named = run(&["--settings", settings.to_str().expect("ASCII")]);
     let text = String::from_utf8_lossy(&named.stderr);
     assert!(text.contains("Permission denied"), "{text}");
-    fs::remove_dir_all(&home).expect("our own");
 }
 
 #[test]

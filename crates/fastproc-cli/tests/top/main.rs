@@ -8,4 +8,5 @@ mod live;
 mod mouse;
 mod recording;
 mod storm;
+mod targets;
 mod terminal;

@@ -5,28 +5,30 @@ use std::{
     time::Duration,
 };
 
+use fastproc_testbed::wait_until;
+
 use super::terminal::Terminal;
 
 /// Five processes whose names end so. Every test has its own: others run beside it.
 const ENDS: [&str; 5] = ["-a", "-b", "-c", "-d", "-e"];
 
 struct Processes {
-    prefix: &'static str,
+    prefix: String,
     children: Vec<Child>,
 }
 
 impl Processes {
-    fn start(prefix: &'static str) -> Self {
+    fn start(name: &str) -> Self {
+        // With a number that no other run of this test has.
+        let prefix = format!("{name}{}", std::process::id());
         let start = |end| {
             let script = format!("printf {prefix}{end} > /proc/$$/comm; read _");
             let mut command = Command::new("sh");
             command.args(["-c", &script]).stdin(Stdio::piped());
             command.spawn().expect("there is sh")
         };
-        Self {
-            prefix,
-            children: ENDS.map(start).into(),
-        }
+        let children = ENDS.map(start).into();
+        Self { prefix, children }
     }
 
     /// Shows them and no others, by their names.
@@ -52,7 +54,7 @@ impl Processes {
     /// The lines that they are in, and how their names end.
     fn lines(&self, text: &str) -> Vec<(u16, &'static str)> {
         let end = |text: &str| {
-            let end = text.trim().strip_prefix(self.prefix)?;
+            let end = text.trim().strip_prefix(&*self.prefix)?;
             ENDS.into_iter().find(|&one| one == end)
         };
         let lines = (0..).zip(text.lines());
@@ -91,13 +93,10 @@ impl Drop for Processes {
 }
 
 fn until_chosen(processes: &Processes, top: &mut Terminal, end: &str) {
-    for _ in 0..600 {
-        if processes.chosen(top) == Some(end) {
-            return;
-        }
-        top.take(Duration::from_millis(200));
-    }
-    panic!("{end} is never chosen:\n{}", top.text());
+    wait_until(&format!("{end} is chosen"), || {
+        top.take(Duration::from_millis(20));
+        processes.chosen(top) == Some(end)
+    });
 }
 
 /// What a terminal sends for a button: the wheel has 64 and 65.

@@ -4,9 +4,11 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
+    time::Duration,
 };
 
 use fastproc::{Fields, exits::Exit, record::Record};
+use fastproc_testbed::{Folder, wait_until};
 use fastproc_top::{
     machine::{Cpu, Gauge, Machine},
     record::{Facts, Frame, Key, Reader, Writer},
@@ -19,24 +21,22 @@ const SECOND: u64 = 1_000_000_000;
 const BEGAN: u64 = 1_772_357_400 * SECOND;
 
 /// A file that is gone afterwards.
-pub struct Recording(pub PathBuf);
+pub struct Recording {
+    path: PathBuf,
+    _folder: Folder,
+}
 
 impl Recording {
     fn new(name: &str) -> Self {
-        let name = format!("fastproc-top-{name}-{}", std::process::id());
-        let recording = Self(std::env::temp_dir().join(name));
-        let _ = fs::remove_file(&recording.0);
-        recording
+        let folder = Folder::new(name);
+        Self {
+            path: folder.join("recording"),
+            _folder: folder,
+        }
     }
 
     pub fn path(&self) -> &str {
-        self.0.to_str().expect("a path of ours")
-    }
-}
-
-impl Drop for Recording {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
+        self.path.to_str().expect("a path of ours")
     }
 }
 
@@ -95,7 +95,7 @@ pub fn made_up(name: &str, looks: u64, processes: u32, cpus: u32) -> Recording {
         possible_nodes: 1,
         total_memory: 16 << 30,
     };
-    let mut writer = Writer::create(&recording.0, facts).expect("a file of ours");
+    let mut writer = Writer::create(&recording.path, facts).expect("a file of ours");
     for look in 0..looks {
         let mut machine = Machine::default();
         let up = 100_000 * SECOND + look * SECOND;
@@ -200,21 +200,20 @@ fn once(recording: &Path, columns: &str, arguments: &[&str]) -> std::process::Ou
         .expect("it runs")
 }
 
-/// Compares with the text that is kept; `FASTPROC_BLESS=1` keeps what is now.
-fn compare(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/top/screens/{name}.txt"));
-    let text = format!("{}\n", text.trim_end());
-    if std::env::var_os("FASTPROC_BLESS").is_some() {
-        fs::write(&path, &text).expect("the sources can be written");
-    }
-    let kept = fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        text == kept,
-        "{} is not what is shown:\n{text}",
-        path.display()
-    );
+/// Shows a made-up recording of three looks, and stays at the last of them.
+pub fn at_its_end(recording: &Recording, lines: u16, columns: u16) -> Terminal {
+    let arguments = ["--replay", recording.path(), "--interval", "1000"];
+    let mut top = Terminal::top(lines, columns, &arguments);
+    top.until_shown("F10Quit");
+    // Without a word about the end of the recording, which would hide the keys for some seconds.
+    top.press("Z}");
+    top.until("the last look", |text| {
+        text.contains("[PAUSED]") && text.contains("2026-03-01 09:30:02")
+    });
+    top
 }
 
+/// Compares with the texts that are kept; `FASTPROC_BLESS=1` keeps what is now.
 #[test]
 fn the_same_recording_shows_the_same_screen() {
     let few = made_up("few", 3, 40, 4);
@@ -233,31 +232,33 @@ fn the_same_recording_shows_the_same_screen() {
         ("files-80x24", &few, 24, 80, "Nl"),
         ("hidden-80x24", &few, 24, 80, "N\x1b[Bl"),
     ] {
-        let mut top = Terminal::top(
-            lines,
-            columns,
-            &["--replay", recording.path(), "--interval", "0.05"],
-        );
-        top.until_shown("[PAUSED]");
-        top.until_shown("F10Quit");
+        let mut top = at_its_end(recording, lines, columns);
         top.press(keys);
-        let mut text = top.until("settled", |_| true);
-        // What a key changes is drawn in one piece, sooner or later.
-        loop {
-            while top.take(std::time::Duration::from_millis(300)) {}
-            let now = top.text();
-            if now == text && (keys.is_empty() || expected(name, &now)) {
-                break;
-            }
-            text = now;
+        let sign = sign(name);
+        top.until(sign, |text| text.contains(sign));
+        let path = format!("tests/top/screens/{name}.txt");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+        let blesses = std::env::var_os("FASTPROC_BLESS").is_some();
+        let kept = fs::read_to_string(&path).unwrap_or_default();
+        if !blesses {
+            let what = format!("the same as in {}", path.display());
+            top.until(&what, |text| text.trim_end() == kept.trim_end());
         }
-        compare(name, &text);
+        // It is the last screen until it is left.
+        top.end();
+        let last = top.screens().pop().expect("there were some");
+        let last = format!("{}\n", last.trim_end());
+        if blesses {
+            fs::write(&path, last).expect("the sources can be written");
+        } else {
+            assert_eq!(last, kept, "{name}");
+        }
     }
 }
 
 /// What is on the screen when the keys have been taken.
-fn expected(name: &str, text: &str) -> bool {
-    let sign = match name.split('-').next() {
+fn sign(name: &str) -> &'static str {
+    match name.split('-').next() {
         Some("tree") => r"\_",
         Some("group") => "COUNT",
         Some("marked") => "marked 2",
@@ -266,9 +267,8 @@ fn expected(name: &str, text: &str) -> bool {
         Some("limits") => "Max open files",
         Some("files") => "/dev/null",
         Some("hidden") => "not recorded of this process",
-        _ => "",
-    };
-    text.contains(sign)
+        _ => "[PAUSED]",
+    }
 }
 
 #[test]
@@ -304,42 +304,36 @@ fn a_replay_shows_what_was_shown() {
     const LOOKS: usize = 9;
     const SHORT: u64 = 60;
     let recording = Recording::new("shown");
-    let looks = (LOOKS - 1).to_string();
     // A command line may change between two looks that are in one block.
     let fields = "pid,ppid,user,state,pcpu,pmem,time,num_threads,nvcsw,comm";
-    let arguments = ["-o", fields, "--interval", "0.3", "--count", &looks];
-    let mut top = Terminal::top(
-        40,
-        120,
-        &[&["--record", recording.path()][..], &arguments].concat(),
-    );
+    let own = format!("ppid == {}", std::process::id());
+    let arguments = ["-o", fields, "--filter", &own];
+    let live = ["--interval", "0.1", "--record", recording.path()];
+    let mut top = Terminal::top(40, 120, &[&live[..], &arguments].concat());
     top.until_shown("processes (");
     let storm = std::thread::spawn(|| {
         for _ in 0..SHORT {
-            assert!(
-                Command::new("true")
-                    .status()
-                    .expect("there is true")
-                    .success()
-            );
+            let status = Command::new("true").status();
+            assert!(status.expect("there is true").success());
         }
     });
+    let ended = |screen: &String| {
+        let count = screen.split_once(" ended")?.0;
+        count.rsplit(' ').next()?.parse::<u64>().ok()
+    };
+    wait_until("looks at what ends, and some after it", || {
+        top.take(Duration::from_millis(50));
+        let shown = top.screens();
+        let last = shown.iter().rposition(|screen| ended(screen) > Some(0));
+        let is_over = storm.is_finished() && shown.len() >= LOOKS;
+        is_over && last.is_some_and(|last| last > 0)
+    });
+    top.press("q");
     assert_eq!(top.wait().code(), Some(0));
     storm.join().expect("it ended");
     let shown = top.screens();
-    assert_eq!(shown.len(), LOOKS);
-    let mut replay = Terminal::top(
-        40,
-        120,
-        &[
-            "-o",
-            fields,
-            "--interval",
-            "0.05",
-            "--replay",
-            recording.path(),
-        ],
-    );
+    let replay = ["--interval", "0.05", "--replay", recording.path()];
+    let mut replay = Terminal::top(40, 120, &[&replay[..], &arguments].concat());
     replay.until_shown("the recording ends here");
     replay.press(",");
     replay.until("back in it", |text| {
@@ -356,49 +350,44 @@ fn a_replay_shows_what_was_shown() {
     }
     // Who goes back finds the history of what was before, not of what came after.
     let back = replayed.last().map(|screen| body(screen));
-    assert_eq!(back, Some(body(&shown[LOOKS - 2])));
-    let ended = |screen: &String| {
-        let count = screen.split_once(" ended")?.0;
-        count.rsplit(' ').next()?.parse::<u64>().ok()
-    };
-    let ended: Vec<_> = shown.iter().filter_map(ended).collect();
-    assert_eq!(ended.len(), LOOKS, "exits are recorded: {}", shown[0]);
-    assert!(ended.iter().sum::<u64>() > 0);
+    assert_eq!(back, Some(body(&shown[shown.len() - 2])));
+    let counted = shown
+        .iter()
+        .filter(|screen| ended(screen).is_some())
+        .count();
+    assert_eq!(counted, shown.len(), "exits are recorded: {}", shown[0]);
 }
 
 /// A process that executes a program of the same name has another command line, and nothing else tells.
 #[test]
 fn a_command_line_that_changes_is_shown_and_recorded() {
     let recording = Recording::new("changed");
+    let third = "read line";
+    let second = format!("read line; exec sh -c '{third}' the-third");
+    let first = format!("read line; exec sh -c \"{second}\" the-second");
     let mut shell = Command::new("sh")
-        .args(["-c", "read line; exec sh -c 'read line' the-second"])
-        .arg("the-first")
+        .args(["-c", &first, "the-first"])
         .stdin(std::process::Stdio::piped())
         .spawn()
         .expect("there is a shell");
     let filter = format!("pid == {}", shell.id());
     let shown = ["-o", "pid,comm,cmdline", "--filter", &filter];
     let live = ["--interval", "0.1", "--record", recording.path()];
-    let mut top = Terminal::top(24, 120, &[&live[..], &shown].concat());
+    let mut top = Terminal::top(24, 200, &[&live[..], &shown].concat());
     top.until_shown("the-first");
     let mut input = shell.stdin.take().expect("a pipe");
-    std::io::Write::write_all(&mut input, b"\n").expect("it reads");
-    // Its first command line has both words.
-    top.until("changed", |text| {
-        text.contains("the-second") && !text.contains("the-first")
-    });
-    // It may have changed after that look was taken: the one that reads command lines next has seen it run.
-    std::thread::sleep(std::time::Duration::from_millis(1100));
-    let looks = top.screens().len();
-    while top.screens().len() < looks + 13 {
-        top.take(std::time::Duration::from_millis(100));
+    // A command line has the words that come after it as well. What is shown of the second may have changed after the look
+    // was taken, and is not recorded then; but whoever shows the third has read command lines once more.
+    for (before, now) in [("the-first", "the-second"), ("the-second", "the-third")] {
+        std::io::Write::write_all(&mut input, b"\n").expect("it reads");
+        top.until(now, |text| text.contains(now) && !text.contains(before));
     }
     top.press("q");
     assert_eq!(top.wait().code(), Some(0));
     drop(input);
     shell.wait().expect("our child");
     let replay = ["--interval", "0.02", "--replay", recording.path()];
-    let mut replay = Terminal::top(24, 120, &[&replay[..], &shown].concat());
+    let mut replay = Terminal::top(24, 200, &[&replay[..], &shown].concat());
     let end = replay.until_shown("the recording ends here");
     assert!(!end.contains("the-first"), "{end}");
     let screens = replay.screens();
@@ -441,10 +430,12 @@ fn what_is_recorded_is_replayed() {
     sleeper.wait().expect("our child");
     assert!(status.success());
     let mode = std::os::unix::fs::PermissionsExt::mode(
-        &fs::metadata(&recording.0).expect("written").permissions(),
+        &fs::metadata(&recording.path)
+            .expect("written")
+            .permissions(),
     );
     assert_eq!(mode & 0o777, 0o600);
-    let mut reader = Reader::open(&recording.0).expect("a recording");
+    let mut reader = Reader::open(&recording.path).expect("a recording");
     assert_eq!(reader.frames(), 3);
     let mut lines = 0;
     for frame in [2, 0, 1, 2] {
@@ -464,7 +455,11 @@ fn what_is_recorded_is_replayed() {
     }
     assert!(lines > 0);
     // On a busy machine a sleeper is far down.
-    let shown = once(&recording.0, "100", &["--filter", &format!("pid == {own}")]);
+    let shown = once(
+        &recording.path,
+        "100",
+        &["--filter", &format!("pid == {own}")],
+    );
     let text = String::from_utf8(shown.stdout).expect("text");
     assert!(
         shown.status.success() && text.contains("sleep 4747"),
@@ -486,10 +481,10 @@ fn what_is_recorded_is_replayed() {
 #[test]
 fn a_file_that_was_cut_shows_what_is_there_and_others_are_refused() {
     let recording = made_up("cut", 130, 20, 2);
-    let whole = fs::read(&recording.0).expect("ours");
+    let whole = fs::read(&recording.path).expect("ours");
     let frames = |bytes: &[u8]| {
-        fs::write(&recording.0, bytes).expect("ours");
-        Reader::open(&recording.0).map(|mut reader| {
+        fs::write(&recording.path, bytes).expect("ours");
+        Reader::open(&recording.path).map(|mut reader| {
             let last = reader.frames() - 1;
             reader.read(last, |_| {}).map(|()| last + 1)
         })
@@ -512,8 +507,8 @@ fn a_file_that_was_cut_shows_what_is_there_and_others_are_refused() {
             assert!(count <= 130, "{at}: {count}");
         }
     }
-    fs::write(&recording.0, &whole[..40]).expect("ours");
-    let refused = once(&recording.0, "80", &[]);
+    fs::write(&recording.path, &whole[..40]).expect("ours");
+    let refused = once(&recording.path, "80", &[]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("cannot read the recording"));
 }

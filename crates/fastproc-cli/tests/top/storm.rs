@@ -8,6 +8,8 @@ use std::{
     },
 };
 
+use fastproc_testbed::alone;
+
 use super::terminal::Terminal;
 
 /// Starts short-lived processes, families of them, until it is dropped.
@@ -48,6 +50,7 @@ impl Drop for Storm {
 /// With every way to arrange rows, of which each has its own order to keep while rows come and go.
 #[test]
 fn the_screen_stands_a_storm() {
+    let _alone = alone();
     let _storm = Storm::start();
     for source in ["bpf", "procfs"] {
         let arguments = ["--source", source, "--interval", "0.02"];

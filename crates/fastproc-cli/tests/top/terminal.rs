@@ -5,18 +5,18 @@ use std::{
     io::{Read, Write},
     os::fd::{AsFd, OwnedFd},
     process::{Child, Command, ExitStatus, Stdio},
-    time::{Duration, Instant},
+    time::Duration,
 };
+
+use fastproc_testbed::wait_for;
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{Mode, OFlags},
+    process::{Pid, Signal, kill_process},
     pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
     termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize},
 };
-
-/// A machine may be busy: this long is waited for what must come.
-const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A terminal, and what runs on it.
 pub struct Terminal {
@@ -90,6 +90,11 @@ impl Terminal {
         self.ours.write_all(keys.as_bytes()).expect("it is ours");
     }
 
+    /// Closes the terminal, as a window is closed.
+    pub fn hang_up(&mut self) {
+        self.ours = File::open("/dev/null").expect("it is there");
+    }
+
     /// Gives it another size.
     pub fn resize(&mut self, lines: u16, columns: u16) {
         tcsetwinsize(&self.ours, size(lines, columns)).expect("it is ours");
@@ -141,15 +146,14 @@ impl Terminal {
 
     /// Waits until the screen is as it has to become.
     pub fn until(&mut self, what: &str, is: impl Fn(&str) -> bool) -> String {
-        let end = Instant::now() + TIMEOUT;
-        loop {
+        wait_for(what, || {
             let text = self.text();
             if is(&text) {
-                return text;
+                return Some(text);
             }
-            assert!(Instant::now() < end, "never {what}:\n{text}");
             self.take(Duration::from_millis(50));
-        }
+            None
+        })
     }
 
     /// Waits until this can be read on the screen.
@@ -160,33 +164,32 @@ impl Terminal {
     /// Process id of the command itself, below setsid(1).
     pub fn pid(&self) -> u32 {
         let path = format!("/proc/{0}/task/{0}/children", self.child.id());
-        let end = Instant::now() + TIMEOUT;
-        loop {
+        wait_for("the command begins", || {
             let children = std::fs::read_to_string(&path).unwrap_or_default();
-            if let Some(pid) = children.split(' ').next().and_then(|pid| pid.parse().ok()) {
-                return pid;
-            }
+            let child = children.split(' ').next().and_then(|pid| pid.parse().ok());
             // setsid(1) forks only where it is the leader of a group; else it becomes the command.
             let comm = std::fs::read_to_string(format!("/proc/{}/comm", self.child.id()));
-            if comm.is_ok_and(|comm| comm == "fastproc\n") {
-                return self.child.id();
-            }
-            assert!(Instant::now() < end, "it never began");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+            let is_it = comm.is_ok_and(|comm| comm == "fastproc\n");
+            child.or(is_it.then(|| self.child.id()))
+        })
+    }
+
+    /// Ends it by a signal.
+    pub fn end(&mut self) {
+        let pid = Pid::from_raw(self.pid() as i32).expect("a pid");
+        kill_process(pid, Signal::TERM).expect("it is ours");
+        self.wait();
     }
 
     /// Waits for its end.
     pub fn wait(&mut self) -> ExitStatus {
-        let end = Instant::now() + TIMEOUT;
-        loop {
-            if let Some(status) = self.child.try_wait().expect("it is our child") {
-                while self.take(Duration::ZERO) {}
-                return status;
-            }
-            assert!(Instant::now() < end, "it never ended:\n{}", self.text());
-            self.take(Duration::from_millis(20));
-        }
+        wait_for("the command ends", || {
+            let status = self.child.try_wait().expect("it is our child");
+            // Nobody ends who waits for a reader.
+            self.take(Duration::from_millis(if status.is_some() { 0 } else { 20 }));
+            while status.is_some() && self.take(Duration::ZERO) {}
+            status
+        })
     }
 
     /// Whether the terminal is as a shell wants it: its modes, its own screen, a cursor, no reports of the mouse.
@@ -210,6 +213,9 @@ fn text(screen: &vt100::Screen) -> String {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the screen is:\n{}", self.text());
+        }
         // A test that failed leaves nothing behind: who has lost its terminal ends.
         let _ = self.child.kill();
         let _ = self.child.wait();

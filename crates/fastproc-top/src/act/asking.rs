@@ -9,11 +9,22 @@ use crate::{
     settings,
     signals::SIGNALS,
     state::{Asked, Choice, Deed, List, Over, State},
+    target::Target,
     window::Window,
 };
 
+/// What is pasted must not be taken for commands that change processes.
+const TOO_FAST: &str = "that came faster than keys are typed; press the key again";
+
 impl State {
     pub(super) fn accept(&mut self) -> Option<Effect> {
+        if self.is_pasted_answer() {
+            if let Some(Over::Prompt { error, .. }) = &mut self.over {
+                *error = Some(TOO_FAST.into());
+            }
+            self.fail(TOO_FAST);
+            return None;
+        }
         match self.over.take()? {
             Over::List(list) => {
                 let (_, choice) = list.items.into_iter().nth(list.window.cursor)?;
@@ -24,7 +35,7 @@ impl State {
                         });
                         self.sort_by(name, descending);
                     }
-                    Choice::Signal(signal) => return self.deed(Deed::Signal(signal)),
+                    Choice::Signal(signal) => self.question(Deed::Signal(signal)),
                     Choice::User(user) => {
                         let filter = user.and_then(|user| GroupBy::User.filter(user.as_bytes()));
                         if let Err(error) = self.set_filter(&filter.unwrap_or_default()) {
@@ -34,7 +45,7 @@ impl State {
                 }
                 None
             }
-            Over::Question { deed, targets } => Some(Effect::Do(deed, targets)),
+            Over::Question { deed } => Some(Effect::Do(deed, std::mem::take(&mut self.aim))),
             Over::Help(_) => None,
             Over::Prompt { asked, text, .. } => match self.take(asked, &text) {
                 Ok(effect) => effect,
@@ -75,6 +86,7 @@ impl State {
                     pid,
                     tid: pid,
                     start_ns: 0,
+                    process_start_ns: 0,
                 });
             }
             Asked::Nice => {
@@ -83,7 +95,7 @@ impl State {
                     .ok()
                     .filter(|nice| (-20..=19).contains(nice));
                 let nice = nice.ok_or("give a number from -20 to 19")?;
-                return Ok(self.deed(Deed::Nice(nice)));
+                self.question(Deed::Nice(nice));
             }
             Asked::Time => return Ok(Some(Effect::GoTo(trimmed.into()))),
         }
@@ -91,7 +103,7 @@ impl State {
     }
 
     pub(super) fn ask(&mut self, asked: Asked, text: String) {
-        if asked == Asked::Nice && !self.may_change() {
+        if asked == Asked::Nice && !self.take_aim() {
             return;
         }
         let error = None;
@@ -99,7 +111,7 @@ impl State {
     }
 
     pub(super) fn ask_signal(&mut self) {
-        if !self.may_change() {
+        if !self.take_aim() {
             return;
         }
         let items: Vec<_> = SIGNALS
@@ -139,21 +151,47 @@ impl State {
         }));
     }
 
-    /// Asks before anything is done to a process.
-    pub(super) fn deed(&mut self, deed: Deed) -> Option<Effect> {
-        let targets = self.targets();
-        if self.may_change() && !targets.is_empty() {
-            self.over = Some(Over::Question { deed, targets });
+    /// Asks before anything is done to the processes that the key meant.
+    pub(super) fn deed(&mut self, deed: Deed) {
+        if self.take_aim() {
+            self.question(deed);
         }
-        None
     }
 
-    pub(super) fn may_change(&mut self) -> bool {
+    /// Asks whether to do it to those that were chosen when the key was pressed.
+    fn question(&mut self, deed: Deed) {
+        self.over = Some(Over::Question { deed });
+    }
+
+    /// Fixes what something is to be done to, now that a key asks for it: the table moves on while the person answers.
+    fn take_aim(&mut self) -> bool {
+        let targets = self.targets();
         if self.is_replay {
             self.fail("these processes are of a recording");
-        } else if self.targets().is_empty() {
+        } else if targets.is_empty() {
             self.fail("there is no process to do it to");
+        } else if self.is_burst {
+            self.fail(TOO_FAST);
+        } else {
+            self.aim = targets.into_iter().map(Target::of).collect();
+            return true;
         }
-        !self.is_replay && !self.targets().is_empty()
+        false
+    }
+
+    /// Whether an answer that leads to a change of processes came as no person types.
+    fn is_pasted_answer(&self) -> bool {
+        let changes = match &self.over {
+            Some(Over::Question { .. }) => true,
+            Some(Over::Prompt { asked, .. }) => *asked == Asked::Nice,
+            Some(Over::List(list)) => {
+                matches!(
+                    list.items.get(list.window.cursor),
+                    Some((_, Choice::Signal(_)))
+                )
+            }
+            _ => false,
+        };
+        changes && self.is_burst
     }
 }

@@ -1,10 +1,12 @@
 //! Every key does something, and nothing is done to a process without a question.
 
 use super::*;
+use crate::id::Id;
 use crate::{
     keys::{BINDINGS, Binding},
     settings::Settings,
     state::Choice,
+    target::Target,
 };
 
 /// Somebody in the middle of everything, at this place.
@@ -17,6 +19,7 @@ fn state(place: Place, is_replay: bool) -> State {
         pid: 7,
         tid: 7,
         start_ns: 1,
+        process_start_ns: 1,
     };
     let window = Window {
         cursor: 50,
@@ -35,6 +38,7 @@ fn state(place: Place, is_replay: bool) -> State {
         (details.window, details.lines) = (window, Some(Ok(Vec::new())));
         state.details = Some(details);
     }
+    state.aim = vec![Target::of(id)];
     state.over = match place {
         Place::Table | Place::Details => None,
         Place::List => {
@@ -54,7 +58,6 @@ fn state(place: Place, is_replay: bool) -> State {
         }),
         Place::Question => Some(Over::Question {
             deed: Deed::Nice(1),
-            targets: vec![id],
         }),
         Place::Help => Some(Over::Help(window)),
     };

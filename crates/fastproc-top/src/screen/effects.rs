@@ -8,8 +8,9 @@ use crate::{
     error::Error,
     feed::{Feed, Replay},
     id::Id,
-    record,
-    state::{Choice, Deed},
+    record, signals,
+    state::{Choice, Deed, Over},
+    target::Target,
     view::header::Histories,
 };
 
@@ -84,14 +85,54 @@ impl Screen {
         }
     }
 
-    fn perform_deed(&mut self, deed: Deed, targets: &[Id]) {
+    /// Names what a key meant, and before a question drops what has ended since the key was pressed.
+    pub(super) fn settle_aim(&mut self) {
+        let Some(view) = self.feed.view() else {
+            return;
+        };
+        let aim = &mut self.state.aim;
+        for target in aim.iter_mut() {
+            target.look_up(&view, &mut self.lookup);
+        }
+        if !matches!(self.state.over, Some(Over::Question { .. })) {
+            return;
+        }
+        let before = aim.len();
+        let mut ended = String::new();
+        aim.retain(|target| {
+            let is_gone = matches!(
+                signals::look_for(target.id, &view, &mut self.lookup),
+                Err(signals::Error::Gone(_))
+            );
+            if is_gone {
+                ended = format!("{} has ended", target.describe(40));
+            }
+            !is_gone
+        });
+        let dropped = before - aim.len();
+        if dropped > 1 {
+            ended = format!("{dropped} of the {before} processes have ended");
+        }
+        if aim.is_empty() {
+            self.state.over = None;
+        }
+        if dropped > 0 {
+            self.state.fail(ended);
+        }
+    }
+
+    fn perform_deed(&mut self, deed: Deed, targets: &[Target]) {
         let Some(view) = self.feed.view() else {
             return;
         };
         let mut done = 0;
-        for &target in targets {
-            match deed.apply(target, &view, &mut self.lookup) {
+        for target in targets {
+            match deed.apply(target.id, &view, &mut self.lookup) {
                 Ok(()) => done += 1,
+                Err(signals::Error::Gone(_)) => {
+                    let text = format!("{} has ended", target.describe(40));
+                    self.state.fail(text);
+                }
                 Err(error) => self.state.fail(error.to_string()),
             }
         }

@@ -99,10 +99,7 @@ pub fn draw(
 
 /// The process, if it is still there.
 pub fn find<'a>(snapshot: &Snapshot<'a>, details: &Details) -> Option<Process<'a>> {
-    let process = snapshot.get(details.id.pid)?;
-    let start_ns = process.identity().start_ns;
-    let is_same = fastproc::difference::is_same_start(start_ns, details.id.start_ns);
-    is_same.then_some(process)
+    details.id.find(snapshot)
 }
 
 /// The process with what it did since the last look.

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     keys::{BINDINGS, Key, Place},
-    state::{List, Message, Over, State},
+    state::{Deed, List, Message, Over, State},
     window::Window,
 };
 
@@ -45,12 +45,8 @@ pub fn last_line(canvas: &mut Canvas<'_>, state: &State, theme: Theme) {
                 part.text(0, end + 1, error, theme.error());
             }
         }
-        Some(Over::Question { deed, targets }) => {
-            let whom = match targets.as_slice() {
-                [one] => format!("process {}", one.pid),
-                many => format!("these {} processes", many.len()),
-            };
-            let text = format!("{} {whom}? (y/n)", deed.describe());
+        Some(Over::Question { deed }) => {
+            let text = question(*deed, state, canvas.area.width.into());
             canvas.text(0, 0, &text, theme.error());
         }
         _ => {
@@ -68,6 +64,30 @@ pub fn last_line(canvas: &mut Canvas<'_>, state: &State, theme: Theme) {
                     at = canvas.text(0, at, word, theme.heading());
                 }
             }
+        }
+    }
+}
+
+/// What is asked before something is done to processes, so that all but their names fits.
+fn question(deed: Deed, state: &State, room: usize) -> String {
+    let what = deed.describe();
+    match state.aim.as_slice() {
+        [one] => {
+            let ask = |most| format!("{what} {}? (y/n)", one.describe(most));
+            let least = width(&ask(1));
+            ask((room + 1).saturating_sub(least).max(8))
+        }
+        many => {
+            let names: Vec<_> = many.iter().map(|target| target.describe(20)).collect();
+            let few = match &state.message {
+                Some(message) if message.is_error => format!("; {}", message.text),
+                _ => String::new(),
+            };
+            format!(
+                "{what} these {} processes? (y/n{few}) {}",
+                many.len(),
+                names.join(", ")
+            )
         }
     }
 }

@@ -1,0 +1,132 @@
+//! What something is done to: chosen when a key is pressed, and called by its name from then on.
+
+use fastproc::Process;
+use fastproc_columns::{Lookup, Row, escape::escape};
+
+use crate::{feed::View, id::Id};
+
+/// A process, or a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Which.
+    pub id: Id,
+    /// What people call it, once it was looked up.
+    pub name: Option<Name>,
+}
+
+/// What people call a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// Its command line, or the name of what has none.
+    command: String,
+    /// Whose it is.
+    user: Option<String>,
+}
+
+impl Target {
+    /// It is not named yet.
+    pub const fn of(id: Id) -> Self {
+        Self { id, name: None }
+    }
+
+    /// Looks up how it is called, unless that is known.
+    pub fn look_up(&mut self, view: &View<'_>, lookup: &mut Lookup) {
+        if self.name.is_none() {
+            let process = self.id.find(&view.snapshot);
+            self.name = process.map(|process| Name::of(process, lookup));
+        }
+    }
+
+    /// In words, such as `16793 "hog.py AAA" of root`; the command line may take so many characters.
+    pub fn describe(&self, most: usize) -> String {
+        let Id { pid, tid, .. } = self.id;
+        let mut text = if tid == pid {
+            pid.to_string()
+        } else {
+            format!("thread {tid} of {pid}")
+        };
+        if let Some(Name { command, user }) = &self.name {
+            let is_long = command.chars().count() > most;
+            let kept = if is_long {
+                most.saturating_sub(1)
+            } else {
+                most
+            };
+            text.push_str(" \"");
+            text.extend(command.chars().take(kept));
+            text.push_str(if is_long { "…\"" } else { "\"" });
+            if let Some(user) = user {
+                text.push_str(" of ");
+                text.push_str(user);
+            }
+        }
+        text
+    }
+}
+
+impl Name {
+    fn of(process: Process<'_>, lookup: &mut Lookup) -> Self {
+        let mut command = Vec::new();
+        match lookup.details.cmdline(process) {
+            Ok(line) if !line.bytes.is_empty() => {
+                let arguments = line.bytes.strip_suffix(&[0]).unwrap_or(line.bytes);
+                let spaced = arguments.split(|&byte| byte == 0);
+                escape(&spaced.collect::<Vec<_>>().join(&b' '), &mut command);
+            }
+            _ => escape(&process.name(), &mut command),
+        }
+        let uid = Row::of(process).users().map(|(_, effective)| effective);
+        let uid = uid.or_else(|| effective_user(lookup.details.file(process, c"status").ok()?));
+        let user = uid.map(|uid| String::from_utf8_lossy(lookup.users.of(uid)).into_owned());
+        Self {
+            command: String::from_utf8_lossy(&command).into_owned(),
+            user,
+        }
+    }
+}
+
+/// The effective user of a `status`.
+fn effective_user(status: &[u8]) -> Option<u32> {
+    let status = String::from_utf8_lossy(status);
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(tid: u32) -> Target {
+        Target {
+            id: Id {
+                pid: 16793,
+                tid,
+                start_ns: 1,
+                process_start_ns: 1,
+            },
+            name: Some(Name {
+                command: "hog.py AAA".into(),
+                user: Some("root".into()),
+            }),
+        }
+    }
+
+    #[test]
+    fn a_target_is_called_by_its_number_its_command_line_and_its_user() {
+        assert_eq!(target(16793).describe(80), r#"16793 "hog.py AAA" of root"#);
+        assert_eq!(target(16793).describe(5), r#"16793 "hog.…" of root"#);
+        assert_eq!(
+            target(16794).describe(10),
+            r#"thread 16794 of 16793 "hog.py AAA" of root"#
+        );
+    }
+
+    #[test]
+    fn the_effective_user_is_in_the_status() {
+        assert_eq!(
+            effective_user(b"Name:\tx\nUid:\t1\t2\t3\t4\nGid:\t5\t5\t5\t5\n"),
+            Some(2)
+        );
+        assert_eq!(effective_user(b"Name:\tx\n"), None);
+    }
+}
