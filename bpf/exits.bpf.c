@@ -183,6 +183,70 @@ static __always_inline s32 status_of_process(struct task_struct *leader)
 	return signal->flags & SIGNAL_GROUP_EXIT ? signal->group_exit_code : leader->exit_code;
 }
 
+/* More threads than that are not looked for among those that are on their way out. */
+#define MOST_THREADS 64
+/* So often it is tried to find all of them while none is moved to signal_struct. */
+#define TRIES 3
+
+#define RELOAD(x) (*(volatile typeof(x) *)&(x))
+
+/* Counts the changes of signal_struct's sums; odd during one. */
+static __always_inline u32 sums_sequence(struct signal_struct *signal)
+{
+	struct signal_struct___5_9 *old = (void *)signal;
+	u32 sequence = 0;
+
+	barrier();
+	if (bpf_core_field_exists(signal->stats_lock.seqcount.seqcount.sequence))
+		sequence = RELOAD(signal->stats_lock.seqcount.seqcount.sequence);
+	else if (bpf_core_field_exists(old->stats_lock.seqcount.sequence))
+		sequence = RELOAD(old->stats_lock.seqcount.sequence);
+	barrier();
+	return sequence;
+}
+
+/*
+ * Adds what __exit_signal() has not added to signal_struct yet: the thread that ends now; a leader that ended before it,
+ * which is kept until all others are gone; and others that are on their way out.
+ */
+static __noinline void add_threads(struct exits_exit *e, struct task_struct *t)
+{
+	struct signal_struct *signal = t->signal;
+	struct task_struct *leader = t->group_leader;
+	u64 head, node;
+	u32 i;
+
+	gone_threads(e, signal);
+	add_thread(e, t);
+	if (leader != t)
+		add_thread(e, leader);
+	if (!function_ids.bpf_rdonly_cast)
+		return;
+	head = (u64)signal + bpf_core_field_offset(struct signal_struct, thread_head);
+	node = (u64)signal->thread_head.next;
+	for (i = 0; i < MOST_THREADS && node != head; i++) {
+		u64 task = node - bpf_core_field_offset(struct task_struct, thread_node);
+		struct task_struct *other = rdonly_cast((void *)task, type_ids.task_struct);
+
+		if (task != (u64)t && task != (u64)leader)
+			add_thread(e, other);
+		node = (u64)other->thread_node.next;
+	}
+}
+
+/* The sums of a process whose last thread ends. */
+static __always_inline void sums_of_ending(struct exits_exit *e, struct task_struct *t)
+{
+	u32 i, before;
+
+	for (i = 0; i < TRIES; i++) {
+		before = sums_sequence(t->signal);
+		add_threads(e, t);
+		if (!(before & 1) && sums_sequence(t->signal) == before)
+			return;
+	}
+}
+
 /*
  * Two threads that end at once may both find no other alive; kernels before 6.16 do not say which was the last. The
  * library takes the first of the two.
@@ -200,8 +264,7 @@ SEC("tp_btf/sched_process_exit") int process_ends(u64 *arguments)
 		return 0;
 	__builtin_memset(e, 0, sizeof(*e));
 	begin(&e->event, EXITS_ENDED, t, leader);
-	gone_threads(e, t->signal);
-	add_thread(e, t);
+	sums_of_ending(e, t);
 	identify(e, leader, status_of_process(leader));
 	e->end_ns = bpf_ktime_get_boot_ns();
 	e->ppid = t->real_parent->tgid;

@@ -44,7 +44,8 @@ had resident), the fields of its I/O, flags, status, exit_code and final. The ot
 
 A process is told of when its parent has waited for it and the kernel has let go of it, with the
 kernel's last values. If the kernel's last record was lost, it comes some seconds later with what is
-known, and final is false.
+known, and final is false: then what it took to take down its memory is missing, and the last part
+of what a thread did that was still running. What had ended before this command began is not told.
 
 Examples:
   fastproc exits
@@ -171,6 +172,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         selection: args.select.into(),
         filter: args.filter,
         execs: args.execs,
+        knows_ends: false,
         left: args.count.unwrap_or(u64::MAX),
         shown: 0,
         output: Output::default(),
@@ -180,7 +182,8 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     }
     let mut lost = 0;
     loop {
-        let ends = stops.wait(&feed)?;
+        let ends = stops.wait(feed.fd(), feed.patience())?;
+        stream.knows_ends = feed.lost() == 0;
         feed.read(&mut stream)?;
         stream.output.finish()?;
         if !args.quiet && feed.lost() > lost {
@@ -211,6 +214,12 @@ enum Feed {
 const EVERY: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
+};
+
+/// How often it is looked for processes that went without a record.
+const SECOND: Timespec = Timespec {
+    tv_sec: 1,
+    tv_nsec: 0,
 };
 
 impl Feed {
@@ -248,6 +257,22 @@ impl Feed {
         Ok(result?)
     }
 
+    /// Becomes readable when there is something to read.
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Own(exits, _) => Some(exits.fd()),
+            Self::Service(_) => None,
+        }
+    }
+
+    /// How long to wait for it. Of a process that went without a record nothing ever comes: it has to be looked for.
+    const fn patience(&self) -> &'static Timespec {
+        match self {
+            Self::Own(..) => &SECOND,
+            Self::Service(_) => &EVERY,
+        }
+    }
+
     fn lost(&self) -> u64 {
         match self {
             Self::Own(exits, _) => exits.lost(),
@@ -270,8 +295,8 @@ impl Stops {
         Ok(Self { signalled })
     }
 
-    /// Waits for an event. Returns whether it is time to end.
-    fn wait(&self, feed: &Feed) -> Result<bool, Failure> {
+    /// Waits for an event, no longer than that. Returns whether it is time to end.
+    fn wait(&self, events: Option<BorrowedFd<'_>>, patience: &Timespec) -> Result<bool, Failure> {
         let output = io::stdout();
         // Of a pipe, that nobody reads it any more.
         let output: BorrowedFd<'_> = output.as_fd();
@@ -279,14 +304,8 @@ impl Stops {
             PollFd::new(&self.signalled, PollFlags::IN),
             PollFd::from_borrowed_fd(output, PollFlags::empty()),
         ];
-        let timeout = match feed {
-            Feed::Own(exits, _) => {
-                fds.push(PollFd::from_borrowed_fd(exits.fd(), PollFlags::IN));
-                None
-            }
-            Feed::Service(_) => Some(&EVERY),
-        };
-        match poll(&mut fds, timeout) {
+        fds.extend(events.map(|events| PollFd::from_borrowed_fd(events, PollFlags::IN)));
+        match poll(&mut fds, Some(patience)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(Box::new(error)),
         }
@@ -301,6 +320,8 @@ struct Stream {
     selection: Selection,
     filter: Option<Filter>,
     execs: bool,
+    /// Whether the end of every process was recorded since this command began.
+    knows_ends: bool,
     left: u64,
     shown: u64,
     output: Output,
@@ -335,6 +356,10 @@ impl Stream {
     }
 
     fn show_exit(&mut self, exit: &Exit, cmdline: Option<Cmdline<'_>>) -> Result<(), OutputError> {
+        // It had ended before, and the kernel has let go of it only now.
+        if self.knows_ends && exit.end_ns.is_none() {
+            return Ok(());
+        }
         let record = exit.to_record();
         let change = Ended::whole(exit).change(&record);
         self.show(&Row::ended(change, cmdline))
@@ -372,5 +397,22 @@ impl Stream {
         };
         let (form, lookup) = (&mut self.form, &mut self.lookup);
         Ok(form.write(rows, lookup, &mut self.output)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On a quiet machine no event ends the wait.
+    #[test]
+    fn nothing_is_waited_for_without_end() {
+        let stops = Stops::new().expect("a pipe");
+        let (quiet, _writer) = UnixStream::pair().expect("a pair");
+        let exits = Exits::builder().at_once(true).open().ok();
+        let own = exits.map(|exits| Feed::Own(exits.into(), None));
+        let patience = own.as_ref().map_or(&EVERY, Feed::patience);
+        let ends = stops.wait(Some(quiet.as_fd()), patience);
+        assert!(!ends.expect("it can be waited for"));
     }
 }

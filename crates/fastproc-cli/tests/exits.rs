@@ -4,50 +4,50 @@ mod common;
 
 use std::{
     io::{BufRead, BufReader},
-    process::{Child, ChildStdout, Command, Stdio},
+    process::{Child, Command, Stdio},
 };
 
-use common::{fastproc, run, shown_of_ended};
-use fastproc_testbed::gate;
+use common::{Lines, fastproc, run, shown_of_ended};
+use fastproc_testbed::{gate, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// `fastproc exits` that has begun to record, with what it writes.
+/// `fastproc exits` that has begun to record.
+fn start(arguments: &[&str]) -> Child {
+    // Events of others may be lost, which is said on standard error.
+    fastproc(&[&["exits", "--quiet"], arguments].concat())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts")
+}
+
+/// The same as csv, with what it writes.
 struct Recording {
     child: Child,
-    lines: BufReader<ChildStdout>,
+    lines: Lines,
 }
 
 impl Recording {
-    /// As csv, the heading of which says that it has begun.
+    /// The heading says that it has begun.
     fn start(arguments: &[&str]) -> Self {
-        let mut child = fastproc(&[&["exits", "--format", "csv"], arguments].concat())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("it starts");
-        let output = child.stdout.take().expect("a pipe");
-        let mut started = Self {
-            child,
-            lines: BufReader::new(output),
-        };
-        started.line();
-        started
+        let mut child = start(&[&["--format", "csv"], arguments].concat());
+        let lines = Lines::of(child.stdout.take().expect("a pipe"));
+        lines.line("a heading");
+        Self { child, lines }
     }
 
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.lines.read_line(&mut line).expect("text");
-        line.trim_end().to_owned()
-    }
-
-    /// Its exit status and what it wrote to standard error.
+    /// Interrupts it. Its exit status and what it wrote to standard error.
     fn end(self) -> (Option<i32>, String) {
-        drop(self.lines);
-        let output = self.child.wait_with_output().expect("it ends");
-        let errors = String::from_utf8(output.stderr).expect("text");
-        (output.status.code(), errors)
+        kill_process(Pid::from_child(&self.child), Signal::INT).expect("it runs");
+        ended(self.child)
     }
+}
+
+fn ended(child: Child) -> (Option<i32>, String) {
+    let output = child.wait_with_output().expect("it ends");
+    let errors = String::from_utf8(output.stderr).expect("text");
+    (output.status.code(), errors)
 }
 
 fn sh(script: &str) -> u32 {
@@ -67,13 +67,11 @@ fn an_exit_is_told_with_how_it_ended() {
     let own = std::process::id();
     let filter = format!("ppid == {own} && status != 0");
     let fields = "pid,ppid,user,comm,status,exit_code,state,pgrp,tty,nspid";
-    let mut recording = Recording::start(&["--filter", &filter, "-o", fields, "--count", "2"]);
-    sh("exit 0");
-    let failed = sh("exit 7");
-    let line = recording.line();
+    let recording = Recording::start(&["--filter", &filter, "-o", fields]);
+    let (_, lines) = (sh("exit 0"), &recording.lines);
+    let (failed, [line]) = lines.of_one(0, || sh("exit 7"));
     assert_eq!(line, format!("{failed},{own},root,sh,7,1792,X,,,"));
-    let killed = sh("kill -KILL $$");
-    let line = recording.line();
+    let (killed, [line]) = lines.of_one(0, || sh("kill -KILL $$"));
     assert_eq!(line, format!("{killed},{own},root,sh,KILL,9,X,,,"));
     assert_eq!(recording.end(), (Some(0), String::new()));
 }
@@ -86,12 +84,11 @@ fn execs_are_told_with_their_arguments() {
     let own = std::process::id();
     let filter = format!("ppid == {own} && comm == sh");
     let fields = "event,pid,user,cmdline";
-    let mut recording =
-        Recording::start(&["--execs", "--filter", &filter, "-o", fields, "--count", "2"]);
-    let pid = sh("exit 0 # here");
+    let recording = Recording::start(&["--execs", "--filter", &filter, "-o", fields]);
+    let (pid, [exec, exit]) = recording.lines.of_one(1, || sh("exit 0 # here"));
     let cmdline = "sh -c exit\\x200\\x20#\\x20here";
-    assert_eq!(recording.line(), format!("exec,{pid},root,{cmdline}"));
-    assert_eq!(recording.line(), format!("exit,{pid},root,{cmdline}"));
+    assert_eq!(exec, format!("exec,{pid},root,{cmdline}"));
+    assert_eq!(exit, format!("exit,{pid},root,{cmdline}"));
     assert_eq!(recording.end(), (Some(0), String::new()));
 }
 
@@ -102,35 +99,34 @@ fn it_ends_when_it_is_told_to_or_nobody_reads() {
     }
     let nothing = ["--filter", "comm == 'no such name'"];
     let recording = Recording::start(&nothing);
-    let pid = Pid::from_child(&recording.child);
-    kill_process(pid, Signal::INT).expect("it runs");
     assert_eq!(recording.end(), (Some(1), String::new()));
     // The other end of its standard output is closed, and it has nothing to write.
-    let recording = Recording::start(&nothing);
-    assert_eq!(recording.end(), (Some(1), String::new()));
+    let mut child = start(&nothing);
+    let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
+    output.read_line(&mut String::new()).expect("a heading");
+    drop(output);
+    assert_eq!(ended(child), (Some(1), String::new()));
 }
 
 #[test]
-fn a_table_has_one_heading() {
+fn a_table_has_one_heading_and_as_many_rows_as_are_asked_for() {
     if !gate::bpf() {
         return;
     }
-    let mut child = fastproc(&["exits", "-o", "pid,comm", "--count", "2"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("it starts");
-    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-    let mut line = || lines.next().expect("a line").expect("text");
-    assert_eq!(line(), "    PID  COMM");
-    sh("exit 0");
-    sh("exit 0");
-    let rows = [line(), line()];
-    assert!(
-        rows.iter()
-            .all(|row| row.trim_start().split("  ").count() == 2),
-        "{rows:?}"
-    );
-    assert!(child.wait().expect("it ends").success());
+    let filter = format!("ppid == {}", std::process::id());
+    let arguments = ["-o", "pid,comm", "--count", "2", "--filter", &filter];
+    let mut child = start(&arguments);
+    wait_until("two processes are told of", || {
+        sh("exit 0");
+        child.try_wait().expect("it is ours").is_some()
+    });
+    let output = child.wait_with_output().expect("it ends");
+    let text = String::from_utf8(output.stdout).expect("text");
+    let lines: Vec<_> = text.lines().collect();
+    assert!(output.status.success());
+    assert_eq!((lines[0], lines.len()), ("    PID  COMM", 3), "{text}");
+    let columns = |row: &&str| row.trim_start().split("  ").count() == 2;
+    assert!(lines[1..].iter().all(columns), "{text}");
 }
 
 #[test]
@@ -148,7 +144,7 @@ fn ps_shows_what_lived_between_two_looks() {
         "0.3",
         "--exited",
         "--count",
-        "30",
+        "10000",
         "--format",
         "ndjson",
         "-o",

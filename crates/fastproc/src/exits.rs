@@ -67,7 +67,8 @@ pub struct Exit {
     /// When its last thread ended, in nanoseconds after boot. `None`: as for [`ppid`](Self::ppid).
     pub end_ns: Option<u64>,
     /// Whether the values are those with which it left `/proc`. If not, then the kernel's last record of it was lost, and
-    /// they are those with which its last thread began to end: what it took to take down its memory is missing.
+    /// they are those with which its last thread began to end: what it took to take down its memory is missing, and what
+    /// threads that ended with it did after that.
     pub is_final: bool,
     /// Command name, NUL padded (`task->comm`).
     pub comm: [u8; 16],

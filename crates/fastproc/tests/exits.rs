@@ -6,7 +6,7 @@ use std::{
     os::unix::fs::MetadataExt,
     path::PathBuf,
     process::Command,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use fastproc::{
@@ -14,7 +14,7 @@ use fastproc::{
     difference::Counter,
     exits::{Event, Exit, Exits},
 };
-use fastproc_testbed::gate;
+use fastproc_testbed::{Folder, alone, gate, wait_until};
 
 /// Where pids are used up quickly, another process may have had this one, and its last record come late.
 fn is_child(exit: &Exit, pid: u32) -> bool {
@@ -25,14 +25,8 @@ fn is_child(exit: &Exit, pid: u32) -> bool {
 /// ring that nobody reads is soon full.
 fn watch(exits: &mut Exits, pid: u32, mut each: impl FnMut(&Event<'_>)) -> (i32, Usage) {
     let waiting = std::thread::spawn(move || wait4(pid));
-    let started = Instant::now();
     let mut has_ended = false;
-    while !has_ended || !waiting.is_finished() {
-        assert!(
-            started.elapsed() < Duration::from_secs(240),
-            "process {pid} is not recorded, {} are lost",
-            exits.lost()
-        );
+    wait_until("the exit of a child", || {
         exits
             .wait(Duration::from_millis(20))
             .expect("it can be waited for");
@@ -42,8 +36,16 @@ fn watch(exits: &mut Exits, pid: u32, mut each: impl FnMut(&Event<'_>)) -> (i32,
                 each(&event);
             })
             .expect("the ring can be read");
-    }
+        has_ended && waiting.is_finished()
+    });
     waiting.join().expect("it can be waited for")
+}
+
+/// Reads until a child that is started now has ended: what happened before it has come by then.
+fn read_to_a_mark(exits: &mut Exits, each: impl FnMut(&Event<'_>)) {
+    let mut mark = Command::new("true").spawn().expect("true runs");
+    watch(exits, mark.id(), each);
+    let _ = mark.try_wait();
 }
 
 /// A parent may be told before the child has left its CPU for the last time, which is a switch more.
@@ -55,10 +57,9 @@ fn an_exit_has_the_values_that_its_parent_is_told() {
         return;
     }
     let mut exits = Exits::builder().at_once(true).open().expect("exits open");
-    // A sandbox may keep programs from running where the kernel lets go of a process; such an exit says so.
-    let last_chance = Instant::now() + Duration::from_secs(120);
-    let (pid, status, usage, exit) = loop {
-        let script = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; exit 7";
+    let script = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; exit 7";
+    let mut finals = 0;
+    for round in 0..ROUNDS {
         let mut child = Command::new("sh")
             .args(["-c", script])
             .spawn()
@@ -71,22 +72,35 @@ fn an_exit_has_the_values_that_its_parent_is_told() {
         });
         let _ = child.try_wait();
         let exit = exit.expect("it was waited for");
-        if exit.is_final && exit.nvcsw == usage.nvcsw {
-            break (pid, status, usage, exit);
+        assert_eq!(exit.tid, pid);
+        assert_eq!(exit.status, Some(status));
+        if exit.is_final {
+            is_what_the_parent_is_told(&exit, &usage);
+            finals += 1;
+        } else {
+            gate::repeated(&format!(
+                "round {round}: the last record of {pid} is missing"
+            ));
         }
-        assert!(!exit.is_final || exit.nvcsw == usage.nvcsw + LAST_SWITCH);
-        assert!(
-            Instant::now() < last_chance,
-            "no parent is told the last values"
-        );
-    };
-    assert_eq!(exit.status, Some(status));
+    }
+    // A sandbox may keep programs from running where the kernel lets go of a process; such an exit says so.
+    assert!(finals * 2 > ROUNDS, "{finals} of {ROUNDS} exits are final");
+}
+
+const ROUNDS: usize = 10;
+
+fn is_what_the_parent_is_told(exit: &Exit, usage: &Usage) {
+    let read_ns = boottime_ns();
     assert_eq!(exit.code(), Some(7));
     assert_eq!(exit.signal(), None);
     assert_eq!(exit.comm(), b"sh");
     assert_eq!(exit.ppid, Some(std::process::id()));
     assert_eq!(exit.uid, 0);
-    assert_eq!(exit.tid, pid);
+    assert!([usage.nvcsw, usage.nvcsw + LAST_SWITCH].contains(&exit.nvcsw));
+    // Nobody is told of what comes with that switch.
+    if exit.nvcsw != usage.nvcsw {
+        return;
+    }
     assert_eq!(exit.minflt, usage.minflt);
     assert_eq!(exit.majflt, usage.majflt);
     assert_eq!(exit.nivcsw, usage.nivcsw);
@@ -95,9 +109,15 @@ fn an_exit_has_the_values_that_its_parent_is_told() {
     assert_eq!(exit.utime_ns / 1000, usage.utime_us);
     assert_eq!(exit.stime_ns / 1000, usage.stime_us);
     // After it has ended it still runs, to let go of what it had.
-    let most = |life: Duration| life + Duration::from_millis(50);
-    let ran = Duration::from_nanos(exit.sum_exec_ns);
-    assert!(exit.lifetime().is_some_and(|life| ran <= most(life)));
+    let most_ns = read_ns - exit.start_ns;
+    assert!(exit.sum_exec_ns <= most_ns + most_ns / 100, "{exit:?}");
+    let life = exit.lifetime().expect("it was there when it ended");
+    assert!(life <= Duration::from_nanos(most_ns), "{exit:?}");
+}
+
+fn boottime_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 /// What getrusage(2) shows of a child that was waited for.
@@ -147,6 +167,7 @@ fn every_process_is_recorded_once_and_the_ring_grows() {
     if !gate::bpf() {
         return;
     }
+    let _alone = alone();
     // Room for some 200 exits, of which a quarter wakes the reader.
     let mut exits = Exits::builder()
         .ring_bytes(1 << 16)
@@ -154,28 +175,37 @@ fn every_process_is_recorded_once_and_the_ring_grows() {
         .expect("exits open");
     let storm = std::thread::spawn(|| children(1500));
     let mut seen: HashMap<(u32, u64), u32> = HashMap::new();
-    let mut collect = |exits: &mut Exits| {
+    let count = |event: &Event<'_>, seen: &mut HashMap<(u32, u64), u32>| {
+        if let Event::Exit(exit) = event {
+            *seen.entry((exit.pid, exit.start_ns)).or_default() += 1;
+        }
+    };
+    let collect = |exits: &mut Exits, seen: &mut HashMap<(u32, u64), u32>| {
         exits
             .wait(Duration::from_millis(10))
             .expect("it can be waited for");
-        let count = |event: Event<'_>| {
-            if let Event::Exit(exit) = event {
-                *seen.entry((exit.pid, exit.start_ns)).or_default() += 1;
-            }
-        };
-        exits.read(count).expect("the ring can be read");
+        exits
+            .read(|event| count(&event, seen))
+            .expect("the ring can be read");
     };
     while !storm.is_finished() {
         // Slower than the storm, so that the ring fills.
         std::thread::sleep(Duration::from_millis(60));
-        collect(&mut exits);
+        collect(&mut exits, &mut seen);
     }
     let pids = storm.join().expect("the storm ends");
     // The kernel lets go of a process a while after it was waited for.
-    let started = Instant::now();
-    let last = *pids.last().expect("there was one");
-    while started.elapsed() < Duration::from_secs(8) {
-        collect(&mut exits);
+    let missing = |seen: &HashMap<(u32, u64), u32>| {
+        let known: HashSet<u32> = seen.keys().map(|(pid, _)| *pid).collect();
+        pids.iter().filter(|pid| !known.contains(pid)).count() as u64
+    };
+    wait_until("every exit, or that it is lost", || {
+        collect(&mut exits, &mut seen);
+        missing(&seen) <= exits.lost()
+    });
+    // Whatever is told twice is told by then.
+    for _ in 0..2 {
+        read_to_a_mark(&mut exits, |event| count(event, &mut seen));
     }
     let lost = exits.lost();
     let grown = exits.ring_bytes() > 1 << 16;
@@ -183,15 +213,7 @@ fn every_process_is_recorded_once_and_the_ring_grows() {
         seen.values().all(|&times| times == 1),
         "no process ends twice"
     );
-    let known: HashSet<u32> = seen.keys().map(|(pid, _)| *pid).collect();
-    let missing = pids.iter().filter(|pid| !known.contains(pid)).count() as u64;
-    assert!(
-        missing <= lost,
-        "{missing} of {} are missing, {lost} are reported lost",
-        pids.len()
-    );
     assert!(grown || lost == 0, "it loses what there was room for");
-    assert!(known.contains(&last) || lost > 0);
 }
 
 #[test]
@@ -204,10 +226,7 @@ fn what_is_lost_is_counted() {
         .open()
         .expect("exits open");
     let pids = children(60);
-    let started = Instant::now();
-    while exits.lost() < 20 && started.elapsed() < Duration::from_secs(30) {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("twenty lost exits", || exits.lost() >= 20);
     let mut seen = HashSet::new();
     exits
         .read(|event| {
@@ -264,13 +283,7 @@ time.sleep(60)
     let (status, usage) = watch(&mut exits, pid, &mut sort);
     let _ = child.try_wait();
     // Nothing may come after it.
-    let started = Instant::now();
-    while started.elapsed() < Duration::from_secs(2) {
-        std::thread::sleep(Duration::from_millis(20));
-        exits
-            .read(|event| sort(&event))
-            .expect("the ring can be read");
-    }
+    read_to_a_mark(&mut exits, &mut sort);
     assert_eq!(ended.len(), 1, "{ended:?}");
     let exit = ended[0];
     assert_eq!(
@@ -293,7 +306,7 @@ time.sleep(60)
 /// A cgroup of the default hierarchy, which counts the CPU time of whatever is in it.
 struct Cgroup {
     folder: PathBuf,
-    mounted: Option<PathBuf>,
+    mounted: Option<Folder>,
 }
 
 impl Cgroup {
@@ -304,21 +317,22 @@ impl Cgroup {
         let there = there
             .and_then(|line| line.split(' ').nth(1))
             .map(PathBuf::from);
-        let own = std::env::temp_dir().join(format!("fastproc-cgroup-{}", std::process::id()));
         let mounted = there.is_none().then(|| {
-            fs::create_dir(&own).expect("a folder can be made");
+            let own = Folder::new("cgroup");
             let mounted = rustix::mount::mount(
                 "none",
-                &own,
+                &*own,
                 "cgroup2",
                 rustix::mount::MountFlags::empty(),
                 None,
             );
             mounted.expect("cgroup2 can be mounted");
-            own.clone()
+            own
         });
-        let root = there.unwrap_or(own);
+        let root = there.unwrap_or_else(|| mounted.as_ref().expect("it was mounted").to_path_buf());
         let folder = root.join(format!("fastproc-exits-{}", std::process::id()));
+        // One of this name was left behind by a test that was killed.
+        let _ = fs::remove_dir(&folder);
         fs::create_dir(&folder).expect("a cgroup can be made");
         Self { folder, mounted }
     }
@@ -352,8 +366,7 @@ impl Drop for Cgroup {
     fn drop(&mut self) {
         let _ = fs::remove_dir(&self.folder);
         if let Some(root) = &self.mounted {
-            let _ = rustix::mount::unmount(root, rustix::mount::UnmountFlags::DETACH);
-            let _ = fs::remove_dir(root);
+            let _ = rustix::mount::unmount(&**root, rustix::mount::UnmountFlags::DETACH);
         }
     }
 }
@@ -365,6 +378,23 @@ fn snapshots_and_exits_account_for_all_that_was_used() {
     if !gate::bpf() {
         return;
     }
+    let _alone = alone();
+    // Others' exits may fill the ring while this process stands still.
+    for _ in 0..3 {
+        match account() {
+            0 => return,
+            lost => gate::repeated(&format!("{lost} exits of anybody were lost")),
+        }
+    }
+    panic!("exits are lost each time");
+}
+
+/// A shell, seq(1), and three each time.
+const PROCESSES: usize = 2 + 3 * 120;
+
+/// Compares what snapshots and exits know of a cgroup with what it was charged. Returns how many exits were lost: nothing
+/// can be said then.
+fn account() -> u64 {
     let cgroup = Cgroup::new();
     let fields = Fields::CPU | Fields::CGROUP;
     let builder = Collector::builder().service_socket(None).fields(fields);
@@ -386,18 +416,13 @@ fn snapshots_and_exits_account_for_all_that_was_used() {
         "for n in $(seq 120); do sh -c '{work}; :' unmistakable; ({work}); /bin/true; done; exit 0"
     );
     let mut child = cgroup.run(&script);
-    let (shell, id) = (child.id(), cgroup.id());
+    let id = cgroup.id();
     let waiting = std::thread::spawn(move || child.wait());
     let (mut known_ns, mut ended, mut final_ones, mut lost) = (0_u64, 0, 0, 0);
     let (mut seen, mut lines) = (HashSet::new(), 0);
-    let (mut shell_has_ended, mut last_exit) = (false, Instant::now());
-    // An exit of which the last record is missing comes some seconds later.
-    while !shell_has_ended || last_exit.elapsed() < Duration::from_secs(8) {
-        assert!(
-            last_exit.elapsed() < Duration::from_secs(120),
-            "the shell does not end"
-        );
-        std::thread::sleep(Duration::from_millis(100));
+    wait_until("all exits of the cgroup", || {
+        // Several end between two looks.
+        std::thread::sleep(Duration::from_millis(50));
         let now = collector.snapshot().expect("a snapshot");
         lost += now.stats().lost_exits;
         for exit in now.exits().expect("exits are recorded") {
@@ -413,8 +438,6 @@ fn snapshots_and_exits_account_for_all_that_was_used() {
                 final_ones += u32::from(exit.is_final);
                 let line = now.exit_cmdline(exit).map_or(&[][..], |line| line.bytes);
                 lines += u32::from(line.windows(13).any(|part| part == b"unmistakable\0"));
-                shell_has_ended |= exit.pid == shell;
-                last_exit = Instant::now();
             }
         }
         for gone in before
@@ -430,14 +453,17 @@ fn snapshots_and_exits_account_for_all_that_was_used() {
             .map(|change| change.cpu_ns.expect("CPU time is known"))
             .sum::<u64>();
         before.set(&now);
-    }
+        lost > 0 || seen.len() >= PROCESSES
+    });
     let status = waiting
         .join()
         .expect("nothing panics")
         .expect("it can be waited for");
     assert!(status.success(), "{status:?}");
-    assert_eq!(lost, 0, "some exits were lost");
-    assert!(ended >= 361, "{ended} of 361 processes have ended");
+    if lost > 0 {
+        return lost;
+    }
+    assert_eq!(ended, PROCESSES);
     assert!(
         lines >= 120,
         "the command lines of 120 are known, here of {lines}"
@@ -450,4 +476,5 @@ fn snapshots_and_exits_account_for_all_that_was_used() {
     // What the shell did before it was in the cgroup counts here and not there; what a process does after its parent
     // has waited for it, the other way round. An exit of which the last record is missing lacks the end.
     assert!((0.98..1.02).contains(&share), "{share}");
+    0
 }

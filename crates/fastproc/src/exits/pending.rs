@@ -27,12 +27,16 @@ const RECORD_AFTER: Duration = Duration::from_secs(5);
 /// No record comes as late as that.
 const RECORD_NEVER: Duration = Duration::from_secs(120);
 
-/// Processes whose last thread has ended and that are not gone yet, by their pids: as many as there are zombies.
+/// Processes whose last thread has ended and that are not gone yet: as many as there are zombies. A pid is given away again
+/// some time before the last record of its process comes, so the start time tells as well.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
-    ended: HashMap<u32, Ended>,
+    ended: HashMap<Key, Ended>,
     looked: Option<Instant>,
 }
+
+/// Pid and start time.
+type Key = (u32, u64);
 
 #[derive(Clone, Copy, Debug)]
 struct Ended {
@@ -49,27 +53,17 @@ impl Pending {
         match event.kind {
             layout::ENDED => {
                 let exit = exit_of(&read(bytes)?);
-                let before = self.ended.get(&exit.pid).copied();
-                // Two threads that end at once may both be taken for the last.
-                if before.is_some_and(|before| before.exit.start_ns == exit.start_ns) {
-                    return None;
-                }
-                let ended = Ended {
+                // Two threads that end at once may both be taken for the last: the first of the two is it.
+                self.ended.entry(key_of(&exit)).or_insert_with(|| Ended {
                     exit,
                     read: Instant::now(),
                     given_up: false,
-                };
-                self.ended.insert(exit.pid, ended);
-                // The pid has gone to another process, and that has ended, too: there was no record of the first.
-                each(Event::Exit(before.filter(|before| !before.given_up)?.exit));
+                });
             }
             layout::EXIT => {
                 let mut exit = exit_of(&read(bytes)?);
                 exit.is_final = true;
-                if let Some(&ended) = self.ended.get(&exit.pid)
-                    && ended.exit.start_ns == exit.start_ns
-                {
-                    self.ended.remove(&exit.pid);
+                if let Some(ended) = self.ended.remove(&key_of(&exit)) {
                     if ended.given_up {
                         return None;
                     }
@@ -119,9 +113,9 @@ impl Pending {
             return;
         }
         self.looked = Some(Instant::now());
-        self.ended.retain(|&pid, ended| {
+        self.ended.retain(|_, ended| {
             let age = ended.read.elapsed();
-            if !ended.given_up && age >= RECORD_AFTER && !is_there(pid) {
+            if !ended.given_up && age >= RECORD_AFTER && !is_there(&ended.exit) {
                 ended.given_up = true;
                 each(Event::Exit(ended.exit));
             }
@@ -130,9 +124,28 @@ impl Pending {
     }
 }
 
-fn is_there(pid: u32) -> bool {
-    let pid = Pid::from_raw(pid as i32);
-    pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
+fn key_of(exit: &Exit) -> Key {
+    (exit.pid, exit.start_ns)
+}
+
+/// Whether it is not gone yet: a process has its pid, and that one is ending or a zombie. Another process that got the pid
+/// is neither, as a rule; if it is, it is asked again later.
+fn is_there(exit: &Exit) -> bool {
+    let pid = Pid::from_raw(exit.pid as i32);
+    if pid.is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH)) {
+        return false;
+    }
+    let stat = std::fs::read(format!("/proc/{}/stat", exit.pid));
+    stat.is_ok_and(|stat| is_ending(&stat).unwrap_or(true))
+}
+
+/// Whether a `stat` is of a process that ends: its kernel flags are the seventh field behind the name.
+fn is_ending(stat: &[u8]) -> Option<bool> {
+    const PF_EXITING: u32 = 0x4;
+    let end = stat.iter().rposition(|&byte| byte == b')')?;
+    let flags = stat.get(end + 2..)?.split(|&byte| byte == b' ').nth(6)?;
+    let flags: u32 = std::str::from_utf8(flags).ok()?.parse().ok()?;
+    Some(flags & PF_EXITING != 0)
 }
 
 fn exit_of(exit: &layout::Exit) -> Exit {
@@ -198,3 +211,6 @@ fn exit_of(exit: &layout::Exit) -> Exit {
         line: Line::default(),
     }
 }
+
+#[cfg(test)]
+mod tests;

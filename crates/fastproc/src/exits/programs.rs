@@ -11,6 +11,11 @@ use crate::Cmdline;
 /// Events of two CPUs may come in another order than they happened: a child's exit after its parent's.
 const LATEST: Duration = Duration::from_secs(10);
 
+/// Most processes that are remembered, and bytes of their command lines. An exit that was lost leaves its process here, so
+/// without a bound a flood of exits could fill memory. When there are more, the half that began first is forgotten.
+const MOST: usize = 1 << 16;
+const MOST_BYTES: usize = 16 << 20;
+
 /// The command lines of processes that executed a program while execs were recorded, until a while after they have ended.
 ///
 /// A snapshot of a collector that was asked for them has them
@@ -18,6 +23,8 @@ const LATEST: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub struct Programs {
     running: HashMap<u32, Program>,
+    /// Of all command lines.
+    bytes: usize,
     cleaned: Option<Instant>,
 }
 
@@ -39,7 +46,13 @@ impl Programs {
             cut: exec.cmdline.is_some_and(|line| line.cut),
             gone: None,
         };
-        self.running.insert(exec.pid, program);
+        self.bytes += program.line.len();
+        if let Some(before) = self.running.insert(exec.pid, program) {
+            self.bytes -= before.line.len();
+        }
+        if self.running.len() > MOST || self.bytes > MOST_BYTES {
+            self.forget_half();
+        }
     }
 
     /// What a process ran that has ended: its own program, or its parent's that it was forked from.
@@ -66,7 +79,59 @@ impl Programs {
             return;
         }
         self.cleaned = Some(Instant::now());
-        self.running
-            .retain(|_, program| program.gone.is_none_or(|at| at.elapsed() < LATEST));
+        self.retain(|program| program.gone.is_none_or(|at| at.elapsed() < LATEST));
+    }
+
+    fn forget_half(&mut self) {
+        let mut starts: Vec<u64> = self.running.values().map(|one| one.start_ns).collect();
+        let middle = starts.len() / 2;
+        let (_, &mut median, _) = starts.select_nth_unstable(middle);
+        self.retain(|program| program.start_ns > median);
+    }
+
+    fn retain(&mut self, keep: impl Fn(&Program) -> bool) {
+        let bytes = &mut self.bytes;
+        self.running.retain(|_, program| {
+            let keeps = keep(program);
+            if !keeps {
+                *bytes -= program.line.len();
+            }
+            keeps
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_whose_exit_was_lost_do_not_fill_memory() {
+        let mut programs = Programs::default();
+        let line = vec![b'x'; 1024];
+        for pid in 1..=40_000_u32 {
+            programs.begins(&Exec {
+                pid,
+                ppid: 1,
+                start_ns: pid.into(),
+                at_ns: pid.into(),
+                uid: 0,
+                euid: 0,
+                flags: 0,
+                cgroup_id: 0,
+                comm: &[],
+                path: &[],
+                cmdline: Some(Cmdline {
+                    bytes: &line,
+                    cut: false,
+                }),
+            });
+            assert!(programs.bytes <= MOST_BYTES && programs.running.len() <= MOST);
+            assert!(programs.running.contains_key(&pid), "the newest is known");
+        }
+        let bytes: usize = programs.running.values().map(|one| one.line.len()).sum();
+        assert_eq!(bytes, programs.bytes);
+        programs.retain(|_| false);
+        assert_eq!(programs.bytes, 0);
     }
 }

@@ -1,0 +1,62 @@
+//! Records in orders that the kernel may write them in.
+
+use super::*;
+use crate::bpf::bytes_of;
+
+/// The bytes of a record.
+fn record(kind: u32, pid: u32, start_ns: u64, end_ns: u64) -> Vec<u8> {
+    let mut exit: layout::Exit = read(&[0; size_of::<layout::Exit>()]).expect("it is plain data");
+    (exit.event.kind, exit.event.tgid, exit.event.start_ns) = (kind, pid, start_ns);
+    (exit.tid, exit.ppid, exit.end_ns) = (pid, 1, end_ns);
+    bytes_of(&exit).to_vec()
+}
+
+/// What the reader is told: start times, with whether the values are final and when it ended.
+fn told(records: &[Vec<u8>]) -> Vec<(u64, bool, Option<u64>)> {
+    let (mut pending, mut told) = (Pending::default(), Vec::new());
+    for bytes in records {
+        pending.take(bytes, &mut |event| match event {
+            Event::Exit(exit) => told.push((exit.start_ns, exit.is_final, exit.end_ns)),
+            _ => panic!("{event:?}"),
+        });
+    }
+    assert!(pending.ended.is_empty(), "{pending:?}");
+    told
+}
+
+#[test]
+fn processes_that_share_a_pid_are_each_told_once() {
+    let records = [
+        record(layout::ENDED, 7, 100, 150),
+        record(layout::ENDED, 7, 200, 250),
+        record(layout::EXIT, 7, 100, 0),
+        record(layout::ENDED, 7, 300, 350),
+        record(layout::EXIT, 7, 200, 0),
+        record(layout::EXIT, 7, 300, 0),
+    ];
+    let expected = [
+        (100, true, Some(150)),
+        (200, true, Some(250)),
+        (300, true, Some(350)),
+    ];
+    assert_eq!(told(&records), expected);
+}
+
+#[test]
+fn of_two_threads_that_may_both_be_the_last_the_first_counts() {
+    let records = [
+        record(layout::ENDED, 7, 100, 150),
+        record(layout::ENDED, 7, 100, 160),
+        record(layout::EXIT, 7, 100, 0),
+    ];
+    assert_eq!(told(&records), [(100, true, Some(150))]);
+}
+
+#[test]
+fn who_ends_is_told_from_who_lives() {
+    let stat = |flags: u32| format!("7 (a) b) R 1 7 7 0 -1 {flags} 1 0 0 0");
+    for (flags, ends) in [(0x40_0000, false), (0x40_0004, true)] {
+        assert_eq!(is_ending(stat(flags).as_bytes()), Some(ends));
+    }
+    assert_eq!(is_ending(b"7 (a)"), None);
+}

@@ -1,0 +1,189 @@
+//! Exits of processes that share a pid, and of those whose leader ends before their last thread.
+
+use std::{
+    collections::HashMap,
+    io::Read,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use fastproc::exits::{Event, Exit, Exits};
+use fastproc_testbed::{GUARD, alone, gate, wait_until};
+
+fn python(script: &str) -> Child {
+    Command::new("/usr/bin/python3")
+        .args(["-c", script])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("python3 runs")
+}
+
+/// Hands over all exits that have come.
+fn read(exits: &mut Exits, mut each: impl FnMut(&Exit)) {
+    exits
+        .read(|event| {
+            if let Event::Exit(exit) = &event {
+                each(exit);
+            }
+        })
+        .expect("the ring can be read");
+}
+
+/// Six children, one after the other, each with the pid of the first, as CRIU restores processes.
+const SHARED_PID: &str = r"
+import ctypes, os, struct
+libc = ctypes.CDLL(None, use_errno=True)
+def child(pid):
+    ids = (ctypes.c_int * 1)(pid)
+    args = ctypes.create_string_buffer(struct.pack('10Q', 0, 0, 0, 0, 17, 0, 0, 0, ctypes.addressof(ids), 1))
+    made = libc.syscall(435, args, 80)
+    if made == 0:
+        os._exit(0)
+    if made > 0:
+        os.waitpid(made, 0)
+    return made > 0
+while True:
+    first = os.fork()
+    if first == 0:
+        os._exit(0)
+    os.waitpid(first, 0)
+    # Somebody else may have got it meanwhile: then once more.
+    if all(child(first) for _ in range(5)):
+        print(first)
+        break
+";
+
+/// Waits until this child's exit is told, and reaps it. Hands over all exits that come meanwhile.
+fn until_told(exits: &mut Exits, mut child: Child, mut each: impl FnMut(&Exit)) {
+    let mut is_told = false;
+    wait_until("an exit that is told or lost", || {
+        exits
+            .wait(Duration::from_millis(20))
+            .expect("it can be waited for");
+        let has_ended = child.try_wait().expect("our child").is_some();
+        read(exits, |exit| {
+            is_told |= exit.pid == child.id();
+            each(exit);
+        });
+        has_ended && (is_told || exits.lost() > 0)
+    });
+    child.wait().expect("our child");
+}
+
+#[test]
+fn processes_that_share_a_pid_are_recorded_once_each() {
+    if !gate::bpf() {
+        return;
+    }
+    let _alone = alone();
+    for _ in 0..20 {
+        let mut exits = Exits::builder().at_once(true).open().expect("exits open");
+        let mut parent = python(SHARED_PID);
+        let (pid, mut output) = (parent.id(), parent.stdout.take().expect("a pipe"));
+        // By pid and start time.
+        let mut recorded: HashMap<(u32, u64), Vec<Exit>> = HashMap::new();
+        let mut record = |exit: &Exit| {
+            let key = (exit.pid, exit.start_ns);
+            recorded.entry(key).or_default().push(*exit);
+        };
+        until_told(&mut exits, parent, &mut record);
+        // A second record of one of them comes before what ends later.
+        until_told(&mut exits, python("pass"), &mut record);
+        if exits.lost() > 0 {
+            gate::repeated("exits were lost");
+            continue;
+        }
+        let mut shared = String::new();
+        output.read_to_string(&mut shared).expect("a number");
+        let shared: u32 = shared.trim().parse().expect("a number");
+        // Somebody else may have had the pid before.
+        let is_ours = |all: &[Exit]| all.iter().any(|exit| exit.ppid.is_none_or(|of| of == pid));
+        recorded.retain(|(pid, _), all| *pid == shared && is_ours(all));
+        assert_eq!(recorded.len(), 6, "{recorded:?}");
+        for all in recorded.values() {
+            assert_eq!(all.len(), 1, "{all:?}");
+            let exit = &all[0];
+            assert!(exit.end_ns.is_some() && exit.ppid == Some(pid), "{exit:?}");
+        }
+        return;
+    }
+    panic!("exits were always lost");
+}
+
+/// The leader works and ends; the last thread ends when the leader is a zombie.
+const DEAD_LEADER: &str = r"
+import ctypes, os, platform, threading, time
+def last():
+    while open('/proc/self/stat').read().rsplit(')', 1)[1].split()[0] != 'Z':
+        time.sleep(0.001)
+    os._exit(0)
+threading.Thread(target=last).start()
+while time.thread_time() < 0.3:
+    pass
+ctypes.CDLL(None).syscall(60 if platform.machine() == 'x86_64' else 93, 0)
+";
+const LEADERS_SHARE_NS: u64 = 300_000_000;
+
+#[test]
+fn what_a_leader_did_that_ended_first_is_in_an_exit_that_is_not_final() {
+    if !gate::bpf() {
+        return;
+    }
+    let _alone = alone();
+    for _ in 0..20 {
+        let mut exits = Exits::builder()
+            .ring_bytes(1 << 16)
+            .open()
+            .expect("exits open");
+        let mut child = python(DEAD_LEADER);
+        let pid = child.id();
+        // It is read until the child is a zombie, and no more until it is gone: there is no room for its last record.
+        let started = Instant::now();
+        let is_zombie = || {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("our child");
+            let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+            tasks <= 1
+                && stat
+                    .rsplit_once(')')
+                    .is_some_and(|(_, rest)| rest.starts_with(" Z"))
+        };
+        while !is_zombie() {
+            assert!(started.elapsed() < GUARD, "it never ends");
+            exits
+                .wait(Duration::from_millis(20))
+                .expect("it can be waited for");
+            read(&mut exits, |_| {});
+        }
+        read(&mut exits, |_| {});
+        let fill = |enough: u64| {
+            while exits.lost() < enough {
+                let shells = Command::new("sh")
+                    .args(["-c", "for i in $(seq 100); do (:); done"])
+                    .status();
+                assert!(shells.expect("sh runs").success());
+            }
+        };
+        fill(1);
+        child.wait().expect("our child");
+        fill(exits.lost() + 100);
+        let (mut found, started) = (None, Instant::now());
+        while found.is_none() {
+            assert!(started.elapsed() < GUARD, "it is never told");
+            exits
+                .wait(Duration::from_millis(20))
+                .expect("it can be waited for");
+            read(&mut exits, |exit| {
+                if exit.pid == pid && exit.ppid == Some(std::process::id()) {
+                    found = Some(*exit);
+                }
+            });
+        }
+        let exit = found.expect("it was found");
+        if !exit.is_final {
+            assert!(exit.sum_exec_ns >= LEADERS_SHARE_NS, "{exit:?}");
+            return;
+        }
+        gate::repeated("an exit whose last record came after all");
+    }
+    panic!("its last record always came");
+}
