@@ -19,7 +19,7 @@ type times struct{ userNS, systemNS uint64 }
 // A Change is what a process did since the baseline.
 type Change struct {
 	Process Process
-	// Whether the baseline did not have it. It is then over its age.
+	// Whether the baseline did not have it. All that it did is then over the time between the two, as of the others.
 	Born bool
 	// CPU time used per time passed: 1.0 is one whole CPU. Nil without FieldsCPU.
 	CPUShare *float64
@@ -52,8 +52,10 @@ func (baseline *Baseline) Changes(snapshot *Snapshot) []Change {
 		before, known := baseline.processes[keyOf(process)]
 		change := Change{Process: process, Born: !known}
 		since := baseline.bootTime
-		if !known {
-			since = time.Duration(process.Identity().StartNS)
+		started := time.Duration(process.Identity().StartNS)
+		// Its counters were zero when it started.
+		if !known && (baseline.processes == nil || started < since) {
+			since = started
 		}
 		// What a process does in its first microseconds says nothing of a second.
 		passed := snapshot.BootTime + snapshot.ReadFor - since

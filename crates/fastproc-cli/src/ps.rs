@@ -88,6 +88,7 @@ pub struct Args {
 
     /// Repeat every so many seconds, with shares and rates over that time
     ///
+    /// Every share is the CPU time used within the interval divided by the interval, of a process that was born in it too.
     /// Nothing is shown before the first interval is over. An interval that is missed is skipped. On a terminal each
     /// table takes the place of the one before, and has as many rows as there is room for.
     #[arg(long, value_name = "SECONDS", value_parser = interval)]
@@ -96,7 +97,7 @@ pub struct Args {
     /// Show what ended in the interval as well, with what it did in it
     ///
     /// Processes that lived between two looks are among them, however short. Their shares are of the whole interval,
-    /// so that all rows add up to what the machine did. Their state is X; a process may be told of one interval late.
+    /// as all are, so that all rows add up to what the machine did. Their state is X; a process may be told of one interval late.
     /// Takes a service, or the privileges of reading by BPF.
     #[arg(long, requires = "interval", conflicts_with = "threads")]
     exited: bool,

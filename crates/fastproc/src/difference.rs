@@ -9,14 +9,16 @@
 //! [`SnapshotStats::read_for`](crate::SnapshotStats::read_for). When a record was read is told by its place among them. What a
 //! process did is divided by
 //! - the time from the one reading of it to the other;
-//! - its age when it was read, if the earlier snapshot did not have it: then everything was zero at its start;
+//! - the time between the two snapshots, if only one of them has it, because it was born or has ended meanwhile: so the
+//!   shares of all of them, of what ended too, add up to what the machine did;
+//! - its age when it was read, if there is no earlier snapshot: then everything was zero at its start;
 //! - but no less than [`SHORTEST_NS`], or than what lies between the two snapshots if that is less: what a process does
 //!   in its first microseconds says nothing of a second.
 //!
 //! # Bounds
-//! No share of CPU time is more than the threads could have used that the process had at either snapshot, or more than
-//! the CPUs of the machine; none is negative, and none is not a number. [`Marks`] says what happens to counters that
-//! seem to run backwards.
+//! No share of a process is more than the CPUs of the machine, and none of a thread more than one CPU; none is negative,
+//! and none is not a number. How many threads a process had at the two snapshots says nothing of how many it had between
+//! them. [`Marks`] says what happens to counters that seem to run backwards.
 
 mod counters;
 mod ended;
@@ -72,12 +74,22 @@ pub struct Baseline {
     cpus: Option<u32>,
 }
 
+/// What lies between two snapshots.
+#[derive(Clone, Copy, Debug)]
+struct Interval {
+    /// No rate is over less time.
+    shortest_ns: u64,
+    /// Nor one of what was born meanwhile than this.
+    of_born_ns: u64,
+    /// CPUs of the machine.
+    cpus: u32,
+}
+
 /// A process or thread as it was in the earlier snapshot.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     id: u32,
     start_ns: u64,
-    threads: u32,
     marks: Marks,
 }
 
@@ -121,13 +133,6 @@ impl<'a> Subject<'a> {
             .map_or(self.process.identity().start_ns, |thread| thread.start_ns)
     }
 
-    fn threads(&self) -> u32 {
-        match self.thread {
-            Some(_) => 1,
-            None => self.process.identity().num_threads.max(1),
-        }
-    }
-
     /// Whether this is what the entry is of.
     fn is_of(&self, entry: &Entry) -> bool {
         entry.id == self.id()
@@ -146,17 +151,23 @@ impl<'a> Subject<'a> {
         Entry {
             id: self.id(),
             start_ns,
-            threads: self.threads(),
             marks,
         }
     }
 
-    fn change(&self, before: Option<&Entry>, shortest_ns: u64, cpus: u32) -> Change<'a> {
+    fn change(&self, before: Option<&Entry>, interval: Interval) -> Change<'a> {
         let start = Marks::at_start(self.start_ns());
         let marks = before.map_or(&start, |before| &before.marks);
         let growth = marks.growth(&self.counters, self.read_ns);
-        let threads = before.map_or(0, |before| before.threads);
-        let most = f64::from(threads.max(self.threads()).min(cpus));
+        let most = match self.thread {
+            Some(_) => 1.0,
+            None => f64::from(interval.cpus),
+        };
+        // One that was born meanwhile did nothing in the rest of the time.
+        let shortest_ns = match before {
+            Some(_) => interval.shortest_ns,
+            None => interval.of_born_ns,
+        };
         let rate = |counter| growth.per_second(counter, shortest_ns);
         let share = |counter| rate(counter).map(|ns: f64| (ns / 1e9).min(most));
         let (user, system) = (share(Counter::User), share(Counter::System));
@@ -190,16 +201,18 @@ pub struct Change<'a> {
     pub thread: Option<&'a ThreadRecord>,
     /// Its end, if it is the change of a process that has ended: see [`Ended::change`].
     pub exit: Option<&'a Exit>,
-    /// Whether the earlier snapshot did not have it. Its shares and rates are then counted from its start.
+    /// Whether the earlier snapshot did not have it. All that it did was done since then.
     pub born: bool,
     /// CPU time used since the earlier snapshot, or since its start, in nanoseconds. `None` without
     /// [`Fields::CPU`](crate::Fields::CPU).
     pub cpu_ns: Option<u64>,
     /// CPU time used per time passed: 1.0 is one whole CPU. `None` without [`Fields::CPU`](crate::Fields::CPU).
     pub cpu_share: Option<f64>,
-    /// The part of it in user mode.
+    /// CPU time in user mode per time passed, as the kernel tells it in `stat`. It divides the time that it has measured by
+    /// samples, and corrects the parts later: over a short time this and the next may come to more or less than
+    /// `cpu_share`, but to no more than its bound.
     pub user_share: Option<f64>,
-    /// The part of it in kernel mode.
+    /// CPU time in kernel mode per time passed.
     pub system_share: Option<f64>,
     /// Page faults without I/O, per second.
     pub minflt_per_second: Option<f64>,
@@ -274,9 +287,9 @@ impl Baseline {
         &self,
         now: &Snapshot<'a>,
     ) -> impl Iterator<Item = Change<'a>> + use<'a, '_> {
-        let (shortest_ns, cpus) = (self.shortest_ns(now), self.cpus());
+        let interval = self.interval(now);
         let mut before = Ascending(&self.processes);
-        subjects(now).map(move |subject| subject.change(before.find(&subject), shortest_ns, cpus))
+        subjects(now).map(move |subject| subject.change(before.find(&subject), interval))
     }
 
     /// What every thread of `now` did since, in the order of [`Snapshot::threads`].
@@ -284,9 +297,9 @@ impl Baseline {
         &self,
         now: &Snapshot<'a>,
     ) -> impl Iterator<Item = Change<'a>> + use<'a, '_> {
-        let (shortest_ns, cpus) = (self.shortest_ns(now), self.cpus());
+        let interval = self.interval(now);
         thread_subjects(now)
-            .map(move |subject| subject.change(find(&self.threads, &subject), shortest_ns, cpus))
+            .map(move |subject| subject.change(find(&self.threads, &subject), interval))
     }
 
     /// The processes that were there and are not in `now`, in the order of the pids.
@@ -333,12 +346,19 @@ impl Baseline {
             .or_else(|| self.leaving.find(exit))
     }
 
-    fn shortest_ns(&self, now: &Snapshot<'_>) -> u64 {
-        let apart_ns = now
-            .stats()
-            .kernel_boottime_ns()
-            .saturating_sub(self.began_ns);
-        apart_ns.min(SHORTEST_NS)
+    fn interval(&self, now: &Snapshot<'_>) -> Interval {
+        let now_ns = now.stats().kernel_boottime_ns();
+        let apart_ns = now_ns.saturating_sub(self.began_ns);
+        let shortest_ns = apart_ns.min(SHORTEST_NS);
+        Interval {
+            shortest_ns,
+            of_born_ns: if self.began_ns == 0 {
+                shortest_ns
+            } else {
+                apart_ns
+            },
+            cpus: self.cpus(),
+        }
     }
 }
 

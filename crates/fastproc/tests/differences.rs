@@ -5,27 +5,34 @@ use std::{
     time::Duration,
 };
 
-use fastproc::{Baseline, Collector, Fields, SourceKind, difference::SHORTEST_NS};
+use fastproc::{Baseline, Collector, Fields, Process, SourceKind, difference::SHORTEST_NS};
 use fastproc_testbed::gate;
 
-/// A shell that runs one program after the other.
-struct ShortLived(Child);
+/// A child that ends with the test.
+struct Running(Child);
 
-impl ShortLived {
-    fn start(program: &str) -> Self {
-        let shell = Command::new("sh")
-            .args(["-c", &format!("while :; do {program}; done")])
-            .spawn();
-        Self(shell.expect("there is a shell"))
+impl Running {
+    fn start(program: &str, arguments: &[&str]) -> Self {
+        let child = Command::new(program).args(arguments).spawn();
+        Self(child.expect("it can be run"))
+    }
+
+    /// Whether it is this process, or a child of it.
+    fn has(&self, process: Process<'_>) -> bool {
+        [process.pid(), process.identity().ppid].contains(&self.0.id())
     }
 }
 
-impl Drop for ShortLived {
+impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
+
+/// What a process of one thread may seem to have used beyond the time that passed: the kernel counts up to its own last
+/// tick, and `/proc` shows two times, each in whole ticks.
+const TICKS_NS: u64 = 2 * SHORTEST_NS;
 
 #[test]
 fn short_lived_processes_have_no_spikes() {
@@ -33,9 +40,8 @@ fn short_lived_processes_have_no_spikes() {
         return;
     }
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    // The first is born and gone within any interval; the second outlives the way from the list of processes to its own
-    // files, however slow that is, so that every snapshot has one that was born since the one before.
-    let _storm = ["/bin/true", "sleep 0.02"].map(ShortLived::start);
+    // What it runs is born and gone within any interval.
+    let shell = Running::start("sh", &["-c", "while :; do /bin/true; done"]);
     for source in SourceKind::ALL {
         let mut collector = Collector::builder()
             .source(Some(source))
@@ -43,26 +49,67 @@ fn short_lived_processes_have_no_spikes() {
             .open()
             .unwrap_or_else(|error| panic!("{source}: {error}"));
         let mut before = Baseline::default();
-        let (mut born, mut known) = (0, 0);
-        // On a busy machine there may be fewer in one snapshot: then there are more of these.
-        for round in 0..4000 {
-            if round >= 80 && born > 10 && known > 500 {
-                break;
-            }
+        let first = collector.snapshot().expect("a snapshot");
+        before.set(&first);
+        let mut before_ns = (
+            first.stats().kernel_boottime_ns(),
+            first.stats().kernel_end_ns(),
+        );
+        let (mut born, mut known, mut spikes) = (0, 0, 0);
+        // Every snapshot has one that was born since the one before, and one that is known.
+        let mut sleeper = Running::start("sleep", &["600"]);
+        for round in 0..40 {
+            std::thread::sleep(Duration::from_nanos(SHORTEST_NS + 1_000_000));
+            let next = Running::start("sleep", &["600"]);
             let now = collector
                 .snapshot()
                 .unwrap_or_else(|error| panic!("{source}: {error}"));
             for change in before.changes(&now).chain(before.thread_changes(&now)) {
-                let (process, pid) = (change.process, change.process.pid());
+                let process = change.process;
+                if ![&shell, &sleeper, &next]
+                    .iter()
+                    .any(|ours| ours.has(process))
+                {
+                    continue;
+                }
+                let who = format!("{source}, {}, {:?}", process.pid(), change);
+                let start_ns = process.identity().start_ns;
+                let since_ns = if change.born { start_ns } else { before_ns.0 };
+                let passed_ns = now.stats().kernel_end_ns() - since_ns;
+                let used_ns = change.cpu_ns.expect("it was asked for");
+                // A hundredth: the kernel measures run times by another clock.
+                let most_ns = passed_ns + passed_ns / 100;
                 let share = change.cpu_share.expect("it was asked for");
+                if change.born {
+                    assert!(used_ns <= most_ns, "{passed_ns} ns old: {who}");
+                    born += u32::from(change.thread.is_none());
+                } else {
+                    // What runs on a virtual CPU that stands still is counted when that goes on.
+                    if used_ns > most_ns + TICKS_NS {
+                        gate::repeated(&format!("{passed_ns} ns passed: {who}"));
+                        spikes += 1;
+                    }
+                    known += u32::from(change.thread.is_none());
+                }
+                // It was read somewhere in either snapshot; one that was born has the time between the beginnings of both.
+                let longest_ns = now.stats().kernel_end_ns() - before_ns.0;
+                let now_ns = now.stats().kernel_boottime_ns();
+                let shortest_ns = now_ns
+                    - if change.born {
+                        before_ns.0
+                    } else {
+                        before_ns.1
+                    };
+                let most = if change.thread.is_some() {
+                    1.0
+                } else {
+                    cpus as f64
+                };
+                let of = |elapsed_ns: u64| (used_ns as f64 / elapsed_ns as f64).min(most);
                 assert!(
-                    (0.0..=cpus as f64).contains(&share),
-                    "{source}, {pid}: {share}"
+                    (of(longest_ns) * 0.999..=of(shortest_ns) * 1.001).contains(&share),
+                    "{shortest_ns} to {longest_ns} ns passed: {who}"
                 );
-                // The earlier snapshot may have had more threads of it.
-                let threads = f64::from(process.identity().num_threads.max(1));
-                let is_alone = change.born || threads > 1.0 || change.thread.is_some();
-                assert!(!is_alone || share <= threads, "{source}, {pid}: {share}");
                 let (faults, rate) = match (change.thread, process.cpu()) {
                     (Some(thread), _) => (thread.minflt, change.minflt_per_second),
                     (None, cpu) => (cpu.map_or(0, |cpu| cpu.minflt), change.minflt_per_second),
@@ -70,16 +117,20 @@ fn short_lived_processes_have_no_spikes() {
                 let most = faults as f64 * 1e9 / SHORTEST_NS as f64;
                 assert!(
                     rate.is_some_and(|rate| (0.0..=most.max(1.0)).contains(&rate)),
-                    "{source}, {pid}: {rate:?} faults a second, and it has had {faults}"
+                    "{rate:?} faults a second, and it has had {faults}: {who}"
                 );
-                if round > 0 && change.thread.is_none() {
-                    born += u32::from(change.born);
-                    known += u32::from(!change.born);
-                }
             }
             before.set(&now);
-            std::thread::sleep(Duration::from_nanos(SHORTEST_NS + 1_000_000));
+            before_ns = (
+                now.stats().kernel_boottime_ns(),
+                now.stats().kernel_end_ns(),
+            );
+            sleeper = next;
+            assert!(born > round, "{source}: {born} born in round {round}");
         }
-        assert!(born > 10 && known > 500, "{source}: {born} and {known}");
+        assert!(
+            known > 40 && spikes * 50 <= known,
+            "{source}: {spikes} of {known}"
+        );
     }
 }

@@ -123,7 +123,7 @@ fn a_time_namespace_changes_no_share() {
             at(100 * SECOND, vec![]),
             at(102 * SECOND, vec![process(7, 101 * SECOND, SECOND / 2)]),
         ]);
-        assert_eq!((born, share), (true, Some(0.5)), "{offset_seconds} s");
+        assert_eq!((born, share), (true, Some(0.25)), "{offset_seconds} s");
     }
 }
 
@@ -139,17 +139,17 @@ fn a_process_born_while_the_walk_goes_on_has_no_spike() {
             Made::new(101 * SECOND, 500_000, vec![born]),
         ]);
         assert!(is_born);
-        // All of it over the shortest time.
-        assert_eq!((share, user), (Some(0.03), Some(0.03)));
-        assert_eq!((minflt, read), (Some(10_000.0), Some(409_600.0)));
+        // All of it over the time between the snapshots.
+        assert_eq!((share, user), (Some(0.0003), Some(0.0003)));
+        assert_eq!((minflt, read), (Some(100.0), Some(4096.0)));
     }
 }
 
 #[test]
 fn the_shortest_time_is_not_more_than_what_lies_between_the_snapshots() {
     let (_, [share, ..]) = last_change(&[
-        Made::new(SECOND, 0, vec![]),
-        Made::new(SECOND + 2 * MS, MS, vec![process(7, SECOND + MS, MS)]),
+        Made::new(SECOND, 0, vec![process(7, 1, 0)]),
+        Made::new(SECOND + 2 * MS, 0, vec![process(7, 1, MS)]),
     ]);
     assert_eq!(share, Some(0.5));
 }
@@ -171,26 +171,52 @@ fn a_record_is_of_the_time_at_which_it_was_read() {
     assert_eq!(shares, [Some(0.0), Some(1.0)]);
 }
 
+/// Threads may have come and gone between two snapshots, so those of the two bound nothing.
 #[test]
-fn shares_are_bounded_by_threads_and_by_the_machine() {
-    let share = |before: u32, now: u32| {
-        let mut records = [process(7, SECOND, 0), process(7, SECOND, 1000 * SECOND)];
-        records[1].cpu.stime_ns = 1000 * SECOND;
-        records[0].identity.num_threads = before;
-        records[1].identity.num_threads = now;
-        let (_, [share, user, system, ..]) = last_change(&[
-            Made::new(100 * SECOND, 0, vec![records[0]]),
-            Made::new(101 * SECOND, 0, vec![records[1]]),
-        ]);
-        let parts = user.expect("known") + system.expect("known");
-        assert!((parts - share.expect("known")).abs() < 1e-9);
-        share
+fn shares_of_a_process_are_bounded_by_the_machine() {
+    let share = |threads: [u32; 2], run_ns: u64| {
+        let mut records = [process(7, SECOND, 0), process(7, SECOND, run_ns)];
+        records[1].cpu.stime_ns = run_ns;
+        for (record, threads) in records.iter_mut().zip(threads) {
+            record.identity.num_threads = threads;
+        }
+        let mut before = Baseline::default();
+        before.set_cpus(8);
+        before.set(&Made::new(100 * SECOND, 0, vec![records[0]]).snapshot());
+        let now = Made::new(101 * SECOND, 0, vec![records[1]]);
+        let now = now.snapshot();
+        let change = before.changes(&now).next().expect("there is one");
+        let parts = change.user_share.expect("known") + change.system_share.expect("known");
+        assert!(parts <= 8.0 + 1e-9, "{parts}");
+        change.cpu_share
     };
-    let machine = f64::from(Baseline::default().cpus());
-    assert_eq!(share(1, 1), Some(1.0));
-    assert_eq!(share(1, 2), Some(machine.min(2.0)));
-    assert_eq!(share(2, 0), Some(machine.min(2.0)));
-    assert_eq!(share(u32::MAX, 1), Some(machine));
+    for threads in [[1, 1], [1, 2], [2, 0], [u32::MAX, 1]] {
+        assert_eq!(share(threads, 2 * SECOND), Some(2.0), "{threads:?}");
+        assert_eq!(share(threads, 1000 * SECOND), Some(8.0), "{threads:?}");
+    }
+}
+
+/// What was there, what was born and what has ended: all of it is of one interval.
+#[test]
+fn shares_of_all_processes_add_up() {
+    let made = [
+        Made::new(100 * SECOND, 0, vec![process(7, SECOND, 0)]),
+        Made::new(
+            102 * SECOND,
+            0,
+            vec![
+                process(7, SECOND, SECOND),
+                process(8, 101 * SECOND + SECOND / 2, SECOND / 2),
+                process(9, 102 * SECOND - MS, MS),
+            ],
+        ),
+    ];
+    let mut before = Baseline::default();
+    before.set(&made[0].snapshot());
+    let now = made[1].snapshot();
+    let shares = before.changes(&now).map(|change| change.cpu_share);
+    let shares: Vec<_> = shares.map(|share| share.expect("known")).collect();
+    assert_eq!(shares, [0.5, 0.25, 0.0005]);
 }
 
 #[test]
@@ -279,7 +305,7 @@ fn a_pid_that_is_given_away_is_another_process() {
         Made::new(102 * SECOND, 0, vec![process(7, 101 * SECOND, SECOND / 4)]),
     ];
     let (born, [share, ..]) = last_change(&made);
-    assert_eq!((born, share), (true, Some(0.25)));
+    assert_eq!((born, share), (true, Some(0.125)));
     let mut before = Baseline::default();
     before.set(&made[0].snapshot());
     let gone: Vec<_> = before.gone(&made[1].snapshot()).collect();
@@ -508,6 +534,25 @@ fn what_ended_has_done_the_rest_of_what_it_did() {
     baseline.set(&last.snapshot());
     // Once.
     assert!(baseline.leaving.find(&exit(8, second(10), MS)).is_none());
+}
+
+#[test]
+fn the_end_of_who_had_the_pid_next_is_compared_with_nothing() {
+    let mut baseline = Baseline::default();
+    let second = |n: u64| n * SECOND;
+    let first = vec![process(7, second(10), second(5))];
+    baseline.set(&with_exits(second(100), first, vec![]).snapshot());
+    let exits = vec![
+        exit(7, second(10), second(6)),
+        exit(7, second(101), second(1)),
+    ];
+    let then = with_exits(second(102), vec![], exits);
+    let told: Vec<_> = ended(&baseline, &then)
+        .into_iter()
+        .map(|(pid, born, run, _)| (pid, born, run))
+        .collect();
+    let one = Some(second(1));
+    assert_eq!(told, [(7, false, one), (7, true, one)]);
 }
 
 #[test]
