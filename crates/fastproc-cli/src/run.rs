@@ -19,7 +19,7 @@ use crate::failure::Failure;
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_long_help = AFTER_HELP)]
 #[command(
-    override_usage = "fastproc run -- COMMAND [ARGUMENT]...\n       fastproc run --system on|off|status"
+    override_usage = "fastproc run -- COMMAND [ARGUMENT]...\n       fastproc run --system on|off|status|check"
 )]
 pub struct Args {
     /// Let every program of this machine use it, or none; or say what is the case
@@ -53,9 +53,14 @@ Environment:
 /// What to do with the whole machine.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Switch {
+    /// Every program of the machine uses it
     On,
+    /// No program does
     Off,
+    /// Say whether it is on
     Status,
+    /// Turn it off if ps does not work with it, as after an upgrade of procps
+    Check,
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,20 +64,31 @@ static const struct functions *ours(void)
 	return open ? open(&real, SONAME) : NULL;
 }
 
+/* Stands for a function that procps's library does not have any more. Whoever calls it is told that nothing can be had. */
+static void *gone(void)
+{
+	errno = ENOSYS;
+	return NULL;
+}
+
 static void choose(void)
 {
+	int complete = 1;
 	void *library = dlopen(REAL, RTLD_NOW | RTLD_LOCAL);
 	void **functions = (void **)&real;
 	const struct functions *found;
 	size_t i;
 
 	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		/* ld.so has loaded it before this one, so it is there. */
 		functions[i] = library ? dlsym(library, names[i]) : NULL;
-		/* ld.so has loaded it before this one, so it is there; without its functions nothing can be done. */
-		if (!functions[i])
-			abort();
+		/* A version that has let go of one of these is another interface: it is used as it is. */
+		if (!functions[i]) {
+			functions[i] = (void *)gone;
+			complete = 0;
+		}
 	}
-	found = ours();
+	found = complete ? ours() : NULL;
 	if (found)
 		chosen = found;
 }

@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-use fastproc::{Collector, Fields, Snapshot, SourceKind, Texts, access::may_trace_all};
+use fastproc::{
+    Collector, Fields, Snapshot, SourceKind, Texts, access::may_trace_all, source::service,
+};
 
 use crate::values::Clock;
 
 /// So many processes must be read before loading programs pays.
 const WORTH_LOADING: usize = 1000;
 
-/// How long the service is waited for: procps's own library does without. It answers within milliseconds, unless it walks a
+/// How long the service is waited for unless the environment says otherwise: procps's own library does without. It answers within milliseconds, unless it walks a
 /// large table for others or waits for command lines, which it does for 0.4 seconds at most.
 const LONGEST_WAIT: Duration = Duration::from_millis(500);
 
@@ -30,7 +32,7 @@ impl Records {
             .texts(texts)
             .texts_max_age(Texts::MAX_AGE)
             .source(Some(SourceKind::Service))
-            .service_timeout(LONGEST_WAIT)
+            .service_timeout(service::timeout().unwrap_or(LONGEST_WAIT))
             .open();
         if let Ok(collector) = service {
             return Some(Self {

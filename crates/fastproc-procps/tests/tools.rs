@@ -1,6 +1,7 @@
 //! procps's own tools, as they are installed, with their own library and with the substitute.
 
 use std::{
+    cell::Cell,
     collections::{BTreeMap, BTreeSet},
     env, fs,
     os::fd::AsFd,
@@ -10,8 +11,9 @@ use std::{
     thread::{self, JoinHandle},
 };
 
+use fastproc::source::service;
 use fastproc_service::{Service, Settings, bind};
-use fastproc_testbed::{Options, Testbed, gate};
+use fastproc_testbed::{GUARD, Options, Testbed, gate};
 
 /// The library as cargo built it for this test, with the names of procps's.
 fn substitute(name: &str) -> Option<PathBuf> {
@@ -47,6 +49,8 @@ fn substitute(name: &str) -> Option<PathBuf> {
 
 struct Served {
     socket: PathBuf,
+    /// How often its status was asked for.
+    asked: Cell<u64>,
     stop: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
 }
@@ -55,15 +59,29 @@ impl Served {
     fn start(folder: &Path) -> Self {
         let socket = folder.join("socket");
         let listener = bind(&socket).expect("nobody listens there");
-        let service =
-            Service::open(listener, &Settings::default()).expect("it reads by any source");
+        let mut settings = Settings::default();
+        settings.texts_timeout = GUARD;
+        let service = Service::open(listener, &settings).expect("it reads by any source");
         let (stop, stopped) = UnixStream::pair().expect("a pair of sockets");
         let thread = thread::spawn(move || service.run(stopped.as_fd()).expect("it serves"));
         Self {
             socket,
+            asked: Cell::new(0),
             stop: Some(stop),
             thread: Some(thread),
         }
+    }
+
+    /// How many requests it has had, this one not counted, and how many it has refused.
+    fn counts(&self) -> [u64; 2] {
+        let status = service::status(&self.socket).expect("it answers");
+        let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
+        let asked = self.asked.get() + 1;
+        self.asked.set(asked);
+        let requests = status["requests_total"].as_u64().expect("a number");
+        let refusals = status["refusals_total"].as_object().expect("numbers");
+        let refusals = refusals.values().filter_map(serde_json::Value::as_u64);
+        [requests - asked, refusals.sum()]
     }
 
     fn stop(&mut self) {
@@ -84,6 +102,7 @@ fn run(words: &[&str], substitute: Option<(&Path, &Path)>, locale: &str) -> Outp
     if let Some((folder, socket)) = substitute {
         command
             .env("LD_LIBRARY_PATH", folder)
+            .env(service::TIMEOUT_VARIABLE, GUARD.as_millis().to_string())
             .env("FASTPROC_SOCKET", socket);
     }
     command.output().expect("procps is installed")
@@ -132,13 +151,23 @@ const LOOKS: &[&[&str]] = &[
 ];
 
 /// Compares every look at the test processes; values of a moment are tried again.
-fn compare(folder: &Path, socket: &Path, pids: &BTreeSet<u32>) {
+fn compare(folder: &Path, served: &Served, pids: &BTreeSet<u32>) {
     for words in LOOKS {
         for locale in ["C", "C.UTF-8"] {
             let mut wrong: Option<BTreeMap<u32, [Option<String>; 2]>> = None;
-            for _ in 0..5 {
+            for round in 0..5 {
                 let before = lines(&run(words, None, locale), pids);
-                let ours = run(words, Some((folder, socket)), locale);
+                let [requests, refusals] = served.counts();
+                let ours = run(words, Some((folder, &served.socket)), locale);
+                // Or procps's own library is compared with itself: a greeting, and at least one snapshot. Threads it reads.
+                let [requests_after, refusals_after] = served.counts();
+                let of_threads = words.contains(&"-eL") || words.contains(&"-w");
+                assert!(
+                    (of_threads || requests_after >= requests + 2) && refusals_after == refusals,
+                    "{words:?} asked {} times, and was refused {} times",
+                    requests_after - requests,
+                    refusals_after - refusals
+                );
                 assert!(
                     ours.stderr.is_empty(),
                     "{words:?}: {}",
@@ -161,6 +190,9 @@ fn compare(folder: &Path, socket: &Path, pids: &BTreeSet<u32>) {
                 });
                 if wrong.as_ref().is_some_and(BTreeMap::is_empty) {
                     break;
+                }
+                if round == 0 {
+                    gate::repeated(&format!("{words:?} in {locale}: {wrong:?}"));
                 }
             }
             assert_eq!(
@@ -191,7 +223,7 @@ fn tools_say_the_same_with_the_service_and_after_its_end() {
         .map(|process| process.pid)
         .collect();
     let mut served = Served::start(&folder);
-    compare(&folder, &served.socket, &pids);
+    compare(&folder, &served, &pids);
     served.stop();
     compare_once_more_without(&folder, &served.socket, &pids);
     fs::remove_dir_all(&folder).expect("it was ours");

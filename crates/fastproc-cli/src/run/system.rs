@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::{self, Write as _},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     process::{Command, ExitCode},
 };
@@ -18,6 +19,7 @@ pub(super) fn run(switch: Switch, folder: Result<PathBuf, RunError>) -> Result<E
         Switch::On => on(&folder?),
         Switch::Off => off(),
         Switch::Status => status(folder.ok().as_deref()),
+        Switch::Check => check(),
     }
 }
 
@@ -27,6 +29,7 @@ fn say(text: &str) {
 }
 
 fn on(folder: &Path) -> Result<ExitCode, RunError> {
+    roots_alone(folder).map_err(RunError::Refused)?;
     let libraries = real(folder)?;
     let Some(used) = used() else {
         return Err(RunError::Refused(
@@ -69,6 +72,47 @@ fn on(folder: &Path) -> Result<ExitCode, RunError> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Whether nobody but root can change what every program of the machine would load: the folder, all that is in it, and every
+/// folder above it are root's, and nobody else may write them.
+fn roots_alone(folder: &Path) -> Result<(), String> {
+    let cannot = |path: &Path, error: &io::Error| format!("{}: {error}", path.display());
+    for path in folder.ancestors() {
+        is_roots(
+            path,
+            &fs::metadata(path).map_err(|error| cannot(path, &error))?,
+        )?;
+    }
+    let entries = fs::read_dir(folder).map_err(|error| cannot(folder, &error))?;
+    for entry in entries {
+        let path = entry.map_err(|error| cannot(folder, &error))?.path();
+        let metadata = fs::symlink_metadata(&path).map_err(|error| cannot(&path, &error))?;
+        if metadata.is_symlink() {
+            return Err(format!(
+                "{} is a symbolic link; every program would load what it leads to",
+                path.display()
+            ));
+        }
+        is_roots(&path, &metadata)?;
+    }
+    Ok(())
+}
+
+fn is_roots(path: &Path, metadata: &fs::Metadata) -> Result<(), String> {
+    let others_may_write = metadata.mode() & 0o022 != 0;
+    if metadata.uid() == 0 && !others_may_write {
+        return Ok(());
+    }
+    let why = if metadata.uid() == 0 {
+        "others may write".to_owned()
+    } else {
+        format!("user {} owns", metadata.uid())
+    };
+    Err(format!(
+        "every program would load what {why} in {}; install the package, or copy the folder to one that is root's alone",
+        path.display()
+    ))
+}
+
 fn off() -> Result<ExitCode, RunError> {
     match fs::remove_file(FILE) {
         Ok(()) => {
@@ -77,6 +121,19 @@ fn off() -> Result<ExitCode, RunError> {
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => say("off: it was not on"),
         Err(error) => return Err(RunError::File(FILE.into(), error)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the package does when procps's library was upgraded.
+fn check() -> Result<ExitCode, RunError> {
+    if !Path::new(FILE).exists() {
+        say("off: there is nothing to check");
+    } else if works(None) {
+        say("on: ps says the same with the substitute as without");
+    } else {
+        say("ps does not say the same with the substitute as without");
+        return off();
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -165,5 +222,75 @@ fn ldconfig() -> Result<(), RunError> {
             io::Error::other(format!("ldconfig: {status}")),
         )),
         Err(error) => Err(RunError::Exec(program.into(), error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+    use fastproc_testbed::{Folder, gate};
+
+    use super::*;
+
+    #[test]
+    fn only_a_folder_that_is_roots_alone_is_named_to_the_loader() {
+        if !gate::root() {
+            return;
+        }
+        // A folder for temporary files is everybody's, so this one lies in the root directory.
+        let base = RootFolder::new();
+        let folder = base.0.join("a/procps");
+        fs::create_dir_all(&folder).expect("root may");
+        let library = folder.join("libproc2.so.0");
+        fs::write(&library, "").expect("root may");
+        let mode = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("root may");
+        };
+        for path in [&base.0, &base.0.join("a"), &folder] {
+            mode(path, 0o755);
+        }
+        mode(&library, 0o644);
+        assert_eq!(roots_alone(&folder), Ok(()));
+        for path in [&library, &folder, &base.0.join("a"), &base.0] {
+            chown(path, Some(1000), None).expect("root may");
+            assert!(
+                roots_alone(&folder).is_err(),
+                "{} is another's",
+                path.display()
+            );
+            chown(path, Some(0), None).expect("root may");
+            let before = path.metadata().expect("it is there").permissions().mode();
+            for writable in [0o020, 0o002] {
+                mode(path, before | writable);
+                assert!(
+                    roots_alone(&folder).is_err(),
+                    "others may write {}",
+                    path.display()
+                );
+            }
+            mode(path, before);
+            assert_eq!(roots_alone(&folder), Ok(()));
+        }
+        let elsewhere = Folder::new("elsewhere");
+        symlink(&*elsewhere, folder.join("libproc2.so.1")).expect("root may");
+        assert!(roots_alone(&folder).is_err(), "a link leads elsewhere");
+    }
+
+    /// A folder in the root directory, removed when this is dropped.
+    struct RootFolder(PathBuf);
+
+    impl RootFolder {
+        fn new() -> Self {
+            let path = PathBuf::from(format!("/fastproc-test-{}", std::process::id()));
+            fs::create_dir(&path).expect("root may");
+            Self(path)
+        }
+    }
+
+    impl Drop for RootFolder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
     }
 }
