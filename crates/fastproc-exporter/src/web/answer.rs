@@ -11,7 +11,11 @@ use hyper::{
     },
 };
 
-use super::{ScraperHandle, auth::Gate};
+use super::{
+    ScraperHandle,
+    auth::{Admission, Gate},
+    connections::Client,
+};
 use crate::exposition::Format;
 
 /// What every connection shares.
@@ -38,8 +42,12 @@ const PAGE: &str = "<!doctype html>
 
 impl Site {
     /// Answers.
-    pub(super) async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
-        let mut response = self.answer_body(&request).await;
+    pub(super) async fn answer(
+        &self,
+        request: Request<Incoming>,
+        client: Client,
+    ) -> Response<Full<Bytes>> {
+        let mut response = self.answer_body(&request, client).await;
         if !request.body().is_end_stream() {
             // What nobody reads must not be waited for.
             response
@@ -52,7 +60,11 @@ impl Site {
         response
     }
 
-    async fn answer_body(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+    async fn answer_body(
+        &self,
+        request: &Request<Incoming>,
+        client: Client,
+    ) -> Response<Full<Bytes>> {
         let hosts = request.headers().get_all(HOST).iter().count();
         if request.version() == Version::HTTP_11 && hosts != 1 {
             return plain(
@@ -68,13 +80,23 @@ impl Site {
         }
         let path = request.uri().path();
         // As there, health is everybody's to know only with a password, if there are passwords.
-        if !self.gate.admits(request.headers().get(AUTHORIZATION)).await {
-            let mut response = plain(StatusCode::UNAUTHORIZED, "Unauthorized\n");
-            response.headers_mut().insert(
-                WWW_AUTHENTICATE,
-                HeaderValue::from_static("Basic realm=\"fastproc\", charset=\"UTF-8\""),
-            );
-            return response;
+        let authorization = request.headers().get(AUTHORIZATION);
+        match self.gate.admits(authorization, client).await {
+            Admission::Granted => {}
+            Admission::Denied => {
+                let mut response = plain(StatusCode::UNAUTHORIZED, "Unauthorized\n");
+                response.headers_mut().insert(
+                    WWW_AUTHENTICATE,
+                    HeaderValue::from_static("Basic realm=\"fastproc\", charset=\"UTF-8\""),
+                );
+                return response;
+            }
+            Admission::Busy => {
+                return plain(
+                    StatusCode::TOO_MANY_REQUESTS,
+                    "Too many passwords from this address are being checked.\n",
+                );
+            }
         }
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "Only GET and HEAD.\n");

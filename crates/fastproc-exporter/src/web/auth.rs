@@ -1,83 +1,162 @@
 //! Basic authentication, with passwords hashed by bcrypt.
 
-use std::{collections::HashMap, sync::Mutex};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use hyper::header::HeaderValue;
 use ring::{hmac, rand::SystemRandom};
 use tokio::sync::Semaphore;
 
+use super::connections::Client;
+
 /// Right credentials that are remembered: bcrypt takes a tenth of a second on purpose.
 const REMEMBERED: usize = 64;
 
-/// A hash that nobody has a password for: to take as long for a user who does not exist.
-const NOBODY: &str = "$2b$10$abcdefghijklmnopqrstuuMiGR8dMBTcoKWmRvvF1nhcyPUyi8WOi";
+/// Requests of one client whose passwords are being checked, or wait for that.
+const WAITING: usize = 4;
+
+/// Salt and hash that nobody has a password for: a user who does not exist takes as long as one who does.
+const NOBODY: &str = "abcdefghijklmnopqrstuuMiGR8dMBTcoKWmRvvF1nhcyPUyi8WOi";
+const DEFAULT_COST: u32 = 10;
+
+/// What a request may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Admission {
+    /// It is answered.
+    Granted,
+    /// Its user and password are not right.
+    Denied,
+    /// Too many passwords of this client are being checked.
+    Busy,
+}
+
+/// How many requests of each client wait.
+type Waiting = Arc<Mutex<HashMap<Client, usize>>>;
+
+/// A place among the requests of a client that wait, given back when this is dropped.
+struct Place {
+    client: Client,
+    waiting: Waiting,
+}
+
+impl Place {
+    fn take(waiting: &Waiting, client: Client) -> Option<Self> {
+        let mut counts = lock(waiting);
+        let count = counts.entry(client).or_default();
+        if *count >= WAITING {
+            return None;
+        }
+        *count += 1;
+        Some(Self {
+            client,
+            waiting: Arc::clone(waiting),
+        })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut counts = lock(&self.waiting);
+        if let Some(count) = counts.get_mut(&self.client) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.client);
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A hash without a password that takes as long to check as the slowest of these.
+fn nobody<'a>(hashes: impl Iterator<Item = &'a String>) -> String {
+    let costs = hashes.filter_map(|hash| Some(hash.parse::<bcrypt::HashParts>().ok()?.get_cost()));
+    format!("$2b${:02}${NOBODY}", costs.max().unwrap_or(DEFAULT_COST))
+}
 
 /// Who may ask.
 pub(super) struct Gate {
     users: HashMap<String, String>,
+    /// What is checked for a user who does not exist.
+    nobody: String,
     key: Option<hmac::Key>,
     /// Digests of credentials that were right.
     right: Mutex<Vec<[u8; 32]>>,
-    /// One at a time: whoever tries many passwords gets no more than one CPU, and few of its time.
-    one: Semaphore,
+    /// One at a time: whoever tries many passwords gets no more than one CPU. It is held until the check ends, also where its
+    /// request is broken off.
+    one: Arc<Semaphore>,
+    waiting: Waiting,
 }
 
 impl Gate {
     pub(super) fn new(users: HashMap<String, String>) -> Self {
         Self {
+            nobody: nobody(users.values()),
             users,
             key: hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()).ok(),
             right: Mutex::new(Vec::new()),
-            one: Semaphore::new(1),
+            one: Arc::new(Semaphore::new(1)),
+            waiting: Waiting::default(),
         }
     }
 
     /// Whether this header lets its sender in.
-    pub(super) async fn admits(&self, authorization: Option<&HeaderValue>) -> bool {
+    pub(super) async fn admits(
+        &self,
+        authorization: Option<&HeaderValue>,
+        client: Client,
+    ) -> Admission {
         if self.users.is_empty() {
-            return true;
+            return Admission::Granted;
         }
         let Some(credentials) = authorization.and_then(decode) else {
-            return false;
+            return Admission::Denied;
         };
         let digest = self.key.as_ref().and_then(|key| {
             let tag = hmac::sign(key, &credentials);
             tag.as_ref().try_into().ok()
         });
         if let Some(digest) = digest
-            && self.lock().contains(&digest)
+            && lock(&self.right).contains(&digest)
         {
-            return true;
+            return Admission::Granted;
         }
         let Some(colon) = credentials.iter().position(|&byte| byte == b':') else {
-            return false;
+            return Admission::Denied;
+        };
+        let Some(place) = Place::take(&self.waiting, client) else {
+            return Admission::Busy;
         };
         let user = std::str::from_utf8(&credentials[..colon]).unwrap_or_default();
-        let known = self.users.get(user).cloned();
+        let is_known = self.users.contains_key(user);
+        let hash = self.users.get(user).unwrap_or(&self.nobody).clone();
         let password = credentials[colon + 1..].to_vec();
-        let Ok(_one) = self.one.acquire().await else {
-            return false;
+        let Ok(one) = Arc::clone(&self.one).acquire_owned().await else {
+            return Admission::Denied;
         };
         let checked = tokio::task::spawn_blocking(move || {
-            let hash = known.as_deref().unwrap_or(NOBODY);
-            bcrypt::verify(password, hash).unwrap_or(false) && known.is_some()
+            let is_right = bcrypt::verify(password, &hash).unwrap_or(false) && is_known;
+            // Who has the permit next finds no request that is counted and has ended.
+            drop(place);
+            drop(one);
+            is_right
         });
-        let right = checked.await.unwrap_or(false);
-        if let Some(digest) = digest.filter(|_| right) {
-            let mut remembered = self.lock();
+        if !checked.await.unwrap_or(false) {
+            return Admission::Denied;
+        }
+        if let Some(digest) = digest {
+            let mut remembered = lock(&self.right);
             if remembered.len() == REMEMBERED {
                 remembered.remove(0);
             }
             remembered.push(digest);
         }
-        right
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<[u8; 32]>> {
-        self.right
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        Admission::Granted
     }
 }
 
@@ -97,34 +176,93 @@ mod tests {
         HeaderValue::from_str(&format!("Basic {}", BASE64_STANDARD.encode(credentials))).unwrap()
     }
 
+    fn client(last: u8) -> Client {
+        Client::new(std::net::Ipv4Addr::new(127, 0, 0, last).into())
+    }
+
+    fn gate(cost: u32) -> Gate {
+        Gate::new([("a".to_owned(), bcrypt::hash("p:w", cost).unwrap())].into())
+    }
+
     #[tokio::test]
     async fn only_the_right_password_opens() {
-        let users = [("a".to_owned(), bcrypt::hash("p:w", 4).unwrap())].into();
-        let gate = Gate::new(users);
-        assert!(!gate.admits(None).await);
-        assert!(!gate.admits(Some(&header("a:wrong"))).await);
-        assert!(!gate.admits(Some(&header("b:p:w"))).await);
-        assert!(!gate.admits(Some(&header("a"))).await);
-        assert!(
-            !gate
-                .admits(Some(&HeaderValue::from_static("Bearer x")))
-                .await
-        );
-        assert!(gate.admits(Some(&header("a:p:w"))).await);
+        let gate = gate(4);
+        let ask = async |header: Option<&HeaderValue>| gate.admits(header, client(1)).await;
+        assert_eq!(ask(None).await, Admission::Denied);
+        assert_eq!(ask(Some(&header("a:wrong"))).await, Admission::Denied);
+        assert_eq!(ask(Some(&header("b:p:w"))).await, Admission::Denied);
+        assert_eq!(ask(Some(&header("a"))).await, Admission::Denied);
+        let bearer = HeaderValue::from_static("Bearer x");
+        assert_eq!(ask(Some(&bearer)).await, Admission::Denied);
+        assert_eq!(ask(Some(&header("a:p:w"))).await, Admission::Granted);
         // Once more, remembered; and still nobody else.
-        assert_eq!(gate.lock().len(), 1);
-        assert!(gate.admits(Some(&header("a:p:w"))).await);
-        assert!(!gate.admits(Some(&header("a:p:w "))).await);
+        assert_eq!(lock(&gate.right).len(), 1);
+        assert_eq!(ask(Some(&header("a:p:w"))).await, Admission::Granted);
+        assert_eq!(ask(Some(&header("a:p:w "))).await, Admission::Denied);
+        assert!(lock(&gate.waiting).is_empty());
     }
 
     #[tokio::test]
     async fn without_users_everybody_may_ask() {
-        assert!(Gate::new(HashMap::new()).admits(None).await);
+        let gate = Gate::new(HashMap::new());
+        assert_eq!(gate.admits(None, client(1)).await, Admission::Granted);
+    }
+
+    /// A request that is broken off keeps its permit until its hash ends: no queue of hashes grows.
+    #[tokio::test]
+    async fn a_broken_off_request_is_counted_until_its_hash_ends() {
+        let gate = Arc::new(gate(4));
+        let held = Arc::clone(&gate.one).acquire_owned().await.unwrap();
+        let ask = |last| {
+            let gate = Arc::clone(&gate);
+            let wrong = header("a:wrong");
+            tokio::spawn(async move { gate.admits(Some(&wrong), client(last)).await })
+        };
+        let waiting: Vec<_> = (0..WAITING).map(|_| ask(1)).collect();
+        while lock(&gate.waiting).get(&client(1)) != Some(&WAITING) {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(ask(1).await.unwrap(), Admission::Busy);
+        // Another client waits for its turn.
+        let other = ask(2);
+        for request in &waiting {
+            request.abort();
+        }
+        drop(held);
+        assert_eq!(other.await.unwrap(), Admission::Denied);
+        for request in waiting {
+            let _ = request.await;
+        }
+        let _free = gate.one.acquire().await.unwrap();
+        assert!(lock(&gate.waiting).is_empty());
+    }
+
+    #[tokio::test]
+    async fn the_permit_is_held_while_a_hash_is_checked_for_nobody() {
+        let gate = Arc::new(gate(12));
+        let asked = {
+            let gate = Arc::clone(&gate);
+            tokio::spawn(async move { gate.admits(Some(&header("b:x")), client(1)).await })
+        };
+        while gate.one.available_permits() != 0 {
+            tokio::task::yield_now().await;
+        }
+        asked.abort();
+        let _ = asked.await;
+        // The request is gone, and the permit comes back when its hash has ended.
+        let _free = gate.one.acquire().await.unwrap();
+        assert!(lock(&gate.waiting).is_empty());
     }
 
     #[test]
-    fn nobodys_hash_is_one() {
-        assert!(NOBODY.parse::<bcrypt::HashParts>().is_ok());
-        assert!(!bcrypt::verify("", NOBODY).unwrap());
+    fn an_unknown_user_takes_as_long_as_the_slowest_known_one() {
+        let hash = |cost| format!("$2b${cost:02}${NOBODY}");
+        let of = |costs: &[u32]| {
+            let hashes: Vec<String> = costs.iter().map(|&cost| hash(cost)).collect();
+            nobody(hashes.iter())
+        };
+        assert_eq!(of(&[]), hash(DEFAULT_COST));
+        assert_eq!(of(&[4, 12, 8]), hash(12));
+        assert!(!bcrypt::verify("", &of(&[4])).unwrap());
     }
 }

@@ -186,6 +186,7 @@ impl Server {
                 tls.clone(),
                 Arc::clone(&site),
                 self.limits,
+                client,
                 activity.clone(),
                 end.clone(),
             ));
@@ -208,20 +209,21 @@ async fn converse(
     tls: Option<TlsAcceptor>,
     site: Arc<Site>,
     limits: Limits,
+    client: Client,
     activity: Activity,
     end: watch::Receiver<bool>,
 ) {
     // An answer is written in one piece.
     let _ = stream.set_nodelay(true);
     match tls {
-        None => talk(stream, Protocol::Http1, site, limits, activity, end).await,
+        None => talk(stream, Protocol::Http1, site, limits, client, activity, end).await,
         Some(tls) => {
             if let Ok(Ok(stream)) = timeout(limits.header_time, tls.accept(stream)).await {
                 let protocol = match stream.get_ref().1.alpn_protocol() {
                     Some(b"h2") => Protocol::Http2,
                     _ => Protocol::Http1,
                 };
-                talk(stream, protocol, site, limits, activity, end).await;
+                talk(stream, protocol, site, limits, client, activity, end).await;
             }
         }
     }
@@ -232,6 +234,7 @@ async fn talk<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     protocol: Protocol,
     site: Arc<Site>,
     limits: Limits,
+    client: Client,
     activity: Activity,
     end: watch::Receiver<bool>,
 ) {
@@ -245,7 +248,7 @@ async fn talk<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         let (site, activity) = (Arc::clone(&site), activity.clone());
         async move {
             activity.asked();
-            let response = site.answer(request).await;
+            let response = site.answer(request, client).await;
             activity.answered();
             Ok::<_, Infallible>(response)
         }
@@ -303,6 +306,7 @@ mod tests {
             Protocol::Http1,
             site,
             limits,
+            Client::new(std::net::Ipv4Addr::LOCALHOST.into()),
             Activity::new(),
             end,
         ));
