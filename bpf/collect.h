@@ -28,6 +28,7 @@
 static __always_inline void collect_leader(struct task_struct *t, struct fp_record *r, u32 index)
 {
 	volatile u64 *slot = &run.task;
+	const struct cred *cred;
 	u32 flags = t->flags;
 	u64 *entry = bpf_map_lookup_elem(&index_of_records, &index);
 	/* the record still holds the process that had this place in the run before: usually the same one */
@@ -47,20 +48,22 @@ static __always_inline void collect_leader(struct task_struct *t, struct fp_reco
 		moved |= (ran ^ r->cpu.sum_exec_ns) | (shown_utime ^ r->cpu.prev_utime_ns) |
 			 (shown_stime ^ r->cpu.prev_stime_ns);
 	}
+	/*
+	 * The objective credentials, as __task_cred() takes them: not what the task may be acting as. All of one object, which
+	 * is replaced as a whole. They are taken before the flags of its memory, in the order of __ptrace_may_access():
+	 * commit_creds() clears dumpable before it publishes other ids.
+	 */
+	cred = RELOAD(t->real_cred);
+	barrier();
 	if (WANTED(FP_MEMORY | FP_MEMORY_DETAILS | FP_LAYOUT))
 		collect_mm(t, r, flags);
-	if (WANTED(FP_USERS | FP_CREDENTIALS)) {
-		/*
-		 * The objective credentials, as __task_cred() takes them: not what the task may be acting as. All of one
-		 * object, which is replaced as a whole.
-		 */
-		const struct cred *cred = RELOAD(t->real_cred);
-
-		if (WANTED(FP_USERS))
-			collect_users(cred, &r->users);
-		if (WANTED(FP_CREDENTIALS))
-			collect_credentials(t, cred, r, index);
-	}
+	if (WANTED(FP_USERS))
+		collect_users(cred, &r->users);
+	if (WANTED(FP_CREDENTIALS))
+		collect_credentials(t, cred, r, index);
+	/* Who may see the record is decided by both, so they must have been there at one moment. */
+	if (WANTED(FP_USERS | FP_CREDENTIALS) && REPLACED(t->real_cred, cred))
+		r->identity.torn |= FP_TORN_CREDENTIALS;
 	if (WANTED(FP_SIGNALS))
 		collect_signals(t, r, index);
 	if (WANTED(FP_NAMESPACES))

@@ -43,6 +43,7 @@
 #define FP_TORN_THREADS 0x200 /* one ended while they were added up */
 #define FP_TORN_NAME 0x400
 #define FP_TORN_NAMESPACES 0x800
+#define FP_TORN_CREDENTIALS 0x1000
 
 /* name.kind */
 #define FP_NAME_COMM 0	 /* comm is the whole name */

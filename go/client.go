@@ -21,6 +21,7 @@ package fastproc
 //go:generate sh -c "go run ./internal/layout ../bpf/record.h > record.go.new && mv record.go.new record.go"
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -106,7 +107,7 @@ var (
 
 // A Client is a connection to the service. It is for one goroutine at a time.
 type Client struct {
-	// How long an answer is waited for; 30 seconds unless set.
+	// How long an answer is waited for, unless set: as many milliseconds as FASTPROC_SERVICE_TIMEOUT_MS says, or else 30 seconds.
 	Timeout time.Duration
 
 	connection *net.UnixConn
@@ -124,8 +125,8 @@ type buffer struct {
 // Connect connects to the service that listens at path; if that is empty, where FASTPROC_SOCKET says, or at DefaultSocket.
 func Connect(path string) (*Client, error) {
 	if path == "" {
-		path = os.Getenv("FASTPROC_SOCKET")
-		if path == "" || os.Getuid() != os.Geteuid() || os.Getgid() != os.Getegid() {
+		path = variable("FASTPROC_SOCKET")
+		if path == "" {
 			path = DefaultSocket
 		}
 	}
@@ -148,11 +149,53 @@ func Connect(path string) (*Client, error) {
 		connection.Close()
 		return nil, fmt.Errorf("fastproc: who runs the service is not known: %w", err)
 	}
-	if peer.Uid != 0 && (peer.Uid != uint32(os.Geteuid()) || mayBeAnybody(peer.Uid)) {
+	if peer.Uid != 0 && (peer.Uid != uint32(os.Geteuid()) || mayBeAnybody(peer.Uid) || hasMoreRightsThanItsCaller()) {
 		connection.Close()
 		return nil, fmt.Errorf("fastproc: %s: %w (uid %d)", path, ErrUntrusted, peer.Uid)
 	}
-	return &Client{Timeout: 30 * time.Second, connection: connection}, nil
+	return &Client{Timeout: timeout(), connection: connection}, nil
+}
+
+// timeout is how long an answer is waited for unless the caller says otherwise.
+func timeout() time.Duration {
+	milliseconds, err := strconv.ParseUint(variable("FASTPROC_SERVICE_TIMEOUT_MS"), 10, 32)
+	if err != nil || milliseconds == 0 {
+		return 30 * time.Second
+	}
+	return time.Duration(milliseconds) * time.Millisecond
+}
+
+// variable is one of the environment; empty where the caller of this program has fewer rights than it.
+func variable(name string) string {
+	if hasMoreRightsThanItsCaller() {
+		return ""
+	}
+	return os.Getenv(name)
+}
+
+// hasMoreRightsThanItsCaller says whether this program was executed with rights that its caller does not have: set-user-ID,
+// set-group-ID or with file capabilities. It says yes where that cannot be read.
+func hasMoreRightsThanItsCaller() bool {
+	auxv, err := os.ReadFile("/proc/self/auxv")
+	return err != nil || isSecure(auxv)
+}
+
+// isSecure says whether this auxiliary vector, pairs of a type and a value, has AT_SECURE set.
+func isSecure(auxv []byte) bool {
+	const atSecure = 23
+	word := func(bytes []byte) uint64 {
+		if strconv.IntSize == 32 {
+			return uint64(binary.NativeEndian.Uint32(bytes))
+		}
+		return binary.NativeEndian.Uint64(bytes)
+	}
+	const size = strconv.IntSize / 8
+	for ; len(auxv) >= 2*size; auxv = auxv[2*size:] {
+		if word(auxv) == atSecure {
+			return word(auxv[size:]) != 0
+		}
+	}
+	return true
 }
 
 // mayBeAnybody says whether this id stands for all whom our user namespace does not map, of whom this process may be one.

@@ -245,8 +245,7 @@ fn values_are_those_of_the_library_in_rust() {
     if !gate::programs(&["cc", "pkg-config", "setpriv"]) || !gate::bpf() {
         return;
     }
-    let prefix = common::folder("accessors");
-    common::install(&prefix);
+    let prefix = common::install("accessors");
     let every = program(&prefix);
     let testbed = Testbed::open(&Options::default()).expect("it opens");
     let served = Served::start(&prefix);
@@ -355,11 +354,15 @@ fn values_are_those_of_the_library_in_rust() {
             if unproven.is_empty() {
                 break;
             }
+            // Signals are counted for the whole user: other processes change that.
+            let is_own = |key: &(String, String)| key.1 != "fastproc_signals_queued";
+            if round == 0 && unproven.keys().any(is_own) {
+                gate::repeated(&format!("{name} as {uid}: {unproven:?}"));
+            }
         }
         assert!(unproven.is_empty(), "{name} as {uid}: {unproven:#?}");
     }
     drop(served);
-    fs::remove_dir_all(prefix).expect("it is ours");
 }
 
 /// The program as a user who may load BPF programs, and nothing else.
@@ -379,8 +382,7 @@ fn who_may_not_be_dumped_is_not_shown_its_own_io() {
     if !gate::programs(&["cc", "pkg-config", "setpriv"]) || !gate::bpf() {
         return;
     }
-    let prefix = common::folder("undumpable");
-    common::install(&prefix);
+    let prefix = common::install("undumpable");
     let every = program(&prefix);
     // For others to execute, and not to read.
     fs::set_permissions(&every, fs::Permissions::from_mode(0o711)).expect("it is ours");
@@ -398,7 +400,6 @@ fn who_may_not_be_dumped_is_not_shown_its_own_io() {
         assert!(!known("_io_"), "{source}: {values:?}");
         assert!(known("fastproc_layout_"), "{source}: {values:?}");
     }
-    fs::remove_dir_all(prefix).expect("it is ours");
 }
 
 #[test]
@@ -406,11 +407,9 @@ fn every_accessor_refuses_what_cannot_be_right() {
     if !gate::programs(&["cc", "pkg-config"]) {
         return;
     }
-    let prefix = common::folder("misuse");
-    common::install(&prefix);
+    let prefix = common::install("misuse");
     let every = program(&prefix);
     let text = run(Command::new(&every).args(["misuse", "procfs"]));
     let counted: usize = text.trim().parse().expect("how many there are");
     assert_eq!(counted, accessors().len());
-    fs::remove_dir_all(prefix).expect("it is ours");
 }

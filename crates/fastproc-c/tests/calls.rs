@@ -15,7 +15,7 @@ use std::{
 };
 
 use fastproc_c::*;
-use fastproc_testbed::gate;
+use fastproc_testbed::{alone, gate};
 
 /// Counts what is allocated.
 struct Counting;
@@ -329,7 +329,8 @@ fn nothing_is_allocated_for_a_process() {
     if !gate::bpf() {
         return;
     }
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _one_at_a_time = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
     let handle = open(FASTPROC_THREE_FILES, Some(c"bpf")).expect("BPF can be used");
     let sleepers: Vec<Sleeper> = (0..100).map(|_| Sleeper::start()).collect();
     // SAFETY: as the header wants it.
@@ -351,12 +352,16 @@ fn nothing_is_allocated_for_a_process() {
             "{fewest} allocations for {processes} processes"
         );
         drop(sleepers);
-        let before = resident_bytes();
-        for _ in 0..10_000 {
-            assert_eq!(fastproc_snapshot(handle), FASTPROC_OK);
-        }
-        let grown = resident_bytes().saturating_sub(before);
-        assert!(grown < 1 << 20, "{grown} bytes in 10,000 snapshots");
+        // With more processes on the machine it grows once; a leak shows each time.
+        let grown = [(); 4].map(|()| {
+            let before = resident_bytes();
+            for _ in 0..2500 {
+                assert_eq!(fastproc_snapshot(handle), FASTPROC_OK);
+            }
+            resident_bytes().saturating_sub(before)
+        });
+        let least = grown.into_iter().min().expect("four");
+        assert!(least < 1 << 18, "{grown:?} bytes in 2,500 snapshots each");
         assert_eq!(fastproc_close(handle), FASTPROC_OK);
     }
 }

@@ -128,7 +128,7 @@ fn c_and_cpp_compilers_take_it_without_a_word() {
     if !gate::programs(&["cc", "c++"]) {
         return;
     }
-    let folder = common::folder("header");
+    let folder = fastproc_testbed::Folder::new("header");
     let program = "#include <fastproc.h>\n#include <fastproc.h>\nint main(void) { return fastproc_error() == NULL; }\n";
     let file = folder.join("program.c");
     fs::write(&file, program).expect("it can be written");

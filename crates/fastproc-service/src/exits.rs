@@ -18,9 +18,7 @@ use crate::{
     view::{Mask, View},
 };
 
-/// Exits that are kept for the slowest reader, some 25 MB, and bytes of their command lines. Of what comes then the
-/// oldest are lost to it; of a command line, that it is known.
-const MOST: usize = 1 << 16;
+/// Bytes of command lines that are kept. When there are more, the oldest exits lose theirs, and stay.
 const MOST_BYTES: usize = 8 << 20;
 
 #[derive(Debug)]
@@ -37,6 +35,41 @@ impl Kept {
             bytes: &self.line,
             cut: self.cut,
         })
+    }
+}
+
+/// Exits in their order, as many as may be kept.
+#[derive(Debug, Default)]
+struct Queue {
+    /// Of more than these the oldest is dropped: it is lost to the slowest reader.
+    most: usize,
+    kept: VecDeque<Kept>,
+    /// Of all their command lines.
+    bytes: usize,
+    /// So many of the oldest have lost theirs.
+    without_line: usize,
+}
+
+impl Queue {
+    fn push(&mut self, one: Kept) {
+        self.bytes += one.line.len();
+        self.kept.push_back(one);
+        if self.kept.len() > self.most {
+            self.drop_first();
+        }
+        while self.bytes > MOST_BYTES
+            && let Some(oldest) = self.kept.get_mut(self.without_line)
+        {
+            self.bytes -= std::mem::take(&mut oldest.line).len();
+            self.without_line += 1;
+        }
+    }
+
+    fn drop_first(&mut self) {
+        if let Some(first) = self.kept.pop_front() {
+            self.bytes -= first.line.len();
+            self.without_line = self.without_line.saturating_sub(1);
+        }
     }
 }
 
@@ -60,8 +93,7 @@ pub(crate) struct Range {
 pub(crate) struct Exits {
     recording: Option<Recording>,
     refused: bool,
-    kept: VecDeque<Kept>,
-    bytes: usize,
+    queue: Queue,
     /// Recording began after this number.
     since: u64,
     last: u64,
@@ -70,12 +102,14 @@ pub(crate) struct Exits {
 impl Exits {
     /// Nothing is recorded yet. Numbers are larger than `first`, and than the time since boot in nanoseconds whenever
     /// recording begins: no other service has given them.
-    pub(crate) fn new(first: u64) -> Self {
+    pub(crate) fn new(first: u64, most: usize) -> Self {
         Self {
             recording: None,
             refused: false,
-            kept: VecDeque::new(),
-            bytes: 0,
+            queue: Queue {
+                most,
+                ..Queue::default()
+            },
             since: first,
             last: first,
         }
@@ -106,8 +140,10 @@ impl Exits {
     /// Nobody wants them any more.
     pub(crate) fn stop(&mut self) {
         self.recording = None;
-        self.kept = VecDeque::new();
-        self.bytes = 0;
+        self.queue = Queue {
+            most: self.queue.most,
+            ..Queue::default()
+        };
     }
 
     /// Becomes readable when much is to be read.
@@ -128,11 +164,10 @@ impl Exits {
             programs,
             lost,
         } = recording;
-        let (kept, bytes, last) = (&mut self.kept, &mut self.bytes, &mut self.last);
+        let (queue, last) = (&mut self.queue, &mut self.last);
         let read = exits.read(|event| match event {
             Event::Exit(exit) => {
                 let line = programs.of(&exit);
-                let line = line.filter(|line| *bytes + line.bytes.len() <= MOST_BYTES);
                 *last += 1;
                 let one = Kept {
                     number: *last,
@@ -140,11 +175,7 @@ impl Exits {
                     line: line.map_or(&[][..], |line| line.bytes).into(),
                     cut: line.is_some_and(|line| line.cut),
                 };
-                *bytes += one.line.len();
-                kept.push_back(one);
-                if kept.len() > MOST {
-                    drop_first(kept, bytes);
-                }
+                queue.push(one);
             }
             Event::Exec(exec) => programs.begins(&exec),
             _ => {}
@@ -160,12 +191,13 @@ impl Exits {
 
     /// Everybody has had them up to this one.
     pub(crate) fn forget(&mut self, number: u64) {
-        while self.kept.front().is_some_and(|one| one.number <= number) {
-            drop_first(&mut self.kept, &mut self.bytes);
+        let queue = &mut self.queue;
+        while queue.kept.front().is_some_and(|one| one.number <= number) {
+            queue.drop_first();
         }
         // After a storm.
-        if self.kept.capacity() > 4096.max(4 * self.kept.len()) {
-            self.kept.shrink_to(2 * self.kept.len());
+        if queue.kept.capacity() > 4096.max(4 * queue.kept.len()) {
+            queue.kept.shrink_to(2 * queue.kept.len());
         }
     }
 
@@ -193,8 +225,9 @@ impl Exits {
     }
 
     fn within(&self, range: Range) -> impl Iterator<Item = &Kept> {
-        let from = self.kept.partition_point(|one| one.number <= range.after);
-        let rest = self.kept.range(from..);
+        let kept = &self.queue.kept;
+        let from = kept.partition_point(|one| one.number <= range.after);
+        let rest = kept.range(from..);
         rest.take_while(move |one| one.number <= range.last)
     }
 
@@ -210,7 +243,8 @@ impl Exits {
         let mut at = 0;
         for (one, to) in self.within(range).zip(&mut *parts.exits) {
             let end = at + one.line.len();
-            let line = one.line().filter(|_| end <= lines.len());
+            let shows = end <= lines.len() && view.shows_arguments(&one.exit);
+            let line = one.line().filter(|_| shows);
             if let Some(line) = line {
                 lines[at..end].copy_from_slice(line.bytes);
             }
@@ -225,13 +259,7 @@ impl Exits {
 
     /// How many are kept, and bytes of their command lines.
     pub(crate) fn sizes(&self) -> (usize, usize) {
-        (self.kept.len(), self.bytes)
-    }
-}
-
-fn drop_first(kept: &mut VecDeque<Kept>, bytes: &mut usize) {
-    if let Some(first) = kept.pop_front() {
-        *bytes -= first.line.len();
+        (self.queue.kept.len(), self.queue.bytes)
     }
 }
 
@@ -240,8 +268,39 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_newest_exit_has_its_command_line_however_many_are_kept() {
+        const LINE: usize = 1024;
+        const MOST: usize = 1 << 14;
+        let mut queue = Queue {
+            most: MOST,
+            ..Queue::default()
+        };
+        let all = (MOST + 2 * MOST_BYTES / LINE) as u64;
+        for number in 1..=all {
+            queue.push(Kept {
+                number,
+                exit: Exit::default(),
+                line: vec![b'x'; LINE].into(),
+                cut: false,
+            });
+            let newest = queue.kept.back().expect("it was pushed");
+            assert_eq!((newest.number, newest.line.len()), (number, LINE));
+        }
+        assert_eq!(queue.kept.len(), MOST, "no exit is dropped for its line");
+        let lines = queue.kept.iter().filter(|one| !one.line.is_empty());
+        assert_eq!(
+            (lines.count(), queue.bytes),
+            (MOST_BYTES / LINE, MOST_BYTES)
+        );
+        while !queue.kept.is_empty() {
+            queue.drop_first();
+        }
+        assert_eq!((queue.bytes, queue.without_line), (0, 0));
+    }
+
+    #[test]
     fn nothing_is_handed_out_while_nothing_is_recorded() {
-        let exits = Exits::new(7);
+        let exits = Exits::new(7, 1);
         assert_eq!((exits.last(), exits.since()), (None, None));
         assert_eq!(exits.range(7, 9), Range::default());
         assert_eq!(exits.count(Range { after: 0, last: 99 }), (0, 0));

@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::MetadataExt};
 
 use fastproc::{
     Fields, Process, Snapshot, Texts as Kinds,
-    record::{Record, ThreadRecord},
+    record::{Io, Record, ThreadRecord},
 };
 
 use crate::{
@@ -28,6 +28,14 @@ pub(crate) struct Filling<'a> {
     /// What was kept, and what of it is wanted.
     pub(crate) texts: &'a Texts,
     pub(crate) kinds: Kinds,
+}
+
+/// A thread, and what is shown of it.
+struct OfThread<'a> {
+    thread: &'a ThreadRecord,
+    shown: Shown,
+    /// Whether its process has memory.
+    has_memory: bool,
 }
 
 impl<'a> Filling<'a> {
@@ -81,21 +89,26 @@ impl<'a> Filling<'a> {
     }
 
     /// The threads that are shown, and how.
-    fn threads<'s>(
-        &self,
-        shown: &'s [Shown],
-    ) -> impl Iterator<Item = (&'a ThreadRecord, Shown)> + use<'a, 's> {
+    fn threads<'s>(&self, shown: &'s [Shown]) -> impl Iterator<Item = OfThread<'a>> + use<'a, 's> {
         let wanted = self.groups.contains(Fields::THREADS);
         let snapshot = self.snapshot;
-        let mut last = (0, Shown::Unsure);
+        let mut last = (0, Shown::Unsure, false);
         let threads = wanted.then(|| snapshot.threads()).into_iter().flatten();
         threads.filter_map(move |thread| {
             if last.0 != thread.tgid {
                 let at = snapshot.position(thread.tgid);
                 let shown = at.and_then(|at| shown.get(at)).copied();
-                last = (thread.tgid, shown.unwrap_or(Shown::Unsure));
+                let has_memory = at
+                    .and_then(|at| snapshot.at(at))
+                    .is_some_and(|process| process.identity().has_mm != 0);
+                last = (thread.tgid, shown.unwrap_or(Shown::Unsure), has_memory);
             }
-            (last.1 != Shown::Unsure).then_some((thread, last.1))
+            let thread = OfThread {
+                thread,
+                shown: last.1,
+                has_memory: last.2,
+            };
+            (thread.shown != Shown::Unsure).then_some(thread)
         })
     }
 
@@ -133,10 +146,13 @@ impl<'a> Filling<'a> {
                 }
             }
         }
-        for (to, (thread, shown)) in parts.threads.iter_mut().zip(self.threads(shown)) {
-            *to = *thread;
-            if shown == Shown::Public {
-                self.mask.thread(to);
+        for (to, of) in parts.threads.iter_mut().zip(self.threads(shown)) {
+            *to = *of.thread;
+            match of.shown {
+                Shown::Public => self.mask.thread(to),
+                // As of the process: `hide_io_without_memory`.
+                _ if self.view != View::All && !of.has_memory => to.io = Io::default(),
+                _ => {}
             }
         }
     }

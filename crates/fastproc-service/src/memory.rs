@@ -18,6 +18,15 @@ use rustix::{
     mm::{MapFlags, ProtFlags, mmap, munmap},
 };
 
+/// A file in memory that can be sealed and never executed. Kernels before 6.3 do not know the second.
+fn make_file() -> io::Result<OwnedFd> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    match memfd_create(c"fastproc", flags | MemfdFlags::NOEXEC_SEAL) {
+        Err(rustix::io::Errno::INVAL) => Ok(memfd_create(c"fastproc", flags)?),
+        made => Ok(made?),
+    }
+}
+
 /// How many elements each part of a buffer has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
@@ -76,8 +85,7 @@ impl Memory {
     /// A file of zeros.
     pub(crate) fn new(bytes: usize) -> io::Result<Self> {
         let bytes = bytes.max(1).next_multiple_of(rustix::param::page_size());
-        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let file = memfd_create(c"fastproc", flags)?;
+        let file = make_file()?;
         ftruncate(&file, bytes as u64)?;
         // SAFETY: a new mapping at an address of the kernel's choice touches no memory that is in use.
         let start = unsafe {

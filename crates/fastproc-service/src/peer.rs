@@ -7,6 +7,7 @@ use std::{
         fd::{AsRawFd, FromRawFd, OwnedFd},
         unix::fs::MetadataExt,
     },
+    time::{Duration, Instant},
 };
 
 use fastproc::{access::Reader, source::service::wire::Status};
@@ -100,6 +101,10 @@ pub(crate) fn identify(socket: &OwnedFd, home: &Home, hides: bool) -> Result<Pee
     lives_here(&pidfd, pid, home)?;
     let status = fs::read(format!("/proc/{pid}/status")).map_err(|_| Status::Credentials)?;
     let now = Now::parse(&status).ok_or(Status::Credentials)?;
+    let label = match security_label(socket) {
+        Label::Free => process_label(pid),
+        Label::Confined => Label::Confined,
+    };
     // What was read by its pid was of this very process only if it has not ended.
     if has_ended(&pidfd) {
         return Err(Status::NoPeer);
@@ -110,7 +115,6 @@ pub(crate) fn identify(socket: &OwnedFd, home: &Home, hides: bool) -> Result<Pee
     if now.uids != [uid; 4] || now.gids != [gid; 4] {
         return Err(Status::Credentials);
     }
-    let label = security_label(socket);
     let view = if uid == 0 {
         // To trace everybody, and to read files that are another user's, as the counters of I/O are.
         let traces = now.cap_effective & CAP_SYS_PTRACE != 0;
@@ -216,6 +220,20 @@ fn security_label(socket: &OwnedFd) -> Label {
     label_of(label.get(..len as usize).unwrap_or_default())
 }
 
+/// What the security modules say of a process. `AppArmor` labels no sockets before Linux 6.17, and confines all the same.
+fn process_label(pid: i32) -> Label {
+    let confines = |file: &str| match fs::read(format!("/proc/{pid}/attr/{file}")) {
+        Ok(label) => label_of(&label) == Label::Confined,
+        // No such module, or none that has labels.
+        Err(error) => !matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINVAL)),
+    };
+    if ["current", "apparmor/current"].into_iter().any(confines) {
+        Label::Confined
+    } else {
+        Label::Free
+    }
+}
+
 /// `AppArmor` says `unconfined`, `SELinux` a user, a role, a type and a level.
 fn label_of(label: &[u8]) -> Label {
     let end = label.iter().position(|&byte| byte == 0);
@@ -259,11 +277,24 @@ impl Now {
 }
 
 /// Whether `/proc`, as this process sees it, hides processes from users without rights over them.
-pub(crate) fn hides_processes() -> bool {
-    let Ok(mounts) = fs::read("/proc/self/mounts") else {
-        return true;
-    };
-    hides_in(&mounts)
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hidepid {
+    pub(crate) hides: bool,
+    read: Instant,
+}
+
+impl Hidepid {
+    /// Looks at the mounts. What cannot be read counts as hiding.
+    pub(crate) fn read() -> Self {
+        let read = Instant::now();
+        let hides = fs::read("/proc/self/mounts").map_or(true, |mounts| hides_in(&mounts));
+        Self { hides, read }
+    }
+
+    /// Whether to look again: a new mount is an event, but fsconfig(2) changes the option of an old one without.
+    pub(crate) fn is_old(&self) -> bool {
+        self.read.elapsed() >= Duration::from_secs(1)
+    }
 }
 
 fn hides_in(mounts: &[u8]) -> bool {
@@ -319,6 +350,15 @@ mod tests {
         ] {
             assert_eq!(label_of(confined), Label::Confined);
         }
+    }
+
+    #[test]
+    fn this_process_is_labelled_as_its_file_says() {
+        let pid = std::process::id() as i32;
+        let label = fs::read("/proc/self/attr/current").unwrap_or_default();
+        assert_eq!(process_label(pid), label_of(&label));
+        // A process that has ended: whoever asks looks at its pidfd after this.
+        assert_eq!(process_label(i32::MAX), Label::Free);
     }
 
     #[test]

@@ -152,9 +152,11 @@ pub(crate) fn read(item: &Item, directories: &Directories, boot_offset_ns: i64) 
 mod tests {
     use std::sync::mpsc;
 
+    use fastproc_testbed::wait_until;
+
     use super::*;
 
-    const LONG: Duration = Duration::from_secs(60);
+    const SHORT: Duration = Duration::from_millis(20);
 
     fn items(pids: std::ops::Range<u32>) -> Vec<Item> {
         let item = |pid| Item {
@@ -170,10 +172,33 @@ mod tests {
         vec![(*item, Kinds::CMDLINE, 0, vec![item.pid as u8])]
     }
 
+    /// A reading that stands at process 3 until the other end of the channel is dropped.
+    fn held_at_3() -> (Reading, mpsc::Sender<()>) {
+        let (release, held) = mpsc::channel::<()>();
+        let (tell, arrived) = mpsc::channel();
+        let read = move |item: &Item| {
+            if item.pid == 3 {
+                tell.send(()).expect("the test listens");
+                let _ = held.recv();
+            }
+            text(item)
+        };
+        let reading = Reading::start(items(0..100), read).expect("a thread");
+        arrived.recv().expect("it arrives");
+        (reading, release)
+    }
+
+    fn nothing_more_is_read(reading: &Reading, release: mpsc::Sender<()>) {
+        assert!(!reading.is_over());
+        drop(release);
+        wait_until("the end of the thread", || reading.is_over());
+        assert_eq!(reading.0.lock().texts.len(), 1, "that of process 3");
+    }
+
     #[test]
     fn everything_is_read() {
         let reading = Reading::start(items(0..100), text).expect("a thread");
-        let outcome = reading.wait(LONG, LONG);
+        let outcome = reading.wait(Duration::MAX, Duration::MAX);
         let pids: Vec<u32> = outcome.texts.iter().map(|(item, ..)| item.pid).collect();
         assert_eq!(pids, (0..100).collect::<Vec<_>>());
         assert!(outcome.stuck_at.is_none() && reading.is_over());
@@ -181,36 +206,19 @@ mod tests {
 
     #[test]
     fn who_takes_too_long_is_left_and_what_was_read_before_is_there() {
-        let (release, held) = mpsc::channel::<()>();
-        let read = move |item: &Item| {
-            if item.pid == 3 {
-                let _ = held.recv();
-            }
-            text(item)
-        };
-        let reading = Reading::start(items(0..100), read).expect("a thread");
-        let outcome = reading.wait(LONG, Duration::from_secs(1));
+        let (reading, release) = held_at_3();
+        let outcome = reading.wait(Duration::MAX, SHORT);
         assert_eq!(outcome.stuck_at.map(|item| item.pid), Some(3));
         assert_eq!(outcome.texts.len(), 3);
-        assert!(!reading.is_over());
-        drop(release);
-        while !reading.is_over() {
-            thread::yield_now();
-        }
-        assert!(
-            reading.0.lock().texts.len() <= 1,
-            "nothing behind it is read"
-        );
+        nothing_more_is_read(&reading, release);
     }
 
     #[test]
     fn no_longer_is_waited_than_the_limit_says() {
-        let read = |item: &Item| {
-            thread::sleep(Duration::from_millis(10));
-            text(item)
-        };
-        let reading = Reading::start(items(0..100_000), read).expect("a thread");
-        let outcome = reading.wait(Duration::from_millis(100), LONG);
-        assert!(outcome.stuck_at.is_none() && outcome.texts.len() < 100);
+        let (reading, release) = held_at_3();
+        let outcome = reading.wait(SHORT, Duration::MAX);
+        assert!(outcome.stuck_at.is_none());
+        assert_eq!(outcome.texts.len(), 3);
+        nothing_more_is_read(&reading, release);
     }
 }

@@ -29,7 +29,7 @@ use crate::{
     buffers::Buffers,
     exits::Exits,
     message::{read, unread},
-    peer::{self, Home, Peer},
+    peer::{self, Hidepid, Home, Peer},
     status::Counted,
     texts::Texts,
     tiers::Tiers,
@@ -49,13 +49,29 @@ const RING: u64 = 3;
 const FIRST_CLIENT: u64 = 16;
 
 /// How to serve.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settings {
     /// The only source to read from.
     pub source: Option<SourceKind>,
     /// End after so long without connections.
     pub idle_exit: Option<Duration>,
+    /// How long a request waits for command lines and paths of programs, 400 ms if not set, and half of that for those of
+    /// one process. A reader that has another source waits 500 ms for the whole answer.
+    pub texts_timeout: Duration,
+    /// Exits that are kept for the slowest reader: 65,536 if not set, some 25 MB.
+    pub exits_kept: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            source: None,
+            idle_exit: None,
+            texts_timeout: Duration::from_millis(400),
+            exits_kept: 1 << 16,
+        }
+    }
 }
 
 /// The service cannot go on.
@@ -100,7 +116,7 @@ pub struct Service {
     idle_exit: Option<Duration>,
     host: Host,
     home: Home,
-    hides: bool,
+    hidepid: Hidepid,
     tiers: Tiers,
     texts: Texts,
     exits: Exits,
@@ -127,11 +143,11 @@ impl Service {
             mounts: File::open("/proc/self/mounts").map_err(wait)?,
             idle_exit: settings.idle_exit,
             home: Home::of_this_process().map_err(wait)?,
-            hides: peer::hides_processes(),
-            texts: Texts::open(&host)?,
+            hidepid: Hidepid::read(),
+            texts: Texts::open(&host, settings.texts_timeout)?,
             host,
             tiers: Tiers::open(settings.source, first)?,
-            exits: Exits::new(first),
+            exits: Exits::new(first, settings.exits_kept),
             budget: Budget::default(),
             buffers: Buffers::new(first),
             clients: HashMap::new(),
@@ -162,14 +178,8 @@ impl Service {
         let mut events = Vec::with_capacity(EVENTS);
         let mut idle_since = Instant::now();
         loop {
-            if !self.clients.is_empty() {
-                idle_since = Instant::now();
-            }
             let limit = self.idle_exit.filter(|_| self.clients.is_empty());
             let limit = limit.map(|limit| limit.saturating_sub(idle_since.elapsed()));
-            if limit.is_some_and(|limit| limit.is_zero()) {
-                return Ok(());
-            }
             let timeout = limit.and_then(|limit| Timespec::try_from(limit).ok());
             events.clear();
             let spare = rustix::buffer::spare_capacity(&mut events);
@@ -177,8 +187,16 @@ impl Service {
                 Ok(_) | Err(rustix::io::Errno::INTR) => (),
                 Err(error) => return Err(wait(error.into())),
             }
+            // Nobody waits to be accepted either.
+            if events.is_empty() && limit.is_some_and(|limit| limit.is_zero()) {
+                return Ok(());
+            }
+            let was_idle = self.clients.is_empty();
             if self.handle(&events) {
                 return Ok(());
+            }
+            if !was_idle || !self.clients.is_empty() {
+                idle_since = Instant::now();
             }
         }
     }
@@ -196,7 +214,7 @@ impl Service {
         }
         // What is hidden from whom is known before anybody is answered.
         if tokens().any(|token| token == MOUNTS) {
-            self.hides = peer::hides_processes();
+            self.hidepid = Hidepid::read();
         }
         for token in tokens() {
             match token {
@@ -271,8 +289,12 @@ impl Service {
             Ok(request) => request,
             Err(status) => return self.refuse(token, status),
         };
+        // fsconfig(2) sets hidepid without an event of the mounts.
+        if client.peer.is_none() || self.hidepid.is_old() {
+            self.hidepid = Hidepid::read();
+        }
         let home = &self.home;
-        let hides = self.hides;
+        let hides = self.hidepid.hides;
         let peer = *client
             .peer
             .get_or_insert_with(|| peer::identify(&client.socket, home, hides));

@@ -19,11 +19,8 @@ use crate::reading::{self, Item, Reading};
 /// Longest text that is kept, and of all of them together.
 const LONGEST: usize = 4096;
 const MOST_BYTES: usize = 16 << 20;
-/// How long a request waits for texts. What has not been read by then the reader reads itself.
-const LIMIT: Duration = Duration::from_millis(400);
-/// A process whose memory cannot be read for so long holds up everybody: it, or all of its user unless that is root, is
-/// left to the readers for a while.
-const STUCK: Duration = Duration::from_millis(200);
+/// A process whose memory cannot be read in time holds up everybody: it, or all of its user unless that is root, is left to
+/// the readers for a while.
 const LEFT_FOR: Duration = Duration::from_secs(60);
 /// Readings that still wait for such memory. With more nothing is read any more.
 const MOST_STUCK: usize = 8;
@@ -113,6 +110,8 @@ fn real_user(pid: u32) -> Option<u32> {
 pub(crate) struct Texts {
     directories: Arc<Directories>,
     boot_offset_ns: i64,
+    /// How long a request waits. What has not been read by then the reader reads itself.
+    timeout: Duration,
     /// Of every process of the snapshot that was looked at last, in its order, which is that of the pids: what follows the
     /// order needs no search.
     kept: Vec<Kept>,
@@ -125,10 +124,11 @@ pub(crate) struct Texts {
 }
 
 impl Texts {
-    pub(crate) fn open(host: &fastproc::Host) -> Result<Self, fastproc::Error> {
+    pub(crate) fn open(host: &fastproc::Host, timeout: Duration) -> Result<Self, fastproc::Error> {
         Ok(Self {
             directories: Arc::new(Directories::open(host)?),
             boot_offset_ns: host.boot_offset_ns,
+            timeout,
             kept: Vec::new(),
             before: Vec::new(),
             bytes: 0,
@@ -216,7 +216,7 @@ impl Texts {
         let Ok(reading) = Reading::start(items, read) else {
             return;
         };
-        let outcome = reading.wait(LIMIT, STUCK);
+        let outcome = reading.wait(self.timeout, self.timeout / 2);
         for (item, kind, read_ns, bytes) in outcome.texts {
             self.reads += 1;
             let Ok(at) = self.kept.binary_search_by_key(&item.pid, |kept| kept.pid) else {
@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn texts_stay_with_their_processes_and_go_with_them() {
-        let mut texts = Texts::open(&Host::read().expect("/proc")).expect("/proc");
+        let mut texts = Texts::open(&Host::read().expect("/proc"), Duration::MAX).expect("/proc");
         follow(&mut texts, &[(3, 30), (5, 50), (7, 70), (9, 90)]);
         for kept in &mut texts.kept {
             let bytes = vec![b'x'; kept.pid as usize].into_boxed_slice();

@@ -80,6 +80,14 @@ impl View {
             Self::Of(reader) => reader.sees(exit),
         }
     }
+
+    /// Whether the arguments of a process that has ended may be shown; its name always may.
+    pub(crate) fn shows_arguments(&self, exit: &Exit) -> bool {
+        match self {
+            Self::All => true,
+            Self::Of(reader) => reader.sees_arguments(exit),
+        }
+    }
 }
 
 /// Of a process without memory, as a zombie is, the files that only their owner may read are root's (`task_dump_owner()` of
@@ -182,3 +190,6 @@ impl Mask {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,6 @@
 //! Connections are of the process and the user that made them, and of nobody else.
+//!
+//! One test at a time: a child that one forks has the sockets of another one too, and they would stay open.
 
 mod common;
 
@@ -8,7 +10,6 @@ use std::{
         fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
         unix::{fs::chown, net::UnixStream},
     },
-    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -20,18 +21,12 @@ use fastproc::{
         wire::{Op, Status},
     },
 };
-use fastproc_testbed::gate;
+use fastproc_testbed::{alone, gate, wait_until};
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 const NOBODY: u32 = 65534;
 const YOUNG: Duration = Duration::from_secs(3600);
-
-/// One test at a time: a child that one forks has the sockets of another one too, and they would stay open.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 #[test]
 fn a_child_of_a_reader_is_served_by_itself_and_its_parent_goes_on() {
@@ -117,7 +112,7 @@ fn the_io_of_a_zombie_is_for_root_as_in_proc() {
         };
         let (mut zombie, mut living) = (start("true"), start("sleep"));
         let mut collector = builder.open().expect("it is served");
-        common::wait_until("a zombie", || {
+        wait_until("a zombie", || {
             let snapshot = collector.snapshot().expect("it is served");
             let process = snapshot.get(zombie.id());
             process.expect("nobody waits").identity().has_mm == 0

@@ -1,33 +1,32 @@
 //! Readers that misbehave, and services that fail: the others are served, and nobody is shown anything wrong.
+//!
+//! One test at a time: a child that one forks has the sockets of another one too, and they would stay open.
 
 mod common;
 
 use std::{
     os::{
-        fd::{AsFd, AsRawFd},
+        fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
         unix::net::UnixStream,
     },
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use common::{Raw, Served, in_child, raise_descriptors, request, turns, wait_until};
+use common::{Raw, Served, in_child, raise_descriptors, request, settings, turns};
 use fastproc::{
     Baseline, Collector, Fields, Process, SourceKind,
     record::TICK_NS,
     source::service::wire::{Op, Status},
 };
-use fastproc_service::{Service, Settings, bind};
-use fastproc_testbed::gate;
-use nix::sys::signal::{self, Signal};
+use fastproc_service::{Service, bind};
+use fastproc_testbed::{Folder, GUARD, alone, gate, wait_for, wait_until};
+use nix::sys::{
+    signal::{self, Signal},
+    socket::{SockFlag, accept4},
+};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 const YOUNG: Duration = Duration::from_secs(3600);
-
-/// One test at a time: a child that one forks has the sockets of another one too, and they would stay open.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn hello(served: &Served) -> Status {
     let raw = Raw::open(&served.path()).expect("it listens");
@@ -123,30 +122,54 @@ fn what_a_stopped_reader_looks_at_stays_as_it_is() {
     child.join();
 }
 
+/// Whether a reader has connected that was not accepted yet.
+fn is_connected(listener: &OwnedFd) -> bool {
+    let mut listener = [PollFd::new(listener, PollFlags::IN)];
+    poll(&mut listener, Some(&Timespec::default())).expect("it can be asked") > 0
+}
+
 #[test]
 fn where_nobody_answers_the_next_source_is_taken_after_one_wait() {
     let _alone = alone();
-    let folder = std::env::temp_dir().join(format!("fastproc-hung-{}", std::process::id()));
-    std::fs::create_dir(&folder).expect("a folder can be made");
+    let folder = Folder::new("hung");
     let path = folder.join("socket");
-    // It listens, and never looks.
     let listener = bind(&path).expect("nobody listens there");
     let builder = Collector::builder().service_socket(Some(path.clone()));
-    let mut collector = builder.clone().open().expect("there is another source");
-    assert_ne!(collector.source(), SourceKind::Service);
+    // It listens, and never looks.
+    let hasty = builder.clone().service_timeout(Duration::from_millis(500));
+    let mut waited = hasty.open().expect("there is another source");
+    assert_ne!(waited.source(), SourceKind::Service);
     for _ in 0..20 {
-        let snapshot = collector.snapshot().expect("it reads");
+        let snapshot = waited.snapshot().expect("it reads");
         assert!(snapshot.get(std::process::id()).is_some());
     }
+    drop(waited);
+    let accept = || accept4(listener.as_raw_fd(), SockFlag::SOCK_CLOEXEC).ok();
+    // SAFETY: the kernel has just made it for this process.
+    let accept = || accept().map(|socket| unsafe { OwnedFd::from_raw_fd(socket) });
+    while accept().is_some() {}
+    // From here on whoever waits for it does so for longer than the test may last.
+    let began = Instant::now();
+    let builder = builder.service_timeout(2 * GUARD);
+    // One that fails, so that nobody has waited before.
+    let mut collector = std::thread::scope(|scope| {
+        scope.spawn(|| drop(wait_for("a reader", accept)));
+        builder.clone().open().expect("there is another source")
+    });
+    assert_ne!(collector.source(), SourceKind::Service);
     // It is asked again, but not waited for: what it was asked waits to be read.
-    for _ in 0..3 {
-        std::thread::sleep(Duration::from_millis(1100));
+    wait_until("it is asked again", || {
+        collector.snapshot().expect("it reads");
+        assert_ne!(collector.source(), SourceKind::Service);
+        is_connected(&listener)
+    });
+    for _ in 0..20 {
         collector.snapshot().expect("it reads");
         assert_ne!(collector.source(), SourceKind::Service);
     }
     // Until the queue is full, which nobody waits for.
     let mut waiting = Vec::new();
-    let flags = nix::sys::socket::SockFlag::SOCK_NONBLOCK;
+    let flags = SockFlag::SOCK_NONBLOCK;
     loop {
         let socket = nix::sys::socket::socket(
             nix::sys::socket::AddressFamily::Unix,
@@ -165,9 +188,9 @@ fn where_nobody_answers_the_next_source_is_taken_after_one_wait() {
     assert_ne!(other.source(), SourceKind::Service);
     other.snapshot().expect("it reads");
     drop(waiting);
+    assert!(began.elapsed() < GUARD, "somebody waited");
     // Once it looks, it has an answer for who has waited.
-    let mut settings = Settings::default();
-    settings.source = Some(SourceKind::Procfs);
+    let settings = settings(Some(SourceKind::Procfs));
     let service = Service::open(listener, &settings).expect("it can read");
     let (stop, stopped) = UnixStream::pair().expect("a pair");
     let thread = std::thread::spawn(move || service.run(stopped.as_fd()));
@@ -179,7 +202,6 @@ fn where_nobody_answers_the_next_source_is_taken_after_one_wait() {
     }
     drop(stop);
     thread.join().expect("no panic").expect("it ends when told");
-    std::fs::remove_dir_all(&folder).expect("it is ours");
 }
 
 /// A reader that may choose is never without an answer, and goes back to the service.
@@ -199,7 +221,7 @@ fn a_reader_survives_restarts_and_goes_back() {
     let pid = rests.0.as_raw() as u32;
     let builder = Collector::builder()
         .service_socket(Some(served.path()))
-        .service_timeout(Duration::from_secs(60));
+        .service_timeout(GUARD);
     let mut collector = builder
         .fields(Fields::all())
         .open()
@@ -273,7 +295,7 @@ fn a_change_of_source_is_no_share_and_no_rate() {
     let mut served = Served::start("differences", None);
     let mut collector = Collector::builder()
         .service_socket(Some(served.path()))
-        .service_timeout(Duration::from_secs(60))
+        .service_timeout(GUARD)
         .fields(Fields::TOP | Fields::IO)
         .open()
         .expect("there are sources");
@@ -346,12 +368,13 @@ fn a_service_that_is_killed_while_it_answers_leaves_nothing_wrong() {
         .ok()
         .and_then(|kills| kills.parse().ok());
     let kills: u64 = kills.unwrap_or(20);
-    let folder = std::env::temp_dir().join(format!("fastproc-killed-{}", std::process::id()));
-    std::fs::create_dir(&folder).expect("a folder can be made");
+    let folder = Folder::new("killed");
     let path = folder.join("socket");
     let own = std::process::id();
     let parent = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get() as u32);
-    let builder = Collector::builder().service_socket(Some(path.clone()));
+    let builder = Collector::builder()
+        .service_socket(Some(path.clone()))
+        .service_timeout(GUARD);
     // A collector that has seen all of it, and one for each service.
     let mut lasting = builder.clone().open().expect("there are sources");
     let (mut by_service, mut by_others) = (0, 0);
@@ -360,8 +383,7 @@ fn a_service_that_is_killed_while_it_answers_leaves_nothing_wrong() {
     for round in 0..kills {
         let (mut told, mut its) = turns();
         let service = in_child(|| {
-            let mut settings = Settings::default();
-            settings.source = Some(SourceKind::Procfs);
+            let settings = settings(Some(SourceKind::Procfs));
             let listener = bind(&path).expect("nobody listens there any more");
             let service = Service::open(listener, &settings).expect("it can read");
             let (_stop, stopped) = UnixStream::pair().expect("a pair");
@@ -375,12 +397,6 @@ fn a_service_that_is_killed_while_it_answers_leaves_nothing_wrong() {
             collector.snapshot().expect("some source answers");
             answer = began.elapsed();
         }
-        let pid = service.0;
-        let delay = answer.mul_f64((round * 7919 % 3000) as f64 / 1000.0);
-        let killer = std::thread::spawn(move || {
-            std::thread::sleep(delay);
-            signal::kill(pid, Signal::SIGKILL).expect("it is ours");
-        });
         let mut check = |collector: &mut Collector| {
             let snapshot = collector.snapshot().expect("some source answers");
             let process = snapshot.get(own).expect("this process lives");
@@ -392,6 +408,16 @@ fn a_service_that_is_killed_while_it_answers_leaves_nothing_wrong() {
             }
             collector.source()
         };
+        // In every other round it has answered before it is killed; in the others it may be at its first answer.
+        if round % 2 == 0 {
+            assert_eq!(check(&mut collector), SourceKind::Service);
+        }
+        let pid = service.0;
+        let delay = answer.mul_f64((round * 7919 % 3000) as f64 / 1000.0);
+        let killer = std::thread::spawn(move || {
+            std::thread::sleep(delay);
+            signal::kill(pid, Signal::SIGKILL).expect("it is ours");
+        });
         while !killer.is_finished() {
             check(&mut collector);
         }
@@ -401,8 +427,7 @@ fn a_service_that_is_killed_while_it_answers_leaves_nothing_wrong() {
         check(&mut lasting);
     }
     println!("{by_service} snapshots by the service, {by_others} by others");
-    assert!(by_service >= kills / 4 && by_others >= kills);
-    std::fs::remove_dir_all(&folder).expect("it is ours");
+    assert!(by_service >= kills / 2 && by_others >= kills);
 }
 
 #[test]
@@ -411,23 +436,23 @@ fn a_service_that_nobody_uses_any_more_ends_when_it_is_told_to() {
     if !gate::bpf() {
         return;
     }
-    let folder = std::env::temp_dir().join(format!("fastproc-idle-{}", std::process::id()));
-    std::fs::create_dir(&folder).expect("a folder can be made");
+    let folder = Folder::new("idle");
     let path = folder.join("socket");
-    let mut settings = Settings::default();
-    settings.source = Some(SourceKind::Procfs);
-    settings.idle_exit = Some(Duration::from_millis(300));
+    let mut settings = settings(Some(SourceKind::Procfs));
+    let idle_exit = Duration::from_millis(100);
+    settings.idle_exit = Some(idle_exit);
     let listener = bind(&path).expect("nobody listens there");
+    // Before it serves: with nobody there it might have ended already.
+    let raw = Raw::open(&path).expect("it listens");
     let service = Service::open(listener, &settings).expect("it can read");
     let (_stop, stopped) = UnixStream::pair().expect("a pair");
     let thread = std::thread::spawn(move || service.run(stopped.as_fd()));
-    let raw = Raw::open(&path).expect("it listens");
-    let connected = Instant::now();
-    while connected.elapsed() < Duration::from_millis(600) {
+    for _ in 0..3 {
+        std::thread::sleep(2 * idle_exit);
         let (reply, _) = raw.ask(request(Op::Hello, YOUNG)).expect("it stays");
         assert_eq!(reply.status, Status::Ok);
     }
     drop(raw);
+    wait_until("the end of the service", || thread.is_finished());
     thread.join().expect("no panic").expect("it ends by itself");
-    std::fs::remove_dir_all(&folder).expect("it is ours");
 }

@@ -4,12 +4,11 @@ mod common;
 
 use std::{
     os::fd::{AsRawFd, FromRawFd, OwnedFd},
-    path::Path,
     sync::mpsc,
     time::Duration,
 };
 
-use common::{Raw, Served, request};
+use common::{Raw, Served, receive_guard, request};
 use fastproc::{
     Collector, Details, Fields, SourceKind, Texts,
     source::service::{
@@ -18,7 +17,7 @@ use fastproc::{
     },
 };
 use fastproc_service::bind;
-use fastproc_testbed::gate;
+use fastproc_testbed::{Folder, GUARD, gate};
 use nix::sys::socket::{
     ControlMessage, MsgFlags, SockFlag, accept4, recv, sendmsg, setsockopt, sockopt::ReceiveTimeout,
 };
@@ -144,15 +143,12 @@ fn file(bytes: u64, sealed: bool, fill: u64) -> OwnedFd {
 }
 
 /// Answers one reader after the other: the first question honestly, the others as it is told.
-fn lie(path: &Path, lies: mpsc::Receiver<Lie>) {
-    let listener = bind(path).expect("nobody listens there");
-    rustix::io::ioctl_fionbio(&listener, false).expect("a socket");
+fn lie(listener: &OwnedFd, lies: mpsc::Receiver<Lie>) {
     for lie in lies {
         let socket = accept4(listener.as_raw_fd(), SockFlag::SOCK_CLOEXEC).expect("a reader");
         // SAFETY: the kernel has just made it for this process.
         let socket = unsafe { OwnedFd::from_raw_fd(socket) };
-        let limit = nix::sys::time::TimeVal::new(60, 0);
-        setsockopt(&socket, ReceiveTimeout, &limit).expect("a socket");
+        setsockopt(&socket, ReceiveTimeout, &receive_guard()).expect("a socket");
         let mut first = true;
         let mut bytes = [0; Request::WORDS * 8];
         while recv(socket.as_raw_fd(), &mut bytes, MsgFlags::empty()).is_ok_and(|len| len > 0) {
@@ -245,17 +241,12 @@ fn look(collector: &mut Collector) -> usize {
 
 #[test]
 fn a_reader_bears_any_service() {
-    let folder = std::env::temp_dir().join(format!("fastproc-hostile-{}", std::process::id()));
-    std::fs::create_dir(&folder).expect("a folder can be made");
+    let folder = Folder::new("hostile");
     let path = folder.join("socket");
+    let listener = bind(&path).expect("nobody listens there");
+    rustix::io::ioctl_fionbio(&listener, false).expect("a socket");
     let (tell, told) = mpsc::channel();
-    let thread = std::thread::spawn({
-        let path = path.clone();
-        move || lie(&path, told)
-    });
-    while !path.exists() {
-        std::thread::yield_now();
-    }
+    let thread = std::thread::spawn(move || lie(&listener, told));
     let config = ProptestConfig {
         failure_persistence: None,
         ..ProptestConfig::with_cases(300)
@@ -269,7 +260,7 @@ fn a_reader_bears_any_service() {
             .fields(Fields::all())
             .texts(Texts::all())
             .exits(true)
-            .service_timeout(Duration::from_secs(60))
+            .service_timeout(GUARD)
             .open();
         let mut collector = opened.expect("the first answer is honest");
         let some = look(&mut collector) > 0;
@@ -279,11 +270,11 @@ fn a_reader_bears_any_service() {
     });
     ran.expect("nothing panics");
     let (looked, cases) = seen.get();
+    println!("{looked} of {cases} are near enough to be looked at");
     assert!(
         looked * 20 >= cases,
         "only {looked} of {cases} are near enough to be looked at"
     );
     drop(tell);
     thread.join().expect("no panic");
-    std::fs::remove_dir_all(&folder).expect("it is ours");
 }

@@ -132,6 +132,17 @@ impl Reader {
         }
     }
 
+    /// Whether this reader may see the arguments with which a process that has ended executed its program.
+    ///
+    /// A program may erase them from its command line while it runs, as `mysql` and `curl` do with passwords. So they are for
+    /// its user, and for those who might have traced it.
+    pub fn sees_arguments(&self, exit: &Exit) -> bool {
+        let uids = [exit.uid, exit.euid, exit.owner.suid];
+        let gids = [exit.gid, exit.egid, exit.owner.sgid];
+        let is_own = uids == [self.fsuid; 3] && gids == [self.fsgid; 3];
+        is_own || self.sees(exit).io.is_some()
+    }
+
     fn may_trace(&self, target: Process<'_>) -> bool {
         let of = target.users().zip(target.credentials());
         of.is_some_and(|(users, credentials)| {
@@ -269,6 +280,22 @@ mod tests {
             access(USER, |target| target.identity.has_mm = 0),
             Access::Granted
         );
+    }
+
+    #[test]
+    fn another_capability_is_not_the_one_that_the_process_has() {
+        let reader = Reader {
+            cap_effective: 0b10,
+            ..USER
+        };
+        let seen = |permitted| {
+            access(reader, |target| {
+                target.credentials.cap_permitted = permitted;
+            })
+        };
+        assert_eq!(seen(0b10), Access::Granted);
+        assert_eq!(seen(0b01), Access::Denied);
+        assert_eq!(seen(0b11), Access::Denied);
     }
 
     #[test]

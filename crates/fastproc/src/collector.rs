@@ -315,8 +315,7 @@ impl Collector {
 
 #[cfg(test)]
 mod tests {
-    use fastproc_testbed::gate;
-    use rustix::thread::{disable_transparent_huge_pages, transparent_huge_pages_are_disabled};
+    use fastproc_testbed::{Options, Testbed, gate};
 
     use super::*;
     use crate::record::Record;
@@ -336,29 +335,29 @@ mod tests {
             gate::skipped("this kernel has no transparent huge pages to disable");
             return;
         };
-        let disabled = transparent_huge_pages_are_disabled().expect("the bit is known");
-        for disable in [true, false] {
-            disable_transparent_huge_pages(disable).expect("the bit is known");
-            let own = std::process::id();
+        let testbed = Testbed::open(&Options::only(["thp-disabled", "orphan"]));
+        let testbed = testbed.expect("processes can be started");
+        for process in testbed.processes() {
+            let (pid, disabled) = (process.pid, process.label == "thp-disabled");
             let walked = collector
                 .snapshot()
                 .expect("a snapshot")
-                .get(own)
+                .get(pid)
                 .and_then(|process| process.memory_details().copied())
-                .expect("this process is there");
+                .expect("it is there");
             let mut record = Record::default();
             let local = collector.local.as_mut().expect("it was opened");
             let procfs = &mut local.assembler.procfs;
             procfs
-                .read_one(own, &mut record, &mut Vec::new(), &mut vec![0])
-                .expect("this process can be read");
-            assert_eq!(walked.mm_flags >> bit & 1, u64::from(disable));
+                .read_one(pid, &mut record, &mut Vec::new(), &mut vec![0])
+                .expect("it can be read");
+            assert_eq!(walked.mm_flags >> bit & 1, u64::from(disabled));
             assert_eq!(
                 record.memory_details.mm_flags,
-                u64::from(disable) << bit,
+                u64::from(disabled) << bit,
                 "from the text"
             );
         }
-        disable_transparent_huge_pages(disabled).expect("the bit is known");
+        assert_eq!(testbed.processes().len(), 2);
     }
 }

@@ -11,6 +11,7 @@ use std::{
 };
 
 use fastproc_service::{Service, Settings, bind};
+use fastproc_testbed::{Folder, GUARD};
 
 /// What no line of C may make a compiler say.
 pub const WARNINGS: [&str; 5] = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-Wshadow"];
@@ -18,16 +19,9 @@ pub const WARNINGS: [&str; 5] = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-W
 /// `nobody` of every distribution.
 pub const NOBODY: u32 = 65534;
 
-/// A folder of this test's own, that others may look into.
-pub fn folder(name: &str) -> PathBuf {
-    let name = format!("fastproc-c-{name}-{}", std::process::id());
-    let folder = env::temp_dir().join(name);
-    fs::create_dir_all(&folder).expect("a folder can be made");
-    folder
-}
-
-/// Installs the library as a package does, below a folder: made of the archive that cargo built for this test.
-pub fn install(prefix: &Path) {
+/// A folder of this test's own with the library, installed as a package does: made of the archive that cargo built for this test.
+pub fn install(name: &str) -> Folder {
+    let prefix = Folder::new(name);
     let test = env::current_exe().expect("it runs");
     let built = test.parent().expect("it is in deps/");
     let archives = fs::read_dir(built)
@@ -43,6 +37,7 @@ pub fn install(prefix: &Path) {
     run(Command::new("./link").arg(archive).arg(&lib));
     fs::create_dir_all(&include).expect("a folder can be made");
     fs::copy("include/fastproc.h", include.join("fastproc.h")).expect("it can be copied");
+    prefix
 }
 
 /// Compiles a program against what is installed there, by what pkg-config says.
@@ -84,7 +79,9 @@ impl Served {
     pub fn start(folder: &Path) -> Self {
         let socket = folder.join("socket");
         let listener = bind(&socket).expect("nobody listens there");
-        let service = Service::open(listener, &Settings::default()).expect("it reads");
+        let mut settings = Settings::default();
+        settings.texts_timeout = GUARD;
+        let service = Service::open(listener, &settings).expect("it reads");
         let (stop, stopped) = UnixStream::pair().expect("a pair of sockets");
         let thread = thread::spawn(move || service.run(stopped.as_fd()).expect("it serves"));
         Self {

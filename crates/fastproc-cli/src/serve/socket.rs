@@ -31,6 +31,9 @@ pub struct SocketArgs {
     /// With --no-metrics: end when nobody has been connected for so long.
     #[arg(long, value_name = "DURATION", value_parser = super::flags::duration, requires = "no_metrics")]
     idle_exit: Option<Duration>,
+    /// How long a reader waits for command lines at most, and half of it for one process's. It reads those that are missing itself.
+    #[arg(long, value_name = "DURATION", value_parser = super::flags::duration, default_value = "400ms")]
+    texts_timeout: Duration,
     /// Tell who uses the service that listens at the socket, and end.
     #[arg(long, conflicts_with_all = ["no_metrics", "idle_exit"])]
     pub status: bool,
@@ -57,6 +60,7 @@ impl SocketArgs {
         let mut settings = Settings::default();
         settings.source = source;
         settings.idle_exit = self.idle_exit;
+        settings.texts_timeout = self.texts_timeout;
         Ok(Some(Service::open(listener, &settings)?))
     }
 

@@ -2,7 +2,6 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::{
-    fs,
     io::{IoSliceMut, Read, Write},
     os::{
         fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
@@ -10,7 +9,7 @@ use std::{
     },
     path::{Path, PathBuf},
     thread::JoinHandle,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use fastproc::{
@@ -21,6 +20,7 @@ use fastproc::{
     },
 };
 use fastproc_service::{Service, Settings, bind};
+use fastproc_testbed::{Folder, GUARD, wait_until};
 use nix::{
     libc,
     sys::{
@@ -34,8 +34,16 @@ use nix::{
     unistd::{ForkResult, Pid, fork},
 };
 
+/// How to serve where a CPU may stand still for long.
+pub fn settings(source: Option<SourceKind>) -> Settings {
+    let mut settings = Settings::default();
+    settings.source = source;
+    settings.texts_timeout = GUARD;
+    settings
+}
+
 pub struct Served {
-    folder: PathBuf,
+    folder: Folder,
     stop: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
 }
@@ -43,24 +51,28 @@ pub struct Served {
 impl Served {
     /// From the best source that works here, or this one.
     pub fn start(name: &str, source: Option<SourceKind>) -> Self {
-        let folder = std::env::temp_dir().join(format!("fastproc-{name}-{}", std::process::id()));
-        fs::create_dir(&folder).expect("a folder can be made");
+        Self::start_with(name, &settings(source))
+    }
+
+    pub fn start_with(name: &str, settings: &Settings) -> Self {
         let mut served = Self {
-            folder,
+            folder: Folder::new(name),
             stop: None,
             thread: None,
         };
-        served.restart(source);
+        served.restart_with(settings);
         served
     }
 
     /// Ends it, if it runs, and starts another one in its place.
     pub fn restart(&mut self, source: Option<SourceKind>) {
+        self.restart_with(&settings(source));
+    }
+
+    fn restart_with(&mut self, settings: &Settings) {
         self.stop();
         let listener = bind(&self.path()).expect("nobody listens there");
-        let mut settings = Settings::default();
-        settings.source = source;
-        let service = Service::open(listener, &settings).expect("it can read");
+        let service = Service::open(listener, settings).expect("it can read");
         let (stop, told) = UnixStream::pair().expect("a pair of sockets");
         self.thread = Some(std::thread::spawn(move || {
             service.run(told.as_fd()).expect("it serves until told");
@@ -90,6 +102,7 @@ impl Served {
         Collector::builder()
             .source(Some(SourceKind::Service))
             .service_socket(Some(self.path()))
+            .service_timeout(GUARD)
     }
 
     /// A number of its status.
@@ -104,20 +117,12 @@ impl Served {
 impl Drop for Served {
     fn drop(&mut self) {
         self.stop();
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-#[track_caller]
-pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !done() {
-        assert!(
-            started.elapsed() < Duration::from_secs(60),
-            "{what}: not in time"
-        );
-        std::thread::sleep(Duration::from_millis(5));
-    }
+/// How long an answer is waited for.
+pub fn receive_guard() -> TimeVal {
+    TimeVal::new(GUARD.as_secs() as i64, 0)
 }
 
 /// A connection without any manners.
@@ -153,7 +158,7 @@ impl Raw {
     pub fn open(path: &Path) -> nix::Result<Self> {
         let flags = SockFlag::SOCK_CLOEXEC;
         let socket = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)?;
-        setsockopt(&socket, ReceiveTimeout, &TimeVal::new(60, 0))?;
+        setsockopt(&socket, ReceiveTimeout, &receive_guard())?;
         connect(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
         Ok(Self(socket))
     }
@@ -237,8 +242,7 @@ impl Drop for Child {
 pub fn stream_pair() -> (UnixStream, UnixStream) {
     let (a, b) = UnixStream::pair().expect("a pair of sockets");
     for end in [&a, &b] {
-        let limit = Some(Duration::from_secs(60));
-        end.set_read_timeout(limit).expect("a socket");
+        end.set_read_timeout(Some(GUARD)).expect("a socket");
     }
     (a, b)
 }

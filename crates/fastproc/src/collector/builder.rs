@@ -49,7 +49,7 @@ impl Default for Builder {
             max_age: Duration::ZERO,
             texts: Texts::empty(),
             texts_max_age: Duration::ZERO,
-            service_timeout: None,
+            service_timeout: service::timeout(),
             one_shot: false,
             exits: false,
             exit_cmdlines: false,
@@ -111,8 +111,8 @@ impl Builder {
         self
     }
 
-    /// How long to wait for the service. If not set, half a second where another source can be used, half a minute where
-    /// it is the only one.
+    /// How long to wait for the service. If not set, as long as `FASTPROC_SERVICE_TIMEOUT_MS` says in milliseconds, or else half a
+    /// second where another source can be used, half a minute where it is the only one.
     pub fn service_timeout(mut self, timeout: Duration) -> Self {
         self.service_timeout = Some(timeout);
         self

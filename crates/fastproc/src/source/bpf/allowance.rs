@@ -110,14 +110,11 @@ mod tests {
     use super::*;
 
     /// A tree of control groups, removed with this value.
-    struct Tree(PathBuf);
+    struct Tree(fastproc_testbed::Folder);
 
     impl Tree {
         fn new(name: &str) -> Self {
-            let folder = format!("fastproc-allowance-{}-{name}", std::process::id());
-            let folder = std::env::temp_dir().join(folder);
-            fs::create_dir_all(&folder).expect("a temporary folder");
-            Self(folder)
+            Self(fastproc_testbed::Folder::new(&format!("allowance-{name}")))
         }
 
         fn write(&self, group: &str, files: &[(&str, &str)]) {
@@ -132,12 +129,6 @@ mod tests {
             let Allowance { file, limit, left } = tightest(groups, &self.0)?;
             let file = file.strip_prefix(&self.0).expect("it is in the tree");
             Some((file.display().to_string(), limit, left))
-        }
-    }
-
-    impl Drop for Tree {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
         }
     }
 

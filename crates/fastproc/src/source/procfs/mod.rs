@@ -60,8 +60,10 @@ impl Error {
     /// What the kernel said, if it is that.
     pub(crate) fn io(&self) -> Option<&io::Error> {
         match self {
-            Self::List { source, .. } | Self::Read { source, .. } => Some(source),
-            Self::Parse { .. } | Self::Format(_) => None,
+            Self::List { source, .. }
+            | Self::Read { source, .. }
+            | Self::Format(status::FormatError::Read { source, .. }) => Some(source),
+            Self::Parse { .. } | Self::Format(status::FormatError::Parse(_)) => None,
         }
     }
 

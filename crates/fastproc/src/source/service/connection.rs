@@ -22,7 +22,7 @@ use nix::{
 use rustix::process::{Gid, Pid, Uid, getegid, geteuid, getpid};
 
 use super::{
-    Error,
+    Error, has_more_rights_than_its_caller,
     mapping::{Mapping, passed_to_us},
     wire::{self, HOLDS, Reply, Request},
 };
@@ -82,7 +82,11 @@ impl Connection {
         connect(socket.as_raw_fd(), &address).map_err(not_there)?;
         let peer = getsockopt(&socket, PeerCredentials).map_err(not_there)?;
         let owner = Owner::current();
-        let is_another = || peer.uid() != owner.uid.as_raw() || may_be_anybody(peer.uid());
+        let is_another = || {
+            peer.uid() != owner.uid.as_raw()
+                || may_be_anybody(peer.uid())
+                || has_more_rights_than_its_caller()
+        };
         if peer.uid() != 0 && is_another() {
             return Err(Error::Untrusted {
                 path: path.to_owned(),

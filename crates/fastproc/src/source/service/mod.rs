@@ -12,7 +12,9 @@ mod translation;
 pub mod wire;
 
 use std::{
+    ffi::OsString,
     path::{Path, PathBuf},
+    sync::OnceLock,
     time::{Duration, Instant},
 };
 
@@ -37,16 +39,47 @@ use crate::{
 pub const DEFAULT_SOCKET: &str = "/run/fastproc/fastproc.sock";
 /// Environment variable that names another place.
 pub const SOCKET_VARIABLE: &str = "FASTPROC_SOCKET";
+/// Environment variable that says how many milliseconds the service is waited for.
+pub const TIMEOUT_VARIABLE: &str = "FASTPROC_SERVICE_TIMEOUT_MS";
 
 /// Where this process looks for the service. `None`: nowhere, for the variable is empty.
 ///
-/// Who runs a program of somebody else's rights does not choose for it.
+/// The variable is ignored in a program that executes with more rights than its caller has: set-user-ID, set-group-ID or with
+/// file capabilities (`AT_SECURE` of getauxval(3)).
 pub fn socket_path() -> Option<PathBuf> {
-    use rustix::process::{getegid, geteuid, getgid, getuid};
-    let named = std::env::var_os(SOCKET_VARIABLE);
-    let named = named.filter(|_| getuid() == geteuid() && getgid() == getegid());
-    let path = PathBuf::from(named.unwrap_or_else(|| DEFAULT_SOCKET.into()));
+    let path = variable(SOCKET_VARIABLE).unwrap_or_else(|| DEFAULT_SOCKET.into());
+    let path = PathBuf::from(path);
     (!path.as_os_str().is_empty()).then_some(path)
+}
+
+/// How long this process waits for the service, if the variable says so. The rule of [`socket_path`] holds here too.
+pub fn timeout() -> Option<Duration> {
+    let milliseconds = variable(TIMEOUT_VARIABLE)?.to_str()?.parse().ok()?;
+    Some(Duration::from_millis(milliseconds)).filter(|timeout| !timeout.is_zero())
+}
+
+/// A variable of the environment, unless the caller of this program has fewer rights than it.
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|_| !has_more_rights_than_its_caller())
+}
+
+/// Whether this program was executed with rights that its caller does not have, as the kernel tells it. Yes, where that cannot be
+/// read: the kernel keeps the file from users whose process may not be dumped, as it is then.
+pub(crate) fn has_more_rights_than_its_caller() -> bool {
+    static ANSWER: OnceLock<bool> = OnceLock::new();
+    let read = || std::fs::read("/proc/self/auxv").map_or(true, |auxv| is_secure(&auxv));
+    *ANSWER.get_or_init(read)
+}
+
+/// Whether this auxiliary vector, pairs of a type and a value, has `AT_SECURE` set.
+fn is_secure(auxv: &[u8]) -> bool {
+    const AT_SECURE: usize = 23;
+    let words: Vec<usize> = auxv
+        .chunks_exact(size_of::<usize>())
+        .filter_map(|word| Some(usize::from_ne_bytes(word.try_into().ok()?)))
+        .collect();
+    let secure = words.chunks_exact(2).find(|pair| pair[0] == AT_SECURE);
+    secure.is_none_or(|pair| pair[1] != 0)
 }
 
 /// Who uses the service that listens there, as JSON.
@@ -59,8 +92,11 @@ pub fn layout_of(path: &Path) -> Result<String, Error> {
     ask_for_text(path, Op::Layout)
 }
 
+/// How long its status and the description of its records are waited for.
+const TEXT_TIMEOUT: Duration = Duration::from_secs(5);
+
 fn ask_for_text(path: &Path, op: Op) -> Result<String, Error> {
-    let mut connection = Connection::open(path, Duration::from_secs(5))?;
+    let mut connection = Connection::open(path, timeout().unwrap_or(TEXT_TIMEOUT))?;
     connection.ask_for_text(Request {
         op,
         groups: 0,
@@ -468,5 +504,23 @@ fn check(reply: &Reply) -> Result<(), Error> {
     match reply.status {
         wire::Status::Ok => Ok(()),
         status => Err(Error::Refused(status)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{has_more_rights_than_its_caller, is_secure};
+
+    fn auxv(words: &[usize]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    #[test]
+    fn a_program_with_more_rights_than_its_caller_is_known() {
+        assert!(!is_secure(&auxv(&[6, 4096, 23, 0, 0, 0])));
+        assert!(is_secure(&auxv(&[6, 4096, 23, 1, 0, 0])));
+        assert!(is_secure(&auxv(&[6, 4096, 0, 0])), "it is not said");
+        assert!(is_secure(&[]));
+        assert!(!has_more_rights_than_its_caller());
     }
 }
