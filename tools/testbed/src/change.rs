@@ -21,6 +21,7 @@ use crate::{
     error::TestbedError,
     role::{self, Role, Servant, serve},
     sys,
+    wait::GUARD,
 };
 
 /// What is changed.
@@ -67,7 +68,7 @@ impl Changing {
             .map_or("", |entry| entry.1);
         let mut servant = Servant::call(Role::Change, name).map_err(TestbedError::Supervisor)?;
         let mut sign = [0];
-        if !role::ready(&servant.report, Duration::from_secs(60)) {
+        if !role::ready(&servant.report, GUARD) {
             return Err(TestbedError::Report(format!("{name} does not start")));
         }
         match servant.report.read_exact(&mut sign) {

@@ -18,6 +18,7 @@ use crate::{
     error::Why,
     role::{self, Role, ready},
     sys,
+    wait::GUARD,
 };
 
 /// What sets a test process up. It returns only if it cannot.
@@ -123,7 +124,7 @@ impl Context {
 
     /// Waits for the parent's end, and is as [`Context::arm`]ed as before with the next one.
     pub fn adopted(&self) -> Result<Self, SetUpError> {
-        if !ready(&self.parent, Duration::from_secs(10)) {
+        if !ready(&self.parent, GUARD) {
             return Err(SetUpError::broken("the parent does not end"));
         }
         let parent = getppid().ok_or_else(|| SetUpError::broken("adopted from outside"))?;

@@ -62,6 +62,21 @@ pub fn skipped(reason: &str) {
     note(&format!("skipped {reason}:"));
 }
 
+/// A difference showed, and not again when the test looked a second time. `make test` prints the sum of these at its end and
+/// fails when it is above a limit. `what` says what differed.
+#[track_caller]
+pub fn repeated(what: &str) {
+    let _ = writeln!(std::io::stderr(), "REPEATED: {}: {what}", test());
+    // One line for each, whatever is in it.
+    note(&format!("repeated {}:", what.replace('\n', " | ")));
+}
+
+/// So many values were compared with the kernel's, and so many moved meanwhile and were not judged.
+#[track_caller]
+pub fn compared(judged: u64, moved: u64) {
+    note(&format!("compared {judged} {moved}:"));
+}
+
 #[track_caller]
 fn decide(missing: Option<&str>) -> bool {
     match missing {

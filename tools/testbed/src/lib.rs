@@ -38,6 +38,8 @@
 //! parent has one thread, `PR_SET_PDEATHSIG` is right: every process dies with its parent, so killing the supervisor itself
 //! leaves nothing behind either. The supervisor is the subreaper of all of them and reaps what it kills.
 
+mod alone;
+mod bracket;
 mod change;
 mod constructor;
 mod context;
@@ -45,19 +47,27 @@ mod ended;
 mod error;
 mod expect;
 mod fixtures;
+mod folder;
 pub mod gate;
+mod reborn;
 mod role;
 mod storm;
 mod supervisor;
 mod sys;
 mod testbed;
+mod wait;
 
+pub use alone::{Alone, LOCK_FILE, alone};
+pub use bracket::Brackets;
 pub use change::{Change, Changing, GROUPS};
 pub use ended::ended_shell;
 pub use error::{Absent, TestbedError, Why};
 pub use expect::{Expect, Mismatch};
+pub use folder::Folder;
+pub use reborn::Reborn;
 pub use storm::{Storm, Tally};
 pub use testbed::{Options, TestProcess, Testbed, catalogue};
+pub use wait::{GUARD, wait_for, wait_until};
 
 /// A structure with some of its members set: those of records are `#[non_exhaustive]`, and cannot be written down whole.
 #[macro_export]

@@ -15,7 +15,7 @@ use rustix::{
     process::{PidfdFlags, getppid, pidfd_open},
 };
 
-use crate::sys;
+use crate::{sys, wait::GUARD};
 
 const ROLE: &str = "FASTPROC_TESTBED_ROLE";
 
@@ -109,7 +109,7 @@ impl Drop for Servant {
         // It needs to kill and to reap, no more. Should it hang, then its processes die with it.
         if let Some(pid) = rustix::process::Pid::from_raw(self.child.id() as i32)
             && let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty())
-            && !ready(&pidfd, Duration::from_secs(20))
+            && !ready(&pidfd, GUARD)
         {
             eprintln!(
                 "fastproc-testbed: process {} does not end by itself and is killed",

@@ -20,6 +20,7 @@ use crate::{
     role::{self, Role, Servant, serve},
     supervisor::end_all,
     sys,
+    wait::GUARD,
 };
 
 /// How many short-lived processes, or threads, each worker has at a time. There are five workers.
@@ -53,7 +54,7 @@ impl Storm {
     pub fn start() -> Result<Self, TestbedError> {
         let mut servant = Servant::call(Role::Storm, "").map_err(TestbedError::Supervisor)?;
         let mut sign = [0];
-        if !role::ready(&servant.report, Duration::from_secs(60)) {
+        if !role::ready(&servant.report, GUARD) {
             return Err(TestbedError::Report("the storm does not start".into()));
         }
         match servant.report.read_exact(&mut sign) {
@@ -148,7 +149,7 @@ fn set_up() -> Result<&'static Counts, SetUpError> {
     for worker in WORKERS {
         listeners.push(Listener::spawn(worker)?.0);
     }
-    let limit = Instant::now() + Duration::from_secs(30);
+    let limit = Instant::now() + GUARD;
     while counts.iter().any(|count| count.load(Relaxed) == 0) {
         // Workers never announce anything: what is heard is error.
         for listener in &listeners {

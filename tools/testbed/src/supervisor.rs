@@ -17,10 +17,8 @@ use crate::{
     expect::Stat,
     fixtures::{self, Fixture},
     role::serve,
+    wait::GUARD,
 };
-
-/// How long a test process may take; far beyond need, so that only a defect reaches it.
-const READY_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Keeps the test processes that `wanted` names, separated by commas, or all.
 ///
@@ -76,7 +74,7 @@ fn set_up(fixture: &Fixture) -> Result<Vec<(u32, u64)>, SetUpError> {
 }
 
 fn gather(fixture: &Fixture, listener: &Listener) -> Result<Vec<(u32, u64)>, SetUpError> {
-    let limit = Instant::now() + READY_TIMEOUT;
+    let limit = Instant::now() + GUARD;
     let mut pids = vec![None; fixture.processes.len()];
     while pids.iter().any(Option::is_none) {
         match listener.listen(limit.saturating_duration_since(Instant::now()))? {

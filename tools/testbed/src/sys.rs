@@ -1,7 +1,7 @@
 //! The system calls that have no safe wrapper: every `unsafe` block of the crate is here.
 
 use std::{
-    ffi::{c_int, c_void},
+    ffi::{CStr, c_char, c_int, c_void},
     os::fd::{FromRawFd, OwnedFd, RawFd},
     ptr,
     sync::atomic::AtomicU64,
@@ -30,6 +30,29 @@ pub fn fork() -> io::Result<Option<Pid>> {
     // SAFETY: the process has one thread, so the child is a whole copy of it.
     let pid = check(i64::from(unsafe { libc::fork() }))?;
     Ok(Pid::from_raw(pid as i32))
+}
+
+/// Runs a program as a child with this pid.
+pub fn execute_with_pid(pid: Pid, program: &CStr, arguments: &[&CStr]) -> io::Result<()> {
+    let mut words: Vec<*const c_char> = arguments.iter().map(|word| word.as_ptr()).collect();
+    words.push(ptr::null());
+    let pid = pid.as_raw_nonzero().get();
+    // SAFETY: the structure is plain numbers, for which zero says "nothing".
+    let mut how: libc::clone_args = unsafe { std::mem::zeroed() };
+    how.exit_signal = libc::SIGCHLD as u64;
+    how.set_tid = (&raw const pid) as u64;
+    how.set_tid_size = 1;
+    // SAFETY: without CLONE_VM the child has memory of its own. It calls only what may be called after a fork, on texts
+    // that were made before.
+    let result = unsafe { libc::syscall(libc::SYS_clone3, &raw const how, size_of_val(&how)) };
+    if check(result)? == 0 {
+        // SAFETY: the texts and the list of them end with zero and live in the child's memory.
+        unsafe {
+            libc::execv(program.as_ptr(), words.as_ptr());
+            libc::_exit(127);
+        }
+    }
+    Ok(())
 }
 
 /// _exit(2): no destructors, no buffers flushed.

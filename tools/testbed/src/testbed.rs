@@ -3,7 +3,6 @@
 use std::{
     fmt,
     io::{BufRead, BufReader},
-    time::Duration,
 };
 
 use crate::{
@@ -11,6 +10,7 @@ use crate::{
     expect::{Expect, Mismatch},
     fixtures,
     role::{Role, Servant, ready},
+    wait::GUARD,
 };
 
 /// Which test processes to have.
@@ -90,7 +90,7 @@ impl Testbed {
         loop {
             let mut line = String::new();
             // Every test process has its own time limit, so this one is for a supervisor that is stuck.
-            if lines.buffer().is_empty() && !ready(lines.get_ref(), Duration::from_secs(60)) {
+            if lines.buffer().is_empty() && !ready(lines.get_ref(), GUARD) {
                 return Err(TestbedError::Report("it says nothing".into()));
             }
             let read = lines

@@ -3,13 +3,12 @@
 mod gone;
 
 use std::{
-    fs,
     io::{BufRead, BufReader, Read},
-    os::unix::{fs::PermissionsExt, process::CommandExt},
+    os::unix::process::CommandExt,
     process::{Child, Command, Stdio},
 };
 
-use fastproc_testbed::gate;
+use fastproc_testbed::{Folder, gate};
 
 const TESTBED: &str = env!("CARGO_BIN_EXE_fastproc-testbed");
 
@@ -99,10 +98,8 @@ fn without_privileges_the_testbed_is_smaller() {
         return;
     }
     // Where nobody may execute it.
-    let dir = std::env::temp_dir().join(format!("fastproc-testbed-{}", std::process::id()));
-    fs::create_dir(&dir).unwrap();
-    fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).unwrap();
-    let program = dir.join("testbed");
+    let folder = Folder::new("testbed");
+    let program = folder.join("testbed");
     // By another process: a descriptor for writing would be inherited by other tests' children, and make it busy.
     let copied = Command::new("install")
         .args(["-m", "755", TESTBED])
@@ -114,7 +111,6 @@ fn without_privileges_the_testbed_is_smaller() {
         .gid(65534)
         .args(["--", "true"])
         .output();
-    fs::remove_dir_all(&dir).unwrap();
     let output = result.unwrap();
     let (processes, absent) = (
         String::from_utf8_lossy(&output.stdout),

@@ -78,9 +78,9 @@ pub fn is_gone((pid, starttime): (u32, u64)) -> bool {
     stat(&pid.to_string()).is_none_or(|stat| stat.1 != starttime)
 }
 
-/// Looks until it is so; panics with what it was last after half a minute.
+/// Looks until it is so; panics with what it was last when the guard of all tests is over.
 pub fn wait_until(mut is_so: impl FnMut() -> Result<(), String>) {
-    let limit = Instant::now() + Duration::from_secs(30);
+    let limit = Instant::now() + fastproc_testbed::GUARD;
     while let Err(still) = is_so() {
         assert!(Instant::now() < limit, "{still}");
         sleep(Duration::from_millis(5));
@@ -89,7 +89,7 @@ pub fn wait_until(mut is_so: impl FnMut() -> Result<(), String>) {
 
 /// For processes that are killed by the kernel and reaped by whoever inherits them.
 pub fn wait_until_gone(processes: &[(u32, u64)]) {
-    let limit = Instant::now() + Duration::from_secs(30);
+    let limit = Instant::now() + fastproc_testbed::GUARD;
     loop {
         // A zombie is dead; that the init of a container leaves it lying is not ours to answer for.
         let dead = |pid: u32| {

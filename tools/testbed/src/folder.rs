@@ -1,0 +1,94 @@
+//! Folders for the files of one test.
+
+use std::{
+    env, fs,
+    ops::Deref,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU32, Ordering::Relaxed},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+/// A new folder, removed with all that is in it when this is dropped.
+#[derive(Debug)]
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// A folder that every user may enter and read, and only this one may write.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be made.
+    #[track_caller]
+    pub fn new(name: &str) -> Self {
+        Self::with_mode(name, 0o755)
+    }
+
+    /// A folder with these permissions.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be made.
+    #[track_caller]
+    pub fn with_mode(name: &str, mode: u32) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.map_or(0, |now| now.as_nanos());
+        loop {
+            // Pids come again, and a test that was killed leaves its folder behind: the clock tells them apart.
+            let next = NEXT.fetch_add(1, Relaxed);
+            let name = format!("fastproc-{name}-{}-{now:x}-{next}", std::process::id());
+            let path = env::temp_dir().join(name);
+            match fs::DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => {
+                    // mkdir(2) applies the umask.
+                    let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+                    fs::set_permissions(&path, mode).expect("the folder is ours");
+                    return Self(path);
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => panic!("{}: {error}", path.display()),
+            }
+        }
+    }
+}
+
+impl Deref for Folder {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl AsRef<Path> for Folder {
+    fn as_ref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.0) {
+            eprintln!("{} stays: {error}", self.0.display());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Folder;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn each_folder_is_new_and_goes_with_its_owner() {
+        let [one, two] = [Folder::with_mode("test", 0o1777), Folder::new("test")];
+        assert_ne!(*one, *two);
+        let mode = one.metadata().expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o7777, 0o1777);
+        std::fs::write(one.join("file"), "x").expect("it is writable");
+        let path = one.to_path_buf();
+        drop(one);
+        assert!(!path.exists());
+    }
+}
