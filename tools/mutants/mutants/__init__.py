@@ -1,0 +1,1 @@
+"""Seeds faults, and demands that a check fails."""

@@ -1,0 +1,45 @@
+"""A copy of the sources, in which faults are seeded."""
+
+from __future__ import annotations
+
+import filecmp
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+CARGO = os.environ.get("CARGO", "cargo")
+
+
+def target_folder(root: Path) -> Path:
+    """Cargo's."""
+    command = [CARGO, "metadata", "--format-version", "1", "--no-deps", "--offline"]
+    described = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, check=True)
+    return Path(json.loads(described.stdout)["target_directory"])
+
+
+def files(root: Path) -> list[str]:
+    """Those of the repository, as they are now, whether committed or not."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, check=True).stdout
+    return [name for name in listed.decode().split("\0") if name and (root / name).exists()]
+
+
+def update(root: Path, tree: Path) -> None:
+    """Makes the copy what the sources are. What has not changed keeps its time, so that it is not built again."""
+    wanted = files(root)
+    for name in wanted:
+        source, copy = root / name, tree / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_symlink():
+            copy.unlink(missing_ok=True)
+            copy.symlink_to(source.readlink())
+        # With the time of now: cargo looks at nothing else.
+        elif not (copy.exists() and filecmp.cmp(source, copy, shallow=False)):
+            shutil.copy(source, copy)
+    listed = tree.parent / "files"
+    if listed.exists():
+        for name in set(listed.read_text().splitlines()) - set(wanted):
+            (tree / name).unlink(missing_ok=True)
+    listed.write_text("\n".join(wanted))
