@@ -1,0 +1,1 @@
+"""Runs test programs many times on a loaded machine."""

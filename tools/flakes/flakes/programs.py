@@ -1,0 +1,116 @@
+"""The test programs of the workspace, as cargo builds them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+CARGO = os.environ.get("CARGO", "cargo")
+
+
+@dataclass(frozen=True)
+class Program:
+    """A test program."""
+
+    # CRATE/PROGRAM, or CRATE/lib and CRATE/bin for the unit tests.
+    name: str
+    path: str
+    folder: str
+    environment: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Target:
+    """What cargo makes a test program of."""
+
+    name: str
+    # For cargo test.
+    option: str
+    package: dict[str, Any]
+
+
+def kind_of(target: dict[str, Any]) -> str:
+    """Test, lib or bin, where it has tests."""
+    if not target["test"] or target["kind"] == ["custom-build"]:
+        return "none"
+    return target["kind"][0] if target["kind"][0] in ("test", "bin") else "lib"
+
+
+def name_of(package: dict[str, Any], target: dict[str, Any]) -> str:
+    """CRATE/PROGRAM."""
+    kind = kind_of(target)
+    return f"{package['name']}/{target['name'] if kind == 'test' else kind}"
+
+
+def targets(metadata: dict[str, Any]) -> list[Target]:
+    """All of the workspace."""
+    found = []
+    for package in metadata["packages"]:
+        for target in package["targets"]:
+            if (kind := kind_of(target)) != "none":
+                option = "--lib" if kind == "lib" else f"--{kind}={target['name']}"
+                found.append(Target(name_of(package, target), option, package))
+    return found
+
+
+def chosen(every: list[Target], only: str) -> list[Target]:
+    """Those that a list of CRATE/PROGRAM, PROGRAM or CRATE/ names."""
+    found = []
+    for word in only.replace(",", " ").split():
+        named = [t for t in every if word in (t.name, t.name.partition("/")[2], t.name.partition("/")[0] + "/")]
+        if not named:
+            sys.exit(f"flakes: there is no test program {word}; there are:\n  " + "\n  ".join(t.name for t in every))
+        found += [target for target in named if target not in found]
+    return found
+
+
+def variables(package: dict[str, Any], libraries: str) -> tuple[tuple[str, str], ...]:
+    """What cargo test sets for the programs of a package."""
+    folder = Path(package["manifest_path"]).parent
+    version = re.split(r"[.-]", package["version"])
+    return (
+        ("CARGO", CARGO),
+        ("CARGO_MANIFEST_DIR", str(folder)),
+        ("CARGO_MANIFEST_PATH", package["manifest_path"]),
+        ("CARGO_PKG_NAME", package["name"]),
+        ("CARGO_PKG_VERSION", package["version"]),
+        ("CARGO_PKG_VERSION_MAJOR", version[0]),
+        ("CARGO_PKG_VERSION_MINOR", version[1]),
+        ("CARGO_PKG_VERSION_PATCH", version[2]),
+        ("LD_LIBRARY_PATH", ":".join(filter(None, [libraries, os.environ.get("LD_LIBRARY_PATH")]))),
+    )
+
+
+def build(only: str) -> tuple[list[Program], Path]:
+    """Builds those that are asked for, or all. The second is cargo's target folder."""
+    described = subprocess.run([CARGO, "metadata", "--format-version", "1", "--no-deps"], stdout=subprocess.PIPE, check=True)
+    metadata = json.loads(described.stdout)
+    root, target_folder = metadata["workspace_root"], Path(metadata["target_directory"])
+    libraries = str(target_folder / "debug/deps")
+    every = targets(metadata)
+    wanted = chosen(every, only) if only else every
+    packages = sorted({target.package["name"] for target in wanted})
+    options = [word for name in packages for word in ("-p", name)] if only else ["--workspace"]
+    options += sorted({target.option for target in wanted}) if only else ["--bins", "--lib", "--tests"]
+    command = [CARGO, "test", "--locked", "--no-run", "--message-format=json-render-diagnostics", *options]
+    built = subprocess.run(command, stdout=subprocess.PIPE, cwd=root, check=False)
+    if built.returncode:
+        sys.exit(f"flakes: it does not build: {' '.join(command)}")
+    programs = []
+    for line in built.stdout.splitlines():
+        message = json.loads(line)
+        if message.get("reason") != "compiler-artifact" or not message["profile"]["test"] or not message["executable"]:
+            continue
+        package = next(p for p in metadata["packages"] if p["id"] == message["package_id"])
+        name = name_of(package, message["target"])
+        # Programs of other crates may have the same name.
+        if any(name == target.name for target in wanted):
+            folder = str(Path(package["manifest_path"]).parent)
+            programs.append(Program(name, message["executable"], folder, variables(package, libraries)))
+    return sorted(set(programs), key=lambda program: program.name), target_folder
