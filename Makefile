@@ -6,7 +6,7 @@ TARGET = $(shell $(CARGO) metadata --format-version 1 --no-deps --offline | sed 
 # Arguments for `make run`, as in: make run ARGS="ps --top 10"
 ARGS ?= ps
 
-.PHONY: help build run test lint check-unsafe bench deb man screenshots clean
+.PHONY: help build run check test test-live lint check-unsafe bench deb man screenshots clean
 help:
 	@sed -n 's/^##  *//p' $(MAKEFILE_LIST)
 
@@ -19,12 +19,22 @@ build:
 run: build
 	@"$(TARGET)/release/fastproc" $(ARGS)
 
-## make test           formatting, lints, documentation, every test, the short storms
-test: lint
-	scripts/setup exporter
-	$(CARGO) test --locked --workspace --no-fail-fast
-	scripts/storms
+## make check          before every commit: formatting, lints, documentation, unit tests, golden files, texts against the kernel's own; needs no root
+check: lint
+	scripts/run-tests fixed
+
+## make test           make check and everything live, and the short storms; as root, or what needs root is skipped
+test:
+	@scripts/tests-ran begin
+	$(MAKE) check
+	$(MAKE) test-live
 	scripts/tests-ran
+
+# The tests that make check leaves out.
+test-live:
+	scripts/setup build exporter
+	scripts/run-tests live
+	scripts/storms
 
 ## make test-storms    ten minutes of storms: every field and text against the kernel's own, by code that shares nothing with fastproc
 STORM_SECONDS ?= 600
@@ -40,13 +50,33 @@ test-storms-short:
 	$(CARGO) build --locked -p fastproc-cli
 	scripts/storms
 
+## make flakes         every test program N=20 times on a loaded machine: ONLY=CRATE/PROGRAM, TESTS=NAME, SEED=; tools/flakes/README.md
+.PHONY: flakes
+N ?= 20
+ONLY ?=
+flakes:
+	@PYTHONPATH=tools/flakes python3 -m flakes --runs $(N) --only "$(ONLY)" --tests="$(TESTS)" \
+		$(if $(SEED),--seed $(SEED)) $(if $(LOAD),--load $(LOAD)) $(if $(GUARD),--guard $(GUARD))
+
+## make mutants        seeds faults, and demands that the gate catches each: ONLY=NAME; tools/mutants/README.md
+.PHONY: mutants
+MUTANTS_ARGS ?=
+mutants:
+	@PYTHONPATH=tools/mutants python3 -m mutants --only "$(ONLY)" $(MUTANTS_ARGS)
+
+## make test-random    the tests with another seed for what is random, which is printed; SEED=n takes that one again
+.PHONY: test-random
+test-random:
+	@seed="$(SEED)"; seed="$${seed:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}"; \
+	echo "PROPTEST_RNG_SEED=$$seed"; \
+	PROPTEST_RNG_SEED=$$seed $(CARGO) test --locked --workspace --no-fail-fast || { \
+		echo "failed with PROPTEST_RNG_SEED=$$seed" >&2; exit 1; }
+
 lint:
-	scripts/setup build python
+	scripts/setup build
 	scripts/lint-python
-	$(CARGO) fmt --all --check
-	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --quiet
-	! command -v python3 >/dev/null || python3 tools/bench/page.py --check
+	scripts/lint-rust
+	python3 tools/bench/page.py --check
 
 ## make procps         the substitute for procps's library, beside the command: fastproc run uses it
 .PHONY: procps

@@ -11,6 +11,9 @@
 # Whether what takes long is done on every kernel.
 THOROUGH ?= $(if $(filter file,$(origin KERNELS)),yes)
 
+# Packages, kernels and results are kept here, for all clones.
+export FASTPROC_KERNELS_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/fastproc/kernels
+
 # Series of Debian's cloud kernels; “newest” is the newest that the archive offers. A series that kernels/expected.toml has no
 # entry for is compared with the next older one, and that is reported: it may gain, and may not lose.
 KERNELS ?= 5.10 6.1 6.12 6.18 newest

@@ -9,6 +9,7 @@ use std::{
 };
 
 use common::install;
+use fastproc_testbed::Folder;
 
 const FASTPROC: &str = env!("CARGO_BIN_EXE_fastproc");
 
@@ -25,7 +26,7 @@ fn put_bench(folder: &Path, name: &str) {
 
 #[test]
 fn the_program_beside_is_run_then_that_in_path_then_it_says_how_to_get_it() {
-    let folder = std::env::temp_dir().join(format!("fastproc-bench-{}", std::process::id()));
+    let folder = Folder::new("bench");
     let (beside, path) = (folder.join("beside"), folder.join("path"));
     for folder in [&beside, &path] {
         fs::create_dir_all(folder).expect("a folder for the programs");
@@ -57,5 +58,4 @@ fn the_program_beside_is_run_then_that_in_path_then_it_says_how_to_get_it() {
         let lines = String::from_utf8(output.stdout).expect("it prints text");
         assert_eq!(lines, format!("{name}\n{}\n", arguments.join("\n")));
     }
-    fs::remove_dir_all(&folder).expect("it is ours");
 }

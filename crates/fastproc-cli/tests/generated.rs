@@ -4,9 +4,11 @@ mod common;
 
 use std::fs;
 
+use fastproc_testbed::Folder;
+
 #[test]
 fn every_option_is_in_the_man_page_and_the_completions() {
-    let directory = std::env::temp_dir().join(format!("fastproc-generated-{}", std::process::id()));
+    let directory = Folder::new("generated");
     common::output(&["generate", directory.to_str().expect("a path")]);
     let read = |name: &str| fs::read_to_string(directory.join(name)).expect(name);
     let shells = ["fastproc.bash", "_fastproc", "fastproc.fish"].map(read);
@@ -47,5 +49,4 @@ fn every_option_is_in_the_man_page_and_the_completions() {
         );
     }
     assert!(read("man1/fastproc.1").contains("fastproc"));
-    fs::remove_dir_all(&directory).expect("it is ours");
 }

@@ -3,11 +3,12 @@
 mod common;
 
 use std::{
-    io::{BufRead, BufReader, Write},
+    io::Write,
     process::{Command, Stdio},
 };
 
-use common::fastproc;
+use common::{Lines, fastproc};
+use fastproc_testbed::wait_until;
 
 /// A shell that is asked to execute another shell keeps pid, start time and name.
 #[test]
@@ -19,40 +20,31 @@ fn a_program_of_the_same_name_is_not_taken_for_the_one_before() {
         .expect("there is a shell");
     let of_shell = format!("pid == {}", shell.id());
     let watch = |filter: &str, columns: &str| {
-        fastproc(&[
-            "ps",
-            "--interval",
-            "0.05",
-            "--count",
-            "2000",
-            "--format",
-            "ndjson",
-        ])
-        .args(["-o", columns, "--filter", filter])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("it can be started")
+        fastproc(&["ps", "--interval", "0.05", "--format", "ndjson"])
+            .args(["-o", columns, "--filter", filter])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it can be started")
     };
     let mut all = watch(&of_shell, "pid,comm,cmdline");
     let mut filtered = watch(
         &format!("{of_shell} && cmdline =~ \"second\""),
         "pid,comm,cmdline",
     );
-    let mut lines = BufReader::new(all.stdout.take().expect("a pipe")).lines();
-    let first = lines.next().expect("a row").expect("text");
+    let lines = Lines::of(all.stdout.take().expect("a pipe"));
+    let first = lines.line("the first program");
     assert!(first.contains("first"), "{first}");
     let mut stdin = shell.stdin.take().expect("a pipe");
     stdin.write_all(b"sh -s second\n").expect("it reads");
-    let seen = lines
-        .take(1000)
-        .map(|line| line.expect("text"))
-        .find(|line| line.contains("second"));
-    let seen = seen.expect("the other program is shown");
-    assert!(seen.contains(r#""comm":"sh""#), "{seen}");
+    wait_until("the other program is shown", || {
+        let seen = lines.line("a row of the shell");
+        let second = seen.contains("second");
+        assert!(!second || seen.contains(r#""comm":"sh""#), "{seen}");
+        second
+    });
     // A row only comes where the filter knows it, too.
-    let mut lines = BufReader::new(filtered.stdout.take().expect("a pipe")).lines();
-    let admitted = lines.next().expect("a row").expect("text");
+    let admitted = Lines::of(filtered.stdout.take().expect("a pipe")).line("a row");
     assert!(admitted.contains("second"), "{admitted}");
     for child in [&mut all, &mut filtered, &mut shell] {
         child.kill().expect("it is ours");

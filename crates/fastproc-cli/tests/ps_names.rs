@@ -4,6 +4,8 @@ mod common;
 
 use std::{fs, process::Command};
 
+use fastproc_testbed::Folder;
+
 /// What stands in for a name service: it knows only one user and one group, and calls them by other names than
 /// /etc/passwd does.
 const SERVICE: &str = r#"
@@ -44,8 +46,7 @@ int getgrgid_r(gid_t gid, struct group *group, char *buffer, size_t size, struct
 
 #[test]
 fn names_come_from_the_name_services() {
-    let directory = std::env::temp_dir().join(format!("fastproc-names-{}", std::process::id()));
-    fs::create_dir(&directory).expect("a directory");
+    let directory = Folder::new("names");
     let (source, library) = (directory.join("service.c"), directory.join("service.so"));
     fs::write(&source, SERVICE).expect("it can be written");
     let status = Command::new("clang")
@@ -68,7 +69,6 @@ fn names_come_from_the_name_services() {
     .env("LD_PRELOAD", &library)
     .output()
     .expect("it can be started");
-    fs::remove_dir_all(&directory).expect("it is ours");
     assert_eq!(
         String::from_utf8_lossy(&output.stdout),
         "user,group\nfrom-services,group-services\n",

@@ -5,35 +5,15 @@ mod common;
 use std::{
     fs,
     os::unix::{fs::PermissionsExt, process::CommandExt},
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, Output},
-    time::{Duration, Instant},
 };
 
-use fastproc_testbed::gate;
+use common::for_everyone;
+use fastproc_testbed::{Folder, alone, gate, wait_until};
 use serde_json::Value;
 
 const NOBODY: u32 = 65534;
-/// How long something may take that happens all the time.
-const LIMIT: Duration = Duration::from_secs(60);
-
-/// A copy of the command where everybody may execute it, removed with the test.
-struct Copy(PathBuf);
-
-impl Copy {
-    fn new(name: &str) -> Self {
-        let path =
-            std::env::temp_dir().join(format!("fastproc-test-{name}-{}", std::process::id()));
-        common::install(env!("CARGO_BIN_EXE_fastproc"), &path);
-        Self(path)
-    }
-}
-
-impl Drop for Copy {
-    fn drop(&mut self) {
-        fs::remove_file(&self.0).expect("it is ours");
-    }
-}
 
 /// Fields that the kernel shows only to those who could trace the process.
 const GUARDED: &str = "startcode,startstack,exit_code,wchan,rchar,read_bytes,exe";
@@ -85,8 +65,8 @@ fn without_privileges_it_reads_proc_and_says_why() {
         arguments
     };
     let output = if gate::root() {
-        let copy = Copy::new("unprivileged");
-        let mut command = Command::new(&copy.0);
+        let copy = for_everyone();
+        let mut command = Command::new(copy.join("fastproc"));
         let output = command
             .args(arguments())
             .uid(NOBODY)
@@ -132,14 +112,13 @@ fn a_kernel_thread_that_runs_hides_as_much_as_one_that_sleeps() {
     if !gate::root() {
         return;
     }
-    let copy = Copy::new("threads");
+    let copy = for_everyone();
     // Gives the kernel's threads something to do.
+    let _alone = alone();
     let storm = fastproc_testbed::Storm::start().expect("a storm");
-    let begin = Instant::now();
-    let mut running = 0;
-    while running == 0 {
-        assert!(begin.elapsed() < LIMIT, "no kernel thread runs");
-        let output = Command::new(&copy.0)
+    wait_until("a kernel thread runs", || {
+        let mut running = false;
+        let output = Command::new(copy.join("fastproc"))
             .args(["ps", "--source", "procfs", "--format", "ndjson"])
             .args(["-o", "pid,comm,state,startcode,exit_code"])
             .args(["--filter", "ppid == 2"])
@@ -152,9 +131,10 @@ fn a_kernel_thread_that_runs_hides_as_much_as_one_that_sleeps() {
             let row: Value = serde_json::from_str(row).expect("JSON");
             assert!(row["startcode"].is_null(), "{row}");
             assert!(row["exit_code"].is_null(), "{row}");
-            running += usize::from(row["state"] == "R");
+            running |= row["state"] == "R";
         }
-    }
+        running
+    });
     storm.stop().expect("it ends");
 }
 
@@ -163,7 +143,7 @@ fn bpf_shows_nobody_what_the_kernel_would_hide() {
     if !gate::bpf() || !gate::programs(&["setpriv"]) {
         return;
     }
-    let copy = Copy::new("capable");
+    let copy = for_everyone();
     let granted = "--inh-caps=+bpf,+perfmon";
     let output = Command::new("setpriv")
         .args([
@@ -173,7 +153,7 @@ fn bpf_shows_nobody_what_the_kernel_would_hide() {
             granted,
             "--ambient-caps=+bpf,+perfmon",
         ])
-        .arg(&copy.0)
+        .arg(copy.join("fastproc"))
         .args(arguments(",startcode,end_data"))
         .args(["--source", "bpf"])
         .current_dir("/")
@@ -189,7 +169,7 @@ fn bpf_shows_nobody_what_the_kernel_would_hide() {
             granted,
             "--ambient-caps=+bpf,+perfmon",
         ])
-        .arg(&copy.0)
+        .arg(copy.join("fastproc"))
         .args(["ps", "--source", "bpf", "--filter"])
         .arg(format!("pid == {} && startcode > 0", std::process::id()))
         .current_dir("/")
@@ -209,7 +189,7 @@ fn proportional_sizes_are_shown_to_whom_the_kernel_shows_them() {
     if !gate::bpf() || !gate::programs(&["setpriv"]) {
         return;
     }
-    let copy = Copy::new("proportional");
+    let copy = for_everyone();
     for (source, capabilities) in [("procfs", "-all"), ("bpf", "+bpf,+perfmon")] {
         let as_nobody = |program: &Path, arguments: &[String]| {
             let mut command = Command::new("setpriv");
@@ -223,7 +203,7 @@ fn proportional_sizes_are_shown_to_whom_the_kernel_shows_them() {
         let shows = as_nobody(Path::new("cat"), &[file]).status.success();
         let mut arguments = arguments(",pss,uss");
         arguments.extend(["--source".into(), source.into()]);
-        let row = row(&as_nobody(&copy.0, &arguments));
+        let row = row(&as_nobody(&copy.join("fastproc"), &arguments));
         for field in ["pss_bytes", "uss_bytes"] {
             assert!(row.get(field).is_some(), "{row}");
             assert_eq!(row[field].is_u64(), shows, "{source}: {row}");
@@ -258,9 +238,11 @@ fn who_may_not_be_dumped_is_not_shown_its_own_io() {
     if !gate::bpf() || !gate::programs(&["setpriv"]) {
         return;
     }
-    let copy = Copy::new("undumpable");
+    let folder = Folder::new("undumpable");
+    let copy = folder.join("fastproc");
+    common::install(env!("CARGO_BIN_EXE_fastproc"), &copy);
     // For others to execute, and not to read.
-    fs::set_permissions(&copy.0, fs::Permissions::from_mode(0o111)).expect("it is ours");
+    fs::set_permissions(&copy, fs::Permissions::from_mode(0o111)).expect("it is ours");
     for source in ["bpf", "procfs"] {
         // A shell becomes the command, and so tells its pid, and has given up reading any file before.
         let script = format!(
@@ -277,7 +259,7 @@ fn who_may_not_be_dumped_is_not_shown_its_own_io() {
                 "-c",
                 &script,
             ])
-            .arg(&copy.0)
+            .arg(&copy)
             .current_dir("/")
             .output();
         let row = row(&output.expect("setpriv is installed"));

@@ -83,9 +83,11 @@ impl Screen {
 }
 
 /// Runs the command on a terminal of this size. `None`: there is no script(1) to make one.
+///
+/// What stands in the columns is read from `/proc`: programs take longer to load.
 fn on_terminal(lines: usize, columns: usize, arguments: &str) -> Option<Screen> {
     let command = format!(
-        "stty rows {lines} cols {columns}; {} ps {arguments}",
+        "stty rows {lines} cols {columns}; {} ps --source procfs {arguments}",
         env!("CARGO_BIN_EXE_fastproc")
     );
     let output = Command::new("script")

@@ -2,9 +2,13 @@
 
 mod common;
 
-use std::{collections::HashMap, fs};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs,
+};
 
-use fastproc_testbed::{Options, TestProcess, Testbed, gate};
+use common::{Differences, pids_of_testbed, testbed};
+use fastproc_testbed::{Brackets, TestProcess, gate};
 use serde_json::Value;
 
 /// Fields, and the number of the field of `/proc/PID/stat` that they show.
@@ -207,15 +211,15 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Differences between what is shown and what the kernel says, and how many values were compared.
-fn differences(row: &Value, kernel: &Kernel) -> (Vec<String>, usize) {
-    let mut wrong = Vec::new();
-    let mut compared = 0;
+/// What is shown, and what the kernel says, by field and file.
+type Values = BTreeMap<String, (String, String)>;
+
+fn values(row: &Value, kernel: &Kernel) -> Values {
+    let mut values = Values::new();
     let mut compare = |name: &str, shown: String, expected: String| {
-        compared += 1;
-        if shown != expected {
-            wrong.push(format!("{name}: {shown:?} instead of {expected:?}"));
-        }
+        // Some fields are in two files.
+        let name = format!("{name} ({})", values.len());
+        values.insert(name, (shown, expected));
     };
     let number = |name: &str| row[name].as_u64();
     let is_root = rustix::process::geteuid().is_root();
@@ -302,11 +306,10 @@ fn differences(row: &Value, kernel: &Kernel) -> (Vec<String>, usize) {
         shown(&row["cgroup"]),
         kernel.cgroup.clone().unwrap_or("null".into()),
     );
-    (wrong, compared)
+    values
 }
 
 fn compare_all(source: &str) {
-    let testbed = Testbed::open(&Options::default()).expect("the testbed opens");
     let keys = [OF_STAT, TIMES_OF_STAT]
         .concat()
         .into_iter()
@@ -331,42 +334,53 @@ fn compare_all(source: &str) {
     let columns = keys.collect::<Vec<_>>().join(",");
     // The times of a process that runs never stand still.
     let still = |process: &&TestProcess| process.label != "running";
-    let mut left: Vec<_> = testbed.processes().iter().filter(still).collect();
-    let mut compared = 0;
-    let mut wrong = Vec::new();
-    // What a process does between the readings makes a difference; then both are read again.
-    for _ in 0..10 {
-        let before: Vec<_> = left
-            .iter()
-            .map(|process| Kernel::read(process.pid))
-            .collect();
-        let rows = common::rows(&["-o", &columns, "--source", source, "--sort", "pid"]);
-        let rows: HashMap<u64, Value> = rows
-            .into_iter()
-            .map(|row| (row["pid"].as_u64().expect("a pid"), row))
-            .collect();
-        wrong.clear();
-        let mut again = Vec::new();
-        for (process, kernel) in left.into_iter().zip(before) {
-            let kernel = kernel.expect("it lives as long as the testbed");
-            let row = rows
-                .get(&process.pid.into())
-                .unwrap_or_else(|| panic!("{} is missing", process.label));
-            let (differences, values) = differences(row, &kernel);
-            if differences.is_empty() {
-                compared += values;
-            } else {
-                wrong.push(format!("{}: {differences:?}", process.label));
-                again.push(process);
+    let processes: Vec<_> = testbed().processes().iter().filter(still).collect();
+    let kernel = || -> Vec<Kernel> {
+        let read = processes.iter().map(|process| Kernel::read(process.pid));
+        read.map(|kernel| kernel.expect("it lives as long as the testbed"))
+            .collect()
+    };
+    let mut brackets = Brackets::new();
+    let mut differences = Differences::default();
+    // One that looks once, and one that looks again and again.
+    let once = ["-o", &columns, "--source", source];
+    let count = (Differences::LOOKS - 1).to_string();
+    let pids = pids_of_testbed();
+    let often = ["--interval", "0.02", "--count", &count, "-p", &pids];
+    for arguments in [&once[..], &[&once[..], &often].concat()] {
+        let before = kernel();
+        let rows = common::rows(arguments);
+        let after = kernel();
+        let mut looks: HashMap<u64, Vec<Value>> = HashMap::new();
+        for row in rows {
+            let pid = row["pid"].as_u64().expect("a pid");
+            looks.entry(pid).or_default().push(row);
+        }
+        let expected = if arguments.len() == once.len() {
+            1
+        } else {
+            Differences::LOOKS - 1
+        };
+        for (process, (before, after)) in processes.iter().zip(before.iter().zip(&after)) {
+            let label = process.label;
+            let looks = looks.remove(&process.pid.into()).unwrap_or_default();
+            assert_eq!(looks.len(), expected, "{label} is not in each look");
+            for row in &looks {
+                let [before, after] = [before, after].map(|kernel| values(row, kernel));
+                for (name, (shown, kernel)) in before {
+                    let same = after.get(&name).is_some_and(|after| after.1 == kernel);
+                    brackets.count(same);
+                    if same && shown != kernel {
+                        let seen = format!("{shown:?} instead of {kernel:?}");
+                        differences.add(format!("{label}: {name}"), seen);
+                    }
+                }
             }
         }
-        left = again;
-        if left.is_empty() {
-            break;
-        }
     }
-    assert!(wrong.is_empty(), "{wrong:#?}");
-    assert!(compared > 1000, "only {compared} values were compared");
+    differences.finish();
+    assert!(brackets.judged() > 10_000, "few values were compared");
+    brackets.finish(80);
 }
 
 #[test]

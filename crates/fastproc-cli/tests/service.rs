@@ -9,7 +9,11 @@ use std::{
     process::{Command, Stdio},
 };
 
-use fastproc_testbed::gate;
+use fastproc_testbed::{Folder, gate, wait_until};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+};
 use served::{Looks, NOBODY, Odd, Served};
 
 /// Users who have a few processes, one for each test: what is counted by user shall not change by another test.
@@ -118,7 +122,6 @@ fn every_field_is_the_one_that_proc_gives_the_same_reader() {
     }
 }
 
-/// As systemd starts it by fastproc.socket: the socket is there before, and after it has ended.
 /// The service keeps command lines, of which nothing is read again while a process rests. Where its program lies changes
 /// meanwhile, whoever renames or removes it.
 #[test]
@@ -127,10 +130,9 @@ fn ps_shows_where_a_program_lies_now() {
         return;
     }
     let served = Served::start("lies");
-    let folder = std::env::temp_dir().join(format!("fastproc-lies-now-{}", std::process::id()));
-    fs::create_dir(&folder).expect("a folder can be made");
+    let folder = Folder::new("lies-now");
     let [first, second] = ["first", "second"].map(|name| folder.join(name));
-    fs::copy("/bin/sleep", &first).expect("sleep(1) can be copied");
+    common::install("/bin/sleep", &first);
     // It holds nothing open that somebody waits for, should this fail.
     let mut command = Command::new(&first);
     command
@@ -159,16 +161,15 @@ fn ps_shows_where_a_program_lies_now() {
     shows(format!("{} (deleted)", second.display()));
     child.kill().expect("it lives");
     child.wait().expect("it is ours");
-    fs::remove_dir(&folder).expect("it is empty");
 }
 
+/// As systemd starts it by fastproc.socket: the socket is there before, and after it has ended.
 #[test]
 fn a_socket_that_is_passed_is_served_and_outlives_the_service() {
     if !gate::root() {
         return;
     }
-    let folder = std::env::temp_dir().join(format!("fastproc-passed-{}", std::process::id()));
-    fs::create_dir(&folder).expect("a folder can be made");
+    let folder = Folder::new("passed");
     let path = folder.join("socket");
     let listener = fastproc_service::bind(&path).expect("nobody listens there");
     for _ in 0..2 {
@@ -180,6 +181,15 @@ fn a_socket_that_is_passed_is_served_and_outlives_the_service() {
                 .stderr(Stdio::piped())
                 .spawn()
                 .expect("it can be started");
+        // Or else the service might have waited for it in vain.
+        wait_until("a reader has connected", || {
+            let mut listening = [PollFd::new(&listener, PollFlags::IN)];
+            match poll(&mut listening, Some(&Timespec::default())) {
+                Ok(ready) => ready == 1,
+                Err(Errno::INTR) => false,
+                Err(error) => panic!("the socket: {error}"),
+            }
+        });
         let passed = Stdio::from(listener.try_clone().expect("a descriptor"));
         let script = "exec 3<&0 </dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" serve --no-metrics --idle-exit 500ms";
         let service = Command::new("sh")
@@ -209,7 +219,6 @@ fn a_socket_that_is_passed_is_served_and_outlives_the_service() {
         .expect("it can be started");
     assert_eq!(refused.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("systemd"));
-    fs::remove_dir_all(&folder).expect("it is ours");
 }
 
 #[test]

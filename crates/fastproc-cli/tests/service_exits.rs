@@ -3,27 +3,22 @@
 mod common;
 mod served;
 
-use std::{
-    io::{BufRead, BufReader, Lines},
-    process::{Child, ChildStdout, Stdio},
-};
+use std::process::{Child, Stdio};
 
-use common::shown_of_ended;
-use fastproc_testbed::{ended_shell, gate};
+use common::{Lines, shown_of_ended};
+use fastproc_testbed::{ended_shell, gate, wait_for, wait_until};
 use serde_json::Value;
-use served::{Served, wait_until};
-
-const NOBODY: u32 = 65534;
+use served::{NOBODY, Served};
 
 /// The command as nobody calls it, and what it writes.
-fn as_nobody(served: &Served, arguments: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>) {
+fn as_nobody(served: &Served, arguments: &[&str]) -> (Child, Lines) {
     let mut child = served
         .prepared(NOBODY, arguments)
         .stdout(Stdio::piped())
         .spawn()
         .expect("it starts");
     let output = child.stdout.take().expect("a pipe");
-    (child, BufReader::new(output).lines())
+    (child, Lines::of(output))
 }
 
 #[test]
@@ -33,26 +28,24 @@ fn a_user_sees_what_ends_and_of_others_not_how() {
     }
     let served = Served::start("exits");
     let fields = "pid,user,comm,status,exit_code,rchar,cmdline";
-    let filter = "cmdline =~ 'unmistakable'";
+    // Another's test may run at the same time.
+    let word = format!("unmistakable-{}", std::process::id());
+    // Arguments that a program might erase are for its user; of others there is the name.
+    let filter = format!("ppid == {}", std::process::id());
     let arguments = [
-        "exits", "--format", "csv", "-o", fields, "--filter", filter, "--count", "2",
+        "exits", "--quiet", "--format", "csv", "-o", fields, "--filter", &filter,
     ];
-    let (mut child, mut lines) = as_nobody(&served, &arguments);
-    let mut line = || lines.next().expect("a line").expect("text");
-    assert!(line().starts_with("pid,"), "it has begun to record");
-    let others = ended_shell(0, "unmistakable");
-    let told = line();
+    let (mut child, lines) = as_nobody(&served, &arguments);
+    assert!(lines.line("it has begun to record").starts_with("pid,"));
+    let (others, [told]) = lines.of_one(0, || ended_shell(0, &word));
+    assert_eq!(told, format!("{others},root,sh,,,,"));
+    let (own, [told]) = lines.of_one(0, || ended_shell(NOBODY, &word));
     assert!(
-        told.starts_with(&format!("{others},root,sh,,,,/bin/sh -c ")),
+        told.starts_with(&format!("{own},nobody,sh,7,1792,")) && told.contains(&word),
         "{told}"
     );
-    let own = ended_shell(NOBODY, "unmistakable");
-    let told = line();
-    assert!(
-        told.starts_with(&format!("{own},nobody,sh,7,1792,")),
-        "{told}"
-    );
-    assert!(child.wait().expect("it ends").success());
+    child.kill().expect("it is ours");
+    child.wait().expect("it is ours");
     let refused = served.command(NOBODY, &["exits", "--execs", "--count", "1"]);
     assert_eq!(refused.status.code(), Some(2), "a service tells no execs");
 }
@@ -65,10 +58,11 @@ fn that_the_service_has_ended_is_an_error() {
     }
     let served = Served::start("ended");
     let arguments = ["exits", "--format", "csv", "-o", "pid"];
-    let (mut child, mut lines) = as_nobody(&served, &arguments);
-    assert!(lines.next().is_some(), "it has begun to record");
+    let (mut child, lines) = as_nobody(&served, &arguments);
+    lines.line("it has begun to record");
     drop(served);
-    assert_eq!(child.wait().expect("it ends").code(), Some(2));
+    let status = wait_for("it ends", || child.try_wait().expect("it is ours"));
+    assert_eq!(status.code(), Some(2));
 }
 
 #[test]
@@ -77,6 +71,8 @@ fn ps_shows_a_user_what_lived_between_two_looks() {
         return;
     }
     let served = Served::start("exited");
+    let word = format!("inimitable-{}", std::process::id());
+    let filter = format!("state == X && cmdline =~ '{word}'");
     let arguments = [
         "ps",
         "--source",
@@ -85,16 +81,16 @@ fn ps_shows_a_user_what_lived_between_two_looks() {
         "0.3",
         "--exited",
         "--count",
-        "100",
+        "10000",
         "--format",
         "ndjson",
         "-o",
         "pid,pcpu,status,etime,cmdline",
         "--filter",
-        "state == X && cmdline =~ 'inimitable'",
+        &filter,
     ];
     let row = shown_of_ended(&mut served.prepared(NOBODY, &arguments), || {
-        ended_shell(NOBODY, "inimitable");
+        ended_shell(NOBODY, &word);
     });
     assert_eq!(row["status"], "7", "{row}");
     wait_until("nothing is recorded for nobody", || {

@@ -10,7 +10,7 @@ use fastproc_testbed::gate;
 use served::{Looks, NOBODY, Odd, Served, as_user, mount_proc};
 
 const OWNER: u32 = 12355;
-const USERS: [u32; 3] = [0, OWNER, NOBODY];
+static USERS: [u32; 3] = [0, OWNER, NOBODY];
 
 /// What systemd's `ProtectProc=` and `ProcSubset=` mount for a unit.
 const PROC_OPTIONS: [&str; 8] = [
@@ -23,6 +23,11 @@ const PROC_OPTIONS: [&str; 8] = [
     "hidepid=2,subset=pid",
     "hidepid=4,subset=pid",
 ];
+
+/// Each option with one of the users: who is shown what is decided by whether it hides, not by how.
+fn in_turn() -> impl Iterator<Item = (&'static str, &'static [u32])> {
+    PROC_OPTIONS.into_iter().zip(USERS.chunks(1).cycle())
+}
 
 #[test]
 fn readers_elsewhere_are_refused_and_shown_what_is_there() {
@@ -48,10 +53,10 @@ fn readers_elsewhere_are_refused_and_shown_what_is_there() {
         ],
         &["--mount", "--pid", "--fork", "--mount-proc", "--time"],
     ];
-    let elsewhere = namespaces.map(|options| (options, None)).into_iter();
-    let protected = PROC_OPTIONS.map(|options| (&["--mount"][..], Some(options)));
-    for (options, proc_options) in elsewhere.chain(protected) {
-        for uid in USERS {
+    let elsewhere = namespaces.map(|options| (options, None, &USERS[..]));
+    let protected = in_turn().map(|(options, user)| (&["--mount"][..], Some(options), user));
+    for (options, proc_options, users) in elsewhere.into_iter().chain(protected) {
+        for &uid in users {
             let who = format!("{options:?} {proc_options:?} as {uid}");
             let enter = |argv: &[String]| -> Command {
                 let user = as_user(uid);
@@ -94,13 +99,13 @@ fn where_processes_are_hidden_root_alone_is_served() {
     if !gate::root() {
         return;
     }
-    for (at, options) in PROC_OPTIONS.into_iter().enumerate() {
-        let served = Served::start_within(&format!("hidden-{at}"), options);
+    for (options, users) in in_turn() {
+        let served = Served::start_within("hidden", options);
         let odd = Odd::start(&served, &[OWNER]);
         let hides = ["1", "2", "4"]
             .iter()
             .any(|level| options.contains(&format!("hidepid={level}")));
-        for uid in USERS {
+        for &uid in users {
             let who = format!("{options} as {uid}");
             let looks = Looks::take(&mut served.within(uid, &served.three_looks("auto")));
             looks.compare(&odd, &who);

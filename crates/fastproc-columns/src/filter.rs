@@ -296,6 +296,7 @@ mod tests {
         assert!(!admits("utime > 1s"));
         assert!(!admits("utime <= 1s"));
         assert!(!admits("!(utime > 1s)"));
+        assert!(!admits("utime != 1s") && !admits("!(utime == 1s)"));
         assert!(!admits("utime > 1s && pid == 42"));
         assert!(admits("utime > 1s || pid == 42"));
         assert!(admits("!(utime > 1s && pid == 1)"));

@@ -7,16 +7,17 @@ use std::{
     process::Command,
 };
 
-use fastproc_testbed::gate;
+use fastproc_testbed::{Folder, gate};
 
-/// Each, and what its output must have.
-const EXAMPLES: [(&str, &str); 6] = [
-    ("process_table", " NAME\n"),
-    ("watch_cpu", " ended\n"),
-    ("counters", "\ncpu  "),
-    ("texts", "\nState:\t"),
-    ("groups", "uid "),
-    ("threads", "cgroup: "),
+/// Each, its arguments, and what its output must have.
+const EXAMPLES: [(&str, &[&str], &str); 6] = [
+    ("process_table", &[], " NAME\n"),
+    // Milliseconds between two looks.
+    ("watch_cpu", &["20"], " ended\n"),
+    ("counters", &[], "\ncpu  "),
+    ("texts", &[], "\nState:\t"),
+    ("groups", &[], "uid "),
+    ("threads", &[], "cgroup: "),
 ];
 /// `nobody` of every distribution.
 const NOBODY: u32 = 65534;
@@ -60,7 +61,7 @@ fn every_example_is_run() {
     files.sort_unstable();
     let mut names: Vec<String> = EXAMPLES
         .iter()
-        .map(|(name, _)| format!("{name}.rs"))
+        .map(|(name, ..)| format!("{name}.rs"))
         .collect();
     names.sort_unstable();
     assert_eq!(files, names);
@@ -68,8 +69,8 @@ fn every_example_is_run() {
 
 #[test]
 fn examples_run_as_whoever_runs_the_tests() {
-    for (name, expected) in EXAMPLES {
-        run(&mut Command::new(example(name)), expected);
+    for (name, arguments, expected) in EXAMPLES {
+        run(Command::new(example(name)).args(arguments), expected);
     }
     gate::ran();
 }
@@ -79,9 +80,8 @@ fn examples_run_without_privileges() {
     if !gate::root() {
         return;
     }
-    let folder = std::env::temp_dir().join(format!("fastproc-examples-{}", std::process::id()));
-    fs::create_dir(&folder).expect("a folder can be made");
-    for (name, expected) in EXAMPLES {
+    let folder = Folder::new("examples");
+    for (name, arguments, expected) in EXAMPLES {
         let copy = folder.join(name);
         // By another process: a file that any child of this one has open for writing cannot be executed.
         let installed = Command::new("install")
@@ -91,9 +91,12 @@ fn examples_run_without_privileges() {
             .status();
         assert!(installed.expect("install(1) is there").success());
         run(
-            Command::new(&copy).uid(NOBODY).gid(NOBODY).current_dir("/"),
+            Command::new(&copy)
+                .args(arguments)
+                .uid(NOBODY)
+                .gid(NOBODY)
+                .current_dir("/"),
             expected,
         );
     }
-    fs::remove_dir_all(folder).expect("it is ours");
 }

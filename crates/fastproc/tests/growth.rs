@@ -7,16 +7,12 @@ use std::{
     io::{BufRead, BufReader, Write},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::Mutex,
 };
 
 use again::{CASE, again, is_case};
 use fastproc::{Collector, Error, Fields, SourceKind};
-use fastproc_testbed::gate;
+use fastproc_testbed::{alone, gate};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-
-/// Held by tests that start many processes, and by those in which many do not fit.
-static ALONE: Mutex<()> = Mutex::new(());
 
 /// Idle children that end with this value.
 struct Sleepers(Vec<Child>);
@@ -47,7 +43,7 @@ fn a_growth_without_descriptors_is_named_and_undone() {
     const CASE_NAME: &str = "no descriptor left when the arrays grow";
     if !is_case(CASE_NAME) {
         if env::var_os(CASE).is_none() && gate::bpf() {
-            let _alone = ALONE.lock();
+            let _alone = alone();
             again(
                 "a_growth_without_descriptors_is_named_and_undone",
                 CASE_NAME,
@@ -92,18 +88,21 @@ struct Group {
 }
 
 impl Group {
-    /// `None`: memory is not controlled where this process may make a group.
+    /// `None`: this kernel does not control memory, or not here. The test is skipped.
     fn new(name: &str) -> Option<Self> {
         let mounted = Path::new("/sys/fs/cgroup");
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let controls = |list: &str| list.split_whitespace().any(|name| name == "memory");
         let (root, limit) = if mounted.join("memory/memory.limit_in_bytes").exists() {
             (mounted.join("memory"), "memory.limit_in_bytes")
+        } else if controls(&read("/sys/fs/cgroup/cgroup.subtree_control")) {
+            (mounted.to_owned(), "memory.max")
         } else {
-            let children = fs::read_to_string(mounted.join("cgroup.subtree_control")).ok()?;
-            let controlled = children.split_whitespace().any(|name| name == "memory");
-            controlled.then(|| (mounted.to_owned(), "memory.max"))?
+            gate::skipped("no control group can limit memory here");
+            return None;
         };
         let folder = root.join(format!("fastproc-{}-{name}", std::process::id()));
-        fs::create_dir(&folder).ok()?;
+        fs::create_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
         Some(Self { folder, limit })
     }
 }
@@ -166,7 +165,7 @@ fn little_memory_suffices_or_is_named() {
     if env::var_os(CASE).is_some() || !gate::bpf() {
         return;
     }
-    let _alone = ALONE.lock();
+    let _alone = alone();
     for (mib, expected) in [
         (4, Some("4 refused, procfs serves")),
         (6, None),
@@ -175,7 +174,6 @@ fn little_memory_suffices_or_is_named() {
         (64, Some("0 refused, bpf")),
     ] {
         let Some(group) = Group::new(&format!("{mib}")) else {
-            gate::skipped("no control group can limit memory here");
             return;
         };
         let limit = (mib << 20).to_string();
@@ -259,9 +257,8 @@ fn a_growth_that_is_refused_is_named_and_undone() {
     if env::var_os(CASE).is_some() || !gate::bpf() {
         return;
     }
-    let _alone = ALONE.lock();
+    let _alone = alone();
     let Some(group) = Group::new("growth") else {
-        gate::skipped("no control group can limit memory here");
         return;
     };
     let limit = |bytes: u64| {

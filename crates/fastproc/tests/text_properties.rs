@@ -293,3 +293,34 @@ fn stat_record(
     }
     record
 }
+
+/// Of signal sets, `stat` has 31 bits.
+#[test]
+fn stat_shows_the_first_31_signals() {
+    let mut record = Record::default();
+    record.identity.groups = Fields::THREE_FILES.bits();
+    let record = record;
+    let render = |record: &Record| {
+        let process = Process::new(record, &[]);
+        let mut text = Text::default();
+        text.render(|out| stat::render(process, &UNITS, Access::Granted, out))
+            .expect("it renders")
+            .to_vec()
+    };
+    let none = render(&record);
+    for set in 0..4 {
+        let with = |bits| {
+            let mut record = record;
+            let signals = &mut record.signals;
+            *[
+                &mut signals.pending,
+                &mut signals.blocked,
+                &mut signals.ignored,
+                &mut signals.caught,
+            ][set] = bits;
+            render(&record)
+        };
+        assert_eq!(with(u64::MAX << 31), none);
+        assert_ne!(with(1 << 30), none);
+    }
+}

@@ -340,6 +340,8 @@ mod tests {
         process::{Command, Stdio},
     };
 
+    use fastproc_testbed::{GUARD, wait_until};
+
     use super::*;
 
     /// Set for the process that [`nothing_remains_after_sigkill`] kills: where it says its spawner's pid.
@@ -376,15 +378,13 @@ mod tests {
     }
 
     fn wait_until_dead(processes: &[(u32, String)]) {
-        let limit = Instant::now() + Duration::from_secs(30);
         // Who inherits and reaps them is not ours to say, so a zombie will do.
         let lives = |process: &&(u32, String)| {
             is_there(process) && stat(process.0).is_some_and(|stat| stat[0] != "Z")
         };
-        while let Some(process) = processes.iter().find(lives) {
-            assert!(Instant::now() < limit, "{process:?} still lives");
-            sleep(Duration::from_millis(5));
-        }
+        wait_until("the end of all of them", || {
+            !processes.iter().any(|one| lives(&one))
+        });
     }
 
     #[test]
@@ -395,11 +395,7 @@ mod tests {
         assert_eq!(idle.count(), 200);
         for (pid, _) in &children {
             // Between closing the report and pausing a child may still run.
-            let limit = Instant::now() + Duration::from_secs(30);
-            while stat(*pid).unwrap()[0] != "S" {
-                assert!(Instant::now() < limit, "{pid} does not sleep");
-                sleep(Duration::from_millis(1));
-            }
+            wait_until("its sleep", || stat(*pid).unwrap()[0] == "S");
             assert_eq!(fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count(), 0);
         }
         drop(idle);
@@ -426,11 +422,7 @@ mod tests {
         let before: Vec<u64> = children.iter().map(|child| switches(child.0)).collect();
         idle.wake().unwrap();
         for (child, before) in children.iter().zip(before) {
-            let limit = Instant::now() + Duration::from_secs(30);
-            while switches(child.0) == before {
-                assert!(Instant::now() < limit, "{child:?} did not run");
-                sleep(Duration::from_millis(1));
-            }
+            wait_until("its run", || switches(child.0) != before);
         }
     }
 
@@ -489,7 +481,7 @@ mod tests {
         let mut out = io::stdout();
         writeln!(out, "spawner {}", pid(&idle)).unwrap();
         out.flush().unwrap();
-        sleep(Duration::from_secs(60));
+        sleep(GUARD);
         drop(idle);
     }
 

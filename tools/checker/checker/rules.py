@@ -77,7 +77,8 @@ class Moment:
     previous: dict[str, Any] | None = None
     previous_began_ns: int = 0
     previous_ended_ns: int = 0
-    most_threads: int = 1
+    # Whether the row is a thread's, which uses one CPU at most.
+    is_thread: bool = False
     # Names that a storm gives, where they are not states.
     names: frozenset[str] = frozenset()
     # Whether the values are from the kernel's own text.
@@ -242,11 +243,12 @@ def rate(of: str, scale: float, bound: bool, beside: tuple[str, str] | None = No
             return OK if moment.previous is None else wrong("a number: the process was there before")
         if value < 0:
             return wrong("not negative")
-        most = 100.0 * min(CPUS, moment.most_threads)
+        # A process may have had more threads between two looks than at either.
+        most = 100.0 * (1 if moment.is_thread else CPUS)
         # Each column is rounded to four decimals.
         whole, margin = (value + moment.row[beside[1]], 0.0002) if beside else (value, 0.0001)
         if bound and whole > most + margin:
-            return wrong(f"at most {most}: {moment.most_threads} threads, {CPUS} CPUs")
+            return wrong(f"at most {most}, of {CPUS} CPUs")
         now, then = moment.row.get(of), moment.previous and moment.previous.get(of)
         if now is None or then is None:
             return NOT_KNOWN

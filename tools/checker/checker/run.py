@@ -272,7 +272,7 @@ class Run:
         try:
             while seen < 3 or time.monotonic() < deadline:
                 try:
-                    received, line = tables.get(timeout=30)
+                    received, line = tables.get(timeout=120)
                 except queue.Empty:
                     break
                 previous = self.table(group, source, json.loads(line), received, previous)
@@ -344,7 +344,7 @@ class Run:
         for moment in (of_process, of_thread):
             moment.row = row
             moment.of_text = run[1] == "procfs"
-            moment.most_threads = max(running.storm.most_threads, row["num_threads"]) if not running.storm.threads else 1
+            moment.is_thread = running.storm.threads
             if last:
                 moment.previous, moment.previous_began_ns, moment.previous_ended_ns = last
         where = f"{row['pid']} {row['comm']!r} at {began}+{ended - began}"

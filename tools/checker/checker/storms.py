@@ -40,8 +40,6 @@ class Storm:
     passing: frozenset[str] = frozenset()
     # Whether rows are those of threads too.
     threads: bool = False
-    # Threads that a process has at most.
-    most_threads: int = 1
     # Counters of the leading thread begin anew when another takes its place.
     restarts: frozenset[str] = frozenset()
     # Names that are given to others than the process itself.
@@ -73,15 +71,15 @@ STORMS = (
     Storm("odd", "zombies, leaders that are gone, vfork, stopped, traced", (0,)),
     Storm("execs", "exec of programs of one name and of another", (60_000, 0), loose=MAPPING, passing=IMAGE),
     Storm(
-        "dethread", "exec by a thread that does not lead", (0, 20_000), loose=IMAGE, volatile=IMAGE | LEADER, most_threads=4,
+        "dethread", "exec by a thread that does not lead", (0, 20_000), loose=IMAGE, volatile=IMAGE | LEADER,
         restarts=frozenset({"nvcsw", "nivcsw"}),
     ),
-    Storm("threads", "threads that work and are gone", (0, 1_000), loose=MAPPING, volatile=THREADS, most_threads=7),
+    Storm("threads", "threads that work and are gone", (0, 1_000), loose=MAPPING, volatile=THREADS),
     Storm("forks", "children that burn CPU for a moment", (0, 1_000), loose=MAPPING),
     Storm("inout", "reads, writes and truncation", (0, 1_000)),
-    Storm("switching", "threads that sleep and wake", (0,), threads=True, most_threads=3),
+    Storm("switching", "threads that sleep and wake", (0,), threads=True),
     Storm(
-        "thread_names", "names of threads", (0, 30_000), threads=True, most_threads=4,
+        "thread_names", "names of threads", (0, 30_000), threads=True,
         volatile=frozenset(), names=frozenset({"xxxxxxxxxxxxxxx", "yyyyyyy"}),
     ),
     Storm("namespaces", "pid namespaces in one another", (0, 2_000), loose=MAPPING),

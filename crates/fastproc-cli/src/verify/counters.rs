@@ -46,7 +46,7 @@ pub struct Example {
 const EXAMPLES: usize = 20;
 
 /// What was seen of both files.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Seen {
     /// Line by line.
     pub lines: Vec<Line>,

@@ -33,6 +33,7 @@ use self::{
 #[command(after_help = "Examples:
   fastproc verify                          five rounds over all processes
   fastproc verify --source bpf --rounds 100
+  fastproc verify --pids 1,$$              init and this shell alone
   fastproc verify --json | jq '.fields[] | select(.wrong > 0)'")]
 pub struct Args {
     /// The source to verify
@@ -41,6 +42,15 @@ pub struct Args {
     /// How often to go through all processes
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
+    /// Look only at these processes, and at nothing of the machine
+    #[arg(
+        long,
+        value_name = "PID,…",
+        value_delimiter = ',',
+        value_parser = clap::value_parser!(u32).range(1..),
+        conflicts_with = "stat_irqs_latency_ms"
+    )]
+    pids: Option<Vec<u32>>,
     /// Also allow interrupt counts of /proc/stat to be this old, and see that they are right, kept so long, and read again
     #[arg(long, value_name = "N", default_value_t = 0)]
     stat_irqs_latency_ms: u64,
@@ -91,9 +101,16 @@ struct TextRow {
 pub fn run(args: &Args) -> Result<ExitCode, crate::Failure> {
     let bpf = args.source.kind() != Some(SourceKind::Procfs);
     // First, as it takes privileges that are given up before processes are compared: without them symbols are hidden.
-    let counters = counters::open(bpf)?;
-    let (source, processes, tally) = processes::compare(args.source.kind(), args.rounds)?;
-    let counters = counters::compare(&counters, args.rounds)?;
+    let counters = match args.pids {
+        Some(_) => None,
+        None => Some(counters::open(bpf)?),
+    };
+    let (source, processes, tally) =
+        processes::compare(args.source.kind(), args.pids.as_deref(), args.rounds)?;
+    let counters = match &counters {
+        Some(counters) => counters::compare(counters, args.rounds)?,
+        None => counters::Seen::default(),
+    };
     let latency = Duration::from_millis(args.stat_irqs_latency_ms);
     let aged = if bpf && !latency.is_zero() {
         aged::compare(latency, args.rounds)?

@@ -32,9 +32,10 @@ const LONGER_LOOK: Duration = Duration::from_secs(10);
 /// And so often at least: some states of such a process are in force once in a thousand looks.
 const LONGER_LOOKS: u32 = 5_000;
 
-/// Compares all processes, `rounds` times.
+/// Compares all processes, or those of `pids`, `rounds` times.
 pub fn compare(
     source: Option<SourceKind>,
+    pids: Option<&[u32]>,
     rounds: u32,
 ) -> Result<(SourceKind, u64, Tally), Failure> {
     let fields = Files::FIELDS | Fields::IO;
@@ -42,6 +43,7 @@ pub fn compare(
     let texts = Files::of_this_kernel(&collector, Path::new("/proc"))?;
     privileges::drop()?;
     let mut comparison = Comparison {
+        only: pids,
         shown: Shown::new(collector.host())?,
         texts,
         proc: PathBuf::from("/proc"),
@@ -60,7 +62,9 @@ pub fn compare(
     Ok((collector.source(), processes, comparison.tally))
 }
 
-struct Comparison {
+struct Comparison<'p> {
+    /// The processes that are looked at, where these are not all.
+    only: Option<&'p [u32]>,
     shown: Shown,
     texts: Files,
     proc: PathBuf,
@@ -116,10 +120,11 @@ impl Snap {
     }
 }
 
-impl Comparison {
+impl Comparison<'_> {
     fn list(&self) -> io::Result<Vec<u32>> {
         let mut pids: Vec<u32> = fs::read_dir(&self.proc)?
             .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+            .filter(|pid| self.only.is_none_or(|only| only.contains(pid)))
             .collect();
         pids.sort_unstable();
         Ok(pids)

@@ -5,7 +5,7 @@ use std::{
     net::{Shutdown, TcpStream},
 };
 
-use crate::wait::TIMEOUT;
+use fastproc_testbed::GUARD;
 
 /// An answer.
 #[derive(Debug)]
@@ -42,8 +42,8 @@ impl Client {
     pub fn try_connect(address: &str) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(TIMEOUT))?;
-        stream.set_write_timeout(Some(TIMEOUT))?;
+        stream.set_read_timeout(Some(GUARD))?;
+        stream.set_write_timeout(Some(GUARD))?;
         Ok(Self {
             stream: BufReader::new(stream),
         })

@@ -2,14 +2,13 @@
 
 use std::fs;
 
-use fastproc_testbed::gate;
+use fastproc_testbed::{gate, wait_for, wait_until};
 
 use crate::{
     actor::Actor,
     exposition::Metrics,
     folder::Folder,
     server::{Server, status},
-    wait::until,
 };
 
 const AGE: &str = "fastproc_namegroup_value_age_seconds";
@@ -59,7 +58,7 @@ fn values_are_what_proc_says_and_have_an_age() {
     // scrape before.
     let proportional = || [kib("Pss"), kib("SwapPss")];
     let mut before = proportional();
-    let metrics = until("all values are known and current", || {
+    let metrics = wait_for("all values are known and current", || {
         let start = proportional();
         let metrics = server.scrape();
         let end = proportional();
@@ -149,14 +148,14 @@ fn descriptors_are_never_zero_because_nobody_has_looked() {
         .get("namedprocess_namegroup_worst_fd_ratio", &group);
     assert!(worst > Some(0.0));
     // It waits for what it is told next, once it has had the CPU for that.
-    until("it waits", || {
+    wait_until("it waits", || {
         let places: Vec<f64> = server.scrape().all(WCHAN, &group).collect();
-        (places == [1.0]).then_some(())
+        places == [1.0]
     });
     // What has run since is read again.
     second.tell("exec 120</dev/null 121</dev/null");
-    until("the new ones are counted", || {
-        (open(&new) == Some(of(&second))).then_some(())
+    wait_until("the new ones are counted", || {
+        open(&new) == Some(of(&second))
     });
 }
 

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use fastproc_testbed::wait_for;
+
 use crate::{exposition::Metrics, server::Server};
 
 /// Numbers of `/proc/stat` by the first word of their line.
@@ -46,7 +48,11 @@ fn counters_are_what_proc_says() {
         )
     };
     let before = ask();
-    let metrics = server.scrape();
+    // The kernel counts a fork a little before it announces it, which is what is counted here.
+    let metrics = wait_for("every fork that the kernel counted", || {
+        let metrics = server.scrape();
+        (metrics.get("node_forks_total", &[]) >= Some(before.1 as f64)).then_some(metrics)
+    });
     let after = ask();
     assert_between(&metrics, "node_context_switches_total", before.0, after.0);
     assert_between(&metrics, "node_forks_total", before.1, after.1);

@@ -2,24 +2,18 @@
 
 use std::{
     fs,
-    os::unix::fs::{PermissionsExt, symlink},
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
-    sync::atomic::{AtomicU32, Ordering},
 };
 
 /// Removed with the test.
-pub struct Folder(PathBuf);
+pub struct Folder(fastproc_testbed::Folder);
 
 impl Folder {
+    #[track_caller]
     pub fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let next = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path =
-            std::env::temp_dir().join(format!("fastproc-serve-{}-{next}", std::process::id()));
-        fs::create_dir(&path).expect("a folder can be made");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
-        Self(path)
+        Self(fastproc_testbed::Folder::new("serve"))
     }
 
     pub fn path(&self) -> &Path {
@@ -52,11 +46,5 @@ impl Folder {
             .status();
         assert!(status.expect("install is everywhere").success());
         path
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -21,7 +21,6 @@ mod server;
 mod starting;
 mod tls;
 mod unit;
-mod wait;
 
 /// Where tests say which of them ran.
 const FASTPROC: &str = env!("CARGO_BIN_EXE_fastproc");

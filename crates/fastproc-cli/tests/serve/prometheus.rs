@@ -5,9 +5,10 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
+use fastproc_testbed::{wait_for, wait_until};
 use serde_json::Value;
 
-use crate::{client::Client, folder::Folder, wait::until};
+use crate::{client::Client, folder::Folder};
 
 /// Ends with the test.
 pub struct Prometheus {
@@ -56,10 +57,10 @@ impl Prometheus {
         // Its pipe is kept empty, so that it never waits for a reader.
         std::thread::spawn(move || lines.for_each(drop));
         let prometheus = Self { child, address };
-        until("Prometheus is ready", || {
+        wait_until("Prometheus is ready", || {
             let ready = Client::try_connect(&prometheus.address)
                 .and_then(|mut client| client.try_get("/-/ready", &[]));
-            (ready.ok()?.status == 200).then_some(())
+            ready.is_ok_and(|answer| answer.status == 200)
         });
         prometheus
     }
@@ -92,7 +93,7 @@ impl Prometheus {
     #[track_caller]
     pub fn wait_for(&self, query: &str, holds: impl Fn(f64) -> bool) -> f64 {
         let mut last = Vec::new();
-        until(query, || {
+        wait_for(query, || {
             last = self.query(query);
             match *last {
                 [value] if holds(value) => Some(value),

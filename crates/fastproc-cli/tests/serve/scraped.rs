@@ -6,11 +6,9 @@ use std::{
     process::{Command, Stdio},
 };
 
-use fastproc_testbed::gate;
+use fastproc_testbed::{gate, wait_until};
 
-use crate::{
-    actor::Actor, folder::Folder, prometheus::Prometheus, security, server::Server, wait::until,
-};
+use crate::{actor::Actor, folder::Folder, prometheus::Prometheus, security, server::Server};
 
 /// What `promtool check metrics` has to say about a text.
 #[track_caller]
@@ -114,16 +112,12 @@ fn prometheus_scrapes_it_and_its_queries_answer_what_proc_says() {
         let group = format!("{job},groupname=\"{name}\"");
         let procs = format!("namedprocess_namegroup_num_procs{group}}}");
         prometheus.wait_for(&procs, |procs| (procs - 2.0).abs() < 0.5);
-        // They wait for orders and change nothing, so that what Prometheus has must become what /proc says.
-        let sum = |field| {
-            actors
-                .iter()
-                .map(|actor| statm(actor.pid(), field))
-                .sum::<f64>()
-        };
-        for (kind, expected) in [("virtual", sum(0)), ("resident", sum(1))] {
+        // They wait for orders and change nothing, so that what Prometheus has must become what /proc says. Only the
+        // kernel may take a page away.
+        let sum = |field| -> f64 { actors.iter().map(|actor| statm(actor.pid(), field)).sum() };
+        for (kind, field) in [("virtual", 0), ("resident", 1)] {
             let memory = format!("namedprocess_namegroup_memory_bytes{group},memtype=\"{kind}\"}}");
-            prometheus.wait_for(&memory, |bytes| (bytes - expected).abs() < 0.5);
+            prometheus.wait_for(&memory, |bytes| (bytes - sum(field)).abs() < 0.5);
         }
         let threads = format!("namedprocess_namegroup_num_threads{group}}}");
         prometheus.wait_for(&threads, |threads| (threads - 2.0).abs() < 0.5);
@@ -160,10 +154,11 @@ fn prometheus_scrapes_it_and_its_queries_answer_what_proc_says() {
     let procs = format!("namedprocess_namegroup_num_procs{{job=\"plain\",groupname=\"{name}\"}}");
     prometheus.wait_for(&procs, |procs| (procs - 1.0).abs() < 0.5);
     prometheus.wait_for(&format!("sum({cpu})"), |after| after >= told);
+    let group = format!("namedprocess_namegroup_%{{groupname=\"{name}\"}}");
     for counter in [
-        "namedprocess_namegroup_cpu_seconds_total",
-        "namedprocess_namegroup_minor_page_faults_total",
-        "namedprocess_namegroup_context_switches_total",
+        &*group.replace('%', "cpu_seconds_total"),
+        &group.replace('%', "minor_page_faults_total"),
+        &group.replace('%', "context_switches_total"),
         "node_cpu_seconds_total",
         "node_softirqs_total",
     ] {
@@ -183,8 +178,8 @@ fn prometheus_scrapes_it_and_its_queries_answer_what_proc_says() {
         assert_eq!(prometheus.type_of(family), kind, "{family}");
     }
     // Where others take the CPUs, one of its scrapes may come too late for its second.
-    until("its scrapes succeed", || {
+    wait_until("its scrapes succeed", || {
         let errors = prometheus.errors();
-        errors.is_empty().then_some(())
+        errors.is_empty()
     });
 }

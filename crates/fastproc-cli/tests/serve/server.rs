@@ -10,13 +10,13 @@ use std::{
     thread::JoinHandle,
 };
 
+use fastproc_testbed::wait_until;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{
     FASTPROC,
     client::{Client, Response},
     exposition::Metrics,
-    wait::until,
 };
 
 /// `fastproc serve`, on a port of its own. It is killed with the test.
@@ -84,8 +84,8 @@ impl Server {
         };
         if !secured {
             // What is started from now on is born under its eyes.
-            until("it has looked once", || {
-                (server.get("/-/ready", &[]).status == 200).then_some(())
+            wait_until("it has looked once", || {
+                server.get("/-/ready", &[]).status == 200
             });
         }
         server
@@ -118,22 +118,21 @@ impl Server {
         Metrics::parse(response.text())
     }
 
-    /// A line of `/proc/PID/status`.
+    /// Anonymous memory in KiB, page by page: the sum in its status lags behind by some pages for each thread.
     #[track_caller]
-    pub fn status(&self, name: &str) -> String {
-        status(&format!("/proc/{}/status", self.pid()), name)
-    }
-
-    /// Anonymous memory in KiB.
     pub fn anonymous_kib(&self) -> u64 {
-        let line = self.status("RssAnon");
+        let line = status(&format!("/proc/{}/smaps_rollup", self.pid()), "Anonymous");
         line.trim_end_matches(" kB").parse().expect("a number")
     }
 
-    /// Open descriptors.
-    pub fn descriptors(&self) -> usize {
-        let folder = fs::read_dir(format!("/proc/{}/fd", self.pid()));
-        folder.expect("it runs").count()
+    /// Open sockets: connections, and what it listens with.
+    #[track_caller]
+    pub fn sockets(&self) -> usize {
+        let folder = fs::read_dir(format!("/proc/{}/fd", self.pid())).expect("it runs");
+        let files = folder.filter_map(|file| fs::read_link(file.ok()?.path()).ok());
+        files
+            .filter(|file| file.to_string_lossy().starts_with("socket:"))
+            .count()
     }
 
     /// Asks it to end, and waits until it has. Returns how, and what it printed.

@@ -5,10 +5,10 @@ use std::{
     process::{Command, Stdio},
 };
 
-use fastproc_testbed::gate;
+use fastproc_testbed::{gate, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{FASTPROC, actor::Actor, folder::Folder, server::Server, wait::until};
+use crate::{FASTPROC, actor::Actor, folder::Folder, server::Server};
 
 /// A shell that sets a limit of descriptors, and becomes the program that follows.
 fn limited(limit: &str) -> Command {
@@ -78,10 +78,10 @@ fn a_signal_while_it_starts_ends_it_well() {
             .spawn()
             .expect("it can be started");
         let file = |name: &str| format!("/proc/{}/{name}", child.id());
-        until("it waits for its configuration", || {
+        wait_until("it waits for its configuration", || {
             let wchan = fs::read_to_string(file("wchan")).expect("it runs");
             let program = fs::read_to_string(file("comm")).expect("it runs");
-            (program == "fastproc\n" && wchan.contains("wait_for_partner")).then_some(())
+            program == "fastproc\n" && wchan.contains("wait_for_partner")
         });
         kill_process(Pid::from_child(&child), signal).expect("it runs");
         let ended = child.wait().expect("it is ours");

@@ -8,21 +8,26 @@ use std::{
     os::unix::process::CommandExt,
     path::PathBuf,
     process::{Child, Command, Output, Stdio},
-    time::{Duration, Instant},
+    sync::Arc,
 };
 
 use fastproc::record::TICK_NS;
-use fastproc_testbed::{Options, Testbed};
+use fastproc_testbed::{Folder, wait_for, wait_until};
 use serde_json::Value;
 
-use crate::common::install;
+use crate::common::{for_everyone, install, testbed};
 
 pub const NOBODY: u32 = 65534;
+
+/// What a reader is told whose user has had its share of walks for the moment: on a busy machine they take long.
+const TOO_MANY: &str = "ask for too many";
 
 /// A service with a folder of its own, ended with the test.
 pub struct Served {
     pub child: Child,
-    pub folder: PathBuf,
+    folder: Folder,
+    /// The one of the command.
+    command: Arc<Folder>,
 }
 
 impl Served {
@@ -37,11 +42,8 @@ impl Served {
     }
 
     fn start_by(name: &str, prefix: &[&str]) -> Self {
-        let folder = std::env::temp_dir().join(format!("fastproc-{name}-{}", std::process::id()));
-        fs::create_dir(&folder).expect("a folder can be made");
-        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("it is ours");
-        let [program, socket] = ["fastproc", "socket"].map(|name| folder.join(name));
-        install(env!("CARGO_BIN_EXE_fastproc"), &program);
+        let (folder, command) = (Folder::new(name), for_everyone());
+        let [program, socket] = [command.join("fastproc"), folder.join("socket")];
         let [program, socket] = [&program, &socket].map(|path| path.to_str().expect("UTF-8"));
         let serve = [program, "serve", "--no-metrics", "--socket", socket];
         let argv = [prefix, &serve].concat();
@@ -50,7 +52,11 @@ impl Served {
             .stderr(Stdio::null())
             .spawn()
             .expect("it can be started");
-        let served = Self { child, folder };
+        let served = Self {
+            child,
+            folder,
+            command,
+        };
         wait_until("the service listens", || {
             served.command(0, &["serve", "--status"]).status.success()
         });
@@ -58,7 +64,7 @@ impl Served {
     }
 
     pub fn program(&self) -> String {
-        self.folder.join("fastproc").display().to_string()
+        self.command.join("fastproc").display().to_string()
     }
 
     /// What the command writes when this user calls it.
@@ -110,7 +116,7 @@ impl Served {
         let mut output = self.command(uid, arguments);
         // On a busy machine the walks for one user may have taken half of a second already.
         wait_until("a walk is allowed", || {
-            let busy = String::from_utf8_lossy(&output.stderr).contains("ask for too many");
+            let busy = String::from_utf8_lossy(&output.stderr).contains(TOO_MANY);
             if busy {
                 output = self.command(uid, arguments);
             }
@@ -129,7 +135,6 @@ impl Drop for Served {
     fn drop(&mut self) {
         let ended = self.child.kill().and_then(|()| self.child.wait());
         ended.expect("it can be ended");
-        fs::remove_dir_all(&self.folder).expect("it is ours");
     }
 }
 
@@ -143,18 +148,6 @@ pub fn as_user(uid: u32) -> Vec<String> {
     let ids = [format!("--reuid={uid}"), format!("--regid={uid}")];
     let words = ["setpriv".to_owned()].into_iter().chain(ids);
     words.chain(["--clear-groups".to_owned()]).collect()
-}
-
-#[track_caller]
-pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !done() {
-        assert!(
-            started.elapsed() < Duration::from_secs(60),
-            "{what}: not in time"
-        );
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// Processes of a user, ended with the test.
@@ -197,24 +190,27 @@ impl Drop for Own {
 
 /// Odd processes, and some of each of these users.
 pub struct Odd {
-    testbed: Testbed,
     own: Vec<Own>,
 }
 
 impl Odd {
     pub fn start(served: &Served, users: &[u32]) -> Self {
+        testbed();
         let odd = Self {
-            testbed: Testbed::open(&Options::default()).expect("there are odd processes"),
             own: users.iter().map(|&uid| Own::start(served, uid)).collect(),
         };
-        // Until they sleep.
-        std::thread::sleep(Duration::from_millis(200));
+        for child in odd.own.iter().flat_map(|own| &own.0) {
+            let stat = format!("/proc/{}/stat", child.id());
+            wait_until("a process sleeps", || {
+                fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") S "))
+            });
+        }
         odd
     }
 
     pub fn pids(&self) -> Vec<u32> {
         let own = self.own.iter().flat_map(|own| own.0.iter().map(Child::id));
-        let odd = self.testbed.processes().iter().map(|process| process.pid);
+        let odd = testbed().processes().iter().map(|process| process.pid);
         odd.chain(own).collect()
     }
 }
@@ -234,8 +230,11 @@ pub struct Looks {
 impl Looks {
     #[track_caller]
     pub fn take(command: &mut Command) -> Self {
-        let output = command.output().expect("it can be started");
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        let (output, told) = wait_for("a walk is allowed", || {
+            let output = command.output().expect("it can be started");
+            let told = String::from_utf8_lossy(&output.stderr).into_owned();
+            (!told.contains(TOO_MANY)).then_some((output, told))
+        });
         assert!(output.status.success(), "{command:?}: {told}");
         let text = String::from_utf8(output.stdout).expect("JSON is UTF-8");
         let looks: Vec<_> = text.split_terminator("\n\n").map(rows).collect();

@@ -248,5 +248,10 @@ mod tests {
             &mut [1].into_iter(),
             &mut [1, 2].into_iter()
         ));
+        assert!(!row.compare(
+            &mut [1].into_iter(),
+            &mut [1, 2].into_iter(),
+            &mut [1].into_iter()
+        ));
     }
 }

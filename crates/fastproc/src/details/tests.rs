@@ -3,6 +3,8 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
+use fastproc_testbed::wait_until;
+
 use super::{
     directory::{LONGEST, start_ticks},
     *,
@@ -45,19 +47,13 @@ fn details() -> Details {
     Details::open(&host).expect("/proc is there")
 }
 
-fn wait_until(mut done: impl FnMut() -> bool) {
-    while !done() {
-        std::thread::sleep(std::time::Duration::from_millis(2));
-    }
-}
-
 /// The shell executes another one: neither its name nor anything else in its record tells.
 #[test]
 fn after_exec_of_a_program_of_the_same_name_both_are_read_again() {
     let mut shell = shell();
     let pid = shell.id();
     let line = || std::fs::read(format!("/proc/{pid}/cmdline")).expect("it runs");
-    wait_until(|| line().ends_with(b"a name\0\0"));
+    wait_until("what the shell does", || line().ends_with(b"a name\0\0"));
     let mut details = details();
     let record = record(pid);
     let process = Process::new(&record, &[]);
@@ -68,7 +64,7 @@ fn after_exec_of_a_program_of_the_same_name_both_are_read_again() {
 
     let mut stdin = shell.stdin.take().expect("a pipe");
     stdin.write_all(b"sh -s other\n").expect("it reads");
-    wait_until(|| line() == b"sh\0-s\0other\0");
+    wait_until("what the shell does", || line() == b"sh\0-s\0other\0");
     assert_eq!(
         details.cmdline(process).expect("kept").bytes,
         expected,
@@ -79,7 +75,7 @@ fn after_exec_of_a_program_of_the_same_name_both_are_read_again() {
     assert_eq!(now.bytes, b"sh\0-s\0other\0");
 
     stdin.write_all(b"exec sleep 600\n").expect("it reads");
-    wait_until(|| line() == b"sleep\x00600\0");
+    wait_until("what the shell does", || line() == b"sleep\x00600\0");
     details.renew();
     assert_ne!(details.exe(process).expect("read"), exe);
     shell.kill().expect("it is ours");
@@ -101,7 +97,9 @@ fn the_program_of_a_process_that_has_ended_is_gone() {
     let directory = details.directory(Process::new(&record, &[]));
     let directory = directory.expect("it is our child");
     shell.kill().expect("it is ours");
-    wait_until(|| matches!(directory.exe(), Err(DetailError::Absent { .. })));
+    wait_until("what the shell does", || {
+        matches!(directory.exe(), Err(DetailError::Absent { .. }))
+    });
     shell.wait().expect("it is ours");
     assert!(matches!(directory.exe(), Err(DetailError::Gone { .. })));
 }
@@ -112,7 +110,7 @@ fn what_another_process_writes_into_a_command_line_is_shown() {
     let mut shell = shell();
     let pid = shell.id();
     let line = || std::fs::read(format!("/proc/{pid}/cmdline")).expect("it runs");
-    wait_until(|| line().ends_with(b"a name\0\0"));
+    wait_until("what the shell does", || line().ends_with(b"a name\0\0"));
     let mut details = details();
     let record = record(pid);
     let process = Process::new(&record, &[]);
@@ -153,7 +151,9 @@ fn a_command_line_is_of_one_read() {
     let record = record(shell.id());
     let process = Process::new(&record, &[]);
     let mut details = details();
-    wait_until(|| details.cmdline(process).expect("readable").bytes.len() > 9000);
+    wait_until("what the shell does", || {
+        details.cmdline(process).expect("readable").bytes.len() > 9000
+    });
     details.renew();
     let of_this_count = {
         let before = reads();
@@ -228,7 +228,7 @@ fn a_long_command_line_is_cut_and_not_kept() {
     let own = record(sleeper.id());
     let mut details = details();
     // spawn() returns when the old memory is gone, which is before the new one has its arguments.
-    wait_until(|| {
+    wait_until("what the shell does", || {
         let line = details.cmdline(Process::new(&own, &[]));
         !line.expect("readable").bytes.is_empty()
     });

@@ -1,22 +1,45 @@
 //! Threads: each of a process once, and their sums, while they come and go.
+//!
+//! What counts the threads of the test itself runs in a process of its own, where no other test has any.
 
-use std::{collections::HashSet, fs, time::Duration};
+use std::{collections::HashSet, fs};
 
 use fastproc::{Collector, Fields, SourceKind};
-use fastproc_testbed::{Change, Changing, Storm, gate};
+use fastproc_testbed::{Change, Changing, Storm, alone, gate, wait_until};
 
-use super::{SECTIONS, Sleepers, open, open_in_sections};
+use super::{
+    SECTIONS, Sleepers,
+    again::{again, is_case},
+    open, open_in_sections,
+};
+
+/// Whether this is the process of its own that the test is to run in. If not, runs it there.
+fn has_own_process(test: &str) -> bool {
+    const CASE_NAME: &str = "a process of its own";
+    if is_case(CASE_NAME) {
+        return true;
+    }
+    if gate::bpf() {
+        again(&format!("threads::{test}"), CASE_NAME);
+    }
+    false
+}
 
 #[test]
 fn threads_are_listed_and_folded() {
-    if !gate::bpf() {
+    if !has_own_process("threads_are_listed_and_folded") {
         return;
     }
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
     let spinner = std::thread::spawn(move || {
         while stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {}
     });
-    std::thread::sleep(Duration::from_millis(200));
+    wait_until("a tick of a thread that spins", || {
+        let stat = fs::read_to_string("/proc/self/stat").expect("it runs");
+        let (_, values) = stat.rsplit_once(')').expect("a name");
+        let mut ticks = values.split(' ').skip(12).take(2);
+        ticks.any(|ticks| ticks != "0")
+    });
     for source in SourceKind::ALL {
         let mut collector = open(source, Fields::TOP | Fields::THREADS);
         let snapshot = collector.snapshot().expect("a snapshot can be made");
@@ -55,7 +78,7 @@ fn threads_are_listed_and_folded() {
 /// How many there are and which come from one list, while a process has another from one moment to the next.
 #[test]
 fn a_thread_without_others_is_not_listed_unless_wanted() {
-    if !gate::bpf() {
+    if !has_own_process("a_thread_without_others_is_not_listed_unless_wanted") {
         return;
     }
     let sleepers = Sleepers::start(1);
@@ -88,9 +111,10 @@ fn a_thread_without_others_is_not_listed_unless_wanted() {
 /// A thread is there once, wherever the walk makes way.
 #[test]
 fn every_thread_is_met_once_in_a_storm() {
-    if !gate::bpf() {
+    if !has_own_process("every_thread_is_met_once_in_a_storm") {
         return;
     }
+    let _alone = alone();
     let waiting: Vec<_> = (0..40)
         .map(|_| {
             let (end, ended) = std::sync::mpsc::channel::<()>();
@@ -104,13 +128,14 @@ fn every_thread_is_met_once_in_a_storm() {
             .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
             .collect()
     };
+    // All that there will be: nothing else runs in this process.
+    let before = tasks();
     let storm = Storm::start().expect("a storm can be started");
     let changing = Changing::start(Change::Threads).expect("threads can be started");
     let _executing = Changing::start(Change::Leader).expect("a process can be started");
     for sections in SECTIONS {
         let mut collector = open_in_sections(sections, Fields::TOP | Fields::THREADS);
         for _ in 0..100 {
-            let before = tasks();
             let snapshot = collector.snapshot().expect("a snapshot can be made");
             let mut met = HashSet::new();
             for thread in snapshot.threads() {
@@ -121,12 +146,7 @@ fn every_thread_is_met_once_in_a_storm() {
                 );
             }
             let met: HashSet<u32> = met.into_iter().map(|thread| thread.0).collect();
-            let after = tasks();
-            // Other tests of this process have threads that come and go.
-            let missed: Vec<_> = before
-                .intersection(&after)
-                .filter(|&tid| !met.contains(tid))
-                .collect();
+            let missed: Vec<_> = before.difference(&met).collect();
             assert!(missed.is_empty(), "{sections:?}: {missed:?}");
             assert!(snapshot.get(changing.pid()).is_some(), "{sections:?}");
         }
@@ -160,6 +180,7 @@ fn sums_stay_between_those_of_the_kernel_while_threads_end() {
     if !gate::bpf() {
         return;
     }
+    let _alone = alone();
     let changing = Changing::start(Change::Threads).expect("threads can be started");
     for sections in SECTIONS {
         let mut collector = open_in_sections(sections, Fields::CPU | Fields::IO);

@@ -14,6 +14,9 @@ mod parse;
 mod render;
 mod speculation;
 
+#[cfg(test)]
+mod tests;
+
 pub use format::Format;
 pub use learn::{FormatError, SpeculationControl};
 pub use parse::{parse, tells_text};
