@@ -50,11 +50,10 @@ pub struct Plan<'p> {
     pub thorough: bool,
 }
 
-/// One boot.
-#[derive(Clone, Copy)]
+/// One boot, with the scenarios that share its machine.
 struct Boot<'i> {
     image: &'i Image,
-    scenario: Scenario,
+    scenarios: Vec<Scenario>,
     /// Which of several that have to agree.
     number: u8,
 }
@@ -170,13 +169,10 @@ fn write(path: &Path, text: &str) -> Result<()> {
 /// The longest first, so that none of them is left to run alone at the end.
 fn boots<'i>(images: &'i [Image], plan: &Plan<'_>) -> Vec<Boot<'i>> {
     let newest = images.iter().map(|image| image.series).max();
-    let mut boots = Vec::new();
-    for &scenario in plan.scenarios {
-        let times = if plan.thorough && Machine::of(scenario).counted {
-            MEASUREMENTS
-        } else {
-            1
-        };
+    let mut boots: Vec<Boot<'i>> = Vec::new();
+    let scenarios = Scenario::ALL.into_iter();
+    for scenario in scenarios.filter(|scenario| plan.scenarios.contains(scenario)) {
+        let machine = Machine::of(scenario);
         for image in images {
             let only_newest = scenario == Scenario::Big && !plan.thorough;
             let refused = if only_newest && Some(image.series) != newest {
@@ -184,17 +180,35 @@ fn boots<'i>(images: &'i [Image], plan: &Plan<'_>) -> Vec<Boot<'i>> {
             } else {
                 Machine::refuses(scenario, image.series)
             };
-            match refused {
-                None => boots.extend((0..times).map(|number| Boot {
-                    image,
-                    scenario,
-                    number,
-                })),
-                Some(reason) => println!("{:<8} {scenario:<13} not run: {reason}", image.series),
+            if let Some(reason) = refused {
+                println!("{:<8} {scenario:<13} not run: {reason}", image.series);
+                continue;
             }
+            let shared = boots.iter_mut().find(|boot| {
+                boot.image.release == image.release
+                    && !machine.counted
+                    && Machine::of(boot.scenarios[0]) == machine
+            });
+            if let Some(boot) = shared {
+                boot.scenarios.push(scenario);
+                continue;
+            }
+            let times = if plan.thorough && machine.counted {
+                MEASUREMENTS
+            } else {
+                1
+            };
+            boots.extend((0..times).map(|number| Boot {
+                image,
+                scenarios: vec![scenario],
+                number,
+            }));
         }
     }
-    boots.sort_by_key(|boot| !Machine::of(boot.scenario).one_thread);
+    boots.sort_by_key(|boot| {
+        let is_long = boot.scenarios.len() > 1 || Machine::of(boot.scenarios[0]).one_thread;
+        !is_long
+    });
     boots
 }
 
@@ -202,7 +216,7 @@ fn boots<'i>(images: &'i [Image], plan: &Plan<'_>) -> Vec<Boot<'i>> {
 fn boot_all<'i>(
     boots: &[Boot<'i>],
     jobs: usize,
-    boot: impl Fn(Boot<'i>) -> Result<Guest> + Sync,
+    boot: impl Fn(&Boot<'i>) -> Result<Guest> + Sync,
 ) -> Result<Vec<Guest>> {
     let next = AtomicUsize::new(0);
     let guests: Mutex<Vec<Option<Result<Guest>>>> =
@@ -212,7 +226,7 @@ fn boot_all<'i>(
             scope.spawn(|| {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(&what) = boots.get(index) else { break };
+                    let Some(what) = boots.get(index) else { break };
                     let guest = boot(what);
                     let mut guests = guests
                         .lock()
@@ -232,21 +246,21 @@ fn boot_all<'i>(
 }
 
 /// An emulated kernel may fall over its own start: then nothing of ours has run, and it is tried again.
-fn boot_until_init(boot: Boot<'_>, initramfs: &Path, results: &Path) -> Result<Guest> {
+fn boot_until_init(boot: &Boot<'_>, initramfs: &Path, results: &Path) -> Result<Guest> {
     let Boot {
         image,
-        scenario,
+        scenarios,
         number,
     } = boot;
-    let once = || qemu::boot(image, initramfs, scenario, number, results);
+    let once = || qemu::boot(image, initramfs, scenarios, *number, results);
     let mut guest = once()?;
     for _ in 1..ATTEMPTS {
         if guest.began {
             break;
         }
         println!(
-            "{:<8} {scenario:<13} never came to its first program: {}; again",
-            image.series, guest.ending
+            "{:<8} {:<13} never came to its first program: {}; again",
+            image.series, scenarios[0], guest.endings[0]
         );
         guest = once()?;
     }
@@ -260,10 +274,12 @@ fn by_scenario<'g>(
 ) -> Vec<(&'g Image, Scenario, Vec<&'g Ending>)> {
     let mut groups = BTreeMap::new();
     for (boot, guest) in boots.iter().zip(guests) {
-        let group = groups
-            .entry((boot.image.series, boot.scenario))
-            .or_insert_with(|| (boot.image, Vec::new()));
-        group.1.push(&guest.ending);
+        for (&scenario, ending) in boot.scenarios.iter().zip(&guest.endings) {
+            let group = groups
+                .entry((boot.image.series, scenario))
+                .or_insert_with(|| (boot.image, Vec::new()));
+            group.1.push(ending);
+        }
     }
     groups
         .into_iter()
@@ -286,37 +302,36 @@ fn evaluate_endings(endings: &[&Ending]) -> Evaluation {
     evaluation
 }
 
-/// A line about a guest that has ended, and more when it did not report.
-fn tell(boot: Boot<'_>, guest: &Guest, expected: Option<&Expected>) {
-    let Boot {
-        image,
-        scenario,
-        number,
-    } = boot;
-    let mut evaluation = evaluate_endings(&[&guest.ending]);
-    if let (Ending::Reported(_), Some(expected)) = (&guest.ending, expected) {
-        evaluation
-            .wrong
-            .extend(expected.differences(image.series, scenario, &evaluation.findings));
-    }
-    let word = match (evaluation.wrong.as_slice(), expected) {
-        ([], Some(_)) => "as expected".into(),
-        ([], None) => "done".into(),
-        ([one], _) => one.clone(),
-        (all, _) => format!("{} things are not as expected", all.len()),
-    };
-    let which = if number > 0 {
-        format!(" (again, {number})")
+/// A line about each scenario of a guest that has ended, and more when it did not report.
+fn tell(boot: &Boot<'_>, guest: &Guest, expected: Option<&Expected>) {
+    let series = boot.image.series;
+    let which = if boot.number > 0 {
+        format!(" (again, {})", boot.number)
     } else {
         String::new()
     };
     let (seconds, cpu) = (guest.took.as_secs_f64(), guest.cpu.as_secs_f64());
     // One call, so that lines of several guests do not mix.
     let mut text = format!(
-        "{:<8} {scenario:<13} {seconds:6.1} s, {cpu:5.1} s of CPU time  {word}{which}\n",
-        image.series
+        "{series:<8} {} scenarios in {seconds:.1} s, {cpu:.1} s of CPU time{which}\n",
+        boot.scenarios.len()
     );
-    if !matches!(guest.ending, Ending::Reported(_)) {
+    for (scenario, ending) in boot.scenarios.iter().zip(&guest.endings) {
+        let mut evaluation = evaluate_endings(&[ending]);
+        if let (Ending::Reported(_), Some(expected)) = (ending, expected) {
+            let differences = expected.differences(series, *scenario, &evaluation.findings);
+            evaluation.wrong.extend(differences);
+        }
+        let word = match (evaluation.wrong.as_slice(), expected) {
+            ([], Some(_)) => "as expected".into(),
+            ([], None) => "done".into(),
+            ([one], _) => one.clone(),
+            (all, _) => format!("{} things are not as expected", all.len()),
+        };
+        let _ = writeln!(text, "{series:<8} {scenario:<13} {word}");
+    }
+    let is_whole = |ending: &Ending| matches!(ending, Ending::Reported(_));
+    if !guest.endings.iter().all(is_whole) {
         for (whose, path) in [("kernel", &guest.console), ("emulator", &guest.emulator)] {
             let _ = writeln!(text, "    the {whose}'s last lines, of {}:", path.display());
             for line in last_lines(path, 20) {
