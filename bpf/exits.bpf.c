@@ -239,6 +239,8 @@ static __always_inline void sums_of_ending(struct exits_exit *e, struct task_str
 {
 	u32 i, before;
 
+	/* Not a loop: kernels before 6.2 refuse the one that compilers make of it. */
+#pragma unroll
 	for (i = 0; i < TRIES; i++) {
 		before = sums_sequence(t->signal);
 		add_threads(e, t);

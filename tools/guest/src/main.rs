@@ -93,6 +93,7 @@ fn run(scenario: Scenario, reporter: &mut Reporter) -> io::Result<()> {
             let shaking = cpus::Shaking::start()?;
             proofs::every_source_at_length(reporter)?;
             shaking.stop(reporter)?;
+            cpus::come_and_go_unseen(reporter)?;
         }
         Scenario::Memory => {
             memory::use_all_kinds(reporter)?;
