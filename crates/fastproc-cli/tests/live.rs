@@ -120,11 +120,11 @@ fn verify_proves_what_moves() {
     let _alone = alone();
     let changing = Changing::start(Change::Groups).expect("groups can be set");
     for source in ["bpf", "bpf-iter", "procfs"] {
-        let report = verified(&changing.pid().to_string(), "10", source);
+        let report = verified(&changing.pid().to_string(), "20", source);
         let fields = report["fields"].as_array().expect("a list of fields");
         let groups = fields.iter().find(|row| row["field"] == "Groups");
         let groups = groups.expect("a row for the groups");
-        assert!(number(&groups["compared"]) >= 10, "{source}: {groups}");
+        assert!(number(&groups["compared"]) >= 5, "{source}: {groups}");
     }
 }
 
@@ -158,6 +158,13 @@ fn interrupt_counts_may_be_a_little_old() {
     }
 }
 
+/// Without the line that tells how many signals are queued of all processes of the user.
+fn without_queued(text: &[u8]) -> Vec<u8> {
+    let lines = text.split_inclusive(|&byte| byte == b'\n');
+    let lines = lines.filter(|line| !line.starts_with(b"SigQ:"));
+    lines.flatten().copied().collect()
+}
+
 /// All files of the testbed, as one stream: each of them has the kernel's bytes, in the order of the arguments.
 #[test]
 fn cat_prints_what_cat_prints() {
@@ -180,7 +187,8 @@ fn cat_prints_what_cat_prints() {
                 .map(|text| text.expect("it lives as long as the testbed"))
                 .collect()
         };
-        for _ in 0..Differences::LOOKS {
+        let mut look = || {
+            let mut differed = false;
             let before = kernel();
             let ours = run(Command::new(FASTPROC).arg("cat").args(&paths)).stdout;
             let after = kernel();
@@ -194,15 +202,24 @@ fn cat_prints_what_cat_prints() {
                     .and_then(|last| ends.map(|(at, _)| at + 1).nth(last));
                 let (shown, next) = rest.split_at(end.unwrap_or(rest.len()));
                 rest = next;
+                let [shown, before, after] = [shown, before, after].map(without_queued);
                 let same = before == after;
                 brackets.count(same);
                 if same && shown != before {
-                    let seen = [shown, before].map(|text| text.escape_ascii().to_string());
-                    let seen = format!("{} instead of {}", seen[0], seen[1]);
+                    let [shown, before] =
+                        [shown, before].map(|text| text.escape_ascii().to_string());
+                    let seen = format!("{shown} instead of {before}");
                     differences.add(format!("{file} of {}", process.label), seen);
+                    differed = true;
                 }
             }
             assert!(rest.is_empty(), "{file}: {}", rest.escape_ascii());
+            differed
+        };
+        if look() {
+            for _ in 1..Differences::LOOKS {
+                look();
+            }
         }
     }
     differences.finish();

@@ -186,7 +186,8 @@ fn what_a_leader_did_that_ended_first_is_in_an_exit_that_is_not_final() {
             assert!(exit.sum_exec_ns >= LEADERS_SHARE_NS, "{exit:?}");
             return;
         }
-        gate::repeated("an exit whose last record came after all");
+        // There was room for its last record after all.
+        eprintln!("once more: the exit is final");
     }
     panic!("its last record always came");
 }
