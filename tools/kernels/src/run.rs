@@ -15,6 +15,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use fastproc_guest::scenario::Scenario;
+use fastproc_testbed::gate;
 
 use crate::{
     cache::Cache,
@@ -80,28 +81,46 @@ pub fn all(cache: &Cache, plan: &Plan<'_>) -> Result<bool> {
         println!("{line}");
     }
     let boots = boots(&images, plan);
-    let guests = boot_all(&boots, plan.jobs, |boot| {
-        let guest = boot_until_init(boot, &initramfs, &results)?;
-        tell(boot, &guest, (!plan.update).then_some(&expected));
-        Ok(guest)
-    })?;
-
-    let mut outcomes = Vec::new();
-    for (image, scenario, endings) in by_scenario(&boots, &guests) {
-        let Evaluation { findings, wrong } = evaluate_endings(&endings);
-        if plan.update && wrong.is_empty() {
-            expected.update(image.series, &image.release, scenario, &findings);
+    let boot_these = |boots: &[Boot<'_>], expected: &Expected| {
+        boot_all(boots, plan.jobs, |boot| {
+            let guest = boot_until_init(boot, &initramfs, &results)?;
+            tell(boot, &guest, (!plan.update).then_some(expected));
+            Ok(guest)
+        })
+    };
+    let guests = boot_these(&boots, &expected)?;
+    if plan.update {
+        for (image, scenario, endings) in by_scenario(&boots, &guests) {
+            let Evaluation { findings, wrong } = evaluate_endings(&endings);
+            if wrong.is_empty() {
+                expected.update(image.series, &image.release, scenario, &findings);
+            }
         }
-        outcomes.push(Outcome {
-            series: image.series,
-            scenario,
-            findings,
-            wrong,
-        });
     }
-    for outcome in &mut outcomes {
-        let differences = expected.differences(outcome.series, outcome.scenario, &outcome.findings);
-        outcome.wrong.extend(differences);
+    let mut outcomes = outcomes(&boots, &guests, &expected);
+    if !plan.update {
+        // A gauge may move there and back while a guest looks at it: what is wrong shows in another boot as well.
+        let is_wrong = |boot: &Boot<'_>| {
+            let mut wrong = outcomes.iter().filter(|outcome| !outcome.wrong.is_empty());
+            wrong.any(|of| (of.series, of.scenario) == (boot.image.series, boot.scenario))
+        };
+        let suspects: Vec<Boot<'_>> = boots.iter().copied().filter(is_wrong).collect();
+        let guests = boot_these(&suspects, &expected)?;
+        for again in self::outcomes(&suspects, &guests, &expected) {
+            let of_this =
+                |of: &&mut Outcome| (of.series, of.scenario) == (again.series, again.scenario);
+            let first = outcomes.iter_mut().find(of_this);
+            let first = first.expect("it was booted before");
+            if again.wrong.is_empty() {
+                for wrong in &first.wrong {
+                    gate::repeated(&format!(
+                        "Linux {}, {}: {wrong}",
+                        again.series, again.scenario
+                    ));
+                }
+            }
+            *first = again;
+        }
     }
     if plan.update {
         write(&Expected::path(), &expected.text()?)?;
@@ -265,6 +284,25 @@ fn boot_until_init(boot: &Boot<'_>, initramfs: &Path, results: &Path) -> Result<
         guest = once()?;
     }
     Ok(guest)
+}
+
+/// What each scenario on each kernel has come to, and how that differs from what is expected.
+fn outcomes(boots: &[Boot<'_>], guests: &[Guest], expected: &Expected) -> Vec<Outcome> {
+    let outcome = |(image, scenario, endings): (&Image, Scenario, Vec<&Ending>)| {
+        let Evaluation {
+            findings,
+            mut wrong,
+        } = evaluate_endings(&endings);
+        wrong.extend(expected.differences(image.series, scenario, &findings));
+        Outcome {
+            series: image.series,
+            scenario,
+            findings,
+            wrong,
+        }
+    };
+    let groups = by_scenario(boots, guests).into_iter();
+    groups.map(outcome).collect()
 }
 
 /// The endings of each scenario on each kernel, in the order of the kernels.
