@@ -42,6 +42,7 @@ impl Painter {
         title: &str,
     ) {
         let theme = Theme::new(state.settings.colour && !state.no_colour);
+        sheet.is_ascii = state.is_ascii;
         let mut canvas = Canvas::new(sheet);
         let (width, height) = (canvas.area.width, canvas.area.height);
         if let Some(shown) = &mut state.details {

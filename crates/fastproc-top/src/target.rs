@@ -79,7 +79,8 @@ impl Name {
         let uid = uid.or_else(|| effective_user(lookup.details.file(process, c"status").ok()?));
         let user = uid.map(|uid| String::from_utf8_lossy(lookup.users.of(uid)).into_owned());
         Self {
-            command: String::from_utf8_lossy(&command).into_owned(),
+            // The name must not seem to end before its end.
+            command: String::from_utf8_lossy(&command).replace('"', "\\\""),
             user,
         }
     }

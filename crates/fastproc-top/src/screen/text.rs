@@ -1,8 +1,10 @@
 //! The screen as text, and its first line.
 
+use std::time::Instant;
+
 use ratatui_core::{buffer::Buffer, layout::Rect};
 
-use super::Screen;
+use super::{Screen, next_due};
 use crate::{
     clock,
     error::Error,
@@ -13,14 +15,31 @@ use crate::{
 };
 
 impl Screen {
-    /// A single screen as text, without the last line: after one interval, so that there is something to compare with.
-    pub fn once(&mut self, width: u16, height: Option<u16>) -> Result<String, Error> {
+    /// Hands over screens as text, without the last line: each after one interval, so that there is something to compare
+    /// with. Ends after as many as were asked for, or with the recording.
+    pub fn batch<E: From<Error>>(
+        &mut self,
+        width: u16,
+        height: Option<u16>,
+        mut each: impl FnMut(String) -> Result<(), E>,
+    ) -> Result<(), E> {
         self.look()?;
-        if self.feed.is_live() {
-            std::thread::sleep(self.state.interval());
+        let mut due = Instant::now();
+        loop {
+            if self.feed.is_live() {
+                due = next_due(due, self.state.interval(), Instant::now());
+                std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            }
+            self.look()?;
+            // Of a recording with a single snapshot there is that one.
+            if self.state.paused && self.looks > 2 {
+                return Ok(());
+            }
+            each(self.text(width, height))?;
+            if self.options.count.is_some_and(|count| self.looks > count) {
+                return Ok(());
+            }
         }
-        self.look()?;
-        Ok(self.text(width, height))
     }
 
     /// The screen as it is now, as text.

@@ -147,7 +147,8 @@ impl Header<'_> {
     }
 
     fn tasks(&self, canvas: &mut Canvas<'_>, line: u16) {
-        let write = |long: bool| {
+        let exited = self.view.exited;
+        let write = |(long, whole): (bool, bool)| {
             let tally = self.tally;
             let (kernel, words) = if long {
                 ("kernel", &LONG_STATES)
@@ -164,24 +165,32 @@ impl Header<'_> {
                     let _ = write!(text, "{comma} {count} {word}");
                 }
             }
-            if let Some(ended) = self.view.fading.ended {
-                let _ = write!(text, "; {ended} ended");
-            }
-            if self.view.fading.lost > 0 {
-                let _ = write!(text, " and {} more", self.view.fading.lost);
+            if let Some(count) = exited.count {
+                let _ = write!(text, "; {count} exited");
+                if exited.lost > 0 {
+                    let _ = write!(text, ", {} lost", exited.lost);
+                }
+                if whole {
+                    text.push_str(" in this interval");
+                }
             }
             text
         };
-        self.long_or_short(canvas, line, write);
+        let forms = [(true, true), (false, true), (false, false)];
+        self.first_that_fits(canvas, line, forms.map(write));
     }
 
-    /// Draws the long form of a line, or the short one where there is no room for it.
-    fn long_or_short(&self, canvas: &mut Canvas<'_>, line: u16, write: impl Fn(bool) -> String) {
-        let mut text = write(true);
-        if text.len() > canvas.area.width.into() {
-            text = write(false);
+    /// Draws the first of these that there is room for, else the last.
+    fn first_that_fits<const N: usize>(
+        &self,
+        canvas: &mut Canvas<'_>,
+        line: u16,
+        texts: [String; N],
+    ) {
+        let fits = |text: &&String| text.len() <= canvas.area.width.into();
+        if let Some(text) = texts.iter().find(fits).or(texts.last()) {
+            canvas.text(line, 0, text, self.theme.plain());
         }
-        canvas.text(line, 0, &text, self.theme.plain());
     }
 
     fn all_cpus(&self, canvas: &mut Canvas<'_>, width: u16) {
@@ -322,7 +331,7 @@ impl Header<'_> {
                 )
             }
         };
-        self.long_or_short(canvas, line, write);
+        self.first_that_fits(canvas, line, [true, false].map(write));
     }
 
     fn lines_of_history(&self, canvas: &mut Canvas<'_>, line: u16) {

@@ -40,7 +40,8 @@ pub fn last_line(canvas: &mut Canvas<'_>, state: &State, theme: Theme) {
                 ..canvas.area
             });
             let end = part.text(0, -skipped, text, theme.plain());
-            let end = part.text(0, end, "█", theme.plain());
+            let cursor = if state.is_ascii { "_" } else { "█" };
+            let end = part.text(0, end, cursor, theme.plain());
             if let Some(error) = error {
                 part.text(0, end + 1, error, theme.error());
             }
@@ -139,8 +140,9 @@ fn draw_help(canvas: &mut Canvas<'_>, window: &mut Window, theme: Theme) {
     }
     lines.push(("Filters".into(), String::new()));
     for line in [
-        "compare fields of fastproc ps: rss > 100M && user != root, comm =~ '^kworker', pcpu > 5;",
-        "with &&, ||, ! and parentheses. fastproc ps --help lists the fields.",
+        "compare fields: rss > 100M && user != root, comm =~ '^kworker',",
+        "pcpu > 5; with &&, ||, ! and parentheses.",
+        "fastproc ps --help lists the fields.",
     ] {
         lines.push(("  ".into(), line.into()));
     }
