@@ -91,7 +91,12 @@ impl Painter {
             self.picker.recycle(picked);
         }
         if let Some(over) = &mut state.over {
-            over::draw(&mut canvas.lines(0, height.saturating_sub(1)), over, theme);
+            over::draw(
+                &mut canvas.lines(0, height.saturating_sub(1)),
+                over,
+                &state.aim,
+                theme,
+            );
         }
         over::last_line(&mut canvas.lines(height.saturating_sub(1), 1), state, theme);
     }

@@ -11,7 +11,7 @@ use crate::{
     feed::Feed,
     machine::Gauge,
     state::State,
-    view::canvas::{self, Sheet},
+    view::canvas::{self, Sheet, shortened},
 };
 
 impl Screen {
@@ -96,10 +96,16 @@ pub(super) fn title(state: &State, feed: &Feed) -> String {
     if let Some(ns) = get(Gauge::Calendar) {
         let _ = write!(title, " {}", clock::time_of_day(ns, !feed.is_live()));
     }
+    // Where it can be read on a narrow screen: who has forgotten it misses processes.
+    if !state.settings.filter.is_empty() {
+        let _ = write!(title, "; filter {};", shortened(&state.settings.filter, 30));
+    } else if view.machine.get(Gauge::Calendar).is_some() {
+        title.push(',');
+    }
     if let Some(ns) = get(Gauge::Uptime) {
         let seconds = ns / 1_000_000_000;
         let (days, hours, minutes) = (seconds / 86400, seconds / 3600 % 24, seconds / 60 % 60);
-        let _ = write!(title, ", up {days}d {hours:02}:{minutes:02}");
+        let _ = write!(title, " up {days}d {hours:02}:{minutes:02}");
     }
     let load = [Gauge::Load1, Gauge::Load5, Gauge::Load15].map(get);
     if let [Some(one), Some(five), Some(fifteen)] = load {
@@ -118,8 +124,5 @@ pub(super) fn title(state: &State, feed: &Feed) -> String {
         feed.name(),
         state.settings.interval
     );
-    if !state.settings.filter.is_empty() {
-        let _ = write!(title, "; filter {}", state.settings.filter);
-    }
     title
 }

@@ -1,5 +1,7 @@
 //! Text on lines: cut to where it may be, with wide characters as wide as they are.
 
+use std::borrow::Cow;
+
 use ratatui_core::{buffer::Buffer, layout::Rect, style::Style};
 use unicode_width::UnicodeWidthChar;
 
@@ -215,6 +217,19 @@ impl<'s> Canvas<'s> {
     }
 }
 
+/// Text of no more than so many columns; what is longer ends in dots.
+pub fn shortened(text: &str, most: usize) -> Cow<'_, str> {
+    if width(text) <= most {
+        return text.into();
+    }
+    let mut taken = 1;
+    let kept = text.chars().take_while(|&character| {
+        taken += placed(character).1 as usize;
+        taken <= most
+    });
+    format!("{}…", kept.collect::<String>()).into()
+}
+
 /// The columns that text takes.
 pub fn width(text: &str) -> usize {
     if text.is_ascii() {
@@ -292,6 +307,19 @@ mod tests {
         assert_eq!(drawn(5, 0, "進程表"), "進 程  ");
         assert_eq!(drawn(4, -1, "進程表"), " 程  ");
         assert_eq!(width("a進"), 3);
+    }
+
+    #[test]
+    fn what_is_too_long_ends_in_dots() {
+        for (text, most, short) in [
+            ("abc", 3, "abc"),
+            ("abcd", 3, "ab…"),
+            ("進程表", 5, "進程…"),
+            ("進程表", 4, "進…"),
+            ("abc", 0, "…"),
+        ] {
+            assert_eq!(shortened(text, most), short);
+        }
     }
 
     #[test]
