@@ -324,6 +324,13 @@ impl Stops {
     }
 }
 
+/// An exit without the time of its end.
+struct Undated {
+    exit: Exit,
+    line: Box<[u8]>,
+    cut: bool,
+}
+
 /// From events to rows.
 struct Stream {
     lookup: Lookup,
@@ -333,8 +340,8 @@ struct Stream {
     execs: bool,
     /// When this command began, in nanoseconds after boot.
     began_ns: u64,
-    /// What came without the time of its end, with command lines.
-    undated: Vec<(Exit, Option<(Box<[u8]>, bool)>)>,
+    /// What came without the time of its end.
+    undated: Vec<Undated>,
     left: u64,
     shown: u64,
     output: Output,
@@ -373,8 +380,11 @@ impl Stream {
             Some(end_ns) if end_ns < self.began_ns => Ok(()),
             Some(_) => self.show_dated_or_not(exit, cmdline),
             None => {
-                let cmdline = cmdline.map(|line| (line.bytes.into(), line.cut));
-                self.undated.push((*exit, cmdline));
+                self.undated.push(Undated {
+                    exit: *exit,
+                    line: cmdline.map_or(&[][..], |line| line.bytes).into(),
+                    cut: cmdline.is_some_and(|line| line.cut),
+                });
                 Ok(())
             }
         }
@@ -383,12 +393,13 @@ impl Stream {
     /// Shows what came without the time of its end, if that may have been lost. If nothing was lost until now, then these had
     /// ended before this command began, and the kernel has let go of them only now.
     fn judge_undated(&mut self, lost: u64) -> Result<(), OutputError> {
-        for (exit, cmdline) in std::mem::take(&mut self.undated) {
-            if lost > 0 {
-                let cmdline = cmdline.as_ref();
-                let cmdline = cmdline.map(|(bytes, cut)| Cmdline { bytes, cut: *cut });
-                self.show_dated_or_not(&exit, cmdline)?;
-            }
+        let undated = std::mem::take(&mut self.undated);
+        for Undated { exit, line, cut } in undated.iter().filter(|_| lost > 0) {
+            let cmdline = (!line.is_empty()).then_some(Cmdline {
+                bytes: line,
+                cut: *cut,
+            });
+            self.show_dated_or_not(exit, cmdline)?;
         }
         Ok(())
     }

@@ -1,5 +1,8 @@
 //! What users of top(1) and htop(1) type and this command does not have: each is told what to type instead.
 
+use std::ops::RangeInclusive;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, parser::ValueSource};
 use fastproc_columns::field;
 
 /// It is an option of another program.
@@ -11,37 +14,163 @@ pub struct ForeignOption {
     instead: String,
 }
 
-/// Options that are understood, so that they can be refused in words that help.
-#[derive(Debug, clap::Args)]
-pub struct Foreign {
-    #[arg(short = 'c', long, hide = true)]
-    cmdline_toggle: bool,
-    #[arg(short = 'i', long, hide = true)]
-    idle_toggle: bool,
-    #[arg(short = 'S', long, hide = true)]
-    accum_time_toggle: bool,
-    #[arg(short = 's', long, hide = true, alias = "sort-key", num_args = 0..=1, value_name = "KEY")]
-    secure_mode: Option<Option<String>>,
-    #[arg(short = 'E', long, hide = true, value_name = "SCALE")]
-    scale_summary_mem: Option<String>,
-    #[arg(short = 'e', long, hide = true, value_name = "SCALE")]
-    scale_task_mem: Option<String>,
-    #[arg(short = 'O', long, hide = true)]
-    list_fields: bool,
-    #[arg(long, hide = true, value_name = "FIELD", allow_hyphen_values = true)]
-    sort_override: Option<String>,
-    #[arg(short = 'U', long, hide = true, alias = "no-unicode", num_args = 0..=1, value_name = "USER")]
-    filter_any_user: Option<Option<String>>,
-    #[arg(short = 'w', long, hide = true, num_args = 0..=1, value_name = "COLUMNS")]
-    width: Option<Option<String>>,
-    #[arg(short = '1', long, hide = true)]
-    single_cpu_toggle: bool,
-    #[arg(short = 'C', long, hide = true, alias = "no-colour")]
-    no_color: bool,
-    #[arg(short = 'F', hide = true, value_name = "TEXT")]
-    filter_text: Option<String>,
-    #[arg(short = 'M', long, hide = true)]
-    no_mouse: bool,
+/// Options that are understood, so that the first of them that was typed can be refused in words that help.
+#[derive(Debug, Default)]
+pub struct Foreign(Option<ForeignOption>);
+
+/// An option of another program.
+struct Known {
+    short: Option<char>,
+    long: &'static str,
+    /// How many values it takes.
+    values: RangeInclusive<usize>,
+    program: &'static str,
+    /// What to type instead of it, with its value.
+    instead: fn(&str) -> String,
+}
+
+const fn flag(short: char, long: &'static str, instead: fn(&str) -> String) -> Known {
+    Known {
+        short: Some(short),
+        long,
+        values: 0..=0,
+        program: TOP,
+        instead,
+    }
+}
+
+static OPTIONS: [Known; 14] = [
+    flag('c', "cmdline-toggle", |_| {
+        "command lines are shown without it, and the key c shows names".into()
+    }),
+    flag('i', "idle-toggle", |_| {
+        "type --filter 'pcpu > 0', or press i".into()
+    }),
+    flag('S', "accum-time-toggle", |_| {
+        "the times of children are fields: -o pid,time,cutime,cstime,cmdline".into()
+    }),
+    Known {
+        values: 0..=1,
+        ..flag('s', "secure-mode", |key| match key {
+            "" => "without it nothing is done to a process before a question".into(),
+            key => sort_hint(key),
+        })
+    },
+    Known {
+        values: 1..=1,
+        ..flag('E', "scale-summary-mem", |_| UNITS.into())
+    },
+    Known {
+        values: 1..=1,
+        ..flag('e', "scale-task-mem", |_| UNITS.into())
+    },
+    flag('O', "list-fields", |_| {
+        "fastproc ps --help lists the fields".into()
+    }),
+    Known {
+        values: 0..=1,
+        ..flag('U', "filter-any-user", |user| match user {
+            "" => "LC_ALL=C draws ASCII only".into(),
+            user => {
+                format!("type -u {user}, or --filter \"user == '{user}' || ruser == '{user}'\"")
+            }
+        })
+    },
+    Known {
+        values: 0..=1,
+        ..flag('w', "width", |width| {
+            let width = if width.is_empty() { "512" } else { width };
+            format!("set COLUMNS={width} before the command")
+        })
+    },
+    flag('1', "single-cpu-toggle", |_| "press 1".into()),
+    Known {
+        program: HTOP,
+        ..flag('C', "no-color", |_| "set NO_COLOR=1, or press z".into())
+    },
+    Known {
+        values: 1..=1,
+        program: HTOP,
+        ..flag('F', "filter-text", |text| {
+            format!("type --filter \"cmdline =~ '{text}'\"")
+        })
+    },
+    Known {
+        program: HTOP,
+        ..flag('M', "no-mouse", |_| {
+            "terminals select text while Shift is held".into()
+        })
+    },
+    // What its letter means is in refuse_order.
+    Known {
+        short: None,
+        values: 1..=1,
+        ..flag('o', "sort-override", sort_hint)
+    },
+];
+
+impl Known {
+    fn arg(&self) -> Arg {
+        let arg = Arg::new(self.long)
+            .long(self.long)
+            .short(self.short)
+            .hide(true);
+        if *self.values.end() == 0 {
+            arg.action(ArgAction::SetTrue)
+        } else {
+            arg.num_args(self.values.clone())
+                .allow_hyphen_values(*self.values.start() > 0)
+        }
+    }
+
+    fn typed_in(&self, matches: &ArgMatches) -> Option<ForeignOption> {
+        if matches.value_source(self.long) != Some(ValueSource::CommandLine) {
+            return None;
+        }
+        let value = match self.values.end() {
+            0 => None,
+            _ => matches.get_one::<String>(self.long),
+        };
+        // It is to be typed within quotes.
+        let value = value.map_or(String::new(), |value| value.replace(['\'', '"', '\\'], ""));
+        Some(ForeignOption {
+            typed: match self.short {
+                None => format!("--{}", self.long),
+                Some(short) => format!("-{short}"),
+            },
+            program: self.program,
+            instead: (self.instead)(&value),
+        })
+    }
+}
+
+impl FromArgMatches for Foreign {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let typed = OPTIONS.iter().find_map(|known| known.typed_in(matches));
+        Ok(Self(typed))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl clap::Args for Foreign {
+    fn augment_args(command: Command) -> Command {
+        command.args(OPTIONS.iter().map(Known::arg))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl Foreign {
+    /// Refuses what was typed.
+    pub fn refuse(self) -> Result<(), ForeignOption> {
+        self.0.map_or(Ok(()), Err)
+    }
 }
 
 /// What top(1) calls a column, and the field here, where that is not found by the name itself.
@@ -55,70 +184,6 @@ const COLUMNS: [(&str, &str); 8] = [
     ("PERCENT_CPU", "pcpu"),
     ("PERCENT_MEM", "pmem"),
 ];
-
-impl Foreign {
-    /// Refuses the first of them that was typed.
-    pub fn refuse(self) -> Result<(), ForeignOption> {
-        let quoted = |text: &str| text.replace(['\'', '"', '\\'], "");
-        let (typed, program, instead) = if self.cmdline_toggle {
-            let instead = "command lines are shown without it, and the key c shows names";
-            ("-c", TOP, instead.into())
-        } else if self.idle_toggle {
-            let instead = "type --filter 'pcpu > 0', or press i";
-            ("-i", TOP, instead.into())
-        } else if self.accum_time_toggle {
-            let instead = "the times of children are fields: -o pid,time,cutime,cstime,cmdline";
-            ("-S", TOP, instead.into())
-        } else if let Some(key) = self.secure_mode {
-            match key {
-                Some(key) => ("-s", HTOP, sort_hint(&key)),
-                None => (
-                    "-s",
-                    TOP,
-                    "without it nothing is done to a process before a question".into(),
-                ),
-            }
-        } else if self.scale_summary_mem.is_some() {
-            ("-E", TOP, UNITS.into())
-        } else if self.scale_task_mem.is_some() {
-            ("-e", TOP, UNITS.into())
-        } else if self.list_fields {
-            ("-O", TOP, "fastproc ps --help lists the fields".into())
-        } else if let Some(field) = self.sort_override {
-            ("--sort-override", TOP, sort_hint(&field))
-        } else if let Some(user) = self.filter_any_user {
-            match user {
-                Some(user) => {
-                    let user = quoted(&user);
-                    let filter = format!("user == '{user}' || ruser == '{user}'");
-                    let instead = format!("type -u {user}, or --filter \"{filter}\"");
-                    ("-U", TOP, instead)
-                }
-                None => ("-U", HTOP, "LC_ALL=C draws ASCII only".into()),
-            }
-        } else if let Some(width) = self.width {
-            let width = width.map_or_else(|| "512".into(), |width| quoted(&width));
-            ("-w", TOP, format!("set COLUMNS={width} before the command"))
-        } else if self.single_cpu_toggle {
-            ("-1", TOP, "press 1".into())
-        } else if self.no_color {
-            ("-C", HTOP, "set NO_COLOR=1, or press z".into())
-        } else if let Some(text) = self.filter_text {
-            let instead = format!("type --filter \"cmdline =~ '{}'\"", quoted(&text));
-            ("-F", HTOP, instead)
-        } else if self.no_mouse {
-            let instead = "terminals select text while Shift is held";
-            ("-M", HTOP, instead.into())
-        } else {
-            return Ok(());
-        };
-        Err(ForeignOption {
-            typed: typed.into(),
-            program,
-            instead,
-        })
-    }
-}
 
 const TOP: &str = "top(1)";
 const HTOP: &str = "htop(1)";
@@ -166,13 +231,13 @@ mod tests {
     use super::*;
 
     #[derive(Parser)]
-    struct Command {
+    struct Top {
         #[command(flatten)]
         foreign: Foreign,
     }
 
     fn refused(words: &[&str]) -> String {
-        let command = Command::try_parse_from([&["top"], words].concat()).expect("understood");
+        let command = Top::try_parse_from([&["top"], words].concat()).expect("understood");
         command
             .foreign
             .refuse()
@@ -205,7 +270,7 @@ mod tests {
             let of = text.starts_with(&words[0].to_string());
             assert!(of && text.contains(instead), "{words:?}: {text}");
         }
-        let command = Command::try_parse_from(["top"]).expect("nothing");
+        let command = Top::try_parse_from(["top"]).expect("nothing");
         assert!(command.foreign.refuse().is_ok());
     }
 

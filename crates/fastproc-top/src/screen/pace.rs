@@ -51,7 +51,7 @@ mod tests {
         assert!(!take(600, false));
         // The last of two, however long the first takes.
         assert!(take(1000, true) && take(3000, false));
-        pace.done(start + Duration::from_millis(5000));
+        pace.done(start + Duration::from_secs(5));
         assert!(pace.take(start + Duration::from_millis(5001), false));
     }
 }
