@@ -15,6 +15,7 @@ use fastproc_columns::Lookup;
 use ratatui_crossterm::crossterm::event::{
     Event, KeyEventKind, MouseButton, MouseEvent, MouseEventKind,
 };
+use signal_hook::consts::SIGHUP;
 
 use crate::{
     act::Effect,
@@ -141,7 +142,11 @@ impl Screen {
     /// Shows it until somebody leaves.
     pub fn run(&mut self) -> Result<Left, Error> {
         let mut terminal = Terminal::open()?;
-        let left = self.watch(&mut terminal);
+        let left = match self.watch(&mut terminal) {
+            // It went while something was written to it.
+            Err(Error::Terminal(_)) if terminal.is_gone() => Ok(Left::BySignal(SIGHUP)),
+            left => left,
+        };
         drop(terminal);
         self.finish()?;
         left

@@ -62,7 +62,9 @@ fn batch_writes_as_many_tables_of_the_processes_that_are_named() {
         assert_eq!(tables.len(), 2, "{options:?}: {tables:?}");
         for table in tables {
             assert!(table.starts_with("fastproc top "), "{table}");
-            let rows = table.lines().skip_while(|line| !line.contains(" PID "));
+            let rows = table
+                .lines()
+                .skip_while(|line| !line.trim_start().starts_with("PID "));
             let rows: Vec<_> = rows.skip(1).collect();
             assert_eq!(rows.len(), 2, "{table}");
             assert!(

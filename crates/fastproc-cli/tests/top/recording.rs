@@ -483,7 +483,7 @@ fn what_is_recorded_is_replayed() {
     // On a busy machine a sleeper is far down.
     let shown = once(
         &recording.path,
-        "100",
+        "200",
         &["--filter", &format!("pid == {own}")],
     );
     let text = String::from_utf8(shown.stdout).expect("text");
