@@ -33,8 +33,8 @@ pub struct Settings {
     pub kernel_threads: bool,
     /// What used no CPU as well.
     pub idle: bool,
-    /// Processes that have ended as well.
-    pub ended: bool,
+    /// Processes that exited in the interval as well.
+    pub exited: bool,
     /// Every CPU on its own.
     pub each_cpu: bool,
     /// The header.
@@ -56,7 +56,7 @@ impl Default for Settings {
             threads: false,
             kernel_threads: true,
             idle: true,
-            ended: true,
+            exited: false,
             each_cpu: true,
             header: true,
             colour: true,

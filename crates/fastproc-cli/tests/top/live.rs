@@ -65,7 +65,7 @@ fn the_table_shows_processes_sorted_and_filtered() {
         "pid,ppid,cmdline",
     ];
     let mut top = Terminal::top(24, 80, &arguments);
-    top.until_shown("processes (");
+    top.until_shown("F10Quit");
     top.press("N");
     top.press("\\");
     top.until_shown("Filter: ");
