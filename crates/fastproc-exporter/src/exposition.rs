@@ -101,14 +101,13 @@ impl Exposition {
     /// The same for a name that is only known by now.
     pub fn header(&mut self, name: &str, kind: Kind, help: &str) {
         let (name, kind) = match (self.format, kind) {
-            (Format::Prometheus, kind) => (name, kind.name()),
             // There, a counter is called without the `_total` of its series, and one without it is none.
             (Format::OpenMetrics, Kind::Counter) => match name.strip_suffix("_total") {
                 Some(base) => (base, "counter"),
                 None => (name, "unknown"),
             },
             (Format::OpenMetrics, Kind::Untyped) => (name, "unknown"),
-            (Format::OpenMetrics, kind) => (name, kind.name()),
+            (_, kind) => (name, kind.name()),
         };
         for piece in [
             "# HELP ",

@@ -14,6 +14,7 @@ mod namespace;
 mod negotiation;
 mod node;
 mod node_exporter;
+mod packaged;
 mod peer;
 mod privileges;
 mod prometheus;

@@ -118,7 +118,7 @@ pub(super) fn arp(text: &mut Exposition, file: &TextFile, exclude: Option<&Regex
     }
 }
 
-/// The columns of /proc/net/softnet_stat that are told. Older kernels have fewer.
+/// The columns of `/proc/net/softnet_stat` that are told. Older kernels have fewer.
 const SOFTNET: [(usize, Family); 7] = [
     (0, SOFTNET_PROCESSED),
     (1, SOFTNET_DROPPED),

@@ -219,10 +219,13 @@ fn name(text: &str, also: impl Fn(char) -> bool) -> Option<(&str, &str)> {
     (!first.is_ascii_digit()).then_some((name, rest))
 }
 
+/// A label's name and value.
+type Label = (String, String);
+
 /// Labels after the opening brace, in the order of their names, and what follows the closing one.
-fn labels(text: &str) -> Result<(Vec<(String, String)>, &str), String> {
+fn labels(text: &str) -> Result<(Vec<Label>, &str), String> {
     let blank = [' ', '\t'];
-    let mut labels: Vec<(String, String)> = Vec::new();
+    let mut labels = Vec::<Label>::new();
     let mut rest = text.trim_start_matches(blank);
     loop {
         if let Some(after) = rest.strip_prefix('}') {
