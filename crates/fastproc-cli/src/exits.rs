@@ -169,7 +169,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     let mut stream = Stream {
         lookup,
         form: args.format.form().writer(layout),
-        selection: args.select.into(),
+        selection: (&args.select).into(),
         filter: args.filter,
         execs: args.execs,
         knows_ends: false,
