@@ -276,6 +276,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         sort,
         threads,
         tree,
+        needs: more,
     } = args.ask(words, format, like_ps)?;
     if threads && tree {
         return Err(UsageError::TreeOfThreads.into());
@@ -291,7 +292,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
             return Err(UsageError::Rate(rate.name).into());
         }
     }
-    let mut fields = needs(&columns, &sort, args.filter.as_ref()) | selection.needs();
+    let mut fields = needs(&columns, &sort, args.filter.as_ref()) | selection.needs() | more;
     fields.set(Fields::THREADS, threads);
     let of_shown = texts(columns.iter().map(|column| column.field));
     let of_all = texts(
@@ -359,6 +360,8 @@ struct Asked {
     sort: Sort,
     threads: bool,
     tree: bool,
+    /// Groups of fields that the columns of ps(1) are taken from.
+    needs: Fields,
 }
 
 /// Our own columns, for those who name none.
@@ -507,13 +510,20 @@ impl Args {
         } else {
             ps1::own(&of_ps)
         };
-        let default = if tree || !of_ps.is_empty() { "pid" } else { "-pcpu" };
+        let needs = if like_ps { ps1::needs(&of_ps) } else { Fields::empty() };
+        let default = match (of_ps.is_empty(), tree) {
+            // Children in the order in which they were born.
+            (false, true) => "starttime",
+            (true, false) => "-pcpu",
+            _ => "pid",
+        };
         let sort = self.sort.as_deref().or(words.sort.as_deref());
         let sort = sort.unwrap_or(default);
-        let sort = if names_columns || like_ps {
+        let sort = if like_ps {
             ps1::sort_keys(sort).parse()?
         } else {
-            sort.parse::<Sort>()?
+            let own = sort.parse::<Sort>();
+            own.or_else(|error| ps1::sort_keys(sort).parse().map_err(|_| error))?
         };
         let headings = !(self.no_headers || words.no_headings);
         let form: Box<dyn Form> = if like_ps {
@@ -547,6 +557,7 @@ impl Args {
             sort,
             threads,
             tree,
+            needs,
         })
     }
 }

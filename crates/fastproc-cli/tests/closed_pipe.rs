@@ -56,7 +56,7 @@ fn so_does_every_format() {
         for format in ["table", "json", "ndjson", "csv"] {
             for more in [&[][..], &["--threads"], &["--interval", "0.02"]] {
                 let source = ["ps", "--source", "procfs", "--format", format];
-                let arguments = [&source, &["-o", columns][..], more].concat();
+                let arguments = [&source, &["--fields", columns][..], more].concat();
                 let complaint = complaint(&arguments);
                 assert!(complaint.is_none(), "{complaint:?}");
             }

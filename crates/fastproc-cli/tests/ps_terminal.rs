@@ -142,7 +142,7 @@ fn a_table_never_wraps() {
             "-q --tree",
             "-q -T",
             "-q --interval 0.02 --count 2",
-            "-q --interval 0.02 --count 2 -o user,lstart,cmdline,pid",
+            "-q --interval 0.02 --count 2 --fields user,lstart,cmdline,pid",
         ] {
             let Some(screen) = on_terminal(10, columns, arguments) else {
                 return;

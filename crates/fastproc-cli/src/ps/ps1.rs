@@ -5,6 +5,7 @@ mod styles;
 mod table;
 mod values;
 
+use fastproc::Fields;
 use fastproc_columns::{Field, field};
 
 use self::columns::{COLUMNS, Known, MISSING, Writing};
@@ -31,6 +32,8 @@ pub struct Column {
     width: Option<usize>,
     side: Side,
     field: &'static Field,
+    /// What fastproc calls by the same name: for JSON and csv.
+    own: &'static Field,
     writing: Writing,
 }
 
@@ -95,7 +98,9 @@ impl Column {
     fn find(name: &str) -> Result<Self, ColumnError> {
         let lower = name.to_ascii_lowercase();
         if let Some(known) = known(&lower) {
-            return Ok(Self::of(known));
+            let column = Self::of(known);
+            let own = field::find(name).unwrap_or(column.field);
+            return Ok(Self { own, ..column });
         }
         if let Some(&missing) = MISSING.iter().find(|&&missing| missing == lower) {
             return Err(ColumnError::Missing(missing));
@@ -110,6 +115,7 @@ impl Column {
                 Side::Left
             },
             field,
+            own: field,
             writing: Writing::Plain,
         })
     }
@@ -120,11 +126,13 @@ impl Column {
         } else {
             known.width
         };
+        let field = field::find(known.field).expect("a test has looked for all of them");
         Self {
             heading: known.heading.into(),
             width: Some(width),
             side: known.side,
-            field: field::find(known.field).expect("a test has looked for all of them"),
+            field,
+            own: field,
             writing: known.writing,
         }
     }
@@ -134,14 +142,23 @@ impl Column {
 pub fn own(columns: &[Column]) -> Vec<form::Column> {
     let mut own: Vec<form::Column> = Vec::new();
     for column in columns.iter().filter(|column| column.writing != Writing::Dash) {
-        if own.iter().all(|known| known.field.name != column.field.name) {
+        if own.iter().all(|known| known.field.name != column.own.name) {
             own.push(form::Column {
-                field: column.field,
-                key: column.field.key(),
+                field: column.own,
+                key: column.own.key(),
             });
         }
     }
     own
+}
+
+/// The groups of fields that the columns are taken from.
+pub fn needs(columns: &[Column]) -> Fields {
+    let of_column = |column: &Column| match column.writing {
+        Writing::Text | Writing::Data => Fields::LAYOUT | Fields::MEMORY,
+        _ => column.field.needs,
+    };
+    columns.iter().map(of_column).fold(Fields::empty(), |all, needs| all | needs)
 }
 
 /// The column of ps(1) with this name.

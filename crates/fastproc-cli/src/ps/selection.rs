@@ -127,19 +127,19 @@ macro_rules! lists {
         $(
             $(#[$doc])*
             #[derive(Clone, Debug)]
-            pub struct $name(By, Vec<u32>);
+            pub struct $name(pub Vec<u32>);
 
             impl FromStr for $name {
                 type Err = ListError;
 
                 fn from_str(text: &str) -> Result<Self, ListError> {
-                    Ok(Self($by, $by.parse(text)?))
+                    Ok(Self($by.parse(text)?))
                 }
             }
 
             impl From<$name> for (By, Vec<u32>) {
                 fn from(list: $name) -> Self {
-                    (list.0, list.1)
+                    ($by, list.0)
                 }
             }
         )*

@@ -11,7 +11,9 @@ pub enum Writing {
     Number,
     /// KiB.
     Kibibytes,
-    /// KiB of the virtual size without the text.
+    /// KiB of the text, from its first byte to its last.
+    Text,
+    /// KiB of the virtual size without that.
     Data,
     /// `12.3`, of the lifetime.
     Share,
@@ -262,8 +264,9 @@ pub const COLUMNS: &[Known] = &[
     size("rsz", "RSZ", 5, "rss"),
     known("sgi_rss", "RSS", (4, Left), "rss", Writing::Kibibytes),
     size("size", "SIZE", 5, "size"),
-    size("trs m_trs", "TRS", 4, "trs"),
-    size("tsiz", "TSIZ", 4, "trs"),
+    known("trs", "TRS", (4, Right), "trs", Writing::Text),
+    known("m_trs", "TRS", (5, Right), "trs", Writing::Text),
+    known("tsiz", "TSIZ", (4, Right), "trs", Writing::Text),
     size("vsz vsize", "VSZ", 6, "vsize"),
     number("sz", "SZ", 5, "sz"),
     number("rbytes", "RBYTES", 5, "read_bytes"),

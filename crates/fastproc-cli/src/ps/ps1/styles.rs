@@ -76,7 +76,7 @@ impl Shape {
             Set::Jobs => "ppid pid pgid sid tname tpgid stat uid bsdtime args".into(),
             Set::Long => "f uid pid ppid priority ni vsz rss wchan stat tname bsdtime args".into(),
             Set::Signals => "uid pid pending blocked ignored caught stat tname bsdtime args".into(),
-            Set::Memory => "pid tname stat bsdtime maj_flt trs drs rss %mem args".into(),
+            Set::Memory => "pid tname stat bsdtime maj_flt m_trs drs rss %mem args".into(),
             Set::Registers => {
                 "pid stackp esp eip timeout alarm stat tname bsdtime args".into()
             }

@@ -99,7 +99,7 @@ impl Table {
             let is_number = self.numbers && matches!(column.writing, Writing::User | Writing::UserOf | Writing::GroupOf);
             let is_right = column.side == Side::Right || is_number;
             let most = if place == last {
-                room.saturating_sub(due.max(at))
+                left(room, due.max(at))
             } else if is_right || is_heading || column.width.is_none() {
                 usize::MAX
             } else {
@@ -125,6 +125,15 @@ impl Table {
         line.push('\n');
     }
 }
+
+/// What is left of a line of a terminal for the last column, which begins at `start`; of the next line, if that is little.
+fn left(room: usize, start: usize) -> usize {
+    let left = room - start % room;
+    if left < LEAST { left + room } else { left }
+}
+
+/// Less than this is not worth to begin in.
+const LEAST: usize = 3;
 
 impl Form for Table {
     fn write(

@@ -60,7 +60,12 @@ pub fn write(
         Writing::Arguments => return write_arguments(row, lookup, context, to),
         Writing::Plain => {
             let Value::Text(text) = field.value(row, lookup) else {
-                return field.write_for_table(row, lookup, to);
+                let start = to.len();
+                field.write_for_table(row, lookup, to);
+                if to.len() == start {
+                    to.push(b'-');
+                }
+                return;
             };
             return printable(text, context.utf8, to);
         }
@@ -75,16 +80,20 @@ pub fn write(
                 _ => number::write(seconds, to),
             };
         }
-        Writing::Data => {
-            let Some(memory) = row.process.memory() else {
-                return to.push(b'0');
-            };
-            return number::write(memory.vsize.saturating_sub(memory.text) / 1024, to);
+        Writing::Text | Writing::Data => {
+            let text = row.process.layout().map_or(0, |layout| {
+                layout.end_code.saturating_sub(layout.start_code)
+            });
+            let all = row.process.memory().map_or(0, |memory| memory.vsize);
+            let is_text = column.writing == Writing::Text;
+            let bytes = if is_text { text } else { all.saturating_sub(text) };
+            return number::write(bytes / 1024, to);
         }
         Writing::RunsOn if row.state() != State::Running => return to.push(b'*'),
         Writing::Cgroups => return write_cgroups(row, lookup, context, to),
         _ => {}
     }
+    let share = share(row, lookup);
     let known = field.value(row, lookup);
     let whole = match known {
         Value::Unsigned(number) => number,
@@ -99,6 +108,13 @@ pub fn write(
         Value::Real(number) => number,
         _ => 0.0,
     };
+    // The share that a process has had since it began.
+    let real = if matches!(field.name, "pcpu" | "c") && row.change.is_none() {
+        share
+    } else {
+        real
+    };
+    let whole = if field.name == "c" { (real as u64).min(99) } else { whole };
     match column.writing {
         Writing::Kibibytes => number::write(whole / 1024, to),
         Writing::Share if real > 99.9 => number::write(real.round() as u64, to),
@@ -131,8 +147,18 @@ pub fn write(
             }
             _ => to.push(b'?'),
         },
+        _ if field.name == "c" => number::write(whole, to),
         _ => number::write_signed(signed, to),
     }
+}
+
+/// Hundredths of a CPU since the process began, of ticks as ps(1) counts them.
+fn share(row: &Row<'_>, lookup: &Lookup) -> f64 {
+    let (user, system) = row.cpu_times().unwrap_or_default();
+    let ticks = (user / TICK_NS).saturating_add(system / TICK_NS);
+    let began = row.start_ns() / TICK_NS;
+    let lived = (lookup.now_ns / TICK_NS).saturating_sub(began);
+    if lived == 0 { 0.0 } else { ticks as f64 / lived as f64 * 100.0 }
 }
 
 /// Arguments with spaces between them; the name in brackets where there are none.
