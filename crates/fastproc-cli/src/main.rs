@@ -57,7 +57,7 @@ Examples:
   fastproc ps --top 20     the processes that used most CPU time
   fastproc top             the same on a screen, as it changes
   fastproc exits           processes as they end
-  fastproc doctor          what this machine allows, and what would be used
+  fastproc doctor          what this machine allows, and what is missing
   fastproc verify          whether every value is the kernel's own
 
 Exit status:

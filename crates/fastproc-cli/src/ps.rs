@@ -292,6 +292,11 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
             return Err(UsageError::Rate(rate.name).into());
         }
     }
+    let tree_of_ps = like_ps.then_some(if args.as_in_ps.indented {
+        ps1::Tree::Spaces
+    } else {
+        ps1::Tree::Lines
+    });
     let mut fields = needs(&columns, &sort, args.filter.as_ref()) | selection.needs() | more;
     fields.set(Fields::THREADS, threads);
     let of_shown = texts(columns.iter().map(|column| column.field));
@@ -326,6 +331,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         filter: args.filter,
         threads,
         tree,
+        tree_of_ps,
         exited: args.exited,
         repeated: args.interval.is_some(),
         quiet: args.quiet || like_ps || !terminal::is_standard_output(),
@@ -520,7 +526,9 @@ impl Args {
         let sort = self.sort.as_deref().or(words.sort.as_deref());
         let sort = sort.unwrap_or(default);
         let sort = if like_ps {
-            ps1::sort_keys(sort).parse()?
+            let sort = ps1::sort_keys(sort);
+            let by_parents = if tree { "ppid," } else { "" };
+            format!("{by_parents}{sort}").parse()?
         } else {
             let own = sort.parse::<Sort>();
             own.or_else(|error| ps1::sort_keys(sort).parse().map_err(|_| error))?
@@ -534,7 +542,6 @@ impl Args {
                 headings,
                 width: ps.cols.or(one_wide.filter(|_| wide == 1 && terminal::width().is_some())).map(|width| width as usize),
                 unlimited: wide > 1,
-                indented: ps.indented,
                 numbers: ps.numbers || words.shape.numbers,
                 is_next: false,
             })

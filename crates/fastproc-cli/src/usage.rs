@@ -15,6 +15,9 @@ pub fn in_our_words(error: Error) -> Error {
     let message = match error.kind() {
         ErrorKind::ValueValidation => wrong_number(&error),
         ErrorKind::UnknownArgument => unknown_option(&error),
+        ErrorKind::InvalidValue => missing_value(&error),
+        ErrorKind::ArgumentConflict => conflict(&error),
+        ErrorKind::MissingRequiredArgument => missing_option(&error),
         _ => None,
     };
     message.map_or(error, |message| {
@@ -51,9 +54,45 @@ fn wrong_number(error: &Error) -> Option<String> {
     Some(format!("{option} takes a number that is at least {least}{most}, such as 10; it was given '{value}'"))
 }
 
+/// The options that an error names.
+fn names(error: &Error, kind: ContextKind) -> Option<String> {
+    match error.get(kind)? {
+        ContextValue::String(name) => Some(name.clone()),
+        ContextValue::Strings(names) if !names.is_empty() => Some(names.join(", ")),
+        _ => None,
+    }
+}
+
+/// An option whose value does not follow.
+fn missing_value(error: &Error) -> Option<String> {
+    let argument = text(error, ContextKind::InvalidArg)?;
+    let is_missing = text(error, ContextKind::InvalidValue).is_none_or(str::is_empty);
+    let has_choice = error.get(ContextKind::ValidValue).is_some();
+    (is_missing && !has_choice).then(|| {
+        let (option, value) = argument.split_once(' ').unwrap_or((argument, "a value"));
+        format!("{option} takes {value} after it, and nothing follows")
+    })
+}
+
+fn conflict(error: &Error) -> Option<String> {
+    let one = names(error, ContextKind::InvalidArg)?;
+    let other = names(error, ContextKind::PriorArg)?;
+    Some(format!("{one} does not go with {other}: leave out one of them"))
+}
+
+fn missing_option(error: &Error) -> Option<String> {
+    let missing = names(error, ContextKind::InvalidArg)?;
+    missing
+        .starts_with('-')
+        .then(|| format!("{missing} is missing: what was typed takes it"))
+}
+
 /// An option that there is none of: with the nearest one, and where all of them are.
 fn unknown_option(error: &Error) -> Option<String> {
     let option = text(error, ContextKind::InvalidArg)?;
+    if option[1..].starts_with(|c: char| c.is_ascii_digit()) {
+        return Some(format!("'{}' is a negative number, and no option takes one here", option.escape_debug()));
+    }
     let nearest = match error.get(ContextKind::SuggestedArg) {
         Some(ContextValue::String(nearest)) => format!("; did you mean {nearest}?"),
         _ => String::new(),

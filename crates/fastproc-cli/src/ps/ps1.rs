@@ -3,6 +3,7 @@
 mod columns;
 mod styles;
 mod table;
+mod tree;
 mod values;
 
 use fastproc::Fields;
@@ -12,6 +13,7 @@ use self::columns::{COLUMNS, Known, MISSING, Writing};
 pub use self::{
     styles::{Set, Shape},
     table::Table,
+    tree::{Tree, in_order},
 };
 use super::form;
 
@@ -118,6 +120,11 @@ impl Column {
             own: field,
             writing: Writing::Plain,
         })
+    }
+
+    /// Whether its values are never cut.
+    fn is_number(&self) -> bool {
+        matches!(self.writing, Writing::Kibibytes | Writing::Number)
     }
 
     fn of(known: &Known) -> Self {

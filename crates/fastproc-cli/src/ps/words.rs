@@ -1,5 +1,7 @@
 //! Words without a dash, as in `ps aux`, `ps axo pid,comm` and `ps 1 42`.
 
+use fastproc_columns::Sort;
+
 use super::{
     ps1::{self, Column, ColumnError, Set, Shape},
     selection::{By, Choice, ListError, Selection},
@@ -53,6 +55,9 @@ pub enum WordsError {
     /// The end of the line.
     #[error("something must follow '{0}', as in ps ax{0} {1}")]
     Argument(char, &'static str),
+    /// What follows k.
+    #[error("'{}' after k is nothing to sort by; {}", .0.escape_debug(), HINT)]
+    Sort(String),
     /// A list of columns.
     #[error(transparent)]
     Column(#[from] ColumnError),
@@ -152,6 +157,9 @@ impl Words {
         match letter {
             'o' => self.columns.extend(ps1::parse(argument)?),
             'O' => self.inserted.extend(ps1::parse(argument)?),
+            'k' if ps1::sort_keys(argument).parse::<Sort>().is_err() => {
+                return Err(WordsError::Sort(argument.into()));
+            }
             'k' => self.sort = Some(argument.into()),
             't' => self.selection.list(By::Terminal, argument)?,
             'U' => self.selection.list(By::User, argument)?,
@@ -217,6 +225,7 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_answered_with_what_to_type() {
         for (line, says) in [
+            ("kill", "'ill' after k is nothing to sort by"),
             ("extra", "as in -ef"),
             ("auxz", "as in -ef"),
             ("axo", "as in ps axo pid,rss,comm"),

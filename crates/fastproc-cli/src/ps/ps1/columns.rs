@@ -7,8 +7,12 @@ use super::Side::{self, Left, Right};
 pub enum Writing {
     /// As a table of fastproc does; where nothing is known, a dash.
     Plain,
+    /// Name of a function, without the underscores before it.
+    Function,
     /// A number; where nothing is known, zero.
     Number,
+    /// Number of a user or a group, negative from 2^31 on.
+    Id,
     /// KiB.
     Kibibytes,
     /// KiB of the text, from its first byte to its last.
@@ -112,6 +116,10 @@ const fn number(
     known(names, heading, (width, Right), field, Writing::Number)
 }
 
+const fn owner(names: &'static str, heading: &'static str, field: &'static str) -> Known {
+    known(names, heading, (5, Right), field, Writing::Id)
+}
+
 const fn size(
     names: &'static str,
     heading: &'static str,
@@ -160,12 +168,14 @@ pub const COLUMNS: &[Known] = &[
     known("c util", "C", (2, Right), "c", Writing::Number),
     known("cp", "CP", (3, Right), "pcpu", Writing::Thousandths),
     known("cgroup", "CGROUP", (27, Left), "cgroup", Writing::Cgroups),
-    known("class policy", "CLS", (3, Left), "cls", Writing::Plain),
+    known("class", "CLS", (3, Left), "cls", Writing::Plain),
+    known("policy", "POL", (3, Left), "cls", Writing::Plain),
     known("cls", "CLS", (3, Right), "cls", Writing::Plain),
     known("comm ucomm", "COMMAND", (15, Left), "comm", Writing::Name),
     known("ucmd", "CMD", (15, Left), "comm", Writing::Name),
     known("fname", "COMMAND", (8, Left), "comm", Writing::ShortName),
-    known("context label", "LABEL", (31, Left), "label", Writing::Plain),
+    known("context", "CONTEXT", (31, Left), "label", Writing::Plain),
+    known("label", "LABEL", (31, Left), "label", Writing::Plain),
     number("cpuid", "CPUID", 5, "processor"),
     number("lastcpu", "C", 3, "processor"),
     number("psr", "PSR", 3, "processor"),
@@ -179,20 +189,20 @@ pub const COLUMNS: &[Known] = &[
     set("stackp start_stack", "STACKP", "startstack"),
     known("exe", "EXE", (27, Left), "exe", Writing::Plain),
     known("f flag flags", "F", (1, Left), "f", Writing::Number),
-    number("egid", "EGID", 5, "egid"),
-    number("gid", "GID", 5, "egid"),
-    number("rgid", "RGID", 5, "rgid"),
-    number("sgid", "SGID", 5, "sgid"),
-    number("svgid", "SVGID", 5, "sgid"),
-    number("fgid", "FGID", 5, "fsgid"),
-    number("fsgid", "FSGID", 5, "fsgid"),
-    number("euid", "EUID", 5, "euid"),
-    number("uid", "UID", 5, "euid"),
-    number("ruid", "RUID", 5, "ruid"),
-    number("suid", "SUID", 5, "suid"),
-    number("svuid", "SVUID", 5, "suid"),
-    number("fuid", "FUID", 5, "fsuid"),
-    number("fsuid", "FSUID", 5, "fsuid"),
+    owner("egid", "EGID", "egid"),
+    owner("gid", "GID", "egid"),
+    owner("rgid", "RGID", "rgid"),
+    owner("sgid", "SGID", "sgid"),
+    owner("svgid", "SVGID", "sgid"),
+    owner("fgid", "FGID", "fsgid"),
+    owner("fsgid", "FSGID", "fsgid"),
+    owner("euid", "EUID", "euid"),
+    owner("uid", "UID", "euid"),
+    owner("ruid", "RUID", "ruid"),
+    owner("suid", "SUID", "suid"),
+    owner("svuid", "SVUID", "suid"),
+    owner("fuid", "FUID", "fsuid"),
+    owner("fsuid", "FSUID", "fsuid"),
     user("egroup", "EGROUP", "group"),
     user("group", "GROUP", "group"),
     user("rgroup", "RGROUP", "rgroup"),
@@ -282,7 +292,7 @@ pub const COLUMNS: &[Known] = &[
     known("unit", "UNIT", (31, Left), "unit", Writing::Plain),
     known("tname longtname tty8", "TTY", (8, Left), "tty", Writing::Plain),
     known("tt tty", "TT", (8, Left), "tty", Writing::Plain),
-    known("wchan wname", "WCHAN", (6, Left), "wchan", Writing::Plain),
+    known("wchan wname", "WCHAN", (6, Left), "wchan", Writing::Function),
     // Only in the sets of columns, where they stand for what kernels do not tell any more.
     known("address", "ADDR", (1, Left), "pid", Writing::Dash),
     known("timeout", "TMOUT", (5, Right), "pid", Writing::Dash),

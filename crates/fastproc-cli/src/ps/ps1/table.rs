@@ -26,8 +26,6 @@ pub struct Table {
     pub width: Option<usize>,
     /// Lines are as long as they need.
     pub unlimited: bool,
-    /// Children stand below their parents by spaces alone.
-    pub indented: bool,
     /// Users are shown as numbers.
     pub numbers: bool,
     /// Whether another table went before.
@@ -69,10 +67,7 @@ impl Table {
             .map(|column| {
                 let mut cell = Vec::new();
                 let is_command = matches!(column.writing, Writing::Name | Writing::Arguments);
-                if is_command && self.indented {
-                    // A level of a tree takes four columns there.
-                    cell.extend(std::iter::repeat_n(b' ', row.branch.len() / 2));
-                } else if is_command {
+                if is_command {
                     cell.extend_from_slice(row.branch);
                 }
                 values::write(column, &row, lookup, context, &mut cell);
@@ -100,7 +95,7 @@ impl Table {
             let is_right = column.side == Side::Right || is_number;
             let most = if place == last {
                 left(room, due.max(at))
-            } else if is_right || is_heading || column.width.is_none() {
+            } else if is_right || is_heading || column.width.is_none() || column.is_number() {
                 usize::MAX
             } else {
                 width

@@ -55,9 +55,18 @@ pub fn write(
             if let Value::Text(name) = field.value(row, lookup) {
                 printable(&name[..name.len().min(at_most)], context.utf8, to);
             }
-            return mark_zombie(row, to);
+            return;
         }
         Writing::Arguments => return write_arguments(row, lookup, context, to),
+        Writing::Function => {
+            return match field.value(row, lookup) {
+                Value::Text(name) => {
+                    let start = name.iter().position(|&byte| byte != b'_');
+                    printable(&name[start.unwrap_or(0)..], context.utf8, to);
+                }
+                _ => to.push(b'-'),
+            };
+        }
         Writing::Plain => {
             let Value::Text(text) = field.value(row, lookup) else {
                 let start = to.len();
@@ -117,11 +126,14 @@ pub fn write(
     let whole = if field.name == "c" { (real as u64).min(99) } else { whole };
     match column.writing {
         Writing::Kibibytes => number::write(whole / 1024, to),
-        Writing::Share if real > 99.9 => number::write(real.round() as u64, to),
-        Writing::Share => number::write_fraction(real, 1, to),
-        // Thousandths of the memory, in KiB.
+        Writing::Id => number::write_signed((whole as u32 as i32).into(), to),
+        Writing::Share if real >= 100.0 => number::write(real as u64, to),
+        // Rounded down, as thousandths.
+        Writing::Share => number::write_fraction((real * 10.0).floor() / 10.0, 1, to),
         Writing::MemoryShare => write_tenths(((real * 10.0) as u64).min(999), to),
-        Writing::Thousandths => number::write(((real * 10.0) as u64).min(999), to),
+        Writing::Thousandths => {
+            write_padded(&[(((real * 10.0) as u64).min(999), 3, b' ')], to);
+        }
         Writing::Hexadecimal => number::write_hex(whole, 16, to),
         Writing::Elapsed => write_clock(whole / SECOND_NS, false, to),
         Writing::ElapsedSeconds => number::write(whole / SECOND_NS, to),
@@ -147,7 +159,7 @@ pub fn write(
             }
             _ => to.push(b'?'),
         },
-        _ if field.name == "c" => number::write(whole, to),
+        _ if field.name == "c" => write_padded(&[(whole, 2, b' ')], to),
         _ => number::write_signed(signed, to),
     }
 }
@@ -166,28 +178,31 @@ fn write_arguments(row: &Row<'_>, lookup: &mut Lookup, context: Context, to: &mu
     let cmdline = field::find("cmdline").expect("it is one of the catalogue");
     match cmdline.value(row, lookup) {
         Value::Arguments(line) => {
-            for (at, argument) in arguments(line).enumerate() {
-                if at > 0 {
-                    to.push(b' ');
-                }
-                printable(argument, context.utf8, to);
+            let mut text = Vec::new();
+            for argument in arguments(line) {
+                text.extend_from_slice(argument);
+                text.push(b' ');
+            }
+            // Whatever ends a line ends no argument there, and what is empty in the end is not shown.
+            for byte in text.iter_mut().filter(|byte| **byte == b'\n') {
+                *byte = b' ';
+            }
+            let end = text.iter().rposition(|&byte| byte != b' ');
+            match end {
+                Some(end) => printable(&text[..=end], context.utf8, to),
+                None => to.push(b'?'),
             }
         }
-        Value::NoArguments(name) => {
-            to.push(b'[');
-            printable(name, context.utf8, to);
-            to.push(b']');
-            mark_zombie(row, to);
-        }
-        _ => {
-            to.push(b'[');
-            printable(&row.process.name(), context.utf8, to);
-            to.push(b']');
-        }
+        Value::NoArguments(name) => write_bracketed(row, name, context, to),
+        _ => write_bracketed(row, &row.process.name(), context, to),
     }
 }
 
-fn mark_zombie(row: &Row<'_>, to: &mut Vec<u8>) {
+/// The name of a process without arguments.
+fn write_bracketed(row: &Row<'_>, name: &[u8], context: Context, to: &mut Vec<u8>) {
+    to.push(b'[');
+    printable(name, context.utf8, to);
+    to.push(b']');
     if row.state().letter() == b'Z' {
         to.extend_from_slice(b" <defunct>");
     }
@@ -265,8 +280,9 @@ fn write_padded(parts: &[(u64, usize, u8)], to: &mut Vec<u8>) {
     }
 }
 
+/// `12.3`, with a space for a digit before the point that it does not have.
 fn write_tenths(tenths: u64, to: &mut Vec<u8>) {
-    number::write(tenths / 10, to);
+    write_padded(&[(tenths / 10, 2, b' ')], to);
     to.push(b'.');
     number::write(tenths % 10, to);
 }
