@@ -347,4 +347,3 @@ pub fn kernel_release() -> String {
         .to_string_lossy()
         .into_owned()
 }
-

@@ -123,8 +123,8 @@ fn raise_descriptor_limit() {
 fn main() -> ExitCode {
     raise_descriptor_limit();
     let arguments = ps::as_in_ps(serve::with_two_dashes(std::env::args_os()));
-    let cli = Cli::try_parse_from(arguments)
-        .unwrap_or_else(|error| usage::in_our_words(error).exit());
+    let cli =
+        Cli::try_parse_from(arguments).unwrap_or_else(|error| usage::in_our_words(error).exit());
     match cli.command.run() {
         Ok(code) => code,
         Err(failure) if failure::is_broken_pipe(failure.as_ref()) => ExitCode::SUCCESS,

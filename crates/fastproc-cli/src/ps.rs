@@ -131,6 +131,10 @@ pub struct Args {
     #[arg(short, long)]
     quiet: bool,
 
+    /// Say it in any case
+    #[arg(long, conflicts_with = "quiet")]
+    verbose: bool,
+
     #[command(flatten)]
     as_in_ps: AsInPs,
 
@@ -243,13 +247,17 @@ enum UsageError {
         "cannot sort by '{0}', a rate over an interval, and there is none; give one, as in --interval 1"
     )]
     Rate(&'static str),
-    #[error("threads cannot be shown together with what has ended")]
+    #[error(
+        "what has ended cannot be shown by threads: leave out --exited, or --threads, -L, -T or H"
+    )]
     ExitedThreads,
     #[error("what ends cannot be recorded")]
     Exits(#[source] Box<fastproc::Error>),
     #[error("--tree and threads cannot be shown together")]
     TreeOfThreads,
-    #[error("a word such as 'u' and an option such as -f each name a set of columns; type one of them, as in ps aux or ps -ef")]
+    #[error(
+        "a word such as 'u' and an option such as -f each name a set of columns; type one of them, as in ps aux or ps -ef"
+    )]
     Sets,
 }
 
@@ -334,7 +342,8 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         tree_of_ps,
         exited: args.exited,
         repeated: args.interval.is_some(),
-        quiet: args.quiet || like_ps || !terminal::is_standard_output(),
+        quiet: args.quiet || !args.verbose && (like_ps || !terminal::is_standard_output()),
+        warns: !args.quiet,
         redraw: redraw(args.interval, format),
         sorter: Sorter::default(),
         output: Output::default(),
@@ -516,7 +525,11 @@ impl Args {
         } else {
             ps1::own(&of_ps)
         };
-        let needs = if like_ps { ps1::needs(&of_ps) } else { Fields::empty() };
+        let needs = if like_ps {
+            ps1::needs(&of_ps)
+        } else {
+            Fields::empty()
+        };
         let default = match (of_ps.is_empty(), tree) {
             // Children in the order in which they were born.
             (false, true) => "starttime",
@@ -540,7 +553,10 @@ impl Args {
             Box::new(ps1::Table {
                 columns: of_ps,
                 headings,
-                width: ps.cols.or(one_wide.filter(|_| wide == 1 && terminal::width().is_some())).map(|width| width as usize),
+                width: ps
+                    .cols
+                    .or(one_wide.filter(|_| wide == 1 && terminal::width().is_some()))
+                    .map(|width| width as usize),
                 unlimited: wide > 1,
                 numbers: ps.numbers || words.shape.numbers,
                 is_next: false,
@@ -648,10 +664,7 @@ mod tests {
             needs("pid", "pid", Some("user == root && read_bytes > 0")),
             Fields::USERS | Fields::IO
         );
-        assert_eq!(
-            needs(DEFAULT, "-pcpu", None),
-            Fields::TOP | Fields::USERS
-        );
+        assert_eq!(needs(DEFAULT, "-pcpu", None), Fields::TOP | Fields::USERS);
     }
 
     #[test]

@@ -123,10 +123,18 @@ fn json(args: &Args) -> Result<ExitCode, Failure> {
         format!("--interval={}", interval.as_secs_f64()),
     ];
     let options = [
-        ("fields", Some(args.fields.join(",")).filter(|fields| !fields.is_empty())),
+        (
+            "fields",
+            Some(args.fields.join(",")).filter(|fields| !fields.is_empty()),
+        ),
         ("sort", args.sort.clone()),
         ("filter", args.filter.clone()),
-        ("source", args.source.to_possible_value().map(|source| source.get_name().to_owned())),
+        (
+            "source",
+            args.source
+                .to_possible_value()
+                .map(|source| source.get_name().to_owned()),
+        ),
     ];
     let options = options.into_iter();
     line.extend(options.filter_map(|(name, value)| Some(format!("--{name}={}", value?))));

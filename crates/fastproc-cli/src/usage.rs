@@ -40,7 +40,9 @@ fn wrong_number(error: &Error) -> Option<String> {
     let value = text(error, ContextKind::InvalidValue)?.escape_debug();
     let is_number = source.is::<ParseIntError>() || source.is::<ParseFloatError>();
     if is_number {
-        return Some(format!("{option} takes a number, such as 10; '{value}' is none"));
+        return Some(format!(
+            "{option} takes a number, such as 10; '{value}' is none"
+        ));
     }
     let source = source.to_string();
     let (_, range) = source.split_once(" is not in ")?;
@@ -51,7 +53,9 @@ fn wrong_number(error: &Error) -> Option<String> {
     } else {
         format!(" and at most {most}")
     };
-    Some(format!("{option} takes a number that is at least {least}{most}, such as 10; it was given '{value}'"))
+    Some(format!(
+        "{option} takes a number that is at least {least}{most}, such as 10; it was given '{value}'"
+    ))
 }
 
 /// The options that an error names.
@@ -67,7 +71,7 @@ fn names(error: &Error, kind: ContextKind) -> Option<String> {
 fn missing_value(error: &Error) -> Option<String> {
     let argument = text(error, ContextKind::InvalidArg)?;
     let is_missing = text(error, ContextKind::InvalidValue).is_none_or(str::is_empty);
-    let has_choice = error.get(ContextKind::ValidValue).is_some();
+    let has_choice = names(error, ContextKind::ValidValue).is_some();
     (is_missing && !has_choice).then(|| {
         let (option, value) = argument.split_once(' ').unwrap_or((argument, "a value"));
         format!("{option} takes {value} after it, and nothing follows")
@@ -77,7 +81,9 @@ fn missing_value(error: &Error) -> Option<String> {
 fn conflict(error: &Error) -> Option<String> {
     let one = names(error, ContextKind::InvalidArg)?;
     let other = names(error, ContextKind::PriorArg)?;
-    Some(format!("{one} does not go with {other}: leave out one of them"))
+    Some(format!(
+        "{one} does not go with {other}: leave out one of them"
+    ))
 }
 
 fn missing_option(error: &Error) -> Option<String> {
@@ -91,7 +97,10 @@ fn missing_option(error: &Error) -> Option<String> {
 fn unknown_option(error: &Error) -> Option<String> {
     let option = text(error, ContextKind::InvalidArg)?;
     if option[1..].starts_with(|c: char| c.is_ascii_digit()) {
-        return Some(format!("'{}' is a negative number, and no option takes one here", option.escape_debug()));
+        return Some(format!(
+            "'{}' is a negative number, and no option takes one here",
+            option.escape_debug()
+        ));
     }
     let nearest = match error.get(ContextKind::SuggestedArg) {
         Some(ContextValue::String(nearest)) => format!("; did you mean {nearest}?"),
@@ -99,15 +108,24 @@ fn unknown_option(error: &Error) -> Option<String> {
     };
     let instead = OTHERS.iter().find(|(other, _)| *other == option);
     let hint = instead.map_or(nearest, |(_, instead)| format!("; {instead}"));
-    Some(format!("there is no option {}{hint}\n\n--help names all that there are", option.escape_debug()))
+    Some(format!(
+        "there is no option {}{hint}\n\n--help names all that there are",
+        option.escape_debug()
+    ))
 }
 
 /// Options of ps(1) that have no meaning here, and what to type instead.
 const OTHERS: &[(&str, &str)] = &[
     ("-m", "type -L for a row for each thread"),
     ("-V", "type fastproc --version"),
-    ("-S", "times of children are columns: --fields pid,cutime,cstime"),
-    ("--cumulative", "times of children are columns: --fields pid,cutime,cstime"),
+    (
+        "-S",
+        "times of children are columns: --fields pid,cutime,cstime",
+    ),
+    (
+        "--cumulative",
+        "times of children are columns: --fields pid,cutime,cstime",
+    ),
     ("--headers", "type | less, or fastproc top"),
     ("--heading", "type | less, or fastproc top"),
     ("--rows", "type | head, or --top 20"),

@@ -60,9 +60,9 @@ const CALLS: &[&str] = &[
 
 /// Columns that fastproc has no field for. Of the others each is compared.
 const MISSING: &[&str] = &[
-    "ag_id", "ag_nice", "cgname", "cuc", "cuu", "docker", "environ", "fds", "htprv", "htshr", "lim",
-    "lsession", "luid", "lxc", "m_size", "machine", "numa", "ouid", "seat", "supgrp", "trss", "tty4",
-    "uunit", "zone",
+    "ag_id", "ag_nice", "cgname", "cuc", "cuu", "docker", "environ", "fds", "htprv", "htshr",
+    "lim", "lsession", "luid", "lxc", "m_size", "machine", "numa", "ouid", "seat", "supgrp",
+    "trss", "tty4", "uunit", "zone",
 ];
 
 /// Memory that others share, and what the kernel counts anew at each look.
@@ -170,7 +170,9 @@ fn every_column_is_that_of_ps() {
         return;
     }
     let listed = text("ps", &["L".into()]);
-    let names = listed.lines().filter_map(|line| line.split_whitespace().next());
+    let names = listed
+        .lines()
+        .filter_map(|line| line.split_whitespace().next());
     let (missing, known): (Vec<_>, Vec<_>) = names
         .filter(|name| !name.starts_with('_'))
         .partition(|name| MISSING.contains(name));
@@ -185,7 +187,9 @@ fn every_column_is_that_of_ps() {
     let calls: Vec<Vec<String>> = still
         .chunks(6)
         .map(|names| {
-            let names = names.iter().fold("pid".to_owned(), |all, name| format!("{all},{name}"));
+            let names = names
+                .iter()
+                .fold("pid".to_owned(), |all, name| format!("{all},{name}"));
             vec!["-p".into(), pids.clone(), "-o".into(), names]
         })
         .collect();
@@ -198,7 +202,12 @@ fn every_column_is_that_of_ps() {
 fn sizes_are_numbers_of_kibibytes() {
     let own = std::process::id().to_string();
     let text = common::output(&["ps", "u", "-p", &own]);
-    let line: Vec<_> = text.lines().nth(1).expect("a row").split_whitespace().collect();
+    let line: Vec<_> = text
+        .lines()
+        .nth(1)
+        .expect("a row")
+        .split_whitespace()
+        .collect();
     let status = std::fs::read_to_string("/proc/self/status").expect("it runs");
     for (column, name) in [(4, "VmSize:"), (5, "VmHWM:")] {
         let most = status.lines().find_map(|line| line.strip_prefix(name));
@@ -214,7 +223,9 @@ fn is_this_ps() -> bool {
     let version = text("ps", &["--version".into()]);
     let is_it = version.contains("procps-ng 4.0.");
     if !is_it {
-        gate::skipped(&format!("the output is that of procps 4.0, and here is {version}"));
+        gate::skipped(&format!(
+            "the output is that of procps 4.0, and here is {version}"
+        ));
     }
     is_it
 }

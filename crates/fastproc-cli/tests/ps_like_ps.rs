@@ -248,7 +248,10 @@ fn the_calls_of_ps_are_understood() {
         &["--fields", "pid", "--no-headings"],
     ] {
         let shown = by_pid(arguments);
-        assert!(all.iter().all(|pid| shown.contains_key(pid)), "{arguments:?}");
+        assert!(
+            all.iter().all(|pid| shown.contains_key(pid)),
+            "{arguments:?}"
+        );
     }
     let own = own.to_string();
     for arguments in [
@@ -260,7 +263,11 @@ fn the_calls_of_ps_are_understood() {
     ] {
         assert_eq!(by_pid(arguments).len(), 1, "{arguments:?}");
     }
-    for arguments in [&["ps", "extra"][..], &["ps", "-f", "extra"], &["ps", "auxz"]] {
+    for arguments in [
+        &["ps", "extra"][..],
+        &["ps", "-f", "extra"],
+        &["ps", "auxz"],
+    ] {
         let output = run(arguments);
         let message = String::from_utf8(output.stderr).expect("text");
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
@@ -285,11 +292,20 @@ fn whose_table_it_is_depends_on_what_is_asked_for() {
         &["--fields", "pid,vsize", "-p", &own],
     ] {
         let heading = heading(arguments);
-        assert!(heading.contains("VSIZE") || heading.contains("ELAPSED"), "{heading}");
+        assert!(
+            heading.contains("VSIZE") || heading.contains("ELAPSED"),
+            "{heading}"
+        );
     }
     for (arguments, headings) in [
-        (&["aux"][..], "USER PID %CPU %MEM VSZ RSS TTY STAT START TIME COMMAND"),
-        (&["aux", "--top", "2"], "USER PID %CPU %MEM VSZ RSS TTY STAT START TIME COMMAND"),
+        (
+            &["aux"][..],
+            "USER PID %CPU %MEM VSZ RSS TTY STAT START TIME COMMAND",
+        ),
+        (
+            &["aux", "--top", "2"],
+            "USER PID %CPU %MEM VSZ RSS TTY STAT START TIME COMMAND",
+        ),
         (&["-ef"], "UID PID PPID C STIME TTY TIME CMD"),
         (&["-p", &own], "PID TTY TIME CMD"),
         (&["-e", "--sort", "-rss"], "PID TTY TIME CMD"),
@@ -313,7 +329,15 @@ fn processes_are_selected_as_in_ps() {
         .collect();
     let shown = |arguments: &[&str]| {
         let text = run(&[
-            &["ps", "-q", "--no-headers", "--fields", "pid", "--sort", "pid"],
+            &[
+                "ps",
+                "-q",
+                "--no-headers",
+                "--fields",
+                "pid",
+                "--sort",
+                "pid",
+            ],
             arguments,
         ]
         .concat());

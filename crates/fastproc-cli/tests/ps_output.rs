@@ -80,7 +80,9 @@ fn every_field_can_be_shown_in_every_form() {
         "{unknown:?}"
     );
 
-    let text = output(&["ps", "--format", "csv", "--fields", &columns, "--filter", &own]);
+    let text = output(&[
+        "ps", "--format", "csv", "--fields", &columns, "--filter", &own,
+    ]);
     let mut csv = csv::Reader::from_reader(text.as_bytes());
     let header = csv.headers().expect("a header").clone();
     assert_eq!(header.len(), fields.len());

@@ -61,7 +61,7 @@ fn without_privileges_it_reads_proc_and_says_why() {
     // Who looks once, at few processes, does not try to load programs.
     let arguments = || {
         let mut arguments = arguments("");
-        arguments.extend(["--interval", "0.1", "--count", "1"].map(String::from));
+        arguments.extend(["--verbose", "--interval", "0.1", "--count", "1"].map(String::from));
         arguments
     };
     let output = if gate::root() {
@@ -80,8 +80,9 @@ fn without_privileges_it_reads_proc_and_says_why() {
         let arguments = arguments();
         common::run(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
     };
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.is_empty(), "nothing is wrong: {said}");
+    let line = String::from_utf8_lossy(&output.stderr);
+    assert!(line.contains("from procfs"), "{line}");
+    assert!(line.contains("bpf was refused: CAP_BPF"), "{line}");
 }
 
 /// Root of a user namespace has all capabilities there, and none over a kernel thread.
@@ -93,7 +94,12 @@ fn who_is_root_in_a_user_namespace_is_shown_nothing_more() {
     let output = Command::new("unshare")
         .args(["-U", "-r", env!("CARGO_BIN_EXE_fastproc")])
         .args(["ps", "--source", "procfs", "--format", "ndjson"])
-        .args(["--fields", "pid,startcode,exit_code", "--filter", "ppid == 2"])
+        .args([
+            "--fields",
+            "pid,startcode,exit_code",
+            "--filter",
+            "ppid == 2",
+        ])
         .output()
         .expect("unshare is installed");
     let rows = String::from_utf8_lossy(&output.stdout);

@@ -137,10 +137,8 @@ fn a_table_never_wraps() {
     for columns in [200, 100, 80, 60, 44, 30, 16, 8, 1] {
         for arguments in [
             "-q",
-            "-q aux",
-            "-q -ef",
             "-q --tree",
-            "-q -T",
+            "-q --threads",
             "-q --interval 0.02 --count 2",
             "-q --interval 0.02 --count 2 --fields user,lstart,cmdline,pid",
         ] {

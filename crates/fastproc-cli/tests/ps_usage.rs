@@ -34,8 +34,14 @@ fn mistakes_are_told() {
         (&["ps", "-m"], "there is no option -m; type -L"),
         (&["ps", "-e", "--nosuch"], "there is no option --nosuch"),
         (&["ps", "--filtr", "pid"], "did you mean --filter?"),
-        (&["ps", "-fu", "no-such-user"], "there is no user 'no-such-user'"),
-        (&["ps", "-t", "no-such-tty"], "there is no terminal 'no-such-tty'"),
+        (
+            &["ps", "-fu", "no-such-user"],
+            "there is no user 'no-such-user'",
+        ),
+        (
+            &["ps", "-t", "no-such-tty"],
+            "there is no terminal 'no-such-tty'",
+        ),
         (&["ps", "-f", "u"], "each name a set of columns"),
         (&["ps", "axm"], "type H"),
         (
@@ -58,7 +64,10 @@ fn mistakes_are_told() {
         (&["ps", "-o"], "-o takes <COLUMN,…> after it"),
         (&["ps", "-LT"], "leave out one of them"),
         (&["ps", "-y"], "-l is missing"),
-        (&["verify", "--rounds", "0"], "--rounds takes a number that is at least 1"),
+        (
+            &["verify", "--rounds", "0"],
+            "--rounds takes a number that is at least 1",
+        ),
         (&["ps", "--interval", "0"], "0.01"),
         (&["ps", "--interval", "x"], "0.01"),
         (&["ps", "--count", "3"], "--interval"),
@@ -121,6 +130,14 @@ fn standard_error_is_empty_where_nothing_is_wrong() {
         assert_eq!(said, "", "{arguments:?}");
         assert!(output.status.success(), "{arguments:?}");
     }
+    let output = run(&["ps", "--top", "1", "--verbose"]);
+    let line = String::from_utf8(output.stderr).expect("text");
+    assert!(
+        line.starts_with("fastproc: read ") && line.contains(" processes from "),
+        "{line}"
+    );
+    assert!(line.contains(" ms, showed 1"), "{line}");
+    assert_eq!(line.lines().count(), 1);
 }
 
 #[test]
@@ -129,7 +146,9 @@ fn every_command_that_prints_has_json() {
     let parse = |text: &str| -> Vec<serde_json::Value> {
         let lines = text.lines();
         lines
-            .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+            .map(|line| {
+                serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
+            })
             .collect()
     };
     for arguments in [
@@ -138,7 +157,9 @@ fn every_command_that_prints_has_json() {
         &["ps", "-o", "pid,flags", "-p", &own, "--json"],
         &["top", "--once", "--json", "--interval", "0.05"],
         &["doctor", "--json"],
-        &["verify", "--json", "--rounds", "1", "--pids", &own, "--source", "procfs"],
+        &[
+            "verify", "--json", "--rounds", "1", "--pids", &own, "--source", "procfs",
+        ],
         &["run", "--system", "status", "--json"],
     ] {
         let output = run(arguments);

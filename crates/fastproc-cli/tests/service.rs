@@ -174,14 +174,19 @@ fn a_socket_that_is_passed_is_served_and_outlives_the_service() {
     let listener = fastproc_service::bind(&path).expect("nobody listens there");
     for _ in 0..2 {
         // A reader connects first, and waits.
-        let arguments = ["ps", "--source", "service", "--fields", "pid", "--format", "csv"];
-        let reader =
-            common::fastproc(&arguments)
-                .env("FASTPROC_SOCKET", &path)
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped())
-                .spawn()
-                .expect("it can be started");
+        let arguments = [
+            "ps",
+            "--verbose",
+            "--source=service",
+            "--fields=pid",
+            "--format=csv",
+        ];
+        let reader = common::fastproc(&arguments)
+            .env("FASTPROC_SOCKET", &path)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it can be started");
         // Or else the service might have waited for it in vain.
         wait_until("a reader has connected", || {
             let mut listening = [PollFd::new(&listener, PollFlags::IN)];
@@ -201,7 +206,10 @@ fn a_socket_that_is_passed_is_served_and_outlives_the_service() {
             .expect("it can be started");
         let shown = reader.wait_with_output().expect("it ends");
         let text = String::from_utf8_lossy(&shown.stderr);
-        assert!(shown.status.success() && text.is_empty(), "{text}");
+        assert!(
+            shown.status.success() && text.contains("from service"),
+            "{text}"
+        );
         assert!(String::from_utf8_lossy(&shown.stdout).contains("\n1\n"));
         // Nobody is there any more.
         let ended = service.wait_with_output().expect("it ends by itself");

@@ -57,7 +57,12 @@ fn cpu_time_does_not_go_back_between_independent_readers() {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
         let (_, rest) = stat.rsplit_once(") ").expect("a name");
         let mut fields = rest.split(' ').skip(11);
-        [(); 2].map(|()| fields.next().and_then(|ticks| ticks.parse().ok()).expect("ticks"))
+        [(); 2].map(|()| {
+            fields
+                .next()
+                .and_then(|ticks| ticks.parse().ok())
+                .expect("ticks")
+        })
     };
     let mut last_sum = 0;
     for round in 0..400 {

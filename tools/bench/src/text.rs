@@ -23,8 +23,8 @@ use self::{
 use super::{
     idle::Idle,
     measure::{Case, Failure, Plan, measure},
-    scan_proc::raise_open_files,
     report::{Report, Skipped},
+    scan_proc::raise_open_files,
 };
 
 /// Arguments of `fastproc bench text`.

@@ -138,7 +138,11 @@ pub fn print_counters(out: &mut impl Write, counters: &CountersReport) -> io::Re
         (None, true) => "works",
         (None, false) => "saves nothing here",
     };
-    let symbols = if counters.symbols { "visible" } else { "hidden" };
+    let symbols = if counters.symbols {
+        "visible"
+    } else {
+        "hidden"
+    };
     writeln!(out, "symbols {symbols}; --stat-irqs-latency-ms {knob}")?;
     for line in &counters.lines {
         let proven = match (line.from, line.nonzero) {

@@ -28,11 +28,18 @@ pub fn as_in_ps(arguments: Vec<OsString>) -> Vec<OsString> {
             result.push(argument);
             continue;
         };
-        if let Some(list) = text.strip_prefix("--format=").filter(|value| is_list(value)) {
+        if let Some(list) = text
+            .strip_prefix("--format=")
+            .filter(|value| is_list(value))
+        {
             result.push(format!("-o{list}").into());
         } else if text == "--format" {
             let next = arguments.peek().and_then(|next| next.to_str());
-            let option = if next.is_some_and(is_list) { "-o" } else { "--format" };
+            let option = if next.is_some_and(is_list) {
+                "-o"
+            } else {
+                "--format"
+            };
             result.push(option.into());
             is_value = true;
         } else if is_words(text) {

@@ -75,8 +75,14 @@ pub fn parse(list: &str) -> Result<Vec<Column>, ColumnError> {
             };
             let (name, width) = match name.split_once(':') {
                 Some((name, digits)) => {
-                    let width = digits.parse().ok().filter(|width| (1..=WIDEST).contains(width));
-                    (name, Some(width.ok_or_else(|| ColumnError::Width(word.into()))?))
+                    let width = digits
+                        .parse()
+                        .ok()
+                        .filter(|width| (1..=WIDEST).contains(width));
+                    (
+                        name,
+                        Some(width.ok_or_else(|| ColumnError::Width(word.into()))?),
+                    )
                 }
                 None => (name, None),
             };
@@ -148,7 +154,10 @@ impl Column {
 /// The same columns for JSON and csv, which have fields of fastproc: each once.
 pub fn own(columns: &[Column]) -> Vec<form::Column> {
     let mut own: Vec<form::Column> = Vec::new();
-    for column in columns.iter().filter(|column| column.writing != Writing::Dash) {
+    for column in columns
+        .iter()
+        .filter(|column| column.writing != Writing::Dash)
+    {
         if own.iter().all(|known| known.field.name != column.own.name) {
             own.push(form::Column {
                 field: column.own,
@@ -165,7 +174,10 @@ pub fn needs(columns: &[Column]) -> Fields {
         Writing::Text | Writing::Data => Fields::LAYOUT | Fields::MEMORY,
         _ => column.field.needs,
     };
-    columns.iter().map(of_column).fold(Fields::empty(), |all, needs| all | needs)
+    columns
+        .iter()
+        .map(of_column)
+        .fold(Fields::empty(), |all, needs| all | needs)
 }
 
 /// The column of ps(1) with this name.
@@ -220,7 +232,10 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         let column = |heading: &str, width| (heading.to_owned(), Some(width));
-        assert_eq!(columns("rss,comm"), [column("RSS", 5), column("COMMAND", 15)]);
+        assert_eq!(
+            columns("rss,comm"),
+            [column("RSS", 5), column("COMMAND", 15)]
+        );
         assert_eq!(columns("rss= comm="), [column("", 5), column("", 15)]);
         assert_eq!(columns("rss:9=R"), [column("R", 9)]);
         assert_eq!(columns("rss=A-LONG-ONE"), [column("A-LONG-ONE", 10)]);

@@ -43,6 +43,8 @@ pub struct Screen {
     pub repeated: bool,
     /// Whether they are left out of the summary.
     pub quiet: bool,
+    /// Whether it is told all the same where something is missing.
+    pub warns: bool,
     /// Where tables are drawn over one another.
     pub redraw: Option<Redraw>,
     /// Puts rows into their order.
@@ -114,7 +116,8 @@ impl Screen {
             threads: self.threads,
             fallback,
         };
-        let mut summary = Some(summary).filter(|_| !self.quiet);
+        let is_wrong = self.exited && snapshot.stats().lost_exits > 0;
+        let mut summary = Some(summary).filter(|_| !self.quiet || (is_wrong && self.warns));
         if let Some(redraw) = &mut self.redraw {
             let mut table = Vec::new();
             self.form

@@ -244,7 +244,12 @@ pub struct More {
     session: Vec<Sessions>,
 
     /// Those on these terminals, - for none
-    #[arg(short = 't', long = "tty", value_name = "TTY,…", allow_hyphen_values = true)]
+    #[arg(
+        short = 't',
+        long = "tty",
+        value_name = "TTY,…",
+        allow_hyphen_values = true
+    )]
     terminal: Vec<Terminals>,
 
     /// Children of these processes
@@ -384,12 +389,7 @@ impl Selection {
 
     /// The groups of fields that it looks at.
     pub fn needs(&self) -> Fields {
-        let of_users = |by: By| {
-            matches!(
-                by,
-                By::User | By::RealUser | By::Group | By::RealGroup
-            )
-        };
+        let of_users = |by: By| matches!(by, By::User | By::RealUser | By::Group | By::RealGroup);
         let users = self.lists.iter().any(|(by, _)| of_users(*by))
             || self.choices.iter().any(|choice| choice.is_of_users());
         if users {
@@ -445,6 +445,8 @@ mod tests {
         let mut record = Record::default();
         record.identity.tgid = 42;
         record.identity.session = 42;
+        // Asleep.
+        record.identity.state_bits = 1;
         record.identity.ppid = 7;
         record.identity.tty_nr = 34816;
         record.identity.comm = *b"a-name-that-is-\0";

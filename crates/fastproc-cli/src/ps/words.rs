@@ -71,9 +71,18 @@ const HINT: &str = "type aux, ax, axjf or a process id, or options with a dash, 
 
 /// Letters of ps(1) that have no meaning here, and what to type instead.
 const OTHERS: &[(char, &str)] = &[
-    ('e', "the environment is not shown; read it from /proc/PID/environ, or leave out the e"),
-    ('m', "threads are not shown below their processes; type H for a row each, as in ps axH"),
-    ('S', "times of children are columns; type ps -o pid,cutime,cstime"),
+    (
+        'e',
+        "the environment is not shown; read it from /proc/PID/environ, or leave out the e",
+    ),
+    (
+        'm',
+        "threads are not shown below their processes; type H for a row each, as in ps axH",
+    ),
+    (
+        'S',
+        "times of children are columns; type ps -o pid,cutime,cstime",
+    ),
     ('L', "the columns are named by fastproc ps --help"),
     ('V', "the version is told by fastproc --version"),
     ('N', "type -N or --deselect"),

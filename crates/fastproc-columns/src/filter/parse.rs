@@ -39,7 +39,9 @@ enum Problem {
     UnknownField(#[from] UnknownField),
     #[error("'{name}' is neither true nor false by itself; compare it with something")]
     NotATruth { name: &'static str },
-    #[error("'{symbol}' is no operator; a regular expression is matched by =~, as in {name} =~ '{example}'")]
+    #[error(
+        "'{symbol}' is no operator; a regular expression is matched by =~, as in {name} =~ '{example}'"
+    )]
     Operator {
         symbol: &'static str,
         name: &'static str,
@@ -288,7 +290,14 @@ impl<'t> Parser<'t> {
                 if let Some(pattern) = glob(text).filter(|_| equality) {
                     let name = field.name;
                     let text = text.to_owned();
-                    return Err((at, Problem::Glob { name, text, pattern }));
+                    return Err((
+                        at,
+                        Problem::Glob {
+                            name,
+                            text,
+                            pattern,
+                        },
+                    ));
                 }
                 self.at = at;
                 Literal::text(self.value()?)
@@ -504,7 +513,10 @@ mod tests {
             (r"comm == a\u{110000}", "this is no escape"),
             (r"comm == a\u00", "this is no escape"),
             ("comm =~ '('", "this pattern is wrong: unclosed group"),
-            ("comm ~ ssh", "'~' is no operator; a regular expression is matched by =~"),
+            (
+                "comm ~ ssh",
+                "'~' is no operator; a regular expression is matched by =~",
+            ),
             ("comm like 'ssh%'", "'like' is no operator"),
             ("comm contains ssh", "comm =~ 'ssh'"),
             ("cmdline startswith ssh", "cmdline =~ '^ssh'"),
@@ -525,7 +537,12 @@ mod tests {
 
     #[test]
     fn a_star_can_be_compared_with() {
-        for text in [r"comm == 'a\x2a'", "comm == a*b", "comm == '*'", "comm > 'a*'"] {
+        for text in [
+            r"comm == 'a\x2a'",
+            "comm == a*b",
+            "comm == '*'",
+            "comm > 'a*'",
+        ] {
             assert!(parse(text).is_ok(), "{text}");
         }
     }

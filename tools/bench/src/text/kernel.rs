@@ -170,7 +170,11 @@ mod tests {
         let mut asked = Vec::new();
         let alive = count(&[1, 2, 3], &mut dead, |&process| {
             asked.push(process);
-            if process == 3 { Err(Errno::SRCH) } else { Ok(()) }
+            if process == 3 {
+                Err(Errno::SRCH)
+            } else {
+                Ok(())
+            }
         });
         assert_eq!((alive, dead), (1, [false, true, true]));
         assert_eq!(asked, [1, 3]);

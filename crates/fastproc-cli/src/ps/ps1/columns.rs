@@ -301,7 +301,7 @@ pub const COLUMNS: &[Known] = &[
 
 /// Columns of ps(1) for which fastproc has no field.
 pub const MISSING: &[&str] = &[
-    "ag_id", "ag_nice", "cgname", "cuc", "cuu", "docker", "environ", "fds", "htprv", "htshr", "lim",
-    "lsession", "luid", "lxc", "m_size", "machine", "numa", "ouid", "seat", "supgrp", "trss", "tty4",
-    "uunit", "zone",
+    "ag_id", "ag_nice", "cgname", "cuc", "cuu", "docker", "environ", "fds", "htprv", "htshr",
+    "lim", "lsession", "luid", "lxc", "m_size", "machine", "numa", "ouid", "seat", "supgrp",
+    "trss", "tty4", "uunit", "zone",
 ];

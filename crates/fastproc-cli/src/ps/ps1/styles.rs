@@ -77,9 +77,7 @@ impl Shape {
             Set::Long => "f uid pid ppid priority ni vsz rss wchan stat tname bsdtime args".into(),
             Set::Signals => "uid pid pending blocked ignored caught stat tname bsdtime args".into(),
             Set::Memory => "pid tname stat bsdtime maj_flt m_trs drs rss %mem args".into(),
-            Set::Registers => {
-                "pid stackp esp eip timeout alarm stat tname bsdtime args".into()
-            }
+            Set::Registers => "pid stackp esp eip timeout alarm stat tname bsdtime args".into(),
         };
         if self.label {
             names = format!("label {names}");
@@ -132,6 +130,10 @@ impl Shape {
             "tname time",
             if full { "cmd" } else { "ucmd" },
         ];
-        columns.join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
+        columns
+            .join(" ")
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 }

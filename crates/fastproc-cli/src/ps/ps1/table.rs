@@ -91,7 +91,11 @@ impl Table {
         let (mut due, mut at) = (0_usize, 0_usize);
         for (place, (cell, &width)) in cells.iter().zip(widths).enumerate() {
             let column = &self.columns[place];
-            let is_number = self.numbers && matches!(column.writing, Writing::User | Writing::UserOf | Writing::GroupOf);
+            let is_number = self.numbers
+                && matches!(
+                    column.writing,
+                    Writing::User | Writing::UserOf | Writing::GroupOf
+                );
             let is_right = column.side == Side::Right || is_number;
             let most = if place == last {
                 left(room, due.max(at))
@@ -100,7 +104,10 @@ impl Table {
             } else {
                 width
             };
-            let is_name = matches!(column.writing, Writing::User | Writing::UserOf | Writing::GroupOf);
+            let is_name = matches!(
+                column.writing,
+                Writing::User | Writing::UserOf | Writing::GroupOf
+            );
             let text = if cell.width() <= most {
                 cell.clone()
             } else if is_name && most > 1 && !is_heading && place < last {
@@ -109,7 +116,11 @@ impl Table {
                 terminal::cut(cell, most).to_owned()
             };
             let taken = text.width();
-            let padding = if is_right { width.saturating_sub(taken) } else { 0 };
+            let padding = if is_right {
+                width.saturating_sub(taken)
+            } else {
+                0
+            };
             let between = (due + padding).saturating_sub(at);
             let between = if place == 0 { between } else { between.max(1) };
             line.extend(std::iter::repeat_n(' ', between));
@@ -148,7 +159,11 @@ impl Form for Table {
         if std::mem::replace(&mut self.is_next, true) {
             output.write_all(b"\n")?;
         }
-        let headings: Vec<_> = self.columns.iter().map(|column| column.heading.clone()).collect();
+        let headings: Vec<_> = self
+            .columns
+            .iter()
+            .map(|column| column.heading.clone())
+            .collect();
         if self.headings && headings.iter().any(|heading| !heading.is_empty()) {
             self.write_line(&headings, &widths, true, room, &mut line);
             output.write_all(line.as_bytes())?;

@@ -66,7 +66,9 @@ mod tests {
         // By parent and start.
         let records = [(1, 0), (2, 0), (7, 1), (8, 1), (3, 2), (9, 7), (6, 5)].map(record);
         let rows = || {
-            let rows = records.iter().map(|record| Row::of(Process::new(record, &[])));
+            let rows = records
+                .iter()
+                .map(|record| Row::of(Process::new(record, &[])));
             in_order(rows.collect())
         };
         let drawn = |tree: Tree| {
@@ -79,7 +81,13 @@ mod tests {
                 })
                 .collect::<Vec<_>>()
         };
-        assert_eq!(drawn(Tree::Lines), ["6", "2", r" \_ 3", "1", "7", r" \_ 9", "8"]);
-        assert_eq!(drawn(Tree::Spaces), ["6", "2", "  3", "1", "  7", "    9", "  8"]);
+        assert_eq!(
+            drawn(Tree::Lines),
+            ["6", "2", r" \_ 3", "1", "7", r" \_ 9", "8"]
+        );
+        assert_eq!(
+            drawn(Tree::Spaces),
+            ["6", "2", "  3", "1", "  7", "    9", "  8"]
+        );
     }
 }

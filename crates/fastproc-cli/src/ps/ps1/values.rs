@@ -28,7 +28,9 @@ impl Context {
     /// Of this process, now.
     pub fn new(numbers: bool) -> Self {
         let set = |name| env::var(name).ok().filter(|value| !value.is_empty());
-        let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG"));
+        let locale = set("LC_ALL")
+            .or_else(|| set("LC_CTYPE"))
+            .or_else(|| set("LANG"));
         let locale = locale.unwrap_or_default().to_lowercase();
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
         Self {
@@ -51,7 +53,11 @@ pub fn write(
     match column.writing {
         Writing::Dash => return to.push(b'-'),
         Writing::Name | Writing::ShortName => {
-            let at_most = if column.writing == Writing::ShortName { 8 } else { usize::MAX };
+            let at_most = if column.writing == Writing::ShortName {
+                8
+            } else {
+                usize::MAX
+            };
             if let Value::Text(name) = field.value(row, lookup) {
                 printable(&name[..name.len().min(at_most)], context.utf8, to);
             }
@@ -85,7 +91,9 @@ pub fn write(
             let seconds = ticks / (SECOND_NS / TICK_NS);
             return match column.writing {
                 Writing::Time => write_clock(seconds, true, to),
-                Writing::Minutes => write_padded(&[(seconds / 60, 3, b' '), (seconds % 60, 2, b'0')], to),
+                Writing::Minutes => {
+                    write_padded(&[(seconds / 60, 3, b' '), (seconds % 60, 2, b'0')], to)
+                }
                 _ => number::write(seconds, to),
             };
         }
@@ -95,7 +103,11 @@ pub fn write(
             });
             let all = row.process.memory().map_or(0, |memory| memory.vsize);
             let is_text = column.writing == Writing::Text;
-            let bytes = if is_text { text } else { all.saturating_sub(text) };
+            let bytes = if is_text {
+                text
+            } else {
+                all.saturating_sub(text)
+            };
             return number::write(bytes / 1024, to);
         }
         Writing::RunsOn if row.state() != State::Running => return to.push(b'*'),
@@ -123,7 +135,11 @@ pub fn write(
     } else {
         real
     };
-    let whole = if field.name == "c" { (real as u64).min(99) } else { whole };
+    let whole = if field.name == "c" {
+        (real as u64).min(99)
+    } else {
+        whole
+    };
     match column.writing {
         Writing::Kibibytes => number::write(whole / 1024, to),
         Writing::Id => number::write_signed((whole as u32 as i32).into(), to),
@@ -152,9 +168,16 @@ pub fn write(
         Writing::User => match known {
             Value::Text(name) if !context.numbers => printable(name, context.utf8, to),
             Value::Text(_) => {
-                let ids = if field.name.contains("group") { row.groups() } else { row.users() };
+                let ids = if field.name.contains("group") {
+                    row.groups()
+                } else {
+                    row.users()
+                };
                 let is_real = field.name.starts_with('r');
-                let id = ids.map_or(0, |(real, effective)| if is_real { real } else { effective });
+                let id = ids.map_or(
+                    0,
+                    |(real, effective)| if is_real { real } else { effective },
+                );
                 number::write(id.into(), to);
             }
             _ => to.push(b'?'),
@@ -170,7 +193,11 @@ fn share(row: &Row<'_>, lookup: &Lookup) -> f64 {
     let ticks = (user / TICK_NS).saturating_add(system / TICK_NS);
     let began = row.start_ns() / TICK_NS;
     let lived = (lookup.now_ns / TICK_NS).saturating_sub(began);
-    if lived == 0 { 0.0 } else { ticks as f64 / lived as f64 * 100.0 }
+    if lived == 0 {
+        0.0
+    } else {
+        ticks as f64 / lived as f64 * 100.0
+    }
 }
 
 /// Arguments with spaces between them; the name in brackets where there are none.
@@ -212,7 +239,9 @@ fn write_bracketed(row: &Row<'_>, name: &[u8], context: Context, to: &mut Vec<u8
 fn write_cgroups(row: &Row<'_>, lookup: &mut Lookup, context: Context, to: &mut Vec<u8>) {
     let start = to.len();
     if let Ok(text) = lookup.details.file(row.process, c"cgroup") {
-        let lines = text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+        let lines = text
+            .split(|&byte| byte == b'\n')
+            .filter(|line| !line.is_empty());
         // Where it is in none, ps(1) shows no path.
         let lines = lines.filter(|line| !line.ends_with(b":/"));
         for line in lines {
@@ -326,7 +355,10 @@ mod tests {
         ] {
             assert_eq!(written(|to| write_clock(seconds, always, to)), text);
         }
-        assert_eq!(written(|to| write_padded(&[(1, 3, b' '), (2, 2, b'0')], to)), "  1:02");
+        assert_eq!(
+            written(|to| write_padded(&[(1, 3, b' '), (2, 2, b'0')], to)),
+            "  1:02"
+        );
     }
 
     #[test]

@@ -281,7 +281,9 @@ impl Service {
         if made.is_ok() && self.began_ns() < not_before_ns {
             made = self.ask(Duration::ZERO).and_then(|()| {
                 if self.began_ns() < not_before_ns {
-                    return Err(Error::Protocol("a snapshot that is older than the last one"));
+                    return Err(Error::Protocol(
+                        "a snapshot that is older than the last one",
+                    ));
                 }
                 Ok(())
             });
