@@ -1,8 +1,9 @@
 //! `fastproc doctor`: what this machine allows, what would be used, and why.
 
+mod text;
 mod timing;
 
-use std::{io::Write, path::Path, process::ExitCode};
+use std::{io::Write as _, path::Path, process::ExitCode};
 
 use fastproc::{
     Collector, Fields, OneShot, SourceKind,
@@ -16,19 +17,25 @@ use serde::Serialize;
 use self::timing::Timing;
 use crate::{Failure, failure::chain};
 
-/// Tell what this machine allows: which source would be used, which were refused and why, and where every value comes
-/// from.
+/// Tell what this machine allows: what is used, what is missing, and what to do about it
+///
+/// A few lines; where every single counter comes from is told by --counters, and all of it by --json.
 ///
 /// Exit status: 0; 2 if it could not run.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:
   fastproc doctor
   fastproc doctor --timing
+  fastproc doctor --counters
   fastproc doctor --json | jq '.sources[] | select(.usable | not) | .error'")]
 pub struct Args {
     /// Tell what the parts of opening take, in CPU time: for the fields of `ps`, the counters and the exits
     #[arg(long)]
     timing: bool,
+
+    /// Tell of every line of the machine's counters where it comes from
+    #[arg(long)]
+    counters: bool,
 
     /// Print one JSON object
     #[arg(long)]
@@ -154,7 +161,11 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         serde_json::to_writer(&mut out, &report)?;
         writeln!(out)?;
     } else {
-        print(&mut out, &report)?;
+        text::print(&mut out, &report)?;
+        if args.counters {
+            text::print_counters(&mut out, &report.counters)?;
+        }
+        timing::print(&mut out, &report.timing)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -335,155 +346,4 @@ pub fn kernel_release() -> String {
         .release()
         .to_string_lossy()
         .into_owned()
-}
-
-fn print(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
-    let privileges = &report.privileges;
-    let capabilities = [
-        ("CAP_BPF", privileges.cap_bpf),
-        ("CAP_PERFMON", privileges.cap_perfmon),
-        ("CAP_SYS_PTRACE", privileges.cap_sys_ptrace),
-        ("CAP_SYS_ADMIN", privileges.cap_sys_admin),
-    ];
-    let held: Vec<&str> = capabilities
-        .iter()
-        .filter(|(_, held)| *held)
-        .map(|(name, _)| *name)
-        .collect();
-    writeln!(out, "kernel        {}", report.kernel)?;
-    writeln!(
-        out,
-        "privileges    uid {}, {}",
-        privileges.uid,
-        if held.is_empty() {
-            "none of the capabilities that matter".into()
-        } else {
-            held.join(", ")
-        }
-    )?;
-    writeln!(out, "source        {}", report.source)?;
-    for source in &report.sources {
-        match &source.error {
-            None => {
-                let load = source
-                    .load_ms
-                    .map_or(String::new(), |ms| format!(", loaded in {ms:.0} ms"));
-                let missed = source.missed.filter(|missed| *missed > 0);
-                let missed = missed.map_or(String::new(), |missed| {
-                    format!("; {missed} that its walk does not meet are read from /proc")
-                });
-                writeln!(
-                    out,
-                    "  {:<11} usable: {} processes{load}{missed}",
-                    source.source,
-                    source.processes.unwrap_or(0)
-                )?;
-            }
-            Some(error) => writeln!(out, "  {:<11} refused: {error}", source.source)?,
-        }
-    }
-    print_service(out, &report.service)?;
-    let OneLook {
-        source,
-        files,
-        limit,
-    } = report.one_shot;
-    writeln!(
-        out,
-        "one look      from {source}: ps would read {files} files of /proc; from {limit} on BPF programs pay"
-    )?;
-    if let Some(array) = &report.array {
-        writeln!(
-            out,
-            "array         room for {} processes, {:.1} MB",
-            array.capacity,
-            array.bytes as f64 / 1e6
-        )?;
-    }
-    let groups: Vec<&str> = report.fields.iter().map(|group| group.group).collect();
-    writeln!(
-        out,
-        "fields        from {}: {}",
-        report.source,
-        groups.join(", ")
-    )?;
-    let calibration = &report.calibration;
-    let exact = match calibration.exact_rss {
-        Some(true) => "exact",
-        Some(false) => "approximate, as this kernel prints it",
-        None => "not told apart from approximate here",
-    };
-    writeln!(out, "resident set  {exact}")?;
-    print_counters(out, &report.counters)?;
-    match &report.exits.error {
-        None => writeln!(
-            out,
-            "exits         recorded, by tracepoints of the scheduler"
-        )?,
-        Some(error) => writeln!(out, "exits         not recorded: {error}")?,
-    }
-    timing::print(out, &report.timing)
-}
-
-fn print_service(out: &mut impl Write, service: &Service) -> std::io::Result<()> {
-    let socket = service.socket.as_deref().unwrap_or("none");
-    let (Some(version), Some(pid), Some(source)) = (&service.version, service.pid, &service.source)
-    else {
-        return writeln!(out, "service       nobody answers at {socket}");
-    };
-    writeln!(
-        out,
-        "service       {socket}: version {version}, process {pid}, from {source}"
-    )?;
-    match (&service.shares, &service.error) {
-        (Some(shares), _) => writeln!(out, "              shows this user {shares}"),
-        (None, error) => writeln!(
-            out,
-            "              refuses: {}",
-            error.as_deref().unwrap_or("it does not say why")
-        ),
-    }
-}
-
-fn print_counters(out: &mut impl Write, counters: &CountersReport) -> std::io::Result<()> {
-    if let Some(error) = &counters.error {
-        writeln!(out, "counters      from the kernel's files: {error}")?;
-        return writeln!(
-            out,
-            "              --stat-irqs-latency-ms saves nothing: the kernel prints the whole file or none"
-        );
-    }
-    let from_text = counters
-        .lines
-        .iter()
-        .filter(|line| line.from == "text")
-        .count();
-    writeln!(
-        out,
-        "counters      {} lines, {from_text} of them from the kernel's text; symbols {}; --stat-irqs-latency-ms {}",
-        counters.lines.len(),
-        if counters.symbols {
-            "visible"
-        } else {
-            "hidden"
-        },
-        if counters.latency_knob {
-            "works"
-        } else {
-            "saves nothing here"
-        },
-    )?;
-    for line in &counters.lines {
-        let proven = match (line.from, line.nonzero) {
-            ("text", _) => "",
-            (_, true) => "  proven non-zero",
-            (_, false) => "  only ever zero",
-        };
-        writeln!(
-            out,
-            "  {:<7} {:<32} {}{proven}",
-            line.file, line.line, line.route
-        )?;
-    }
-    Ok(())
 }

@@ -107,6 +107,10 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t)]
     format: StreamFormat,
 
+    /// Write JSON: short for --format ndjson
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+
     /// Do not name the columns of a table or of csv
     #[arg(long, visible_alias = "no-headings")]
     no_headers: bool,
@@ -114,6 +118,16 @@ pub struct Args {
     /// Do not say on standard error what was lost
     #[arg(short, long)]
     quiet: bool,
+}
+
+impl Args {
+    fn form(&self) -> Format {
+        if self.json {
+            Format::Ndjson
+        } else {
+            self.format.form()
+        }
+    }
 }
 
 /// The forms in which rows can follow one another without end.
@@ -144,6 +158,7 @@ const EXITS_AND_EXECS: &str = "event,ended,pid,ppid,user,etime,time,vmhwm,status
 
 /// Shows events until somebody has had enough.
 pub fn run(args: Args) -> Result<ExitCode, Failure> {
+    let form = args.form();
     let columns = if args.fields.is_empty() {
         let names = if args.execs { EXITS_AND_EXECS } else { EXITS };
         names.split(',').map(str::parse).collect::<Result<_, _>>()?
@@ -171,8 +186,8 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     lookup.set_time(0);
     let mut stream = Stream {
         lookup,
-        form: args.format.form().writer(layout),
-        selection: args.select.into(),
+        form: form.writer(layout),
+        selection: (&args.select).into(),
         filter: args.filter,
         execs: args.execs,
         began_ns,

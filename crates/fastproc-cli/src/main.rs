@@ -14,6 +14,7 @@ mod serve;
 mod source;
 mod terminal;
 mod top;
+mod usage;
 mod verify;
 
 use std::{
@@ -56,7 +57,7 @@ Examples:
   fastproc ps --top 20     the processes that used most CPU time
   fastproc top             the same on a screen, as it changes
   fastproc exits           processes as they end
-  fastproc doctor          what this machine allows, and what would be used
+  fastproc doctor          what this machine allows, and what is missing
   fastproc verify          whether every value is the kernel's own
 
 Exit status:
@@ -121,10 +122,10 @@ fn raise_descriptor_limit() {
 
 fn main() -> ExitCode {
     raise_descriptor_limit();
-    match Cli::parse_from(serve::with_two_dashes(std::env::args_os()))
-        .command
-        .run()
-    {
+    let arguments = ps::as_in_ps(serve::with_two_dashes(std::env::args_os()));
+    let cli =
+        Cli::try_parse_from(arguments).unwrap_or_else(|error| usage::in_our_words(error).exit());
+    match cli.command.run() {
         Ok(code) => code,
         Err(failure) if failure::is_broken_pipe(failure.as_ref()) => ExitCode::SUCCESS,
         Err(failure) => {

@@ -1,14 +1,16 @@
 //! `fastproc ps`: the process table.
 
+mod before;
 pub mod form;
 pub mod help;
+mod ps1;
 mod redraw;
 #[cfg(test)]
 mod round_trip;
 mod screen;
 pub mod selection;
-mod style;
 mod summary;
+mod words;
 
 use std::{
     process::ExitCode,
@@ -20,13 +22,15 @@ use fastproc::{Baseline, Collector, Fields, Texts};
 use fastproc_columns::{Field, Filter, Lookup, Sort, Sorter};
 
 use self::{
-    form::{Column, Follows, Format, Layout},
+    form::{Column, Follows, Form, Format, Layout},
     redraw::Redraw,
     screen::Screen,
-    selection::{Pids, Select, Selection},
-    style::{Style, Words},
+    selection::{Choice, More, Select, Selection},
+    words::Words,
 };
-use crate::{NO, failure::Failure, output::Output, privileges, source::Source};
+use crate::{NO, failure::Failure, output::Output, privileges, source::Source, terminal};
+
+pub use self::before::as_in_ps;
 
 /// Show the processes
 ///
@@ -48,7 +52,6 @@ pub struct Args {
     /// If none is named: pid, user, state, pcpu, pmem, rss, vsize, threads, etime, time and comm; on a narrow terminal as
     /// many of them, from the left, as there is room for, and comm.
     #[arg(
-        short = 'o',
         long = "fields",
         value_name = "FIELD,…",
         value_delimiter = ',',
@@ -63,7 +66,7 @@ pub struct Args {
     ///
     /// [default: -pcpu; pid with --tree and the columns of ps(1)]
     #[arg(long, value_name = "[-]FIELD,…", allow_hyphen_values = true)]
-    sort: Option<Sort>,
+    sort: Option<String>,
 
     /// Show no more than the first N rows
     #[arg(long, value_name = "N")]
@@ -79,11 +82,11 @@ pub struct Args {
     select: Select,
 
     /// Show every thread on a row of its own
-    #[arg(long, short_alias = 'L', visible_short_alias = 'T')]
+    #[arg(long)]
     threads: bool,
 
     /// Show children below their parents
-    #[arg(long, visible_alias = "forest", conflicts_with = "threads")]
+    #[arg(long, conflicts_with = "threads")]
     tree: bool,
 
     /// Repeat every so many seconds, with shares and rates over that time
@@ -110,8 +113,12 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 
+    /// Write JSON: short for --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+
     /// Do not name the columns of a table or of csv
-    #[arg(long, visible_alias = "no-headings")]
+    #[arg(long, visible_alias = "no-headings", aliases = NO_HEADINGS)]
     no_headers: bool,
 
     /// Where to read from
@@ -119,57 +126,139 @@ pub struct Args {
     source: Source,
 
     /// Do not say on standard error what was read
+    ///
+    /// It is said only below a table of fastproc's own that goes to a terminal.
     #[arg(short, long)]
     quiet: bool,
 
+    /// Say it in any case
+    #[arg(long, conflicts_with = "quiet")]
+    verbose: bool,
+
     #[command(flatten)]
     as_in_ps: AsInPs,
+
+    #[command(flatten)]
+    more: More,
 }
+
+/// Other ways to say --no-headers that ps(1) knows.
+const NO_HEADINGS: [&str; 6] = [
+    "no-header",
+    "no-heading",
+    "noheader",
+    "noheaders",
+    "noheading",
+    "noheadings",
+];
 
 /// What people are used to type.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "As in ps(1)")]
 #[allow(clippy::struct_excessive_bools, reason = "one for each letter")]
 struct AsInPs {
-    /// Every process, as without it
+    /// Columns as ps(1) writes them: pid,user:20,rss=MEMORY
+    ///
+    /// With a heading of one's own after =, none at all if nothing follows, and a width after a colon.
+    #[arg(short = 'o', value_name = "COLUMN,…", conflicts_with = "fields")]
+    columns: Vec<String>,
+
+    /// The same between the process id and the state, the terminal, the time and the command
+    #[arg(short = 'O', value_name = "COLUMN,…", conflicts_with_all = ["fields", "columns"])]
+    inserted: Vec<String>,
+
+    /// Every process
     #[arg(short = 'e', short_alias = 'A')]
     every: bool,
 
-    /// The columns of ps -f: user, pid, ppid, c, start, tty, time, cmdline
+    /// Those on a terminal, but for those that lead a session
+    #[arg(short = 'a')]
+    on_terminals: bool,
+
+    /// Those that do not lead a session
+    #[arg(short = 'd')]
+    not_leaders: bool,
+
+    /// The columns of ps -f: user, pid, ppid, c, start, tty, time, command line
     #[arg(short = 'f')]
     full: bool,
+
+    /// The same with memory and CPU
+    #[arg(short = 'F')]
+    extra_full: bool,
 
     /// The columns of ps -l
     #[arg(short = 'l')]
     long: bool,
 
-    /// Wide, as without it: lines are cut only on a terminal
-    #[arg(short = 'w', action = clap::ArgAction::Count, hide = true)]
+    /// Process groups and sessions
+    #[arg(short = 'j')]
+    jobs: bool,
+
+    /// With -l: resident memory instead of addresses
+    #[arg(short = 'y', requires = "long")]
+    no_address: bool,
+
+    /// Class and priority of scheduling
+    #[arg(short = 'c')]
+    class: bool,
+
+    /// The CPU
+    #[arg(short = 'P')]
+    processor: bool,
+
+    /// What a security module calls it
+    #[arg(short = 'M', short_alias = 'Z', long = "context")]
+    label: bool,
+
+    /// Children below their parents, by spaces
+    #[arg(short = 'H')]
+    indented: bool,
+
+    /// Children below their parents, by lines
+    #[arg(long)]
+    forest: bool,
+
+    /// Every thread, with its id
+    #[arg(short = 'L')]
+    lwp: bool,
+
+    /// The same as -L, under another heading
+    #[arg(short = 'T', conflicts_with = "lwp")]
+    spid: bool,
+
+    /// Wide: 132 columns, or as long as need be if given twice. A pipe or a file has no width
+    #[arg(short = 'w', action = clap::ArgAction::Count)]
     wide: u8,
 
-    /// In ps(1) other processes than most people think
-    #[arg(short = 'a', hide = true)]
-    with_terminal: bool,
+    /// Columns of a line
+    #[arg(long, value_name = "N", aliases = ["columns", "width"], value_parser = clap::value_parser!(u32).range(1..))]
+    cols: Option<u32>,
+
+    /// Numbers of users and groups instead of names
+    #[arg(short = 'n')]
+    numbers: bool,
 }
 
 /// Something that ps(1) would do, and this does not.
 #[derive(Debug, thiserror::Error)]
 enum UsageError {
     #[error(
-        "-a and -x choose processes by their terminal in ps(1). {}",
-        style::HINT
-    )]
-    Terminal,
-    #[error(
         "cannot sort by '{0}', a rate over an interval, and there is none; give one, as in --interval 1"
     )]
     Rate(&'static str),
-    #[error("threads cannot be shown together with what has ended")]
+    #[error(
+        "what has ended cannot be shown by threads: leave out --exited, or --threads, -L, -T or H"
+    )]
     ExitedThreads,
     #[error("what ends cannot be recorded")]
     Exits(#[source] Box<fastproc::Error>),
     #[error("--tree and threads cannot be shown together")]
     TreeOfThreads,
+    #[error(
+        "a word such as 'u' and an option such as -f each name a set of columns; type one of them, as in ps aux or ps -ef"
+    )]
+    Sets,
 }
 
 /// Seconds between two looks.
@@ -185,31 +274,24 @@ pub fn interval(text: &str) -> Result<Duration, String> {
 
 /// Shows the table, once or again and again.
 pub fn run(args: Args) -> Result<ExitCode, Failure> {
-    if args.as_in_ps.with_terminal {
-        return Err(UsageError::Terminal.into());
-    }
-    let words = style::understand(&args.words)?;
-    let threads = args.threads || words.threads;
-    let tree = args.tree || words.tree;
+    let words = words::understand(&args.words)?;
+    let format = if args.json { Format::Json } else { args.format };
+    let like_ps = args.is_like_ps(&words, format);
+    let Asked {
+        form,
+        columns,
+        selection,
+        sort,
+        threads,
+        tree,
+        needs: more,
+    } = args.ask(words, format, like_ps)?;
     if threads && tree {
         return Err(UsageError::TreeOfThreads.into());
     }
     if threads && args.exited {
         return Err(UsageError::ExitedThreads.into());
     }
-    let style = style(&args.as_in_ps, &words, threads);
-    let columns = columns(args.fields, words.columns.as_deref())?;
-    let may_drop = columns.is_empty();
-    let columns = if may_drop {
-        parse_columns(style.columns())?
-    } else {
-        columns
-    };
-    let sort = match args.sort {
-        Some(sort) => sort,
-        None if tree => "pid".parse()?,
-        None => style.sort().parse()?,
-    };
     if args.interval.is_none() {
         if let Some(filter) = &args.filter {
             filter.check_for_one_snapshot()?;
@@ -218,11 +300,12 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
             return Err(UsageError::Rate(rate.name).into());
         }
     }
-    let mut select = args.select;
-    let pids = (!words.pids.is_empty()).then_some(Pids(words.pids));
-    select.pid.extend(pids);
-    let selection = Selection::from(select);
-    let mut fields = needs(&columns, &sort, args.filter.as_ref()) | selection.needs();
+    let tree_of_ps = like_ps.then_some(if args.as_in_ps.indented {
+        ps1::Tree::Spaces
+    } else {
+        ps1::Tree::Lines
+    });
+    let mut fields = needs(&columns, &sort, args.filter.as_ref()) | selection.needs() | more;
     fields.set(Fields::THREADS, threads);
     let of_shown = texts(columns.iter().map(|column| column.field));
     let of_all = texts(
@@ -247,30 +330,21 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         return Err(UsageError::Exits(Box::new(error)).into());
     }
     privileges::drop()?;
-    let redraw = Redraw::new().filter(|_| args.interval.is_some() && args.format == Format::Table);
-    let layout = Layout {
-        columns,
-        headings: !args.no_headers,
-        may_drop,
-        follows: if redraw.is_some() {
-            Follows::InPlace
-        } else {
-            Follows::Apart
-        },
-    };
     let mut screen = Screen {
         lookup: Lookup::new(collector.host(), false)?,
-        form: args.format.writer(layout),
+        form,
         sort,
         top: args.top.unwrap_or(usize::MAX),
         selection,
         filter: args.filter,
         threads,
         tree,
+        tree_of_ps,
         exited: args.exited,
         repeated: args.interval.is_some(),
-        quiet: args.quiet,
-        redraw,
+        quiet: args.quiet || !args.verbose && (like_ps || !terminal::is_standard_output()),
+        warns: !args.quiet,
+        redraw: redraw(args.interval, format),
         sorter: Sorter::default(),
         output: Output::default(),
     };
@@ -288,24 +362,227 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     })
 }
 
-fn style(flags: &AsInPs, words: &Words, threads: bool) -> Style {
-    if flags.full {
-        Style::Full
-    } else if flags.long {
-        Style::Long
-    } else if threads && words.style == Style::Default {
-        Style::Threads
-    } else {
-        words.style
-    }
+/// Where one table is drawn over the other.
+fn redraw(interval: Option<Duration>, format: Format) -> Option<Redraw> {
+    Redraw::new().filter(|_| interval.is_some() && format == Format::Table)
 }
 
-/// The columns that are asked for by name.
-fn columns(mut fields: Vec<Column>, words: Option<&str>) -> Result<Vec<Column>, Failure> {
-    if let Some(names) = words {
-        fields.extend(parse_columns(names)?);
+/// What a call comes down to, in the words of fastproc or those of ps(1).
+struct Asked {
+    form: Box<dyn Form>,
+    columns: Vec<Column>,
+    selection: Selection,
+    sort: Sort,
+    threads: bool,
+    tree: bool,
+    /// Groups of fields that the columns of ps(1) are taken from.
+    needs: Fields,
+}
+
+/// Our own columns, for those who name none.
+const DEFAULT: &str = "pid,user,state,pcpu,pmem,rss,vsize,num_threads,etime,time,comm";
+/// The same for threads.
+const OF_THREADS: &str = "pid,tid,user,state,pcpu,processor,etime,time,comm";
+/// Columns of a line after one `-w`.
+const WIDE: u32 = 132;
+
+impl Args {
+    /// Whether an option or a word says which columns of ps(1) to show.
+    fn names_columns_of_ps(&self, words: &Words) -> bool {
+        let ps = &self.as_in_ps;
+        words.any
+            || !(ps.columns.is_empty() && ps.inserted.is_empty())
+            || ps.full
+            || ps.extra_full
+            || ps.long
+            || ps.jobs
+            || ps.class
+            || ps.processor
+            || ps.label
+            || ps.indented
+            || ps.forest
+            || ps.lwp
+            || ps.spid
     }
-    Ok(fields)
+
+    /// Whether an option of ps(1) selects or orders what is shown.
+    fn selects_as_ps(&self, selection: &Selection) -> bool {
+        let ps = &self.as_in_ps;
+        !selection.admits_all()
+            || ps.every
+            || ps.wide > 0
+            || ps.cols.is_some()
+            || ps.numbers
+            || self.sort.is_some()
+            || self.no_headers
+    }
+
+    /// Whether an option asks for what ps(1) does not have.
+    fn is_own(&self) -> bool {
+        self.threads
+            || self.tree
+            || self.top.is_some()
+            || self.filter.is_some()
+            || self.interval.is_some()
+    }
+
+    /// Whether the output is that of ps(1).
+    fn is_like_ps(&self, words: &Words, format: Format) -> bool {
+        let selection = &self.selection(words);
+        format == Format::Table
+            && self.fields.is_empty()
+            && (self.names_columns_of_ps(words)
+                || (self.selects_as_ps(selection) && !self.is_own()))
+    }
+
+    /// Which processes are named, by lists and letters.
+    fn selection(&self, words: &Words) -> Selection {
+        let mut selection = Selection::from(&self.select);
+        selection.and(Selection::from(&self.more));
+        selection.and(words.selection.clone());
+        let ps = &self.as_in_ps;
+        let choices = [
+            (ps.every, Choice::All),
+            (ps.on_terminals, Choice::OnTerminals),
+            (ps.not_leaders, Choice::NotLeaders),
+        ];
+        for (_, choice) in choices.iter().filter(|(is_chosen, _)| *is_chosen) {
+            selection.choose(*choice);
+        }
+        selection
+    }
+
+    fn shape(&self, words: &Words) -> Result<ps1::Shape, UsageError> {
+        let ps = &self.as_in_ps;
+        let shape = ps1::Shape {
+            full: ps.full,
+            extra_full: ps.extra_full,
+            long: ps.long,
+            jobs: ps.jobs,
+            no_address: ps.no_address,
+            class: ps.class,
+            processor: ps.processor,
+            label: ps.label || words.shape.label,
+            lwp: ps.lwp,
+            spid: ps.spid,
+            ..words.shape
+        };
+        if words.sets && shape.is_dashed() {
+            return Err(UsageError::Sets);
+        }
+        Ok(shape)
+    }
+
+    /// The columns as ps(1) writes them.
+    fn columns_of_ps(&self, words: &Words) -> Result<Vec<ps1::Column>, Failure> {
+        let shape = self.shape(words)?;
+        let parse = |lists: &[String]| {
+            let lists = lists.iter().map(|list| ps1::parse(list));
+            let lists = lists.collect::<Result<Vec<_>, _>>();
+            lists.map(|lists| lists.into_iter().flatten().collect::<Vec<_>>())
+        };
+        let ps = &self.as_in_ps;
+        let named = [parse(&ps.columns)?, words.columns.clone()].concat();
+        if !named.is_empty() {
+            return Ok(named);
+        }
+        let inserted = [parse(&ps.inserted)?, words.inserted.clone()].concat();
+        Ok(if inserted.is_empty() {
+            shape.columns()
+        } else {
+            let command = if words.any { "comm" } else { "args" };
+            let [before, after] = ["pid", &format!("s,tname,time,{command}")].map(ps1::parse);
+            [before?, inserted, after?].concat()
+        })
+    }
+
+    fn ask(&self, words: Words, format: Format, like_ps: bool) -> Result<Asked, Failure> {
+        let ps = &self.as_in_ps;
+        let threads = self.threads || words.threads || ps.lwp || ps.spid;
+        let tree = self.tree || words.tree || ps.indented || ps.forest;
+        let mut selection = self.selection(&words);
+        if like_ps && selection.is_open() && !self.is_own() {
+            selection.choose(if words.any {
+                Choice::Bsd {
+                    others: false,
+                    without_terminal: false,
+                }
+            } else {
+                Choice::OwnOnTerminal
+            });
+        }
+        let names_columns = self.fields.is_empty() && self.names_columns_of_ps(&words);
+        let of_ps = if names_columns || like_ps {
+            self.columns_of_ps(&words)?
+        } else {
+            Vec::new()
+        };
+        let may_drop = self.fields.is_empty() && of_ps.is_empty();
+        let columns = if may_drop {
+            parse_columns(if threads { OF_THREADS } else { DEFAULT })?
+        } else if of_ps.is_empty() {
+            self.fields.clone()
+        } else {
+            ps1::own(&of_ps)
+        };
+        let needs = if like_ps {
+            ps1::needs(&of_ps)
+        } else {
+            Fields::empty()
+        };
+        let default = match (of_ps.is_empty(), tree) {
+            // Children in the order in which they were born.
+            (false, true) => "starttime",
+            (true, false) => "-pcpu",
+            _ => "pid",
+        };
+        let sort = self.sort.as_deref().or(words.sort.as_deref());
+        let sort = sort.unwrap_or(default);
+        let sort = if like_ps {
+            let sort = ps1::sort_keys(sort);
+            let by_parents = if tree { "ppid," } else { "" };
+            format!("{by_parents}{sort}").parse()?
+        } else {
+            let own = sort.parse::<Sort>();
+            own.or_else(|error| ps1::sort_keys(sort).parse().map_err(|_| error))?
+        };
+        let headings = !(self.no_headers || words.no_headings);
+        let form: Box<dyn Form> = if like_ps {
+            let wide = ps.wide.saturating_add(words.wide);
+            let one_wide = Some(WIDE.max(terminal::width().unwrap_or(0) as u32));
+            Box::new(ps1::Table {
+                columns: of_ps,
+                headings,
+                width: ps
+                    .cols
+                    .or(one_wide.filter(|_| wide == 1 && terminal::width().is_some()))
+                    .map(|width| width as usize),
+                unlimited: wide > 1,
+                numbers: ps.numbers || words.shape.numbers,
+                is_next: false,
+            })
+        } else {
+            format.writer(Layout {
+                columns: columns.clone(),
+                headings,
+                may_drop,
+                follows: if redraw(self.interval, format).is_some() {
+                    Follows::InPlace
+                } else {
+                    Follows::Apart
+                },
+            })
+        };
+        Ok(Asked {
+            form,
+            columns,
+            selection,
+            sort,
+            threads,
+            tree,
+            needs,
+        })
+    }
 }
 
 fn parse_columns(names: &str) -> Result<Vec<Column>, Failure> {
@@ -387,10 +664,7 @@ mod tests {
             needs("pid", "pid", Some("user == root && read_bytes > 0")),
             Fields::USERS | Fields::IO
         );
-        assert_eq!(
-            needs(Style::Default.columns(), Style::Default.sort(), None),
-            Fields::TOP | Fields::USERS
-        );
+        assert_eq!(needs(DEFAULT, "-pcpu", None), Fields::TOP | Fields::USERS);
     }
 
     #[test]

@@ -25,6 +25,9 @@ pub struct Args {
     /// Let every program of this machine use it, or none; or say what is the case
     #[arg(long, value_enum, value_name = "WHAT", conflicts_with = "command")]
     system: Option<Switch>,
+    /// With --system status: print one JSON object
+    #[arg(long, requires = "system")]
+    json: bool,
     /// Where the substitute lies, if not beside this program or in /usr/lib/fastproc/procps
     #[arg(long, value_name = "FOLDER")]
     library: Option<PathBuf>,
@@ -88,7 +91,7 @@ const NAMES: [&str; 2] = ["libproc2.so.0", "libproc2.so.1"];
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let folder = folder(args.library.as_deref());
     if let Some(switch) = args.system {
-        return Ok(system::run(switch, folder)?);
+        return Ok(system::run(switch, folder, args.json)?);
     }
     let folder = folder?;
     let Some((program, arguments)) = args.command.split_first() else {

@@ -34,6 +34,11 @@ pub fn colour() -> bool {
     stdout().is_terminal() && !set("NO_COLOR") && knows_escapes()
 }
 
+/// Whether the output goes to a person.
+pub fn is_standard_output() -> bool {
+    stdout().is_terminal()
+}
+
 /// Whether errors go to a terminal, which a person reads as well as the output.
 pub fn shows_errors() -> bool {
     stderr().is_terminal()

@@ -9,12 +9,14 @@ use std::{
     time::Duration,
 };
 
+use clap::{Parser as _, ValueEnum as _};
 use fastproc_columns::{Filter, Sort, field};
 use fastproc_top::{Left, Options, Screen, default_path};
 use rustix::thread::CapabilitySet;
 
 use self::foreign::{Foreign, is_of_top, refuse_order};
 use crate::{
+    Cli,
     failure::Failure,
     output::Output,
     privileges,
@@ -87,6 +89,10 @@ pub struct Args {
     /// Write one table as text and leave: --batch --count 1
     #[arg(long, conflicts_with = "count")]
     once: bool,
+
+    /// With --once: write one JSON object, that of fastproc ps --interval
+    #[arg(long, requires = "once", conflicts_with = "replay")]
+    json: bool,
 
     /// Write what is looked at into a file, which must not be there yet
     ///
@@ -179,12 +185,46 @@ fn parsed<T: std::str::FromStr>(text: &str) -> Result<String, T::Err> {
     text.parse::<T>().map(|_| text.to_owned())
 }
 
+/// What `fastproc ps` shows after one interval.
+fn json(args: &Args) -> Result<ExitCode, Failure> {
+    let interval = args.interval.unwrap_or(Duration::from_secs(1));
+    let mut line = vec![
+        "fastproc".to_owned(),
+        "ps".into(),
+        "--json".into(),
+        "--count=1".into(),
+        format!("--interval={}", interval.as_secs_f64()),
+    ];
+    let options = [
+        (
+            "fields",
+            Some(args.fields.join(",")).filter(|fields| !fields.is_empty()),
+        ),
+        ("sort", args.sort.clone()),
+        ("filter", args.filter.clone()),
+        (
+            "source",
+            args.source
+                .to_possible_value()
+                .map(|source| source.get_name().to_owned()),
+        ),
+    ];
+    let options = options.into_iter();
+    line.extend(options.filter_map(|(name, value)| Some(format!("--{name}={}", value?))));
+    line.extend(args.threads.then(|| "--threads".to_owned()));
+    line.extend(args.tree.then(|| "--tree".to_owned()));
+    Cli::try_parse_from(line)?.command.run()
+}
+
 /// Shows the screen.
 pub fn run(args: Args) -> Result<ExitCode, Failure> {
     args.foreign.refuse()?;
     refuse_order(&args.fields)?;
     for name in &args.fields {
         field::find(name)?;
+    }
+    if args.json {
+        return json(&args);
     }
     let options = Options {
         interval: args.interval,

@@ -21,7 +21,7 @@ fn a_program_of_the_same_name_is_not_taken_for_the_one_before() {
     let of_shell = format!("pid == {}", shell.id());
     let watch = |filter: &str, columns: &str| {
         fastproc(&["ps", "--interval", "0.05", "--format", "ndjson"])
-            .args(["-o", columns, "--filter", filter])
+            .args(["--fields", columns, "--filter", filter])
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()

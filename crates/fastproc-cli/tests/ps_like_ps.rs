@@ -66,7 +66,7 @@ fn ours(form: As, field: &str, pids: &str) -> BTreeMap<u32, String> {
     // Whether BPF has the same values is for other tests, and it takes longer to load.
     let source = ["--source", "procfs"];
     let table = [
-        &["ps", "-q", "--no-headers", "-p", pids, "-o", &columns][..],
+        &["ps", "-q", "--no-headers", "-p", pids, "--fields", &columns][..],
         &source,
     ]
     .concat();
@@ -95,7 +95,7 @@ fn ours(form: As, field: &str, pids: &str) -> BTreeMap<u32, String> {
             } else {
                 1024
             };
-            rows(&[&["-p", pids, "-o", &columns][..], &source].concat())
+            rows(&[&["-p", pids, "--fields", &columns][..], &source].concat())
                 .into_iter()
                 .map(|row| {
                     let row = row.as_object().expect("a row");
@@ -236,64 +236,91 @@ fn normal_ours(form: As, value: &str) -> String {
     }
 }
 
-/// The columns of these calls, as ps(1) itself heads them, and what we call them.
 #[test]
 fn the_calls_of_ps_are_understood() {
-    let heading = |arguments: &[&str]| {
-        let text = output(&[&["ps", "-q"], arguments].concat());
-        let heading = text.lines().next().expect("a heading");
-        heading
-            .split_whitespace()
-            .map(String::from)
-            .collect::<Vec<_>>()
-    };
-    let user = [
-        "USER", "PID", "%CPU", "%MEM", "VSIZE", "RSS", "TTY", "STAT", "START", "TIME", "CMDLINE",
-    ];
-    assert_eq!(heading(&["aux"]), user);
-    assert_eq!(heading(&["auxww"]), user);
-    assert_eq!(
-        heading(&["-ef"]),
-        [
-            "USER", "PID", "PPID", "C", "START", "TTY", "TIME", "CMDLINE"
-        ]
-    );
-    assert_eq!(heading(&["-A", "-f"]), heading(&["-ef"]));
-    assert_eq!(heading(&["ax"]), ["PID", "TTY", "STAT", "TIME", "CMDLINE"]);
-    assert_eq!(heading(&["-eo", "pid,rss"]), ["PID", "RSS"]);
-    assert_eq!(heading(&["axo", "pid,rss"]), ["PID", "RSS"]);
-    assert!(heading(&["-eL"]).contains(&"TID".to_owned()));
-    let pids: Vec<u32> = output(&["ps", "-q", "--no-headers", "-eo", "pid", "--sort", "pid"])
-        .lines()
-        .map(|line| line.trim().parse().expect("a pid"))
-        .collect();
     let own = std::process::id();
-    assert!(pids.contains(&own) && pids.is_sorted());
-    assert_eq!(
-        by_pid(&output(&[
-            "ps",
-            "-q",
-            "--no-headers",
-            "-o",
-            "pid",
-            &own.to_string()
-        ]))
-        .len(),
-        1
-    );
+    let by_pid = |arguments: &[&str]| by_pid(&output(&[&["ps"], arguments].concat()));
+    // Processes come and go: of this one and its parent.
+    let all = [own, std::os::unix::process::parent_id()];
     for arguments in [
-        &["ps", "-aux"][..],
-        &["ps", "u"],
-        &["ps", "-a"],
-        &["ps", "extra"],
+        &["-e", "-o", "pid="][..],
+        &["-eo", "pid="],
+        &["-A", "-opid="],
+        &["axo", "pid", "h"],
+        &["-ax", "-o", "pid="],
+        &["-aux", "-o", "pid="],
+        &["-e", "--format", "pid=", "--no-heading"],
+        &["ax", "--fields", "pid", "--no-headers"],
+        &["--fields", "pid", "--no-headings"],
+    ] {
+        let shown = by_pid(arguments);
+        assert!(
+            all.iter().all(|pid| shown.contains_key(pid)),
+            "{arguments:?}"
+        );
+    }
+    let own = own.to_string();
+    for arguments in [
+        &["-o", "pid=", &own][..],
+        &["-o", "pid=", "-p", &own],
+        &["p", &own, "o", "pid", "h"],
+        &["-q", &own, "-o", "pid="],
+        &["--pid", &own, "--no-headings", "-o", "pid"],
+    ] {
+        assert_eq!(by_pid(arguments).len(), 1, "{arguments:?}");
+    }
+    for arguments in [
+        &["ps", "extra"][..],
+        &["ps", "-f", "extra"],
+        &["ps", "auxz"],
     ] {
         let output = run(arguments);
         let message = String::from_utf8(output.stderr).expect("text");
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+        assert!(message.contains("type aux, ax"), "{arguments:?}: {message}");
+    }
+}
+
+/// `--fields`, and no option at all, give fastproc's own table; so do its own options where none of ps(1) names columns.
+#[test]
+fn whose_table_it_is_depends_on_what_is_asked_for() {
+    let own = std::process::id().to_string();
+    let heading = |arguments: &[&str]| {
+        let text = output(&[&["ps"], arguments].concat());
+        text.lines().next().expect("a heading").to_owned()
+    };
+    for arguments in [
+        &[][..],
+        &["--top", "2"],
+        &["--top", "2", "--sort", "-rss"],
+        &["--filter", "pid > 0", "-u", "root,65534"],
+        &["--threads", "--top", "1"],
+        &["--fields", "pid,vsize", "-p", &own],
+    ] {
+        let heading = heading(arguments);
         assert!(
-            message.contains("fastproc ps aux"),
-            "{arguments:?}: {message}"
+            heading.contains("VSIZE") || heading.contains("ELAPSED"),
+            "{heading}"
         );
+    }
+    for (arguments, headings) in [
+        (
+            &["aux"][..],
+            "USER PID %CPU %MEM VSZ RSS TTY STAT START TIME COMMAND",
+        ),
+        (
+            &["aux", "--top", "2"],
+            "USER PID %CPU %MEM VSZ RSS TTY STAT START TIME COMMAND",
+        ),
+        (&["-ef"], "UID PID PPID C STIME TTY TIME CMD"),
+        (&["-p", &own], "PID TTY TIME CMD"),
+        (&["-e", "--sort", "-rss"], "PID TTY TIME CMD"),
+        (&["-eL"], "PID LWP TTY TIME CMD"),
+        (&["-o", "pid,vsz", "--filter", "pid > 0"], "PID VSZ"),
+    ] {
+        let heading = heading(arguments);
+        let words: Vec<_> = heading.split_whitespace().collect();
+        assert_eq!(words.join(" "), headings, "{arguments:?}");
     }
 }
 
@@ -308,7 +335,15 @@ fn processes_are_selected_as_in_ps() {
         .collect();
     let shown = |arguments: &[&str]| {
         let text = run(&[
-            &["ps", "-q", "--no-headers", "-o", "pid", "--sort", "pid"],
+            &[
+                "ps",
+                "-q",
+                "--no-headers",
+                "--fields",
+                "pid",
+                "--sort",
+                "pid",
+            ],
             arguments,
         ]
         .concat());
@@ -350,7 +385,7 @@ fn a_tree_has_children_below_their_parents() {
         "--tree",
         "-p",
         &pids,
-        "-o",
+        "--fields",
         "pid,comm",
         "--sort",
         "-pid",
@@ -369,7 +404,7 @@ fn a_tree_has_children_below_their_parents() {
 
 #[test]
 fn several_keys_decide_the_order() {
-    let rows = rows(&["-o", "user,ppid,pid", "--sort", "user,-ppid,-pid"]);
+    let rows = rows(&["--fields", "user,ppid,pid", "--sort", "user,-ppid,-pid"]);
     let keys: Vec<_> = rows
         .iter()
         .map(|row| {
@@ -405,5 +440,5 @@ fn rates_take_an_interval() {
         "--sort",
         "-minflt/s",
     ];
-    assert!(!rows(&[&["-o", "pid"], &interval[..]].concat()).is_empty());
+    assert!(!rows(&[&["--fields", "pid"], &interval[..]].concat()).is_empty());
 }

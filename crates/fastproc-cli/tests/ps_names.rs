@@ -61,7 +61,7 @@ fn names_come_from_the_name_services() {
         "ps",
         "--format",
         "csv",
-        "-o",
+        "--fields",
         "user,group",
         "--filter",
         &filter,

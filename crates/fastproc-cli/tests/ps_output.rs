@@ -62,7 +62,7 @@ fn every_field_can_be_shown_in_every_form() {
     assert!(fields.len() > 100, "{fields:?}");
     let own = format!("pid == {}", std::process::id());
     let columns = fields.join(",");
-    let rows = rows(&["-o", &columns, "--filter", &own]);
+    let rows = rows(&["--fields", &columns, "--filter", &own]);
     let object = rows[0].as_object().expect("an object");
     assert_eq!(rows.len(), 1);
     assert_eq!(object.len(), fields.len());
@@ -80,7 +80,9 @@ fn every_field_can_be_shown_in_every_form() {
         "{unknown:?}"
     );
 
-    let text = output(&["ps", "--format", "csv", "-o", &columns, "--filter", &own]);
+    let text = output(&[
+        "ps", "--format", "csv", "--fields", &columns, "--filter", &own,
+    ]);
     let mut csv = csv::Reader::from_reader(text.as_bytes());
     let header = csv.headers().expect("a header").clone();
     assert_eq!(header.len(), fields.len());
@@ -90,7 +92,7 @@ fn every_field_can_be_shown_in_every_form() {
     }
     assert_eq!(csv.records().count(), 1);
 
-    let table = output(&["ps", "-o", &columns, "--filter", &own]);
+    let table = output(&["ps", "--fields", &columns, "--filter", &own]);
     assert_eq!(table.lines().count(), 2);
 }
 
@@ -109,7 +111,7 @@ fn json_says_how_the_snapshot_was_made() {
 fn odd_names_survive_in_json() {
     let testbed = Testbed::open(&Options::only(NAMES)).expect("the testbed opens");
     let (filter, names) = named(&testbed);
-    let rows = rows(&["-o", "pid,comm", "--filter", &filter]);
+    let rows = rows(&["--fields", "pid,comm", "--filter", &filter]);
     let shown: BTreeMap<u64, Vec<u8>> = rows
         .iter()
         .map(|row| (row["pid"].as_u64().expect("a pid"), bytes(&row["comm"])))
@@ -126,7 +128,7 @@ fn odd_names_survive_in_csv() {
     let testbed = Testbed::open(&Options::only(NAMES)).expect("the testbed opens");
     let (filter, names) = named(&testbed);
     let text = output(&[
-        "ps", "--format", "csv", "-o", "comm,pid", "--filter", &filter,
+        "ps", "--format", "csv", "--fields", "comm,pid", "--filter", &filter,
     ]);
     let mut csv = csv::Reader::from_reader(text.as_bytes());
     let shown: BTreeMap<u64, Vec<u8>> = csv
@@ -143,7 +145,7 @@ fn odd_names_survive_in_csv() {
 fn odd_names_do_nothing_to_a_terminal() {
     let testbed = Testbed::open(&Options::only(NAMES)).expect("the testbed opens");
     let (filter, names) = named(&testbed);
-    let text = output(&["ps", "-o", "pid,comm", "--filter", &filter]);
+    let text = output(&["ps", "--fields", "pid,comm", "--filter", &filter]);
     assert!(
         !text.contains(|c: char| c.is_control() && c != '\n'),
         "{text:?}"
@@ -163,7 +165,7 @@ fn odd_arguments_survive() {
     let testbed = Testbed::open(&Options::only(labels)).expect("the testbed opens");
     assert!(testbed.absent().is_empty(), "{:?}", testbed.absent());
     let (filter, names) = named(&testbed);
-    let columns = ["-o", "pid,cmdline,comm", "--filter", &filter];
+    let columns = ["--fields", "pid,cmdline,comm", "--filter", &filter];
     let rows = rows(&columns);
     let text = output(&[&["ps", "--format", "csv"], &columns[..]].concat());
     let mut csv = csv::Reader::from_reader(text.as_bytes());
@@ -195,7 +197,7 @@ fn odd_arguments_survive() {
         }
     }
     // A zombie has a name and no arguments.
-    let table = output(&["ps", "-o", "cmdline", "--filter", "state == Z"]);
+    let table = output(&["ps", "--fields", "cmdline", "--filter", "state == Z"]);
     assert!(
         table
             .lines()
@@ -210,7 +212,7 @@ fn a_line_is_no_wider_than_the_terminal() {
         .expect("the testbed opens");
     let (filter, _) = named(&testbed);
     let narrow = |columns: &str, width: &str| {
-        let mut command = fastproc(&["ps", "-o", columns, "--filter", &filter]);
+        let mut command = fastproc(&["ps", "--fields", columns, "--filter", &filter]);
         let output = command.env("COLUMNS", width).output().expect("it runs");
         String::from_utf8(output.stdout).expect("text")
     };
@@ -256,7 +258,7 @@ fn with_an_interval_rows_say_when() {
         "3",
         "--top",
         "2",
-        "-o",
+        "--fields",
         "pid,pcpu,minflt/s,pcpu_user,read/s",
     ];
     let rows = rows(&repeated);
@@ -305,7 +307,7 @@ fn threads_have_rows_of_their_own() {
             "--threads",
             "--sort",
             "tid",
-            "-o",
+            "--fields",
             "pid,tid,comm,pcpu,policy,rss",
             "--filter",
             &filter,
@@ -340,7 +342,7 @@ fn threads_have_rows_of_their_own() {
         "0.05",
         "--count",
         "1",
-        "-o",
+        "--fields",
         "tid,pcpu,minflt/s",
     ]);
     assert!(rates.iter().all(|row| row["pcpu"].is_f64()));
@@ -366,7 +368,7 @@ fn missed_intervals_are_skipped() {
         "8",
         "--format",
         "ndjson",
-        "-o",
+        "--fields",
         "pid",
         "--filter",
         &own,

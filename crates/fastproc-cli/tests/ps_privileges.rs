@@ -33,7 +33,7 @@ fn arguments(more: &str) -> Vec<String> {
     let filter = format!("pid == {}", std::process::id());
     let columns = format!("pid,utime,rss,sigcgt,user,cmdline,{GUARDED}{more}");
     [
-        "ps", "--format", "ndjson", "-o", &columns, "--filter", &filter,
+        "ps", "--format", "ndjson", "--fields", &columns, "--filter", &filter,
     ]
     .map(String::from)
     .into()
@@ -61,7 +61,7 @@ fn without_privileges_it_reads_proc_and_says_why() {
     // Who looks once, at few processes, does not try to load programs.
     let arguments = || {
         let mut arguments = arguments("");
-        arguments.extend(["--interval", "0.1", "--count", "1"].map(String::from));
+        arguments.extend(["--verbose", "--interval", "0.1", "--count", "1"].map(String::from));
         arguments
     };
     let output = if gate::root() {
@@ -94,7 +94,12 @@ fn who_is_root_in_a_user_namespace_is_shown_nothing_more() {
     let output = Command::new("unshare")
         .args(["-U", "-r", env!("CARGO_BIN_EXE_fastproc")])
         .args(["ps", "--source", "procfs", "--format", "ndjson"])
-        .args(["-o", "pid,startcode,exit_code", "--filter", "ppid == 2"])
+        .args([
+            "--fields",
+            "pid,startcode,exit_code",
+            "--filter",
+            "ppid == 2",
+        ])
         .output()
         .expect("unshare is installed");
     let rows = String::from_utf8_lossy(&output.stdout);
@@ -120,7 +125,7 @@ fn a_kernel_thread_that_runs_hides_as_much_as_one_that_sleeps() {
         let mut running = false;
         let output = Command::new(copy.join("fastproc"))
             .args(["ps", "--source", "procfs", "--format", "ndjson"])
-            .args(["-o", "pid,comm,state,startcode,exit_code"])
+            .args(["--fields", "pid,comm,state,startcode,exit_code"])
             .args(["--filter", "ppid == 2"])
             .uid(NOBODY)
             .gid(NOBODY)
@@ -218,7 +223,7 @@ fn what_is_not_needed_is_given_up() {
         return;
     }
     // A shell becomes the command, and so tells its pid.
-    let script = r#"exec "$0" ps --format ndjson --filter "pid == $$" -o capprm,capeff,capinh,capamb,nonewprivs --interval 0.05 --count 1"#;
+    let script = r#"exec "$0" ps --format ndjson --filter "pid == $$" --fields capprm,capeff,capinh,capamb,nonewprivs --interval 0.05 --count 1"#;
     let output = Command::new("sh")
         .args(["-c", script, env!("CARGO_BIN_EXE_fastproc")])
         .output();
@@ -246,7 +251,7 @@ fn who_may_not_be_dumped_is_not_shown_its_own_io() {
     for source in ["bpf", "procfs"] {
         // A shell becomes the command, and so tells its pid, and has given up reading any file before.
         let script = format!(
-            "exec \"$0\" ps --format ndjson --source {source} --pid $$ -o pid,rchar,startcode"
+            "exec \"$0\" ps --format ndjson --source {source} --pid $$ --fields pid,rchar,startcode"
         );
         let output = Command::new("setpriv")
             .args([

@@ -137,12 +137,10 @@ fn a_table_never_wraps() {
     for columns in [200, 100, 80, 60, 44, 30, 16, 8, 1] {
         for arguments in [
             "-q",
-            "-q aux",
-            "-q -ef",
             "-q --tree",
-            "-q -T",
+            "-q --threads",
             "-q --interval 0.02 --count 2",
-            "-q --interval 0.02 --count 2 -o user,lstart,cmdline,pid",
+            "-q --interval 0.02 --count 2 --fields user,lstart,cmdline,pid",
         ] {
             let Some(screen) = on_terminal(10, columns, arguments) else {
                 return;

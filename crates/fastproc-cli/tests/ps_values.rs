@@ -343,7 +343,7 @@ fn compare_all(source: &str) {
     let mut brackets = Brackets::new();
     let mut differences = Differences::default();
     // One that looks once, and one that looks again and again.
-    let once = ["-o", &columns, "--source", source];
+    let once = ["--fields", &columns, "--source", source];
     let count = (Differences::LOOKS - 1).to_string();
     let pids = pids_of_testbed();
     let often = ["--interval", "0.02", "--count", &count, "-p", &pids];

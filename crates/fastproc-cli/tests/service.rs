@@ -145,7 +145,7 @@ fn ps_shows_where_a_program_lies_now() {
         let arguments = ["ps", "--source", "service", "--format", "csv", "-q"];
         for (more, all) in [
             (&["-eo", "pid,exe,cmdline"][..], true),
-            (&["-p", &pid, "-o", "pid,exe,cmdline"], false),
+            (&["-p", &pid, "--fields", "pid,exe,cmdline"], false),
         ] {
             let output = served.output(0, &[&arguments, more].concat());
             let expected = format!("{pid},{path},{} 1000", first.display());
@@ -174,13 +174,19 @@ fn a_socket_that_is_passed_is_served_and_outlives_the_service() {
     let listener = fastproc_service::bind(&path).expect("nobody listens there");
     for _ in 0..2 {
         // A reader connects first, and waits.
-        let reader =
-            common::fastproc(&["ps", "--source", "service", "-o", "pid", "--format", "csv"])
-                .env("FASTPROC_SOCKET", &path)
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped())
-                .spawn()
-                .expect("it can be started");
+        let arguments = [
+            "ps",
+            "--verbose",
+            "--source=service",
+            "--fields=pid",
+            "--format=csv",
+        ];
+        let reader = common::fastproc(&arguments)
+            .env("FASTPROC_SOCKET", &path)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it can be started");
         // Or else the service might have waited for it in vain.
         wait_until("a reader has connected", || {
             let mut listening = [PollFd::new(&listener, PollFlags::IN)];

@@ -223,17 +223,21 @@ pub fn find(name: &str) -> Result<&'static Field, UnknownField> {
         .find(|field| is(&field.name) || field.aliases.iter().any(is) || is(&field.key().as_str()))
         .ok_or_else(|| UnknownField {
             name: name.escape_debug().to_string(),
-            nearest: nearest(name),
+            nearest: nearest(&name.to_ascii_lowercase(), names()),
         })
 }
 
-/// The name that is most like this one, if no more than every third letter is wrong.
-fn nearest(name: &str) -> Option<&'static str> {
-    let name = name.to_ascii_lowercase();
-    let names = FIELDS
+/// All names of fields.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    FIELDS
         .iter()
-        .flat_map(|field| std::iter::once(&field.name).chain(field.aliases));
-    let distances = names.map(|&other| (strsim::damerau_levenshtein(&name, other), other));
+        .flat_map(|field| std::iter::once(&field.name).chain(field.aliases))
+        .copied()
+}
+
+/// The name that is most like this one, in small letters, if no more than every third letter is wrong.
+pub fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let distances = names.map(|other| (strsim::damerau_levenshtein(name, other), other));
     distances
         .filter(|&(distance, other)| 3 * distance <= name.len().max(other.len()))
         .min_by_key(|&(distance, _)| distance)

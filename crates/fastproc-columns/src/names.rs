@@ -50,6 +50,15 @@ impl Names {
         Some(user?.uid.as_raw())
     }
 
+    /// The number of the group with this name.
+    pub fn group_id(name: &str) -> Option<u32> {
+        if NO_SERVICES {
+            return None;
+        }
+        let group = nix::unistd::Group::from_name(name).ok()?;
+        Some(group?.gid.as_raw())
+    }
+
     /// The name, or the number if it has none.
     pub fn of(&mut self, id: u32) -> &[u8] {
         self.known.entry(id).or_insert_with(|| {

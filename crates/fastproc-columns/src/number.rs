@@ -145,7 +145,8 @@ pub fn write_start(seconds: i64, to: &mut Vec<u8>) {
     write_local(seconds, if is_recent { "%H:%M:%S" } else { "%b %d" }, to);
 }
 
-fn write_local(seconds: i64, format: &str, to: &mut Vec<u8>) {
+/// A time in the reader's time zone, as strftime(3) writes it.
+pub fn write_local(seconds: i64, format: &str, to: &mut Vec<u8>) {
     if let Some(time) = local(seconds) {
         to.extend_from_slice(time.strftime(format).to_string().as_bytes());
     }

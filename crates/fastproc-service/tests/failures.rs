@@ -258,6 +258,46 @@ fn a_reader_survives_restarts_and_goes_back() {
     }
 }
 
+/// The service may have kept for others what is older than what another source showed meanwhile.
+#[test]
+fn no_snapshot_is_older_than_the_one_before() {
+    let _alone = alone();
+    if !gate::bpf() {
+        return;
+    }
+    let mut served = Served::start("older", None);
+    let builder = Collector::builder()
+        .service_socket(Some(served.path()))
+        .service_timeout(GUARD)
+        .max_age(YOUNG);
+    let mut collector = builder.clone().open().expect("there are sources");
+    let mut last_ns = 0;
+    let mut look = |collector: &mut Collector| {
+        let snapshot = collector.snapshot().expect("some source answers");
+        let began_ns = snapshot.stats().boottime_ns;
+        assert!(began_ns >= last_ns, "{} ns older", last_ns - began_ns);
+        last_ns = began_ns;
+        began_ns
+    };
+    for _ in 0..2 {
+        look(&mut collector);
+        assert_eq!(collector.source(), SourceKind::Service);
+        served.stop();
+        look(&mut collector);
+        assert_ne!(collector.source(), SourceKind::Service);
+        served.restart(None);
+        let mut other = builder.clone().open().expect("it is served");
+        let kept_ns = other.snapshot().expect("it is served").stats().boottime_ns;
+        assert_eq!(other.source(), SourceKind::Service);
+        wait_until("it goes back", || {
+            look(&mut collector);
+            collector.source() == SourceKind::Service
+        });
+        let seen_ns = look(&mut collector);
+        assert!(seen_ns > kept_ns, "another source showed what is newer");
+    }
+}
+
 /// What a process did is the sum of what it is said to have done, whichever source says so: exact ones and those that
 /// know ticks, at whatever time the service ends.
 #[test]

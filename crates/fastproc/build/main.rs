@@ -85,7 +85,7 @@ fn compile(clang: &str, source: &Path, include: &Path, out: &Path) {
         Ok("riscv64") => "riscv",
         Ok("s390x") => "s390",
         Ok("powerpc64") => "powerpc",
-        other => panic!("no BPF target is known for {other:?}"),
+        other => stop(&format!("no BPF target is known for {other:?}")),
     };
     let status = Command::new(clang)
         .args([
@@ -107,9 +107,15 @@ fn compile(clang: &str, source: &Path, include: &Path, out: &Path) {
         .status();
     match status {
         Ok(status) if status.success() => {}
-        Ok(status) => panic!("{clang} failed on {}: {status}", source.display()),
-        Err(error) => panic!(
+        Ok(status) => stop(&format!("{clang} failed on {}: {status}", source.display())),
+        Err(error) => stop(&format!(
             "cannot run {clang}: {error}. Install clang (Debian: apt-get install clang), or name another by CLANG=…"
-        ),
+        )),
     }
+}
+
+/// Ends the build with a message, and without the trace of a panic around it.
+fn stop(message: &str) -> ! {
+    println!("cargo::error={message}");
+    std::process::exit(1);
 }

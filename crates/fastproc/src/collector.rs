@@ -101,8 +101,8 @@ impl ServiceLink {
         self.only || self.retry_at.is_none_or(|at| Instant::now() >= at)
     }
 
-    fn collect(&mut self) -> Result<(), Error> {
-        let collected = self.service.collect();
+    fn collect(&mut self, not_before_ns: u64) -> Result<(), Error> {
+        let collected = self.service.collect(not_before_ns);
         self.heed(collected)
     }
 
@@ -137,6 +137,8 @@ pub struct Collector {
     service: Option<ServiceLink>,
     /// Whether the service made the last snapshot, or will make the first.
     served: bool,
+    /// When the last snapshot was begun: none that is older follows it, from whichever source.
+    last_ns: u64,
     local: Option<Local>,
     refused: Vec<Refusal>,
     /// Those that are recorded here and not by the service.
@@ -221,7 +223,8 @@ impl Collector {
 
     /// Every process, now.
     ///
-    /// A service that fails is left, with the next source in its place, and tried again later.
+    /// A service that fails is left, with the next source in its place, and tried again later. No snapshot is older than
+    /// the one before it, from whichever source they are.
     ///
     /// # Errors
     /// The kernel refused to run a program, or `/proc` cannot be read; or the service failed and is the only source
@@ -258,6 +261,7 @@ impl Collector {
             (Some(local), _) => local.assembler.read()?,
             (None, _) => unreachable!("it was opened"),
         };
+        self.last_ns = snapshot.stats().boottime_ns;
         // After the walk: who has ended since is in one of the two, and never in both.
         if let Some(backlog) = &mut self.exits {
             backlog.take(&snapshot)?;
@@ -287,7 +291,7 @@ impl Collector {
         let Some(link) = self.service.as_mut().filter(|link| link.is_due()) else {
             return Ok(false);
         };
-        match link.collect() {
+        match link.collect(self.last_ns) {
             Ok(()) => Ok(true),
             Err(error) if link.only => Err(error),
             Err(_) => Ok(false),

@@ -9,6 +9,7 @@ use std::{
 use fastproc::{
     Baseline, Collector, Fields, Process, SourceKind,
     difference::{Change, SHORTEST_NS},
+    record::TICK_NS,
 };
 use fastproc_testbed::gate;
 
@@ -46,6 +47,51 @@ fn used_in_all(change: &Change<'_>) -> u64 {
         .thread
         .map(|thread| thread.utime_ns + thread.stime_ns);
     of_thread.or_else(of_process).expect("it was asked for")
+}
+
+/// A process that works in user mode and in the kernel is read by two collectors in turn, and by `/proc`. What each shows is no
+/// less than the kernel showed before, part by part, and than the other collector showed, in sum.
+#[test]
+fn cpu_time_does_not_go_back_between_independent_readers() {
+    if !gate::bpf() {
+        return;
+    }
+    let busy = Running::start("sh", &["-c", "while :; do echo busy > /dev/null; done"]);
+    let pid = busy.0.id();
+    let open = || {
+        Collector::builder()
+            .source(Some(SourceKind::Bpf))
+            .fields(Fields::CPU)
+            .open()
+            .expect("BPF can be used")
+    };
+    let mut readers = [open(), open()];
+    let ticks = || -> [u64; 2] {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
+        let (_, rest) = stat.rsplit_once(") ").expect("a name");
+        let mut fields = rest.split(' ').skip(11);
+        [(); 2].map(|()| {
+            fields
+                .next()
+                .and_then(|ticks| ticks.parse().ok())
+                .expect("ticks")
+        })
+    };
+    let mut last_sum = 0;
+    for round in 0..400 {
+        let least = if round % 3 == 0 { ticks() } else { [0; 2] };
+        let snapshot = readers[round % 2].snapshot().expect("a snapshot");
+        let process = snapshot.get(pid).expect("it runs");
+        let cpu = process.cpu().expect("it was asked for");
+        let parts = [cpu.utime_ns, cpu.stime_ns];
+        let sum = parts[0] + parts[1];
+        assert!(sum >= last_sum, "round {round}: {sum} after {last_sum}");
+        last_sum = sum;
+        for (part, least) in parts.into_iter().zip(least) {
+            let shown = part / TICK_NS;
+            assert!(shown >= least, "round {round}: {shown} ticks after {least}");
+        }
+    }
 }
 
 #[test]

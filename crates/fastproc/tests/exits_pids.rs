@@ -11,7 +11,7 @@ use fastproc::{
     exits::{Event, Exit, Exits},
     record::TICK_NS,
 };
-use fastproc_testbed::{GUARD, alone, gate, wait_until};
+use fastproc_testbed::{alone, gate, wait_until};
 
 fn python(script: &str) -> Child {
     Command::new("/usr/bin/python3")

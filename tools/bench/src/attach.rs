@@ -25,7 +25,13 @@ use super::{
     report::{Column, Report, Row, Skipped, Spread, column, four_decimals},
 };
 
-const COLUMNS: [&str; 5] = ["ps", "-o", "pid,state,rss,time,comm", "--format", "csv"];
+const COLUMNS: [&str; 5] = [
+    "ps",
+    "--fields",
+    "pid,state,rss,time,comm",
+    "--format",
+    "csv",
+];
 const NOBODY: u32 = 65534;
 /// Readers at once, how often each looks, and for how long.
 const CLIENTS: usize = 200;

@@ -5,7 +5,7 @@ mod input;
 mod kernel;
 mod rows;
 
-use std::{cell::RefCell, hint::black_box, time::Instant};
+use std::{cell::RefCell, hint::black_box, rc::Rc, time::Instant};
 
 use fastproc::{
     access::Access,
@@ -17,13 +17,14 @@ use rustix::thread::sched_getcpu;
 use self::{
     core_fmt::CoreFmt,
     input::Input,
-    kernel::{Kept, Opened},
+    kernel::{Files, Kept, Opened},
     rows::{Head, verdict},
 };
 use super::{
     idle::Idle,
     measure::{Case, Failure, Plan, measure},
     report::{Report, Skipped},
+    scan_proc::raise_open_files,
 };
 
 /// Arguments of `fastproc bench text`.
@@ -83,12 +84,15 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let skipped = check(&input)?;
 
     let dead = RefCell::new(vec![false; input.samples.len()]);
+    raise_open_files();
+    let [.., all] = FILES;
+    let kept = Files::open(all.files, &input.samples, &mut dead.borrow_mut())?;
     let mut cases = Vec::new();
     let mut files = Vec::new();
     for file in FILES {
         let of_file = [
             kernel_open(file, &input, &dead),
-            kernel_pread(file, &input, &dead)?,
+            kernel_pread(file, &kept, &dead),
             plain(file, &input),
         ];
         let printf = skipped.is_empty().then(|| printf(file, &input));
@@ -179,16 +183,12 @@ fn kernel_open<'a>(file: File, input: &'a Input, dead: &'a RefCell<Vec<bool>>) -
 }
 
 /// Reads each file again by a descriptor that is kept.
-fn kernel_pread<'a>(
-    file: File,
-    input: &'a Input,
-    dead: &'a RefCell<Vec<bool>>,
-) -> Result<Case<'a>, Failure> {
-    let mut kept = Kept::open(file.files, &input.samples, &mut dead.borrow_mut())?;
-    Ok(Case {
+fn kernel_pread<'a>(file: File, kept: &Rc<Files>, dead: &'a RefCell<Vec<bool>>) -> Case<'a> {
+    let mut kept = Kept::new(kept, file.files);
+    Case {
         name: "kernel-pread",
         run: Box::new(move || Ok(kept.read(&mut dead.borrow_mut()))),
-    })
+    }
 }
 
 /// By `write!`.

@@ -59,6 +59,15 @@ struct Boot<'i> {
     number: u8,
 }
 
+impl<'i> Boot<'i> {
+    /// A boot of the same with these scenarios alone, if there are any.
+    fn of_scenarios(&self, wanted: impl Fn(Scenario) -> bool) -> Option<Boot<'i>> {
+        let scenarios = self.scenarios.iter().copied();
+        let scenarios: Vec<_> = scenarios.filter(|&scenario| wanted(scenario)).collect();
+        (!scenarios.is_empty()).then_some(Boot { scenarios, ..*self })
+    }
+}
+
 /// Runs them all, and says whether everything is as expected.
 pub fn all(cache: &Cache, plan: &Plan<'_>) -> Result<bool> {
     let started = Instant::now();
@@ -100,11 +109,15 @@ pub fn all(cache: &Cache, plan: &Plan<'_>) -> Result<bool> {
     let mut outcomes = outcomes(&boots, &guests, &expected);
     if !plan.update {
         // A gauge may move there and back while a guest looks at it: what is wrong shows in another boot as well.
-        let is_wrong = |boot: &Boot<'_>| {
-            let mut wrong = outcomes.iter().filter(|outcome| !outcome.wrong.is_empty());
-            wrong.any(|of| (of.series, of.scenario) == (boot.image.series, boot.scenario))
-        };
-        let suspects: Vec<Boot<'_>> = boots.iter().copied().filter(is_wrong).collect();
+        let suspects: Vec<Boot<'_>> = boots
+            .iter()
+            .filter_map(|boot| {
+                boot.of_scenarios(|scenario| {
+                    let mut wrong = outcomes.iter().filter(|outcome| !outcome.wrong.is_empty());
+                    wrong.any(|of| (of.series, of.scenario) == (boot.image.series, scenario))
+                })
+            })
+            .collect();
         let guests = boot_these(&suspects, &expected)?;
         for again in self::outcomes(&suspects, &guests, &expected) {
             let of_this =

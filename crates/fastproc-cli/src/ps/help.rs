@@ -14,8 +14,9 @@ use super::form::Column;
 pub const SHORT: &str = "\
 Examples:
   fastproc ps --top 20
-  fastproc ps --interval 1 --top 20 -o pid,pcpu,read/s,write/s,cmdline
+  fastproc ps --interval 1 --top 20 --fields pid,pcpu,read/s,write/s,cmdline
   fastproc ps --filter 'rss > 100M && user != root' --sort -rss
+  fastproc ps aux
 
 Fields, filters, forms of output and the exit status: see --help.";
 
@@ -46,8 +47,14 @@ Filters:
     cmdline =~ '^python3? .*worker'
 
 As in ps(1):
-  fastproc ps aux, ax, -ef, -el, -eLf and -eo FIELD,… give the columns of ps(1) in the order of the
-  process ids. Every process is shown unless -p, -u, -C or --filter select some.
+  Options and words of ps(1) mean what they mean there, and the output is that of ps(1): its
+  headings, sizes in KiB, widths and order; and without -e, ax or a list one's own processes on
+  this terminal. So ps aux, -ef, axjf, -eLf, -eo pid=,rss,args, -p PID u, -O rss, -H and --forest.
+  What names columns - words, -o, -O, -f, -F, -l, -j, -c, -P, -M, -L, -T, -H, --forest - does so in
+  any case; what only selects or sorts does where no option is given that ps(1) does not have:
+  --top, --filter, --interval, --threads and --tree look at every process, in fastproc's own table.
+  --fields always gives that table; JSON and csv always have fastproc's fields.
+  -o also takes fields that ps(1) does not have, each as wide as need be.
 
 Formats:
   Numbers in a table are rounded, and dates are in the time zone TZ. In JSON and csv numbers are
@@ -65,17 +72,17 @@ Formats:
 Examples:
   fastproc ps --top 20
       The twenty processes that used most CPU time over their lives
-  fastproc ps --interval 1 --top 20 -o pid,pcpu,read/s,write/s,cmdline
+  fastproc ps --interval 1 --top 20 --fields pid,pcpu,read/s,write/s,cmdline
       What uses CPU and disks now, every second
-  fastproc ps --filter 'rss > 100M && user != root' --sort -rss -o pid,user,rss,vmswap,cmdline
+  fastproc ps --filter 'rss > 100M && user != root' --sort -rss --fields pid,user,rss,vmswap,cmdline
       The large processes of other users
-  fastproc ps --threads --filter 'comm == nginx' -o pid,tid,processor,cls,nvcsw,comm
+  fastproc ps --threads --filter 'comm == nginx' --fields pid,tid,processor,cls,nvcsw,comm
       The threads of a service
   fastproc ps --tree -u www-data
       The processes of a user, children below their parents
-  fastproc ps aux --sort -rss,pid | head
+  fastproc ps aux --sort -rss,pid | awk '$6 > 100000'
       As people are used to
-  fastproc ps --format json -o pid,utime,rss,cgroup | jq '.processes[] | select(.pid == 1)'
+  fastproc ps --json --fields pid,utime,rss,cgroup | jq '.processes[] | select(.pid == 1)'
       For programs
 
 Exit status:

@@ -5,6 +5,7 @@ use fastproc_columns::{Filter, Lookup, Row, RowList, Sort, Sorter, forest};
 
 use super::{
     form::{Form, Rows},
+    ps1,
     redraw::Redraw,
     selection::Selection,
     summary::Summary,
@@ -34,12 +35,16 @@ pub struct Screen {
     pub threads: bool,
     /// Whether children stand below their parents.
     pub tree: bool,
+    /// How ps(1) draws them, if it is to be so.
+    pub tree_of_ps: Option<ps1::Tree>,
     /// Whether those that ended since the last snapshot are among them.
     pub exited: bool,
     /// Whether there are several snapshots.
     pub repeated: bool,
     /// Whether they are left out of the summary.
     pub quiet: bool,
+    /// Whether it is told all the same where something is missing.
+    pub warns: bool,
     /// Where tables are drawn over one another.
     pub redraw: Option<Redraw>,
     /// Puts rows into their order.
@@ -76,8 +81,18 @@ impl Screen {
             .first(&self.sort, sorted, &rows, &mut self.lookup);
         let (in_order, tree): (Vec<Row<'_>>, _);
         let sorted: Box<dyn ExactSizeIterator<Item = Row<'_>>> = if self.tree {
-            in_order = sorted.collect();
-            tree = forest(&in_order);
+            (in_order, tree) = match self.tree_of_ps {
+                Some(drawn) => {
+                    let in_order = ps1::in_order(sorted.collect());
+                    let tree = drawn.forest(&in_order);
+                    (in_order, tree)
+                }
+                None => {
+                    let in_order: Vec<_> = sorted.collect();
+                    let tree = forest(&in_order);
+                    (in_order, tree)
+                }
+            };
             Box::new(tree.iter().take(top).map(|(at, branch)| Row {
                 branch,
                 ..in_order[*at]
@@ -101,7 +116,8 @@ impl Screen {
             threads: self.threads,
             fallback,
         };
-        let mut summary = Some(summary).filter(|_| !self.quiet);
+        let is_wrong = self.exited && snapshot.stats().lost_exits > 0;
+        let mut summary = Some(summary).filter(|_| !self.quiet || (is_wrong && self.warns));
         if let Some(redraw) = &mut self.redraw {
             let mut table = Vec::new();
             self.form

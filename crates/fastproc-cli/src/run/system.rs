@@ -14,11 +14,18 @@ use crate::NO;
 /// The loader searches the folders in the order of these files' names.
 const FILE: &str = "/etc/ld.so.conf.d/00-fastproc-procps.conf";
 
-pub(super) fn run(switch: Switch, folder: Result<PathBuf, RunError>) -> Result<ExitCode, RunError> {
+pub(super) fn run(
+    switch: Switch,
+    folder: Result<PathBuf, RunError>,
+    json: bool,
+) -> Result<ExitCode, RunError> {
+    if json && !matches!(switch, Switch::Status) {
+        return Err(RunError::Refused("--json goes with --system status".into()));
+    }
     match switch {
         Switch::On => on(&folder?),
         Switch::Off => off(),
-        Switch::Status => status(folder.ok().as_deref()),
+        Switch::Status => status(folder.ok().as_deref(), json),
         Switch::Check => check(),
     }
 }
@@ -138,9 +145,26 @@ fn check() -> Result<ExitCode, RunError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn status(folder: Option<&Path>) -> Result<ExitCode, RunError> {
+fn status(folder: Option<&Path>, json: bool) -> Result<ExitCode, RunError> {
     let is_on = Path::new(FILE).exists();
-    let used = used().map_or_else(
+    let code = if is_on {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(NO)
+    };
+    let used = used();
+    if json {
+        let built_for = folder.map(real).transpose()?;
+        say(&serde_json::json!({
+            "on": is_on,
+            "used": used,
+            "substitute": folder,
+            "built_for": built_for,
+        })
+        .to_string());
+        return Ok(code);
+    }
+    let used = used.map_or_else(
         || "nothing that is known".into(),
         |used| used.display().to_string(),
     );
@@ -160,11 +184,7 @@ fn status(folder: Option<&Path>) -> Result<ExitCode, RunError> {
             }
         }
     }
-    Ok(if is_on {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(NO)
-    })
+    Ok(code)
 }
 
 /// procps's library that the loader gives to ps.

@@ -6,7 +6,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, parser::ValueSou
 use fastproc_columns::field;
 
 /// It is an option of another program.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("{typed} of {program} is not an option here; {instead}")]
 pub struct ForeignOption {
     typed: String,
@@ -168,8 +168,8 @@ impl clap::Args for Foreign {
 
 impl Foreign {
     /// Refuses what was typed.
-    pub fn refuse(self) -> Result<(), ForeignOption> {
-        self.0.map_or(Ok(()), Err)
+    pub fn refuse(&self) -> Result<(), ForeignOption> {
+        self.0.clone().map_or(Ok(()), Err)
     }
 }
 

@@ -147,6 +147,17 @@ impl Differences {
         self.0.entry(name).or_default().push(seen);
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Takes what differed in another look.
+    pub fn join(&mut self, other: Self) {
+        for (name, seen) in other.0 {
+            self.0.entry(name).or_default().extend(seen);
+        }
+    }
+
     #[track_caller]
     pub fn finish(self) {
         let (once, again): (Vec<_>, Vec<_>) = self.0.iter().partition(|(_, seen)| seen.len() == 1);

@@ -103,9 +103,9 @@ impl Served {
         // The first look is at one that sleeps already, and is no shell any more.
         const SCRIPT: &str = "sleep 1000 >/dev/null & \
             tries=0; \
-            until \"$1\" ps --source procfs --format ndjson -q -o comm | grep -q '\"sleep\"' || [ $((tries += 1)) -gt 1000 ]; do :; done; \
+            until \"$1\" ps --source procfs --format ndjson -q --fields comm | grep -q '\"sleep\"' || [ $((tries += 1)) -gt 1000 ]; do :; done; \
             for source in procfs $2 procfs; do \
-                \"$1\" ps --source $source --format ndjson -o $3 --sort pid || exit 3; echo; \
+                \"$1\" ps --verbose --source $source --format ndjson --fields $3 --sort pid || exit 3; echo; \
             done; kill $!";
         let program = self.program();
         ["sh", "-c", SCRIPT, "sh", &program, source, FIELDS].map(str::to_owned)

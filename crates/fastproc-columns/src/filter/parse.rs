@@ -39,6 +39,23 @@ enum Problem {
     UnknownField(#[from] UnknownField),
     #[error("'{name}' is neither true nor false by itself; compare it with something")]
     NotATruth { name: &'static str },
+    #[error(
+        "'{symbol}' is no operator; a regular expression is matched by =~, as in {name} =~ '{example}'"
+    )]
+    Operator {
+        symbol: &'static str,
+        name: &'static str,
+        example: &'static str,
+    },
+    #[error(
+        "'{}' is compared letter by letter, with its star; a regular expression is matched by =~, as in {name} =~ '{pattern}' (\\x2a stands for a star)",
+        .text.escape_debug()
+    )]
+    Glob {
+        name: &'static str,
+        text: String,
+        pattern: String,
+    },
     #[error("'{name}' is true or false; compare it with == or != only, or name it alone")]
     Truth { name: &'static str },
     #[error("'{name}' is not text that a pattern could match")]
@@ -226,7 +243,7 @@ impl<'t> Parser<'t> {
         let name = field.name;
         match (operator, field.unit) {
             (None, Unit::Truth) => Ok(Node::Truth(field)),
-            (None, _) => Err((operator_at, Problem::NotATruth { name })),
+            (None, _) => Err((operator_at, self.no_operator(name))),
             (Some((_, operator)), Unit::Truth)
                 if !matches!(operator, Operator::Equal | Operator::NotEqual) =>
             {
@@ -236,11 +253,55 @@ impl<'t> Parser<'t> {
         }
     }
 
+    /// What stands where an operator was expected.
+    fn no_operator(&mut self, name: &'static str) -> Problem {
+        const OTHERS: [(&str, &str); 11] = [
+            ("~", "^ssh"),
+            ("=*", "^ssh"),
+            ("ilike", "(?i)ssh"),
+            ("like", "ssh"),
+            ("matches", "^ssh"),
+            ("match", "^ssh"),
+            ("regex", "^ssh"),
+            ("contains", "ssh"),
+            ("includes", "ssh"),
+            ("startswith", "^ssh"),
+            ("endswith", "d$"),
+        ];
+        let rest = self.rest().to_ascii_lowercase();
+        let other = OTHERS.iter().find(|(other, _)| rest.starts_with(other));
+        match other {
+            Some(&(symbol, example)) => Problem::Operator {
+                symbol,
+                name,
+                example,
+            },
+            None => Problem::NotATruth { name },
+        }
+    }
+
     fn compare(&mut self, field: &'static Field, operator: Operator, bare: bool) -> Parsed<Node> {
         self.skip_space();
         let at = self.at;
         let literal = match field.unit {
-            Unit::Text | Unit::List => Literal::text(self.value()?),
+            Unit::Text | Unit::List => {
+                let equality = matches!(operator, Operator::Equal | Operator::NotEqual);
+                let text = self.bare_or_quoted()?;
+                if let Some(pattern) = glob(text).filter(|_| equality) {
+                    let name = field.name;
+                    let text = text.to_owned();
+                    return Err((
+                        at,
+                        Problem::Glob {
+                            name,
+                            text,
+                            pattern,
+                        },
+                    ));
+                }
+                self.at = at;
+                Literal::text(self.value()?)
+            }
             Unit::Truth => match self.bare_or_quoted()? {
                 "true" | "1" | "yes" => Literal::truth(true),
                 "false" | "0" | "no" => Literal::truth(false),
@@ -309,6 +370,20 @@ impl<'t> Parser<'t> {
         self.at += word.len();
         Ok(word)
     }
+}
+
+/// The regular expression that a pattern of the shell stands for, if it is one: a text with a star at either end.
+fn glob(text: &str) -> Option<String> {
+    let is_escaped = |text: &str| text.ends_with('\\');
+    let middle = text.trim_matches('*');
+    if text.len() == middle.len() || middle.is_empty() || is_escaped(middle) {
+        return None;
+    }
+    let start = if text.starts_with('*') { "" } else { "^" };
+    let end = if text.ends_with('*') { "" } else { "$" };
+    let parts: Vec<_> = middle.split('*').map(regex::escape).collect();
+    let pattern = format!("{start}{}{end}", parts.join(".*"));
+    Some(pattern.replace(char::is_control, "."))
 }
 
 fn joined(mut nodes: Vec<Node>, join: fn(Vec<Node>) -> Node) -> Node {
@@ -438,6 +513,16 @@ mod tests {
             (r"comm == a\u{110000}", "this is no escape"),
             (r"comm == a\u00", "this is no escape"),
             ("comm =~ '('", "this pattern is wrong: unclosed group"),
+            (
+                "comm ~ ssh",
+                "'~' is no operator; a regular expression is matched by =~",
+            ),
+            ("comm like 'ssh%'", "'like' is no operator"),
+            ("comm contains ssh", "comm =~ 'ssh'"),
+            ("cmdline startswith ssh", "cmdline =~ '^ssh'"),
+            ("comm == *rust*", "comm =~ 'rust'"),
+            ("comm == rust*", "comm =~ '^rust'"),
+            ("comm != '*.sh'", r"comm =~ '\.sh$'"),
             ("comm == 'abc", "this quote does not end"),
             (r"comm == '\q'", "this is no escape"),
             (r"comm == '\xg0'", "this is no escape"),
@@ -448,6 +533,18 @@ mod tests {
         }
         assert!(message(&"!".repeat(100_000)).contains("too deep"));
         assert!(message(&"(".repeat(100_000)).contains("too deep"));
+    }
+
+    #[test]
+    fn a_star_can_be_compared_with() {
+        for text in [
+            r"comm == 'a\x2a'",
+            "comm == a*b",
+            "comm == '*'",
+            "comm > 'a*'",
+        ] {
+            assert!(parse(text).is_ok(), "{text}");
+        }
     }
 
     #[test]

@@ -176,6 +176,7 @@ impl Builder {
             builder: self,
             service,
             served: false,
+            last_ns: 0,
             local: None,
             refused: Vec::new(),
             exits: None,

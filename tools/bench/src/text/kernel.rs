@@ -1,6 +1,6 @@
 //! The kernel's own texts: what every reader of /proc pays.
 
-use std::ffi::CString;
+use std::{ffi::CString, rc::Rc};
 
 use rustix::{
     fd::OwnedFd,
@@ -44,57 +44,101 @@ impl Opened {
     /// Reads the files of all processes, and returns of how many.
     pub fn read(&mut self, dead: &mut [bool]) -> usize {
         let buffer = &mut *self.buffer;
-        count(&self.paths, dead, |path| read(open(path)?, &mut *buffer))
+        count(&self.paths, dead, |paths| {
+            paths
+                .iter()
+                .try_for_each(|path| read(open(path)?, &mut *buffer).map(drop))
+        })
     }
 }
 
-/// Files that are kept open.
-pub struct Kept {
+/// All that are kept open: each once, however many cases read it.
+pub struct Files {
+    names: Vec<&'static str>,
+    /// Of each process, in the order of the names; nothing if it was dead.
     descriptors: Vec<Vec<OwnedFd>>,
-    buffer: Vec<u8>,
 }
 
-impl Kept {
+impl Files {
     /// # Errors
     /// The limit of descriptors is too low.
-    pub fn open(files: &[&str], samples: &[Sample], dead: &mut [bool]) -> Result<Self, Failure> {
+    pub fn open(
+        names: &[&'static str],
+        samples: &[Sample],
+        dead: &mut [bool],
+    ) -> Result<Rc<Self>, Failure> {
         let mut descriptors = Vec::new();
         for (sample, dead) in samples.iter().zip(dead) {
             let opened: Result<Vec<OwnedFd>, Errno> =
-                paths(files, sample.pid).iter().map(open).collect();
+                paths(names, sample.pid).iter().map(open).collect();
             match opened {
                 Err(Errno::MFILE) => {
-                    return Err("too many files are open: raise the limit (ulimit -n)".into());
+                    let (processes, files) = (samples.len(), names.len() * samples.len());
+                    let message = format!(
+                        "the texts of {processes} processes are {files} open files, and this process may not have so \
+                         many: raise the limit (ulimit -n {})",
+                        files + 100
+                    );
+                    return Err(message.into());
                 }
                 Err(_) => *dead = true,
                 Ok(_) => {}
             }
             descriptors.push(opened.unwrap_or_default());
         }
-        Ok(Self {
+        Ok(Rc::new(Self {
+            names: names.to_vec(),
             descriptors,
+        }))
+    }
+}
+
+/// Some of the files that are kept open.
+pub struct Kept {
+    files: Rc<Files>,
+    chosen: Vec<usize>,
+    buffer: Vec<u8>,
+}
+
+impl Kept {
+    /// Those with these names.
+    pub fn new(files: &Rc<Files>, names: &[&str]) -> Self {
+        let all = files.names.iter().enumerate();
+        let chosen = all.filter(|(_, name)| names.contains(name));
+        Self {
+            chosen: chosen.map(|(at, _)| at).collect(),
+            files: Rc::clone(files),
             buffer: vec![0; BUFFER],
-        })
+        }
     }
 
     /// Reads the files of all processes, and returns of how many.
     pub fn read(&mut self, dead: &mut [bool]) -> usize {
-        let buffer = &mut *self.buffer;
-        count(&self.descriptors, dead, |descriptor| {
-            pread(descriptor, &mut *buffer, 0)
+        let Self {
+            files,
+            chosen,
+            buffer,
+        } = self;
+        count(&files.descriptors, dead, |descriptors: &Vec<OwnedFd>| {
+            for &at in &*chosen {
+                let descriptor = descriptors.get(at).ok_or(Errno::SRCH)?;
+                pread(descriptor, &mut **buffer, 0)?;
+            }
+            Ok(())
         })
     }
 }
 
+/// Reads of each process that is not dead, and returns of how many it could.
 fn count<T>(
-    processes: &[Vec<T>],
+    processes: &[T],
     dead: &mut [bool],
-    mut read: impl FnMut(&T) -> Result<usize, Errno>,
+    mut read: impl FnMut(&T) -> Result<(), Errno>,
 ) -> usize {
     let mut alive = 0;
-    for (files, dead) in processes.iter().zip(dead) {
+    for (process, dead) in processes.iter().zip(dead) {
         if !*dead {
-            *dead = files.iter().any(|file| read(file).is_err());
+            *dead = read(process).is_err();
             alive += usize::from(!*dead);
         }
     }
@@ -124,9 +168,13 @@ mod tests {
     fn the_dead_are_passed_over_and_not_counted() {
         let mut dead = [false, true, false];
         let mut asked = Vec::new();
-        let alive = count(&[vec![1], vec![2], vec![3]], &mut dead, |&file| {
-            asked.push(file);
-            if file == 3 { Err(Errno::SRCH) } else { Ok(1) }
+        let alive = count(&[1, 2, 3], &mut dead, |&process| {
+            asked.push(process);
+            if process == 3 {
+                Err(Errno::SRCH)
+            } else {
+                Ok(())
+            }
         });
         assert_eq!((alive, dead), (1, [false, true, true]));
         assert_eq!(asked, [1, 3]);

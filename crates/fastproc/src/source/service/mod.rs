@@ -67,7 +67,7 @@ fn variable(name: &str) -> Option<OsString> {
 pub(crate) fn has_more_rights_than_its_caller() -> bool {
     // SAFETY: reads what the kernel has left in this process for it. The file of that, /proc/self/auxv, is not for a process
     // that has given up rights.
-    unsafe { nix::libc::getauxval(nix::libc::AT_SECURE) != 0 }
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
 /// Who uses the service that listens there, as JSON.
@@ -253,15 +253,28 @@ impl Service {
         self.reply.calibration
     }
 
-    /// Has the service make a snapshot, and maps it. After an error the connection is made anew.
-    pub(crate) fn collect(&mut self) -> Result<(), crate::Error> {
+    /// Has the service make a snapshot that was begun no earlier than `not_before_ns`, and maps it. After an error the
+    /// connection is made anew.
+    pub(crate) fn collect(&mut self, not_before_ns: u64) -> Result<(), crate::Error> {
         let started = Instant::now();
         let had_connection = self.connection.is_some();
-        let mut made = self.ask();
+        let max_age = self.settings.max_age;
+        let mut made = self.ask(max_age);
         // It was restarted since the last time, and nobody has told us.
         if had_connection && matches!(made, Err(Error::Broken(_))) {
             self.connection = None;
-            made = self.ask();
+            made = self.ask(max_age);
+        }
+        // While another source stood in, the service may have kept what it had made for others.
+        if made.is_ok() && self.began_ns() < not_before_ns {
+            made = self.ask(Duration::ZERO).and_then(|()| {
+                if self.began_ns() < not_before_ns {
+                    return Err(Error::Protocol(
+                        "a snapshot that is older than the last one",
+                    ));
+                }
+                Ok(())
+            });
         }
         let made = made
             .map_err(crate::Error::from)
@@ -277,7 +290,14 @@ impl Service {
         made
     }
 
-    fn ask(&mut self) -> Result<(), Error> {
+    /// When the walk of the last answer began, by the clock of this process.
+    fn began_ns(&self) -> u64 {
+        self.reply
+            .kernel_boottime_ns
+            .saturating_add_signed(self.host.boot_offset_ns)
+    }
+
+    fn ask(&mut self, max_age: Duration) -> Result<(), Error> {
         if self
             .connection
             .as_ref()
@@ -290,7 +310,10 @@ impl Service {
         let Some(mut connection) = self.connection.take() else {
             return Err(Error::Protocol("no connection"));
         };
-        let request = self.request(Op::Snapshot, &connection);
+        let request = Request {
+            max_age_ns: nanoseconds(max_age),
+            ..self.request(Op::Snapshot, &connection)
+        };
         let reply = connection.ask(request)?;
         self.connection = Some(connection);
         check(&reply)?;
@@ -452,10 +475,7 @@ impl Service {
         let (exits, lost_exits) = self.exits.ends().unzip();
         let stats = SnapshotStats {
             source: SourceKind::Service,
-            boottime_ns: self
-                .reply
-                .kernel_boottime_ns
-                .saturating_add_signed(boot_offset_ns),
+            boottime_ns: self.began_ns(),
             read_for: Duration::from_nanos(self.reply.read_for_ns),
             boot_offset_ns,
             took: self.took,

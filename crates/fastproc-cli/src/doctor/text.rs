@@ -1,0 +1,160 @@
+//! What `fastproc doctor` tells a person: a line for each thing, and what to do in the last.
+
+use std::io::{self, Write};
+
+use super::{CountersReport, Report, Source};
+
+/// Writes a dozen lines at most.
+pub fn print(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let mut line = |name: &str, text: String| writeln!(out, "{name:<12}{text}");
+    line("kernel", report.kernel.clone())?;
+    line("privileges", privileges(report))?;
+    line("processes", processes(report))?;
+    if report.one_shot.source == "procfs" && report.source != "procfs" {
+        let text = "a single ps reads /proc here: of so few processes that is cheaper than to load programs";
+        line("", text.into())?;
+    }
+    for source in report.sources.iter().filter(|source| !source.usable) {
+        // What listens is told below.
+        if source.source != "service" {
+            let error = source.error.as_deref().unwrap_or_default();
+            line("", format!("not {}: {}", source.source, first_line(error)))?;
+        }
+    }
+    line("service", service(report))?;
+    line("memory", resident_set(report).into())?;
+    line("counters", counters(&report.counters))?;
+    line("exits", exits(report))?;
+    line("to do", advice(report).into())
+}
+
+/// Long explanations are in the JSON.
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+fn privileges(report: &Report) -> String {
+    let privileges = &report.privileges;
+    let capabilities = [
+        ("CAP_BPF", privileges.cap_bpf),
+        ("CAP_PERFMON", privileges.cap_perfmon),
+        ("CAP_SYS_PTRACE", privileges.cap_sys_ptrace),
+        ("CAP_SYS_ADMIN", privileges.cap_sys_admin),
+    ];
+    let held = capabilities.iter().filter(|(_, held)| *held);
+    let held: Vec<&str> = held.map(|(name, _)| *name).collect();
+    let held = if held.is_empty() {
+        "none of the capabilities that matter".into()
+    } else {
+        held.join(", ")
+    };
+    format!("uid {}, {held}", privileges.uid)
+}
+
+fn processes(report: &Report) -> String {
+    let used = report
+        .sources
+        .iter()
+        .find(|source| source.source == report.source);
+    let count = used.and_then(|source| source.processes).unwrap_or(0);
+    let load = used.and_then(|source| source.load_ms);
+    let load = load.map_or(String::new(), |ms| format!(", loaded in {ms:.0} ms"));
+    let missed = used.and_then(|source| source.missed).unwrap_or(0);
+    let missed = if missed > 0 {
+        format!("; {missed} that its walk does not meet from /proc")
+    } else {
+        String::new()
+    };
+    let is_other = |source: &&Source| source.usable && source.source != report.source;
+    let others = report.sources.iter().filter(is_other);
+    let others: Vec<_> = others.map(|source| source.source).collect();
+    let others = if others.is_empty() {
+        String::new()
+    } else {
+        format!("; usable too: {}", others.join(", "))
+    };
+    format!("all {count} from {}{load}{missed}{others}", report.source)
+}
+
+fn service(report: &Report) -> String {
+    let service = &report.service;
+    let socket = service.socket.as_deref().unwrap_or("any socket");
+    let (Some(version), Some(pid), Some(source)) = (&service.version, service.pid, &service.source)
+    else {
+        return format!("none: nobody answers at {socket}");
+    };
+    let shares = match (service.shares, &service.error) {
+        (Some(shares), _) => format!("shows this user {shares}"),
+        (None, error) => {
+            let error = error.as_deref().unwrap_or("it does not say why");
+            format!("refuses: {}", first_line(error))
+        }
+    };
+    format!("{socket}: version {version}, process {pid}, from {source}; {shares}")
+}
+
+fn resident_set(report: &Report) -> &'static str {
+    match report.calibration.exact_rss {
+        Some(true) => "resident sets are exact",
+        Some(false) => "resident sets are approximate, as this kernel prints them",
+        None => "resident sets are as this kernel prints them",
+    }
+}
+
+fn counters(counters: &CountersReport) -> String {
+    if let Some(error) = &counters.error {
+        return format!("from the kernel's files: {}", first_line(error));
+    }
+    let lines = counters.lines.iter();
+    let from_text = lines.filter(|line| line.from == "text").count();
+    let all = counters.lines.len();
+    format!("{all} lines, {from_text} of them from the kernel's text; --counters lists them")
+}
+
+fn exits(report: &Report) -> String {
+    match &report.exits.error {
+        None => "recorded as they happen".into(),
+        Some(error) => format!("not recorded: {}", first_line(error)),
+    }
+}
+
+fn advice(report: &Report) -> &'static str {
+    let privileges = &report.privileges;
+    let served = report.service.shares.is_some();
+    let reads_by_bpf = report.source.starts_with("bpf");
+    if served || reads_by_bpf {
+        "nothing"
+    } else if privileges.cap_bpf && privileges.cap_perfmon {
+        "see why BPF was refused, above; until then /proc is read, with the same values"
+    } else {
+        "as root: fastproc serve --socket --no-metrics, for all users; or grant CAP_BPF and CAP_PERFMON"
+    }
+}
+
+/// A line for each counter of the machine.
+pub fn print_counters(out: &mut impl Write, counters: &CountersReport) -> io::Result<()> {
+    let knob = match (&counters.error, counters.latency_knob) {
+        (Some(_), _) => "saves nothing: the kernel prints the whole file or none",
+        (None, true) => "works",
+        (None, false) => "saves nothing here",
+    };
+    let symbols = if counters.symbols {
+        "visible"
+    } else {
+        "hidden"
+    };
+    writeln!(out, "symbols {symbols}; --stat-irqs-latency-ms {knob}")?;
+    for line in &counters.lines {
+        let proven = match (line.from, line.nonzero) {
+            ("text", _) => "",
+            (_, true) => "  proven non-zero",
+            (_, false) => "  only ever zero",
+        };
+        writeln!(
+            out,
+            "  {:<7} {:<32} {}{proven}",
+            line.file, line.line, line.route
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,255 @@
+//! The output of ps(1): its columns, headings and widths, for whoever calls `fastproc ps` as they call that.
+
+mod columns;
+mod styles;
+mod table;
+mod tree;
+mod values;
+
+use fastproc::Fields;
+use fastproc_columns::{Field, field};
+
+use self::columns::{COLUMNS, Known, MISSING, Writing};
+pub use self::{
+    styles::{Set, Shape},
+    table::Table,
+    tree::{Tree, in_order},
+};
+use super::form;
+
+/// The side of a column that its values stand at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// A value that is wider than its column is cut.
+    Left,
+    /// One that is wider moves what follows.
+    Right,
+}
+
+/// A column that is asked for.
+#[derive(Clone, Debug)]
+pub struct Column {
+    heading: String,
+    /// `None`: as wide as what stands in it. So are the columns that ps(1) does not have.
+    width: Option<usize>,
+    side: Side,
+    field: &'static Field,
+    /// What fastproc calls by the same name: for JSON and csv.
+    own: &'static Field,
+    writing: Writing,
+}
+
+/// Why columns are not understood.
+#[derive(Debug, thiserror::Error)]
+pub enum ColumnError {
+    #[error(
+        "a column is missing in '{}'; type them as in -o pid,rss,comm or -o pid=,rss=MEMORY",
+        .0.escape_debug()
+    )]
+    Empty(String),
+    #[error("'{}' is no width of a column; type it as in -o comm:20", .0.escape_debug())]
+    Width(String),
+    #[error(
+        "ps(1) has a column '{0}', and fastproc does not; fastproc ps --help names all that it has"
+    )]
+    Missing(&'static str),
+    #[error("there is no column '{}'{}", .0.escape_debug(), nearest(.0).map_or_else(
+        || "; fastproc ps --help names all of them".into(),
+        |nearest| format!("; did you mean '{nearest}'?"),
+    ))]
+    Unknown(String),
+}
+
+/// The columns that one `-o` names: `pid,user:20,rss=MEMORY,comm=`.
+pub fn parse(list: &str) -> Result<Vec<Column>, ColumnError> {
+    let is_blank = |c: char| c.is_ascii_whitespace();
+    let words = list.trim_matches(is_blank).split([',', ' ', '\t', '\n']);
+    words
+        .map(|word| {
+            if word.is_empty() {
+                return Err(ColumnError::Empty(list.into()));
+            }
+            let (name, heading) = match word.split_once('=') {
+                Some((name, heading)) => (name, Some(heading)),
+                None => (word, None),
+            };
+            let (name, width) = match name.split_once(':') {
+                Some((name, digits)) => {
+                    let width = digits
+                        .parse()
+                        .ok()
+                        .filter(|width| (1..=WIDEST).contains(width));
+                    (
+                        name,
+                        Some(width.ok_or_else(|| ColumnError::Width(word.into()))?),
+                    )
+                }
+                None => (name, None),
+            };
+            let mut column = Column::find(name)?;
+            if let Some(heading) = heading {
+                heading.clone_into(&mut column.heading);
+                let width = column.width.map(|width| width.max(heading.len()));
+                column.width = width;
+            }
+            column.width = width.or(column.width);
+            Ok(column)
+        })
+        .collect()
+}
+
+/// Of a column that somebody asks for.
+const WIDEST: usize = 10_000;
+
+impl Column {
+    /// The column of this name, in letters of either case; where ps(1) has none, the field of fastproc.
+    fn find(name: &str) -> Result<Self, ColumnError> {
+        let lower = name.to_ascii_lowercase();
+        if let Some(known) = known(&lower) {
+            let column = Self::of(known);
+            let own = field::find(name).unwrap_or(column.field);
+            return Ok(Self { own, ..column });
+        }
+        if let Some(&missing) = MISSING.iter().find(|&&missing| missing == lower) {
+            return Err(ColumnError::Missing(missing));
+        }
+        let field = field::find(name).map_err(|_| ColumnError::Unknown(name.into()))?;
+        Ok(Self {
+            heading: field.column_heading(),
+            width: None,
+            side: if field.unit.is_right_aligned() {
+                Side::Right
+            } else {
+                Side::Left
+            },
+            field,
+            own: field,
+            writing: Writing::Plain,
+        })
+    }
+
+    /// Whether its values are never cut.
+    fn is_number(&self) -> bool {
+        matches!(self.writing, Writing::Kibibytes | Writing::Number)
+    }
+
+    fn of(known: &Known) -> Self {
+        let width = if known.width == 0 {
+            width_of_pids()
+        } else {
+            known.width
+        };
+        let field = field::find(known.field).expect("a test has looked for all of them");
+        Self {
+            heading: known.heading.into(),
+            width: Some(width),
+            side: known.side,
+            field,
+            own: field,
+            writing: known.writing,
+        }
+    }
+}
+
+/// The same columns for JSON and csv, which have fields of fastproc: each once.
+pub fn own(columns: &[Column]) -> Vec<form::Column> {
+    let mut own: Vec<form::Column> = Vec::new();
+    for column in columns
+        .iter()
+        .filter(|column| column.writing != Writing::Dash)
+    {
+        if own.iter().all(|known| known.field.name != column.own.name) {
+            own.push(form::Column {
+                field: column.own,
+                key: column.own.key(),
+            });
+        }
+    }
+    own
+}
+
+/// The groups of fields that the columns are taken from.
+pub fn needs(columns: &[Column]) -> Fields {
+    let of_column = |column: &Column| match column.writing {
+        Writing::Text | Writing::Data => Fields::LAYOUT | Fields::MEMORY,
+        _ => column.field.needs,
+    };
+    columns
+        .iter()
+        .map(of_column)
+        .fold(Fields::empty(), |all, needs| all | needs)
+}
+
+/// The column of ps(1) with this name.
+fn known(name: &str) -> Option<&'static Known> {
+    COLUMNS
+        .iter()
+        .find(|known| known.names.split(' ').any(|other| other == name))
+}
+
+/// A list of keys to sort by, with the names of ps(1) replaced by those of fields.
+pub fn sort_keys(text: &str) -> String {
+    let keys = text.split(',').map(|key| {
+        let name = key.trim_start_matches(['+', '-']);
+        let sign = &key[..key.len() - name.len()];
+        let field = known(&name.to_ascii_lowercase()).map_or(name, |known| known.field);
+        format!("{sign}{field}")
+    });
+    keys.collect::<Vec<_>>().join(",")
+}
+
+/// The name of a column or a field that is most like this one.
+fn nearest(name: &str) -> Option<&'static str> {
+    let names = COLUMNS.iter().flat_map(|known| known.names.split(' '));
+    field::nearest(&name.to_ascii_lowercase(), names.chain(field::names()))
+}
+
+/// Digits of the largest process id, five at least.
+fn width_of_pids() -> usize {
+    let most = std::fs::read_to_string("/proc/sys/kernel/pid_max").ok();
+    let most = most.and_then(|text| text.trim().parse::<u64>().ok());
+    most.map_or(5, |most| most.saturating_sub(1).to_string().len().max(5))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_column_has_a_field() {
+        for known in COLUMNS {
+            assert!(field::find(known.field).is_ok(), "{}", known.names);
+        }
+    }
+
+    #[test]
+    fn columns_are_named_as_in_ps() {
+        let columns = |list| {
+            let columns = parse(list).expect("columns");
+            let columns = columns.into_iter();
+            columns
+                .map(|column| (column.heading, column.width))
+                .collect::<Vec<_>>()
+        };
+        let column = |heading: &str, width| (heading.to_owned(), Some(width));
+        assert_eq!(
+            columns("rss,comm"),
+            [column("RSS", 5), column("COMMAND", 15)]
+        );
+        assert_eq!(columns("rss= comm="), [column("", 5), column("", 15)]);
+        assert_eq!(columns("rss:9=R"), [column("R", 9)]);
+        assert_eq!(columns("rss=A-LONG-ONE"), [column("A-LONG-ONE", 10)]);
+        assert_eq!(columns("cgroup_id"), [("CGROUP_ID".to_owned(), None)]);
+        let error = |list| parse(list).expect_err(list).to_string();
+        assert!(error("pid,,comm").contains("-o pid,rss,comm"));
+        assert!(error("").contains("a column is missing"));
+        assert!(error("pid:x").contains("-o comm:20"));
+        assert!(error("rsss").contains("did you mean 'rss'?"));
+        assert!(error("lxc").contains("ps(1) has a column 'lxc'"));
+    }
+
+    #[test]
+    fn keys_have_the_names_of_ps() {
+        assert_eq!(sort_keys("-%cpu,+start_time,user"), "-pcpu,+start,user");
+    }
+}

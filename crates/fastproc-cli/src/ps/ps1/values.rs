@@ -1,0 +1,387 @@
+//! How ps(1) writes values.
+
+use std::env;
+
+use fastproc::record::State;
+use fastproc_columns::{Lookup, Row, Value, arguments, field, number};
+use unicode_width::UnicodeWidthChar;
+
+use super::{Column, columns::Writing};
+
+/// Clock ticks of a second in /proc, to each of which ps(1) cuts a time before it adds it to another.
+const TICK_NS: u64 = 10_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
+const DAY: i64 = 24 * 60 * 60;
+
+/// What every row of a table has in common.
+#[derive(Clone, Copy, Debug)]
+pub struct Context {
+    /// Users are shown as numbers.
+    pub numbers: bool,
+    /// The terminal shows other characters than those of ASCII.
+    pub utf8: bool,
+    /// Seconds of the calendar.
+    pub now: i64,
+}
+
+impl Context {
+    /// Of this process, now.
+    pub fn new(numbers: bool) -> Self {
+        let set = |name| env::var(name).ok().filter(|value| !value.is_empty());
+        let locale = set("LC_ALL")
+            .or_else(|| set("LC_CTYPE"))
+            .or_else(|| set("LANG"));
+        let locale = locale.unwrap_or_default().to_lowercase();
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+        Self {
+            numbers,
+            utf8: locale.contains("utf-8") || locale.contains("utf8"),
+            now: now.tv_sec,
+        }
+    }
+}
+
+/// Appends the value of a row in this column.
+pub fn write(
+    column: &Column,
+    row: &Row<'_>,
+    lookup: &mut Lookup,
+    context: Context,
+    to: &mut Vec<u8>,
+) {
+    let field = column.field;
+    match column.writing {
+        Writing::Dash => return to.push(b'-'),
+        Writing::Name | Writing::ShortName => {
+            let at_most = if column.writing == Writing::ShortName {
+                8
+            } else {
+                usize::MAX
+            };
+            if let Value::Text(name) = field.value(row, lookup) {
+                printable(&name[..name.len().min(at_most)], context.utf8, to);
+            }
+            return;
+        }
+        Writing::Arguments => return write_arguments(row, lookup, context, to),
+        Writing::Function => {
+            return match field.value(row, lookup) {
+                Value::Text(name) => {
+                    let start = name.iter().position(|&byte| byte != b'_');
+                    printable(&name[start.unwrap_or(0)..], context.utf8, to);
+                }
+                _ => to.push(b'-'),
+            };
+        }
+        Writing::Plain => {
+            let Value::Text(text) = field.value(row, lookup) else {
+                let start = to.len();
+                field.write_for_table(row, lookup, to);
+                if to.len() == start {
+                    to.push(b'-');
+                }
+                return;
+            };
+            return printable(text, context.utf8, to);
+        }
+        Writing::Time | Writing::Minutes | Writing::Seconds => {
+            let ticks = row.cpu_times().map_or(0, |(user, system)| {
+                (user / TICK_NS).saturating_add(system / TICK_NS)
+            });
+            let seconds = ticks / (SECOND_NS / TICK_NS);
+            return match column.writing {
+                Writing::Time => write_clock(seconds, true, to),
+                Writing::Minutes => {
+                    write_padded(&[(seconds / 60, 3, b' '), (seconds % 60, 2, b'0')], to)
+                }
+                _ => number::write(seconds, to),
+            };
+        }
+        Writing::Text | Writing::Data => {
+            let text = row.process.layout().map_or(0, |layout| {
+                layout.end_code.saturating_sub(layout.start_code)
+            });
+            let all = row.process.memory().map_or(0, |memory| memory.vsize);
+            let is_text = column.writing == Writing::Text;
+            let bytes = if is_text {
+                text
+            } else {
+                all.saturating_sub(text)
+            };
+            return number::write(bytes / 1024, to);
+        }
+        Writing::RunsOn if row.state() != State::Running => return to.push(b'*'),
+        Writing::Cgroups => return write_cgroups(row, lookup, context, to),
+        _ => {}
+    }
+    let share = share(row, lookup);
+    let known = field.value(row, lookup);
+    let whole = match known {
+        Value::Unsigned(number) => number,
+        Value::Signed(number) => number.max(0) as u64,
+        _ => 0,
+    };
+    let signed = match known {
+        Value::Signed(number) => number,
+        _ => whole as i64,
+    };
+    let real = match known {
+        Value::Real(number) => number,
+        _ => 0.0,
+    };
+    // The share that a process has had since it began.
+    let real = if matches!(field.name, "pcpu" | "c") && row.change.is_none() {
+        share
+    } else {
+        real
+    };
+    let whole = if field.name == "c" {
+        (real as u64).min(99)
+    } else {
+        whole
+    };
+    match column.writing {
+        Writing::Kibibytes => number::write(whole / 1024, to),
+        Writing::Id => number::write_signed((whole as u32 as i32).into(), to),
+        Writing::Share if real >= 100.0 => number::write(real as u64, to),
+        // Rounded down, as thousandths.
+        Writing::Share => number::write_fraction((real * 10.0).floor() / 10.0, 1, to),
+        Writing::MemoryShare => write_tenths(((real * 10.0) as u64).min(999), to),
+        Writing::Thousandths => {
+            write_padded(&[(((real * 10.0) as u64).min(999), 3, b' ')], to);
+        }
+        Writing::Hexadecimal => number::write_hex(whole, 16, to),
+        Writing::Elapsed => write_clock(whole / SECOND_NS, false, to),
+        Writing::ElapsedSeconds => number::write(whole / SECOND_NS, to),
+        Writing::LongStart => number::write_local(signed, "%a %b %e %H:%M:%S %Y", to),
+        Writing::Start | Writing::ShortStart | Writing::BsdStart => {
+            write_start(column.writing, signed, context.now, to);
+        }
+        Writing::Priority(above) => number::write_signed(signed + above, to),
+        Writing::PriorityBelow(from) => number::write_signed(from - signed, to),
+        Writing::UserOf if !context.numbers => {
+            printable(lookup.users.of(whole as u32), context.utf8, to);
+        }
+        Writing::GroupOf if !context.numbers => {
+            printable(lookup.groups.of(whole as u32), context.utf8, to);
+        }
+        Writing::User => match known {
+            Value::Text(name) if !context.numbers => printable(name, context.utf8, to),
+            Value::Text(_) => {
+                let ids = if field.name.contains("group") {
+                    row.groups()
+                } else {
+                    row.users()
+                };
+                let is_real = field.name.starts_with('r');
+                let id = ids.map_or(
+                    0,
+                    |(real, effective)| if is_real { real } else { effective },
+                );
+                number::write(id.into(), to);
+            }
+            _ => to.push(b'?'),
+        },
+        _ if field.name == "c" => write_padded(&[(whole, 2, b' ')], to),
+        _ => number::write_signed(signed, to),
+    }
+}
+
+/// Hundredths of a CPU since the process began, of ticks as ps(1) counts them.
+fn share(row: &Row<'_>, lookup: &Lookup) -> f64 {
+    let (user, system) = row.cpu_times().unwrap_or_default();
+    let ticks = (user / TICK_NS).saturating_add(system / TICK_NS);
+    let began = row.start_ns() / TICK_NS;
+    let lived = (lookup.now_ns / TICK_NS).saturating_sub(began);
+    if lived == 0 {
+        0.0
+    } else {
+        ticks as f64 / lived as f64 * 100.0
+    }
+}
+
+/// Arguments with spaces between them; the name in brackets where there are none.
+fn write_arguments(row: &Row<'_>, lookup: &mut Lookup, context: Context, to: &mut Vec<u8>) {
+    let cmdline = field::find("cmdline").expect("it is one of the catalogue");
+    match cmdline.value(row, lookup) {
+        Value::Arguments(line) => {
+            let mut text = Vec::new();
+            for argument in arguments(line) {
+                text.extend_from_slice(argument);
+                text.push(b' ');
+            }
+            // Whatever ends a line ends no argument there, and what is empty in the end is not shown.
+            for byte in text.iter_mut().filter(|byte| **byte == b'\n') {
+                *byte = b' ';
+            }
+            let end = text.iter().rposition(|&byte| byte != b' ');
+            match end {
+                Some(end) => printable(&text[..=end], context.utf8, to),
+                None => to.push(b'?'),
+            }
+        }
+        Value::NoArguments(name) => write_bracketed(row, name, context, to),
+        _ => write_bracketed(row, &row.process.name(), context, to),
+    }
+}
+
+/// The name of a process without arguments.
+fn write_bracketed(row: &Row<'_>, name: &[u8], context: Context, to: &mut Vec<u8>) {
+    to.push(b'[');
+    printable(name, context.utf8, to);
+    to.push(b']');
+    if row.state().letter() == b'Z' {
+        to.extend_from_slice(b" <defunct>");
+    }
+}
+
+/// The lines of `/proc/PID/cgroup`, with commas between them.
+fn write_cgroups(row: &Row<'_>, lookup: &mut Lookup, context: Context, to: &mut Vec<u8>) {
+    let start = to.len();
+    if let Ok(text) = lookup.details.file(row.process, c"cgroup") {
+        let lines = text
+            .split(|&byte| byte == b'\n')
+            .filter(|line| !line.is_empty());
+        // Where it is in none, ps(1) shows no path.
+        let lines = lines.filter(|line| !line.ends_with(b":/"));
+        for line in lines {
+            if to.len() > start {
+                to.push(b',');
+            }
+            printable(line, context.utf8, to);
+        }
+    }
+    if to.len() == start {
+        to.push(b'-');
+    }
+}
+
+/// Appends text as ps(1) does: a question mark for each byte or character that cannot be printed.
+fn printable(text: &[u8], utf8: bool, to: &mut Vec<u8>) {
+    if text.iter().all(|byte| matches!(byte, b' '..=b'~')) {
+        return to.extend_from_slice(text);
+    }
+    for chunk in text.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            let length = character.len_utf8();
+            if character.is_ascii() && !character.is_ascii_control() {
+                to.push(character as u8);
+            } else if utf8 && is_printed(character) {
+                to.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+            } else {
+                let marks = if utf8 { 1 } else { length };
+                to.extend(std::iter::repeat_n(b'?', marks));
+            }
+        }
+        to.extend(chunk.invalid().iter().map(|_| b'?'));
+    }
+}
+
+fn is_printed(character: char) -> bool {
+    // The same question as for our own tables: whether it could change how the rest is shown.
+    character.width().is_some_and(|width| width > 0) && character.escape_debug().len() == 1
+}
+
+/// `[[days-]hours:]minutes:seconds`.
+fn write_clock(seconds: u64, always_hours: bool, to: &mut Vec<u8>) {
+    let (days, hours) = (seconds / 86_400, seconds / 3600 % 24);
+    if days > 0 {
+        number::write(days, to);
+        to.push(b'-');
+    }
+    let rest = [(seconds / 60 % 60, 2, b'0'), (seconds % 60, 2, b'0')];
+    if days > 0 || hours > 0 || always_hours {
+        write_padded(&[(hours, 2, b'0'), rest[0], rest[1]], to);
+    } else {
+        write_padded(&rest, to);
+    }
+}
+
+/// Numbers with colons between them: each with so many digits, and what stands for those that it does not have.
+fn write_padded(parts: &[(u64, usize, u8)], to: &mut Vec<u8>) {
+    for (at, &(part, width, fill)) in parts.iter().enumerate() {
+        if at > 0 {
+            to.push(b':');
+        }
+        let digits = part.checked_ilog10().map_or(1, |log| log as usize + 1);
+        to.extend(std::iter::repeat_n(fill, width.saturating_sub(digits)));
+        number::write(part, to);
+    }
+}
+
+/// `12.3`, with a space for a digit before the point that it does not have.
+fn write_tenths(tenths: u64, to: &mut Vec<u8>) {
+    write_padded(&[(tenths / 10, 2, b' ')], to);
+    to.push(b'.');
+    number::write(tenths % 10, to);
+}
+
+fn write_start(writing: Writing, seconds: i64, now: i64, to: &mut Vec<u8>) {
+    let local = |seconds, format| {
+        let mut text = Vec::new();
+        number::write_local(seconds, format, &mut text);
+        text
+    };
+    let is_old = seconds < now - DAY;
+    let format = match writing {
+        Writing::Start if is_old => "%b %d",
+        Writing::Start => "%H:%M:%S",
+        Writing::BsdStart if is_old => "%b %e",
+        Writing::ShortStart if local(seconds, "%Y") != local(now, "%Y") => "%Y",
+        Writing::ShortStart if local(seconds, "%j") != local(now, "%j") => "%b%d",
+        _ => "%H:%M",
+    };
+    number::write_local(seconds, format, to);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut text = Vec::new();
+        write(&mut text);
+        String::from_utf8(text).expect("text")
+    }
+
+    #[test]
+    fn times_are_clocks() {
+        for (seconds, always, text) in [
+            (0, false, "00:00"),
+            (61, false, "01:01"),
+            (3661, false, "01:01:01"),
+            (90_061, false, "1-01:01:01"),
+            (61, true, "00:01:01"),
+        ] {
+            assert_eq!(written(|to| write_clock(seconds, always, to)), text);
+        }
+        assert_eq!(
+            written(|to| write_padded(&[(1, 3, b' '), (2, 2, b'0')], to)),
+            "  1:02"
+        );
+    }
+
+    #[test]
+    fn a_start_is_shorter_the_longer_ago_it_is() {
+        // Noon of the 9th of September 2001 in UTC.
+        let noon = 1_000_036_800;
+        let start = |writing, now| written(|to| write_start(writing, noon, now, to));
+        let long_ago = noon + 400 * DAY;
+        assert_eq!(start(Writing::Start, noon).split(':').count(), 3);
+        assert_eq!(start(Writing::Start, long_ago), "Sep 09");
+        assert_eq!(start(Writing::BsdStart, long_ago), "Sep  9");
+        assert_eq!(start(Writing::BsdStart, noon).split(':').count(), 2);
+        assert_eq!(start(Writing::ShortStart, noon).split(':').count(), 2);
+        assert_eq!(start(Writing::ShortStart, noon + 30 * DAY), "Sep09");
+        assert_eq!(start(Writing::ShortStart, long_ago), "2001");
+    }
+
+    #[test]
+    fn what_cannot_be_printed_is_a_question_mark() {
+        let text = |bytes, utf8| written(|to| printable(bytes, utf8, to));
+        assert_eq!(text(b"a b~", true), "a b~");
+        assert_eq!(text("größe\u{1b}[2J\n".as_bytes(), true), "größe?[2J?");
+        assert_eq!(text("größe".as_bytes(), false), "gr????e");
+        assert_eq!(text(b"\xff\xc3(", true), "??(");
+    }
+}

@@ -1,0 +1,134 @@
+//! What is said of a command line that is not understood.
+
+use std::{
+    error::Error as _,
+    num::{ParseFloatError, ParseIntError},
+};
+
+use clap::{
+    Error,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
+
+/// The same error in words of ours, where clap has words of its own for it.
+pub fn in_our_words(error: Error) -> Error {
+    let message = match error.kind() {
+        ErrorKind::ValueValidation => wrong_number(&error),
+        ErrorKind::UnknownArgument => unknown_option(&error),
+        ErrorKind::InvalidValue => missing_value(&error),
+        ErrorKind::ArgumentConflict => conflict(&error),
+        ErrorKind::MissingRequiredArgument => missing_option(&error),
+        _ => None,
+    };
+    message.map_or(error, |message| {
+        Error::raw(ErrorKind::ValueValidation, format!("{message}\n"))
+    })
+}
+
+fn text(error: &Error, kind: ContextKind) -> Option<&str> {
+    match error.get(kind)? {
+        ContextValue::String(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// An option that takes a number, and was given something else.
+fn wrong_number(error: &Error) -> Option<String> {
+    let source = error.source()?;
+    let argument = text(error, ContextKind::InvalidArg)?;
+    let option = argument.split(' ').next()?;
+    let value = text(error, ContextKind::InvalidValue)?.escape_debug();
+    let is_number = source.is::<ParseIntError>() || source.is::<ParseFloatError>();
+    if is_number {
+        return Some(format!(
+            "{option} takes a number, such as 10; '{value}' is none"
+        ));
+    }
+    let source = source.to_string();
+    let (_, range) = source.split_once(" is not in ")?;
+    let (least, most) = range.split_once("..")?;
+    let most = most.trim_start_matches('=');
+    let most = if most.is_empty() || most.len() > 9 {
+        String::new()
+    } else {
+        format!(" and at most {most}")
+    };
+    Some(format!(
+        "{option} takes a number that is at least {least}{most}, such as 10; it was given '{value}'"
+    ))
+}
+
+/// The options that an error names.
+fn names(error: &Error, kind: ContextKind) -> Option<String> {
+    match error.get(kind)? {
+        ContextValue::String(name) => Some(name.clone()),
+        ContextValue::Strings(names) if !names.is_empty() => Some(names.join(", ")),
+        _ => None,
+    }
+}
+
+/// An option whose value does not follow.
+fn missing_value(error: &Error) -> Option<String> {
+    let argument = text(error, ContextKind::InvalidArg)?;
+    let is_missing = text(error, ContextKind::InvalidValue).is_none_or(str::is_empty);
+    let has_choice = names(error, ContextKind::ValidValue).is_some();
+    (is_missing && !has_choice).then(|| {
+        let (option, value) = argument.split_once(' ').unwrap_or((argument, "a value"));
+        format!("{option} takes {value} after it, and nothing follows")
+    })
+}
+
+fn conflict(error: &Error) -> Option<String> {
+    let one = names(error, ContextKind::InvalidArg)?;
+    let other = names(error, ContextKind::PriorArg)?;
+    Some(format!(
+        "{one} does not go with {other}: leave out one of them"
+    ))
+}
+
+fn missing_option(error: &Error) -> Option<String> {
+    let missing = names(error, ContextKind::InvalidArg)?;
+    missing
+        .starts_with('-')
+        .then(|| format!("{missing} is missing: what was typed takes it"))
+}
+
+/// An option that there is none of: with the nearest one, and where all of them are.
+fn unknown_option(error: &Error) -> Option<String> {
+    let option = text(error, ContextKind::InvalidArg)?;
+    if option[1..].starts_with(|c: char| c.is_ascii_digit()) {
+        return Some(format!(
+            "'{}' is a negative number, and no option takes one here",
+            option.escape_debug()
+        ));
+    }
+    let nearest = match error.get(ContextKind::SuggestedArg) {
+        Some(ContextValue::String(nearest)) => format!("; did you mean {nearest}?"),
+        _ => String::new(),
+    };
+    let instead = OTHERS.iter().find(|(other, _)| *other == option);
+    let hint = instead.map_or(nearest, |(_, instead)| format!("; {instead}"));
+    Some(format!(
+        "there is no option {}{hint}\n\n--help names all that there are",
+        option.escape_debug()
+    ))
+}
+
+/// Options of ps(1) that have no meaning here, and what to type instead.
+const OTHERS: &[(&str, &str)] = &[
+    ("-m", "type -L for a row for each thread"),
+    ("-V", "type fastproc --version"),
+    (
+        "-S",
+        "times of children are columns: --fields pid,cutime,cstime",
+    ),
+    (
+        "--cumulative",
+        "times of children are columns: --fields pid,cutime,cstime",
+    ),
+    ("--headers", "type | less, or fastproc top"),
+    ("--heading", "type | less, or fastproc top"),
+    ("--rows", "type | head, or --top 20"),
+    ("--lines", "type | head, or --top 20"),
+    ("--info", "type fastproc doctor"),
+];
