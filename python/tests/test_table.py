@@ -325,7 +325,7 @@ def test_snapshots_do_not_grow(request: pytest.FixtureRequest, source: str) -> N
     before = resident()
     # There is room for as many processes as there ever were: each reader keeps some KiB for one.
     more = max(0, work(times) - earlier)
-    assert resident() - before < (4 << 20) + (16 << 10) * more
+    assert resident() - before < (2 << 20) + (16 << 10) * more
 
 
 @pytest.mark.parametrize(
