@@ -85,6 +85,7 @@ procps: build
 	$(CARGO) rustc --profile library --locked -p fastproc-procps --crate-type cdylib
 	@for real in $(PROCPS); do crates/fastproc-procps/shim/build "$$real" "$(TARGET)/release/procps"; done
 	install -m 755 "$(TARGET)/library/libfastproc_procps.so" "$(TARGET)/release/procps/"
+	strip --strip-unneeded "$(TARGET)/release/procps/"*
 
 ## make test-procps    procps's tools with either library: every column, fifty command lines, procps's own tests; after make test nothing is built
 .PHONY: test-procps
@@ -134,7 +135,7 @@ screenshots: build
 deb: PROCPS = $(addprefix /usr/lib/$(shell $(CC) -print-multiarch)/libproc2.so.,0 1)
 deb: build man c-library procps
 	@$(CARGO) deb --version >/dev/null 2>&1 || { echo "missing: cargo-deb; cargo install cargo-deb" >&2; exit 1; }
-	$(CARGO) deb --locked --no-build --strip -p fastproc-cli
+	scripts/check-deb "$$($(CARGO) deb --locked --no-build --strip -p fastproc-cli)"
 
 ## make test-go        the Go client of the service: its layout, its tests, and against a service
 .PHONY: test-go bench-go
