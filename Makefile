@@ -102,7 +102,6 @@ c-library:
 	scripts/setup build
 	$(CARGO) rustc --profile library --locked -p fastproc-c --crate-type staticlib
 	crates/fastproc-c/link "$(TARGET)/library/libfastproc_c.a" "$(TARGET)/release/c" --strip
-	install -m 644 crates/fastproc-c/include/fastproc.h crates/fastproc-c/fastproc.3 "$(TARGET)/release/c/"
 
 ## make c-header       its header and the list in its man page anew, after bpf/record.h or a function has changed
 c-header:
