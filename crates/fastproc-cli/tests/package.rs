@@ -1,5 +1,5 @@
-//! The Debian package, as its manifest describes it: cargo-deb, which makes it, is not there for every test.
-//! `scripts/check-deb` checks the package itself.
+//! What is given to others: the Debian package, as its manifest describes it, and the crates. cargo-deb is not there for every
+//! test; `scripts/check-deb` checks the package itself.
 
 mod common;
 
@@ -14,14 +14,19 @@ use fastproc_testbed::{Folder, gate};
 use flate2::{Compression, write::GzEncoder};
 use serde_json::Value;
 
-/// The part of the manifest that cargo-deb reads, and the description, from which it takes the synopsis.
-fn manifest() -> (Value, String) {
+/// What cargo knows of all packages here.
+fn packages() -> Vec<Value> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
         .output()
         .expect("cargo is there");
     let all: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
-    let packages = all["packages"].as_array().expect("a list");
+    all["packages"].as_array().expect("a list").clone()
+}
+
+/// The part of the manifest that cargo-deb reads, and the description, from which it takes the synopsis.
+fn manifest() -> (Value, String) {
+    let packages = packages();
     let package = packages
         .iter()
         .find(|package| package["name"] == "fastproc-cli")
@@ -174,4 +179,52 @@ fn what_is_installed_and_not_built_is_there() {
         let folder = source.strip_suffix("/*.c").unwrap_or(&source);
         assert!(Path::new(folder).exists(), "{source}");
     }
+}
+
+#[test]
+fn the_crates_are_published_after_those_that_they_depend_on() {
+    let text = fs::read_to_string("../../CONTRIBUTING.md").expect("it is there");
+    let order: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("    cargo publish -p "))
+        .collect();
+    let packages = packages();
+    let name = |value: &Value| value["name"].as_str().expect("a name").to_string();
+    let mut published: Vec<_> = packages
+        .iter()
+        .filter(|package| package["publish"].is_null())
+        .collect();
+    let place = |wanted: &str| order.iter().position(|name| *name == wanted);
+    published.sort_by_key(|package| place(&name(package)));
+    assert_eq!(
+        published
+            .iter()
+            .map(|package| name(package))
+            .collect::<Vec<_>>(),
+        order
+    );
+    for package in published {
+        for needed in package["dependencies"].as_array().expect("a list") {
+            let is_here = packages.iter().any(|other| other["name"] == needed["name"]);
+            if !is_here || needed["kind"] == "dev" {
+                continue;
+            }
+            let (package, needed) = (name(package), name(needed));
+            assert!(
+                place(&needed).is_some(),
+                "{package} needs {needed}, which is not published"
+            );
+            assert!(
+                place(&needed) < place(&package),
+                "{package} needs {needed} before"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_changelog_of_the_package_begins_with_this_version() {
+    let text = fs::read_to_string("../../packaging/changelog").expect("it is there");
+    let begins = format!("fastproc ({}-", env!("CARGO_PKG_VERSION"));
+    assert!(text.starts_with(&begins), "{text}");
 }
