@@ -432,7 +432,7 @@ impl Column {
     fn __reduce__<'py>(
         &self,
         py: Python<'py>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyTuple>, bool))> {
+    ) -> PyResult<kept::Reduced<'py, (Bound<'py, PyTuple>, bool)>> {
         let kept = self.column.keep(py)?;
         Ok((kept::restoring(py, "restore_column")?, (kept, self.text)))
     }

@@ -23,6 +23,17 @@ const FORM: u32 = 1;
 
 /// Source, time after boot and of the calendar, duration, torn, missed.
 type KeptOrigin = (String, u64, i64, u64, u32, u32);
+/// The form, whether texts are `str`, the columns, pids of the gone, and those that have ended.
+type KeptTable<'py> = (
+    u32,
+    bool,
+    KeptOrigin,
+    Vec<KeptColumn>,
+    Vec<u32>,
+    Option<Bound<'py, PyTuple>>,
+);
+/// What `__reduce__` returns: a function, and what it is called with.
+pub type Reduced<'py, Arguments> = (Bound<'py, PyAny>, Arguments);
 /// Subject, key, number of rows, which are known, buffers.
 type KeptColumn = (String, String, usize, Vec<u8>, Vec<Vec<u8>>);
 
@@ -175,14 +186,8 @@ impl TableData {
         if kept.get_item(0)?.extract::<u32>()? != FORM {
             return Err(is_damaged());
         }
-        let (_, text, origin, columns, gone, exited): (
-            u32,
-            bool,
-            KeptOrigin,
-            Vec<KeptColumn>,
-            Vec<u32>,
-            Option<Bound<'_, PyTuple>>,
-        ) = kept.extract()?;
+        let kept: KeptTable<'_> = kept.extract()?;
+        let (_, text, origin, columns, gone, exited) = kept;
         let (source, boottime_ns, time_us, took_ns, torn, missed) = origin;
         let columns = columns.into_iter().map(ColumnData::restore);
         let columns: Vec<_> = columns.collect::<PyResult<_>>()?;

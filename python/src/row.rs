@@ -150,7 +150,7 @@ impl Row {
     fn __reduce__<'py>(
         &self,
         py: Python<'py>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyTuple>,))> {
+    ) -> PyResult<kept::Reduced<'py, (Bound<'py, PyTuple>,)>> {
         // The others of its table stay where they are.
         let mut table = self.table.take(&[self.at]);
         (table.gone, table.exited) = (Vec::new(), None);

@@ -46,8 +46,8 @@ impl Selection {
             .try_iter()
             .map_err(|_| no_key())?
             .collect::<PyResult<_>>()?;
-        if !items.is_empty() && items.iter().all(|item| item.is_instance_of::<PyString>()) {
-            let names = items.iter().map(|item| item.extract());
+        if !items.is_empty() && items.iter().all(PyAnyMethods::is_instance_of::<PyString>) {
+            let names = items.iter().map(PyAnyMethods::extract);
             return Ok(Self::Columns(names.collect::<PyResult<_>>()?));
         }
         // True is a number as well; NumPy's is not.
@@ -57,7 +57,7 @@ impl Selection {
         if !items.is_empty() && items.iter().all(is_truth) {
             let truths: Vec<bool> = items
                 .iter()
-                .map(|item| item.extract())
+                .map(PyAnyMethods::extract)
                 .collect::<PyResult<_>>()?;
             let count = truths.len();
             return Self::masked(truths.into_iter(), count, len);
@@ -131,7 +131,9 @@ impl Data {
             Values::Truth(bits) => Values::Truth(rows.iter().map(|&at| bits.get(at)).collect()),
             Values::Text(texts) => {
                 let mut taken = Lists::new(Vec::new(), rows.len());
-                rows.iter().for_each(|&at| taken.push(texts.get(at)));
+                for &at in rows {
+                    taken.push(texts.get(at));
+                }
                 Values::Text(taken)
             }
             Values::Arguments(lists) => {

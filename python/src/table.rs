@@ -215,7 +215,7 @@ impl Table {
     fn __reduce__<'py>(
         &self,
         py: Python<'py>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyTuple>,))> {
+    ) -> PyResult<kept::Reduced<'py, (Bound<'py, PyTuple>,)>> {
         Ok((
             kept::restoring(py, "restore_table")?,
             (self.table.keep(py)?,),

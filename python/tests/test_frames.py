@@ -1,4 +1,4 @@
-"""Data frames of other packages, and what is documented of them. scripts/test-python runs this with the oldest pandas as well."""
+"""Data frames of other packages, and what is documented of them; scripts/test-python runs it with the oldest pandas as well."""
 
 from __future__ import annotations
 
@@ -58,14 +58,22 @@ def test_what_is_not_known_is_na_and_the_rest_exact() -> None:
     for name in ["capbnd", "sigign"]:
         assert frame[name].to_list() == table[name].to_list()
     if os.geteuid() == 0:
-        # A process of another user, to whom the kernel does not show root's.
-        program = (
-            "import os, fastproc; open_it = fastproc.processes; import pandas, numpy; os.setgroups([]); os.setresgid(65534, 65534, 65534); "
-            "os.setresuid(65534, 65534, 65534); table = open_it('pid,read_bytes', source='procfs'); frame = table.to_pandas(); "
-            "assert table['read_bytes'].null_count, table; assert frame['read_bytes'].dtype == 'Int64', frame.dtypes; "
-            "assert frame['read_bytes'].isna().sum() == table['read_bytes'].null_count; "
-            "assert frame['read_bytes'].dropna().to_list() == [v for v in table['read_bytes'].to_list() if v is not None]"
-        )
+        # Another user, to whom the kernel does not show what root's processes read.
+        program = """
+import os, subprocess, fastproc, numpy, pandas
+read = fastproc.processes
+os.setgroups([])
+os.setresgid(65534, 65534, 65534)
+os.setresuid(65534, 65534, 65534)
+own = subprocess.Popen(["sleep", "600"])
+column = read("pid,read_bytes", source="procfs")["read_bytes"]
+series = read("pid,read_bytes", source="procfs").to_pandas()["read_bytes"]
+own.kill()
+assert column.null_count
+assert series.dtype == "Int64", series.dtype
+assert series.isna().any() and series.notna().any()
+assert all(isinstance(value, int) for value in series.dropna())
+"""
         paths = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
         subprocess.run([sys.executable, "-c", program], env={**os.environ, **paths}, timeout=TIMEOUT, check=True)
 
@@ -186,7 +194,9 @@ def test_the_recorder_writes_what_all_frames_read(tmp_path: Path) -> None:
     assert day["read_at"].min() > began
     assert day["rss_bytes"].min() > 0
     assert polars.read_parquet(folder / "*.parquet").height == pyarrow.parquet.read_table(folder).num_rows == len(day)
-    ended = subprocess.run([*command, "--hours", "0", "--filter", "x >"], capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    ended = subprocess.run(
+        [*command, "--hours", "0", "--filter", "x >"], capture_output=True, text=True, timeout=TIMEOUT, check=False
+    )
     assert ended.returncode == 1
     assert ended.stderr.startswith("record.py: ")
     assert "Traceback" not in ended.stderr
