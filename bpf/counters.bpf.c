@@ -14,8 +14,8 @@
 
 #include "counters/maps.h"
 #include "counters/locate.h"
-#include "counters/irqs.h"
 #include "counters/cpu.h"
+#include "counters/irqs.h"
 #include "counters/vm.h"
 #include "counters/irq_rows.h"
 

@@ -185,8 +185,6 @@ static __always_inline s32 status_of_process(struct task_struct *leader)
 
 /* More threads than that are not looked for among those that are on their way out. */
 #define MOST_THREADS 64
-/* So often it is tried to find all of them while none is moved to signal_struct. */
-#define TRIES 3
 
 #define RELOAD(x) (*(volatile typeof(x) *)&(x))
 
@@ -234,17 +232,20 @@ static __noinline void add_threads(struct exits_exit *e, struct task_struct *t)
 	}
 }
 
-/* The sums of a process whose last thread ends. */
+/* Whether no thread was moved to signal_struct meanwhile. */
+static __always_inline bool try_sums(struct exits_exit *e, struct task_struct *t)
+{
+	u32 before = sums_sequence(t->signal);
+
+	add_threads(e, t);
+	return !(before & 1) && sums_sequence(t->signal) == before;
+}
+
+/* The sums of a process whose last thread ends. Not in a loop: kernels before 6.2 refuse the one that compilers make of it. */
 static __always_inline void sums_of_ending(struct exits_exit *e, struct task_struct *t)
 {
-	u32 i, before;
-
-	for (i = 0; i < TRIES; i++) {
-		before = sums_sequence(t->signal);
-		add_threads(e, t);
-		if (!(before & 1) && sums_sequence(t->signal) == before)
-			return;
-	}
+	if (!try_sums(e, t) && !try_sums(e, t))
+		try_sums(e, t);
 }
 
 /*

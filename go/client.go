@@ -149,7 +149,7 @@ func Connect(path string) (*Client, error) {
 		connection.Close()
 		return nil, fmt.Errorf("fastproc: who runs the service is not known: %w", err)
 	}
-	if peer.Uid != 0 && (peer.Uid != uint32(os.Geteuid()) || mayBeAnybody(peer.Uid) || hasMoreRightsThanItsCaller()) {
+	if peer.Uid != 0 && (peer.Uid != uint32(os.Geteuid()) || mayBeAnybody(peer.Uid) || moreRights) {
 		connection.Close()
 		return nil, fmt.Errorf("fastproc: %s: %w (uid %d)", path, ErrUntrusted, peer.Uid)
 	}
@@ -167,18 +167,19 @@ func timeout() time.Duration {
 
 // variable is one of the environment; empty where the caller of this program has fewer rights than it.
 func variable(name string) string {
-	if hasMoreRightsThanItsCaller() {
+	if moreRights {
 		return ""
 	}
 	return os.Getenv(name)
 }
 
-// hasMoreRightsThanItsCaller says whether this program was executed with rights that its caller does not have: set-user-ID,
-// set-group-ID or with file capabilities. It says yes where that cannot be read.
-func hasMoreRightsThanItsCaller() bool {
+// moreRights says whether this program was executed with rights that its caller does not have: set-user-ID, set-group-ID or with
+// file capabilities. It is read at the start: a program that has given up rights since may not read it. It is true where it cannot
+// be read.
+var moreRights = func() bool {
 	auxv, err := os.ReadFile("/proc/self/auxv")
 	return err != nil || isSecure(auxv)
-}
+}()
 
 // isSecure says whether this auxiliary vector, pairs of a type and a value, has AT_SECURE set.
 func isSecure(auxv []byte) bool {

@@ -40,6 +40,7 @@ func service(t testing.TB) *Client {
 		}
 		return err == nil
 	})
+	client.Timeout = guard
 	t.Cleanup(func() { client.Close() })
 	return client
 }

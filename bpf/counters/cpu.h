@@ -153,6 +153,15 @@ static __always_inline u32 read_counts(struct counters_cpu *to, struct counters_
 	return faults;
 }
 
+/*
+ * Whether the record has all that an offline CPU has counted. A CPU that was back meanwhile, for however short a time, has
+ * switched tasks: its state alone would not tell.
+ */
+static __always_inline bool has_settled(struct counters_cpu *record, struct counters_place *place, u32 generation)
+{
+	return record->settled == generation && record->nr_switches == READ_IF(struct rq, place->rq, nr_switches);
+}
+
 static long read_cpu(u32 cpu, struct slot_loop *loop)
 {
 	struct counters_place *place = bpf_map_lookup_elem(&places, &cpu);
@@ -169,7 +178,7 @@ static long read_cpu(u32 cpu, struct slot_loop *loop)
 	waiting = READ_IF(struct rq, place->rq, nr_iowait.counter);
 	to->nr_iowait = waiting;
 	/* Nothing else moves on a CPU that is offline, once it is all the way; what it has counted still counts. */
-	if (!place->online && !state && to->settled == loop->generation)
+	if (!place->online && !state && has_settled(to, place, loop->generation))
 		return 0;
 	if (loop->want & COUNTERS_WANT_TIMES)
 		loop->faults += read_times(to, place, waiting);

@@ -168,7 +168,7 @@ static long add_irqs_sum(u32 cpu, struct sum_loop *loop)
 
 	if (!place || !record)
 		return 1;
-	if (record->settled == loop->generation)
+	if (has_settled(record, place, loop->generation))
 		loop->sum += record->irqs_sum;
 	else
 		loop->sum += READ(struct kernel_stat, place->kstat, irqs_sum);

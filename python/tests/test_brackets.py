@@ -25,7 +25,10 @@ def resting() -> Iterator[list[str]]:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as testbed:
         assert testbed.stdin is not None
         assert testbed.stdout is not None
-        shown = [line.strip().split("\t") for line in iter(testbed.stdout.readline, "\n") if line]
+        shown = []
+        while (line := testbed.stdout.readline()) != "\n":
+            assert line, "the testbed has ended"
+            shown.append(line.strip().split("\t"))
         yield [pid for pid, label in shown if label not in BUSY]
         testbed.stdin.close()
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil as real
 import pytest
+from conftest import repeated, wait_until
 
 from fastproc import psutil
 from fastproc.psutil import _snapshot
@@ -37,8 +38,7 @@ def sleeper() -> Any:
         assert child.stdout is not None
         child.stdout.readline()
         # It has said so before it rests.
-        while real.Process(child.pid).status() != real.STATUS_SLEEPING:
-            pass
+        wait_until("it rests", lambda: real.Process(child.pid).status() == real.STATUS_SLEEPING)
         yield child
         child.kill()
 
@@ -50,11 +50,15 @@ def infos(module: Any, attrs: list[str]) -> dict[int, dict[str, Any]]:
 def between(pid: int, attrs: list[str], read: Callable[[], Any]) -> tuple[dict[str, Any], Any]:
     """What psutil says of a process at rest, before as well as after; and what was read between."""
     process = real.Process(pid)
-    while True:
-        before, value, after = process.as_dict(attrs), read(), process.as_dict(attrs)
+    seen: list[Any] = []
+
+    def rested() -> bool:
+        seen[:] = process.as_dict(attrs), read(), process.as_dict(attrs)
         # The kernel may have taken a page from it meanwhile, or run it for a moment.
-        if before == after:
-            return before, value
+        return bool(seen[0] == seen[2])
+
+    wait_until("two equal looks at a process at rest", rested)
+    return seen[0], seen[1]
 
 
 def test_a_process_at_rest_has_the_values_of_psutil(sleeper: subprocess.Popen[bytes]) -> None:
@@ -104,12 +108,16 @@ def outside() -> set[tuple[int, str]]:
     return found
 
 
-def test_every_process_has_values_between_two_readings_of_psutil() -> None:
+def test_every_process_has_values_between_two_readings_of_psutil(sleeper: subprocess.Popen[bytes]) -> None:
     wrong = outside()
+    of_sleeper = {name for pid, name in wrong if pid == sleeper.pid}
     # Threads other than the first may run without a trace in what psutil tells: what is wrong stays so.
     for _ in range(10):
         wrong = wrong and wrong & outside()
     assert not wrong
+    # One that rests, and has one thread.
+    for name in of_sleeper:
+        repeated(f"psutil: {name}")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root to become somebody else")
@@ -210,13 +218,14 @@ def test_what_has_not_changed_is_not_made_again(sleeper: subprocess.Popen[bytes]
         times: Any = infos(psutil, attrs)[os.getpid()]["cpu_times"]
         return float(times.user + times.system)
 
-    while True:
+    def is_kept() -> bool:
         theirs, (first, again) = between(sleeper.pid, attrs, lambda: (infos(psutil, attrs), infos(psutil, attrs)))
         first, again = first[sleeper.pid], again[sleeper.pid]
         assert first == again == theirs
         # The kernel may have run it for less than a clock tick: then it is made anew, and equal.
-        if all(first[name] is again[name] for name in attrs):
-            break
+        return all(first[name] is again[name] for name in attrs)
+
+    wait_until("values that are kept", is_kept)
     # What changes does so, beside others that do not.
     start, spent = busy(), os.times().user
     while os.times().user - spent < 0.1:
@@ -379,6 +388,7 @@ def test_glances_shows_every_process_between_two_looks(sleeper: subprocess.Popen
     assert ours["memory_info"]["vms"] == theirs["memory_info"]["vms"]
     assert os.getpid() in looks[1]
     lasting = glances_differences(*looks)
+    of_sleeper = {name: what for (pid, name), what in lasting.items() if pid == sleeper.pid}
     # Something may change there and back between two looks, and a process may end in the third.
     for _ in range(5):
         if not lasting:
@@ -386,3 +396,5 @@ def test_glances_shows_every_process_between_two_looks(sleeper: subprocess.Popen
         again = glances_differences(*glances_looks())
         lasting = {key: what for key, what in again.items() if key in lasting}
     assert not lasting
+    for name, what in of_sleeper.items():
+        repeated(f"Glances: {name}: {what}")

@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import duckdb
@@ -17,6 +16,7 @@ import pandas
 import polars
 import pyarrow
 import pytest
+from conftest import wait_until
 
 import fastproc
 
@@ -129,10 +129,9 @@ def test_names_that_are_not_text_survive(tmp_path: Path) -> None:
     program = tmp_path / os.fsdecode(name)
     program.write_bytes(Path("/bin/sleep").read_bytes())
     program.chmod(0o755)
-    with subprocess.Popen([program, "60"]) as child:
+    with subprocess.Popen([program, "600"]) as child:
         try:
-            while Path(f"/proc/{child.pid}/comm").read_bytes() != name + b"\n":
-                pass
+            wait_until("its name", lambda: Path(f"/proc/{child.pid}/comm").read_bytes() == name + b"\n")
             condition = f"pid == {child.pid}"
             text = fastproc.processes("comm", filter=condition)
             assert os.fsencode(text[0].comm) == name
@@ -215,7 +214,7 @@ def test_differences_have_rates(source: str) -> None:
 
 def test_the_gone_are_told() -> None:
     collector = fastproc.Collector("pid")
-    with subprocess.Popen(["sleep", "60"]) as child:
+    with subprocess.Popen(["sleep", "600"]) as child:
         collector.mark()
         child.kill()
     assert child.pid in collector.since_mark().gone
@@ -234,9 +233,13 @@ def test_what_ended_is_told(source: str) -> None:
         with subprocess.Popen(["sh", "-c", f"exit {code}"]) as child:
             children.append(child)
     ended: dict[int, fastproc.Row] = {}
-    deadline = time.monotonic() + TIMEOUT
-    while len(ended) < len(children) and time.monotonic() < deadline:
-        ended.update({row.pid: row for row in collector.exits() if row.pid in [child.pid for child in children]})
+    pids = [child.pid for child in children]
+
+    def all_told() -> bool:
+        ended.update({row.pid: row for row in collector.exits() if row.pid in pids})
+        return len(ended) == len(children)
+
+    wait_until("what has ended is told", all_told)
     assert [ended[child.pid].exit_code >> 8 for child in children] == [0, 1, 2]
     assert {row.event for row in ended.values()} == {"exit"}
     assert {row.cmdline[0] for row in ended.values()} == {"sh"}

@@ -45,7 +45,8 @@ had resident), the fields of its I/O, flags, status, exit_code and final. The ot
 A process is told of when its parent has waited for it and the kernel has let go of it, with the
 kernel's last values. If the kernel's last record was lost, it comes some seconds later with what is
 known, and final is false: then what it took to take down its memory is missing, and the last part
-of what a thread did that was still running. What had ended before this command began is not told.
+of what a thread did that was still running. What had ended before this command began is not told,
+though the kernel lets go of it later; if events were lost, it may be, without ended, ppid and etime.
 
 Examples:
   fastproc exits
@@ -154,6 +155,8 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     let cmdlines = looked_at.any(|field| field.name == "cmdline");
     // Before privileges are given up, and before any can be missed.
     let stops = Stops::new()?;
+    let host = Host::read()?;
+    let began_ns = now_ns(&host);
     let mut feed = Feed::open(args.execs, cmdlines)?;
     privileges::drop()?;
     let layout = Layout {
@@ -164,7 +167,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     };
     // A service shows no more than it may.
     let sees_all = matches!(feed, Feed::Service(_)) || privileges::may_trace_all();
-    let mut lookup = Lookup::new(&Host::read()?, sees_all)?;
+    let mut lookup = Lookup::new(&host, sees_all)?;
     lookup.set_time(0);
     let mut stream = Stream {
         lookup,
@@ -172,7 +175,8 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         selection: args.select.into(),
         filter: args.filter,
         execs: args.execs,
-        knows_ends: false,
+        began_ns,
+        undated: Vec::new(),
         left: args.count.unwrap_or(u64::MAX),
         shown: 0,
         output: Output::default(),
@@ -183,8 +187,8 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     let mut lost = 0;
     loop {
         let ends = stops.wait(feed.fd(), feed.patience())?;
-        stream.knows_ends = feed.lost() == 0;
         feed.read(&mut stream)?;
+        stream.judge_undated(feed.lost())?;
         stream.output.finish()?;
         if !args.quiet && feed.lost() > lost {
             let more = feed.lost() - lost;
@@ -201,6 +205,13 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     } else {
         ExitCode::from(NO)
     })
+}
+
+/// The time since boot, as the kernel has it: a time namespace may have another.
+fn now_ns(host: &Host) -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+    now_ns.saturating_add_signed(-host.boot_offset_ns)
 }
 
 /// Where exits come from.
@@ -313,6 +324,13 @@ impl Stops {
     }
 }
 
+/// An exit without the time of its end.
+struct Undated {
+    exit: Exit,
+    line: Box<[u8]>,
+    cut: bool,
+}
+
 /// From events to rows.
 struct Stream {
     lookup: Lookup,
@@ -320,8 +338,10 @@ struct Stream {
     selection: Selection,
     filter: Option<Filter>,
     execs: bool,
-    /// Whether the end of every process was recorded since this command began.
-    knows_ends: bool,
+    /// When this command began, in nanoseconds after boot.
+    began_ns: u64,
+    /// What came without the time of its end.
+    undated: Vec<Undated>,
     left: u64,
     shown: u64,
     output: Output,
@@ -356,10 +376,39 @@ impl Stream {
     }
 
     fn show_exit(&mut self, exit: &Exit, cmdline: Option<Cmdline<'_>>) -> Result<(), OutputError> {
-        // It had ended before, and the kernel has let go of it only now.
-        if self.knows_ends && exit.end_ns.is_none() {
-            return Ok(());
+        match exit.end_ns {
+            Some(end_ns) if end_ns < self.began_ns => Ok(()),
+            Some(_) => self.show_dated_or_not(exit, cmdline),
+            None => {
+                self.undated.push(Undated {
+                    exit: *exit,
+                    line: cmdline.map_or(&[][..], |line| line.bytes).into(),
+                    cut: cmdline.is_some_and(|line| line.cut),
+                });
+                Ok(())
+            }
         }
+    }
+
+    /// Shows what came without the time of its end, if that may have been lost. If nothing was lost until now, then these had
+    /// ended before this command began, and the kernel has let go of them only now.
+    fn judge_undated(&mut self, lost: u64) -> Result<(), OutputError> {
+        let undated = std::mem::take(&mut self.undated);
+        for Undated { exit, line, cut } in undated.iter().filter(|_| lost > 0) {
+            let cmdline = (!line.is_empty()).then_some(Cmdline {
+                bytes: line,
+                cut: *cut,
+            });
+            self.show_dated_or_not(exit, cmdline)?;
+        }
+        Ok(())
+    }
+
+    fn show_dated_or_not(
+        &mut self,
+        exit: &Exit,
+        cmdline: Option<Cmdline<'_>>,
+    ) -> Result<(), OutputError> {
         let record = exit.to_record();
         let change = Ended::whole(exit).change(&record);
         self.show(&Row::ended(change, cmdline))

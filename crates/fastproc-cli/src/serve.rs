@@ -9,42 +9,40 @@
 )]
 
 mod collectors;
+mod configuration;
 mod flags;
+mod signals;
 mod socket;
 
 use std::{
     io::{self, Write},
     path::{Path, PathBuf},
     process::ExitCode,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
 
 use clap::{ArgAction, ValueEnum};
 use fastproc::SourceKind;
 use fastproc_exporter::{
+    configuration::{Reload, chain},
     costly, descriptors,
     exporter::{Exporter, Settings},
     exposition::Format,
     groups,
-    naming::{self, Rules},
+    naming::Rules,
     privileges::{self, Needs},
     procfs,
-    web::{Limits, Server, WebConfig, scraper},
-};
-use signal_hook::{
-    consts::{SIGINT, SIGTERM},
-    flag::register_conditional_shutdown,
+    web::{Limits, Server, scraper},
 };
 
 use fastproc_service::Service;
 
 use self::{
     collectors::Collectors,
+    configuration::Files,
     flags::{boolean, duration, share},
+    signals::Signals,
 };
 use crate::{Failure, source::Source};
 
@@ -80,7 +78,7 @@ make a password's hash with htpasswd (-nB USER, which asks for it), and name all
     key_file: fastproc.key
   basic_auth_users:
     prometheus: $2y$10$…
-This program reads them before it gives up root. A certificate that is replaced takes a restart.
+SIGHUP has it read these files and that for --config again, as systemctl reload does. A file that is wrong changes nothing.
 
 In Prometheus:
   scrape_configs:
@@ -133,6 +131,9 @@ pub struct Args {
     /// Serve by TLS, and ask for passwords, as this file says: the exporter toolkit's. The examples below have one.
     #[arg(long = "web.config.file", value_name = "FILE")]
     web_config: Option<PathBuf>,
+    /// Read the files of the configuration again at POST or PUT of /-/reload, as at SIGHUP.
+    #[arg(long = "web.enable-lifecycle", value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
+    enable_lifecycle: bool,
     /// Group only processes with these names.
     #[arg(
         long,
@@ -216,14 +217,15 @@ enum Rank {
 }
 
 impl Args {
-    fn rules(&self) -> Result<Rules, Failure> {
-        if let Some(path) = &self.config {
-            let file = naming::read(path)?;
-            for warning in file.warnings {
-                say(&format!("{}: {warning}", path.display()));
-            }
-            return Ok(file.rules);
+    fn files(&self) -> Files {
+        Files {
+            groups: self.config.clone(),
+            web: self.web_config.clone(),
         }
+    }
+
+    /// The rules that no file has.
+    fn rules(&self) -> Result<Rules, Failure> {
         if self.procnames.is_empty() && self.namemapping.is_none() {
             return Ok(Rules::default());
         }
@@ -242,11 +244,13 @@ impl Args {
             || self.procfs != Path::new("/proc")
     }
 
-    fn settings(&self) -> Result<Settings, Failure> {
+    fn settings(&self, rules: Option<Rules>) -> Result<Settings, Failure> {
+        let regroups = rules.is_some();
+        let rules = rules.map_or_else(|| self.rules(), Ok)?;
         Ok(Settings {
             source: self.source.kind(),
             groups: groups::Options {
-                rules: self.rules()?,
+                rules,
                 children: self.children,
                 recheck: self.recheck || self.recheck_with_time_limit.is_some(),
                 recheck_within: self.recheck_with_time_limit,
@@ -268,6 +272,7 @@ impl Args {
                 wchan: self.gather_wchan,
                 share: self.costly_share,
             },
+            regroups,
             exits: self.exits && self.source.kind() != Some(SourceKind::Procfs),
             host: self
                 .collectors
@@ -278,6 +283,7 @@ impl Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let hung_up = signals::remember_hangup()?;
     if args.socket.status {
         return args.socket.print_status();
     }
@@ -288,7 +294,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             say(&format!("serving snapshots, from {}", service.source()));
             socket::run(service)
         }
-        service => serve_metrics(args, service),
+        service => serve_metrics(args, service, hung_up),
     }
 }
 
@@ -297,17 +303,24 @@ fn give_up_root(args: &Args, sources: &[SourceKind], proc_of_others: bool) -> Re
     let needs = Needs {
         bpf: sources.iter().any(|source| *source != SourceKind::Procfs),
         proc_of_others,
+        configuration: !args.files().is_empty(),
     };
     Ok(privileges::drop_to(&args.user, needs)?)
 }
 
-fn serve_metrics(args: &Args, service: Option<Service>) -> Result<ExitCode, Failure> {
-    let ends = EndsBySignal::new()?;
+fn serve_metrics(
+    args: &Args,
+    service: Option<Service>,
+    hung_up: Arc<AtomicBool>,
+) -> Result<ExitCode, Failure> {
+    let signals = Signals::new(hung_up)?;
     if args.procfs != Path::new("/proc") {
         procfs::mount(&args.procfs)?;
     }
     let descriptors = descriptors::raise_limit(args.max_connections)?;
-    let mut settings = args.settings()?;
+    let files = args.files();
+    let configuration = files.read()?;
+    let mut settings = args.settings(configuration.rules)?;
     if descriptors < descriptors::FOR_BPF && settings.source.is_none() {
         say(&format!(
             "no more than {descriptors} descriptors may be open (ulimit -n), too few for BPF: /proc is read"
@@ -315,12 +328,11 @@ fn serve_metrics(args: &Args, service: Option<Service>) -> Result<ExitCode, Fail
         settings.source = Some(SourceKind::Procfs);
         settings.exits = false;
     }
-    let mut web = WebConfig::default();
-    if let Some(path) = &args.web_config {
-        web = WebConfig::read(path)?;
-        for warning in &web.warnings {
-            say(&format!("{}: {warning}", path.display()));
-        }
+    if procfs::is_of_own_namespace() {
+        say(
+            "it runs in a PID namespace of its own, as containers do, and sees no processes but those in it: all of the machine are seen \
+             with hostPID: true in Kubernetes, or docker run --pid=host",
+        );
     }
     if args.debug {
         say(&format!(
@@ -337,9 +349,15 @@ fn serve_metrics(args: &Args, service: Option<Service>) -> Result<ExitCode, Fail
         io::stdout().write_all(&exporter.write(Format::Prometheus, Vec::new()))?;
         return Ok(ExitCode::SUCCESS);
     }
+    let web = configuration.web;
     let scheme = if web.has_tls() { "https" } else { "http" };
     let mut server = Server::bind(&args.listen, web, Limits::default())?;
     server.serve_metrics_at(&args.telemetry_path);
+    server.reload_by(Reload {
+        read: Box::new(move || Ok(files.read()?)),
+        log: say,
+        by_request: args.enable_lifecycle,
+    });
     let exporter = open(settings)?;
     let source = exporter.source();
     // The service reads /proc to tell who asks.
@@ -368,7 +386,7 @@ fn serve_metrics(args: &Args, service: Option<Service>) -> Result<ExitCode, Fail
     let (scraper, handle) = scraper(exporter, args.min_interval);
     let web = std::thread::Builder::new()
         .name("web".into())
-        .spawn(move || server.run(handle, || ends.leave_to_server()))?;
+        .spawn(move || server.run(handle, || signals.leave_to_server()))?;
     // Ends when the web server has, which holds the only handle.
     scraper.run(|error| say(&chain(error)));
     match web.join() {
@@ -399,33 +417,6 @@ fn open(settings: Settings) -> Result<Exporter, Failure> {
         ));
     }
     Ok(exporter)
-}
-
-/// SIGTERM and SIGINT end this process with status 0 while it starts; later the server sees to them.
-struct EndsBySignal(Arc<AtomicBool>);
-
-impl EndsBySignal {
-    fn new() -> io::Result<Self> {
-        let starting = Arc::new(AtomicBool::new(true));
-        for signal in [SIGTERM, SIGINT] {
-            register_conditional_shutdown(signal, 0, Arc::clone(&starting))?;
-        }
-        Ok(Self(starting))
-    }
-
-    fn leave_to_server(&self) {
-        self.0.store(false, Ordering::SeqCst);
-    }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text += &format!(": {error}");
-        cause = error.source();
-    }
-    text
 }
 
 /// On standard error, where a service's log is. Where that is closed there is nobody to tell.

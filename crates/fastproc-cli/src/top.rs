@@ -1,5 +1,7 @@
 //! `fastproc top`: the processes on a screen.
 
+mod foreign;
+
 use std::{
     io::{IsTerminal, Write, stdout},
     path::PathBuf,
@@ -11,17 +13,40 @@ use fastproc_columns::{Filter, Sort, field};
 use fastproc_top::{Left, Options, Screen, default_path};
 use rustix::thread::CapabilitySet;
 
-use crate::{failure::Failure, output::Output, privileges, source::Source, terminal};
+use self::foreign::{Foreign, is_of_top, refuse_order};
+use crate::{
+    failure::Failure,
+    output::Output,
+    privileges,
+    ps::selection::{Pids, Users},
+    source::Source,
+    terminal,
+};
 
 /// Show the processes on a screen, as they change
 ///
 /// The keys are those of htop and top; h shows all of them. Shares and rates are over the time between two looks.
 #[derive(Debug, clap::Args)]
 #[command(max_term_width = 100, after_long_help = AFTER_LONG_HELP)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct Args {
     /// Columns to show: fields of fastproc ps, by name
-    #[arg(short = 'o', long = "fields", value_name = "FIELD,…", value_delimiter = ',', value_parser = field_name)]
+    #[arg(short = 'o', long = "fields", value_name = "FIELD,…", value_delimiter = ',', value_parser = field_name, allow_hyphen_values = true)]
     fields: Vec<String>,
+
+    /// Show only these processes; 0 is this command itself
+    #[arg(short, long, value_name = "PID,…")]
+    pid: Vec<Pids>,
+
+    /// Show only the processes of these effective users, by name or number
+    #[arg(
+        short,
+        long,
+        value_name = "USER,…",
+        conflicts_with = "pid",
+        alias = "filter-only-euser"
+    )]
+    user: Vec<Users>,
 
     /// What to sort by; with a minus sign, the largest first [default: -pcpu]
     #[arg(long, value_name = "[-]FIELD,…", allow_hyphen_values = true, value_parser = parsed::<Sort>)]
@@ -32,31 +57,41 @@ pub struct Args {
     filter: Option<String>,
 
     /// Look every so many seconds [default: 1]
-    #[arg(short = 'd', long, value_name = "SECONDS", value_parser = super::ps::interval)]
+    #[arg(short = 'd', long, value_name = "SECONDS", alias = "delay", value_parser = super::ps::interval)]
     interval: Option<Duration>,
 
     /// Leave after N looks, after the first
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'n', long, value_name = "N", aliases = ["iterations", "max-iterations"], value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
     /// Show every thread on a row of its own
-    #[arg(short = 'H', long)]
+    #[arg(short = 'H', long, alias = "threads-show")]
     threads: bool,
 
     /// Show children below their parents
-    #[arg(long, visible_alias = "forest", conflicts_with = "threads")]
+    #[arg(
+        short = 't',
+        long,
+        visible_alias = "forest",
+        conflicts_with = "threads"
+    )]
     tree: bool,
 
-    /// Write one screen as text, after one interval, and leave
+    /// Write a table as text after every interval, until --count or a signal ends it
     ///
-    /// As wide as the terminal, or 120 columns; as high as the terminal, or with every row.
-    #[arg(long)]
+    /// As wide as the terminal, or COLUMNS, or 120 columns; as high as the terminal, or with every row. A blank line
+    /// is between two tables.
+    #[arg(short, long, alias = "batch-mode")]
+    batch: bool,
+
+    /// Write one table as text and leave: --batch --count 1
+    #[arg(long, conflicts_with = "count")]
     once: bool,
 
     /// Write what is looked at into a file, which must not be there yet
     ///
     /// Where standard output is no terminal, it records without a screen until a signal ends it, or --count.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["once", "replay"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["once", "batch", "replay"])]
     record: Option<PathBuf>,
 
     /// Show a recording
@@ -74,6 +109,9 @@ pub struct Args {
     /// [default: fastproc/top.toml where settings are kept, as a rule ~/.config]
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
+
+    #[command(flatten)]
+    foreign: Foreign,
 }
 
 const AFTER_LONG_HELP: &str = "\
@@ -82,8 +120,16 @@ Columns, filters and orders are those of fastproc ps, whose --help has the field
 What is read of a process itself - its command line and its cgroup's path - is read again once a
 second; everything else at every look.
 
+A signal or a nice value is for the process that stood under the cursor when the key was pressed, and
+the question names it. Otherwise the cursor keeps its row, whichever process comes there, as in
+htop; F stays with a process. Processes that exited are counted above the table; x shows them, with
+what they did in the interval. What comes faster than a person types is taken for pasted text: it
+changes no process, writes no settings and does not leave.
+
 Environment:
   NO_COLOR  if set and not empty, nothing is coloured
+  LC_ALL, LC_CTYPE, LANG
+            where the first that is set does not name UTF-8, only ASCII is drawn
 
 Examples:
   fastproc top --interval 0.1
@@ -92,14 +138,40 @@ Examples:
       Who writes
   fastproc top --filter 'user == postgres' --tree
       The processes of a user, children below their parents
-  fastproc top --once | head -20
-      A single screen, for a script
+  fastproc top -b -n 1 | head -20
+      A single table, for a script
   fastproc top --interval 10 --record day.fp > /dev/null &
   fastproc top --replay day.fp
       What a machine did, looked at later";
 
 fn field_name(name: &str) -> Result<String, field::UnknownField> {
-    field::find(name).map(|field| field.name.to_owned())
+    // Of a name of top(1) more can be said when all of them are there.
+    if !is_of_top(name) {
+        field::find(name)?;
+    }
+    Ok(name.to_owned())
+}
+
+/// What -p and -u select, and what the filter admits of it.
+fn filter(pids: Vec<Pids>, users: Vec<Users>, filter: Option<String>) -> Option<String> {
+    let any = |field: &str, numbers: Vec<u32>| {
+        let terms: Vec<_> = numbers
+            .iter()
+            .map(|number| format!("{field} == {number}"))
+            .collect();
+        (!terms.is_empty()).then(|| terms.join(" || "))
+    };
+    let pids = pids.into_iter().flat_map(|list| list.0);
+    let pids = pids.map(|pid| match pid {
+        0 => std::process::id(),
+        pid => pid,
+    });
+    let users = users.into_iter().flat_map(|list| list.0);
+    let selected = any("pid", pids.collect()).or_else(|| any("euid", users.collect()));
+    match (selected, filter) {
+        (Some(selected), Some(filter)) => Some(format!("({selected}) && ({filter})")),
+        (selected, filter) => selected.or(filter),
+    }
 }
 
 /// A text that can be parsed; the screen keeps the text.
@@ -109,11 +181,16 @@ fn parsed<T: std::str::FromStr>(text: &str) -> Result<String, T::Err> {
 
 /// Shows the screen.
 pub fn run(args: Args) -> Result<ExitCode, Failure> {
+    args.foreign.refuse()?;
+    refuse_order(&args.fields)?;
+    for name in &args.fields {
+        field::find(name)?;
+    }
     let options = Options {
         interval: args.interval,
         columns: args.fields,
         sort: args.sort,
-        filter: args.filter,
+        filter: filter(args.pid, args.user, args.filter),
         threads: args.threads,
         tree: args.tree,
         source: args.source.kind(),
@@ -121,21 +198,15 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         settings: args.settings.or_else(default_path),
         record: args.record,
         replay: args.replay,
-        count: args.count,
+        count: if args.once { Some(1) } else { args.count },
     };
     let records_only = options.record.is_some() && !stdout().is_terminal();
     let mut screen = Screen::open(options)?;
     // Signals and nice values of others.
     privileges::drop_but(CapabilitySet::KILL | CapabilitySet::SYS_NICE)?;
     screen.set_sees_all(privileges::may_trace_all());
-    if args.once {
-        let on_terminal = stdout().is_terminal();
-        let lines = terminal::screen().map(|(lines, _)| lines as u16);
-        let width = terminal::width().unwrap_or(120).clamp(20, 1000) as u16;
-        let text = screen.once(width, lines.filter(|_| on_terminal))?;
-        let mut output = Output::default();
-        output.write_all(text.as_bytes())?;
-        output.finish()?;
+    if args.batch || args.once {
+        write_tables(&mut screen)?;
         return Ok(ExitCode::SUCCESS);
     }
     let left = if records_only {
@@ -152,4 +223,21 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// Writes tables as text, one after the other.
+fn write_tables(screen: &mut Screen) -> Result<(), Failure> {
+    let on_terminal = stdout().is_terminal();
+    let lines = terminal::screen().map(|(lines, _)| lines as u16);
+    let width = terminal::width().unwrap_or(120).clamp(20, 1000) as u16;
+    let mut output = Output::default();
+    let mut is_first = true;
+    screen.batch(width, lines.filter(|_| on_terminal), |text| {
+        if !std::mem::take(&mut is_first) {
+            output.write_all(b"\n")?;
+        }
+        output.write_all(text.as_bytes())?;
+        output.finish()?;
+        Ok(())
+    })
 }

@@ -3,12 +3,13 @@
 mod common;
 
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read},
     process::{Child, Command, Stdio},
+    sync::{Arc, Mutex},
 };
 
 use common::{Lines, fastproc, run, shown_of_ended};
-use fastproc_testbed::{gate, wait_until};
+use fastproc_testbed::{alone, gate, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -181,4 +182,77 @@ fn what_cannot_be_is_refused() {
         &["exits", "--filter", "no_such_field == 1"],
         "no_such_field",
     );
+}
+
+/// The lines so far.
+fn gathered(output: impl Read + Send + 'static) -> Arc<Mutex<Vec<String>>> {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let into = Arc::clone(&lines);
+    std::thread::spawn(move || {
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            into.lock().expect("nothing panics").push(line);
+        }
+    });
+    lines
+}
+
+/// A zombie from before, of which the kernel lets go only now, is none that ends. What ends from now on is told, and whole,
+/// though others come and go all the time.
+#[test]
+fn what_had_ended_before_is_not_told_and_all_that_ends_later_is() {
+    if !gate::bpf() {
+        return;
+    }
+    let _alone = alone();
+    let own = std::process::id();
+    for _ in 0..20 {
+        let mut zombie = Command::new("true").spawn().expect("there is true");
+        let filter = format!("ppid == {own} || pid == {}", zombie.id());
+        let stat = format!("/proc/{}/stat", zombie.id());
+        wait_until("a zombie", || {
+            std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") Z "))
+        });
+        let mut storm = Command::new("sh")
+            .args(["-c", "while :; do (:); done"])
+            .spawn()
+            .expect("there is sh");
+        let mut recording = fastproc(&["exits", "--format", "csv", "-o", "pid,ppid,ended,etime"])
+            .args(["--filter", &filter])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let told = gathered(recording.stdout.take().expect("a pipe"));
+        let lost = gathered(recording.stderr.take().expect("a pipe"));
+        wait_until("a heading", || !told.lock().expect("lines").is_empty());
+        zombie.wait().expect("our child");
+        let ended: Vec<_> = (0..50).map(|_| sh("exit 0").to_string()).collect();
+        let has_lost = || !lost.lock().expect("lines").is_empty();
+        let rows = || -> Vec<Vec<String>> {
+            let lines = told.lock().expect("lines");
+            let values = |line: &String| line.split(',').map(Into::into).collect();
+            lines[1..].iter().map(values).collect()
+        };
+        wait_until("all that ended, or that some is lost", || {
+            let rows = rows();
+            has_lost()
+                || ended
+                    .iter()
+                    .all(|pid| rows.iter().any(|row| row[0] == *pid))
+        });
+        for child in [&mut storm, &mut recording] {
+            child.kill().expect("our child");
+            child.wait().expect("our child");
+        }
+        if has_lost() {
+            gate::repeated("events were lost");
+            continue;
+        }
+        // That of the zombie would have neither a parent nor a time.
+        for row in rows() {
+            assert!(row.iter().all(|value| !value.is_empty()), "{row:?}");
+        }
+        return;
+    }
+    panic!("events were always lost");
 }

@@ -4,8 +4,8 @@ mod common;
 
 use std::{collections::BTreeMap, process::Command};
 
-use common::{fastproc, output, rows, run};
-use fastproc_testbed::{Options, Testbed, gate};
+use common::{Differences, fastproc, output, rows, run};
+use fastproc_testbed::{Brackets, Options, Testbed, gate};
 
 /// How a value of ours is written as ps(1) writes it.
 #[derive(Clone, Copy, Debug)]
@@ -190,36 +190,42 @@ fn fields_are_those_of_ps() {
         .collect();
     let pids: Vec<_> = labels.keys().map(ToString::to_string).collect();
     let pids = pids.join(",");
-    let mut compared = 0;
-    let mut wrong = Vec::new();
+    let mut brackets = Brackets::new();
+    let mut differences = Differences::default();
     for &(form, names) in FIELDS {
         for field in names.split_whitespace() {
-            let mut differences = Vec::new();
-            // What changes between the two is read again.
-            for _ in 0..5 {
-                let (theirs, ours) = (of_ps(field, &pids), ours(form, field, &pids));
-                assert_eq!(theirs.len(), ours.len(), "{field}");
-                differences.clear();
-                compared += theirs.len();
-                for (pid, theirs) in theirs {
+            let mut look = || {
+                let [before, ours, after] = [
+                    of_ps(field, &pids),
+                    ours(form, field, &pids),
+                    of_ps(field, &pids),
+                ];
+                assert_eq!([before.len(), after.len()], [ours.len(); 2], "{field}");
+                let mut differed = false;
+                for (pid, theirs) in before {
+                    // What moved may have been anything in between.
+                    let same = after[&pid] == theirs;
+                    brackets.count(same);
                     let (theirs, ours) = (normal(form, &theirs), normal_ours(form, &ours[&pid]));
-                    if theirs != ours && !(matches!(form, As::Shared) && are_near(&theirs, &ours)) {
-                        differences.push(format!(
-                            "{field} of {}: {ours:?}, ps has {theirs:?}",
-                            labels[&pid]
-                        ));
+                    let near = matches!(form, As::Shared) && are_near(&theirs, &ours);
+                    if same && theirs != ours && !near {
+                        let name = format!("{field} of {}", labels[&pid]);
+                        differences.add(name, format!("{ours:?}, ps has {theirs:?}"));
+                        differed = true;
                     }
                 }
-                if differences.is_empty() {
-                    break;
+                differed
+            };
+            if look() {
+                for _ in 1..Differences::LOOKS {
+                    look();
                 }
             }
-            wrong.append(&mut differences);
         }
     }
-    assert!(wrong.is_empty(), "{wrong:#?}");
-    assert!(compared > 3000, "only {compared} values were compared");
-    eprintln!("{compared} values compared with those of ps(1)");
+    differences.finish();
+    assert!(brackets.judged() > 3000, "few values were compared");
+    brackets.finish(80);
 }
 
 fn normal_ours(form: As, value: &str) -> String {

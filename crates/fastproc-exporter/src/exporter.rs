@@ -9,13 +9,15 @@ use fastproc::{
 use rustix::thread::{CapabilitySet, capabilities};
 
 use crate::{
+    configuration::Reloaded,
     costly::{self, Costly},
     exposition::{Exposition, Format},
     groups::{Describe, Description, Gone, Moment, Options, Tracker},
     metrics::{
-        ExitCounts, Extras, HostMetrics, Own, Switches, series_of_a_group, write_groups, write_own,
+        ExitCounts, Extras, HostMetrics, LeftOut, Own, Switches, series_of_a_group, write_groups,
+        write_own,
     },
-    naming::Wants,
+    naming::{Rules, Wants},
 };
 
 /// How to open an [`Exporter`].
@@ -31,6 +33,8 @@ pub struct Settings {
     pub costly: costly::Settings,
     /// Whether what ends between two snapshots is recorded.
     pub exits: bool,
+    /// Whether other rules may come while it runs: then what any rules want is read.
+    pub regroups: bool,
 }
 
 /// Why the exporter cannot run.
@@ -63,6 +67,7 @@ pub struct Exporter {
     missed: u32,
     exits: Option<ExitCounts>,
     costly: Costly,
+    reloaded: Reloaded,
 }
 
 impl Exporter {
@@ -71,10 +76,10 @@ impl Exporter {
         let tracker = Tracker::new(settings.groups);
         // Context switches and states are summed up over threads.
         let mut fields = Fields::THREADS;
-        if tracker.has_rules() {
+        if tracker.has_rules() || settings.regroups {
             fields |= Fields::TOP | Fields::IO;
         }
-        if tracker.wants().username {
+        if tracker.wants().username || settings.regroups {
             fields |= Fields::USERS;
         }
         let mut collector = Collector::builder()
@@ -118,6 +123,7 @@ impl Exporter {
             snapshots: 0,
             torn: 0,
             grown: 0,
+            reloaded: Reloaded::now(),
         })
     }
 
@@ -148,6 +154,15 @@ impl Exporter {
     /// The groups.
     pub fn tracker(&self) -> &Tracker {
         &self.tracker
+    }
+
+    /// Takes over a configuration that was read again, or that it could not be read. Other rules count from the next
+    /// [`collect`](Self::collect) on.
+    pub fn reload(&mut self, rules: Option<Rules>, reloaded: Reloaded) {
+        if let Some(rules) = rules {
+            self.tracker.regroup(rules);
+        }
+        self.reloaded = reloaded;
     }
 
     /// Looks at everything once. What cannot be read is told by the metrics, and returned.
@@ -203,6 +218,11 @@ impl Exporter {
         result
     }
 
+    /// What files of others hold that is left out, and was not at the last call.
+    pub fn left_out(&mut self) -> Vec<LeftOut> {
+        self.host_metrics.left_out()
+    }
+
     /// Reads costly values, as far as their share of the time allows, for the next scrape; until `stop` says so.
     pub fn refresh_costly(&mut self, stop: impl FnMut() -> bool) {
         self.costly.refresh(stop);
@@ -253,6 +273,7 @@ impl Exporter {
                 folded_threads: self.tracker.folded_threads(),
                 costly_cpu_ns: self.costly.is_wanted().then(|| self.costly.spent_ns()),
                 btime: self.host_metrics.btime(),
+                reloaded: self.reloaded,
             },
         );
         text.finish()

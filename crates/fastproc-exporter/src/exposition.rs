@@ -29,6 +29,10 @@ pub enum Kind {
     Gauge,
     /// Only goes up.
     Counter,
+    /// Counts of values by their size, with their sum.
+    Histogram,
+    /// Quantiles of values, with their sum.
+    Summary,
     /// Nobody knows: `untyped`, which `OpenMetrics` calls `unknown`.
     Untyped,
 }
@@ -39,6 +43,8 @@ impl Kind {
         match self {
             Self::Gauge => "gauge",
             Self::Counter => "counter",
+            Self::Histogram => "histogram",
+            Self::Summary => "summary",
             Self::Untyped => "untyped",
         }
     }
@@ -58,7 +64,7 @@ pub struct Family {
 }
 
 /// A value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value {
     /// A whole number.
     Whole(u64),
@@ -66,6 +72,8 @@ pub enum Value {
     Signed(i64),
     /// So many thousand-millionths: nanoseconds as seconds, and parts of one.
     Nano(u64),
+    /// Any number, or none.
+    Real(f64),
 }
 
 /// A text that grows.
@@ -93,14 +101,13 @@ impl Exposition {
     /// The same for a name that is only known by now.
     pub fn header(&mut self, name: &str, kind: Kind, help: &str) {
         let (name, kind) = match (self.format, kind) {
-            (Format::Prometheus, kind) => (name, kind.name()),
             // There, a counter is called without the `_total` of its series, and one without it is none.
             (Format::OpenMetrics, Kind::Counter) => match name.strip_suffix("_total") {
                 Some(base) => (base, "counter"),
                 None => (name, "unknown"),
             },
-            (Format::OpenMetrics, Kind::Gauge) => (name, "gauge"),
             (Format::OpenMetrics, Kind::Untyped) => (name, "unknown"),
+            (_, kind) => (name, kind.name()),
         };
         for piece in [
             "# HELP ",
@@ -162,6 +169,7 @@ impl Exposition {
                     self.text.extend_from_slice(&digits[..=end]);
                 }
             }
+            Value::Real(number) => self.text.extend_from_slice(real(number).as_bytes()),
         }
     }
 
@@ -174,12 +182,36 @@ impl Exposition {
             .extend_from_slice(digits.text().unwrap_or_default());
     }
 
+    /// How it is written.
+    pub(crate) fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Bytes so far.
+    pub(crate) fn len(&self) -> usize {
+        self.text.len()
+    }
+
     /// Ends the text.
     pub fn finish(mut self) -> Vec<u8> {
         if self.format == Format::OpenMetrics {
             self.text.extend_from_slice(b"# EOF\n");
         }
         self.text
+    }
+}
+
+/// As Go reads it and writes it, in the fewest digits that say the same number.
+fn real(number: f64) -> String {
+    const PLAIN: std::ops::Range<f64> = 1e-5..1e17;
+    if number.is_nan() {
+        "NaN".into()
+    } else if number.is_infinite() {
+        if number > 0.0 { "+Inf" } else { "-Inf" }.into()
+    } else if number == 0.0 || PLAIN.contains(&number.abs()) {
+        number.to_string()
+    } else {
+        format!("{number:e}")
     }
 }
 
@@ -255,6 +287,23 @@ mod tests {
             let mut text = Exposition::default();
             text.value(Value::Nano(nano));
             assert_eq!(text.finish(), expected.as_bytes());
+        }
+    }
+
+    #[test]
+    fn real_numbers_are_as_go_reads_them() {
+        for (number, expected) in [
+            (0.0, "0"),
+            (1.5, "1.5"),
+            (-125_000.0, "-125000"),
+            (1.000_000_015_258_789, "1.000000015258789"),
+            (1e300, "1e300"),
+            (2.5e-9, "2.5e-9"),
+            (f64::NAN, "NaN"),
+            (f64::INFINITY, "+Inf"),
+            (f64::NEG_INFINITY, "-Inf"),
+        ] {
+            assert_eq!(real(number), expected);
         }
     }
 

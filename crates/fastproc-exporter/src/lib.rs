@@ -8,6 +8,7 @@
     reason = "none of these strings is on the way of a scrape"
 )]
 
+pub mod configuration;
 pub mod costly;
 pub mod descriptors;
 pub mod document;

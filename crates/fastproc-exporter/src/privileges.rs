@@ -18,6 +18,8 @@ pub struct Needs {
     pub bpf: bool,
     /// Files in `/proc` are read that are shown only to those who may trace.
     pub proc_of_others: bool,
+    /// Files of the configuration, such as a key that is root's alone, are read again.
+    pub configuration: bool,
 }
 
 impl Needs {
@@ -28,6 +30,9 @@ impl Needs {
         }
         if self.proc_of_others {
             kept |= CapabilitySet::SYS_PTRACE | CapabilitySet::DAC_READ_SEARCH;
+        }
+        if self.configuration {
+            kept |= CapabilitySet::DAC_READ_SEARCH;
         }
         kept
     }

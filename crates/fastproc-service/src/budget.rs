@@ -5,8 +5,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// CPU time that walks for one user may take of each [`WINDOW`], however busy the machine is. Root has no limit.
-const LIMIT: Duration = Duration::from_millis(500);
 const WINDOW: Duration = Duration::from_secs(1);
 
 /// CPU time that this thread has used.
@@ -16,18 +14,27 @@ pub(crate) fn cpu_time() -> Duration {
 }
 
 /// What was walked for whom.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Budget {
+    /// CPU time that walks for one user may take of each [`WINDOW`], however busy the machine is. Root has no limit.
+    limit: Duration,
     users: HashMap<u32, (Instant, Duration)>,
 }
 
 impl Budget {
+    pub(crate) fn new(limit: Duration) -> Self {
+        Self {
+            limit,
+            users: HashMap::new(),
+        }
+    }
+
     /// Whether this user's readers may cause another walk.
     pub(crate) fn allows(&self, uid: u32, now: Instant) -> bool {
         let spent = self.users.get(&uid);
         uid == 0
             || spent.is_none_or(|&(since, spent)| {
-                now.saturating_duration_since(since) >= WINDOW || spent < LIMIT
+                now.saturating_duration_since(since) >= WINDOW || spent < self.limit
             })
     }
 
@@ -46,9 +53,11 @@ impl Budget {
 mod tests {
     use super::*;
 
+    const LIMIT: Duration = Duration::from_millis(500);
+
     #[test]
     fn a_user_is_walked_for_so_long_and_others_are_too() {
-        let mut budget = Budget::default();
+        let mut budget = Budget::new(LIMIT);
         let now = Instant::now();
         let walk = LIMIT / 10;
         let walks = (0..100).take_while(|_| {
@@ -65,7 +74,7 @@ mod tests {
 
     #[test]
     fn those_who_wait_together_share_what_it_takes() {
-        let mut budget = Budget::default();
+        let mut budget = Budget::new(LIMIT);
         let now = Instant::now();
         budget.spend(&[7, 8], LIMIT, now);
         assert!(budget.allows(7, now) && budget.allows(8, now));

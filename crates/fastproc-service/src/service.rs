@@ -61,6 +61,8 @@ pub struct Settings {
     pub texts_timeout: Duration,
     /// Exits that are kept for the slowest reader: 65,536 if not set, some 25 MB.
     pub exits_kept: usize,
+    /// CPU time of each second that walks for one user may take, 500 ms if not set. Root has no limit.
+    pub walks_limit: Duration,
 }
 
 impl Default for Settings {
@@ -70,6 +72,7 @@ impl Default for Settings {
             idle_exit: None,
             texts_timeout: Duration::from_millis(400),
             exits_kept: 1 << 16,
+            walks_limit: Duration::from_millis(500),
         }
     }
 }
@@ -148,7 +151,7 @@ impl Service {
             host,
             tiers: Tiers::open(settings.source, first)?,
             exits: Exits::new(first, settings.exits_kept),
-            budget: Budget::default(),
+            budget: Budget::new(settings.walks_limit),
             buffers: Buffers::new(first),
             clients: HashMap::new(),
             next_client: FIRST_CLIENT,

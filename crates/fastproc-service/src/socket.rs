@@ -119,7 +119,8 @@ mod tests {
 
     #[test]
     fn a_left_over_socket_is_replaced_and_nothing_else() {
-        let path = env::temp_dir().join(format!("fastproc-test-bind-{}", std::process::id()));
+        let folder = fastproc_testbed::Folder::new("bind");
+        let path = folder.join("socket");
         fs::write(&path, "precious").expect("it can be written");
         assert!(matches!(bind(&path), Err(SocketError::NotASocket(_))));
         assert_eq!(fs::read(&path).expect("it is there"), b"precious");

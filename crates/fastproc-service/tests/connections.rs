@@ -21,7 +21,7 @@ use fastproc::{
         wire::{Op, Status},
     },
 };
-use fastproc_testbed::{alone, gate, wait_until};
+use fastproc_testbed::{GUARD, alone, gate, wait_until};
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
@@ -92,6 +92,26 @@ fn who_becomes_another_user_sees_what_that_user_may() {
         // The connection that root made is of no use; the reader makes another.
         assert_eq!(ask(), Status::NotYours);
         assert_eq!(sees(&mut collector), (false, false, false));
+    })
+    .join();
+}
+
+/// As a daemon that root has started: what named the service then is heeded.
+#[test]
+fn who_has_given_up_rights_finds_the_service_by_its_variable() {
+    let _alone = alone();
+    if !gate::bpf() {
+        return;
+    }
+    let served = Served::start("variable", None);
+    let path = served.path();
+    in_child(|| {
+        // SAFETY: no other thread of this child reads the environment, for there is none.
+        unsafe { std::env::set_var(service::SOCKET_VARIABLE, &path) };
+        become_user(NOBODY);
+        let only = Collector::builder().source(Some(SourceKind::Service));
+        let mut collector = only.service_timeout(GUARD).open().expect("it is served");
+        collector.snapshot().expect("it is served");
     })
     .join();
 }

@@ -5,6 +5,7 @@
 mod common;
 
 use std::{
+    collections::HashMap,
     os::{
         fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
         unix::net::UnixStream,
@@ -303,6 +304,10 @@ fn a_change_of_source_is_no_share_and_no_rate() {
     let mut sources = Vec::new();
     // By pid: what it had used at first and in the end, and the sum of what it is said to have used between.
     let mut used = [(rests, None, 0, 0), (works, None, 0, 0)];
+    // By pid: bytes read and written; pages that were taken from a process are read again.
+    let mut bytes = HashMap::new();
+    let mut ended_ns = 0;
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from) as f64;
     for step in 0..24 {
         match step % 6 {
             2 => served.stop(),
@@ -317,17 +322,31 @@ fn a_change_of_source_is_no_share_and_no_rate() {
         }
         let snapshot = collector.snapshot().expect("some source answers");
         let source = snapshot.stats().source;
+        // At least so much lies between the two looks at a process.
+        let apart_ns = snapshot.stats().kernel_boottime_ns() - ended_ns;
+        ended_ns = snapshot.stats().kernel_end_ns();
         for change in before.changes(&snapshot).filter(|_| step > 0) {
             let at = used
                 .iter_mut()
                 .find(|(pid, ..)| *pid == change.process.pid());
             let Some((pid, _, _, sum)) = at else { continue };
             assert!(!change.born, "{source}");
-            *sum += change.cpu_ns.expect("CPU times were asked for");
+            let used_ns = change.cpu_ns.expect("CPU times were asked for");
+            *sum += used_ns;
             let share = change.cpu_share.expect("CPU times were asked for");
-            assert!((0.0..=1.0).contains(&share), "{source}: a share of {share}");
-            for rate in [change.read_bytes_per_second, change.write_bytes_per_second] {
-                assert_eq!(rate, Some(0.0), "{source}: {pid} reads and writes nothing");
+            // Times to the tick may be more than the time that passed.
+            let most = (used_ns as f64 / apart_ns as f64 * 1.001).min(cpus);
+            assert!(
+                (0.0..=most).contains(&share),
+                "{source}: a share of {share}, and {used_ns} ns in {apart_ns} ns or more"
+            );
+            let io = change.process.io().expect("I/O was asked for");
+            let now = [io.read_bytes, io.write_bytes];
+            let then = bytes.insert(*pid, now).unwrap_or(now);
+            let rates = [change.read_bytes_per_second, change.write_bytes_per_second];
+            for at in 0..2 {
+                let rate = rates[at].expect("I/O was asked for");
+                assert_eq!(rate > 0.0, now[at] > then[at], "{source}: {pid}, {rate}");
             }
         }
         for (pid, first, last, _) in &mut used {

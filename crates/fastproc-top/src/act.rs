@@ -16,6 +16,8 @@ use crate::{
 pub enum Effect {
     /// Leave the program.
     Quit,
+    /// Leave it unless more keys follow: what is pasted must not go on in the shell.
+    QuitIfLast,
     /// Stop it until somebody goes on.
     Suspend,
     /// Draw everything anew.
@@ -36,6 +38,8 @@ pub enum Effect {
     MarkTree,
     /// Show a list of the users.
     Users,
+    /// Say whether processes that exited can be shown.
+    Exited,
 }
 
 impl State {
@@ -43,6 +47,9 @@ impl State {
     pub fn key(&mut self, key: Key) -> Option<Effect> {
         let place = self.place();
         if let Some(action) = keys::action(place, key) {
+            if action == Action::Quit && self.is_burst && key.character().is_some() {
+                return Some(Effect::QuitIfLast);
+            }
             return self.act(place, action);
         }
         if let (Some(Over::Prompt { text, error, .. }), Some(character)) =
@@ -139,10 +146,12 @@ impl State {
                 let text = shown(settings.idle);
                 self.say(format!("what used no CPU is {text}"));
             }
-            Action::Ended => {
-                settings.ended = !settings.ended;
-                let text = shown(settings.ended);
-                self.say(format!("processes that have ended are {text}"));
+            Action::Exited => {
+                settings.exited = !settings.exited;
+                if settings.exited {
+                    return Some(Effect::Exited);
+                }
+                self.say("processes that exited are hidden; the header counts them");
             }
             Action::Cpus => settings.each_cpu = !settings.each_cpu,
             Action::Header => settings.header = !settings.header,
@@ -172,6 +181,7 @@ impl State {
             Action::Environment => self.open(Page::Environment),
             Action::NiceBy(by) => self.deed(Deed::NiceBy(by)),
             Action::Interval => self.ask(Asked::Interval, String::new()),
+            Action::Save if self.is_burst => self.fail(asking::TOO_FAST),
             Action::Save => return Some(Effect::Save),
             Action::Refresh => return Some(Effect::Refresh),
             Action::User => return Some(Effect::Users),

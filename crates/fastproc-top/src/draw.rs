@@ -42,6 +42,7 @@ impl Painter {
         title: &str,
     ) {
         let theme = Theme::new(state.settings.colour && !state.no_colour);
+        sheet.is_ascii = state.is_ascii;
         let mut canvas = Canvas::new(sheet);
         let (width, height) = (canvas.area.width, canvas.area.height);
         if let Some(shown) = &mut state.details {
@@ -90,7 +91,12 @@ impl Painter {
             self.picker.recycle(picked);
         }
         if let Some(over) = &mut state.over {
-            over::draw(&mut canvas.lines(0, height.saturating_sub(1)), over, theme);
+            over::draw(
+                &mut canvas.lines(0, height.saturating_sub(1)),
+                over,
+                &state.aim,
+                theme,
+            );
         }
         over::last_line(&mut canvas.lines(height.saturating_sub(1), 1), state, theme);
     }

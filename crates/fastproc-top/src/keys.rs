@@ -140,8 +140,8 @@ pub enum Action {
     Header,
     /// Colour or none.
     Colour,
-    /// Ended processes.
-    Ended,
+    /// Processes that exited.
+    Exited,
     /// Write the settings file.
     Save,
     /// So many snapshots further in a recording.
@@ -225,10 +225,6 @@ impl Key {
             KeyCode::PageUp => "PgUp".into(),
             KeyCode::PageDown => "PgDn".into(),
             KeyCode::BackTab => "Shift-Tab".into(),
-            KeyCode::Left => "←".into(),
-            KeyCode::Right => "→".into(),
-            KeyCode::Up => "↑".into(),
-            KeyCode::Down => "↓".into(),
             code => format!("{code:?}"),
         };
         if self.control && self.character().is_none() && !name.starts_with('^') {
@@ -284,7 +280,7 @@ const fn ctrl(character: char) -> Key {
 /// All of them. Where htop and top have a key for something, it is the same here.
 #[rustfmt::skip]
 pub static BINDINGS: &[Binding] = &[
-    bind(Table, &[k(C::Up), ctrl('p')], A::Move(-1), "up; the cursor keeps its row, whichever process comes there (F: the process)"),
+    bind(Table, &[k(C::Up), ctrl('p')], A::Move(-1), "up; the cursor keeps its row (F: it stays with its process)"),
     bind(Table, &[k(C::Down), ctrl('n')], A::Move(1), "down"),
     bind(Table, &[k(C::PageUp), ctrl('b')], A::Page(-1), "a page up"),
     bind(Table, &[k(C::PageDown), ctrl('f')], A::Page(1), "a page down"),
@@ -293,7 +289,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(Table, &[k(C::Left)], A::Side(-8), "scroll to the left"),
     bind(Table, &[k(C::Right)], A::Side(8), "scroll to the right"),
     bind(Table, &[c('0')], A::LeftEdge, "back to the left edge"),
-    bind(Table, &[k(C::Enter)], A::Details, "one process in detail: history, threads, limits, files, environment; of a group its processes"),
+    bind(Table, &[k(C::Enter)], A::Details, "the process in detail, with threads and files; a group's members"),
     bind(Table, &[c('P')], A::SortBy("pcpu"), "sort by CPU"),
     bind(Table, &[c('M')], A::SortBy("pmem"), "sort by memory"),
     bind(Table, &[c('T')], A::SortBy("time"), "sort by CPU time"),
@@ -310,7 +306,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(Table, &[c('c'), c('p')], A::CommandLines, "command lines, or names"),
     bind(Table, &[f(2), c('f')], A::Columns, "write the columns"),
     bind(Table, &[c('g')], A::Group, "add up by name, user, cgroup, container; then not"),
-    bind(Table, &[c('x')], A::Ended, "show processes that have ended, or not"),
+    bind(Table, &[c('x')], A::Exited, "show processes that exited in this interval, or hide them"),
     bind(Table, &[f(4), c('\\'), c('o')], A::Filter, "filter: rss > 100M && user != root"),
     bind(Table, &[c('u')], A::User, "choose a user"),
     bind(Table, &[f(3), c('/'), c('L')], A::Search, "search in names and command lines"),
@@ -323,9 +319,9 @@ pub static BINDINGS: &[Binding] = &[
     bind(Table, &[c('U')], A::Unmark, "unmark all"),
     bind(Table, &[c('l')], A::Files, "its open files"),
     bind(Table, &[c('e')], A::Environment, "its environment"),
-    bind(Table, &[f(9), c('k')], A::Kill, "send a signal to what is under the cursor now, or to those that are marked"),
+    bind(Table, &[f(9), c('k')], A::Kill, "send a signal to the process of the cursor, or to marked ones"),
     bind(Table, &[c('r')], A::Renice, "write its nice value"),
-    bind(Table, &[f(7), c(']')], A::NiceBy(-1), "more CPU for it (nice − 1)"),
+    bind(Table, &[f(7), c(']')], A::NiceBy(-1), "more CPU for it (nice - 1)"),
     bind(Table, &[f(8), c('[')], A::NiceBy(1), "less CPU for it (nice + 1)"),
     bind(Table, &[c('d'), c('s')], A::Interval, "write the seconds between two looks"),
     bind(Table, &[c('Z')], A::Pause, "stop, or go on"),
@@ -418,6 +414,14 @@ mod tests {
             for (i, key) in keys.iter().enumerate() {
                 assert!(!keys[..i].contains(key), "{place:?}: {}", key.name());
             }
+        }
+    }
+
+    /// The help stands beside a column of keys, on 80 columns.
+    #[test]
+    fn every_line_of_help_can_be_read_whole() {
+        for Binding { help, .. } in BINDINGS {
+            assert!(help.len() <= 64, "{help}");
         }
     }
 

@@ -19,6 +19,7 @@ mod group;
 mod history;
 mod id;
 pub mod keys;
+mod locale;
 pub mod machine;
 mod options;
 pub mod record;

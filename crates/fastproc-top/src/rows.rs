@@ -4,7 +4,7 @@ use fastproc::{Change, record::State as ProcessState};
 use fastproc_columns::{Branch, Event, Forest, Lookup, Row, Sorter};
 
 use crate::{
-    feed::{View, fading::Faded},
+    feed::View,
     group::{Groups, Sums},
     id::Id,
     state::State,
@@ -294,17 +294,9 @@ fn select<'a>(
             }
         }
     }
-    if settings.ended && !settings.threads {
-        let faded = |faded: &'a Faded| {
-            let change = faded.change();
-            take(of_change(change), None);
-        };
-        // What they cost is added up once.
-        if settings.group.is_some() {
-            view.fading.fresh().for_each(faded);
-        } else {
-            view.fading.iter().for_each(faded);
-        }
+    if settings.exited && !settings.threads {
+        let exited = view.exited.iter();
+        exited.for_each(|process| take(of_change(process.change()), None));
     }
     tally
 }

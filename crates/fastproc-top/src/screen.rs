@@ -15,6 +15,7 @@ use fastproc_columns::Lookup;
 use ratatui_crossterm::crossterm::event::{
     Event, KeyEventKind, MouseButton, MouseEvent, MouseEventKind,
 };
+use signal_hook::consts::SIGHUP;
 
 use crate::{
     act::Effect,
@@ -23,6 +24,7 @@ use crate::{
     error::Error,
     feed::{Feed, Live, Replay},
     keys::{Key, Place},
+    locale,
     options::Options,
     record::Recorder,
     settings::Settings,
@@ -31,7 +33,7 @@ use crate::{
     view::details,
 };
 
-use self::pace::Pace;
+use self::pace::{Pace, QUIET};
 
 /// How long what was read of a process is shown before it is read again: its command line and cgroup.
 const READ_AGAIN: Duration = Duration::from_secs(1);
@@ -59,6 +61,8 @@ pub struct Screen {
     lookup: Lookup,
     painter: Painter,
     pace: Pace,
+    /// When to leave, unless a key comes before.
+    leaves_at: Option<Instant>,
     read_again: Instant,
     looks: u64,
     recorder: Option<(Recorder, PathBuf)>,
@@ -69,14 +73,15 @@ impl Screen {
     pub fn open(options: Options) -> Result<Self, Error> {
         let mut state = State::new(Settings::load(&options)?)?;
         state.no_colour = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        state.is_ascii = !locale::has_unicode(|name| env::var_os(name));
         let (feed, lookup) = if let Some(path) = &options.replay {
             let replay = Replay::open(path)?;
             let lookup = replay.lookup();
             state.is_replay = true;
             (Feed::Replay(Box::new(replay)), lookup)
         } else {
-            let (fields, exits) = needs(&state, options.record.is_some());
-            let live = Live::open(options.source, fields, exits)?;
+            let fields = needs(&state, options.record.is_some());
+            let live = Live::open(options.source, fields)?;
             let feed = Feed::Live(Box::new(live));
             let lookup = Lookup::new(feed.host(), false)?;
             (feed, lookup)
@@ -95,6 +100,7 @@ impl Screen {
             lookup,
             painter: Painter::default(),
             pace: Pace::default(),
+            leaves_at: None,
             read_again: Instant::now(),
             looks: 0,
             recorder,
@@ -136,7 +142,11 @@ impl Screen {
     /// Shows it until somebody leaves.
     pub fn run(&mut self) -> Result<Left, Error> {
         let mut terminal = Terminal::open()?;
-        let left = self.watch(&mut terminal);
+        let left = match self.watch(&mut terminal) {
+            // It went while something was written to it.
+            Err(Error::Terminal(_)) if terminal.is_gone() => Ok(Left::BySignal(SIGHUP)),
+            left => left,
+        };
         drop(terminal);
         self.finish()?;
         left
@@ -146,14 +156,14 @@ impl Screen {
         self.look()?;
         self.show(terminal)?;
         let mut due = Instant::now() + self.state.interval().min(FIRST_LOOK);
+        // Whether there is a look that is not drawn yet.
+        let mut is_behind = false;
         loop {
             let now = Instant::now();
             let message = self.state.message.as_ref().map(|message| message.until);
-            let wake = match message {
-                _ if self.state.paused => message.unwrap_or(now + Duration::from_secs(3600)),
-                Some(until) => until.min(due),
-                None => due,
-            };
+            let look = (!self.state.paused).then_some(due);
+            let wake = [message, look, self.leaves_at].into_iter().flatten().min();
+            let wake = wake.unwrap_or(now + Duration::from_secs(3600));
             let input = terminal
                 .wait(wake.saturating_duration_since(now))
                 .map_err(Error::Terminal)?;
@@ -164,7 +174,6 @@ impl Screen {
                 _ => input.is_some(),
             };
             let had_details = self.state.details.is_some();
-            let (_, had_exits) = needs(&self.state, self.recorder.is_some());
             if self
                 .state
                 .message
@@ -173,6 +182,9 @@ impl Screen {
                 && !is_input
             {
                 self.show(terminal)?;
+            }
+            if !is_input && self.leaves_at.is_some_and(|at| at <= now) {
+                return Ok(Left::ByChoice);
             }
             let is_event = matches!(input, Some(Input::Event(_)));
             let has_more = is_event && terminal.has_more().map_err(Error::Terminal)?;
@@ -183,6 +195,7 @@ impl Screen {
                 Some(Input::Resized) | None => {}
                 Some(Input::Event(event)) => match self.react(&event, has_more) {
                     Some(Effect::Quit) => return Ok(Left::ByChoice),
+                    Some(Effect::QuitIfLast) => self.leaves_at = Some(now + QUIET),
                     Some(Effect::Suspend) => terminal.suspend().map_err(Error::Terminal)?,
                     Some(Effect::Redraw) => terminal.forget(),
                     Some(Effect::Refresh) => due = now,
@@ -195,21 +208,19 @@ impl Screen {
             if writes && terminal.has_more().map_err(Error::Terminal)? {
                 continue;
             }
-            if is_input {
+            if is_input || is_behind {
+                is_behind = false;
                 if self.state.is_replay && !had_details && self.state.details.is_some() {
                     self.recall();
                 }
                 self.show(terminal)?;
-                let (fields, exits) = needs(&self.state, self.recorder.is_some());
-                let begins = exits && !had_exits;
-                if self.feed.need(fields, exits)? {
+                let fields = needs(&self.state, self.recorder.is_some());
+                if self.feed.need(fields)? {
                     self.show(terminal)?;
                 }
-                if begins && let Some(reason) = self.feed.exits_refused() {
-                    self.state
-                        .fail(format!("what ended is not recorded: {reason}"));
-                    self.show(terminal)?;
-                }
+            }
+            if is_event {
+                self.pace.done(Instant::now());
             }
             // Keys come first: a look takes longer than what they do. But there is one at last, whatever is pressed.
             let late = now.saturating_duration_since(due);
@@ -217,7 +228,11 @@ impl Screen {
                 is_input && late < LONGEST_WAIT && terminal.has_more().map_err(Error::Terminal)?;
             if due <= now && !self.state.paused && !waits {
                 self.look()?;
-                self.show(terminal)?;
+                // A key that was pressed meanwhile is about what is on the screen still.
+                is_behind = terminal.has_more().map_err(Error::Terminal)?;
+                if !is_behind {
+                    self.show(terminal)?;
+                }
                 if self.options.count.is_some_and(|count| self.looks > count) {
                     return Ok(Left::ByChoice);
                 }
@@ -294,6 +309,7 @@ impl Screen {
     fn react(&mut self, event: &Event, has_more: bool) -> Option<Effect> {
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => {
+                self.leaves_at = None;
                 self.state.is_burst = self.pace.take(Instant::now(), has_more);
                 let keys = Key::all_of(key);
                 let effect = keys.filter_map(|key| self.state.key(key)).last();
@@ -346,13 +362,9 @@ impl Screen {
 }
 
 /// What is collected: what is shown, and for a recording what may be looked at in it later.
-fn needs(state: &State, records: bool) -> (Fields, bool) {
-    let (fields, exits) = (state.needs(), state.settings.ended);
-    if records {
-        (fields | FIELDS, true)
-    } else {
-        (fields, exits)
-    }
+fn needs(state: &State, records: bool) -> Fields {
+    let recorded = if records { FIELDS } else { Fields::empty() };
+    state.needs() | recorded
 }
 
 fn not_recorded(path: &std::path::Path) -> impl Fn(std::io::Error) -> Error + '_ {

@@ -33,8 +33,8 @@ pub struct Settings {
     pub kernel_threads: bool,
     /// What used no CPU as well.
     pub idle: bool,
-    /// Processes that have ended as well.
-    pub ended: bool,
+    /// Processes that exited in the interval as well.
+    pub exited: bool,
     /// Every CPU on its own.
     pub each_cpu: bool,
     /// The header.
@@ -56,7 +56,7 @@ impl Default for Settings {
             threads: false,
             kernel_threads: true,
             idle: true,
-            ended: true,
+            exited: false,
             each_cpu: true,
             header: true,
             colour: true,
@@ -163,6 +163,8 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let folder = env::temp_dir().join(format!("fastproc-top-settings-{}", std::process::id()));
+        // A run that was killed may have left one of this name.
+        let _ = fs::remove_dir_all(&folder);
         let path = folder.join("a/top.toml");
         let settings = Settings {
             interval: 0.25,
@@ -199,6 +201,8 @@ mod tests {
     fn a_link_is_replaced_and_not_written_through() {
         let folder = env::temp_dir().join(format!("fastproc-top-link-{}", std::process::id()));
         let [path, precious] = ["top.toml", "precious"].map(|name| folder.join(name));
+        // A run that was killed may have left one of this name.
+        let _ = fs::remove_dir_all(&folder);
         fs::create_dir(&folder).expect("a folder of our own");
         fs::write(&precious, "precious").expect("our own");
         for link in [&path, &path.with_extension("toml.new")] {

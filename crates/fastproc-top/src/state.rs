@@ -198,6 +198,8 @@ pub struct State {
     pub is_replay: bool,
     /// Whether to draw without colour, whatever is chosen.
     pub no_colour: bool,
+    /// Whether to draw with no other characters than those of ASCII.
+    pub is_ascii: bool,
 }
 
 impl State {
@@ -224,6 +226,7 @@ impl State {
             paused: false,
             is_replay: false,
             no_colour: false,
+            is_ascii: false,
             settings,
         };
         let names = state.settings.columns.join(",");

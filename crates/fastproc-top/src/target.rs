@@ -1,9 +1,15 @@
 //! What something is done to: chosen when a key is pressed, and called by its name from then on.
 
+use std::fmt::Write as _;
+
 use fastproc::Process;
 use fastproc_columns::{Lookup, Row, escape::escape};
 
-use crate::{feed::View, id::Id};
+use crate::{
+    feed::View,
+    id::Id,
+    view::canvas::{shortened, width},
+};
 
 /// A process, or a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +43,12 @@ impl Target {
         }
     }
 
+    /// In words that take so many columns, or little more where there is no room for a name.
+    pub fn describe_in(&self, room: usize) -> String {
+        let least = width(&self.describe(1));
+        self.describe((room + 1).saturating_sub(least).max(8))
+    }
+
     /// In words, such as `16793 "hog.py AAA" of root`; the command line may take so many characters.
     pub fn describe(&self, most: usize) -> String {
         let Id { pid, tid, .. } = self.id;
@@ -46,15 +58,7 @@ impl Target {
             format!("thread {tid} of {pid}")
         };
         if let Some(Name { command, user }) = &self.name {
-            let is_long = command.chars().count() > most;
-            let kept = if is_long {
-                most.saturating_sub(1)
-            } else {
-                most
-            };
-            text.push_str(" \"");
-            text.extend(command.chars().take(kept));
-            text.push_str(if is_long { "…\"" } else { "\"" });
+            let _ = write!(text, " \"{}\"", shortened(command, most));
             if let Some(user) = user {
                 text.push_str(" of ");
                 text.push_str(user);
@@ -79,7 +83,8 @@ impl Name {
         let uid = uid.or_else(|| effective_user(lookup.details.file(process, c"status").ok()?));
         let user = uid.map(|uid| String::from_utf8_lossy(lookup.users.of(uid)).into_owned());
         Self {
-            command: String::from_utf8_lossy(&command).into_owned(),
+            // The name must not seem to end before its end.
+            command: String::from_utf8_lossy(&command).replace('"', "\\\""),
             user,
         }
     }

@@ -237,6 +237,15 @@ impl Terminal {
         Ok(input)
     }
 
+    /// Whether nobody has the other end any more.
+    #[allow(
+        clippy::unused_self,
+        reason = "it is about the terminal that was taken over"
+    )]
+    pub fn is_gone(&self) -> bool {
+        is_gone().unwrap_or(true)
+    }
+
     /// Whether the terminal has told more already.
     pub fn has_more(&self) -> io::Result<bool> {
         Ok(!is_gone()? && event::poll(Duration::ZERO)?)

@@ -1,11 +1,15 @@
 //! Differences between snapshots of processes that live for milliseconds. Needs root.
 
 use std::{
+    collections::HashMap,
     process::{Child, Command},
     time::Duration,
 };
 
-use fastproc::{Baseline, Collector, Fields, Process, SourceKind, difference::SHORTEST_NS};
+use fastproc::{
+    Baseline, Collector, Fields, Process, SourceKind,
+    difference::{Change, SHORTEST_NS},
+};
 use fastproc_testbed::gate;
 
 /// A child that ends with the test.
@@ -30,9 +34,19 @@ impl Drop for Running {
     }
 }
 
-/// What a process of one thread may seem to have used beyond the time that passed: the kernel counts up to its own last
+/// What a process of one thread may seem to have used beyond the time that it had: the kernel counts up to its own last
 /// tick, and `/proc` shows two times, each in whole ticks.
 const TICKS_NS: u64 = 2 * SHORTEST_NS;
+
+/// What a process or thread has used in all, as the snapshot has it.
+fn used_in_all(change: &Change<'_>) -> u64 {
+    let cpu = change.process.cpu();
+    let of_process = || cpu.map(|cpu| cpu.utime_ns + cpu.stime_ns);
+    let of_thread = change
+        .thread
+        .map(|thread| thread.utime_ns + thread.stime_ns);
+    of_thread.or_else(of_process).expect("it was asked for")
+}
 
 #[test]
 fn short_lived_processes_have_no_spikes() {
@@ -51,11 +65,13 @@ fn short_lived_processes_have_no_spikes() {
         let mut before = Baseline::default();
         let first = collector.snapshot().expect("a snapshot");
         before.set(&first);
-        let mut before_ns = (
+        let mut looked_ns = (
             first.stats().kernel_boottime_ns(),
             first.stats().kernel_end_ns(),
         );
-        let (mut born, mut known, mut spikes) = (0, 0, 0);
+        let (mut born, mut known) = (0, 0);
+        // The most that each was seen to have used in all, by process and thread.
+        let mut used_before = HashMap::new();
         // Every snapshot has one that was born since the one before, and one that is known.
         let mut sleeper = Running::start("sleep", &["600"]);
         for round in 0..40 {
@@ -74,31 +90,35 @@ fn short_lived_processes_have_no_spikes() {
                 }
                 let who = format!("{source}, {}, {:?}", process.pid(), change);
                 let start_ns = process.identity().start_ns;
-                let since_ns = if change.born { start_ns } else { before_ns.0 };
-                let passed_ns = now.stats().kernel_end_ns() - since_ns;
+                let age_ns = now.stats().kernel_end_ns() - start_ns;
                 let used_ns = change.cpu_ns.expect("it was asked for");
-                // A hundredth: the kernel measures run times by another clock.
-                let most_ns = passed_ns + passed_ns / 100;
                 let share = change.cpu_share.expect("it was asked for");
-                if change.born {
-                    assert!(used_ns <= most_ns, "{passed_ns} ns old: {who}");
-                    born += u32::from(change.thread.is_none());
-                } else {
-                    // What runs on a virtual CPU that stands still is counted when that goes on.
-                    if used_ns > most_ns + TICKS_NS {
-                        gate::repeated(&format!("{passed_ns} ns passed: {who}"));
-                        spikes += 1;
-                    }
-                    known += u32::from(change.thread.is_none());
+                let all_ns = used_in_all(&change);
+                // A hundredth: the kernel measures run times by another clock.
+                let most_ns = age_ns + age_ns / 100 + TICKS_NS;
+                assert!(all_ns <= most_ns, "{all_ns} ns in {age_ns} ns: {who}");
+                // No look has more than was added to that. What runs on a virtual CPU that stands still is added when that
+                // goes on, so that it may be more than the time since the last look.
+                let id = (
+                    process.pid(),
+                    change.thread.map(|thread| thread.tid),
+                    start_ns,
+                );
+                let before_ns = used_before.entry(id).or_insert(0);
+                let added_ns = all_ns.saturating_sub(*before_ns);
+                assert!(used_ns <= added_ns + TICKS_NS, "{added_ns} ns added: {who}");
+                *before_ns = all_ns.max(*before_ns);
+                if change.thread.is_none() {
+                    *(if change.born { &mut born } else { &mut known }) += 1;
                 }
                 // It was read somewhere in either snapshot; one that was born has the time between the beginnings of both.
-                let longest_ns = now.stats().kernel_end_ns() - before_ns.0;
+                let longest_ns = now.stats().kernel_end_ns() - looked_ns.0;
                 let now_ns = now.stats().kernel_boottime_ns();
                 let shortest_ns = now_ns
                     - if change.born {
-                        before_ns.0
+                        looked_ns.0
                     } else {
-                        before_ns.1
+                        looked_ns.1
                     };
                 let most = if change.thread.is_some() {
                     1.0
@@ -121,16 +141,13 @@ fn short_lived_processes_have_no_spikes() {
                 );
             }
             before.set(&now);
-            before_ns = (
+            looked_ns = (
                 now.stats().kernel_boottime_ns(),
                 now.stats().kernel_end_ns(),
             );
             sleeper = next;
             assert!(born > round, "{source}: {born} born in round {round}");
         }
-        assert!(
-            known > 40 && spikes * 50 <= known,
-            "{source}: {spikes} of {known}"
-        );
+        assert!(known > 40, "{source}: {known} were known");
     }
 }

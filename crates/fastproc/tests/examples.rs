@@ -5,6 +5,7 @@ use std::{
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::Command,
+    sync::OnceLock,
 };
 
 use fastproc_testbed::{Folder, gate};
@@ -22,17 +23,24 @@ const EXAMPLES: [(&str, &[&str], &str); 6] = [
 /// `nobody` of every distribution.
 const NOBODY: u32 = 65534;
 
-/// Cargo builds examples with the tests, beside their folder.
-fn example(name: &str) -> PathBuf {
-    let test = std::env::current_exe().expect("a test has a file");
-    let folder = test.ancestors().nth(2).expect("it is in deps/");
-    let path = folder.join("examples").join(name);
-    assert!(
-        path.is_file(),
-        "{} is not there: build it by `cargo build -p fastproc --examples`",
-        path.display()
-    );
-    path
+/// The folder of the examples, as they are now: cargo builds them with all tests, and not with one that is asked for by name.
+fn examples() -> &'static Path {
+    static EXAMPLES: OnceLock<PathBuf> = OnceLock::new();
+    EXAMPLES.get_or_init(|| {
+        let test = std::env::current_exe().expect("a test has a file");
+        let built = test.ancestors().nth(2).expect("it is in deps/");
+        let target = built.parent().expect("it is in the target folder");
+        let is_release = built.file_name().is_some_and(|name| name == "release");
+        let status = Command::new(env!("CARGO"))
+            // All of the workspace, as make test does: with other features the library would be built anew.
+            .args(["build", "--workspace", "--examples", "--locked", "--quiet"])
+            .args(["--profile", if is_release { "release" } else { "dev" }])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .env("CARGO_TARGET_DIR", target)
+            .status();
+        assert!(status.expect("cargo can be started").success());
+        built.join("examples")
+    })
 }
 
 #[track_caller]
@@ -70,7 +78,10 @@ fn every_example_is_run() {
 #[test]
 fn examples_run_as_whoever_runs_the_tests() {
     for (name, arguments, expected) in EXAMPLES {
-        run(Command::new(example(name)).args(arguments), expected);
+        run(
+            Command::new(examples().join(name)).args(arguments),
+            expected,
+        );
     }
     gate::ran();
 }
@@ -86,7 +97,7 @@ fn examples_run_without_privileges() {
         // By another process: a file that any child of this one has open for writing cannot be executed.
         let installed = Command::new("install")
             .args(["-m", "755"])
-            .arg(example(name))
+            .arg(examples().join(name))
             .arg(&copy)
             .status();
         assert!(installed.expect("install(1) is there").success());

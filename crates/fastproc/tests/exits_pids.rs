@@ -4,10 +4,13 @@ use std::{
     collections::HashMap,
     io::Read,
     process::{Child, Command, Stdio},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use fastproc::exits::{Event, Exit, Exits};
+use fastproc::{
+    exits::{Event, Exit, Exits},
+    record::TICK_NS,
+};
 use fastproc_testbed::{GUARD, alone, gate, wait_until};
 
 fn python(script: &str) -> Child {
@@ -110,6 +113,145 @@ fn processes_that_share_a_pid_are_recorded_once_each() {
     panic!("exits were always lost");
 }
 
+/// Families of six that share a pid, each child with work of its own, and processes of which the leader ends before the last
+/// thread. Prints what wait4(2) says of each: pid, start in ticks, status, CPU time in microseconds.
+const STORM: &str = r"
+import ctypes, os, platform, struct, threading, time
+libc = ctypes.CDLL(None, use_errno=True)
+def burn(milliseconds):
+    end = time.process_time() + milliseconds / 1000
+    while time.process_time() < end:
+        pass
+def tell(pid):
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    start = open(f'/proc/{pid}/stat').read().rsplit(')', 1)[1].split()[19]
+    _, status, used = os.wait4(pid, 0)
+    print(pid, start, status, round((used.ru_utime + used.ru_stime) * 1e6))
+def with_pid(pid, number):
+    ids = (ctypes.c_int * 1)(pid)
+    args = ctypes.create_string_buffer(struct.pack('10Q', 0, 0, 0, 0, 17, 0, 0, 0, ctypes.addressof(ids), 1))
+    made = libc.syscall(435, args, 80)
+    if made == 0:
+        burn(number)
+        os._exit(number)
+    return made
+def leader_first():
+    def last():
+        while open('/proc/self/stat').read().rsplit(')', 1)[1].split()[0] != 'Z':
+            time.sleep(0.001)
+        burn(30)
+        os._exit(77)
+    pid = os.fork()
+    if pid == 0:
+        threading.Thread(target=last).start()
+        burn(30)
+        libc.syscall(60 if platform.machine() == 'x86_64' else 93, 0)
+    return pid
+for _ in range(20):
+    first = os.fork()
+    if first == 0:
+        os._exit(9)
+    tell(first)
+    for number in range(5):
+        made = with_pid(first, number)
+        # Somebody else may have got it meanwhile.
+        if made > 0:
+            tell(made)
+    tell(leader_first())
+";
+
+/// What a parent knows of a child.
+#[derive(Debug)]
+struct Waited {
+    pid: u32,
+    start_ticks: u64,
+    status: i32,
+    cpu_ns: u64,
+}
+
+impl Waited {
+    fn of(line: &str) -> Self {
+        let mut values = line
+            .split(' ')
+            .map(|value| value.parse().expect("a number"));
+        let mut next = || -> u64 { values.next().expect("a value") };
+        Self {
+            pid: next() as u32,
+            start_ticks: next(),
+            status: next() as i32,
+            cpu_ns: next() * 1000,
+        }
+    }
+
+    fn is(&self, exit: &Exit) -> bool {
+        exit.pid == self.pid && exit.start_ns / TICK_NS == self.start_ticks
+    }
+}
+
+/// What a process may use between its parent's wait4(2) and its last record, and what is rounded.
+const SLACK_NS: u64 = 2 * TICK_NS;
+
+#[test]
+fn a_storm_of_shared_pids_and_dead_leaders_is_as_their_parent_saw_it() {
+    if !gate::bpf() {
+        return;
+    }
+    let _alone = alone();
+    for _ in 0..20 {
+        let mut exits = Exits::builder().at_once(true).open().expect("exits open");
+        let mut parent = python(STORM);
+        let (pid, mut output) = (parent.id(), parent.stdout.take().expect("a pipe"));
+        let mut told = Vec::new();
+        until_told(&mut exits, parent, |exit| told.push(*exit));
+        let mut waited = String::new();
+        output.read_to_string(&mut waited).expect("text");
+        let waited: Vec<_> = waited.lines().map(Waited::of).collect();
+        assert!(waited.len() >= 40, "{waited:?}");
+        // The kernel lets go of processes in no order.
+        wait_until("every exit, or that one is lost", || {
+            read(&mut exits, |exit| told.push(*exit));
+            let is_told = |waited: &Waited| told.iter().any(|exit| waited.is(exit));
+            waited.iter().all(is_told) || exits.lost() > 0
+        });
+        // A second record of one of them comes before what ends later.
+        until_told(&mut exits, python("pass"), |exit| told.push(*exit));
+        if exits.lost() > 0 {
+            gate::repeated("exits were lost");
+            continue;
+        }
+        told.retain(|exit| exit.ppid == Some(pid));
+        // Two that share a pid may have started in one tick: the one after the other, as they were waited for.
+        told.sort_by_key(|exit| exit.start_ns);
+        assert_eq!(told.len(), waited.len(), "{told:?} of {waited:?}");
+        for waited in &waited {
+            let at = told.iter().position(|exit| waited.is(exit));
+            let exit = told.remove(at.unwrap_or_else(|| panic!("{waited:?} of {told:?}")));
+            assert!(exit.end_ns.is_some(), "{exit:?}");
+            assert_eq!(exit.status, Some(waited.status), "{waited:?} {exit:?}");
+            let cpu_ns = exit.utime_ns + exit.stime_ns;
+            let apart_ns = cpu_ns.abs_diff(waited.cpu_ns);
+            // On a busy machine a last record may come too late: what it took to take down memory is missing then.
+            let slack_ns = if exit.is_final {
+                SLACK_NS
+            } else {
+                2 * SLACK_NS
+            };
+            assert!(apart_ns <= slack_ns, "{waited:?} {exit:?}");
+        }
+        return;
+    }
+    panic!("exits were always lost");
+}
+
+/// User and system time of children that this process has waited for.
+fn waited_for_ns() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("/proc is there");
+    let (_, fields) = stat.rsplit_once(')').expect("a name");
+    let fields: Vec<_> = fields.split_ascii_whitespace().collect();
+    let ticks = fields[13..15].iter().map(|value| value.parse::<u64>());
+    ticks.map(|ticks| ticks.expect("a number")).sum::<u64>() * TICK_NS
+}
+
 /// The leader works and ends; the last thread ends when the leader is a zombie.
 const DEAD_LEADER: &str = r"
 import ctypes, os, platform, threading, time
@@ -138,7 +280,6 @@ fn what_a_leader_did_that_ended_first_is_in_an_exit_that_is_not_final() {
         let mut child = python(DEAD_LEADER);
         let pid = child.id();
         // It is read until the child is a zombie, and no more until it is gone: there is no room for its last record.
-        let started = Instant::now();
         let is_zombie = || {
             let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("our child");
             let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
@@ -147,28 +288,33 @@ fn what_a_leader_did_that_ended_first_is_in_an_exit_that_is_not_final() {
                     .rsplit_once(')')
                     .is_some_and(|(_, rest)| rest.starts_with(" Z"))
         };
-        while !is_zombie() {
-            assert!(started.elapsed() < GUARD, "it never ends");
+        wait_until("the end of its threads", || {
             exits
                 .wait(Duration::from_millis(20))
                 .expect("it can be waited for");
             read(&mut exits, |_| {});
-        }
+            is_zombie()
+        });
         read(&mut exits, |_| {});
         let fill = |enough: u64| {
-            while exits.lost() < enough {
-                let shells = Command::new("sh")
-                    .args(["-c", "for i in $(seq 100); do (:); done"])
-                    .status();
-                assert!(shells.expect("sh runs").success());
-            }
+            wait_until("lost exits", || {
+                let is_enough = exits.lost() >= enough;
+                if !is_enough {
+                    let shells = Command::new("sh")
+                        .args(["-c", "for i in $(seq 100); do (:); done"])
+                        .status();
+                    assert!(shells.expect("sh runs").success());
+                }
+                is_enough
+            });
         };
         fill(1);
+        let before_ns = waited_for_ns();
         child.wait().expect("our child");
+        let used_ns = waited_for_ns() - before_ns;
         fill(exits.lost() + 100);
-        let (mut found, started) = (None, Instant::now());
-        while found.is_none() {
-            assert!(started.elapsed() < GUARD, "it is never told");
+        let mut found = None;
+        wait_until("its exit", || {
             exits
                 .wait(Duration::from_millis(20))
                 .expect("it can be waited for");
@@ -177,13 +323,20 @@ fn what_a_leader_did_that_ended_first_is_in_an_exit_that_is_not_final() {
                     found = Some(*exit);
                 }
             });
-        }
+            found.is_some()
+        });
         let exit = found.expect("it was found");
         if !exit.is_final {
             assert!(exit.sum_exec_ns >= LEADERS_SHARE_NS, "{exit:?}");
-            return;
+            // To take down its memory may take longer on a busy machine.
+            if exit.sum_exec_ns.abs_diff(used_ns) <= SLACK_NS + TICK_NS {
+                return;
+            }
+            gate::repeated(&format!("{used_ns} ns by its parent: {exit:?}"));
+            continue;
         }
-        gate::repeated("an exit whose last record came after all");
+        // There was room for its last record after all.
+        eprintln!("once more: the exit is final");
     }
     panic!("its last record always came");
 }

@@ -102,6 +102,8 @@ impl Group {
             return None;
         };
         let folder = root.join(format!("fastproc-{}-{name}", std::process::id()));
+        // One of this name was left behind by a test that was killed.
+        let _ = fs::remove_dir(&folder);
         fs::create_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
         Some(Self { folder, limit })
     }

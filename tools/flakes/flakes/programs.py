@@ -70,6 +70,12 @@ def chosen(every: list[Target], only: str) -> list[Target]:
     return found
 
 
+def configured(root: Path) -> tuple[tuple[str, str], ...]:
+    """What .cargo/config.toml sets for tests; a variable that is set already stays as it is."""
+    entries = re.findall(r'^(\w+) = "([^"]*)"$', (root / ".cargo/config.toml").read_text(), re.MULTILINE)
+    return tuple((name, value) for name, value in entries if name not in os.environ)
+
+
 def variables(package: dict[str, Any], libraries: str) -> tuple[tuple[str, str], ...]:
     """What cargo test sets for the programs of a package."""
     folder = Path(package["manifest_path"]).parent
@@ -112,5 +118,6 @@ def build(only: str) -> tuple[list[Program], Path]:
         # Programs of other crates may have the same name.
         if any(name == target.name for target in wanted):
             folder = str(Path(package["manifest_path"]).parent)
-            programs.append(Program(name, message["executable"], folder, variables(package, libraries)))
+            environment = configured(Path(root)) + variables(package, libraries)
+            programs.append(Program(name, message["executable"], folder, environment))
     return sorted(set(programs), key=lambda program: program.name), target_folder

@@ -1,7 +1,9 @@
 //! CPUs that go and come.
 
 use std::{
-    fs, io,
+    fs::{self, File},
+    io,
+    process::{Command, Stdio},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -10,7 +12,67 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::reporter::Reporter;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::{proofs::FASTPROC, reporter::Reporter};
+
+/// The switch of the last CPU.
+fn switch() -> io::Result<String> {
+    let present = fs::read_to_string("/sys/devices/system/cpu/present")?;
+    let last = present.trim().rsplit(['-', ',']).next().unwrap_or_default();
+    Ok(format!("/sys/devices/system/cpu/cpu{last}/online"))
+}
+
+/// Bytes of a round over the counters, as `verify` reads them from the kernel.
+const A_ROUND: u64 = 20_000;
+
+/// Compares counters while the last CPU is away, and lets that come and go while the reader is stopped and sees none of it.
+pub fn come_and_go_unseen(reporter: &mut Reporter) -> io::Result<()> {
+    const OUTPUT: &str = "/tmp/unseen";
+    let switch = switch()?;
+    let argv = [FASTPROC, "verify", "--rounds", "12"];
+    fs::write(&switch, "0")?;
+    let mut child = Command::new(argv[0])
+        .args(&argv[1..])
+        .stdout(File::create(OUTPUT)?)
+        .stderr(Stdio::null())
+        .spawn()?;
+    let pid = Pid::from_child(&child);
+    let (mut times, mut read, mut enough) = (0, 0, A_ROUND);
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        let now = bytes_read(pid).unwrap_or(read);
+        if now < enough {
+            thread::sleep(Duration::from_millis(5));
+            continue;
+        }
+        (read, enough) = (now, now + A_ROUND);
+        kill_process(pid, Signal::STOP)?;
+        fs::write(&switch, "1")?;
+        thread::sleep(Duration::from_millis(20));
+        fs::write(&switch, "0")?;
+        kill_process(pid, Signal::CONT)?;
+        times += 1;
+    };
+    fs::write(&switch, "1")?;
+    let said = fs::read_to_string(OUTPUT)?;
+    reporter.check(
+        "counters of a CPU that came and went unseen",
+        status.success() && times > 2,
+        format!("{times} times; {status}: {said}"),
+    )
+}
+
+/// What a process has read so far.
+fn bytes_read(pid: Pid) -> Option<u64> {
+    let io = fs::read_to_string(format!("/proc/{}/io", pid.as_raw_nonzero())).ok()?;
+    io.lines()
+        .find_map(|line| line.strip_prefix("rchar: "))?
+        .parse()
+        .ok()
+}
 
 /// The shortest time between two changes.
 const PAUSE: Duration = Duration::from_millis(150);
@@ -24,9 +86,7 @@ pub struct Shaking {
 impl Shaking {
     /// Starts with it.
     pub fn start() -> io::Result<Self> {
-        let present = fs::read_to_string("/sys/devices/system/cpu/present")?;
-        let last = present.trim().rsplit(['-', ',']).next().unwrap_or_default();
-        let switch = format!("/sys/devices/system/cpu/cpu{last}/online");
+        let switch = switch()?;
         let stop = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&stop);
         let thread = thread::spawn(move || {

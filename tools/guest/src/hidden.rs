@@ -6,9 +6,12 @@ use rustix::mount::{MountFlags, mount_remount};
 
 use crate::{reporter::Reporter, survey::read};
 
-/// `kptr_restrict=2`: no addresses in `/proc/kallsyms`.
-pub fn hide_addresses(reporter: &mut Reporter) -> io::Result<()> {
-    fs::write("/proc/sys/kernel/kptr_restrict", "2")?;
+const KPTR_RESTRICT: &str = "/proc/sys/kernel/kptr_restrict";
+
+/// `kptr_restrict=2`: no addresses in `/proc/kallsyms`. Returns what it was.
+pub fn hide_addresses(reporter: &mut Reporter) -> io::Result<String> {
+    let before = fs::read_to_string(KPTR_RESTRICT)?;
+    fs::write(KPTR_RESTRICT, "2")?;
     let symbols = read("/proc/kallsyms");
     let shown = symbols
         .lines()
@@ -26,7 +29,13 @@ pub fn hide_addresses(reporter: &mut Reporter) -> io::Result<()> {
         "addresses are hidden",
         shown == 0 && !symbols.is_empty(),
         detail,
-    )
+    )?;
+    Ok(before)
+}
+
+/// Makes `kptr_restrict` what it was.
+pub fn show_addresses(before: &str) -> io::Result<()> {
+    fs::write(KPTR_RESTRICT, before)
 }
 
 /// `lockdown=confidentiality`. The way out of the emulator is open already.
@@ -40,5 +49,11 @@ pub fn lock_down(reporter: &mut Reporter) -> io::Result<()> {
 /// `hidepid=2`.
 pub fn hide_processes() -> io::Result<()> {
     mount_remount("/proc", MountFlags::empty(), "hidepid=2")?;
+    Ok(())
+}
+
+/// `hidepid=0`.
+pub fn show_processes() -> io::Result<()> {
+    mount_remount("/proc", MountFlags::empty(), "hidepid=0")?;
     Ok(())
 }

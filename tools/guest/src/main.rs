@@ -1,5 +1,5 @@
-//! PID 1 of an emulated machine: mounts what programs expect, runs the scenario that the kernel's command line names, reports
-//! on the second serial port, and ends the emulator.
+//! PID 1 of an emulated machine: mounts what programs expect, runs the scenarios that the kernel's command line names, reports
+//! each of them on the second serial port, and ends the emulator.
 //!
 //! What it does besides reporting goes to the console, the first serial port. When it cannot go on it returns, which is a
 //! kernel panic, which the driver outside shows with the console's last lines.
@@ -52,68 +52,79 @@ fn first_process() -> io::Result<Infallible> {
     // Nothing else is touched before it is certain that this machine is one of ours.
     mounts::mount("proc", "/proc")?;
     let line = fs::read_to_string("/proc/cmdline")?;
-    let scenario = Scenario::from_kernel_command_line(&line).ok_or_else(|| {
-        io::Error::other(format!("no scenario is named by {PARAMETER}= in: {line}"))
+    let scenarios = Scenario::from_kernel_command_line(&line).ok_or_else(|| {
+        io::Error::other(format!("no scenarios are named by {PARAMETER}= in: {line}"))
     })?;
     let exit_port = ExitPort::open()?;
     mounts::mount_all()?;
-    let mut reporter = Reporter::begin(scenario)?;
+    let mut passed = true;
+    for scenario in scenarios {
+        let mut reporter = Reporter::begin(scenario)?;
+        run(scenario, &mut reporter)?;
+        passed &= reporter.end()?;
+    }
+    exit_port.leave(passed)
+}
+
+fn run(scenario: Scenario, reporter: &mut Reporter) -> io::Result<()> {
     match scenario {
-        Scenario::Survey => survey::survey(&mut reporter)?,
+        Scenario::Survey => survey::survey(reporter)?,
         Scenario::Conformance => {
             // Before some of the test processes keep a CPU busy.
-            proofs::doctor(&mut reporter)?;
-            proofs::doctor_as_others(&mut reporter)?;
+            proofs::doctor(reporter)?;
+            proofs::doctor_as_others(reporter)?;
             let testbed = Testbed::open()?;
-            proofs::verify_every_source(&mut reporter)?;
-            proofs::verify_as_others(&mut reporter)?;
-            testbed.close(&mut reporter)?;
+            proofs::verify_every_source(reporter)?;
+            proofs::verify_as_others(reporter)?;
+            testbed.close(reporter)?;
         }
         Scenario::KptrRestrict => {
-            hidden::hide_addresses(&mut reporter)?;
-            proofs::every_source(&mut reporter)?;
+            let shown = hidden::hide_addresses(reporter)?;
+            proofs::every_source(reporter)?;
+            hidden::show_addresses(&shown)?;
         }
         Scenario::Lockdown => {
-            hidden::lock_down(&mut reporter)?;
-            proofs::every_source(&mut reporter)?;
-            proofs::chosen_source(&mut reporter)?;
+            hidden::lock_down(reporter)?;
+            proofs::every_source(reporter)?;
+            proofs::chosen_source(reporter)?;
         }
         Scenario::Hotplug => {
-            proofs::doctor(&mut reporter)?;
+            proofs::doctor(reporter)?;
             let shaking = cpus::Shaking::start()?;
-            proofs::every_source_at_length(&mut reporter)?;
-            shaking.stop(&mut reporter)?;
+            proofs::every_source_at_length(reporter)?;
+            shaking.stop(reporter)?;
+            cpus::come_and_go_unseen(reporter)?;
         }
         Scenario::Memory => {
-            memory::use_all_kinds(&mut reporter)?;
-            proofs::every_source(&mut reporter)?;
+            memory::use_all_kinds(reporter)?;
+            proofs::every_source(reporter)?;
         }
         Scenario::HidePid => {
             hidden::hide_processes()?;
-            proofs::every_source(&mut reporter)?;
-            proofs::doctor_as_others(&mut reporter)?;
-            proofs::verify_as_others(&mut reporter)?;
+            proofs::every_source(reporter)?;
+            proofs::doctor_as_others(reporter)?;
+            proofs::verify_as_others(reporter)?;
+            hidden::show_processes()?;
         }
-        Scenario::Namespaces => proofs::in_namespaces(&mut reporter)?,
+        Scenario::Namespaces => proofs::in_namespaces(reporter)?,
         Scenario::Service => {
             let service = service::Service::start()?;
             let testbed = Testbed::open()?;
-            proofs::with_a_service(&mut reporter)?;
-            testbed.close(&mut reporter)?;
-            service.stop(&mut reporter)?;
+            proofs::with_a_service(reporter)?;
+            testbed.close(reporter)?;
+            service.stop(reporter)?;
         }
-        Scenario::Exits => exits::record(&mut reporter)?,
-        Scenario::Cost => proofs::cost(&mut reporter)?,
+        Scenario::Exits => exits::record(reporter)?,
+        Scenario::Cost => proofs::cost(reporter)?,
         Scenario::Big => {
             size::use_every_queue()?;
-            size::check(&mut reporter, 64, 400, 300)?;
-            proofs::first_source(&mut reporter)?;
+            size::check(reporter, 64, 400, 300)?;
+            proofs::first_source(reporter)?;
         }
         Scenario::Interrupts => {
-            size::check(&mut reporter, 2, 2000, 1)?;
-            proofs::first_source(&mut reporter)?;
+            size::check(reporter, 2, 2000, 1)?;
+            proofs::first_source(reporter)?;
         }
     }
-    let passed = reporter.end()?;
-    exit_port.leave(passed)
+    Ok(())
 }

@@ -137,6 +137,24 @@ impl fmt::Display for Broken {
 
 impl std::error::Error for Broken {}
 
+/// Divides what a guest has written into its reports: each begins with a first line.
+pub fn split(text: &str) -> Vec<&str> {
+    let mut starts = Vec::new();
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if at == 0 || matches!(serde_json::from_str(line), Ok(Line::Begin { .. })) {
+            starts.push(at);
+        }
+        at += line.len();
+    }
+    let ends = starts.iter().skip(1).copied().chain([text.len()]);
+    starts
+        .iter()
+        .zip(ends)
+        .map(|(&start, end)| &text[start..end])
+        .collect()
+}
+
 impl Report {
     /// Reads a report, refusing one that is not whole.
     pub fn parse(text: &str) -> Result<Self, Broken> {
@@ -260,6 +278,21 @@ mod tests {
         );
         assert_eq!(report.lines, [fact, command, check(true), check(false)]);
         assert_eq!(report.fact("cpus"), Some("2"));
+    }
+
+    #[test]
+    fn several_reports_are_divided() {
+        let end = Line::End {
+            checks: 0,
+            failed: 0,
+        };
+        let one = text(&[begin(), end]);
+        let cut = &one[..one.len() - 4];
+        let all = [one.as_str(), &one, cut].concat();
+        assert_eq!(split(&all), [one.as_str(), &one, cut]);
+        assert_eq!(split(cut), [cut]);
+        assert!(split("").is_empty());
+        assert_eq!(split("x\ny\n"), ["x\ny\n"]);
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use std::{fmt, str::FromStr};
 
-/// The kernel command-line parameter that names the scenario.
-pub const PARAMETER: &str = "fastproc.scenario";
+/// The kernel command-line parameter that names the scenarios, with commas between them.
+pub const PARAMETER: &str = "fastproc.scenarios";
 
-/// One thing a guest does between its start and its end.
+/// One thing that a guest does. It may do several, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scenario {
     /// Says what the kernel offers; judges nothing.
@@ -37,18 +37,19 @@ pub enum Scenario {
 }
 
 impl Scenario {
-    /// Every scenario, in the order they are run.
+    /// Every scenario, in the order in which a guest runs them. Nothing undoes a lockdown, so it comes last of those that share
+    /// a machine.
     pub const ALL: [Self; 13] = [
         Self::Survey,
         Self::Conformance,
+        Self::Exits,
+        Self::Service,
+        Self::Namespaces,
         Self::KptrRestrict,
+        Self::HidePid,
+        Self::Memory,
         Self::Lockdown,
         Self::Hotplug,
-        Self::Memory,
-        Self::HidePid,
-        Self::Namespaces,
-        Self::Service,
-        Self::Exits,
         Self::Cost,
         Self::Big,
         Self::Interrupts,
@@ -81,11 +82,12 @@ impl Scenario {
         }
     }
 
-    /// Finds the scenario that a kernel command line asks for.
-    pub fn from_kernel_command_line(line: &str) -> Option<Self> {
-        line.split_ascii_whitespace()
-            .find_map(|word| word.strip_prefix(PARAMETER)?.strip_prefix('='))
-            .and_then(|name| name.parse().ok())
+    /// Finds the scenarios that a kernel command line asks for. `None`: it names none, or one that is not known.
+    pub fn from_kernel_command_line(line: &str) -> Option<Vec<Self>> {
+        let names = line
+            .split_ascii_whitespace()
+            .find_map(|word| word.strip_prefix(PARAMETER)?.strip_prefix('='))?;
+        names.split(',').map(|name| name.parse().ok()).collect()
     }
 }
 
@@ -128,18 +130,28 @@ mod tests {
         for scenario in Scenario::ALL {
             assert_eq!(scenario.name().parse(), Ok(scenario));
             let line = format!("console=ttyS0 {PARAMETER}={scenario} quiet\n");
-            assert_eq!(Scenario::from_kernel_command_line(&line), Some(scenario));
+            let found = Scenario::from_kernel_command_line(&line);
+            assert_eq!(found, Some(vec![scenario]));
         }
     }
 
     #[test]
-    fn a_command_line_without_the_parameter_names_none() {
+    fn several_are_named_in_their_order() {
+        let line = format!("{PARAMETER}=exits,survey");
+        let found = Scenario::from_kernel_command_line(&line);
+        assert_eq!(found, Some(vec![Scenario::Exits, Scenario::Survey]));
+    }
+
+    #[test]
+    fn a_command_line_without_known_scenarios_names_none() {
         for line in [
             "",
             "quiet",
-            "fastproc.scenario",
-            "fastproc.scenario=",
-            "fastproc.scenarios=survey",
+            "fastproc.scenarios",
+            "fastproc.scenarios=",
+            "fastproc.scenarios=survey,",
+            "fastproc.scenarios=survey,nothing",
+            "fastproc.scenario=survey",
         ] {
             assert_eq!(Scenario::from_kernel_command_line(line), None, "{line}");
         }

@@ -27,12 +27,12 @@ pub struct Machine {
     pub counted: bool,
     /// More of the kernel's command line.
     pub parameters: &'static [&'static str],
-    /// After so much of the host's CPU time it is given up.
+    /// After so much of the host's CPU time a scenario it is given up.
     pub timeout: Duration,
 }
 
-/// What most scenarios run on: a small machine of two CPUs.
-const PLAIN: Machine = Machine {
+/// A small machine of two CPUs.
+const SMALL: Machine = Machine {
     board: "pc",
     cpus: 2,
     cpus_at_most: None,
@@ -46,7 +46,7 @@ const PLAIN: Machine = Machine {
 };
 
 impl Machine {
-    /// The machine of a scenario.
+    /// The machine of a scenario. Scenarios with equal machines are run in one boot.
     pub fn of(scenario: Scenario) -> Self {
         match scenario {
             Scenario::Survey
@@ -56,19 +56,20 @@ impl Machine {
             | Scenario::HidePid
             | Scenario::Namespaces
             | Scenario::Service
-            | Scenario::Exits => PLAIN,
-            Scenario::Hotplug => Self { cpus: 4, ..PLAIN },
-            Scenario::Memory => Self {
+            | Scenario::Exits
+            // The one that wants the disk.
+            | Scenario::Memory => Self {
                 disk_mib: Some(64),
-                ..PLAIN
+                ..SMALL
             },
+            Scenario::Hotplug => Self { cpus: 4, ..SMALL },
             // Nothing may differ from run to run: addresses neither.
             Scenario::Cost => Self {
                 cpus: 1,
                 one_thread: true,
                 counted: true,
                 parameters: &["nokaslr", "norandmaps"],
-                ..PLAIN
+                ..SMALL
             },
             // More CPUs than a 64-bit mask has room for are had by emulating them in turn.
             Scenario::Big => Self {
@@ -78,12 +79,12 @@ impl Machine {
                 one_thread: true,
                 nvme_controllers: 6,
                 timeout: Duration::from_secs(600),
-                ..PLAIN
+                ..SMALL
             },
             // The kernel makes room for the interrupts of every CPU that could be plugged in.
             Scenario::Interrupts => Self {
                 cpus_at_most: Some(255),
-                ..PLAIN
+                ..SMALL
             },
         }
     }
@@ -96,9 +97,14 @@ impl Machine {
             .then_some("this kernel makes no room for CPUs that are not there")
     }
 
-    /// The kernel's command line for a scenario on this machine.
-    pub fn command_line(&self, scenario: Scenario) -> String {
-        let name = format!("{}={scenario}", fastproc_guest::scenario::PARAMETER);
+    /// The kernel's command line for scenarios on this machine.
+    pub fn command_line(&self, scenarios: &[Scenario]) -> String {
+        let names: Vec<_> = scenarios.iter().map(|scenario| scenario.name()).collect();
+        let names = format!(
+            "{}={}",
+            fastproc_guest::scenario::PARAMETER,
+            names.join(",")
+        );
         // A kernel that panics restarts at once, which ends the emulator with code 0.
         // A busy host can make the emulated timer look dead, which old kernels panic about.
         let mut words = vec![
@@ -110,7 +116,7 @@ impl Machine {
             // Else the kernel finds out that its clock is not, and rewrites code that another CPU is running, which the
             // emulator does not always survive.
             "tsc=reliable",
-            &name,
+            &names,
         ];
         words.extend(self.parameters);
         words.join(" ")

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use fastproc_guest::{
-    report::{Broken, Report},
+    report::{self, Broken, Report},
     scenario::Scenario,
 };
 
@@ -24,8 +24,8 @@ const FAILED: i32 = 5;
 
 /// A guest that ran to an end.
 pub struct Guest {
-    /// What became of it.
-    pub ending: Ending,
+    /// What became of each scenario, in their order.
+    pub endings: Vec<Ending>,
     /// Whether it came to its first program, which reports at once.
     pub began: bool,
     /// How long it took, as a person waits for it.
@@ -38,8 +38,8 @@ pub struct Guest {
     pub emulator: PathBuf,
 }
 
-/// What became of a guest. Only the exit code and the report's closing line together make it one of the first two: qemu also
-/// ends with 0 after a kernel panic, and a report may be cut off anywhere.
+/// What became of a scenario. A closing line alone makes it the first only if another report follows; at the end the exit code
+/// must say the same, because qemu also ends with 0 after a kernel panic, and a report may be cut off anywhere.
 pub enum Ending {
     /// It ran to its end; the report says how many checks failed.
     Reported(Report),
@@ -76,23 +76,41 @@ impl fmt::Display for Why {
 }
 
 impl Ending {
-    fn of(ended: Result<ExitStatus, Why>, text: &str, wanted: Scenario, release: &str) -> Self {
-        let status = match ended {
-            Ok(status) => status,
-            Err(why) => return Self::TimedOut(why),
-        };
-        let report = Report::parse(text);
-        match (status.code(), report) {
-            (Some(0), _) => Self::Panicked,
-            (Some(code), Ok(report))
-                if code == (if report.failed == 0 { PASSED } else { FAILED })
-                    && report.scenario == wanted.name()
-                    && report.release == release =>
-            {
-                Self::Reported(report)
-            }
-            (code, report) => Self::Contradicted { code, report },
+    /// What became of each of the scenarios, by all that the guest has reported.
+    fn of_all(
+        ended: Result<ExitStatus, Why>,
+        text: &str,
+        wanted: &[Scenario],
+        release: &str,
+    ) -> Vec<Self> {
+        let texts = report::split(text);
+        let mut failed = 0;
+        let mut endings = Vec::new();
+        for (at, &scenario) in wanted.iter().enumerate() {
+            let report = Report::parse(texts.get(at).copied().unwrap_or_default());
+            let is_it =
+                |report: &Report| report.scenario == scenario.name() && report.release == release;
+            failed += report.as_ref().map_or(0, |report| report.failed);
+            let code = if failed == 0 { PASSED } else { FAILED };
+            // More reports than were asked for make the last one none.
+            let is_last = at + 1 == wanted.len();
+            let goes_on = texts.len() > at + 1;
+            endings.push(match (report, ended) {
+                (Ok(report), _) if is_it(&report) && goes_on && !is_last => Self::Reported(report),
+                (_, Err(why)) => Self::TimedOut(why),
+                (Ok(report), Ok(status))
+                    if is_it(&report) && is_last && !goes_on && status.code() == Some(code) =>
+                {
+                    Self::Reported(report)
+                }
+                (_, Ok(status)) if status.code() == Some(0) => Self::Panicked,
+                (report, Ok(status)) => Self::Contradicted {
+                    code: status.code(),
+                    report,
+                },
+            });
         }
+        endings
     }
 }
 
@@ -124,20 +142,28 @@ impl fmt::Display for Ending {
 /// Boots a kernel and waits until the guest has ended, one way or another.
 ///
 /// `number` tells several boots of the same from each other.
+///
+/// # Panics
+/// If there is no scenario.
 pub fn boot(
     image: &Image,
     initramfs: &Path,
-    scenario: Scenario,
+    scenarios: &[Scenario],
     number: u8,
     results: &Path,
 ) -> Result<Guest> {
-    let machine = Machine::of(scenario);
+    let machine = Machine::of(scenarios[0]);
+    let name = if let [one] = scenarios {
+        one.name()
+    } else {
+        "several"
+    };
     let again = if number > 0 {
         format!("-{number}")
     } else {
         String::new()
     };
-    let file = |kind: &str| results.join(format!("{}-{scenario}{again}.{kind}", image.release));
+    let file = |kind: &str| results.join(format!("{}-{name}{again}.{kind}", image.release));
     let (console, report, emulator) = (file("console"), file("report"), file("emulator"));
     for path in [&console, &report] {
         fs::write(path, "").with_context(|| format!("cannot write {}", path.display()))?;
@@ -167,7 +193,7 @@ pub fn boot(
         .arg(&image.kernel)
         .arg("-initrd")
         .arg(initramfs)
-        .args(["-append", &machine.command_line(scenario)])
+        .args(["-append", &machine.command_line(scenarios)])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(errors)
@@ -176,7 +202,7 @@ pub fn boot(
     let mut cpu = Duration::ZERO;
     let ended = wait(
         &mut qemu,
-        machine.timeout,
+        machine.timeout * scenarios.len() as u32,
         SILENCE,
         &mut || {
             let output =
@@ -187,15 +213,15 @@ pub fn boot(
     )?;
     let took = started.elapsed();
     let text = fs::read(&report).with_context(|| format!("cannot read {}", report.display()))?;
-    let ending = Ending::of(
+    let endings = Ending::of_all(
         ended,
         &String::from_utf8_lossy(&text),
-        scenario,
+        scenarios,
         &image.release,
     );
     Ok(Guest {
         began: !text.is_empty(),
-        ending,
+        endings,
         took,
         cpu,
         console,
@@ -284,21 +310,24 @@ mod tests {
                            {\"line\":\"check\",\"name\":\"it\",\"passed\":false,\"detail\":\"\"}\n\
                            {\"line\":\"end\",\"checks\":1,\"failed\":1}\n";
 
-    fn ending(code: Option<i32>, text: &str) -> String {
+    const NEXT: &str = "{\"line\":\"begin\",\"scenario\":\"exits\",\"release\":\"6.1\"}\n\
+                        {\"line\":\"end\",\"checks\":0,\"failed\":0}\n";
+
+    fn status(code: Option<i32>) -> Result<ExitStatus, Why> {
         let status = code.map(|code| ExitStatus::from_raw(code << 8));
-        Ending::of(
-            status.ok_or(Why::Silent(SILENCE)),
-            text,
-            Scenario::Survey,
-            "6.1",
-        )
-        .to_string()
+        status.ok_or(Why::Silent(SILENCE))
+    }
+
+    fn endings(code: Option<i32>, text: &str, wanted: &[Scenario]) -> Vec<String> {
+        let endings = Ending::of_all(status(code), text, wanted, "6.1");
+        endings.iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn a_guest_passes_by_its_exit_code_and_its_closing_line_together() {
-        assert_eq!(ending(Some(PASSED), WHOLE), "passed");
-        assert_eq!(ending(Some(FAILED), FAILING), "1 checks failed");
+        let one = [Scenario::Survey];
+        assert_eq!(endings(Some(PASSED), WHOLE, &one), ["passed"]);
+        assert_eq!(endings(Some(FAILED), FAILING, &one), ["1 checks failed"]);
         for (code, text) in [
             (Some(0), WHOLE),
             (Some(1), WHOLE),
@@ -308,13 +337,29 @@ mod tests {
             (Some(PASSED), &WHOLE[..WHOLE.len() - 30]),
             (Some(PASSED), &WHOLE.replace("6.1", "6.2")),
             (Some(PASSED), &WHOLE.replace("survey", "big")),
+            (Some(PASSED), &[WHOLE, NEXT].concat()),
             (None, WHOLE),
         ] {
-            let status = code.map(|code| ExitStatus::from_raw(code << 8));
-            let ended = status.ok_or(Why::Silent(SILENCE));
-            let ending = Ending::of(ended, text, Scenario::Survey, "6.1");
-            assert!(!matches!(ending, Ending::Reported(_)), "{code:?} {text}");
+            let all = Ending::of_all(status(code), text, &one, "6.1");
+            assert!(!matches!(all[..], [Ending::Reported(_)]), "{code:?} {text}");
         }
+    }
+
+    #[test]
+    fn scenarios_of_one_boot_are_judged_each() {
+        let both = [Scenario::Survey, Scenario::Exits];
+        let text = [FAILING, NEXT].concat();
+        let failing = "1 checks failed";
+        assert_eq!(endings(Some(FAILED), &text, &both), [failing, "passed"]);
+        let one = endings(Some(PASSED), &text, &both);
+        assert!(one[0] == failing && one[1].contains("exit code"), "{one:?}");
+        let panicked = Ending::Panicked.to_string();
+        assert_eq!(endings(Some(0), &text, &both), [failing, &panicked]);
+        let cut = &text[..text.len() - 5];
+        assert_eq!(endings(Some(0), cut, &both), [failing, &panicked]);
+        assert_eq!(endings(Some(0), WHOLE, &both), [panicked.as_str(); 2]);
+        let silent = Why::Silent(SILENCE).to_string();
+        assert_eq!(endings(None, &text, &both), [failing, &silent]);
     }
 
     /// Why a child is given up that is allowed so much CPU time, and so much silence.

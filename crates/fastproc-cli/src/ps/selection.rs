@@ -11,7 +11,7 @@ pub struct Pids(pub Vec<u32>);
 
 /// Users by name or number, likewise.
 #[derive(Clone, Debug)]
-pub struct Users(Vec<u32>);
+pub struct Users(pub Vec<u32>);
 
 /// Names of programs, with commas between them.
 #[derive(Clone, Debug)]

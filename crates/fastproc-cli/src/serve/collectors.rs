@@ -1,5 +1,7 @@
 //! Which metrics of the machine are told.
 
+use std::path::PathBuf;
+
 use fastproc_exporter::metrics::{NodeSwitches, Pattern, Switches, VmstatFilter};
 
 use crate::Failure;
@@ -37,6 +39,15 @@ macro_rules! collectors {
             /// Network devices that are left out.
             #[arg(long = "collector.netdev.device-exclude", value_name = "REGEX")]
             devices_exclude: Option<String>,
+            /// Network devices whose neighbours are left out.
+            #[arg(long = "collector.arp.device-exclude", value_name = "REGEX")]
+            arp_exclude: Option<String>,
+            /// Network devices whose properties are left out.
+            #[arg(long = "collector.netclass.ignored-devices", value_name = "REGEX", default_value = Pattern::NETCLASS)]
+            netclass_exclude: String,
+            /// A folder with files *.prom, in the Prometheus text format. Can be given more than once.
+            #[arg(long = "collector.textfile.directory", value_name = "FOLDER")]
+            textfile_folders: Vec<PathBuf>,
             /// Numbers of protocols.
             #[arg(long = "collector.netstat.fields", value_name = "REGEX", default_value = Pattern::NETSTAT)]
             netstat_fields: String,
@@ -45,23 +56,31 @@ macro_rules! collectors {
 }
 
 collectors! {
+    arp no_arp "arp" "Neighbours of network devices.";
     conntrack no_conntrack "conntrack" "Connections that are tracked.";
     cpu no_cpu "cpu" "CPU times.";
+    cpufreq no_cpufreq "cpufreq" "Frequencies of CPUs.";
     diskstats no_diskstats "diskstats" "Disks.";
+    entropy no_entropy "entropy" "Entropy.";
     filefd no_filefd "filefd" "Open files.";
     filesystem no_filesystem "filesystem" "Filesystems.";
     interrupts no_interrupts "interrupts" "A series for each interrupt and CPU; off unless asked for.";
     loadavg no_loadavg "loadavg" "Load.";
     meminfo no_meminfo "meminfo" "Memory.";
+    netclass no_netclass "netclass" "Properties of network devices.";
     netdev no_netdev "netdev" "Network devices.";
     netstat no_netstat "netstat" "Protocols.";
     pressure no_pressure "pressure" "Pressure.";
     processes no_processes "processes" "Processes and threads by state.";
     schedstat no_schedstat "schedstat" "Times of the scheduler.";
     sockstat no_sockstat "sockstat" "Sockets.";
+    softnet no_softnet "softnet" "Packets that CPUs process.";
     stat no_stat "stat" "Interrupts, forks, context switches.";
     softirqs no_softirqs "stat.softirq" "Softirqs by kind.";
+    textfile no_textfile "textfile" "Metrics that others leave in files.";
+    thermal_zone no_thermal_zone "thermal_zone" "Temperatures, and what cools.";
     time no_time "time" "Time, and its source.";
+    timex no_timex "timex" "How the time is kept.";
     uname no_uname "uname" "The name of the system.";
     vmstat no_vmstat "vmstat" "Virtual memory.";
 }
@@ -76,6 +95,7 @@ impl Collectors {
         let is_on = |on: bool, off: bool| on || base && !off;
         let pattern = |is_on: bool, text: &str| is_on.then(|| Pattern::new(text)).transpose();
         let filesystem = is_on(self.filesystem, self.no_filesystem);
+        let arp = self.arp_exclude.as_deref().map(Pattern::new);
         let devices = self.devices_exclude.as_deref().map(Pattern::new);
         let vmstat = VmstatFilter::new(&self.vmstat_fields)?;
         Ok(Switches {
@@ -86,22 +106,34 @@ impl Collectors {
             processes: is_on(self.processes, self.no_processes),
             vmstat: is_on(self.vmstat, self.no_vmstat).then_some(vmstat),
             node: NodeSwitches {
+                arp: is_on(self.arp, self.no_arp).then_some(arp.transpose()?),
                 conntrack: is_on(self.conntrack, self.no_conntrack),
+                cpufreq: is_on(self.cpufreq, self.no_cpufreq),
                 diskstats: pattern(
                     is_on(self.diskstats, self.no_diskstats),
                     &self.disks_exclude,
                 )?,
+                entropy: is_on(self.entropy, self.no_entropy),
                 filefd: is_on(self.filefd, self.no_filefd),
                 filesystem: pattern(filesystem, &self.mount_points_exclude)?
                     .zip(pattern(filesystem, &self.types_exclude)?),
                 loadavg: is_on(self.loadavg, self.no_loadavg),
                 meminfo: is_on(self.meminfo, self.no_meminfo),
+                netclass: pattern(
+                    is_on(self.netclass, self.no_netclass),
+                    &self.netclass_exclude,
+                )?,
                 netdev: is_on(self.netdev, self.no_netdev).then_some(devices.transpose()?),
                 netstat: pattern(is_on(self.netstat, self.no_netstat), &self.netstat_fields)?,
                 pressure: is_on(self.pressure, self.no_pressure),
                 schedstat: is_on(self.schedstat, self.no_schedstat),
                 sockstat: is_on(self.sockstat, self.no_sockstat),
+                softnet: is_on(self.softnet, self.no_softnet),
+                textfile: is_on(self.textfile, self.no_textfile)
+                    .then(|| self.textfile_folders.clone()),
+                thermal_zone: is_on(self.thermal_zone, self.no_thermal_zone),
                 time: is_on(self.time, self.no_time),
+                timex: is_on(self.timex, self.no_timex),
                 uname: is_on(self.uname, self.no_uname),
             },
         })

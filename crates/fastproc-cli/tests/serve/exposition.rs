@@ -28,9 +28,17 @@ impl Metrics {
                 continue;
             }
             let (name, labels, value) = sample(line);
-            let (family, _) = families.last().expect("a family comes first");
-            let stem = name.strip_suffix("_total").unwrap_or(name);
-            assert!(family == name || family == stem, "{line} under {family}");
+            let (family, kind) = families.last().expect("a family comes first");
+            let suffixes: &[&str] = match &**kind {
+                "histogram" => &["_bucket", "_sum", "_count"],
+                "summary" => &["", "_sum", "_count"],
+                _ => &["", "_total"],
+            };
+            let rest = name.strip_prefix(&**family);
+            assert!(
+                rest.is_some_and(|rest| suffixes.contains(&rest)),
+                "{line} under {family}"
+            );
             assert!(
                 seen.insert(line.rsplit_once(' ').expect("a value").0),
                 "{line} is there twice"

@@ -1,34 +1,37 @@
 //! The metrics of the machine beside those of a real `node_exporter`.
 
-use std::{
-    collections::BTreeSet,
-    io::{BufRead, BufReader, Read, Write},
-    net::TcpStream,
-    process::{Child, Command, Stdio},
-};
+use std::{collections::BTreeSet, process::Command};
 
 use fastproc_testbed::gate;
 
-use crate::{exposition::Metrics, server::Server};
+use crate::{exposition::Metrics, folder::Folder, node_exporter::NodeExporter, server::Server};
 
 /// The collectors that there are here, among them all that the dashboard "Node Exporter Full" asks for by those names.
 const COLLECTORS: &[&str] = &[
+    "arp",
     "conntrack",
     "cpu",
+    "cpufreq",
     "diskstats",
+    "entropy",
     "filefd",
     "filesystem",
     "loadavg",
     "meminfo",
+    "netclass",
     "netdev",
     "netstat",
     "pressure",
     "processes",
     "schedstat",
     "sockstat",
+    "softnet",
     "stat",
     "stat.softirq",
+    "textfile",
+    "thermal_zone",
     "time",
+    "timex",
     "uname",
     "vmstat",
 ];
@@ -41,8 +44,14 @@ const NOT_HERE: &[&str] = &[
     "node_disk_filesystem_info",
     "node_exporter_build_info",
     "node_filesystem_mount_info",
-    "node_scrape_collector_",
+    "node_scrape_collector_duration_seconds",
 ];
+
+const TOOK: &str = "node_scrape_collector_duration_seconds";
+const LEFT_BY_OTHERS: &str = "# HELP node_left_total Left.\n# TYPE node_left_total counter\nnode_left_total{b=\"x\\\\\",a=\"\"} 1e3\n\
+     # TYPE node_left_seconds histogram\nnode_left_seconds_bucket{le=\"0.5\"} 1\nnode_left_seconds_bucket{le=\"+Inf\"} 2\n\
+     node_left_seconds_sum 2.25\nnode_left_seconds_count 2\n# TYPE node_left_size summary\nnode_left_size{quantile=\"0.5\"} -7\n\
+     node_left_size_sum 8\nnode_left_size_count 9\nnode_left 0.1\n";
 
 /// What a series has earned that is right, and one that is wrong. A gauge may go up and back while both look, but the value
 /// of one that moves by chance lies between two others in a third of the rounds, and that of one that rests in all of them.
@@ -51,64 +60,6 @@ const BETWEEN: i32 = 5;
 const OUTSIDE: i32 = -1;
 const RIGHT: i32 = 20;
 const WRONG: i32 = -40;
-
-/// Ends with the test.
-struct NodeExporter {
-    child: Child,
-    address: String,
-}
-
-impl NodeExporter {
-    const PROGRAM: &str = "prometheus-node-exporter";
-
-    fn start() -> Self {
-        let mut child = Command::new(Self::PROGRAM)
-            .args([
-                "--web.listen-address=127.0.0.1:0",
-                "--collector.disable-defaults",
-            ])
-            .args(COLLECTORS.iter().map(|name| format!("--collector.{name}")))
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("it is there");
-        let log = BufReader::new(child.stderr.take().expect("it is piped"));
-        let mut lines = log.lines().map_while(Result::ok);
-        let address = lines
-            .by_ref()
-            .filter(|line| line.contains("Listening on"))
-            .find_map(|line| Some(line.split_once("address=")?.1.trim().to_owned()))
-            .expect("it says where it listens");
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { child, address }
-    }
-
-    fn scrape(&self) -> Metrics {
-        // HTTP/1.0 has no chunks.
-        let mut stream = TcpStream::connect(&self.address).expect("it listens");
-        let asked = stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n");
-        asked.expect("it listens");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("it answers");
-        let (_, text) = answer.split_once("\r\n\r\n").expect("it answers");
-        // What it says of itself has types that there are not here.
-        let of_machine = |line: &&str| {
-            let name = line
-                .trim_start_matches("# HELP ")
-                .trim_start_matches("# TYPE ");
-            name.starts_with("node_")
-        };
-        let lines: Vec<&str> = text.lines().filter(of_machine).collect();
-        Metrics::parse(&(lines.join("\n") + "\n"))
-    }
-}
-
-impl Drop for NodeExporter {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 /// A series, as a test says it.
 type Series = (String, Vec<(String, String)>);
@@ -166,9 +117,30 @@ fn what_node_exporter_says_is_said_here() {
     if !gate::programs(&[NodeExporter::PROGRAM]) {
         return;
     }
-    let other = NodeExporter::start();
-    let server = Server::start(&["--gather-fds=false", "--gather-wchan=false"]);
+    let folder = Folder::new();
+    folder.write("a.prom", LEFT_BY_OTHERS);
+    let left = format!("--collector.textfile.directory={}", folder.path().display());
+    let collectors = COLLECTORS.iter().map(|name| format!("--collector.{name}"));
+    let other = NodeExporter::start(
+        Command::new(NodeExporter::PROGRAM)
+            .args(collectors)
+            // What a device does not know is not told here.
+            .args([&*left, "--collector.netclass.ignore-invalid-speed"]),
+    );
+    let server = Server::start(&["--gather-fds=false", "--gather-wchan=false", &left]);
     let first = other.scrape();
+    // How long each takes is told of the same collectors, and both say what they are.
+    let took = |metrics: &Metrics| -> BTreeSet<String> {
+        let took = metrics.series().filter(|(name, ..)| *name == TOOK);
+        took.map(|(_, labels, _)| labels["collector"].clone())
+            .collect()
+    };
+    let here = server.scrape();
+    assert_eq!(took(&here), took(&first));
+    assert_eq!(
+        here.labels("node_exporter_build_info")["goarch"],
+        first.labels("node_exporter_build_info")["goarch"]
+    );
     let mut series = told(&first);
     // The other states come and go, and are what each does while it looks.
     series.retain(|(name, labels)| {

@@ -146,7 +146,13 @@ fn only_who_knows_the_password_is_answered_and_only_by_tls() {
     plain
         .send(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n")
         .expect("it listens");
-    assert!(plain.response().is_err(), "it answers without TLS");
+    let answer = plain.response().expect("it says what is wrong");
+    assert_eq!(answer.status, 400);
+    assert_eq!(
+        answer.text(),
+        "Client sent an HTTP request to an HTTPS server.\n"
+    );
+    plain.wait_for_end();
 }
 
 #[test]

@@ -23,6 +23,8 @@ fn systemd_understands_the_units() {
         // It is checked that the program exists: this one does, wherever the package would put it.
         let starts = unit.contains("\nExecStart=/usr/bin/fastproc serve");
         assert!(starts || name.ends_with(".socket"));
+        let reloads = unit.contains("\nExecReload=/bin/kill -HUP $MAINPID\n");
+        assert!(reloads || name != "fastproc.service");
         folder.write(name, &unit.replace("/usr/bin/fastproc", FASTPROC))
     });
     let output = Command::new("systemd-analyze")

@@ -9,7 +9,7 @@ use super::terminal::Terminal;
 
 fn started() -> Terminal {
     let mut top = Terminal::top(24, 80, &["--interval", "0.2", "--source", "procfs"]);
-    top.until_shown("processes (");
+    top.until_shown("F10Quit");
     assert!(top.screen().alternate_screen() && top.screen().hide_cursor());
     assert!(!top.is_given_back());
     top
@@ -84,7 +84,7 @@ fn for_a_while() {
         while top.take(Duration::ZERO) {}
         assert!(top.is_given_back(), "by a key: {by_key}");
         send(&top, Signal::CONT);
-        top.until("taken over again", |text| text.contains("processes ("));
+        top.until("taken over again", |text| text.contains("F10Quit"));
         assert!(top.screen().alternate_screen());
         top.press("q");
         assert_eq!(top.wait().code(), Some(0));

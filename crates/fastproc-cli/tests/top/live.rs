@@ -3,7 +3,7 @@
 use std::{
     fs,
     os::unix::fs::PermissionsExt,
-    process::{Child, Command},
+    process::{Child, Command, Stdio},
 };
 
 use fastproc_testbed::{Folder, gate};
@@ -15,9 +15,13 @@ struct Sleeper(Child);
 
 impl Sleeper {
     fn start() -> Self {
+        // With an environment that one screen has room for.
         Self(
             Command::new("sleep")
                 .arg("4242")
+                .env_clear()
+                .env("PATH", "/usr/bin:/bin")
+                .stdin(Stdio::null())
                 .spawn()
                 .expect("there is sleep"),
         )
@@ -61,7 +65,7 @@ fn the_table_shows_processes_sorted_and_filtered() {
         "pid,ppid,cmdline",
     ];
     let mut top = Terminal::top(24, 80, &arguments);
-    top.until_shown("processes (");
+    top.until_shown("F10Quit");
     top.press("N");
     top.press("\\");
     top.until_shown("Filter: ");
@@ -183,7 +187,9 @@ fn a_process_is_shown_in_detail() {
     // What it did while it was in the table is there at once, and more comes.
     let memory = |text: &str| {
         let line = text.lines().find(|line| line.starts_with("memory"));
-        line.map_or(0, |line| line.chars().filter(|&c| c == '█').count())
+        line.map_or(0, |line| {
+            line.chars().filter(|c| ('▁'..='█').contains(c)).count()
+        })
     };
     top.until("the overview, and its history", |text| {
         text.contains(&title) && memory(text) > 3
@@ -195,9 +201,9 @@ fn a_process_is_shown_in_detail() {
     top.press("\t");
     top.until_shown("Max open files");
     top.press("l");
-    top.until_shown("0 ");
+    top.until_shown("0 /dev/null");
     top.press("e");
-    top.until_shown("PATH=");
+    top.until_shown("PATH=/usr/bin:/bin");
     top.press("\x1b");
     top.until_shown("F1Help");
 }

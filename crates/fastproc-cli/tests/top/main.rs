@@ -6,6 +6,7 @@ mod keys;
 mod leaving;
 mod live;
 mod mouse;
+mod options;
 mod recording;
 mod storm;
 mod targets;

@@ -196,17 +196,27 @@ fn once(recording: &Path, columns: &str, arguments: &[&str]) -> std::process::Ou
         .args(arguments)
         .env("COLUMNS", columns)
         .env("TZ", "UTC")
+        .env("LC_ALL", "C.UTF-8")
         .output()
         .expect("it runs")
 }
 
 /// Shows a made-up recording of three looks, and stays at the last of them.
 pub fn at_its_end(recording: &Recording, lines: u16, columns: u16) -> Terminal {
+    at_its_end_in("C.UTF-8", recording, lines, columns)
+}
+
+/// The same, in this locale.
+fn at_its_end_in(locale: &str, recording: &Recording, lines: u16, columns: u16) -> Terminal {
     let arguments = ["--replay", recording.path(), "--interval", "1000"];
-    let mut top = Terminal::top(lines, columns, &arguments);
+    let mut command = Terminal::command(&arguments);
+    command.env("LC_ALL", locale);
+    let mut top = Terminal::run(lines, columns, command);
     top.until_shown("F10Quit");
     // Without a word about the end of the recording, which would hide the keys for some seconds.
-    top.press("Z}");
+    top.press("Z");
+    top.until_shown("[PAUSED]");
+    top.press("}");
     top.until("the last look", |text| {
         text.contains("[PAUSED]") && text.contains("2026-03-01 09:30:02")
     });
@@ -231,11 +241,24 @@ fn the_same_recording_shows_the_same_screen() {
         ("limits-80x24", &few, 24, 80, "N\r\t\t"),
         ("files-80x24", &few, 24, 80, "Nl"),
         ("hidden-80x24", &few, 24, 80, "N\x1b[Bl"),
+        ("exited-100x60", &few, 60, 100, "x"),
+        ("ascii-table-80x24", &few, 24, 80, ""),
+        ("ascii-heat-80x24", &many, 24, 80, ""),
+        ("ascii-tree-100x30", &few, 30, 100, "t"),
+        ("ascii-details-100x30", &few, 30, 100, "N\r"),
+        ("ascii-help-80x24", &few, 24, 80, "?"),
+        ("ascii-filter-80x24", &few, 24, 80, "\\comm == '\u{9032}'"),
     ] {
-        let mut top = at_its_end(recording, lines, columns);
+        let ascii = name.strip_prefix("ascii-");
+        let locale = if ascii.is_some() { "C" } else { "C.UTF-8" };
+        let mut top = at_its_end_in(locale, recording, lines, columns);
         top.press(keys);
-        let sign = sign(name);
+        let sign = sign(ascii.unwrap_or(name));
         top.until(sign, |text| text.contains(sign));
+        if name.starts_with("exited") {
+            // The word about it goes.
+            top.until_shown("F10Quit");
+        }
         let path = format!("tests/top/screens/{name}.txt");
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
         let blesses = std::env::var_os("FASTPROC_BLESS").is_some();
@@ -248,6 +271,7 @@ fn the_same_recording_shows_the_same_screen() {
         top.end();
         let last = top.screens().pop().expect("there were some");
         let last = format!("{}\n", last.trim_end());
+        assert!(ascii.is_none() || last.is_ascii(), "{last}");
         if blesses {
             fs::write(&path, last).expect("the sources can be written");
         } else {
@@ -266,6 +290,8 @@ fn sign(name: &str) -> &'static str {
         Some("details") => "switches (main)",
         Some("limits") => "Max open files",
         Some("files") => "/dev/null",
+        Some("exited") => "5002",
+        Some("filter") => "comm ==",
         Some("hidden") => "not recorded of this process",
         _ => "[PAUSED]",
     }
@@ -310,7 +336,7 @@ fn a_replay_shows_what_was_shown() {
     let arguments = ["-o", fields, "--filter", &own];
     let live = ["--interval", "0.1", "--record", recording.path()];
     let mut top = Terminal::top(40, 120, &[&live[..], &arguments].concat());
-    top.until_shown("processes (");
+    top.until_shown("F10Quit");
     let storm = std::thread::spawn(|| {
         for _ in 0..SHORT {
             let status = Command::new("true").status();
@@ -318,7 +344,7 @@ fn a_replay_shows_what_was_shown() {
         }
     });
     let ended = |screen: &String| {
-        let count = screen.split_once(" ended")?.0;
+        let count = screen.split_once(" exited")?.0;
         count.rsplit(' ').next()?.parse::<u64>().ok()
     };
     wait_until("looks at what ends, and some after it", || {
@@ -457,7 +483,7 @@ fn what_is_recorded_is_replayed() {
     // On a busy machine a sleeper is far down.
     let shown = once(
         &recording.path,
-        "100",
+        "200",
         &["--filter", &format!("pid == {own}")],
     );
     let text = String::from_utf8(shown.stdout).expect("text");
@@ -466,7 +492,7 @@ fn what_is_recorded_is_replayed() {
         "{text}"
     );
     assert!(
-        text.starts_with("fastproc top 20") && text.contains("; recording every"),
+        text.starts_with("fastproc top 20") && text.contains("; recording"),
         "{text}"
     );
     // What is there is not written over.

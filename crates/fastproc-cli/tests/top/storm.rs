@@ -78,12 +78,15 @@ fn the_screen_stands_a_storm() {
         };
         top.until("a whole screen", is_whole);
         if source == "bpf" {
+            let is_row = |line: &str| line.contains(" X ");
             top.press("UG\x1b[H");
-            top.until("processes that have ended", |text| {
-                let ended = text.lines().nth(1).and_then(|line| line.split_once("; "));
-                ended.is_some_and(|(_, ended)| !ended.starts_with("0 ended"))
-                    && text.lines().any(|line| line.contains(" X "))
+            top.until("processes that exited, and no row of one", |text| {
+                let exited = text.lines().nth(1).and_then(|line| line.split_once("; "));
+                exited.is_some_and(|(_, exited)| !exited.starts_with("0 exited"))
+                    && !text.lines().any(is_row)
             });
+            top.press("x");
+            top.until("their rows", |text| text.lines().any(is_row));
         }
         top.press("q");
         assert_eq!(top.wait().code(), Some(0), "{source}");

@@ -3,7 +3,11 @@
 use std::{
     os::unix::process::ExitStatusExt,
     process::{Child, Command},
+    time::Duration,
 };
+
+use fastproc_testbed::wait_until;
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::terminal::Terminal;
 
@@ -46,22 +50,35 @@ impl Pair {
         top
     }
 
+    fn pid(&self, which: usize) -> u32 {
+        [&self.first, &self.second][which].id()
+    }
+
+    /// Which of the two is the first of both, if both are shown.
+    fn first_of(&self, text: &str) -> Option<usize> {
+        let line = |name: &String| text.lines().position(|line| line.contains(name));
+        let [first, second] = [0, 1].map(|at| line(&self.names[at]));
+        Some(usize::from(second? < first?))
+    }
+
     /// Waits until one of the two is the first of both.
     fn until_first(&self, top: &mut Terminal, which: usize) {
-        let line = |text: &str, name: &String| text.lines().position(|line| line.contains(name));
         top.until(&format!("{} on the first row", self.names[which]), |text| {
-            let lines = [0, 1].map(|at| line(text, &self.names[at]));
-            matches!((lines[which], lines[1 - which]), (Some(this), Some(other)) if this < other)
+            self.first_of(text) == Some(which)
         });
+    }
+
+    fn set_nice(&self, which: usize, nice: i32) {
+        let (nice, pid) = (nice.to_string(), self.pid(which).to_string());
+        let done = Command::new("renice")
+            .args(["-n", &nice, "-p", &pid])
+            .output();
+        assert!(done.expect("there is renice").status.success());
     }
 
     /// Has the second take the first row, under the cursor.
     fn swap(&self, top: &mut Terminal) {
-        let pid = self.second.id().to_string();
-        let done = Command::new("renice")
-            .args(["-n", "19", "-p", &pid])
-            .output();
-        assert!(done.expect("there is renice").status.success());
+        self.set_nice(1, 19);
         self.until_first(top, 1);
     }
 
@@ -129,6 +146,70 @@ fn who_has_ended_meanwhile_is_not_asked_about() {
     assert!(pair.second.try_wait().expect("our child").is_none());
 }
 
+/// The pid of a screen of details.
+fn in_detail(screen: &str) -> Option<u32> {
+    let (pid, _) = screen.strip_prefix("Process ")?.split_once(':')?;
+    pid.parse().ok()
+}
+
+/// Keys that ask nothing are about the screen that they are pressed on, though the next look has another order.
+#[test]
+fn what_acts_at_once_acts_on_who_stood_there() {
+    let pair = Pair::start(5105);
+    let mut top = pair.top();
+    let pid = Pid::from_raw(top.pid() as i32).expect("a pid");
+    for (key, places) in [("\r", [0, 1]), ("l", [1, 0]), ("e", [0, 1])] {
+        pair.until_first(&mut top, places[0]);
+        // While it stands still it can look at nothing new.
+        kill_process(pid, Signal::STOP).expect("it is ours");
+        wait_until("it stands still", || {
+            top.take(Duration::from_millis(20));
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+            stat.is_ok_and(|stat| stat.contains(") T "))
+        });
+        while top.take(Duration::ZERO) {}
+        assert_eq!(pair.first_of(&top.text()), Some(places[0]));
+        pair.set_nice(places[1], 19);
+        pair.set_nice(places[0], 0);
+        top.press(key);
+        kill_process(pid, Signal::CONT).expect("it is ours");
+        let text = top.until("somebody in detail", |text| in_detail(text).is_some());
+        assert_eq!(in_detail(&text), Some(pair.pid(places[0])), "{key}");
+        top.press("\x1b");
+        pair.until_first(&mut top, places[1]);
+    }
+}
+
+/// The same without standing still: whichever screen comes before, its first row is meant.
+#[test]
+fn details_are_of_the_row_that_was_drawn_last() {
+    let pair = Pair::start(5106);
+    let mut top = pair.top();
+    for round in 0..20 {
+        // The nicer one is first.
+        pair.set_nice(round % 2, 0);
+        pair.set_nice(1 - round % 2, 19);
+        top.press("\r");
+        top.until("somebody in detail", |text| in_detail(text).is_some());
+        top.press("\x1b");
+        top.until_shown("F10Quit");
+        top.until("the table", |text| in_detail(text).is_none());
+    }
+    let (mut before, mut met) = (None, 0);
+    for screen in top.screens() {
+        match (in_detail(&screen), before) {
+            (Some(pid), Some(row)) => {
+                assert_eq!(pid, pair.pid(row));
+                met += 1;
+                before = None;
+            }
+            (Some(_), None) => {}
+            (None, _) => before = pair.first_of(&screen).or(before),
+        }
+    }
+    assert_eq!(met, 20);
+}
+
 /// Without the marks of a bracketed paste, text looks like keys. Nothing comes of it that changes a process.
 #[test]
 fn pasted_text_ends_no_process() {
@@ -141,4 +222,45 @@ fn pasted_text_ends_no_process() {
     for child in [&mut pair.first, &mut pair.second] {
         assert!(child.try_wait().expect("our child").is_none());
     }
+}
+
+/// What comes after a `q` of a pasted text would be a command of the shell.
+#[test]
+fn pasted_text_does_not_leave_and_writes_no_settings() {
+    let pair = Pair::start(5107);
+    let mut top = pair.top();
+    top.press("0W0q0G");
+    top.until_shown("faster than keys are typed");
+    for _ in 0..3 {
+        top.press("?");
+        top.until_shown("to the first row");
+        top.press("\x1b");
+        top.until_shown("F10Quit");
+    }
+    let wrote = |screen: &String| screen.contains("cannot write /proc/nowhere");
+    assert!(!top.screens().iter().any(wrote));
+}
+
+/// A stalled connection delivers several keys at once.
+#[test]
+fn keys_that_come_together_move_and_leave() {
+    for keys in ["q", "qqq", "jjGq", "\x1b[B\x1b[Bq", "G\x03"] {
+        let pair = Pair::start(5108);
+        let mut top = pair.top();
+        top.press(keys);
+        assert_eq!(top.wait().code(), Some(0), "{keys:?}");
+    }
+    let pair = Pair::start(5109);
+    let mut top = pair.top();
+    // The second row, and the key that asks: which is pressed once more, and taken.
+    top.press("\x1b[B\x1b[Bk");
+    top.until_shown("faster than keys are typed");
+    // Longer than that is said.
+    top.until_shown("F10Quit");
+    top.press("k");
+    top.until_shown("15 SIGTERM");
+    top.press("\r");
+    let text = top.until_shown("(y/n)");
+    let question = format!("SIGTERM to {} \"{}\" of ", pair.pid(1), pair.names[1]);
+    assert!(text.contains(&question), "{text}");
 }

@@ -55,6 +55,7 @@ impl Terminal {
         command.args(["--settings", "/proc/nowhere/top.toml"]);
         command.args(arguments);
         command.env_remove("NO_COLOR").env("TZ", "UTC");
+        command.env("LC_ALL", "C.UTF-8");
         command
     }
 

@@ -145,6 +145,8 @@ struct Tracked {
     unknown: bool,
     /// It is in a group since this update.
     joined: bool,
+    /// Other rules than before name it at this update, and it was in a group: what it did until now is counted there.
+    moved: bool,
     many_threads: bool,
     /// The leading thread is among the threads of this snapshot.
     leader_seen: bool,
@@ -173,6 +175,8 @@ pub struct Member {
 #[derive(Debug)]
 pub struct Tracker {
     options: Options,
+    /// The rules are new: the next update names every process again.
+    regrouping: bool,
     groups: Groups,
     names: ThreadNames,
     chooser: Chooser,
@@ -196,6 +200,7 @@ impl Tracker {
     pub fn new(options: Options) -> Self {
         Self {
             options,
+            regrouping: false,
             groups: Groups::default(),
             names: ThreadNames::default(),
             chooser: Chooser::default(),
@@ -211,6 +216,15 @@ impl Tracker {
             errors: Errors::default(),
             folded_groups: 0,
             folded_threads: 0,
+        }
+    }
+
+    /// Groups processes by other rules from the next update on. What a group has counted stays; what its processes do from
+    /// then on belongs to the groups that they are in then. Groups that no process is in then are forgotten.
+    pub fn regroup(&mut self, rules: Rules) {
+        if rules != self.options.rules {
+            self.options.rules = rules;
+            self.regrouping = true;
         }
     }
 
@@ -301,6 +315,7 @@ impl Tracker {
         }
         std::mem::swap(&mut self.processes, &mut self.processes_before);
         self.processes.clear();
+        let regrouping = self.regrouping;
         let was_missing = std::mem::take(&mut self.missing);
         let mut before = 0;
         // Those whose group is not settled yet. The others are summed up at once, while what is known of them is at hand.
@@ -334,6 +349,7 @@ impl Tracker {
         }
         self.missing
             .extend_from_slice(&self.processes_before[before..]);
+        self.regrouping = false;
         if self.options.children {
             self.adopt();
         }
@@ -352,7 +368,7 @@ impl Tracker {
             &mut self.groups,
             &mut self.names,
             self.options.limits,
-            self.options.remove_empty,
+            self.options.remove_empty || regrouping,
         );
         self.first_ns.get_or_insert(moment.boottime_ns);
         self.last_ns = moment.boottime_ns;

@@ -10,7 +10,10 @@ use regex::Regex;
 
 use super::{
     cpu::{self, Cpus},
-    node::{self, NodeMetrics, NodeSwitches},
+    groups,
+    node::{self, LeftOut, NodeMetrics, NodeSwitches},
+    own,
+    scrapes::{self, Scrapes},
 };
 use crate::exposition::{Exposition, Family, Kind, Value, escape};
 
@@ -104,6 +107,7 @@ impl VmstatFilter {
 pub(super) fn families() -> Vec<Family> {
     let mut families = [cpu::ALL, ALL].concat();
     families.extend(node::families());
+    families.extend_from_slice(scrapes::ALL);
     families
 }
 
@@ -113,6 +117,7 @@ pub struct HostMetrics {
     reader: Reader,
     switches: Switches,
     node: NodeMetrics,
+    scrapes: Scrapes,
     /// Softirqs' kinds, as they are labelled.
     softirqs: Vec<String>,
     /// Lines of vmstat that are written, with their names, and how many lines there were.
@@ -159,9 +164,11 @@ const STATE_LABELS: [&str; STATES.len()] = [
 impl HostMetrics {
     /// Nothing is read yet.
     pub fn new(reader: Reader, switches: Switches) -> Self {
+        let own = [groups::ALL, &families(), own::ALL].concat();
         Self {
             reader,
-            node: NodeMetrics::new(switches.node.clone()),
+            node: NodeMetrics::new(switches.node.clone(), &own),
+            scrapes: Scrapes::default(),
             switches,
             softirqs: Vec::new(),
             vmstat: Vec::new(),
@@ -184,8 +191,16 @@ impl HostMetrics {
         if self.switches.vmstat.is_some() {
             want |= Want::VMSTAT;
         }
-        self.node.collect();
-        self.reader.collect(want)?;
+        self.scrapes.begin();
+        self.node.collect(&mut self.scrapes);
+        let first = if self.switches.cpu {
+            "cpu"
+        } else if self.switches.stat || self.switches.softirqs {
+            "stat"
+        } else {
+            "vmstat"
+        };
+        self.scrapes.collect(first, || self.reader.collect(want))?;
         self.cpus.update(&self.reader.sample().stat.cpus);
         if self.softirqs.is_empty() && self.switches.softirqs {
             let text = self.reader.text(MachineFile::Softirqs)?;
@@ -197,8 +212,10 @@ impl HostMetrics {
         }
         self.interrupts = None;
         if self.switches.interrupts {
-            let text = self.reader.text(MachineFile::Interrupts)?;
-            self.interrupts = Interrupts::parse(text).ok();
+            self.interrupts = self.scrapes.collect("interrupts", || {
+                let text = self.reader.text(MachineFile::Interrupts)?;
+                Ok::<_, Error>(Interrupts::parse(text).ok())
+            })?;
         }
         Ok(())
     }
@@ -208,42 +225,80 @@ impl HostMetrics {
         if !self.switches.processes {
             return;
         }
-        let mut counts = Processes::default();
-        for process in snapshot.iter() {
-            counts.pids += 1;
-            counts.threads += u64::from(process.identity().num_threads);
-            counts.states[process.state() as usize] += 1;
-            // The leading thread, which need not be listed if it is the only one.
-            counts.thread_states[process.state() as usize] += 1;
-        }
-        for thread in snapshot.threads() {
-            if thread.tid == thread.tgid {
-                continue;
+        self.scrapes.collect("processes", || {
+            let mut counts = Processes::default();
+            for process in snapshot.iter() {
+                counts.pids += 1;
+                counts.threads += u64::from(process.identity().num_threads);
+                counts.states[process.state() as usize] += 1;
+                // The leading thread, which need not be listed if it is the only one.
+                counts.thread_states[process.state() as usize] += 1;
             }
-            counts.thread_states[State::from_bits(thread.state_bits) as usize] += 1;
-        }
-        self.processes = counts;
-        let limit = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse().ok();
-        self.limits = limit("/proc/sys/kernel/threads-max").zip(limit("/proc/sys/kernel/pid_max"));
+            for thread in snapshot.threads() {
+                if thread.tid == thread.tgid {
+                    continue;
+                }
+                counts.thread_states[State::from_bits(thread.state_bits) as usize] += 1;
+            }
+            self.processes = counts;
+            let limit = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse().ok();
+            self.limits =
+                limit("/proc/sys/kernel/threads-max").zip(limit("/proc/sys/kernel/pid_max"));
+        });
+    }
+
+    /// What files of others hold that is left out, and was not at the last call.
+    pub fn left_out(&mut self) -> Vec<LeftOut> {
+        self.node.left_out()
     }
 
     /// Writes what was read last.
     pub fn write(&mut self, text: &mut Exposition, counted: bool) {
         self.learn();
-        let stat = &self.reader.sample().stat;
+        let sample = self.reader.sample();
+        let mut scrapes = std::mem::take(&mut self.scrapes);
         if self.switches.cpu {
-            self.cpus.write(text);
+            scrapes.write(text, "cpu", |text| self.cpus.write(text));
         }
-        let one = |text: &mut Exposition, family: &Family, value| {
-            text.one(family, Value::Whole(value));
-        };
+        if self.switches.stat || self.switches.softirqs {
+            scrapes.write(text, "stat", |text| self.write_stat(text));
+        }
+        if let Some(interrupts) = &self.interrupts {
+            scrapes.write(text, "interrupts", |text| {
+                write_interrupts(text, interrupts);
+            });
+        }
+        if self.switches.vmstat.is_some() {
+            scrapes.write(text, "vmstat", |text| {
+                for (line, name) in &self.vmstat {
+                    if let Some(&value) = sample.vmstat.values.get(*line) {
+                        text.header(name, Kind::Untyped, VMSTAT_HELP);
+                        text.series(name, "", "", Value::Whole(value));
+                    }
+                }
+            });
+        }
+        if self.switches.processes && counted {
+            scrapes.write(text, "processes", |text| self.write_processes(text));
+        }
+        self.node.write(text, &mut scrapes);
+        scrapes.finish(text);
+        self.scrapes = scrapes;
+    }
+
+    fn write_stat(&self, text: &mut Exposition) {
+        let stat = &self.reader.sample().stat;
         if self.switches.stat {
-            one(text, &INTR, stat.intr);
-            one(text, &CTXT, stat.ctxt);
-            one(text, &FORKS, stat.processes);
-            one(text, &BTIME, stat.btime);
-            one(text, &RUNNING, stat.procs_running);
-            one(text, &BLOCKED, stat.procs_blocked);
+            for (family, value) in [
+                (INTR, stat.intr),
+                (CTXT, stat.ctxt),
+                (FORKS, stat.processes),
+                (BTIME, stat.btime),
+                (RUNNING, stat.procs_running),
+                (BLOCKED, stat.procs_blocked),
+            ] {
+                text.one(&family, Value::Whole(value));
+            }
         }
         if self.switches.softirqs {
             text.family(&SOFTIRQS);
@@ -251,20 +306,6 @@ impl HostMetrics {
                 text.series(SOFTIRQS.name, label, "", Value::Whole(count.into()));
             }
         }
-        if let Some(interrupts) = &self.interrupts {
-            write_interrupts(text, interrupts);
-        }
-        let vmstat = &self.reader.sample().vmstat;
-        for (line, name) in &self.vmstat {
-            if let Some(&value) = vmstat.values.get(*line) {
-                text.header(name, Kind::Untyped, VMSTAT_HELP);
-                text.series(name, "", "", Value::Whole(value));
-            }
-        }
-        if self.switches.processes && counted {
-            self.write_processes(text);
-        }
-        self.node.write(text);
     }
 
     /// Names that are made once.

@@ -20,12 +20,13 @@ mod groups;
 mod host;
 mod node;
 mod own;
+mod scrapes;
 mod table;
 
 pub use self::{
     groups::{Extras, series_of_a_group, write_groups},
     host::{HostMetrics, Switches, VmstatFilter, WrongFilter},
-    node::{NodeSwitches, Pattern},
+    node::{LeftOut, NodeSwitches, Pattern},
     own::{ExitCounts, Own, write_own},
     table::markdown,
 };

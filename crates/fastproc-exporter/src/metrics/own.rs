@@ -7,7 +7,10 @@ use rustix::{
     time::{ClockId, clock_gettime},
 };
 
-use crate::exposition::{Exposition, Family, Value, escape};
+use crate::{
+    configuration::Reloaded,
+    exposition::{Exposition, Family, Value, escape},
+};
 
 super::families! {
     BUILD = "fastproc_build_info" Gauge &["version"],
@@ -36,6 +39,10 @@ super::families! {
         "Series of groups that are folded, which are in the sums of the group other.";
     FOLDED_THREADS = "fastproc_threads_folded" Gauge &[],
         "Threads that are summed up under the name other, because there are more names than --max-thread-names.";
+    RELOADED = "fastproc_config_last_reload_successful" Gauge &[],
+        "1 if the configuration could be read the last time, at the start or at a reload; 0 if the one of before is kept.";
+    RELOADED_AT = "fastproc_config_last_reload_success_timestamp_seconds" Gauge &[],
+        "When the configuration that is used was read, since 1970.";
     COSTLY_CPU = "fastproc_costly_cpu_seconds_total" Counter &[],
         "CPU time that went into costly values: no more than --costly-share of the time.";
     CPU = "process_cpu_seconds_total" Counter &[],
@@ -94,6 +101,8 @@ pub struct Own<'a> {
     pub costly_cpu_ns: Option<u64>,
     /// When the machine was booted, in seconds since 1970.
     pub btime: u64,
+    /// How the configuration was read the last time.
+    pub reloaded: Reloaded,
 }
 
 /// Writes it.
@@ -130,6 +139,8 @@ pub fn write_own(text: &mut Exposition, own: Own<'_>) {
         Value::Whole(own.folded_groups * own.series_of_a_group),
     );
     one(&FOLDED_THREADS, "", Value::Whole(own.folded_threads));
+    one(&RELOADED, "", Value::Whole(own.reloaded.successful.into()));
+    one(&RELOADED_AT, "", Value::Nano(own.reloaded.success_unix_ns));
     if let Some(cpu_ns) = own.costly_cpu_ns {
         one(&COSTLY_CPU, "", Value::Nano(cpu_ns));
     }

@@ -13,6 +13,12 @@ pub(super) struct Expression {
     pub names: Vec<String>,
 }
 
+impl PartialEq for Expression {
+    fn eq(&self, other: &Self) -> bool {
+        self.regex.as_str() == other.regex.as_str() && self.names == other.names
+    }
+}
+
 /// Compiles an expression. What Go understands otherwise than the engine is translated; what it refuses is refused.
 pub(super) fn compile(pattern: &str) -> Result<Expression, String> {
     let wrong = |reason: &str| format!("the regular expression {pattern:?} is wrong: {reason}");

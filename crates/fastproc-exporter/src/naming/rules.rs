@@ -9,7 +9,7 @@ use super::{
 };
 
 /// Matches a process if all that it has match.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Rule {
     pub comms: Option<HashSet<Vec<u8>>>,
     /// By the base of the path: the whole path, if it is to match.
@@ -59,14 +59,14 @@ impl Rule {
 /// For a name, the regular expression whose first non-empty capture is added to it; or none, and the name is all.
 pub(super) type Mapping = HashMap<Vec<u8>, Option<Expression>>;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 enum Kind {
     File(Vec<Rule>),
     Names(Mapping),
 }
 
 /// The rules, of which the first that matches names a process.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Rules(Kind);
 
 impl Rules {

@@ -1,5 +1,7 @@
 //! What is answered to which request.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::{
@@ -12,19 +14,11 @@ use hyper::{
 };
 
 use super::{
-    ScraperHandle,
-    auth::{Admission, Gate},
+    auth::Admission,
     connections::Client,
+    site::{Rulebook, Site},
 };
 use crate::exposition::Format;
-
-/// What every connection shares.
-pub(super) struct Site {
-    pub(super) scraper: ScraperHandle,
-    pub(super) gate: Gate,
-    pub(super) headers: Vec<(hyper::header::HeaderName, HeaderValue)>,
-    pub(super) metrics_path: String,
-}
 
 const PAGE: &str = "<!doctype html>
 <html lang=\"en\">
@@ -43,25 +37,27 @@ const PAGE: &str = "<!doctype html>
 impl Site {
     /// Answers.
     pub(super) async fn answer(
-        &self,
+        self: Arc<Self>,
         request: Request<Incoming>,
         client: Client,
     ) -> Response<Full<Bytes>> {
-        let mut response = self.answer_body(&request, client).await;
+        let rulebook = self.rulebook();
+        let mut response = self.answer_body(&rulebook, &request, client).await;
         if !request.body().is_end_stream() {
             // What nobody reads must not be waited for.
             response
                 .headers_mut()
                 .insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        for (name, value) in &self.headers {
+        for (name, value) in &rulebook.headers {
             response.headers_mut().insert(name.clone(), value.clone());
         }
         response
     }
 
     async fn answer_body(
-        &self,
+        self: &Arc<Self>,
+        rulebook: &Rulebook,
         request: &Request<Incoming>,
         client: Client,
     ) -> Response<Full<Bytes>> {
@@ -81,7 +77,7 @@ impl Site {
         let path = request.uri().path();
         // As there, health is everybody's to know only with a password, if there are passwords.
         let authorization = request.headers().get(AUTHORIZATION);
-        match self.gate.admits(authorization, client).await {
+        match rulebook.gate.admits(authorization, client).await {
             Admission::Granted => {}
             Admission::Denied => {
                 let mut response = plain(StatusCode::UNAUTHORIZED, "Unauthorized\n");
@@ -98,12 +94,11 @@ impl Site {
                 );
             }
         }
+        if path == "/-/reload" {
+            return self.reload_by(request.method()).await;
+        }
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "Only GET and HEAD.\n");
-            response
-                .headers_mut()
-                .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-            return response;
+            return only("GET, HEAD", "Only GET and HEAD.\n");
         }
         match path {
             path if path == self.metrics_path => self.metrics(request.headers()).await,
@@ -115,6 +110,28 @@ impl Site {
             "/-/ready" if self.scraper.is_ready() => plain(StatusCode::OK, "Ready\n"),
             "/-/ready" => plain(StatusCode::SERVICE_UNAVAILABLE, "Not ready yet\n"),
             _ => plain(StatusCode::NOT_FOUND, "Not found\n"),
+        }
+    }
+
+    /// As Prometheus and its programs have it.
+    async fn reload_by(self: &Arc<Self>, method: &Method) -> Response<Full<Bytes>> {
+        if !self.reloads_by_request() {
+            return plain(
+                StatusCode::FORBIDDEN,
+                "Lifecycle API is not enabled: --web.enable-lifecycle allows it.\n",
+            );
+        }
+        if !matches!(*method, Method::POST | Method::PUT) {
+            return only("POST, PUT", "Only POST and PUT.\n");
+        }
+        // It goes on where whoever asked goes away.
+        let read = tokio::spawn(Arc::clone(self).reload()).await;
+        match read.unwrap_or_else(|_| Err("it has failed".into())) {
+            Ok(()) => plain(StatusCode::OK, ""),
+            Err(reason) => plain(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                format!("failed to reload config: {reason}\n"),
+            ),
         }
     }
 
@@ -146,8 +163,16 @@ fn typed(status: StatusCode, content_type: &'static str, body: Bytes) -> Respons
     response
 }
 
-fn plain(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
+fn plain(status: StatusCode, text: impl Into<Bytes>) -> Response<Full<Bytes>> {
     typed(status, "text/plain; charset=utf-8", text.into())
+}
+
+/// What is asked of a path by a method that it does not have.
+fn only(methods: &'static str, text: &'static str) -> Response<Full<Bytes>> {
+    let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, text);
+    let methods = HeaderValue::from_static(methods);
+    response.headers_mut().insert(ALLOW, methods);
+    response
 }
 
 /// The items of a list header, each with its parameters and its quality in thousandths.

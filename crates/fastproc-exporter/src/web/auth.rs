@@ -105,6 +105,11 @@ impl Gate {
         }
     }
 
+    /// Whether anybody must say who they are.
+    pub(super) fn asks_for_passwords(&self) -> bool {
+        !self.users.is_empty()
+    }
+
     /// Whether this header lets its sender in.
     pub(super) async fn admits(
         &self,

@@ -4,8 +4,10 @@ mod answer;
 mod auth;
 mod config;
 mod connections;
+mod plain;
 mod scraper;
 mod server;
+mod site;
 mod timed;
 mod tls;
 

@@ -3,7 +3,7 @@
 use std::{
     io::Write,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
@@ -14,7 +14,7 @@ use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
 use tokio::sync::oneshot;
 
-use crate::{exporter::Exporter, exposition::Format};
+use crate::{configuration::Reloaded, exporter::Exporter, exposition::Format, naming::Rules};
 
 /// Requests that wait for the thread. There are no more than connections.
 const WAITING: usize = 1024;
@@ -33,6 +33,27 @@ struct Request {
 pub struct ScraperHandle {
     requests: mpsc::SyncSender<Request>,
     ready: Arc<AtomicBool>,
+    news: Arc<Mutex<News>>,
+}
+
+/// What a reload leaves for the thread that takes snapshots.
+#[derive(Debug)]
+struct News {
+    rules: Option<Rules>,
+    reloaded: Reloaded,
+}
+
+impl News {
+    fn new() -> Arc<Mutex<Self>> {
+        Arc::new(Mutex::new(Self {
+            rules: None,
+            reloaded: Reloaded::now(),
+        }))
+    }
+}
+
+fn lock(news: &Mutex<News>) -> MutexGuard<'_, News> {
+    news.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// There is no answer now: the scraper has ended, or too many wait.
@@ -54,12 +75,27 @@ impl ScraperHandle {
         answer.await.map_err(|_| Unavailable)
     }
 
+    /// Hands over a configuration that was read again, or that it could not be used. The next snapshot is made by it.
+    pub(super) fn reload(&self, read: Result<Option<Rules>, ()>) {
+        let mut news = lock(&self.news);
+        match read {
+            Ok(rules) => {
+                if rules.is_some() {
+                    news.rules = rules;
+                }
+                news.reloaded = Reloaded::now();
+            }
+            Err(()) => news.reloaded = news.reloaded.failed(),
+        }
+    }
+
     /// A handle to nobody, for tests of what asks for no scrape.
     #[cfg(test)]
     pub(super) fn closed() -> Self {
         Self {
             requests: mpsc::sync_channel(1).0,
             ready: Arc::default(),
+            news: News::new(),
         }
     }
 
@@ -75,6 +111,7 @@ pub struct Scraper {
     exporter: Exporter,
     requests: mpsc::Receiver<Request>,
     ready: Arc<AtomicBool>,
+    news: Arc<Mutex<News>>,
     min_interval: Duration,
     started: Option<Instant>,
     /// What is rendered of the last snapshot: by format, plain and compressed.
@@ -91,14 +128,17 @@ pub struct Scraper {
 pub fn scraper(exporter: Exporter, min_interval: Duration) -> (Scraper, ScraperHandle) {
     let (sender, requests) = mpsc::sync_channel(WAITING);
     let ready = Arc::new(AtomicBool::new(false));
+    let news = News::new();
     let handle = ScraperHandle {
         requests: sender,
         ready: Arc::clone(&ready),
+        news: Arc::clone(&news),
     };
     let scraper = Scraper {
         exporter,
         requests,
         ready,
+        news,
         min_interval,
         started: None,
         bodies: Default::default(),
@@ -154,6 +194,11 @@ impl Scraper {
             }
         }
         self.started = Some(Instant::now());
+        {
+            let mut news = lock(&self.news);
+            let reloaded = news.reloaded;
+            self.exporter.reload(news.rules.take(), reloaded);
+        }
         match self.exporter.collect() {
             Ok(()) => self.failing = false,
             Err(error) => {
@@ -162,6 +207,9 @@ impl Scraper {
                 }
                 self.failing = true;
             }
+        }
+        for left_out in self.exporter.left_out() {
+            log(&left_out);
         }
     }
 

@@ -24,15 +24,15 @@ use tokio::{
     task::JoinSet,
     time::{sleep, timeout},
 };
-use tokio_rustls::TlsAcceptor;
 
 use super::{
     ScraperHandle, WebConfig,
-    answer::Site,
-    auth::Gate,
     connections::{Client, Connections},
+    plain,
+    site::Site,
     timed::{Activity, Protocol, Timed, Timeouts},
 };
+use crate::configuration::Reload;
 
 /// What one client may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +91,7 @@ pub struct Server {
     config: WebConfig,
     limits: Limits,
     metrics_path: String,
+    reload: Option<Reload>,
 }
 
 impl Server {
@@ -113,6 +114,7 @@ impl Server {
             config,
             limits,
             metrics_path: "/metrics".into(),
+            reload: None,
         })
     }
 
@@ -126,17 +128,26 @@ impl Server {
         self.metrics_path = path.into();
     }
 
+    /// Reads its configuration again when it is told to. Without this, SIGHUP changes nothing.
+    pub fn reload_by(&mut self, reload: Reload) {
+        self.reload = Some(reload);
+    }
+
     /// Allows fewer connections, where there are fewer descriptors for them.
     pub fn limit_connections(&mut self, most: usize) {
         self.limits.connections = most;
     }
 
     /// Answers until SIGTERM or SIGINT, and returns when the connections have ended. `started` is called once these
-    /// signals are seen to.
-    pub fn run(self, scraper: ScraperHandle, started: impl FnOnce()) -> Result<(), ServeError> {
+    /// signals and SIGHUP are seen to, and says whether a reload was asked for before.
+    pub fn run(
+        self,
+        scraper: ScraperHandle,
+        started: impl FnOnce() -> bool,
+    ) -> Result<(), ServeError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
-            // For passwords alone, one at a time.
+            // For passwords and for a reload, one at a time.
             .max_blocking_threads(1)
             .build()
             .map_err(ServeError::Start)?;
@@ -145,19 +156,21 @@ impl Server {
         result
     }
 
-    async fn serve(self, scraper: ScraperHandle, started: impl FnOnce()) -> Result<(), ServeError> {
+    async fn serve(
+        self,
+        scraper: ScraperHandle,
+        started: impl FnOnce() -> bool,
+    ) -> Result<(), ServeError> {
         let listener =
             tokio::net::TcpListener::from_std(self.listener).map_err(ServeError::Start)?;
         let mut terminate = signal(SignalKind::terminate()).map_err(ServeError::Start)?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(ServeError::Start)?;
-        started();
-        let site = Arc::new(Site {
-            scraper,
-            gate: Gate::new(self.config.users),
-            headers: self.config.headers,
-            metrics_path: self.metrics_path,
-        });
-        let tls = self.config.tls.map(TlsAcceptor::from);
+        let mut hangup = signal(SignalKind::hangup()).map_err(ServeError::Start)?;
+        let site = Site::new(scraper, self.metrics_path, self.config, self.reload);
+        let site = Arc::new(site);
+        if started() {
+            tokio::spawn(Arc::clone(&site).reload());
+        }
         let mut table = Connections::new(self.limits.connections);
         let (ending, end) = watch::channel(false);
         let mut connections = JoinSet::new();
@@ -166,6 +179,10 @@ impl Server {
                 accepted = listener.accept() => accepted,
                 Some(ended) = connections.join_next_with_id() => {
                     table.remove(ended.map_or_else(|error| error.id(), |(id, ())| id));
+                    continue;
+                }
+                _ = hangup.recv() => {
+                    tokio::spawn(Arc::clone(&site).reload());
                     continue;
                 }
                 _ = terminate.recv() => break,
@@ -183,7 +200,6 @@ impl Server {
             let activity = Activity::new();
             let task = connections.spawn(converse(
                 stream,
-                tls.clone(),
                 Arc::clone(&site),
                 self.limits,
                 client,
@@ -205,8 +221,7 @@ impl Server {
 
 /// All requests of one connection. Errors are the peer's.
 async fn converse(
-    stream: TcpStream,
-    tls: Option<TlsAcceptor>,
+    mut stream: TcpStream,
     site: Arc<Site>,
     limits: Limits,
     client: Client,
@@ -215,10 +230,17 @@ async fn converse(
 ) {
     // An answer is written in one piece.
     let _ = stream.set_nodelay(true);
-    match tls {
+    match site.rulebook().tls.clone() {
         None => talk(stream, Protocol::Http1, site, limits, client, activity, end).await,
         Some(tls) => {
-            if let Ok(Ok(stream)) = timeout(limits.header_time, tls.accept(stream)).await {
+            let accepted = timeout(limits.header_time, async {
+                if plain::is_request(&stream).await {
+                    let _ = plain::refuse(&mut stream, limits).await;
+                    return None;
+                }
+                tls.accept(stream).await.ok()
+            });
+            if let Ok(Some(stream)) = accepted.await {
                 let protocol = match stream.get_ref().1.alpn_protocol() {
                     Some(b"h2") => Protocol::Http2,
                     _ => Protocol::Http1,
@@ -283,8 +305,6 @@ async fn drive(connection: impl GracefulConnection, mut end: watch::Receiver<boo
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
-
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
     use super::*;
@@ -292,12 +312,9 @@ mod tests {
     /// Prometheus asks once a minute, and should not have to connect each time.
     #[tokio::test(start_paused = true)]
     async fn a_connection_is_kept_from_one_scrape_to_the_next() {
-        let site = Arc::new(Site {
-            scraper: ScraperHandle::closed(),
-            gate: Gate::new(HashMap::new()),
-            headers: Vec::new(),
-            metrics_path: "/metrics".into(),
-        });
+        let scraper = ScraperHandle::closed();
+        let config = WebConfig::default();
+        let site = Arc::new(Site::new(scraper, "/metrics".into(), config, None));
         let (server, mut client) = duplex(64 * 1024);
         let (_ending, end) = watch::channel(false);
         let limits = Limits::default();

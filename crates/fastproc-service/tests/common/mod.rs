@@ -39,6 +39,8 @@ pub fn settings(source: Option<SourceKind>) -> Settings {
     let mut settings = Settings::default();
     settings.source = source;
     settings.texts_timeout = GUARD;
+    // What a walk takes on a virtual CPU that stands still is CPU time of it.
+    settings.walks_limit = GUARD;
     settings
 }
 

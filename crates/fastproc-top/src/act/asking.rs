@@ -13,8 +13,8 @@ use crate::{
     window::Window,
 };
 
-/// What is pasted must not be taken for commands that change processes.
-const TOO_FAST: &str = "that came faster than keys are typed; press the key again";
+/// What is pasted must not be taken for commands that change processes or files.
+pub(super) const TOO_FAST: &str = "that came faster than keys are typed; press the key again";
 
 impl State {
     pub(super) fn accept(&mut self) -> Option<Effect> {
@@ -114,6 +114,11 @@ impl State {
         if !self.take_aim() {
             return;
         }
+        // Whichever of its threads was chosen, it is for the process, and once.
+        for target in &mut self.aim {
+            *target = Target::of(target.id.process());
+        }
+        self.aim.dedup();
         let items: Vec<_> = SIGNALS
             .iter()
             .map(|&(number, name)| (format!("{number:>2} SIG{name}"), Choice::Signal(number)))

@@ -1,5 +1,7 @@
 //! Every key does something, and nothing is done to a process without a question.
 
+use ratatui_crossterm::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
 use super::*;
 use crate::id::Id;
 use crate::{
@@ -107,6 +109,50 @@ fn nothing_is_done_to_a_process_without_a_question() {
     let mut state = state(Place::Table, true);
     state.act(Place::Table, Action::Kill);
     assert!(state.over.is_none(), "those of a recording are left alone");
+}
+
+#[test]
+fn a_signal_is_for_a_process_once_whichever_of_its_threads_are_marked() {
+    let mut state = state(Place::Table, false);
+    let thread = |pid, tid| Id {
+        pid,
+        tid,
+        start_ns: u64::from(tid),
+        process_start_ns: u64::from(pid),
+    };
+    state.marked = [(7, 7), (7, 8), (9, 11), (7, 9)]
+        .map(|(pid, tid)| thread(pid, tid))
+        .into();
+    state.act(Place::Table, Action::Kill);
+    let aim: Vec<_> = state.aim.iter().map(|target| target.id).collect();
+    assert_eq!(aim, [thread(7, 7), thread(9, 9)]);
+    // A nice value is a thread's own.
+    state.over = None;
+    state.act(Place::Table, Action::NiceBy(1));
+    assert_eq!(state.aim.len(), 4);
+}
+
+#[test]
+fn a_burst_writes_no_settings_and_leaves_only_if_nothing_follows() {
+    let key = |name: char| {
+        let key = KeyEvent::new(KeyCode::Char(name), KeyModifiers::NONE);
+        Key::all_of(&key).next().expect("one")
+    };
+    let mut state = state(Place::Table, false);
+    assert_eq!(state.key(key('W')), Some(Effect::Save));
+    assert_eq!(state.key(key('q')), Some(Effect::Quit));
+    state.is_burst = true;
+    assert_eq!(state.key(key('W')), None);
+    assert!(
+        state
+            .message
+            .as_ref()
+            .is_some_and(|message| message.is_error)
+    );
+    assert_eq!(state.key(key('q')), Some(Effect::QuitIfLast));
+    let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+    let interrupt = Key::all_of(&interrupt).next().expect("one");
+    assert_eq!(state.key(interrupt), Some(Effect::Quit));
 }
 
 #[test]

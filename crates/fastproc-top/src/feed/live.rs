@@ -2,7 +2,7 @@
 
 use fastproc::{Baseline, Collector, Fields, Host, SourceKind};
 
-use super::{View, fading::Fading};
+use super::{View, exited::Exited};
 use crate::{error::Error, machine::Machine, sampler::Sampler};
 
 /// Reads this machine.
@@ -10,8 +10,7 @@ use crate::{error::Error, machine::Machine, sampler::Sampler};
 pub struct Live {
     source: Option<SourceKind>,
     collector: Collector,
-    exits: bool,
-    fading: Fading,
+    exited: Exited,
     sampler: Sampler,
     /// The snapshot before the last one.
     before: Baseline,
@@ -25,14 +24,13 @@ pub struct Live {
 
 impl Live {
     /// Opens a source for these groups of fields.
-    pub fn open(source: Option<SourceKind>, fields: Fields, exits: bool) -> Result<Self, Error> {
-        let collector = open(source, fields, exits)?;
+    pub fn open(source: Option<SourceKind>, fields: Fields) -> Result<Self, Error> {
+        let collector = open(source, fields)?;
         let bpf = matches!(collector.source(), SourceKind::Bpf | SourceKind::BpfIter);
         Ok(Self {
             source,
             collector,
-            exits,
-            fading: Fading::default(),
+            exited: Exited::default(),
             sampler: Sampler::open(bpf)?,
             before: Baseline::default(),
             last: Baseline::default(),
@@ -47,7 +45,7 @@ impl Live {
         std::mem::swap(&mut self.before, &mut self.last);
         self.last.follow(&self.before, &snapshot);
         let compared = self.snapshots > 0;
-        self.fading
+        self.exited
             .look(compared.then_some(&self.before), &snapshot);
         // What is not read every time stays what it was.
         self.earlier.clone_from(&self.machine);
@@ -58,19 +56,13 @@ impl Live {
         Ok(())
     }
 
-    pub(super) fn need(&mut self, needs: Fields, exits: bool) -> Result<bool, Error> {
+    pub(super) fn need(&mut self, needs: Fields) -> Result<bool, Error> {
         let collected = self.collector.fields();
         // Threads cost as much as everything else; another group that is no longer shown costs less than to load anew.
-        let as_before = self.exits == exits;
-        if as_before && collected.contains(needs) && !(collected - needs).contains(Fields::THREADS)
-        {
+        if collected.contains(needs) && !(collected - needs).contains(Fields::THREADS) {
             return Ok(false);
         }
-        self.collector = open(self.source, needs, exits)?;
-        self.exits = exits;
-        if !exits {
-            self.fading.clear();
-        }
+        self.collector = open(self.source, needs)?;
         self.last.follow(&self.before, &self.collector.snapshot()?);
         Ok(true)
     }
@@ -82,7 +74,7 @@ impl Live {
             before: compared.then_some(&self.before),
             machine: &self.machine,
             earlier: compared.then_some(&self.earlier),
-            fading: &self.fading,
+            exited: &self.exited,
             pages: None,
         })
     }
@@ -100,10 +92,10 @@ impl Live {
     }
 }
 
-fn open(source: Option<SourceKind>, fields: Fields, exits: bool) -> Result<Collector, Error> {
+fn open(source: Option<SourceKind>, fields: Fields) -> Result<Collector, Error> {
     Ok(Collector::builder()
         .fields(fields)
         .source(source)
-        .exits(exits)
+        .exits(true)
         .open()?)
 }

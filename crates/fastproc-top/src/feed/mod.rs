@@ -1,12 +1,12 @@
 //! Where snapshots and the machine's numbers come from.
 
-pub mod fading;
+pub mod exited;
 mod live;
 mod replay;
 
 use fastproc::{Baseline, Fields, Host, Snapshot};
 
-use self::fading::Fading;
+use self::exited::Exited;
 
 pub use self::{live::Live, replay::Replay};
 use crate::{details::Page, error::Error, id::Id, machine::Machine};
@@ -22,8 +22,8 @@ pub struct View<'a> {
     pub machine: &'a Machine,
     /// What that is compared with.
     pub earlier: Option<&'a Machine>,
-    /// Processes that have ended.
-    pub fading: &'a Fading,
+    /// Processes that exited between the two.
+    pub exited: &'a Exited,
     /// Limits and open files, of a recording; else they are read.
     pub pages: Option<&'a Pages>,
 }
@@ -68,11 +68,10 @@ impl Feed {
         }
     }
 
-    /// Has these groups of fields collected from now on, and exits recorded or not. Returns whether there is another snapshot
-    /// for that.
-    pub fn need(&mut self, needs: Fields, exits: bool) -> Result<bool, Error> {
+    /// Has these groups of fields collected from now on. Returns whether there is another snapshot for that.
+    pub fn need(&mut self, needs: Fields) -> Result<bool, Error> {
         match self {
-            Self::Live(live) => live.need(needs, exits),
+            Self::Live(live) => live.need(needs),
             Self::Replay(_) => Ok(false),
         }
     }
@@ -93,7 +92,7 @@ impl Feed {
         }
     }
 
-    /// Why it is not known what ended, if that was asked for.
+    /// Why it is not known what exited.
     pub fn exits_refused(&self) -> Option<String> {
         match self {
             Self::Live(live) => live.exits_refused(),

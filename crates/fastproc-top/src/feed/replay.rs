@@ -5,7 +5,7 @@ use std::path::Path;
 use fastproc::{Baseline, Host};
 use fastproc_columns::Lookup;
 
-use super::{Pages, View, fading::Fading};
+use super::{Pages, View, exited::Exited};
 use crate::{
     details::Page,
     error::Error,
@@ -22,7 +22,7 @@ pub struct Replay {
     earlier: Machine,
     /// Whether there is a snapshot before the one that is shown.
     compared: bool,
-    fading: Fading,
+    exited: Exited,
     /// Where the next step leads, if not to the next snapshot.
     start: Option<u64>,
     pages: Pages,
@@ -53,7 +53,7 @@ impl Replay {
             before: Baseline::default(),
             earlier: Machine::default(),
             compared: false,
-            fading: Fading::default(),
+            exited: Exited::default(),
             start: None,
             pages: Pages::default(),
             texts: Vec::new(),
@@ -83,7 +83,7 @@ impl Replay {
         let cpus = self.reader.frame.machine.cpus.len();
         self.before.set_cpus(cpus as u32);
         let before = self.compared.then_some(&self.before);
-        self.fading.look(before, &self.reader.frame.snapshot());
+        self.exited.look(before, &self.reader.frame.snapshot());
         Ok(true)
     }
 
@@ -91,7 +91,6 @@ impl Replay {
     pub fn start_at(&mut self, at: u64) {
         self.start = Some(at);
         self.before = Baseline::default();
-        self.fading.clear();
     }
 
     /// Which snapshot is shown.
@@ -169,7 +168,7 @@ impl Replay {
             before: self.compared.then_some(&self.before),
             machine: &self.reader.frame.machine,
             earlier: self.compared.then_some(&self.earlier),
-            fading: &self.fading,
+            exited: &self.exited,
             pages: Some(&self.pages),
         })
     }

@@ -23,6 +23,7 @@ impl Screen {
             Effect::Do(deed, targets) => self.perform_deed(deed, &targets),
             Effect::Save => self.save(),
             Effect::Users => self.list_users(),
+            Effect::Exited => self.say_of_exited(),
             Effect::MarkTree => self.mark_tree(),
             Effect::Step(by) => self.travel(|replay| Ok(replay.moved_by(by.into()))),
             Effect::Minutes(by) => self.travel(|replay| {
@@ -179,10 +180,31 @@ impl Screen {
         self.state.list("Processes of", items, 0);
     }
 
+    /// Says whether they can be shown.
+    fn say_of_exited(&mut self) {
+        let state = &mut self.state;
+        let is_recorded = self
+            .feed
+            .view()
+            .is_some_and(|view| view.exited.count.is_some());
+        if let Some(reason) = self.feed.exits_refused() {
+            state.fail(format!("what exits is not recorded: {reason}"));
+        } else if state.settings.threads {
+            state.fail("threads that exited are not shown; processes are, after H");
+        } else if self.feed.is_live() || is_recorded {
+            state.say("processes that exited in an interval are shown with what they did in it");
+        } else {
+            state.fail("this recording does not have what exited");
+        }
+    }
+
     fn mark_tree(&mut self) {
         let (Some(view), Some(id)) = (self.feed.view(), self.state.selected) else {
             return;
         };
+        if id.find(&view.snapshot).is_none() {
+            return self.state.fail(format!("process {} has ended", id.pid));
+        }
         let mut marked = vec![id.pid];
         // A parent may have a higher pid than its child: as long as there are more.
         let mut before = 0;

@@ -3,26 +3,33 @@
 use std::time::{Duration, Instant};
 
 /// After so much time without a key, what was pasted is over.
-const QUIET: Duration = Duration::from_millis(150);
+pub const QUIET: Duration = Duration::from_millis(150);
 
-/// The time of the last key, and whether it was pasted.
+/// When the last key was dealt with, and whether it was pasted.
 #[derive(Debug, Default)]
 pub struct Pace {
     last: Option<Instant>,
     is_burst: bool,
+    /// Whether the next key waited already when the last one was taken.
+    waits: bool,
 }
 
 impl Pace {
     /// Takes a key that was read now, and says whether it belongs to a burst. It does if another one waits behind it
-    /// already, unread, when the program comes to it; and a burst lasts until there is quiet, as a terminal hands out a long text in pieces.
+    /// already, unread, when the program comes to it, or if it has waited so itself; and a burst lasts until there is quiet,
+    /// as a terminal hands out a long text in pieces.
     pub fn take(&mut self, now: Instant, has_more: bool) -> bool {
-        let since = self
-            .last
-            .replace(now)
-            .map(|last| now.saturating_duration_since(last));
+        let since = self.last.map(|last| now.saturating_duration_since(last));
         let goes_on = self.is_burst && since.is_some_and(|since| since < QUIET);
-        self.is_burst = has_more || goes_on;
+        self.is_burst = has_more || self.waits || goes_on;
+        self.waits = has_more;
+        self.last = Some(now);
         self.is_burst
+    }
+
+    /// What the key did is done, and drawn: what was typed meanwhile may have come at any time of it.
+    pub fn done(&mut self, now: Instant) {
+        self.last = Some(now);
     }
 }
 
@@ -42,5 +49,9 @@ mod tests {
         assert!(take(301, false));
         assert!(take(400, true) && take(400, false));
         assert!(!take(600, false));
+        // The last of two, however long the first takes.
+        assert!(take(1000, true) && take(3000, false));
+        pace.done(start + Duration::from_secs(5));
+        assert!(pace.take(start + Duration::from_millis(5001), false));
     }
 }

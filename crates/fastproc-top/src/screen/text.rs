@@ -1,26 +1,45 @@
 //! The screen as text, and its first line.
 
+use std::time::Instant;
+
 use ratatui_core::{buffer::Buffer, layout::Rect};
 
-use super::Screen;
+use super::{Screen, next_due};
 use crate::{
     clock,
     error::Error,
     feed::Feed,
     machine::Gauge,
     state::State,
-    view::canvas::{self, Sheet},
+    view::canvas::{self, Sheet, shortened},
 };
 
 impl Screen {
-    /// A single screen as text, without the last line: after one interval, so that there is something to compare with.
-    pub fn once(&mut self, width: u16, height: Option<u16>) -> Result<String, Error> {
+    /// Hands over screens as text, without the last line: each after one interval, so that there is something to compare
+    /// with. Ends after as many as were asked for, or with the recording.
+    pub fn batch<E: From<Error>>(
+        &mut self,
+        width: u16,
+        height: Option<u16>,
+        mut each: impl FnMut(String) -> Result<(), E>,
+    ) -> Result<(), E> {
         self.look()?;
-        if self.feed.is_live() {
-            std::thread::sleep(self.state.interval());
+        let mut due = Instant::now();
+        loop {
+            if self.feed.is_live() {
+                due = next_due(due, self.state.interval(), Instant::now());
+                std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            }
+            self.look()?;
+            // Of a recording with a single snapshot there is that one.
+            if self.state.paused && self.looks > 2 {
+                return Ok(());
+            }
+            each(self.text(width, height))?;
+            if self.options.count.is_some_and(|count| self.looks > count) {
+                return Ok(());
+            }
         }
-        self.look()?;
-        Ok(self.text(width, height))
     }
 
     /// The screen as it is now, as text.
@@ -77,10 +96,16 @@ pub(super) fn title(state: &State, feed: &Feed) -> String {
     if let Some(ns) = get(Gauge::Calendar) {
         let _ = write!(title, " {}", clock::time_of_day(ns, !feed.is_live()));
     }
+    // Where it can be read on a narrow screen: who has forgotten it misses processes.
+    if !state.settings.filter.is_empty() {
+        let _ = write!(title, "; filter {};", shortened(&state.settings.filter, 30));
+    } else if view.machine.get(Gauge::Calendar).is_some() {
+        title.push(',');
+    }
     if let Some(ns) = get(Gauge::Uptime) {
         let seconds = ns / 1_000_000_000;
         let (days, hours, minutes) = (seconds / 86400, seconds / 3600 % 24, seconds / 60 % 60);
-        let _ = write!(title, ", up {days}d {hours:02}:{minutes:02}");
+        let _ = write!(title, " up {days}d {hours:02}:{minutes:02}");
     }
     let load = [Gauge::Load1, Gauge::Load5, Gauge::Load15].map(get);
     if let [Some(one), Some(five), Some(fifteen)] = load {
@@ -99,8 +124,5 @@ pub(super) fn title(state: &State, feed: &Feed) -> String {
         feed.name(),
         state.settings.interval
     );
-    if !state.settings.filter.is_empty() {
-        let _ = write!(title, "; filter {}", state.settings.filter);
-    }
     title
 }

@@ -1,5 +1,7 @@
 //! Text on lines: cut to where it may be, with wide characters as wide as they are.
 
+use std::borrow::Cow;
+
 use ratatui_core::{buffer::Buffer, layout::Rect, style::Style};
 use unicode_width::UnicodeWidthChar;
 
@@ -7,6 +9,8 @@ use unicode_width::UnicodeWidthChar;
 /// be painted again.
 #[derive(Debug, Default)]
 pub struct Sheet {
+    /// Whether there are no other characters than those of ASCII.
+    pub is_ascii: bool,
     area: Rect,
     lines: Vec<Line>,
 }
@@ -174,6 +178,13 @@ impl<'s> Canvas<'s> {
 
     /// Writes text from this column on, which may lie outside. Returns the column after it.
     pub fn text(&mut self, line: u16, column: i32, text: &str, style: Style) -> i32 {
+        let ascii;
+        let text = if self.sheet.is_ascii && !text.is_ascii() {
+            ascii = in_ascii(text);
+            &ascii
+        } else {
+            text
+        };
         let width = i32::from(self.area.width);
         if line >= self.area.height || column >= width {
             return column;
@@ -206,6 +217,19 @@ impl<'s> Canvas<'s> {
     }
 }
 
+/// Text of no more than so many columns; what is longer ends in dots.
+pub fn shortened(text: &str, most: usize) -> Cow<'_, str> {
+    if width(text) <= most {
+        return text.into();
+    }
+    let mut taken = 1;
+    let kept = text.chars().take_while(|&character| {
+        taken += placed(character).1 as usize;
+        taken <= most
+    });
+    format!("{}…", kept.collect::<String>()).into()
+}
+
 /// The columns that text takes.
 pub fn width(text: &str) -> usize {
     if text.is_ascii() {
@@ -218,6 +242,30 @@ pub fn width(text: &str) -> usize {
 
 /// Eight heights, and none.
 const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// The same where there is only ASCII.
+const ASCII_HEIGHTS: [char; 9] = [' ', '.', ':', '-', '=', '+', '*', '#', '@'];
+
+/// The same text in as many columns.
+fn in_ascii(text: &str) -> String {
+    let mut ascii = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_ascii() {
+            ascii.push(character);
+            continue;
+        }
+        let height = HEIGHTS.iter().position(|&height| height == character);
+        let other = match character {
+            '·' => '.',
+            '…' => '~',
+            '▽' => 'v',
+            '△' => '^',
+            _ => height.map_or('?', |height| ASCII_HEIGHTS[height]),
+        };
+        let (_, wide) = placed(character);
+        ascii.extend((0..wide).map(|_| other));
+    }
+    ascii
+}
 
 /// A block as high as this part of a whole. What is more than nothing can be seen.
 pub fn block(share: f64) -> char {
@@ -262,8 +310,29 @@ mod tests {
     }
 
     #[test]
+    fn what_is_too_long_ends_in_dots() {
+        for (text, most, short) in [
+            ("abc", 3, "abc"),
+            ("abcd", 3, "ab…"),
+            ("進程表", 5, "進程…"),
+            ("進程表", 4, "進…"),
+            ("abc", 0, "…"),
+        ] {
+            assert_eq!(shortened(text, most), short);
+        }
+    }
+
+    #[test]
     fn what_would_move_the_cursor_is_a_space() {
         assert_eq!(drawn(5, 0, "a\nb\x1bc"), "a b c");
+    }
+
+    #[test]
+    fn text_takes_as_many_columns_in_ascii() {
+        let text = "a▁█·…▽進\u{301}é";
+        let ascii = in_ascii(text);
+        assert_eq!(ascii, "a.@.~v???");
+        assert_eq!(width(text), ascii.len());
     }
 
     #[test]

@@ -68,11 +68,44 @@ pub struct Header<'a> {
     pub theme: Theme,
 }
 
-/// What the states are called, in the order of [`Tally::states`].
-const LONG_STATES: [&str; 6] = [
-    "running", "sleeping", "on disk", "stopped", "zombie", "other",
-];
+/// Words for what processes come to.
+struct TallyForm {
+    processes: &'static str,
+    kernel: &'static str,
+    threads: &'static str,
+    interval: &'static str,
+    /// In the order of [`Tally::states`].
+    states: [&'static str; 6],
+}
+
 const SHORT_STATES: [&str; 6] = ["run", "sleep", "disk", "stop", "zomb", "other"];
+
+/// From long to short.
+const TALLY_FORMS: [TallyForm; 3] = [
+    TallyForm {
+        processes: "processes",
+        kernel: "kernel",
+        threads: "threads",
+        interval: " in this interval",
+        states: [
+            "running", "sleeping", "on disk", "stopped", "zombie", "other",
+        ],
+    },
+    TallyForm {
+        processes: "processes",
+        kernel: "k",
+        threads: "threads",
+        interval: " in this interval",
+        states: SHORT_STATES,
+    },
+    TallyForm {
+        processes: "proc",
+        kernel: "k",
+        threads: "thr",
+        interval: "",
+        states: SHORT_STATES,
+    },
+];
 
 /// Narrowest bar.
 const BAR: u16 = 36;
@@ -147,41 +180,43 @@ impl Header<'_> {
     }
 
     fn tasks(&self, canvas: &mut Canvas<'_>, line: u16) {
-        let write = |long: bool| {
-            let tally = self.tally;
-            let (kernel, words) = if long {
-                ("kernel", &LONG_STATES)
-            } else {
-                ("k", &SHORT_STATES)
-            };
+        let (tally, exited) = (self.tally, self.view.exited);
+        let write = |form: &TallyForm| {
             let mut text = format!(
-                "{} processes ({} {kernel}), {} threads:",
-                tally.processes, tally.kernel_threads, tally.threads
+                "{} {} ({} {}), {} {}; ",
+                tally.processes,
+                form.processes,
+                tally.kernel_threads,
+                form.kernel,
+                tally.threads,
+                form.threads
             );
-            for (i, (count, word)) in tally.states.iter().zip(words).enumerate() {
-                if i < 2 || *count > 0 {
-                    let comma = if i == 0 { "" } else { "," };
-                    let _ = write!(text, "{comma} {count} {word}");
+            // Before the states, of which the last may be cut off.
+            if let Some(count) = exited.count {
+                let _ = write!(text, "{count} exited");
+                if exited.lost > 0 {
+                    let _ = write!(text, ", {} lost", exited.lost);
                 }
+                text.push_str(form.interval);
+                text.push_str("; ");
             }
-            if let Some(ended) = self.view.fading.ended {
-                let _ = write!(text, "; {ended} ended");
-            }
-            if self.view.fading.lost > 0 {
-                let _ = write!(text, " and {} more", self.view.fading.lost);
+            for (i, (count, word)) in tally.states.iter().zip(form.states).enumerate() {
+                if i < 2 || *count > 0 {
+                    let comma = if i == 0 { "" } else { ", " };
+                    let _ = write!(text, "{comma}{count} {word}");
+                }
             }
             text
         };
-        self.long_or_short(canvas, line, write);
+        self.first_that_fits(canvas, line, &TALLY_FORMS.each_ref().map(write));
     }
 
-    /// Draws the long form of a line, or the short one where there is no room for it.
-    fn long_or_short(&self, canvas: &mut Canvas<'_>, line: u16, write: impl Fn(bool) -> String) {
-        let mut text = write(true);
-        if text.len() > canvas.area.width.into() {
-            text = write(false);
+    /// Draws the first of these that there is room for, else the last.
+    fn first_that_fits(&self, canvas: &mut Canvas<'_>, line: u16, texts: &[String]) {
+        let fits = |text: &&String| text.len() <= canvas.area.width.into();
+        if let Some(text) = texts.iter().find(fits).or(texts.last()) {
+            canvas.text(line, 0, text, self.theme.plain());
         }
-        canvas.text(line, 0, &text, self.theme.plain());
     }
 
     fn all_cpus(&self, canvas: &mut Canvas<'_>, width: u16) {
@@ -322,7 +357,7 @@ impl Header<'_> {
                 )
             }
         };
-        self.long_or_short(canvas, line, write);
+        self.first_that_fits(canvas, line, &[true, false].map(write));
     }
 
     fn lines_of_history(&self, canvas: &mut Canvas<'_>, line: u16) {

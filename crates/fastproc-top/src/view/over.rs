@@ -9,6 +9,7 @@ use super::{
 use crate::{
     keys::{BINDINGS, Key, Place},
     state::{Deed, List, Message, Over, State},
+    target::Target,
     window::Window,
 };
 
@@ -40,7 +41,8 @@ pub fn last_line(canvas: &mut Canvas<'_>, state: &State, theme: Theme) {
                 ..canvas.area
             });
             let end = part.text(0, -skipped, text, theme.plain());
-            let end = part.text(0, end, "█", theme.plain());
+            let cursor = if state.is_ascii { "_" } else { "█" };
+            let end = part.text(0, end, cursor, theme.plain());
             if let Some(error) = error {
                 part.text(0, end + 1, error, theme.error());
             }
@@ -73,31 +75,47 @@ fn question(deed: Deed, state: &State, room: usize) -> String {
     let what = deed.describe();
     match state.aim.as_slice() {
         [one] => {
-            let ask = |most| format!("{what} {}? (y/n)", one.describe(most));
-            let least = width(&ask(1));
-            ask((room + 1).saturating_sub(least).max(8))
+            let room = room.saturating_sub(width(&what) + width(" ? (y/n)"));
+            format!("{what} {}? (y/n)", one.describe_in(room))
         }
         many => {
-            let names: Vec<_> = many.iter().map(|target| target.describe(20)).collect();
             let few = match &state.message {
                 Some(message) if message.is_error => format!("; {}", message.text),
                 _ => String::new(),
             };
-            format!(
-                "{what} these {} processes? (y/n{few}) {}",
-                many.len(),
-                names.join(", ")
-            )
+            format!("{what} these {} processes? (y/n{few})", many.len())
         }
     }
 }
 
 /// Draws what lies over the rest of the screen.
-pub fn draw(canvas: &mut Canvas<'_>, over: &mut Over, theme: Theme) {
+pub fn draw(canvas: &mut Canvas<'_>, over: &mut Over, aim: &[Target], theme: Theme) {
     match over {
         Over::List(list) => draw_list(canvas, list, theme),
         Over::Help(window) => draw_help(canvas, window, theme),
+        Over::Question { .. } if aim.len() > 1 => draw_aim(canvas, aim, theme),
         Over::Prompt { .. } | Over::Question { .. } => {}
+    }
+}
+
+/// Draws above the question whom it is about.
+fn draw_aim(canvas: &mut Canvas<'_>, aim: &[Target], theme: Theme) {
+    let height = usize::from(canvas.area.height);
+    let shown = if aim.len() > height {
+        height.saturating_sub(1)
+    } else {
+        aim.len()
+    };
+    let more = usize::from(shown < aim.len());
+    let mut part = canvas.lines((height - shown - more) as u16, u16::MAX);
+    part.clear();
+    let room = usize::from(part.area.width);
+    for (line, target) in aim.iter().take(shown).enumerate() {
+        part.text(line as u16, 0, &target.describe_in(room), theme.plain());
+    }
+    if more > 0 {
+        let text = format!("and {} more", aim.len() - shown);
+        part.text(shown as u16, 0, &text, theme.error());
     }
 }
 
@@ -139,8 +157,9 @@ fn draw_help(canvas: &mut Canvas<'_>, window: &mut Window, theme: Theme) {
     }
     lines.push(("Filters".into(), String::new()));
     for line in [
-        "compare fields of fastproc ps: rss > 100M && user != root, comm =~ '^kworker', pcpu > 5;",
-        "with &&, ||, ! and parentheses. fastproc ps --help lists the fields.",
+        "compare fields: rss > 100M && user != root, comm =~ '^kworker',",
+        "pcpu > 5; with &&, ||, ! and parentheses.",
+        "fastproc ps --help lists the fields.",
     ] {
         lines.push(("  ".into(), line.into()));
     }

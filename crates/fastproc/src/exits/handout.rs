@@ -11,7 +11,7 @@ pub(crate) struct Handout {
     exits: Vec<Exit>,
     /// The bytes of their command lines.
     lines: Vec<u8>,
-    /// Of processes that the last snapshot had nevertheless: they ended after it met them.
+    /// Of processes that ended after the last snapshot, or after it had met them.
     held: Vec<Held>,
     /// Before the last snapshot.
     lost: u64,
@@ -47,11 +47,14 @@ impl Handout {
             self.exits.push(exit);
         }
         let (held, lines) = (&mut self.held, &self.lines);
+        let end_ns = snapshot.stats().kernel_end_ns();
         self.exits.retain(|exit| {
             let is_there = snapshot
                 .get(exit.pid)
                 .is_some_and(|process| is_same_start(process.identity().start_ns, exit.start_ns));
-            if is_there {
+            // On a busy machine it may be long before the exits are taken that belong to a snapshot.
+            let is_later = is_there || exit.end_ns.is_some_and(|at_ns| at_ns > end_ns);
+            if is_later {
                 let line = exit.line(lines);
                 held.push(Held {
                     exit: *exit,
@@ -59,7 +62,7 @@ impl Handout {
                     cut: line.is_some_and(|line| line.cut),
                 });
             }
-            !is_there
+            !is_later
         });
         Ok(())
     }
@@ -71,5 +74,55 @@ impl Handout {
             lines: &self.lines,
         };
         (ends, self.lost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{convert::Infallible, time::Duration};
+
+    use super::*;
+    use crate::{SnapshotStats, SourceKind, record::Record, source::Table};
+
+    #[test]
+    fn what_ended_after_a_snapshot_belongs_to_the_next() {
+        let exit = |pid, end_ns| Exit {
+            pid,
+            start_ns: 10,
+            end_ns,
+            ..Exit::default()
+        };
+        let mut record = Record::default();
+        (record.identity.tgid, record.identity.start_ns) = (1, 10);
+        // From 100 to 150 ns after boot.
+        let snapshot = |records: &'static [Record], began_ns| {
+            let table = Table {
+                records,
+                ..Table::default()
+            };
+            let read_for = Duration::from_nanos(50);
+            let stats = SnapshotStats::recorded(SourceKind::Bpf, began_ns, read_for);
+            Snapshot::recorded(table, stats)
+        };
+        let records: &'static [Record] = Box::leak(Box::new([record]));
+        let mut handout = Handout::default();
+        let mut told = |snapshot: &Snapshot<'_>, come: &[Exit]| {
+            let turned = handout.turn::<Infallible>(snapshot, |exits, _| {
+                exits.extend_from_slice(come);
+                Ok(0)
+            });
+            assert!(turned.is_ok());
+            let (ends, _) = handout.ends();
+            ends.exits.iter().map(|exit| exit.pid).collect::<Vec<_>>()
+        };
+        let come = [
+            exit(1, Some(140)),
+            exit(2, Some(150)),
+            exit(3, Some(151)),
+            exit(4, None),
+        ];
+        assert_eq!(told(&snapshot(records, 100), &come), [2, 4]);
+        assert_eq!(told(&snapshot(&[], 200), &[]), [1, 3]);
+        assert_eq!(told(&snapshot(&[], 300), &[]), [0; 0]);
     }
 }

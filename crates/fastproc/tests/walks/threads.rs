@@ -35,10 +35,15 @@ fn threads_are_listed_and_folded() {
         while stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {}
     });
     wait_until("a tick of a thread that spins", || {
-        let stat = fs::read_to_string("/proc/self/stat").expect("it runs");
-        let (_, values) = stat.rsplit_once(')').expect("a name");
-        let mut ticks = values.split(' ').skip(12).take(2);
-        ticks.any(|ticks| ticks != "0")
+        let threads = fs::read_dir("/proc/self/task").expect("it runs");
+        let stats = threads.map(|thread| {
+            let path = thread.expect("no thread ends").path();
+            fs::read_to_string(path.join("stat")).expect("no thread ends")
+        });
+        stats.into_iter().any(|stat| {
+            let (_, values) = stat.rsplit_once(')').expect("a name");
+            values.split(' ').skip(12).take(2).any(|ticks| ticks != "0")
+        })
     });
     for source in SourceKind::ALL {
         let mut collector = open(source, Fields::TOP | Fields::THREADS);

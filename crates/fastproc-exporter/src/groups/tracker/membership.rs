@@ -43,6 +43,7 @@ impl Tracker {
                 orphan: false,
                 unknown: false,
                 joined: false,
+                moved: false,
                 many_threads: false,
                 leader_seen: false,
                 switches: [0; 2],
@@ -65,9 +66,10 @@ impl Tracker {
         tracked.had_many_threads = tracked.many_threads;
         tracked.many_threads = identity.num_threads > 1;
         tracked.joined = false;
-        if fresh || tracked.unknown || recheck && tracked.group == NONE {
+        tracked.moved = self.regrouping && tracked.group != NONE;
+        if fresh || self.regrouping || tracked.unknown || recheck && tracked.group == NONE {
             self.name(moment, process, &mut tracked, describe);
-            tracked.joined = tracked.group != NONE;
+            tracked.joined = tracked.group != NONE && !tracked.moved;
         }
         tracked
     }
@@ -85,11 +87,13 @@ impl Tracker {
         description.cmdline.clear();
         description.username.clear();
         description.cgroups.clear();
-        tracked.unknown = !describe.describe(process, wants, description);
-        if tracked.unknown {
+        if !describe.describe(process, wants, description) {
             self.errors.read += 1;
+            // One that has a group keeps it.
+            tracked.unknown = tracked.group == NONE;
             return;
         }
+        tracked.unknown = false;
         let comm = process.name();
         let start_ns = process.identity().start_ns;
         let name = self.options.rules.name_of(&Subject {
@@ -126,7 +130,7 @@ impl Tracker {
                 };
                 if parent.group != NONE {
                     self.processes[at].group = parent.group;
-                    self.processes[at].joined = true;
+                    self.processes[at].joined = !self.processes[at].moved;
                     break;
                 }
                 if !parent.orphan {

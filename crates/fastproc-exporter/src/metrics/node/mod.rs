@@ -1,44 +1,70 @@
 //! The metrics of `node_exporter` that come from the kernel's text: through kept descriptors, by parsers that look for
 //! what is told and no more.
 
+mod netclass;
 mod network;
+mod sensors;
 mod storage;
 mod sysfs;
 mod system;
 mod text;
+mod textfile;
+mod timex;
+
+use std::path::{Path, PathBuf};
 
 use regex::Regex;
 
+pub use self::textfile::LeftOut;
 use self::{
     network::Netstat,
     storage::{Filesystems, MountFilter},
     sysfs::Attributes,
     text::TextFile,
+    textfile::Textfiles,
 };
-use super::WrongFilter;
+use super::{WrongFilter, scrapes::Scrapes};
 use crate::exposition::{Exposition, Family};
 
 /// All families, in the order of the text.
 pub(super) fn families() -> Vec<Family> {
-    [system::ALL, network::ALL, storage::ALL].concat()
+    [
+        system::ALL,
+        timex::ALL,
+        network::ALL,
+        netclass::ALL,
+        storage::ALL,
+        sensors::ALL,
+        textfile::ALL,
+    ]
+    .concat()
 }
 
 /// Which of them are written. The patterns are those of devices and of mounts that are left out.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "each is a collector of node_exporter")]
 pub struct NodeSwitches {
+    pub arp: Option<Option<Pattern>>,
     pub conntrack: bool,
+    pub cpufreq: bool,
     pub diskstats: Option<Pattern>,
+    pub entropy: bool,
     pub filefd: bool,
     pub filesystem: Option<(Pattern, Pattern)>,
     pub loadavg: bool,
     pub meminfo: bool,
+    pub netclass: Option<Pattern>,
     pub netdev: Option<Option<Pattern>>,
     pub netstat: Option<Pattern>,
     pub pressure: bool,
     pub schedstat: bool,
     pub sockstat: bool,
+    pub softnet: bool,
+    /// With the folders.
+    pub textfile: Option<Vec<PathBuf>>,
+    pub thermal_zone: bool,
     pub time: bool,
+    pub timex: bool,
     pub uname: bool,
 }
 
@@ -53,6 +79,8 @@ impl Pattern {
     pub const MOUNT_POINTS: &str = MountFilter::MOUNT_POINTS;
     /// Types of filesystems that it leaves out.
     pub const FILESYSTEMS: &str = MountFilter::TYPES;
+    /// Devices whose properties it leaves out: none.
+    pub const NETCLASS: &str = "^$";
     /// Numbers of protocols that it tells.
     pub const NETSTAT: &str = Netstat::DEFAULT;
 
@@ -71,6 +99,8 @@ pub(super) struct NodeMetrics {
     nohandler: Attributes,
     /// The labels of disks.
     disk_infos: Vec<String>,
+    devices: Vec<netclass::Device>,
+    textfiles: Option<Textfiles>,
     files: Files,
 }
 
@@ -85,8 +115,10 @@ macro_rules! files {
                 Self { $($name: TextFile::new($path)),* }
             }
 
-            fn read(&mut self, switches: &NodeSwitches) {
-                $(if switches.$switch.is_on() { self.$name.read(); })*
+            fn read(&mut self, switches: &NodeSwitches, scrapes: &mut Scrapes) {
+                $(if switches.$switch.is_on() {
+                    scrapes.collect(stringify!($switch), || self.$name.read());
+                })*
             }
         }
     };
@@ -113,6 +145,10 @@ files! {
     conntrack_max: "/proc/sys/net/netfilter/nf_conntrack_max", conntrack;
     conntrack_stat: "/proc/net/stat/nf_conntrack", conntrack;
     diskstats: "/proc/diskstats", diskstats;
+    arp: "/proc/net/arp", arp;
+    softnet: "/proc/net/softnet_stat", softnet;
+    entropy_available: "/proc/sys/kernel/random/entropy_avail", entropy;
+    entropy_pool: "/proc/sys/kernel/random/poolsize", entropy;
 }
 
 /// A switch, with or without a pattern.
@@ -133,26 +169,40 @@ impl<T> Switch for Option<T> {
 }
 
 impl NodeMetrics {
-    pub(super) fn new(switches: NodeSwitches) -> Self {
+    /// `own`: the names that no file may tell as well.
+    pub(super) fn new(switches: NodeSwitches, own: &[Family]) -> Self {
         let netstat = switches.netstat.clone();
+        let folders = switches.textfile.clone();
         Self {
             filesystems: None,
             netstat: netstat.map(|fields| Netstat::new(fields.0)),
             nohandler: Attributes::default(),
             disk_infos: Vec::new(),
+            devices: Vec::new(),
+            textfiles: folders.map(|folders| Textfiles::new(folders, own)),
             files: Files::new(),
             switches,
         }
     }
 
     /// Reads all. What cannot be read is not told.
-    pub(super) fn collect(&mut self) {
-        self.files.read(&self.switches);
+    pub(super) fn collect(&mut self, scrapes: &mut Scrapes) {
+        self.files.read(&self.switches, scrapes);
         if let Some(exclude) = &self.switches.diskstats {
-            self.disk_infos = storage::disk_infos(&self.files.diskstats, &exclude.0);
+            self.disk_infos = scrapes.collect("diskstats", || {
+                storage::disk_infos(&self.files.diskstats, &exclude.0)
+            });
         }
         if self.switches.netdev.is_some() {
-            network::read_nohandler(&self.files.net_dev, &mut self.nohandler);
+            scrapes.collect("netdev", || {
+                network::read_nohandler(&self.files.net_dev, &mut self.nohandler);
+            });
+        }
+        if let Some(exclude) = &self.switches.netclass {
+            self.devices = scrapes.collect("netclass", || netclass::read(&exclude.0));
+        }
+        if let Some(textfiles) = &mut self.textfiles {
+            scrapes.collect("textfile", || textfiles.read());
         }
         if let Some((mount_points, types)) = &self.switches.filesystem {
             // Its thread is started when privileges have been given up: they belong to threads.
@@ -163,19 +213,58 @@ impl NodeMetrics {
                 });
             }
             if let Some(filesystems) = &mut self.filesystems {
-                filesystems.collect();
+                scrapes.collect("filesystem", || filesystems.collect());
             }
         }
     }
 
+    /// What files of others hold that is left out, and was not at the last call.
+    pub(super) fn left_out(&mut self) -> Vec<LeftOut> {
+        let textfiles = self.textfiles.as_mut();
+        textfiles.map_or_else(Vec::new, Textfiles::news)
+    }
+
     /// Writes what was read last.
-    pub(super) fn write(&mut self, text: &mut Exposition) {
+    pub(super) fn write(&mut self, text: &mut Exposition, scrapes: &mut Scrapes) {
+        self.write_system(text, scrapes);
+        self.write_network(text, scrapes);
+        if let Some(exclude) = &self.switches.diskstats {
+            scrapes.write(text, "diskstats", |text| {
+                storage::diskstats(text, &self.files.diskstats, &self.disk_infos, &exclude.0);
+            });
+        }
+        if let Some(filesystems) = &self.filesystems {
+            scrapes.write(text, "filesystem", |text| filesystems.write(text));
+        }
+        // Virtual machines have none of these.
+        if self.switches.cpufreq {
+            scrapes.write_if(text, "cpufreq", |text| {
+                sensors::cpufreq(text, Path::new("/sys/devices/system/cpu"));
+                true
+            });
+        }
+        if self.switches.thermal_zone {
+            scrapes.write_if(text, "thermal_zone", |text| {
+                sensors::thermal(text, Path::new("/sys/class/thermal"));
+                true
+            });
+        }
+        if let Some(textfiles) = &self.textfiles {
+            scrapes.write(text, "textfile", |text| textfiles.write(text));
+        }
+    }
+
+    fn write_system(&self, text: &mut Exposition, scrapes: &mut Scrapes) {
         let (on, files) = (&self.switches, &self.files);
         if on.loadavg {
-            system::loadavg(text, &files.loadavg);
+            scrapes.write(text, "loadavg", |text| {
+                system::loadavg(text, &files.loadavg);
+            });
         }
         if on.meminfo {
-            system::meminfo(text, &files.meminfo);
+            scrapes.write(text, "meminfo", |text| {
+                system::meminfo(text, &files.meminfo);
+            });
         }
         if on.pressure {
             let pressure = [
@@ -184,47 +273,82 @@ impl NodeMetrics {
                 &files.pressure_memory,
                 &files.pressure_irq,
             ];
-            system::pressure(text, pressure);
+            scrapes.write(text, "pressure", |text| system::pressure(text, pressure));
         }
         if on.filefd {
-            system::filefd(text, &files.file_nr);
+            scrapes.write(text, "filefd", |text| {
+                system::filefd(text, &files.file_nr);
+            });
+        }
+        if on.entropy {
+            scrapes.write(text, "entropy", |text| {
+                system::entropy(text, &files.entropy_available, &files.entropy_pool);
+            });
         }
         if on.uname {
-            system::uname(text);
+            scrapes.write(text, "uname", system::uname);
         }
         if on.time {
-            system::time(text, &files.clock_available, &files.clock_current);
+            scrapes.write(text, "time", |text| {
+                system::time(text, &files.clock_available, &files.clock_current);
+            });
+        }
+        if on.timex {
+            scrapes.write(text, "timex", timex::write);
         }
         if on.schedstat {
-            system::schedstat(text, &files.schedstat);
+            scrapes.write(text, "schedstat", |text| {
+                system::schedstat(text, &files.schedstat);
+            });
         }
+    }
+
+    fn write_network(&mut self, text: &mut Exposition, scrapes: &mut Scrapes) {
+        let (on, files) = (&self.switches, &self.files);
         if let Some(exclude) = &on.netdev {
             let exclude = exclude.as_ref().map(|exclude| &exclude.0);
-            network::netdev(text, &files.net_dev, &self.nohandler, exclude);
+            scrapes.write(text, "netdev", |text| {
+                network::netdev(text, &files.net_dev, &self.nohandler, exclude);
+            });
+        }
+        if on.netclass.is_some() {
+            scrapes.write(text, "netclass", |text| {
+                netclass::write(text, &self.devices);
+            });
+        }
+        if let Some(exclude) = &on.arp {
+            let exclude = exclude.as_ref().map(|exclude| &exclude.0);
+            scrapes.write_if(text, "arp", |text| {
+                network::arp(text, &files.arp, exclude);
+                // A machine may have no neighbours.
+                !files.arp.text().is_empty()
+            });
+        }
+        if on.softnet {
+            scrapes.write(text, "softnet", |text| {
+                network::softnet(text, &files.softnet);
+            });
         }
         if on.sockstat {
-            network::sockstat(text, [&files.sockstat, &files.sockstat6]);
+            scrapes.write(text, "sockstat", |text| {
+                network::sockstat(text, [&files.sockstat, &files.sockstat6]);
+            });
         }
         if let Some(netstat) = &mut self.netstat {
-            netstat.write(
-                text,
-                [&files.net_netstat, &files.net_snmp],
-                &files.net_snmp6,
-            );
+            let protocols = [&files.net_netstat, &files.net_snmp];
+            scrapes.write(text, "netstat", |text| {
+                netstat.write(text, protocols, &files.net_snmp6);
+            });
         }
         if on.conntrack {
-            network::conntrack(
-                text,
-                &files.conntrack_count,
-                &files.conntrack_max,
-                &files.conntrack_stat,
-            );
-        }
-        if let Some(exclude) = &on.diskstats {
-            storage::diskstats(text, &files.diskstats, &self.disk_infos, &exclude.0);
-        }
-        if let Some(filesystems) = &self.filesystems {
-            filesystems.write(text);
+            scrapes.write(text, "conntrack", |text| {
+                network::conntrack(
+                    text,
+                    &files.conntrack_count,
+                    &files.conntrack_max,
+                    &files.conntrack_stat,
+                );
+            });
         }
     }
 }

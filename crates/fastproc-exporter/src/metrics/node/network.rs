@@ -1,6 +1,6 @@
 //! Devices, sockets, protocols and tracked connections.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use regex::Regex;
 
@@ -8,6 +8,7 @@ use super::{sysfs::Attributes, text::TextFile};
 use crate::exposition::{Exposition, Family, Kind, Value, escape};
 
 const DEVICE: &[&str] = &["device"];
+const CPU: &[&str] = &["cpu"];
 
 crate::metrics::families! {
     RECEIVE_BYTES = "node_network_receive_bytes_total" Counter DEVICE, "Bytes that a device received. --collector.netdev, as the next.";
@@ -29,6 +30,14 @@ crate::metrics::families! {
     RECEIVE_NOHANDLER = "node_network_receive_nohandler_total" Counter DEVICE, "Packets that were received and that no protocol wanted.";
     SOCKSTAT = "node_sockstat_*" Gauge &[], "A number of /proc/net/sockstat and sockstat6. --collector.sockstat";
     NETSTAT = "node_netstat_*" Untyped &[], "A number of /proc/net/netstat, snmp and snmp6. --collector.netstat, those that --collector.netstat.fields matches.";
+    ARP = "node_arp_entries" Gauge DEVICE, "Neighbours that a device knows by ARP. --collector.arp";
+    SOFTNET_PROCESSED = "node_softnet_processed_total" Counter CPU, "Packets that a CPU has processed. --collector.softnet, as the next.";
+    SOFTNET_DROPPED = "node_softnet_dropped_total" Counter CPU, "Packets that a CPU has dropped, as its queue was full.";
+    SOFTNET_SQUEEZED = "node_softnet_times_squeezed_total" Counter CPU, "Times that a CPU had more packets than it may process at once.";
+    SOFTNET_COLLISIONS = "node_softnet_cpu_collision_total" Counter CPU, "Times that a device was locked by another CPU.";
+    SOFTNET_RPS = "node_softnet_received_rps_total" Counter CPU, "Times that a CPU was woken for packets of another one.";
+    SOFTNET_LIMITED = "node_softnet_flow_limit_count_total" Counter CPU, "Packets that a flow had too many of.";
+    SOFTNET_BACKLOG = "node_softnet_backlog_len" Gauge CPU, "Packets that wait for a CPU.";
     CONNTRACK = "node_nf_conntrack_entries" Gauge &[], "Connections that are tracked. --collector.conntrack, as the next.";
     CONNTRACK_LIMIT = "node_nf_conntrack_entries_limit" Gauge &[], "Limit of connections that are tracked.";
     CONNTRACK_STAT = "node_nf_conntrack_stat_*" Gauge &[], "A number of /proc/net/stat/nf_conntrack, over all CPUs.";
@@ -87,6 +96,60 @@ pub(super) fn netdev(
     for (device, packets) in nohandler {
         let label = format!("device=\"{}\"", escape(device));
         text.series(RECEIVE_NOHANDLER.name, &label, "", Value::Whole(packets));
+    }
+}
+
+/// The last word of a line is the device.
+pub(super) fn arp(text: &mut Exposition, file: &TextFile, exclude: Option<&Regex>) {
+    let mut counts = BTreeMap::<&str, u64>::new();
+    for words in file.lines().skip(1) {
+        if let Some(device) = words.last()
+            && exclude.is_none_or(|exclude| !exclude.is_match(device))
+        {
+            *counts.entry(device).or_default() += 1;
+        }
+    }
+    if !counts.is_empty() {
+        text.family(&ARP);
+    }
+    for (device, count) in counts {
+        let label = format!("device=\"{}\"", escape(device));
+        text.series(ARP.name, &label, "", Value::Whole(count));
+    }
+}
+
+/// The columns of `/proc/net/softnet_stat` that are told. Older kernels have fewer.
+const SOFTNET: [(usize, Family); 7] = [
+    (0, SOFTNET_PROCESSED),
+    (1, SOFTNET_DROPPED),
+    (2, SOFTNET_SQUEEZED),
+    (8, SOFTNET_COLLISIONS),
+    (9, SOFTNET_RPS),
+    (10, SOFTNET_LIMITED),
+    (11, SOFTNET_BACKLOG),
+];
+const SOFTNET_CPU: usize = 12;
+
+/// Hexadecimal numbers, a line for each CPU that is there.
+pub(super) fn softnet(text: &mut Exposition, file: &TextFile) {
+    let hexadecimal = |word| u64::from_str_radix(word, 16).ok();
+    let lines: Vec<Vec<Option<u64>>> = file
+        .lines()
+        .map(|words| words.map(hexadecimal).collect())
+        .collect();
+    for (column, family) in SOFTNET {
+        let values = lines.iter().zip(0..).filter_map(|(line, at)| {
+            let cpu = line.get(SOFTNET_CPU).copied().unwrap_or(Some(at))?;
+            Some((cpu, (*line.get(column)?)?))
+        });
+        let mut values = values.peekable();
+        if values.peek().is_some() {
+            text.family(&family);
+        }
+        for (cpu, value) in values {
+            let label = format!("cpu=\"{cpu}\"");
+            text.series(family.name, &label, "", Value::Whole(value));
+        }
     }
 }
 

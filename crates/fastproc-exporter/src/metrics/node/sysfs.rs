@@ -75,6 +75,8 @@ mod tests {
     #[test]
     fn devices_come_and_go() {
         let folder = std::env::temp_dir().join(format!("fastproc-sysfs-{}", std::process::id()));
+        // A run that was killed may have left one of this name.
+        let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
         for name in ["a", "b"] {
             std::fs::write(folder.join(name), format!("of {name}\n")).unwrap();

@@ -23,6 +23,8 @@ crate::metrics::families! {
     ZONE = "node_time_zone_offset_seconds" Gauge &["time_zone"], "Offset of the system's time zone.";
     CLOCK_AVAILABLE = "node_time_clocksource_available_info" Gauge &["device", "clocksource"], "1 for each clock source that there is.";
     CLOCK_CURRENT = "node_time_clocksource_current_info" Gauge &["device", "clocksource"], "1 for the clock source that is used.";
+    ENTROPY = "node_entropy_available_bits" Gauge NONE, "Entropy that the kernel has. --collector.entropy, as the next.";
+    ENTROPY_POOL = "node_entropy_pool_size_bits" Gauge NONE, "Entropy that the kernel keeps at most.";
     SCHED_RUNNING = "node_schedstat_running_seconds_total" Counter &["cpu"], "Time that tasks ran on a CPU. --collector.schedstat, as the next.";
     SCHED_WAITING = "node_schedstat_waiting_seconds_total" Counter &["cpu"], "Time that tasks waited for a CPU.";
     SCHED_SLICES = "node_schedstat_timeslices_total" Counter &["cpu"], "Time slices on a CPU.";
@@ -81,6 +83,14 @@ pub(super) fn filefd(text: &mut Exposition, file: &TextFile) {
     for (family, word) in [(FILEFD_ALLOCATED, allocated), (FILEFD_MAXIMUM, maximum)] {
         if let Some(number) = word.and_then(|word| word.parse().ok()) {
             text.one(&family, Value::Whole(number));
+        }
+    }
+}
+
+pub(super) fn entropy(text: &mut Exposition, available: &TextFile, pool: &TextFile) {
+    for (family, file) in [(ENTROPY, available), (ENTROPY_POOL, pool)] {
+        if let Some(bits) = file.number() {
+            text.one(&family, Value::Whole(bits));
         }
     }
 }

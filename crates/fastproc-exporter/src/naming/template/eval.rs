@@ -1,6 +1,6 @@
 //! From nodes and data to text.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::{
     functions,
@@ -18,7 +18,7 @@ enum Flow {
 
 /// The text of a template. As there, it ends where something cannot be evaluated.
 pub(super) fn render(nodes: &[Node], data: Data) -> String {
-    let data = Value::Data(Rc::new(data));
+    let data = Value::Data(Arc::new(data));
     let mut run = Run {
         text: String::new(),
         variables: vec![(String::new(), data.clone())],

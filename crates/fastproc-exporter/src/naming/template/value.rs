@@ -1,6 +1,6 @@
 //! Values of templates, and how Go prints them.
 
-use std::{collections::BTreeMap, fmt::Write, rc::Rc};
+use std::{collections::BTreeMap, fmt::Write, sync::Arc};
 
 use super::time::Time;
 
@@ -32,7 +32,7 @@ pub(super) enum Value {
     /// A number with a name, as Go's months and days of the week are.
     Named(i64, &'static str),
     /// All that a process has.
-    Data(Rc<Data>),
+    Data(Arc<Data>),
 }
 
 /// What Go prints for a value that is not there.

@@ -14,7 +14,6 @@ pub mod wire;
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
-    sync::OnceLock,
     time::{Duration, Instant},
 };
 
@@ -63,23 +62,12 @@ fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|_| !has_more_rights_than_its_caller())
 }
 
-/// Whether this program was executed with rights that its caller does not have, as the kernel tells it. Yes, where that cannot be
-/// read: the kernel keeps the file from users whose process may not be dumped, as it is then.
+/// Whether this program was executed with rights that its caller does not have, as the kernel told it then. One that has given up
+/// rights since, as a daemon does, has no more than its caller.
 pub(crate) fn has_more_rights_than_its_caller() -> bool {
-    static ANSWER: OnceLock<bool> = OnceLock::new();
-    let read = || std::fs::read("/proc/self/auxv").map_or(true, |auxv| is_secure(&auxv));
-    *ANSWER.get_or_init(read)
-}
-
-/// Whether this auxiliary vector, pairs of a type and a value, has `AT_SECURE` set.
-fn is_secure(auxv: &[u8]) -> bool {
-    const AT_SECURE: usize = 23;
-    let words: Vec<usize> = auxv
-        .chunks_exact(size_of::<usize>())
-        .filter_map(|word| Some(usize::from_ne_bytes(word.try_into().ok()?)))
-        .collect();
-    let secure = words.chunks_exact(2).find(|pair| pair[0] == AT_SECURE);
-    secure.is_none_or(|pair| pair[1] != 0)
+    // SAFETY: reads what the kernel has left in this process for it. The file of that, /proc/self/auxv, is not for a process
+    // that has given up rights.
+    unsafe { nix::libc::getauxval(nix::libc::AT_SECURE) != 0 }
 }
 
 /// Who uses the service that listens there, as JSON.
@@ -504,23 +492,5 @@ fn check(reply: &Reply) -> Result<(), Error> {
     match reply.status {
         wire::Status::Ok => Ok(()),
         status => Err(Error::Refused(status)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{has_more_rights_than_its_caller, is_secure};
-
-    fn auxv(words: &[usize]) -> Vec<u8> {
-        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
-    }
-
-    #[test]
-    fn a_program_with_more_rights_than_its_caller_is_known() {
-        assert!(!is_secure(&auxv(&[6, 4096, 23, 0, 0, 0])));
-        assert!(is_secure(&auxv(&[6, 4096, 23, 1, 0, 0])));
-        assert!(is_secure(&auxv(&[6, 4096, 0, 0])), "it is not said");
-        assert!(is_secure(&[]));
-        assert!(!has_more_rights_than_its_caller());
     }
 }

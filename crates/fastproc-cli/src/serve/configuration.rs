@@ -1,0 +1,45 @@
+//! The files of the configuration, which are read at the start and at each reload.
+
+use std::path::{Path, PathBuf};
+
+use fastproc_exporter::{
+    configuration::Configuration, document::ConfigError, naming, web::WebConfig,
+};
+
+use super::say;
+
+/// Where they are.
+pub struct Files {
+    /// How processes are grouped.
+    pub groups: Option<PathBuf>,
+    /// How clients are served.
+    pub web: Option<PathBuf>,
+}
+
+impl Files {
+    pub fn is_empty(&self) -> bool {
+        self.groups.is_none() && self.web.is_none()
+    }
+
+    /// Reads them, and says which lines are not used.
+    pub fn read(&self) -> Result<Configuration, ConfigError> {
+        let mut rules = None;
+        if let Some(path) = &self.groups {
+            let file = naming::read(path)?;
+            warn(path, &file.warnings);
+            rules = Some(file.rules);
+        }
+        let mut web = WebConfig::default();
+        if let Some(path) = &self.web {
+            web = WebConfig::read(path)?;
+            warn(path, &web.warnings);
+        }
+        Ok(Configuration { rules, web })
+    }
+}
+
+fn warn(path: &Path, warnings: &[String]) {
+    for warning in warnings {
+        say(&format!("{}: {warning}", path.display()));
+    }
+}

@@ -1,0 +1,134 @@
+//! What users of top(1) type.
+
+use std::process::{Child, Command, Output};
+
+use super::recording::made_up;
+
+/// `fastproc top` with these options, far from nobody's settings.
+fn top(options: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_fastproc"))
+        .args(["top", "--settings", "/proc/nowhere/top.toml"])
+        .args(options)
+        .envs([("COLUMNS", "100"), ("LC_ALL", "C.UTF-8"), ("TZ", "UTC")])
+        .output()
+        .expect("it runs")
+}
+
+fn tables(options: &[&str]) -> Vec<String> {
+    let output = top(&[options, &["--source", "procfs"]].concat());
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert!(output.status.success(), "{options:?}: {text}");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{options:?}");
+    text.split("\n\n").map(Into::into).collect()
+}
+
+struct Sleeper(Child);
+
+impl Sleeper {
+    fn start() -> Self {
+        let child = Command::new("sleep").arg("4343").spawn();
+        Self(child.expect("there is sleep"))
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn batch_writes_as_many_tables_of_the_processes_that_are_named() {
+    let sleepers = [Sleeper::start(), Sleeper::start()];
+    let [one, other] = sleepers
+        .each_ref()
+        .map(|sleeper| sleeper.0.id().to_string());
+    let both = format!("{one},{other}");
+    for options in [
+        &["-b", "-n", "2", "-d", "0.1", "-p", &both][..],
+        &["-bn2", "-d.1", "-p", &one, "-p", &other],
+        &[
+            "--batch",
+            "--count",
+            "2",
+            "--interval",
+            "0.1",
+            "--pid",
+            &both,
+        ],
+    ] {
+        let tables = tables(options);
+        assert_eq!(tables.len(), 2, "{options:?}: {tables:?}");
+        for table in tables {
+            assert!(table.starts_with("fastproc top "), "{table}");
+            let rows = table
+                .lines()
+                .skip_while(|line| !line.trim_start().starts_with("PID "));
+            let rows: Vec<_> = rows.skip(1).collect();
+            assert_eq!(rows.len(), 2, "{table}");
+            assert!(
+                rows.iter().all(|row| row.ends_with("sleep 4343")),
+                "{table}"
+            );
+        }
+    }
+    // As --once, which is one of them.
+    assert_eq!(tables(&["--once", "-d", "0.1", "-p", &one]).len(), 1);
+}
+
+#[test]
+fn a_user_is_chosen_by_name_or_number_and_a_filter_chooses_among_his() {
+    let sleeper = Sleeper::start();
+    let pid = sleeper.0.id().to_string();
+    let own = rustix::process::geteuid().as_raw().to_string();
+    let filter = format!("pid == {pid}");
+    let rows = |user: &str| {
+        let options = ["-b", "-n1", "-d0.1", "-u", user, "--filter", &filter];
+        let tables = tables(&options);
+        tables[0]
+            .lines()
+            .filter(|line| line.ends_with("sleep 4343"))
+            .count()
+    };
+    assert_eq!(rows(&own), 1);
+    assert_eq!(rows("54321"), 0);
+    let refused = top(&["-b", "-n1", "-u", "no-such-user"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let text = String::from_utf8_lossy(&refused.stderr);
+    assert!(text.contains("there is no user 'no-such-user'"), "{text}");
+    // As in top(1).
+    assert_eq!(top(&["-u", "root", "-p", &pid]).status.code(), Some(2));
+}
+
+#[test]
+fn the_tables_of_a_recording_end_with_it() {
+    let recording = made_up("batch", 4, 3, 2);
+    let output = top(&["-b", "--replay", recording.path()]);
+    let text = String::from_utf8(output.stdout).expect("text");
+    let times: Vec<_> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("fastproc top 2026-03-01 "))
+        .map(|line| &line[..8])
+        .collect();
+    assert_eq!(times, ["09:30:01", "09:30:02", "09:30:03"], "{text}");
+}
+
+#[test]
+fn what_top_has_and_this_has_not_is_refused_with_what_to_type() {
+    for (options, instead) in [
+        (&["-c"][..], "command lines are shown"),
+        (&["-b", "-n1", "-w", "200"], "COLUMNS=200"),
+        (&["-o", "%CPU"], "--sort -pcpu"),
+        (&["-o", "+%MEM"], "--sort -pmem"),
+        (&["-o", "RES"], "--sort -rss"),
+        (&["-i"], "--filter 'pcpu > 0'"),
+        (&["-U", "root"], "-u root"),
+    ] {
+        let refused = top(options);
+        let text = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{options:?}: {text}");
+        assert!(text.contains(instead), "{options:?}: {text}");
+        assert_eq!(text.lines().count(), 1, "{text}");
+    }
+}

@@ -1,0 +1,185 @@
+//! What /sys/class/net says of each device.
+
+use std::{fs, io::Read, os::fd::OwnedFd};
+
+use regex::Regex;
+use rustix::fs::{CWD, Mode, OFlags, openat};
+
+use crate::exposition::{Exposition, Family, Value, escape};
+
+const DEVICE: &[&str] = &["device"];
+
+crate::metrics::families! {
+    UP = "node_network_up" Gauge DEVICE, "1 if a device's operstate is up. --collector.netclass, as the next.";
+    INFO = "node_network_info" Gauge &["device", "address", "broadcast", "duplex", "ifalias", "operstate"], "1, with what a device says in words.";
+    ADDRESS_ASSIGN_TYPE = "node_network_address_assign_type" Gauge DEVICE, "How a device has its address (addr_assign_type).";
+    CARRIER = "node_network_carrier" Gauge DEVICE, "1 if a device has a carrier.";
+    CARRIER_CHANGES = "node_network_carrier_changes_total" Counter DEVICE, "Changes of the carrier.";
+    CARRIER_UP = "node_network_carrier_up_changes_total" Counter DEVICE, "Times that the carrier came.";
+    CARRIER_DOWN = "node_network_carrier_down_changes_total" Counter DEVICE, "Times that the carrier went.";
+    DEVICE_ID = "node_network_device_id" Gauge DEVICE, "Which port of its hardware a device is (dev_id).";
+    DORMANT = "node_network_dormant" Gauge DEVICE, "1 if a device waits for something, such as authentication.";
+    FLAGS = "node_network_flags" Gauge DEVICE, "Flags of a device, as a number.";
+    IFACE_ID = "node_network_iface_id" Gauge DEVICE, "Number of a device (ifindex).";
+    IFACE_LINK = "node_network_iface_link" Gauge DEVICE, "Number of the device that a device is on (iflink).";
+    LINK_MODE = "node_network_iface_link_mode" Gauge DEVICE, "Whether a device may be dormant (link_mode).";
+    MTU = "node_network_mtu_bytes" Gauge DEVICE, "Largest packet of a device.";
+    NAME_ASSIGN_TYPE = "node_network_name_assign_type" Gauge DEVICE, "How a device has its name.";
+    GROUP = "node_network_net_dev_group" Gauge DEVICE, "Group of a device (netdev_group).";
+    SPEED = "node_network_speed_bytes" Gauge DEVICE, "Bytes a second that a device is capable of; absent where it does not know.";
+    QUEUE = "node_network_transmit_queue_length" Gauge DEVICE, "Length of a device's queue (tx_queue_len).";
+    PROTOCOL = "node_network_protocol_type" Gauge DEVICE, "Protocol of a device (type).";
+}
+
+/// The files of the numbers, in the order of their families.
+const NUMBERS: [(&str, Family); 17] = [
+    ("addr_assign_type", ADDRESS_ASSIGN_TYPE),
+    ("carrier", CARRIER),
+    ("carrier_changes", CARRIER_CHANGES),
+    ("carrier_up_count", CARRIER_UP),
+    ("carrier_down_count", CARRIER_DOWN),
+    ("dev_id", DEVICE_ID),
+    ("dormant", DORMANT),
+    ("flags", FLAGS),
+    ("ifindex", IFACE_ID),
+    ("iflink", IFACE_LINK),
+    ("link_mode", LINK_MODE),
+    ("mtu", MTU),
+    ("name_assign_type", NAME_ASSIGN_TYPE),
+    ("netdev_group", GROUP),
+    ("speed", SPEED),
+    ("tx_queue_len", QUEUE),
+    ("type", PROTOCOL),
+];
+/// The files of the words, in the order of the labels after the device.
+const WORDS: [&str; 5] = ["address", "broadcast", "duplex", "ifalias", "operstate"];
+
+/// A device as it was read.
+#[derive(Debug)]
+pub(super) struct Device {
+    label: String,
+    info: String,
+    is_up: bool,
+    /// In the order of [`NUMBERS`].
+    numbers: [Option<i64>; NUMBERS.len()],
+}
+
+/// Reads all devices but those that are left out, in the order of their names.
+pub(super) fn read(exclude: &Regex) -> Vec<Device> {
+    let folder = fs::read_dir("/sys/class/net").into_iter().flatten();
+    let names = folder.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(|name| !exclude.is_match(name)).collect();
+    names.sort_unstable();
+    names.iter().filter_map(|name| device(name)).collect()
+}
+
+/// `None` for what is no device, as `bonding_masters` is, or has gone.
+fn device(name: &str) -> Option<Device> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = openat(CWD, format!("/sys/class/net/{name}"), flags, Mode::empty()).ok()?;
+    let label = format!("device=\"{}\"", escape(name));
+    let words = WORDS.map(|file| attribute(&folder, file).unwrap_or_default());
+    let labels = WORDS.iter().zip(&words);
+    let info = labels.map(|(label, word)| format!(",{label}=\"{}\"", escape(word)));
+    Some(Device {
+        label,
+        info: info.collect(),
+        is_up: words[4] == "up",
+        numbers: NUMBERS.map(|(file, _)| number(&attribute(&folder, file)?)),
+    })
+}
+
+/// A file of a device. Many fail where the device is down.
+fn attribute(folder: &OwnedFd, name: &str) -> Option<String> {
+    let file = openat(
+        folder,
+        name,
+        OFlags::RDONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .ok()?;
+    let mut text = String::new();
+    // One page is what sysfs has.
+    let mut file = fs::File::from(file).take(4096);
+    file.read_to_string(&mut text).ok()?;
+    Some(text.trim().to_owned())
+}
+
+/// Decimal, or hexadecimal with its prefix.
+fn number(text: &str) -> Option<i64> {
+    match text.strip_prefix("0x") {
+        Some(digits) => i64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+/// Megabits a second as bytes; what is below zero is not known.
+fn speed(megabits: i64) -> Option<i64> {
+    let megabits = (megabits >= 0).then_some(megabits)?;
+    megabits.checked_mul(1_000_000 / 8)
+}
+
+pub(super) fn write(text: &mut Exposition, devices: &[Device]) {
+    if devices.is_empty() {
+        return;
+    }
+    text.family(&UP);
+    for device in devices {
+        text.series(
+            UP.name,
+            &device.label,
+            "",
+            Value::Whole(device.is_up.into()),
+        );
+    }
+    text.family(&INFO);
+    for device in devices {
+        text.series(INFO.name, &device.label, &device.info, Value::Whole(1));
+    }
+    for (at, (file, family)) in NUMBERS.iter().enumerate() {
+        let values = devices.iter().filter_map(|device| {
+            let number = device.numbers[at]?;
+            let number = if *file == "speed" {
+                speed(number)?
+            } else {
+                number
+            };
+            Some((&device.label, number))
+        });
+        let mut values = values.peekable();
+        if values.peek().is_some() {
+            text.family(family);
+        }
+        for (label, number) in values {
+            text.series(family.name, label, "", Value::Signed(number));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_decimal_or_hexadecimal_and_nothing_else_is_one() {
+        for (text, expected) in [
+            ("1500", Some(1500)),
+            ("-1", Some(-1)),
+            ("0x1003", Some(0x1003)),
+            ("0x", None),
+            ("", None),
+            ("unknown", None),
+            ("99999999999999999999", None),
+        ] {
+            assert_eq!(number(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_speed_that_is_not_known_is_not_told() {
+        assert_eq!(speed(-1), None);
+        assert_eq!(speed(1000), Some(125_000_000));
+        assert_eq!(speed(0), Some(0));
+        assert_eq!(speed(i64::MAX), None);
+    }
+}

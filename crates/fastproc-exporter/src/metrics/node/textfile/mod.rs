@@ -1,0 +1,301 @@
+//! Metrics that others leave in files, `*.prom` in folders of their own.
+
+mod parse;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    ffi::OsStr,
+    fs::{self, File, Metadata},
+    io::{self, Read},
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use self::parse::{Parsed, Sample, parse};
+use crate::exposition::{Exposition, Family, Format, Kind, Value, escape};
+
+crate::metrics::families! {
+    MTIME = "node_textfile_mtime_seconds" Gauge &["file"], "When a file was written that was read without an error, since 1970. --collector.textfile, as the next.";
+    ERROR = "node_textfile_scrape_error" Gauge &[], "1 if a file or a folder of --collector.textfile.directory could not be read, or a metric in it not be told.";
+}
+
+/// Bytes of a file that are read, and of all files together.
+const FILE_BYTES: u64 = 4 << 20;
+const ALL_BYTES: u64 = 16 << 20;
+
+/// What is left out, and why.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[error("{}: {reason}", path.display())]
+pub struct LeftOut {
+    path: PathBuf,
+    reason: String,
+}
+
+/// What tells a file that has not been written to.
+type Version = (u64, u64, u64, i64, i64, i64, i64);
+
+fn version(metadata: &Metadata) -> Version {
+    (
+        metadata.dev(),
+        metadata.ino(),
+        metadata.size(),
+        metadata.mtime(),
+        metadata.mtime_nsec(),
+        metadata.ctime(),
+        metadata.ctime_nsec(),
+    )
+}
+
+#[derive(Debug)]
+struct Kept {
+    version: Version,
+    mtime: i64,
+    families: Result<Vec<Parsed>, String>,
+}
+
+/// All files, as they were read last.
+#[derive(Debug)]
+pub(super) struct Textfiles {
+    folders: Vec<PathBuf>,
+    files: BTreeMap<PathBuf, Kept>,
+    left_out: BTreeSet<LeftOut>,
+    /// What has been said of that.
+    said: BTreeSet<LeftOut>,
+    merged: Vec<Merged>,
+    /// Names that this exporter has itself, and beginnings of such.
+    own: HashSet<&'static str>,
+    own_beginnings: Vec<&'static str>,
+}
+
+/// A family of all files that have it.
+#[derive(Debug)]
+struct Merged {
+    name: String,
+    kind: Kind,
+    help: Option<String>,
+    files: Vec<PathBuf>,
+    /// Where its series are: a file, and the place of the family in it.
+    places: Vec<(PathBuf, usize)>,
+    /// Another family has its name without `_total`.
+    shares_stem: bool,
+}
+
+impl Textfiles {
+    /// Nothing is read yet. Names of `own` are not told a second time.
+    pub(super) fn new(folders: Vec<PathBuf>, own: &[Family]) -> Self {
+        let names = || own.iter().map(|family| family.name);
+        Self {
+            folders,
+            files: BTreeMap::new(),
+            left_out: BTreeSet::new(),
+            said: BTreeSet::new(),
+            merged: Vec::new(),
+            own: names().map(stem).collect(),
+            own_beginnings: names().filter_map(|name| name.strip_suffix('*')).collect(),
+        }
+    }
+
+    /// Reads files that have changed.
+    pub(super) fn read(&mut self) {
+        self.left_out.clear();
+        let mut before = std::mem::take(&mut self.files);
+        let mut room = ALL_BYTES;
+        for folder in self.folders.clone() {
+            match prom_files(&folder) {
+                Ok(paths) => {
+                    for path in paths {
+                        self.read_file(path, &mut before, &mut room);
+                    }
+                }
+                Err(error) => self.leave_out(&folder, error.to_string()),
+            }
+        }
+        self.merge();
+    }
+
+    fn read_file(&mut self, path: PathBuf, before: &mut BTreeMap<PathBuf, Kept>, room: &mut u64) {
+        let opened = open(&path, FILE_BYTES.min(*room));
+        let (file, metadata) = match opened {
+            Ok(opened) => opened,
+            Err(error) => return self.leave_out(&path, error.to_string()),
+        };
+        *room -= metadata.size();
+        let version = version(&metadata);
+        let known = before.remove(&path).filter(|kept| kept.version == version);
+        let kept = known.unwrap_or_else(|| Kept {
+            version,
+            mtime: metadata.mtime(),
+            families: text_of(file, metadata.size())
+                .map_err(|error| error.to_string())
+                .and_then(|text| parse(&text).map_err(|wrong| wrong.to_string())),
+        });
+        if let Err(reason) = &kept.families {
+            self.leave_out(&path, reason.clone());
+        }
+        self.files.insert(path, kept);
+    }
+
+    fn leave_out(&mut self, path: &Path, reason: String) {
+        let path = path.into();
+        self.left_out.insert(LeftOut { path, reason });
+    }
+
+    /// Puts families of one name together. What would not be valid in one text is left out.
+    fn merge(&mut self) {
+        self.merged.clear();
+        let mut by_name = HashMap::<&str, usize>::new();
+        let mut seen = HashSet::new();
+        let mut conflicts = Vec::new();
+        for (path, kept) in &self.files {
+            for (at, family) in kept.families.iter().flatten().enumerate() {
+                let is_own = self.own.contains(stem(&family.name))
+                    || self
+                        .own_beginnings
+                        .iter()
+                        .any(|own| family.name.starts_with(own));
+                let known = by_name.get(&*family.name).map(|&at| &self.merged[at]);
+                let key = |sample: &Sample| (sample.name.clone(), sample.labels.clone());
+                let conflict = if is_own {
+                    Some("is a name of this exporter's own")
+                } else if known.is_some_and(|known| known.kind != family.kind) {
+                    Some("has another type in another file")
+                } else if known.is_some_and(|known| {
+                    family.help.is_some() && known.help.is_some() && known.help != family.help
+                }) {
+                    Some("has another help text in another file")
+                } else if family
+                    .samples
+                    .iter()
+                    .any(|sample| seen.contains(&key(sample)))
+                {
+                    Some("has a series that another file has as well")
+                } else {
+                    None
+                };
+                if let Some(conflict) = conflict {
+                    conflicts.push((path.clone(), format!("{} {conflict}", family.name)));
+                    continue;
+                }
+                seen.extend(family.samples.iter().map(key));
+                let into = *by_name.entry(&family.name).or_insert_with(|| {
+                    self.merged.push(Merged {
+                        name: family.name.clone(),
+                        kind: family.kind,
+                        help: None,
+                        files: Vec::new(),
+                        places: Vec::new(),
+                        shares_stem: false,
+                    });
+                    self.merged.len() - 1
+                });
+                let merged = &mut self.merged[into];
+                merged.help = merged.help.take().or_else(|| family.help.clone());
+                merged.files.push(path.clone());
+                merged.places.push((path.clone(), at));
+            }
+        }
+        for family in &mut self.merged {
+            let stem = stem(&family.name);
+            family.shares_stem = stem != family.name && by_name.contains_key(stem);
+        }
+        for (path, reason) in conflicts {
+            self.leave_out(&path, reason);
+        }
+    }
+
+    /// What is left out since the last call, and was not before.
+    pub(super) fn news(&mut self) -> Vec<LeftOut> {
+        let news = self.left_out.difference(&self.said).cloned().collect();
+        self.said.clone_from(&self.left_out);
+        news
+    }
+
+    /// Writes what was read last.
+    pub(super) fn write(&self, text: &mut Exposition) {
+        for family in &self.merged {
+            let help = family.help.clone().unwrap_or_else(|| {
+                let files: Vec<String> = family
+                    .files
+                    .iter()
+                    .map(|path| path.display().to_string())
+                    .collect();
+                format!("Metric read from {}", files.join(", "))
+            });
+            // As a counter it would be called as the other one in OpenMetrics.
+            let kind = match text.format() {
+                Format::OpenMetrics if family.shares_stem => Kind::Untyped,
+                _ => family.kind,
+            };
+            text.header(&family.name, kind, &help_text(&help));
+            for (path, at) in &family.places {
+                let families = self
+                    .files
+                    .get(path)
+                    .and_then(|kept| kept.families.as_ref().ok());
+                let samples = families.and_then(|families| families.get(*at));
+                for sample in samples.into_iter().flat_map(|family| &family.samples) {
+                    text.series(&sample.name, &sample.labels, "", Value::Real(sample.value));
+                }
+            }
+        }
+        let mut right = self
+            .files
+            .iter()
+            .filter(|(_, kept)| kept.families.is_ok())
+            .peekable();
+        if right.peek().is_some() {
+            text.family(&MTIME);
+        }
+        for (path, kept) in right {
+            let label = format!("file=\"{}\"", escape(&path.to_string_lossy()));
+            text.series(MTIME.name, &label, "", Value::Signed(kept.mtime));
+        }
+        text.one(&ERROR, Value::Whole((!self.left_out.is_empty()).into()));
+    }
+}
+
+/// In `OpenMetrics` a counter's family has no `_total`.
+fn stem(name: &str) -> &str {
+    name.strip_suffix("_total").unwrap_or(name)
+}
+
+/// As it stands in a HELP line of either format.
+fn help_text(help: &str) -> String {
+    help.replace('\\', "\\\\").replace('\n', "\\n")
+}
+
+fn prom_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension() == Some(OsStr::new("prom")) {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+/// Opens a regular file that is not too large. A pipe without a writer holds nobody up.
+fn open(path: &Path, most: u64) -> io::Result<(File, Metadata)> {
+    let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    if metadata.size() > most {
+        return Err(io::Error::other(format!(
+            "it has {} bytes; one file may have {FILE_BYTES}, and all together {ALL_BYTES}",
+            metadata.size()
+        )));
+    }
+    Ok((file, metadata))
+}
+
+/// What is written while it is read belongs to the next scrape.
+fn text_of(file: File, size: u64) -> io::Result<String> {
+    let mut text = String::new();
+    file.take(size).read_to_string(&mut text)?;
+    Ok(text)
+}

@@ -1,0 +1,107 @@
+//! How long each collector took, and whether it had anything to tell.
+
+use std::time::{Duration, Instant};
+
+use crate::exposition::{Exposition, Family, Value};
+
+super::families! {
+    TOOK = "node_scrape_collector_duration_seconds" Gauge &["collector"],
+        "Time that a collector took. What several need is counted for the first of them.";
+    SUCCEEDED = "node_scrape_collector_success" Gauge &["collector"],
+        "1 if a collector had something to tell, or could look and there was nothing.";
+    BUILD = "node_exporter_build_info" Gauge &["branch", "goarch", "goos", "version"],
+        "1, with the version of fastproc, which is its branch.";
+}
+
+/// What collectors took, at the last collection and since.
+#[derive(Debug, Default)]
+pub(super) struct Scrapes {
+    collected: Vec<(&'static str, Duration)>,
+    written: Vec<(&'static str, Duration, bool)>,
+}
+
+impl Scrapes {
+    /// Begins a collection.
+    pub(super) fn begin(&mut self) {
+        self.collected.clear();
+    }
+
+    /// Reads something of a collector.
+    pub(super) fn collect<T>(&mut self, collector: &'static str, read: impl FnOnce() -> T) -> T {
+        let started = Instant::now();
+        let result = read();
+        self.collected.push((collector, started.elapsed()));
+        result
+    }
+
+    /// Writes what a collector tells. It succeeds if that is anything.
+    pub(super) fn write(
+        &mut self,
+        text: &mut Exposition,
+        collector: &'static str,
+        write: impl FnOnce(&mut Exposition),
+    ) {
+        let before = text.len();
+        self.write_if(text, collector, |text| {
+            write(text);
+            text.len() > before
+        });
+    }
+
+    /// The same for one that may have nothing to tell, and says whether it succeeds.
+    pub(super) fn write_if(
+        &mut self,
+        text: &mut Exposition,
+        collector: &'static str,
+        write: impl FnOnce(&mut Exposition) -> bool,
+    ) {
+        let started = Instant::now();
+        let succeeded = write(text);
+        self.written.push((collector, started.elapsed(), succeeded));
+    }
+
+    /// Writes what they took, and begins anew for the next text of the same collection.
+    pub(super) fn finish(&mut self, text: &mut Exposition) {
+        if self.written.is_empty() {
+            return;
+        }
+        text.family(&TOOK);
+        let mut label = String::new();
+        for &(collector, wrote, _) in &self.written {
+            let of_it = self.collected.iter().filter(|(name, _)| *name == collector);
+            let took = of_it.fold(wrote, |sum, (_, took)| sum + *took);
+            set_label(&mut label, collector);
+            text.series(TOOK.name, &label, "", Value::Nano(took.as_nanos() as u64));
+        }
+        text.family(&SUCCEEDED);
+        for (collector, _, succeeded) in self.written.drain(..) {
+            set_label(&mut label, collector);
+            text.series(SUCCEEDED.name, &label, "", Value::Whole(succeeded.into()));
+        }
+        // The rest of the labels are those of Go's tools.
+        let labels = format!(
+            "branch=\"fastproc\",goarch=\"{}\",goos=\"linux\",version=\"{}\"",
+            go_architecture(),
+            env!("CARGO_PKG_VERSION")
+        );
+        text.family(&BUILD);
+        text.series(BUILD.name, &labels, "", Value::Whole(1));
+    }
+}
+
+fn set_label(label: &mut String, collector: &str) {
+    label.clear();
+    *label += "collector=\"";
+    *label += collector;
+    label.push('"');
+}
+
+/// This architecture as Go calls it.
+fn go_architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        "x86" => "386",
+        other => other,
+    }
+}
