@@ -100,13 +100,21 @@ impl Collector {
             .transpose()
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
         let filter = filter
-            .map(str::parse::<Filter>)
-            .transpose()
-            .map_err(|error| FilterError::new_err(error.to_string()))?;
+            .map(|filter| {
+                let parsed = filter.parse::<Filter>().map_err(|error| error.to_string());
+                parsed.map_err(|error| {
+                    errors::not_before(filter).unwrap_or_else(|| FilterError::new_err(error))
+                })
+            })
+            .transpose()?;
         let sort = sort
-            .map(str::parse::<Sort>)
-            .transpose()
-            .map_err(errors::unknown_field)?;
+            .map(|sort| {
+                let parsed = sort.parse::<Sort>();
+                parsed.map_err(|error| {
+                    errors::not_before(sort).unwrap_or_else(|| errors::unknown_field(error))
+                })
+            })
+            .transpose()?;
         let mut subjects: Vec<Subject> = Vec::new();
         for name in &fields {
             let subject = Subject::find(name.trim()).map_err(errors::unknown_field)?;
