@@ -181,8 +181,10 @@ def test_the_recorder_writes_what_all_frames_read(tmp_path: Path) -> None:
     command = [sys.executable, EXAMPLES / "record.py", folder, "--interval", "0.05", "--minutes-a-file", "0.002"]
     with subprocess.Popen([*command, "--filter", f"pid == {os.getpid()}"], stderr=subprocess.PIPE) as recorder:
         # It goes on until it is told to end; what it has by then is not lost.
+        deadline = time.monotonic() + TIMEOUT
         while len(list(folder.glob("*.parquet"))) < 2:
-            assert recorder.poll() is None, recorder.stderr
+            assert recorder.poll() is None, "the recorder has ended"
+            assert time.monotonic() < deadline, "there are no two files"
             time.sleep(0.01)
         recorder.send_signal(signal.SIGTERM)
         assert recorder.wait(TIMEOUT) == 0
