@@ -85,6 +85,7 @@ procps: build
 	$(CARGO) rustc --profile library --locked -p fastproc-procps --crate-type cdylib
 	@for real in $(PROCPS); do crates/fastproc-procps/shim/build "$$real" "$(TARGET)/release/procps"; done
 	install -m 755 "$(TARGET)/library/libfastproc_procps.so" "$(TARGET)/release/procps/"
+	strip --strip-unneeded "$(TARGET)/release/procps/"*
 
 ## make test-procps    procps's tools with either library: every column, fifty command lines, procps's own tests; after make test nothing is built
 .PHONY: test-procps
@@ -101,7 +102,6 @@ c-library:
 	scripts/setup build
 	$(CARGO) rustc --profile library --locked -p fastproc-c --crate-type staticlib
 	crates/fastproc-c/link "$(TARGET)/library/libfastproc_c.a" "$(TARGET)/release/c" --strip
-	install -m 644 crates/fastproc-c/include/fastproc.h crates/fastproc-c/fastproc.3 "$(TARGET)/release/c/"
 
 ## make c-header       its header and the list in its man page anew, after bpf/record.h or a function has changed
 c-header:
@@ -134,7 +134,7 @@ screenshots: build
 deb: PROCPS = $(addprefix /usr/lib/$(shell $(CC) -print-multiarch)/libproc2.so.,0 1)
 deb: build man c-library procps
 	@$(CARGO) deb --version >/dev/null 2>&1 || { echo "missing: cargo-deb; cargo install cargo-deb" >&2; exit 1; }
-	$(CARGO) deb --locked --no-build --strip -p fastproc-cli
+	scripts/check-deb "$$($(CARGO) deb --locked --no-build --strip -p fastproc-cli)"
 
 ## make test-go        the Go client of the service: its layout, its tests, and against a service
 .PHONY: test-go bench-go

@@ -1,3 +1,3 @@
-module fastproc
+module example.org/fastproc
 
 go 1.19

@@ -1,8 +1,8 @@
-module fastproc/benchmark
+module example.org/fastproc/benchmark
 
 go 1.24
 
-require fastproc v0.0.0
+require example.org/fastproc v0.0.0
 
 require (
 	github.com/ebitengine/purego v0.8.4 // indirect
@@ -16,4 +16,4 @@ require (
 	golang.org/x/sys v0.28.0 // indirect
 )
 
-replace fastproc => ../
+replace example.org/fastproc => ../

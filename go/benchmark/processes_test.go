@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"fastproc"
+	"example.org/fastproc"
 
 	"github.com/shirou/gopsutil/v4/process"
 )

@@ -8,7 +8,7 @@ import (
 	"sort"
 	"time"
 
-	"fastproc"
+	"example.org/fastproc"
 )
 
 func main() {

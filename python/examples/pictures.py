@@ -102,6 +102,7 @@ def main() -> None:
     parser.add_argument("--filter", help="which processes, as in \"cgroup =~ '^/system.slice'\"")
     parser.add_argument("--seconds", type=float, default=20, help="how long CPU time is watched")
     arguments = parser.parse_args()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
     memory(arguments.folder / "python-memory.svg", arguments.filter)
     cpu(arguments.folder / "python-cpu.svg", arguments.filter, arguments.seconds)
 

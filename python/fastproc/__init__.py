@@ -14,6 +14,7 @@ the machine; ``fastproc.psutil`` has the shape of psutil.
 from __future__ import annotations
 
 import os
+from _collections_abc import Sequence  # as in collections.abc, which takes longer to import
 from _thread import allocate_lock
 
 from fastproc import _native
@@ -47,6 +48,9 @@ __all__ = [
 ]
 
 __version__ = _native.VERSION
+
+# A row is the sequence of its values, as a named tuple is; pandas asks for that.
+Sequence.register(Row)
 
 #: The fields of a table for which none are named: those of ``fastproc ps``.
 DEFAULT_FIELDS = ("pid", "user", "state", "pcpu", "pmem", "rss", "vsize", "num_threads", "etime", "time", "comm")

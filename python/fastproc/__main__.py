@@ -32,7 +32,7 @@ def main() -> int:
         if error.__cause__ is not None:
             print(f"  because: {error.__cause__}", file=sys.stderr)
         return 2
-    except ValueError as error:
+    except (OverflowError, ValueError) as error:
         parser.error(str(error))
     try:
         print(table, flush=True)

@@ -9,10 +9,8 @@ use std::{
     sync::Arc,
 };
 
-use fastproc_columns::Unit;
-
 use crate::{
-    columns::{ColumnData, TableData},
+    columns::{ColumnData, Resolution, TableData},
     data::{Data, Texts, Values},
 };
 
@@ -118,15 +116,18 @@ impl ArrowSchema {
     pub fn of_column(column: &ColumnData, text: bool) -> Self {
         let item = |format| vec![Self::new(format, "item", Vec::new())];
         let text = if text { c"U" } else { c"Z" };
-        let (format, children) = match (&column.data.values, column.field.unit) {
-            (Values::Signed(_), Unit::Date | Unit::Start) => (c"tss:UTC", Vec::new()),
-            (Values::Unsigned(_), _) => (c"L", Vec::new()),
-            (Values::Signed(_), _) => (c"l", Vec::new()),
-            (Values::Real(_), _) => (c"g", Vec::new()),
-            (Values::Truth(_), _) => (c"b", Vec::new()),
-            (Values::Text(_), _) => (text, Vec::new()),
-            (Values::Arguments(_), _) => (c"+L", item(text)),
-            (Values::Numbers(_), _) => (c"+L", item(c"I")),
+        let (format, children) = match &column.data.values {
+            Values::Signed(_) => match column.subject.resolution() {
+                Some(Resolution::Seconds) => (c"tss:UTC", Vec::new()),
+                Some(Resolution::Microseconds) => (c"tsu:UTC", Vec::new()),
+                None => (c"l", Vec::new()),
+            },
+            Values::Unsigned(_) => (c"L", Vec::new()),
+            Values::Real(_) => (c"g", Vec::new()),
+            Values::Truth(_) => (c"b", Vec::new()),
+            Values::Text(_) => (text, Vec::new()),
+            Values::Arguments(_) => (c"+L", item(text)),
+            Values::Numbers(_) => (c"+L", item(c"I")),
         };
         Self::new(format, &column.key, children)
     }
@@ -274,7 +275,7 @@ fn as_utf8(column: &Arc<ColumnData>, text: bool) -> Arc<ColumnData> {
         ..column.data
     };
     Arc::new(ColumnData {
-        field: column.field,
+        subject: column.subject,
         key: column.key.clone(),
         data,
     })

@@ -12,11 +12,11 @@ use fastproc::{
     exits::Exit,
     record::{Record, ThreadRecord},
 };
-use fastproc_columns::{FIELDS, Field, Filter, Lookup, Row, Sort, Sorter, field};
+use fastproc_columns::{FIELDS, Field, Filter, Lookup, Row, Sort, Sorter};
 use pyo3::{exceptions::PyValueError, prelude::*, types::PyDict};
 
 use crate::{
-    columns::{ColumnData, TableData},
+    columns::{ColumnData, Origin, Subject, TableData},
     data::Data,
     errors::{self, FilterError, Forked},
     table::Table,
@@ -25,7 +25,7 @@ use crate::{
 /// What every snapshot is asked for.
 #[derive(Debug)]
 struct Settings {
-    fields: Vec<&'static Field>,
+    subjects: Vec<Subject>,
     filter: Option<Filter>,
     sort: Option<Sort>,
     top: usize,
@@ -52,10 +52,6 @@ pub struct Collector {
     process: u32,
 }
 
-fn find(name: &str) -> PyResult<&'static Field> {
-    field::find(name.trim()).map_err(errors::unknown_field)
-}
-
 fn seconds(seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds)
         .map_err(|error| PyValueError::new_err(format!("{seconds} s: {error}")))
@@ -68,6 +64,8 @@ pub fn fields(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     for field in FIELDS {
         all.set_item(field.name, (field.key(), field.aliases, field.help))?;
     }
+    let (name, help) = Subject::READ_AT;
+    all.set_item(name, (name, Vec::<&str>::new(), help))?;
     Ok(all)
 }
 
@@ -102,25 +100,33 @@ impl Collector {
             .transpose()
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
         let filter = filter
-            .map(str::parse::<Filter>)
-            .transpose()
-            .map_err(|error| FilterError::new_err(error.to_string()))?;
+            .map(|filter| {
+                let parsed = filter.parse::<Filter>().map_err(|error| error.to_string());
+                parsed.map_err(|error| {
+                    errors::not_before(filter).unwrap_or_else(|| FilterError::new_err(error))
+                })
+            })
+            .transpose()?;
         let sort = sort
-            .map(str::parse::<Sort>)
-            .transpose()
-            .map_err(errors::unknown_field)?;
-        let mut named: Vec<&'static Field> = Vec::new();
+            .map(|sort| {
+                let parsed = sort.parse::<Sort>();
+                parsed.map_err(|error| {
+                    errors::not_before(sort).unwrap_or_else(|| errors::unknown_field(error))
+                })
+            })
+            .transpose()?;
+        let mut subjects: Vec<Subject> = Vec::new();
         for name in &fields {
-            let field = find(name)?;
-            if !named.iter().any(|other| other.name == field.name) {
-                named.push(field);
+            let subject = Subject::find(name.trim()).map_err(errors::unknown_field)?;
+            if !subjects.iter().any(|other| other.name() == subject.name()) {
+                subjects.push(subject);
             }
         }
-        if named.is_empty() {
+        if subjects.is_empty() {
             return Err(PyValueError::new_err("name at least one field"));
         }
         let settings = Settings {
-            fields: named,
+            subjects,
             filter,
             sort,
             top: top.unwrap_or(usize::MAX),
@@ -268,16 +274,22 @@ impl Collector {
 }
 
 impl Settings {
+    fn fields(&self) -> impl Iterator<Item = &'static Field> {
+        self.subjects.iter().filter_map(|subject| match subject {
+            Subject::Field(field) => Some(*field),
+            Subject::ReadAt | Subject::Mask => None,
+        })
+    }
+
     /// The texts that a service shall bring along.
     fn texts(&self) -> Texts {
-        self.fields.iter().map(|field| field.texts()).collect()
+        self.fields().map(Field::texts).collect()
     }
 
     /// The groups that the fields are taken from.
     fn needs(&self) -> Fields {
         let mut needs = self
-            .fields
-            .iter()
+            .fields()
             .fold(Fields::empty(), |needs, field| needs | field.needs);
         needs |= self.filter.as_ref().map_or(Fields::empty(), Filter::needs);
         needs |= self.sort.as_ref().map_or(Fields::empty(), Sort::needs);
@@ -299,13 +311,15 @@ fn fill(
     lookup.set_clock(snapshot);
     lookup.sees_all = snapshot.stats().source.is_guarded() || may_trace_all();
     let columns = |rows: usize| -> Vec<Data> {
-        let fields = settings.fields.iter();
-        fields.map(|field| Data::new(field.kind(), rows)).collect()
+        let subjects = settings.subjects.iter();
+        subjects
+            .map(|subject| Data::new(subject.kind(), rows))
+            .collect()
     };
     let mut columns = columns(snapshot.len().min(settings.top));
     let mut push = |row: &Row<'_>, lookup: &mut Lookup| {
-        for (field, data) in settings.fields.iter().zip(&mut columns) {
-            data.push(field.value(row, lookup));
+        for (subject, data) in settings.subjects.iter().zip(&mut columns) {
+            data.push(subject.value(row, snapshot, lookup));
         }
     };
     let filter = settings.filter.as_ref();
@@ -327,18 +341,18 @@ fn fill(
             }
         }
     }
-    let columns = settings.fields.iter().zip(columns);
+    let columns = settings.subjects.iter().zip(columns);
     let columns: Vec<_> = columns
-        .map(|(&field, data)| {
-            let key = field.key();
-            Arc::new(ColumnData { field, key, data })
+        .map(|(&subject, data)| {
+            let key = subject.key();
+            Arc::new(ColumnData { subject, key, data })
         })
         .collect();
     TableData {
         len: columns.first().map_or(0, |column| column.data.len),
         columns,
         text: settings.text,
-        stats: snapshot.stats(),
+        origin: Origin::of(snapshot, lookup),
         gone: Vec::new(),
         exited: None,
     }

@@ -1,119 +1,31 @@
 //! One column, as Python sees it.
 
-use std::{ffi::OsStr, os::unix::ffi::OsStrExt, sync::Arc};
+use std::{cmp::Ordering, sync::Arc};
 
-use fastproc_columns::Unit;
 use pyo3::{
     exceptions::{PyAttributeError, PyIndexError, PyTypeError, PyValueError},
     prelude::*,
-    sync::PyOnceLock,
-    types::{PyBytes, PyCapsule, PyDict, PyList, PyTuple},
+    pyclass::CompareOp,
+    types::{PyBytes, PyCapsule, PyDict, PyInt, PyList, PyTuple},
 };
 
 use crate::{
     arrow::{ArrowArray, ArrowSchema},
-    columns::ColumnData,
-    data::Values,
+    columns::{ColumnData, Subject},
+    data::{Data, Values},
+    kept,
+    reduce::Sum,
+    select::Selection,
 };
 
 /// One column of a table.
 #[pyclass(frozen, module = "fastproc")]
 pub struct Column {
-    column: Arc<ColumnData>,
+    pub column: Arc<ColumnData>,
     text: bool,
 }
 
-/// `datetime.timezone.utc`, and how to make a `datetime` of a number.
-static FROM_TIMESTAMP: PyOnceLock<(Py<PyAny>, Py<PyAny>)> = PyOnceLock::new();
-
-fn date(py: Python<'_>, seconds: i64) -> PyResult<Bound<'_, PyAny>> {
-    let (from, utc) = FROM_TIMESTAMP.get_or_try_init(py, || {
-        let module = py.import("datetime")?;
-        let from = module.getattr("datetime")?.getattr("fromtimestamp")?;
-        let utc = module.getattr("timezone")?.getattr("utc")?;
-        Ok::<_, PyErr>((from.unbind(), utc.unbind()))
-    })?;
-    from.bind(py).call1((seconds, utc))
-}
-
-fn text<'py>(py: Python<'py>, bytes: &[u8], text: bool) -> PyResult<Bound<'py, PyAny>> {
-    Ok(if text {
-        // As os.fsdecode: what is not UTF-8 can be had back by os.fsencode.
-        OsStr::from_bytes(bytes).into_pyobject(py)?.into_any()
-    } else {
-        PyBytes::new(py, bytes).into_any()
-    })
-}
-
 impl ColumnData {
-    /// The value at this place, which must be there.
-    pub fn value<'py>(
-        &self,
-        py: Python<'py>,
-        at: usize,
-        as_text: bool,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        if !self.data.is_known(at) {
-            return Ok(py.None().into_bound(py));
-        }
-        Ok(match &self.data.values {
-            Values::Signed(numbers) if self.is_date() => date(py, numbers[at])?,
-            Values::Unsigned(numbers) => numbers[at].into_pyobject(py)?.into_any(),
-            Values::Signed(numbers) => numbers[at].into_pyobject(py)?.into_any(),
-            Values::Real(numbers) => numbers[at].into_pyobject(py)?.into_any(),
-            Values::Truth(bits) => bits.get(at).into_pyobject(py)?.to_owned().into_any(),
-            Values::Text(texts) => text(py, texts.get(at), as_text)?,
-            Values::Arguments(lists) => {
-                let items = lists.range(at).map(|item| lists.items.get(item));
-                let items: Vec<_> = items
-                    .map(|item| text(py, item, as_text))
-                    .collect::<PyResult<_>>()?;
-                PyList::new(py, items)?.into_any()
-            }
-            Values::Numbers(lists) => PyList::new(py, &lists.items[lists.range(at)])?.into_any(),
-        })
-    }
-
-    fn is_date(&self) -> bool {
-        matches!(self.field.unit, Unit::Date | Unit::Start)
-    }
-
-    /// All values as a list.
-    pub fn list<'py>(&self, py: Python<'py>, as_text: bool) -> PyResult<Bound<'py, PyList>> {
-        let all_known = self.data.unknown == 0;
-        match &self.data.values {
-            Values::Unsigned(numbers) if all_known => return PyList::new(py, numbers),
-            Values::Signed(numbers) if all_known && !self.is_date() => {
-                return PyList::new(py, numbers);
-            }
-            Values::Real(numbers) if all_known => return PyList::new(py, numbers),
-            Values::Text(texts) => {
-                // Neighbours often have the same: users, states.
-                let mut last: Option<(&[u8], Bound<'py, PyAny>)> = None;
-                let mut all = Vec::with_capacity(self.data.len);
-                for at in 0..self.data.len {
-                    let bytes = texts.get(at);
-                    let object = match &last {
-                        _ if !self.data.is_known(at) => py.None().into_bound(py),
-                        Some((same, object)) if *same == bytes => object.clone(),
-                        _ => {
-                            let object = text(py, bytes, as_text)?;
-                            last = Some((bytes, object.clone()));
-                            object
-                        }
-                    };
-                    all.push(object);
-                }
-                return PyList::new(py, all);
-            }
-            _ => {}
-        }
-        let all: Vec<_> = (0..self.data.len)
-            .map(|at| self.value(py, at, as_text))
-            .collect::<PyResult<_>>()?;
-        PyList::new(py, all)
-    }
-
     /// The numbers as bytes, and their format as in the module `struct`.
     fn numbers<'py>(&self, py: Python<'py>) -> Option<(Bound<'py, PyBytes>, char)> {
         let mut format = ' ';
@@ -164,6 +76,40 @@ impl Column {
         }
     }
 
+    /// A mask, with what it was made by as its key.
+    fn mask(&self, key: String, data: Data) -> Self {
+        let subject = Subject::Mask;
+        Self {
+            column: Arc::new(ColumnData { subject, key, data }),
+            text: self.text,
+        }
+    }
+
+    /// Two masks joined: none if the other is none, but an array, say.
+    fn joined<'py>(
+        &self,
+        other: &Bound<'py, PyAny>,
+        sign: char,
+        join: impl Fn(Option<bool>, Option<bool>) -> Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = other.py();
+        let (one, other) = match other.cast::<Self>() {
+            Ok(other) => (&self.column, &other.get().column),
+            Err(_) => return Ok(py.NotImplemented().into_bound(py)),
+        };
+        one.must_be_truths()?;
+        other.must_be_truths()?;
+        if one.data.len != other.data.len {
+            return Err(PyValueError::new_err(format!(
+                "masks of one length can be joined, and not of {} and of {} rows",
+                one.data.len, other.data.len
+            )));
+        }
+        let truths = (0..one.data.len).map(|at| join(one.data.truth(at), other.data.truth(at)));
+        let key = format!("({}) {sign} ({})", one.key, other.key);
+        Ok(Bound::new(py, self.mask(key, Data::of_truths(truths)))?.into_any())
+    }
+
     fn no_numbers(&self) -> PyErr {
         let key = &self.column.key;
         PyTypeError::new_err(format!("'{key}' is no column of numbers; use to_list()"))
@@ -175,7 +121,7 @@ impl Column {
     /// Its name, as in proc(5) or ps(1).
     #[getter]
     fn name(&self) -> &'static str {
-        self.column.field.name
+        self.column.subject.name()
     }
 
     /// Its name with the unit of its numbers, as ``ps --format json`` has it: the key of the column.
@@ -184,10 +130,26 @@ impl Column {
         &self.column.key
     }
 
+    /// What its values are: ``unsigned``, ``signed``, ``real``, ``truth``, ``text``, ``date``, or lists of ``arguments`` or
+    /// ``numbers``.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        match self.column.data.values {
+            Values::Signed(_) if self.column.subject.resolution().is_some() => "date",
+            Values::Unsigned(_) => "unsigned",
+            Values::Signed(_) => "signed",
+            Values::Real(_) => "real",
+            Values::Truth(_) => "truth",
+            Values::Text(_) => "text",
+            Values::Arguments(_) => "arguments",
+            Values::Numbers(_) => "numbers",
+        }
+    }
+
     /// A line of help: what the values mean.
     #[getter]
     fn help(&self) -> &'static str {
-        self.column.field.help
+        self.column.subject.help()
     }
 
     /// How many values are not known.
@@ -273,7 +235,7 @@ impl Column {
         Ok(interface)
     }
 
-    /// An array of objects, where `__array_interface__` has none.
+    /// An array of truths, or of objects, where `__array_interface__` has none.
     #[pyo3(signature = (dtype=None, copy=None))]
     fn __array__<'py>(
         &self,
@@ -286,6 +248,11 @@ impl Column {
         let values = self.to_list(py)?;
         let dtype = match dtype {
             Some(dtype) => dtype,
+            None if matches!(self.column.data.values, Values::Truth(_))
+                && self.column.data.unknown == 0 =>
+            {
+                "?".into_pyobject(py)?.into_any()
+            }
             None => "O".into_pyobject(py)?.into_any(),
         };
         py.import("numpy")?.call_method1("array", (values, dtype))
@@ -314,9 +281,160 @@ impl Column {
         self.column.data.len
     }
 
-    fn __getitem__<'py>(&self, py: Python<'py>, index: isize) -> PyResult<Bound<'py, PyAny>> {
-        let at = place(index, self.column.data.len)?;
-        self.column.value(py, at, self.text)
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        key: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let len = self.column.data.len;
+        if let Some(at) = place(key, len)? {
+            return self.column.value(py, at, self.text);
+        }
+        let rows = match Selection::new(key, len)? {
+            Selection::Rows(rows) => rows,
+            Selection::Columns(_) => {
+                return Err(PyTypeError::new_err(
+                    "a column has rows, which have numbers",
+                ));
+            }
+        };
+        let column = Self::new(&Arc::new(self.column.take(&rows)), self.text);
+        Ok(Bound::new(py, column)?.into_any())
+    }
+
+    fn __richcmp__<'py>(
+        &self,
+        py: Python<'py>,
+        other: &Bound<'py, PyAny>,
+        op: CompareOp,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let Some(data) = self.column.compare(other, op)? else {
+            return Ok(py.NotImplemented().into_bound(py));
+        };
+        let sign = match op {
+            CompareOp::Lt => "<",
+            CompareOp::Le => "<=",
+            CompareOp::Eq => "==",
+            CompareOp::Ne => "!=",
+            CompareOp::Gt => ">",
+            CompareOp::Ge => ">=",
+        };
+        let other = match other.cast::<Self>() {
+            Ok(other) => other.get().column.key.clone(),
+            Err(_) => other.repr()?.to_string(),
+        };
+        let key = format!("{} {sign} {other}", self.column.key);
+        Ok(Bound::new(py, self.mask(key, data))?.into_any())
+    }
+
+    fn __and__<'py>(&self, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.joined(other, '&', |one, other| match (one, other) {
+            (Some(false), _) | (_, Some(false)) => Some(false),
+            (one, other) => one.and(other),
+        })
+    }
+
+    fn __or__<'py>(&self, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.joined(other, '|', |one, other| match (one, other) {
+            (Some(true), _) | (_, Some(true)) => Some(true),
+            (one, other) => one.and(other),
+        })
+    }
+
+    fn __xor__<'py>(&self, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.joined(other, '^', |one, other| Some(one? ^ other?))
+    }
+
+    fn __invert__(&self) -> PyResult<Self> {
+        self.column.must_be_truths()?;
+        let data = &self.column.data;
+        let truths = (0..data.len).map(|at| data.truth(at).map(|truth| !truth));
+        let key = format!("~({})", self.column.key);
+        Ok(self.mask(key, Data::of_truths(truths)))
+    }
+
+    /// As for an array: it would be one truth of many.
+    fn __bool__(&self) -> PyResult<bool> {
+        if matches!(self.column.data.values, Values::Truth(_)) {
+            return Err(PyValueError::new_err(
+                "a mask is neither true nor false: any() and all() tell, and & and | join masks",
+            ));
+        }
+        Ok(self.column.data.len > 0)
+    }
+
+    /// Which values are not known: a mask.
+    fn is_null(&self) -> Self {
+        let data = &self.column.data;
+        let truths = (0..data.len).map(|at| Some(!data.is_known(at)));
+        self.mask(
+            format!("{}.is_null()", self.column.key),
+            Data::of_truths(truths),
+        )
+    }
+
+    /// The sum of the numbers that are known; of a mask how many rows it has.
+    ///
+    /// `NumPy` calls it with arguments of its own, here and below.
+    #[pyo3(signature = (**numpy))]
+    fn sum(&self, numpy: Option<Bound<'_, PyDict>>) -> PyResult<Sum> {
+        drop(numpy);
+        self.column.sum()
+    }
+
+    /// The mean of the numbers that are known, or None.
+    #[pyo3(signature = (**numpy))]
+    fn mean(&self, numpy: Option<Bound<'_, PyDict>>) -> PyResult<Option<f64>> {
+        drop(numpy);
+        self.column.mean()
+    }
+
+    /// The least value that is known, or None.
+    #[pyo3(signature = (**numpy))]
+    fn min<'py>(
+        &self,
+        py: Python<'py>,
+        numpy: Option<Bound<'_, PyDict>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        drop(numpy);
+        let at = self.column.extreme(Ordering::Less)?;
+        at.map(|at| self.column.value(py, at, self.text))
+            .transpose()
+    }
+
+    /// The greatest value that is known, or None.
+    #[pyo3(signature = (**numpy))]
+    fn max<'py>(
+        &self,
+        py: Python<'py>,
+        numpy: Option<Bound<'_, PyDict>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        drop(numpy);
+        let at = self.column.extreme(Ordering::Greater)?;
+        at.map(|at| self.column.value(py, at, self.text))
+            .transpose()
+    }
+
+    /// Whether a mask has a row.
+    #[pyo3(signature = (**numpy))]
+    fn any(&self, numpy: Option<Bound<'_, PyDict>>) -> PyResult<bool> {
+        drop(numpy);
+        Ok(self.column.truths()?.any(|truth| truth))
+    }
+
+    /// Whether a mask has every row.
+    #[pyo3(signature = (**numpy))]
+    fn all(&self, numpy: Option<Bound<'_, PyDict>>) -> PyResult<bool> {
+        drop(numpy);
+        Ok(self.column.truths()?.all(|truth| truth))
+    }
+
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<kept::Reduced<'py, (Bound<'py, PyTuple>, bool)>> {
+        let kept = self.column.keep(py)?;
+        Ok((kept::restoring(py, "restore_column")?, (kept, self.text)))
     }
 
     fn __repr__(&self) -> String {
@@ -329,13 +447,25 @@ impl Column {
     }
 }
 
-/// A place counted from the end if it is negative.
-pub fn place(index: isize, len: usize) -> PyResult<usize> {
+/// A place among `len`, counted from the end if it is negative; none if `key` is no number.
+pub fn place(key: &Bound<'_, PyAny>, len: usize) -> PyResult<Option<usize>> {
+    if !key.is_instance_of::<PyInt>() && !key.hasattr("__index__")? {
+        return Ok(None);
+    }
+    let Ok(index) = key.extract::<isize>() else {
+        // What is too large is nowhere; what is an array of numbers is no number.
+        return if key.is_instance_of::<PyInt>() {
+            Err(PyIndexError::new_err("there is no such place"))
+        } else {
+            Ok(None)
+        };
+    };
     let at = if index < 0 {
         len.checked_sub(index.unsigned_abs())
     } else {
         Some(index as usize)
     };
-    at.filter(|&at| at < len)
-        .ok_or_else(|| PyIndexError::new_err("no such row"))
+    let at = at.filter(|&at| at < len);
+    at.map(Some)
+        .ok_or_else(|| PyIndexError::new_err(format!("there is no place {index} among {len}")))
 }

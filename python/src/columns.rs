@@ -2,28 +2,179 @@
 
 use std::sync::Arc;
 
-use fastproc::SnapshotStats;
-use fastproc_columns::Field;
+use fastproc::{Snapshot, SourceKind};
+use fastproc_columns::{Field, Kind, Lookup, Row, Unit, UnknownField, Value, field};
 
 use crate::data::Data;
 
-/// A column: a field, its key, its values.
+/// What a column tells.
+#[derive(Clone, Copy, Debug)]
+pub enum Subject {
+    /// A field of processes.
+    Field(&'static Field),
+    /// When each record was read.
+    ReadAt,
+    /// Which rows meet a comparison.
+    Mask,
+}
+
+/// What the numbers of a date count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resolution {
+    Seconds,
+    Microseconds,
+}
+
+impl Subject {
+    /// Name and help of what is a field for Python alone: there a row may be kept, and be one of many snapshots.
+    pub const READ_AT: (&str, &str) = (
+        "read_at",
+        "when the record was read; of a process that has ended, when it ended",
+    );
+
+    /// The subject of this name, alias or key.
+    pub fn find(name: &str) -> Result<Self, UnknownField> {
+        if name.eq_ignore_ascii_case(Self::READ_AT.0) {
+            return Ok(Self::ReadAt);
+        }
+        field::find(name).map(Self::Field)
+    }
+
+    /// The subject of the name that a kept column has.
+    pub fn kept(name: &str) -> Result<Self, UnknownField> {
+        if name == Self::Mask.name() {
+            return Ok(Self::Mask);
+        }
+        Self::find(name)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Field(field) => field.name,
+            Self::ReadAt => Self::READ_AT.0,
+            Self::Mask => "mask",
+        }
+    }
+
+    pub fn key(self) -> String {
+        match self {
+            Self::Field(field) => field.key(),
+            Self::ReadAt | Self::Mask => self.name().into(),
+        }
+    }
+
+    pub fn help(self) -> &'static str {
+        match self {
+            Self::Field(field) => field.help,
+            Self::ReadAt => Self::READ_AT.1,
+            Self::Mask => "which rows meet the comparison",
+        }
+    }
+
+    pub fn heading(self) -> String {
+        match self {
+            Self::Field(field) => field.column_heading(),
+            Self::ReadAt | Self::Mask => self.name().to_uppercase(),
+        }
+    }
+
+    pub fn unit(self) -> Unit {
+        match self {
+            Self::Field(field) => field.unit,
+            Self::ReadAt => Unit::Date,
+            Self::Mask => Unit::Truth,
+        }
+    }
+
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::Field(field) => field.kind(),
+            Self::ReadAt => Kind::Signed,
+            Self::Mask => Kind::Truth,
+        }
+    }
+
+    /// What its numbers count, if they are dates.
+    pub fn resolution(self) -> Option<Resolution> {
+        match self.unit() {
+            _ if matches!(self, Self::ReadAt) => Some(Resolution::Microseconds),
+            Unit::Date | Unit::Start => Some(Resolution::Seconds),
+            _ => None,
+        }
+    }
+
+    /// The value of a row of this snapshot.
+    pub fn value<'x>(
+        self,
+        row: &Row<'x>,
+        snapshot: &Snapshot<'x>,
+        lookup: &'x mut Lookup,
+    ) -> Value<'x> {
+        match self {
+            Self::Field(field) => field.value(row, lookup),
+            Self::ReadAt => {
+                let since_boot_ns = match row.exit() {
+                    Some(exit) => exit.end_ns,
+                    None => snapshot
+                        .position(row.process.pid())
+                        .map(|place| snapshot.read_ns(place)),
+                };
+                Value::known(since_boot_ns, |ns| {
+                    Value::Signed(lookup.calendar_ns(ns).div_euclid(1000))
+                })
+            }
+            Self::Mask => Value::Unknown,
+        }
+    }
+}
+
+/// A column: what it tells, its key, its values.
 #[derive(Debug)]
 pub struct ColumnData {
-    pub field: &'static Field,
+    pub subject: Subject,
     pub key: String,
     pub data: Data,
 }
 
+/// The snapshot that a table is of.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin {
+    pub source: SourceKind,
+    /// When reading began, after boot.
+    pub boottime_ns: u64,
+    /// The same as a time of the calendar, in microseconds: Python has no finer ones.
+    pub time_us: i64,
+    pub took_ns: u64,
+    pub torn: u32,
+    pub missed: u32,
+}
+
+impl Origin {
+    /// Of this snapshot, which the clock of `lookup` is set to.
+    pub fn of(snapshot: &Snapshot<'_>, lookup: &Lookup) -> Self {
+        let stats = snapshot.stats();
+        Self {
+            source: stats.source,
+            boottime_ns: stats.boottime_ns,
+            time_us: lookup
+                .calendar_ns(stats.kernel_boottime_ns())
+                .div_euclid(1000),
+            took_ns: stats.took.as_nanos() as u64,
+            torn: stats.torn,
+            missed: stats.missed,
+        }
+    }
+}
+
 /// The columns, and how they came about.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct TableData {
     /// At least one.
     pub columns: Vec<Arc<ColumnData>>,
     pub len: usize,
     /// Whether texts are `str` rather than `bytes`.
     pub text: bool,
-    pub stats: SnapshotStats,
+    pub origin: Origin,
     /// Pids of the processes that have ended since the snapshot before, if there was one.
     pub gone: Vec<u32>,
     /// Those that have ended since, if exits are recorded.

@@ -27,6 +27,31 @@ impl Bits {
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
+
+    /// So many of the bits that lie there; none if there are fewer or more.
+    pub fn from_bytes(bytes: &[u8], len: usize) -> Option<Self> {
+        (bytes.len() == len.div_ceil(8)).then(|| {
+            (0..len)
+                .map(|at| bytes[at / 8] >> (at % 8) & 1 == 1)
+                .collect()
+        })
+    }
+
+    /// How many of them are set.
+    pub fn count(&self) -> usize {
+        self.bytes
+            .iter()
+            .map(|byte| byte.count_ones() as usize)
+            .sum()
+    }
+}
+
+impl FromIterator<bool> for Bits {
+    fn from_iter<T: IntoIterator<Item = bool>>(bits: T) -> Self {
+        let mut all = Self::default();
+        bits.into_iter().for_each(|bit| all.push(bit));
+        all
+    }
 }
 
 /// Lists one after the other, and where each ends. The first offset is 0.
@@ -40,7 +65,7 @@ pub struct Lists<T> {
 pub type Texts = Lists<Vec<u8>>;
 
 impl<T> Lists<T> {
-    fn new(items: T, rows: usize) -> Self {
+    pub fn new(items: T, rows: usize) -> Self {
         let mut offsets = Vec::with_capacity(rows + 1);
         offsets.push(0);
         Self { offsets, items }
@@ -58,7 +83,7 @@ impl<T> Lists<T> {
 }
 
 impl Texts {
-    fn push(&mut self, text: &[u8]) {
+    pub fn push(&mut self, text: &[u8]) {
         self.items.extend_from_slice(text);
         self.offsets.push(self.items.len() as i64);
     }
@@ -178,6 +203,21 @@ impl Data {
         self.known.push(is_known);
         self.unknown += usize::from(!is_known);
         self.len += 1;
+    }
+
+    /// Of truths, of which some are not known.
+    pub fn of_truths(truths: impl Iterator<Item = Option<bool>>) -> Self {
+        let mut data = Self::new(Kind::Truth, 0);
+        truths.for_each(|truth| data.push(Value::known(truth, Value::Truth)));
+        data
+    }
+
+    /// The truth at this place; none if it is not known, or if there are no truths.
+    pub fn truth(&self, at: usize) -> Option<bool> {
+        match &self.values {
+            Values::Truth(bits) if self.is_known(at) => Some(bits.get(at)),
+            _ => None,
+        }
     }
 
     /// Whether the value at this place is known.

@@ -4,9 +4,11 @@ use std::{error, fmt, io};
 
 use pyo3::{
     create_exception,
-    exceptions::{PyException, PyOSError},
+    exceptions::{PyException, PyOSError, PyValueError},
     prelude::*,
 };
+
+use crate::columns::Subject;
 
 create_exception!(
     fastproc,
@@ -42,6 +44,15 @@ create_exception!(
 /// For a name that is none, with where the names are.
 pub fn unknown_field(error: impl fmt::Display) -> PyErr {
     UnknownField::new_err(format!("{error} (fastproc.fields() has them all)"))
+}
+
+/// For what a table cannot be sorted or filtered by, although it may have the column.
+pub fn not_before(text: &str) -> Option<PyErr> {
+    text.contains(Subject::READ_AT.0).then(|| {
+        PyValueError::new_err(
+            "read_at is not known before a table is there: sort and filter the table itself by it",
+        )
+    })
 }
 
 /// An exception for an error of the library.

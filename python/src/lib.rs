@@ -7,12 +7,18 @@ mod arrow;
 mod collector;
 mod column;
 mod columns;
+mod compare;
 mod counters;
 mod data;
 mod errors;
+mod kept;
 mod process;
+mod reduce;
+mod row;
+mod select;
 mod show;
 mod table;
+mod value;
 
 use pyo3::prelude::*;
 
@@ -24,8 +30,10 @@ mod _native {
         column::Column,
         counters::Counters,
         errors::{Error, FilterError, Forked, ServiceError, UnknownField},
+        kept::{restore_column, restore_row, restore_table},
         process::{proc_inode, start_ticks},
-        table::{Row, Rows, Table},
+        row::{Row, Rows},
+        table::Table,
     };
     /// Of the package.
     #[pymodule_export]

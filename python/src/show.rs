@@ -4,7 +4,7 @@ use fastproc::Cmdline;
 use fastproc_columns::Value;
 
 use crate::{
-    columns::{ColumnData, TableData},
+    columns::{ColumnData, Resolution, TableData},
     data::Values,
 };
 
@@ -16,12 +16,18 @@ const LONGEST: usize = 60;
 /// The value as `fastproc ps` has it.
 fn cell(column: &ColumnData, at: usize) -> String {
     let mut bytes = Vec::new();
-    let unit = column.field.unit;
+    let unit = column.subject.unit();
     let mut write = |value: Value<'_>| value.write_for_table(unit, &mut bytes);
     match &column.data.values {
         _ if !column.data.is_known(at) => write(Value::Unknown),
         Values::Unsigned(numbers) => write(Value::Unsigned(numbers[at])),
-        Values::Signed(numbers) => write(Value::Signed(numbers[at])),
+        Values::Signed(numbers) => {
+            let whole = match column.subject.resolution() {
+                Some(Resolution::Microseconds) => 1_000_000,
+                _ => 1,
+            };
+            write(Value::Signed(numbers[at].div_euclid(whole)));
+        }
         Values::Real(numbers) => write(Value::Real(numbers[at])),
         Values::Truth(bits) => write(Value::Truth(bits.get(at))),
         Values::Text(texts) => write(Value::Text(texts.get(at))),
@@ -58,7 +64,7 @@ fn shown(len: usize) -> Vec<Option<usize>> {
 /// Heads and cells of the rows that are shown.
 fn cells(table: &TableData) -> (Vec<String>, Vec<Vec<String>>) {
     let columns = &table.columns;
-    let heads = columns.iter().map(|column| column.field.column_heading());
+    let heads = columns.iter().map(|column| column.subject.heading());
     let rows = shown(table.len).into_iter().map(|at| {
         let cells = columns.iter().map(|column| match at {
             Some(at) => cell(column, at),
@@ -70,7 +76,7 @@ fn cells(table: &TableData) -> (Vec<String>, Vec<Vec<String>>) {
 }
 
 fn summary(table: &TableData) -> String {
-    format!("{} rows, read by {}", table.len, table.stats.source)
+    format!("{} rows, read by {}", table.len, table.origin.source)
 }
 
 /// As text, a line a row.
@@ -86,7 +92,7 @@ pub fn text(table: &TableData) -> String {
         let mut line = String::new();
         for ((cell, &width), column) in row.iter().zip(&widths).zip(&table.columns) {
             let padding = " ".repeat(width - cell.chars().count());
-            let (before, after) = if column.field.unit.is_right_aligned() {
+            let (before, after) = if column.subject.unit().is_right_aligned() {
                 (padding.as_str(), "")
             } else {
                 ("", padding.as_str())
@@ -110,7 +116,7 @@ pub fn html(table: &TableData) -> String {
     for row in &rows {
         html.push_str("<tr>");
         for (cell, column) in row.iter().zip(&table.columns) {
-            let align = if column.field.unit.is_right_aligned() {
+            let align = if column.subject.unit().is_right_aligned() {
                 "right"
             } else {
                 "left"

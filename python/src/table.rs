@@ -2,32 +2,35 @@
 
 use std::sync::Arc;
 
-use fastproc_columns::field;
 use pyo3::{
-    exceptions::{PyAttributeError, PyKeyError, PyTypeError},
+    exceptions::PyKeyError,
     prelude::*,
-    types::{PyCapsule, PyDict, PyString},
+    types::{PyCapsule, PyDict, PyString, PyTuple},
 };
 
 use crate::{
     arrow::{ArrowArrayStream, ArrowSchema},
     column::{Column, place},
-    columns::{ColumnData, TableData},
-    errors, show,
+    columns::{ColumnData, Subject, TableData},
+    errors, kept,
+    row::{Row, Rows},
+    select::Selection,
+    show,
+    value::date_of,
 };
 
 impl TableData {
     /// The column of this key, name or alias.
-    fn column(&self, name: &str) -> PyResult<&Arc<ColumnData>> {
+    pub fn column(&self, name: &str) -> PyResult<&Arc<ColumnData>> {
         if let Some(column) = self.columns.iter().find(|column| column.key == name) {
             return Ok(column);
         }
-        let field = field::find(name).map_err(errors::unknown_field)?;
-        let same = |column: &&Arc<ColumnData>| column.field.name == field.name;
+        let subject = Subject::find(name).map_err(errors::unknown_field)?;
+        let same = |column: &&Arc<ColumnData>| column.subject.name() == subject.name();
         self.columns.iter().find(same).ok_or_else(|| {
             PyKeyError::new_err(format!(
                 "this table has no column '{}': name it in fields",
-                field.key()
+                subject.key()
             ))
         })
     }
@@ -35,7 +38,8 @@ impl TableData {
 
 /// The processes of one moment, as columns.
 ///
-/// ``table["rss_bytes"]`` is a column, ``table[0]`` a row, and so is what iterating gives. Polars, pandas, `PyArrow`,
+/// ``table["rss_bytes"]`` is a column, ``table[0]`` a row, and so is what iterating gives. ``table[:10]``,
+/// ``table[table["rss"] > 1e8]``, ``table[[0, 2]]`` and ``table[["pid", "rss"]]`` are tables. Polars, pandas, `PyArrow`,
 /// `DuckDB` and others take the table as it is, by the Arrow `PyCapsule` interface and without a copy.
 #[pyclass(frozen, module = "fastproc")]
 pub struct Table {
@@ -51,11 +55,10 @@ impl From<TableData> for Table {
 }
 
 impl Table {
-    fn row(&self, at: usize) -> Row {
-        Row {
-            table: Arc::clone(&self.table),
-            at,
-        }
+    /// What the package makes of it, with another package.
+    fn converted<'py>(slf: &Bound<'py, Self>, to: &str) -> PyResult<Bound<'py, PyAny>> {
+        let frames = slf.py().import("fastproc._frames")?;
+        frames.call_method1(to, (slf,))
     }
 }
 
@@ -80,31 +83,37 @@ impl Table {
     /// What the processes were read by: ``service``, ``bpf``, ``bpf-iter`` or ``procfs``.
     #[getter]
     fn source(&self) -> &'static str {
-        self.table.stats.source.name()
+        self.table.origin.source.name()
     }
 
     /// When reading began, in nanoseconds since boot (``CLOCK_BOOTTIME``).
     #[getter]
     fn boottime_ns(&self) -> u64 {
-        self.table.stats.boottime_ns
+        self.table.origin.boottime_ns
+    }
+
+    /// When reading began, as a ``datetime`` in UTC.
+    #[getter]
+    fn time<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        date_of(py, self.table.origin.time_us)
     }
 
     /// How long it took, in nanoseconds.
     #[getter]
     fn took_ns(&self) -> u64 {
-        self.table.stats.took.as_nanos() as u64
+        self.table.origin.took_ns
     }
 
     /// How many records were replaced while they were read, and read again from ``/proc``.
     #[getter]
     fn torn(&self) -> u32 {
-        self.table.stats.torn
+        self.table.origin.torn
     }
 
     /// How many processes the source does not meet, and were read from ``/proc``.
     #[getter]
     fn missed(&self) -> u32 {
-        self.table.stats.missed
+        self.table.origin.missed
     }
 
     /// Process ids of those that have ended since the snapshot that this one is the difference to.
@@ -165,21 +174,52 @@ impl Table {
         self.table.len
     }
 
+    /// A data frame of pandas: 1.5 or later. It takes pandas, and nothing else.
+    ///
+    /// What is not known is NA: numbers are then of pandas' types that have it, as ``UInt64``.
+    fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::converted(slf, "to_pandas")
+    }
+
+    /// A data frame of Polars, without a copy.
+    fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::converted(slf, "to_polars")
+    }
+
+    /// A table of `PyArrow`, without a copy.
+    fn to_arrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::converted(slf, "to_arrow")
+    }
+
     fn __getitem__<'py>(
         &self,
         py: Python<'py>,
         key: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let text = self.table.text;
         if let Ok(name) = key.cast::<PyString>() {
-            let column = self.table.column(&name.to_cow()?)?;
-            let column = Column::new(column, self.table.text);
+            let column = Column::new(self.table.column(&name.to_cow()?)?, text);
             return Ok(Bound::new(py, column)?.into_any());
         }
-        let index: isize = key
-            .extract()
-            .map_err(|_| PyTypeError::new_err("a column has a name, and a row a number"))?;
-        let at = place(index, self.table.len)?;
-        Ok(Bound::new(py, self.row(at))?.into_any())
+        if let Some(at) = place(key, self.table.len)? {
+            let row = Row::new(&self.table, at);
+            return Ok(Bound::new(py, row)?.into_any());
+        }
+        let data = match Selection::new(key, self.table.len)? {
+            Selection::Rows(rows) => self.table.take(&rows),
+            Selection::Columns(names) => self.table.with_columns(&names)?,
+        };
+        Ok(Bound::new(py, Self::from(data))?.into_any())
+    }
+
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<kept::Reduced<'py, (Bound<'py, PyTuple>,)>> {
+        Ok((
+            kept::restoring(py, "restore_table")?,
+            (self.table.keep(py)?,),
+        ))
     }
 
     fn __contains__(&self, name: &str) -> bool {
@@ -187,10 +227,7 @@ impl Table {
     }
 
     fn __iter__(&self) -> Rows {
-        Rows {
-            table: Arc::clone(&self.table),
-            next: 0.into(),
-        }
+        Rows::new(&self.table)
     }
 
     fn __repr__(&self) -> String {
@@ -216,76 +253,5 @@ impl Table {
         drop(requested_schema);
         let stream = ArrowArrayStream::of_table(&self.table);
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
-    }
-}
-
-/// Iterates over the rows.
-#[pyclass(frozen, module = "fastproc")]
-pub struct Rows {
-    table: Arc<TableData>,
-    next: std::sync::atomic::AtomicUsize,
-}
-
-#[pymethods]
-impl Rows {
-    fn __iter__(rows: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        rows
-    }
-
-    fn __next__(&self) -> Option<Row> {
-        let at = self.next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        (at < self.table.len).then(|| Row {
-            table: Arc::clone(&self.table),
-            at,
-        })
-    }
-}
-
-/// A row: a place in a table. Its values are made when they are asked for, as ``row.rss_bytes`` or ``row["rss"]``.
-#[pyclass(frozen, module = "fastproc")]
-pub struct Row {
-    table: Arc<TableData>,
-    at: usize,
-}
-
-#[pymethods]
-impl Row {
-    fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        let no_attribute = |_| PyAttributeError::new_err(format!("there is no column '{name}'"));
-        let column = self.table.column(name).map_err(no_attribute)?;
-        column.value(py, self.at, self.table.text)
-    }
-
-    fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        self.table.column(name)?.value(py, self.at, self.table.text)
-    }
-
-    /// The keys of the columns: ``dict(row)`` has all values.
-    fn keys(&self) -> Vec<&str> {
-        let columns = self.table.columns.iter();
-        columns.map(|column| column.key.as_str()).collect()
-    }
-
-    /// A dictionary of its values.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let all = PyDict::new(py);
-        for column in &self.table.columns {
-            let value = column.value(py, self.at, self.table.text)?;
-            all.set_item(&column.key, value)?;
-        }
-        Ok(all)
-    }
-
-    fn __dir__(&self) -> Vec<&str> {
-        self.keys()
-    }
-
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let values = self.table.columns.iter().map(|column| {
-            let value = column.value(py, self.at, self.table.text)?;
-            Ok(format!("{}={}", column.key, value.repr()?))
-        });
-        let values: Vec<_> = values.collect::<PyResult<_>>()?;
-        Ok(format!("Row({})", values.join(", ")))
     }
 }

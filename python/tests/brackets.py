@@ -35,7 +35,8 @@ Looked = TypeVar("Looked")
 Samples = dict[str, Sample]
 Wrong = dict[tuple[int, str], str]
 
-KEYS = {name: key for name, (key, _, _) in fastproc.fields().items()}
+#: When a record was read is no value of the kernel's; test_frames.py is about that.
+KEYS = {name: key for name, (key, _, _) in fastproc.fields().items() if name != "read_at"}
 #: Over the time since the look before.
 RATES = {"pcpu", "pcpu_user", "pcpu_system", "c", *(name for name in KEYS if name.endswith("_per_second"))}
 #: What the kernel shows only to who may trace the process; the file tells whether it does.

@@ -28,7 +28,7 @@ SOURCES = ["procfs", *(["bpf", "service"] if PRIVILEGED else [])]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--snapshots", type=int, default=10_000, help="how many snapshots must leave no memory behind")
+    parser.addoption("--snapshots", type=int, default=3_000, help="how many snapshots must leave no memory behind")
 
 
 def wait_until(what: str, done: Callable[[], bool]) -> None:

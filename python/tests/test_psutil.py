@@ -343,17 +343,16 @@ def glances(*runner: str) -> dict[int, dict[str, Any]]:
     return {row["pid"]: row for row in last["processlist"]}
 
 
-def test_glances_shows_the_same_processes(sleeper: subprocess.Popen[bytes]) -> None:
-    theirs, ours = glances()[sleeper.pid], glances(sys.executable, "-m", "fastproc.psutil")[sleeper.pid]
-    assert set(ours) == set(theirs)
-    for name in ["cmdline", "gids", "name", "nice", "num_threads", "status", "username"]:
-        assert ours[name] == theirs[name], name
-    assert ours["memory_info"]["vms"] == theirs["memory_info"]["vms"]
+Shown = dict[int, dict[str, Any]]
 
 
-def glances_differences() -> dict[tuple[int, str], str]:
-    """What Glances shows otherwise with fastproc than at a look before and one after, of processes that last."""
-    before, ours, after = glances(), glances(sys.executable, "-m", "fastproc.psutil"), glances()
+def glances_looks() -> tuple[Shown, Shown, Shown]:
+    """What Glances shows with fastproc, between two looks without."""
+    return glances(), glances(sys.executable, "-m", "fastproc.psutil"), glances()
+
+
+def glances_differences(before: Shown, ours: Shown, after: Shown) -> dict[tuple[int, str], str]:
+    """What it shows otherwise with fastproc than before and after, of processes that last."""
 
     def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
         return all(one[name] == other[name] for name in ["name", "ppid", "username"] if name in one)
@@ -381,14 +380,20 @@ def glances_differences() -> dict[tuple[int, str], str]:
 
 
 def test_glances_shows_every_process_between_two_looks(sleeper: subprocess.Popen[bytes]) -> None:
-    assert {sleeper.pid, os.getpid()} <= glances(sys.executable, "-m", "fastproc.psutil").keys()
-    lasting = glances_differences()
+    looks = glances_looks()
+    theirs, ours = (look[sleeper.pid] for look in looks[:2])
+    assert set(ours) == set(theirs)
+    for name in ["cmdline", "gids", "name", "nice", "num_threads", "status", "username"]:
+        assert ours[name] == theirs[name], name
+    assert ours["memory_info"]["vms"] == theirs["memory_info"]["vms"]
+    assert os.getpid() in looks[1]
+    lasting = glances_differences(*looks)
     of_sleeper = {name: what for (pid, name), what in lasting.items() if pid == sleeper.pid}
     # Something may change there and back between two looks, and a process may end in the third.
     for _ in range(5):
         if not lasting:
             break
-        again = glances_differences()
+        again = glances_differences(*glances_looks())
         lasting = {key: what for key, what in again.items() if key in lasting}
     assert not lasting
     for name, what in of_sleeper.items():

@@ -11,7 +11,7 @@ use std::{
 };
 
 use common::{NOBODY, Served, run};
-use fastproc_testbed::{gate, wait_for, wait_until};
+use fastproc_testbed::{Folder, gate, wait_for, wait_until};
 
 fn examples() -> Vec<PathBuf> {
     let files = fs::read_dir("examples").expect("they are here");
@@ -122,6 +122,35 @@ fn examples_say_what_proc_says() {
     check(&prefix, 0, &served.socket);
     check(&prefix, NOBODY, &served.socket);
     drop(served);
+}
+
+#[test]
+fn a_program_is_built_with_what_lies_where_the_library_was_built() {
+    if !gate::programs(&["cc", "pkg-config"]) {
+        return;
+    }
+    let folder = Folder::new("built");
+    common::build(&folder);
+    let flags = run(Command::new("pkg-config")
+        .env("PKG_CONFIG_PATH", &*folder)
+        .args(["--cflags", "--libs", "fastproc"]));
+    let program = folder.join("one_process");
+    run(Command::new("cc")
+        .arg("examples/one_process.c")
+        .args(flags.split_whitespace())
+        .arg("-o")
+        .arg(&program));
+    let own = std::process::id().to_string();
+    let text = run(Command::new(&program)
+        .env_remove("LD_LIBRARY_PATH")
+        .env("FASTPROC_SOCKET", folder.join("nowhere"))
+        .arg(&own));
+    let name = fs::read_to_string("/proc/self/comm").expect("it runs");
+    assert!(
+        text.lines()
+            .any(|line| line.strip_prefix("name ") == Some(name.trim_end())),
+        "{text}"
+    );
 }
 
 #[test]

@@ -86,3 +86,9 @@ pub use snapshot::{Pools, Snapshot, SnapshotStats};
 pub use source::{SourceKind, Table};
 pub use texts::{TextEntry, TextPlace, Texts};
 pub use timing::Part;
+
+/// What the two READMEs show is compiled, as it stands there.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
+struct Readme;

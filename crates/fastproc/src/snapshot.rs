@@ -242,9 +242,9 @@ impl<'a> Snapshot<'a> {
         Some((at, self.process(self.slot(at))))
     }
 
-    /// When the process at this place was read, on the clock that start times are counted on. A source reads the
-    /// processes in about the order of their pids.
-    pub(crate) fn read_ns(&self, place: usize) -> u64 {
+    /// When the process at this place in [`iter`](Self::iter) was read, on the clock that start times are counted on. It is
+    /// told by the place: a source reads the processes in about the order of their pids.
+    pub fn read_ns(&self, place: usize) -> u64 {
         let read_for_ns = self.stats.read_for.as_nanos();
         let after_ns = read_for_ns * place as u128 / self.len().max(1) as u128;
         self.stats

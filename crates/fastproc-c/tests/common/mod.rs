@@ -19,9 +19,8 @@ pub const WARNINGS: [&str; 5] = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-W
 /// `nobody` of every distribution.
 pub const NOBODY: u32 = 65534;
 
-/// A folder of this test's own with the library, installed as a package does: made of the archive that cargo built for this test.
-pub fn install(name: &str) -> Folder {
-    let prefix = Folder::new(name);
+/// Makes the library in this folder, of the archive that cargo built for this test.
+pub fn build(folder: &Path) {
     let test = env::current_exe().expect("it runs");
     let built = test.parent().expect("it is in deps/");
     let archives = fs::read_dir(built)
@@ -33,10 +32,17 @@ pub fn install(name: &str) -> Folder {
             is_ours.then(|| Some((path.metadata().ok()?.modified().ok()?, path)))?
         });
     let (_, archive) = archives.max().expect("cargo builds it for this test");
+    run(Command::new("./link").arg(archive).arg(folder));
+}
+
+/// A folder of this test's own with the library, installed as a package does.
+pub fn install(name: &str) -> Folder {
+    let prefix = Folder::new(name);
     let (lib, include) = (prefix.join("lib"), prefix.join("include"));
-    run(Command::new("./link").arg(archive).arg(&lib));
+    build(&lib);
+    fs::remove_file(lib.join("fastproc-uninstalled.pc")).expect("it is there");
     fs::create_dir_all(&include).expect("a folder can be made");
-    fs::copy("include/fastproc.h", include.join("fastproc.h")).expect("it can be copied");
+    fs::rename(lib.join("fastproc.h"), include.join("fastproc.h")).expect("it is there");
     prefix
 }
 
