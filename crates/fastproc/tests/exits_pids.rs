@@ -3,7 +3,8 @@
 use std::{
     collections::HashMap,
     io::Read,
-    process::{Child, Command, Stdio},
+    os::unix::process::ExitStatusExt,
+    process::{Child, Command, ExitStatus, Stdio},
     time::{Duration, Instant},
 };
 
@@ -53,8 +54,9 @@ while True:
         break
 ";
 
-/// Waits until this child's exit is told, and reaps it. Hands over all exits that come meanwhile.
-fn until_told(exits: &mut Exits, mut child: Child, mut each: impl FnMut(&Exit)) {
+/// Waits until this child's exit is told, and reaps it. Hands over all exits that come meanwhile. Returns what its parent is
+/// told.
+fn until_told(exits: &mut Exits, mut child: Child, mut each: impl FnMut(&Exit)) -> ExitStatus {
     let mut is_told = false;
     wait_until("an exit that is told or lost", || {
         exits
@@ -67,7 +69,7 @@ fn until_told(exits: &mut Exits, mut child: Child, mut each: impl FnMut(&Exit)) 
         });
         has_ended && (is_told || exits.lost() > 0)
     });
-    child.wait().expect("our child");
+    child.wait().expect("our child")
 }
 
 #[test]
@@ -110,22 +112,59 @@ fn processes_that_share_a_pid_are_recorded_once_each() {
     panic!("exits were always lost");
 }
 
-/// The leader works and ends; the last thread ends when the leader is a zombie.
+/// The leader and another thread work as long as each other. The leader ends with status 3, and the other thread, when the
+/// leader is a zombie, in the way that takes the place of `END`.
 const DEAD_LEADER: &str = r"
-import ctypes, os, platform, threading, time
+import ctypes, os, platform, signal, threading, time
+def leave(status):
+    ctypes.CDLL(None).syscall(60 if platform.machine() == 'x86_64' else 93, status)
+def work():
+    while time.thread_time() < 0.15:
+        pass
 def last():
+    work()
     while open('/proc/self/stat').read().rsplit(')', 1)[1].split()[0] != 'Z':
         time.sleep(0.001)
-    os._exit(0)
+    END
 threading.Thread(target=last).start()
-while time.thread_time() < 0.3:
-    pass
-ctypes.CDLL(None).syscall(60 if platform.machine() == 'x86_64' else 93, 0)
+work()
+leave(3)
 ";
-const LEADERS_SHARE_NS: u64 = 300_000_000;
+const SHARES_NS: u64 = 2 * 150_000_000;
+
+/// The status of a leader that has ended is another's, if the process is ended as a whole after it.
+#[test]
+fn the_status_of_a_process_whose_leader_ended_first_is_what_its_parent_is_told() {
+    if !gate::bpf() {
+        return;
+    }
+    let _alone = alone();
+    for end in [
+        "os._exit(5)",
+        "leave(6)",
+        "os.kill(os.getpid(), signal.SIGTERM)",
+    ] {
+        let judged = (0..20).any(|_| {
+            let mut exits = Exits::builder().at_once(true).open().expect("exits open");
+            let child = python(&DEAD_LEADER.replace("END", end));
+            let (pid, mut told) = (child.id(), None);
+            let status = until_told(&mut exits, child, |exit| {
+                if exit.pid == pid && exit.ppid == Some(std::process::id()) {
+                    told = Some(exit.status);
+                }
+            });
+            if told.is_none() {
+                gate::repeated("exits were lost");
+            }
+            told.inspect(|told| assert_eq!(*told, Some(status.into_raw()), "{end}"))
+                .is_some()
+        });
+        assert!(judged, "exits were always lost");
+    }
+}
 
 #[test]
-fn what_a_leader_did_that_ended_first_is_in_an_exit_that_is_not_final() {
+fn what_all_threads_did_is_in_an_exit_that_is_not_final() {
     if !gate::bpf() {
         return;
     }
@@ -135,7 +174,7 @@ fn what_a_leader_did_that_ended_first_is_in_an_exit_that_is_not_final() {
             .ring_bytes(1 << 16)
             .open()
             .expect("exits open");
-        let mut child = python(DEAD_LEADER);
+        let mut child = python(&DEAD_LEADER.replace("END", "os._exit(0)"));
         let pid = child.id();
         // It is read until the child is a zombie, and no more until it is gone: there is no room for its last record.
         let started = Instant::now();
@@ -180,7 +219,7 @@ fn what_a_leader_did_that_ended_first_is_in_an_exit_that_is_not_final() {
         }
         let exit = found.expect("it was found");
         if !exit.is_final {
-            assert!(exit.sum_exec_ns >= LEADERS_SHARE_NS, "{exit:?}");
+            assert!(exit.sum_exec_ns >= SHARES_NS, "{exit:?}");
             return;
         }
         gate::repeated("an exit whose last record came after all");
