@@ -150,12 +150,13 @@ mod tests {
     #[test]
     fn a_walk_is_handed_out_until_it_is_as_old_as_its_reader_allows() {
         const AGE: Duration = Duration::from_secs(15);
+        let began = Instant::now().checked_sub(AGE);
         let mut tiers = Tiers {
             source: None,
             all: vec![Tier {
                 fields: Fields::TOP,
                 collector: None,
-                walked: Some((Instant::now() - AGE, 7)),
+                walked: began.map(|began| (began, 7)),
                 exits: 0,
             }],
             walks: 0,

@@ -3,7 +3,7 @@
 use std::fs;
 
 use fastproc::Fields;
-use fastproc_testbed::{alone, gate, wait_for};
+use fastproc_testbed::{alone, gate, wait_for, wait_until};
 
 use super::{SECTIONS, TICK_NS, WALKS, open, open_in_sections, script::Script};
 
@@ -131,7 +131,7 @@ fn sums_do_not_fall_while_threads_end() {
                 .expect("a number");
             assert!(least >= 1000 << 16, "each has read");
             script.tell("end");
-            wait_for("all threads but the first to end", || {
+            wait_until("all threads but the first to end", || {
                 let snapshot = collector.snapshot().expect("a snapshot can be made");
                 let process = snapshot.get(pid).expect("it runs");
                 let ours = process.io().expect("it was asked for").rchar;
@@ -140,7 +140,7 @@ fn sums_do_not_fall_while_threads_end() {
                     "{sections:?}, round {round}: {ours} after {least}"
                 );
                 least = ours;
-                (process.identity().num_threads == 1).then_some(())
+                process.identity().num_threads == 1
             });
         }
     }
