@@ -142,3 +142,32 @@ impl Tiers {
             .map(|tier| (tier.fields, tier.walked.map(|(at, _)| at.elapsed())))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_walk_is_handed_out_until_it_is_as_old_as_its_reader_allows() {
+        const AGE: Duration = Duration::from_secs(15);
+        let began = Instant::now().checked_sub(AGE);
+        let mut tiers = Tiers {
+            source: None,
+            all: vec![Tier {
+                fields: Fields::TOP,
+                collector: None,
+                walked: began.map(|began| (began, 7)),
+                exits: 0,
+            }],
+            walks: 0,
+            generation: 7,
+        };
+        for most in [Duration::ZERO, AGE / 2, AGE * 2 / 3] {
+            assert!(!tiers.is_young(0, most), "{most:?}");
+        }
+        let hour = Duration::from_secs(3600);
+        assert!(tiers.is_young(0, hour));
+        assert_eq!(tiers.refresh(0, hour).expect("nothing is opened"), 7);
+        assert_eq!(tiers.walks, 0);
+    }
+}

@@ -1,7 +1,11 @@
 //! Walks of the kernel's tasks while everything moves, and while the table outgrows its array. Needs root.
 
+mod actions;
 #[path = "../again/mod.rs"]
 mod again;
+mod each;
+mod script;
+mod sums;
 mod threads;
 
 use std::{

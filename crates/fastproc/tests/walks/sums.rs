@@ -1,0 +1,147 @@
+//! Sums over the threads of a process: of those that rest they are exact, and what ends stays in them.
+
+use std::fs;
+
+use fastproc::Fields;
+use fastproc_testbed::{alone, gate, wait_for, wait_until};
+
+use super::{SECTIONS, TICK_NS, WALKS, open, open_in_sections, script::Script};
+
+/// Three threads, each of which has been in the kernel for some ticks, and rests.
+const WORKED: &str = r"
+import resource, sys, threading
+worked, end = threading.Semaphore(0), threading.Lock()
+end.acquire()
+def work():
+    while resource.getrusage(resource.RUSAGE_THREAD).ru_stime < 0.03:
+        open('/proc/self/maps').read()
+    worked.release()
+    end.acquire()
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+for _ in range(3):
+    worked.acquire()
+print('rests', flush=True)
+sys.stdin.readline()
+";
+
+/// What the kernel has remembered that it showed hides nothing here: these are the numbers that its times are made of.
+#[test]
+fn the_sums_of_a_process_are_those_of_its_threads() {
+    if !gate::bpf() {
+        return;
+    }
+    for source in WALKS {
+        let mut script = Script::python(WORKED);
+        script.answer();
+        script.wait_until_asleep();
+        let pid = script.pid();
+        let look = || {
+            // It has shown nothing yet that it must not take back.
+            let mut collector = open(source, Fields::CPU | Fields::THREADS);
+            let snapshot = collector.snapshot().expect("a snapshot can be made");
+            let process = snapshot.get(pid).expect("it rests");
+            assert_eq!(snapshot.source_of(process), source);
+            let cpu = process.cpu().expect("it was asked for");
+            let sums = [
+                cpu.sampled_utime_ns,
+                cpu.sampled_stime_ns,
+                cpu.sum_exec_ns,
+                cpu.gtime_ns,
+                cpu.minflt,
+                cpu.majflt,
+            ];
+            let threads = snapshot.threads().filter(|thread| thread.tgid == pid);
+            (sums, threads.copied().collect::<Vec<_>>())
+        };
+        // A thread that sleeps may be about to leave its CPU.
+        let mut before = look().0;
+        let (sums, threads) = wait_for("two looks at the same sums", || {
+            let now = look();
+            let same = now.0 == before;
+            before = now.0;
+            same.then_some(now)
+        });
+        assert_eq!(threads.len(), 4, "{source}");
+        let sum = threads.iter().fold([0; 6], |sum, thread| {
+            let one = [
+                thread.sampled_utime_ns,
+                thread.sampled_stime_ns,
+                thread.sum_exec_ns,
+                thread.gtime_ns,
+                thread.minflt,
+                thread.majflt,
+            ];
+            std::array::from_fn(|at| sum[at] + one[at])
+        });
+        assert_eq!(sums, sum, "{source}: {threads:?}");
+        for thread in &threads {
+            let worked = thread.tid != pid;
+            assert!(!worked || thread.sampled_stime_ns > 0, "{thread:?}");
+            let text = script.stat(thread.tid);
+            let (_, values) = text.rsplit_once(')').expect("a name");
+            let ticks = values.split(' ').skip(12).take(2).map(str::parse);
+            let ours = [thread.utime_ns, thread.stime_ns].map(|time| Ok(time / TICK_NS));
+            assert!(ticks.eq(ours), "{source}: {thread:?}, {text}");
+        }
+    }
+}
+
+/// A thousand threads that have read 64 KiB each, and end when a line comes, the youngest first.
+const ENDING: &str = r"
+import _thread, os, sys, threading
+zeros, worked = os.open('/dev/zero', os.O_RDONLY), threading.Semaphore(0)
+def work(go):
+    os.read(zeros, 1 << 16)
+    worked.release()
+    go.acquire()
+locks = [_thread.allocate_lock() for _ in range(1000)]
+for go in locks:
+    go.acquire()
+    _thread.start_new_thread(work, (go,))
+for _ in locks:
+    worked.acquire()
+print('rests', flush=True)
+sys.stdin.readline()
+for go in reversed(locks):
+    go.release()
+sys.stdin.readline()
+";
+
+/// A share that is lost because its thread ends between the sum of the dead and the look at the living is larger than all
+/// that comes meanwhile.
+#[test]
+fn sums_do_not_fall_while_threads_end() {
+    if !gate::bpf() {
+        return;
+    }
+    let _alone = alone();
+    for sections in SECTIONS {
+        let mut collector = open_in_sections(sections, Fields::IO);
+        // Where a walk makes way after every thread, most see some end.
+        let rounds = if sections.1.is_some() { 5 } else { 2 };
+        for round in 0..rounds {
+            let mut script = Script::python(ENDING);
+            script.answer();
+            let pid = script.pid();
+            let io = fs::read_to_string(format!("/proc/{pid}/io")).expect("it runs");
+            let rchar = io.lines().find_map(|line| line.strip_prefix("rchar: "));
+            let mut least: u64 = rchar
+                .and_then(|value| value.parse().ok())
+                .expect("a number");
+            assert!(least >= 1000 << 16, "each has read");
+            script.tell("end");
+            wait_until("all threads but the first to end", || {
+                let snapshot = collector.snapshot().expect("a snapshot can be made");
+                let process = snapshot.get(pid).expect("it runs");
+                let ours = process.io().expect("it was asked for").rchar;
+                assert!(
+                    ours >= least,
+                    "{sections:?}, round {round}: {ours} after {least}"
+                );
+                least = ours;
+                process.identity().num_threads == 1
+            });
+        }
+    }
+}
