@@ -114,6 +114,10 @@ pub struct Args {
     #[arg(long, visible_alias = "no-headings")]
     no_headers: bool,
 
+    /// In csv, write a ' before texts that a spreadsheet would take for a formula
+    #[arg(long)]
+    no_formulas: bool,
+
     /// Where to read from
     #[arg(long, value_enum, default_value_t)]
     source: Source,
@@ -257,6 +261,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         } else {
             Follows::Apart
         },
+        no_formulas: args.no_formulas,
     };
     let mut screen = Screen {
         lookup: Lookup::new(collector.host(), false)?,
