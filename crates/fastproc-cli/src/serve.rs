@@ -192,9 +192,9 @@ pub struct Args {
     /// Where processes are read from.
     #[arg(long, value_enum, default_value_t)]
     source: Source,
-    /// The user to become, if this is root.
-    #[arg(long, value_name = "USER", default_value = "nobody")]
-    user: String,
+    /// The user to become, if this is root. [default: fastproc if there is one, else nobody]
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
     /// Flags were given with one dash.
     #[arg(long, hide = true)]
     one_dash: bool,
@@ -283,7 +283,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     match args.socket.open(args.source.kind())? {
         Some(service) if args.socket.no_metrics => {
-            descriptors::raise_limit(fastproc_service::CONNECTIONS)?;
+            // Before Linux 6.5 each has a pidfd of its reader, too, until it asks a second time.
+            descriptors::raise_limit(2 * fastproc_service::CONNECTIONS)?;
             give_up_root(args, &[service.source()], true)?;
             say(&format!("serving snapshots, from {}", service.source()));
             socket::run(service)
@@ -298,7 +299,7 @@ fn give_up_root(args: &Args, sources: &[SourceKind], proc_of_others: bool) -> Re
         bpf: sources.iter().any(|source| *source != SourceKind::Procfs),
         proc_of_others,
     };
-    Ok(privileges::drop_to(&args.user, needs)?)
+    Ok(privileges::drop_to(args.user.as_deref(), needs)?)
 }
 
 fn serve_metrics(args: &Args, service: Option<Service>) -> Result<ExitCode, Failure> {
