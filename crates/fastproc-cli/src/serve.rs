@@ -286,6 +286,11 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             // Before Linux 6.5 each has a pidfd of its reader, too, until it asks a second time.
             descriptors::raise_limit(2 * fastproc_service::CONNECTIONS)?;
             give_up_root(args, &[service.source()], true)?;
+            if let Err(error) = fastproc_service::confine() {
+                say(&format!(
+                    "what is not needed is not forbidden, system calls are not filtered: {error}"
+                ));
+            }
             say(&format!("serving snapshots, from {}", service.source()));
             socket::run(service)
         }

@@ -141,6 +141,8 @@ fn a_service_that_never_was_root_serves_everybody() {
         assert_eq!(line(set), Some("000000c000080004"), "{status}");
     }
     assert_eq!(line("CapAmb:\t"), Some("0000000000000000"));
+    // It executes nothing and opens no file for writing.
+    assert_eq!(line("Seccomp:\t"), Some("2"));
 }
 
 const USER: &str = "61234";

@@ -77,7 +77,10 @@ impl Served {
 
     /// Serves at a socket that listens already.
     pub fn serve(&mut self, listener: OwnedFd, settings: &Settings) {
-        let service = Service::open(listener, settings).expect("it can read");
+        self.run(Service::open(listener, settings).expect("it can read"));
+    }
+
+    pub fn run(&mut self, service: Service) {
         let (stop, told) = UnixStream::pair().expect("a pair of sockets");
         self.thread = Some(std::thread::spawn(move || {
             service.run(told.as_fd()).expect("it serves until told");
