@@ -26,6 +26,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -97,7 +98,7 @@ func (status StatusError) Error() string {
 var (
 	// ErrNotRunning: nobody listens. Start the service: fastproc serve --socket
 	ErrNotRunning = errors.New("no service; start one: fastproc serve --socket")
-	// ErrUntrusted: who listens is neither root nor this user.
+	// ErrUntrusted: who listens is neither root nor this user, and root has not put the socket where it is.
 	ErrUntrusted = errors.New("the service is run by another user, who could make up anything")
 	// ErrLayout: the records have another layout than this package was built with.
 	ErrLayout = errors.New("the service lays out records differently: use this package in the version of the service")
@@ -113,6 +114,7 @@ type Client struct {
 	connection *net.UnixConn
 	buffers    []buffer
 	generation uint64
+	askedAgain bool
 	snapshot   *Snapshot
 }
 
@@ -149,7 +151,7 @@ func Connect(path string) (*Client, error) {
 		connection.Close()
 		return nil, fmt.Errorf("fastproc: who runs the service is not known: %w", err)
 	}
-	if peer.Uid != 0 && (peer.Uid != uint32(os.Geteuid()) || mayBeAnybody(peer.Uid) || moreRights) {
+	if !isTrusted(path, peer.Uid) {
 		connection.Close()
 		return nil, fmt.Errorf("fastproc: %s: %w (uid %d)", path, ErrUntrusted, peer.Uid)
 	}
@@ -199,12 +201,49 @@ func isSecure(auxv []byte) bool {
 	return true
 }
 
-// mayBeAnybody says whether this id stands for all whom our user namespace does not map, of whom this process may be one.
-func mayBeAnybody(uid uint32) bool {
-	// PROC_USER_INIT_INO, and DEFAULT_OVERFLOWUID.
-	if namespace, err := os.Readlink("/proc/self/ns/user"); err == nil && namespace == "user:[4026531837]" {
+// isTrusted says whether to believe what a service of this user says that listens at path: it is root's, or this user's own, or
+// root has given it its place.
+func isTrusted(path string, uid uint32) bool {
+	isOwn := uid == uint32(os.Geteuid()) && !mayBeAnybody(uid) && !moreRights
+	return uid == 0 || isOwn || isPlacedByRoot(path, uid)
+}
+
+// isPlacedByRoot says whether the socket is this user's, and nobody but root can have put it there: its folder and all above are
+// root's and nobody else may write to them.
+func isPlacedByRoot(path string, uid uint32) bool {
+	// Without links: their folders are as good as those that they lead to only if they are looked at, too.
+	path, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil || !inInitialUserNamespace() {
 		return false
 	}
+	var found syscall.Stat_t
+	if syscall.Lstat(path, &found) != nil || found.Mode&syscall.S_IFMT != syscall.S_IFSOCK || found.Uid != uid {
+		return false
+	}
+	for path != "/" {
+		path = filepath.Dir(path)
+		if syscall.Lstat(path, &found) != nil || found.Mode&syscall.S_IFMT != syscall.S_IFDIR || found.Uid != 0 || found.Mode&0o022 != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// inInitialUserNamespace says whether this process is in the namespace that has all users: PROC_USER_INIT_INO.
+func inInitialUserNamespace() bool {
+	namespace, err := os.Readlink("/proc/self/ns/user")
+	return err == nil && namespace == "user:[4026531837]"
+}
+
+// mayBeAnybody says whether this id stands for all whom our user namespace does not map, of whom this process may be one.
+func mayBeAnybody(uid uint32) bool {
+	if inInitialUserNamespace() {
+		return false
+	}
+	// Or DEFAULT_OVERFLOWUID.
 	overflow, err := os.ReadFile("/proc/sys/kernel/overflowuid")
 	if err != nil {
 		return uid == 65534
@@ -285,6 +324,16 @@ func part[T any](memory []byte, part [3]uint64) ([]T, error) {
 
 // ask sends a request and maps the buffer that the answer brings.
 func (client *Client) ask(request [requestWords]uint64) ([answerWords]uint64, error) {
+	answer, err := client.askOnce(request)
+	if errors.Is(err, ErrNoPeer) && !client.askedAgain {
+		// Before Linux 6.5 the service knows by the second request who asks.
+		client.askedAgain = true
+		return client.askOnce(request)
+	}
+	return answer, err
+}
+
+func (client *Client) askOnce(request [requestWords]uint64) ([answerWords]uint64, error) {
 	var answer [answerWords]uint64
 	for i, buffer := range client.buffers {
 		request[5+i] = buffer.id

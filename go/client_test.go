@@ -341,3 +341,54 @@ func TestPartsLieWithinTheBuffer(t *testing.T) {
 		}
 	}
 }
+
+// A socket of another user is believed where only root can have put it.
+func TestASocketIsPlacedByRoot(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("takes root")
+	}
+	const user = 65534
+	folder, err := os.MkdirTemp("/run", "fastproc-go-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	socket := filepath.Join(folder, "socket")
+	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: socket, Net: "unixpacket"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	set := func(mode os.FileMode, owner, socketOwner int) {
+		for _, err := range []error{os.Chmod(folder, mode), os.Chown(folder, owner, -1), os.Chown(socket, socketOwner, -1)} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, one := range []struct {
+		mode               os.FileMode
+		owner, socketOwner int
+		expected           bool
+	}{
+		{0o755, 0, user, true},
+		{0o757, 0, user, false},
+		{0o775, 0, user, false},
+		{0o777 | os.ModeSticky, 0, user, false},
+		{0o755, user, user, false},
+		{0o755, 0, user - 1, false},
+	} {
+		set(one.mode, one.owner, one.socketOwner)
+		if isPlacedByRoot(socket, user) != one.expected {
+			t.Errorf("%v is not as expected", one)
+		}
+	}
+	set(0o755, 0, user)
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(socket, link); err != nil {
+		t.Fatal(err)
+	}
+	if !isPlacedByRoot(link, user) || isPlacedByRoot(filepath.Join(folder, "other"), user) {
+		t.Error("a link is not what it leads to")
+	}
+}

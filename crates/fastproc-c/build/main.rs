@@ -3,11 +3,11 @@
 // The library's own reader of that header.
 #[path = "../../fastproc/build/header.rs"]
 #[allow(dead_code, reason = "some of it is for the library alone")]
-mod header;
+pub(crate) mod header;
 
 use std::{env, fmt::Write, fs, path::PathBuf};
 
-use header::{Header, Member, Structure};
+use header::{Header, Member, Structure, Tag};
 
 const HEADER: &str = "../../bpf/record.h";
 
@@ -44,16 +44,6 @@ const NOTHING: &[(&str, &str)] = &[
     ("credentials.umask", "-1"),
     ("cpu.sum_exec_ns", "0"),
     ("thread.sum_exec_ns", "0"),
-];
-
-/// What the kernel shows only to those who could trace the process: whole groups, and members.
-const GUARDED: &[&str] = &[
-    "layout",
-    "io",
-    "identity.exit_code",
-    "identity.wchan",
-    "memory_details.mm_flags",
-    "credentials.user_ns",
 ];
 
 /// What a process or thread did between two snapshots: the members of `fastproc::Change`.
@@ -114,19 +104,24 @@ fn main() {
     println!("cargo::rerun-if-changed=../fastproc/build/header.rs");
     println!("cargo::rerun-if-changed=build");
     let text = fs::read_to_string(HEADER).unwrap_or_else(|error| panic!("{HEADER}: {error}"));
-    let header = Header::parse(HEADER, &text);
+    let out = accessors(&Header::parse(HEADER, &text));
+    let path = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    fs::write(path.join("accessors.rs"), out).expect("OUT_DIR can be written to");
+}
+
+pub(crate) fn accessors(header: &Header) -> String {
     let mut out = String::new();
-    write_groups(&header, &mut out);
-    for member in &find(&header, "fp_record").members {
-        let group = find(&header, type_of(member));
+    write_groups(header, &mut out);
+    for member in &find(header, "fp_record").members {
+        let group = find(header, type_of(member));
         for part in &group.members {
             write_accessor(Of::Process(&member.name), part, &mut out);
         }
     }
-    for member in &find(&header, "fp_thread_record").members {
+    for member in &find(header, "fp_thread_record").members {
         match member.type_name.strip_prefix("struct ") {
             Some(group) => {
-                for part in &find(&header, group).members {
+                for part in &find(header, group).members {
                     write_accessor(Of::Thread(Some(&member.name)), part, &mut out);
                 }
             }
@@ -137,8 +132,7 @@ fn main() {
         write_change(change, "", &mut out);
         write_change(change, "thread_", &mut out);
     }
-    let path = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    fs::write(path.join("accessors.rs"), out).expect("OUT_DIR can be written to");
+    out
 }
 
 /// What an accessor is about.
@@ -193,10 +187,11 @@ fn write_accessor(of: Of<'_>, member: &Member, out: &mut String) {
         let names = [group.unwrap_or_default(), &member.name, &path];
         names.iter().any(|name| list.contains(name))
     };
-    if is_listed(HIDDEN) {
+    // What has no tag is shown to nobody.
+    let Some(tag) = member.tag.filter(|_| !is_listed(HIDDEN)) else {
         return;
-    }
-    let is_guarded = is_listed(GUARDED);
+    };
+    let is_guarded = tag == Tag::Tracers;
     let mut doc = in_c(&member.doc);
     match member.type_name.as_str() {
         "fp_ns" => doc += " Nanoseconds.",

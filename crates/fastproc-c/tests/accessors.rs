@@ -15,7 +15,7 @@ use std::{
 use common::{NOBODY, Served, run};
 use fastproc::{
     Collector, Fields, Snapshot, SourceKind,
-    schema::{self, Field, Type, Unit},
+    schema::{self, Field, Shown, Type, Unit},
 };
 use fastproc_testbed::{Options, Testbed, gate};
 
@@ -63,17 +63,6 @@ fn is_nothing(path: &str, value: i128) -> bool {
         "credentials.umask" => value == -1,
         _ => false,
     }
-}
-
-/// What the kernel shows not to everybody.
-fn is_guarded(path: &str) -> bool {
-    let members = [
-        "identity.exit_code",
-        "identity.wchan",
-        "memory_details.mm_flags",
-        "credentials.user_ns",
-    ];
-    path.starts_with("layout.") || path.starts_with("io.") || members.contains(&path)
 }
 
 /// What changes while nothing happens to a process, or is shown less precisely to others.
@@ -178,7 +167,7 @@ fn expected(snapshot: &Snapshot<'_>, pids: &BTreeSet<u32>) -> Values {
             let is_there = field
                 .group
                 .is_none_or(|group| process.fields().contains(group))
-                && !(masked && is_guarded(&field.path));
+                && !(masked && field.shown == Shown::Tracers);
             let value = is_there
                 .then(|| number(process.record().words(), &field))
                 .filter(|&value| !is_nothing(&field.path, value));
@@ -269,6 +258,12 @@ fn values_are_those_of_the_library_in_rust() {
             .service_socket(Some(served.socket.clone()))
             .open()
             .expect("it opens");
+        let guarded: Vec<String> = schema::RECORD
+            .fields()
+            .iter()
+            .filter(|field| field.shown == Shown::Tracers)
+            .map(|field| accessor("", field))
+            .collect();
         let mut unproven = BTreeMap::new();
         // What is of a moment is looked at again.
         for round in 0..10 {
@@ -300,15 +295,8 @@ fn values_are_those_of_the_library_in_rust() {
                     .1
                     .trim_start_matches("fastproc_")
                     .trim_start_matches("thread_");
-                let guarded = [
-                    "layout_",
-                    "io_",
-                    "identity_exit_code",
-                    "identity_wchan",
-                    "memory_details_mm_flags",
-                    "credentials_user_ns",
-                ];
-                if uid != 0 && guarded.iter().any(|name| path.starts_with(name)) {
+                let of_process = key.1.replace("fastproc_thread_", "fastproc_");
+                if uid != 0 && guarded.contains(&of_process) {
                     // Processes of this user are among them.
                     if ours.is_some() && ours != before && ours != after {
                         wrong.insert(

@@ -115,6 +115,10 @@ pub struct Args {
     #[arg(long, visible_alias = "no-headings")]
     no_headers: bool,
 
+    /// In csv, write a ' before texts that a spreadsheet would take for a formula
+    #[arg(long)]
+    no_formulas: bool,
+
     /// Do not say on standard error what was lost
     #[arg(short, long)]
     quiet: bool,
@@ -179,6 +183,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         headings: !args.no_headers,
         may_drop: false,
         follows: Follows::Continued,
+        no_formulas: args.no_formulas,
     };
     // A service shows no more than it may.
     let sees_all = matches!(feed, Feed::Service(_)) || privileges::may_trace_all();

@@ -121,6 +121,10 @@ pub struct Args {
     #[arg(long, visible_alias = "no-headings", aliases = NO_HEADINGS)]
     no_headers: bool,
 
+    /// In csv, write a ' before texts that a spreadsheet would take for a formula
+    #[arg(long)]
+    no_formulas: bool,
+
     /// Where to read from
     #[arg(long, value_enum, default_value_t)]
     source: Source,
@@ -571,6 +575,7 @@ impl Args {
                 } else {
                     Follows::Apart
                 },
+                no_formulas: self.no_formulas,
             })
         };
         Ok(Asked {

@@ -193,9 +193,9 @@ pub struct Args {
     /// Where processes are read from.
     #[arg(long, value_enum, default_value_t)]
     source: Source,
-    /// The user to become, if this is root.
-    #[arg(long, value_name = "USER", default_value = "nobody")]
-    user: String,
+    /// The user to become, if this is root. [default: fastproc if there is one, else nobody]
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
     /// Flags were given with one dash.
     #[arg(long, hide = true)]
     one_dash: bool,
@@ -289,8 +289,14 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     match args.socket.open(args.source.kind())? {
         Some(service) if args.socket.no_metrics => {
-            descriptors::raise_limit(fastproc_service::CONNECTIONS)?;
+            // Before Linux 6.5 each has a pidfd of its reader, too, until it asks a second time.
+            descriptors::raise_limit(2 * fastproc_service::CONNECTIONS)?;
             give_up_root(args, &[service.source()], true)?;
+            if let Err(error) = fastproc_service::confine() {
+                say(&format!(
+                    "what is not needed is not forbidden, system calls are not filtered: {error}"
+                ));
+            }
             say(&format!("serving snapshots, from {}", service.source()));
             socket::run(service)
         }
@@ -305,7 +311,7 @@ fn give_up_root(args: &Args, sources: &[SourceKind], proc_of_others: bool) -> Re
         proc_of_others,
         configuration: !args.files().is_empty(),
     };
-    Ok(privileges::drop_to(&args.user, needs)?)
+    Ok(privileges::drop_to(args.user.as_deref(), needs)?)
 }
 
 fn serve_metrics(

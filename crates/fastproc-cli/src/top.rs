@@ -100,6 +100,11 @@ pub struct Args {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["once", "batch", "replay"])]
     record: Option<PathBuf>,
 
+    /// Stop when the recording would have more MiB than this
+    #[arg(long, value_name = "MIB", default_value_t = 1024, requires = "record",
+          value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
+    record_limit: u64,
+
     /// Show a recording
     ///
     /// The keys , and . go to the snapshot before and after, { and } a minute, b to a time, Z stops and goes on.
@@ -237,6 +242,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         settings_by_default: args.settings.is_none(),
         settings: args.settings.or_else(default_path),
         record: args.record,
+        record_limit: args.record_limit << 20,
         replay: args.replay,
         count: if args.once { Some(1) } else { args.count },
     };

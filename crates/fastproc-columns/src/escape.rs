@@ -42,6 +42,23 @@ fn escape_text(text: &str, to: &mut Vec<u8>) {
     }
 }
 
+/// Whether there are letters in it that are written from right to left (Hebrew, Arabic and the like), which change the order
+/// of what stands beside them: they can be printed, so [`escape`] leaves them as they are.
+pub fn is_right_to_left(text: &str) -> bool {
+    // The blocks that Unicode keeps for such scripts, in the Basic Multilingual Plane and beyond.
+    let is_of_them = |character| {
+        matches!(
+            character,
+            '\u{590}'..='\u{8ff}'
+                | '\u{fb1d}'..='\u{fdff}'
+                | '\u{fe70}'..='\u{feff}'
+                | '\u{10800}'..='\u{10fff}'
+                | '\u{1e800}'..='\u{1efff}'
+        )
+    };
+    !text.is_ascii() && text.contains(is_of_them)
+}
+
 /// The bytes that [`escape`] was given. `None` if it never gave this text.
 pub fn unescape(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
@@ -111,6 +128,17 @@ mod tests {
             r"e\u{301}\u{ad}\u{e0041}"
         );
         assert_eq!(escaped(b"\xff\xc3(\\"), r"\xff\xc3(\\");
+    }
+
+    #[test]
+    fn scripts_from_right_to_left_are_known() {
+        for text in ["שלום", "abc سلام", "ܫܠܡܐ", "ߒߞߏ", "𐤀𐤁", "𞤀𞤣𞤤", "ﷺ"]
+        {
+            assert!(is_right_to_left(text), "{text}");
+        }
+        for text in ["", "abc", "größe", "进程", "привет", "🦀", "नमस्ते"] {
+            assert!(!is_right_to_left(text), "{text}");
+        }
     }
 
     proptest! {

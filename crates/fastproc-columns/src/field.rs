@@ -248,7 +248,11 @@ pub fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Option<&
 mod tests {
     use std::collections::HashSet;
 
-    use fastproc::{Baseline, Collector, SourceKind};
+    use fastproc::{
+        Baseline, Collector, Process, SourceKind,
+        record::{Record, ThreadRecord},
+        schema::{self, Shown},
+    };
 
     use super::*;
 
@@ -284,6 +288,66 @@ mod tests {
                     field.kind()
                 );
             }
+        }
+    }
+
+    /// Sets the bytes of a field that is shown to nobody but those who could trace the process.
+    fn set(words: &mut [u64], field: &schema::Field) {
+        for offset in field.offset..field.offset + field.type_of.size() {
+            let mut word = words[offset / 8].to_ne_bytes();
+            word[offset % 8] = 1;
+            words[offset / 8] = u64::from_ne_bytes(word);
+        }
+    }
+
+    #[test]
+    fn what_is_taken_from_values_for_tracers_is_guarded() {
+        let host = fastproc::Host::read().expect("/proc is there");
+        let mut lookup = Lookup::recorded(host, 1 << 30);
+        let mut plain = Record::default();
+        plain.identity.groups = Fields::all().bits();
+        let plain_thread = ThreadRecord::default();
+        let mut seen = HashSet::new();
+        let mut compare = |record: &Record, thread: &ThreadRecord, path: &str| {
+            for field in FIELDS {
+                let mut value = |record, thread, of_thread: bool| {
+                    let row = Row {
+                        thread: of_thread.then_some(thread),
+                        ..Row::of(Process::new(record, &[]))
+                    };
+                    format!("{:?}", field.value(&row, &mut lookup))
+                };
+                for of_thread in [false, true] {
+                    let is_other =
+                        value(record, thread, of_thread) != value(&plain, &plain_thread, of_thread);
+                    if is_other {
+                        assert!(field.is_guarded(), "{} shows {path}", field.name);
+                        seen.insert(field.name);
+                    }
+                }
+            }
+        };
+        let of_tracers = |field: &schema::Field| field.shown == Shown::Tracers;
+        for field in schema::RECORD
+            .fields()
+            .iter()
+            .filter(|field| of_tracers(field))
+        {
+            let mut record = plain;
+            set(record.words_mut(), field);
+            compare(&record, &plain_thread, &field.path);
+        }
+        for field in schema::THREAD
+            .fields()
+            .iter()
+            .filter(|field| of_tracers(field))
+        {
+            let mut thread = plain_thread;
+            set(thread.words_mut(), field);
+            compare(&plain, &thread, &field.path);
+        }
+        for field in ["exit_code", "startcode", "env_end", "rchar", "write_bytes"] {
+            assert!(seen.contains(field), "{field} is taken from such a value");
         }
     }
 

@@ -4,7 +4,7 @@ use std::ffi::CString;
 
 use rustix::{
     io::Errno,
-    process::{Gid, Uid, geteuid},
+    process::{DumpableBehavior, Gid, Uid, geteuid, set_dumpable_behavior},
     thread::{
         CapabilitySet, capabilities, set_capabilities, set_keep_capabilities, set_no_new_privs,
         set_thread_res_gid, set_thread_res_uid,
@@ -55,15 +55,18 @@ pub enum DropError {
     },
 }
 
-/// Becomes `user`, if this is root, and gives up every capability that is not needed, for good and for all programs
+/// Becomes `user` (if none is named, fastproc, or nobody where there is no such user), if this is root, and gives up every capability that is not needed, for good and for all programs
 /// that this one might execute.
 ///
 /// User and capabilities belong to threads: this must run while there is one.
-pub fn drop_to(user: &str, needs: Needs) -> Result<(), DropError> {
+pub fn drop_to(user: Option<&str>, needs: Needs) -> Result<(), DropError> {
     let refused = |what| move |source| DropError::Refused { what, source };
     set_no_new_privs(true).map_err(refused("new privileges"))?;
     if geteuid().is_root() {
-        let (uid, gid) = find(user)?;
+        let (uid, gid) = match user {
+            Some(user) => find(user)?,
+            None => find(OWN).or_else(|_| find("nobody"))?,
+        };
         set_keep_capabilities(true).map_err(refused("the user"))?;
         // SAFETY: no groups, so that there is no memory to read.
         if unsafe { libc::setgroups(0, std::ptr::null()) } != 0 {
@@ -80,8 +83,16 @@ pub fn drop_to(user: &str, needs: Needs) -> Result<(), DropError> {
     held.permitted = kept;
     held.effective = kept;
     held.inheritable = CapabilitySet::empty();
-    set_capabilities(None, held).map_err(refused("capabilities"))
+    set_capabilities(None, held).map_err(refused("capabilities"))?;
+    if !kept.is_empty() {
+        // As it is after a change of the user: who has the same user, but none of these, shall not trace it.
+        set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(refused("core dumps"))?;
+    }
+    Ok(())
 }
+
+/// The user that the package makes.
+const OWN: &str = "fastproc";
 
 /// A user by name or number.
 fn find(user: &str) -> Result<(Uid, Gid), DropError> {

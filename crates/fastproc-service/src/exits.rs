@@ -252,6 +252,8 @@ impl Exits {
             *to = exit.to_exit_record(one.number, line, at as u32);
             if exit.status.is_none() {
                 mask.exit(to);
+            } else {
+                Mask::exit_for_tracers(to);
             }
             at = end;
         }

@@ -135,10 +135,13 @@ impl<'a> Filling<'a> {
                     // What was read from `/proc` points into a pool of its own, which stands behind the other.
                     to.move_in_pool(walked.len() as u32);
                 }
-                match shown {
-                    Shown::Public => self.mask.record(to),
-                    _ if self.view != View::All => hide_io_without_memory(to),
-                    _ => {}
+                if shown == Shown::Public {
+                    self.mask.record(to);
+                } else {
+                    Mask::record_for_tracers(to);
+                    if self.view != View::All {
+                        hide_io_without_memory(to);
+                    }
                 }
                 if let Some(entry) = texts.next() {
                     let kinds = self.kinds_for(shown);
@@ -148,11 +151,14 @@ impl<'a> Filling<'a> {
         }
         for (to, of) in parts.threads.iter_mut().zip(self.threads(shown)) {
             *to = *of.thread;
-            match of.shown {
-                Shown::Public => self.mask.thread(to),
+            if of.shown == Shown::Public {
+                self.mask.thread(to);
+            } else {
+                Mask::thread_for_tracers(to);
                 // As of the process: `hide_io_without_memory`.
-                _ if self.view != View::All && !of.has_memory => to.io = Io::default(),
-                _ => {}
+                if self.view != View::All && !of.has_memory {
+                    to.io = Io::default();
+                }
             }
         }
     }

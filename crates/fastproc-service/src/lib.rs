@@ -8,6 +8,7 @@
 
 mod budget;
 mod buffers;
+mod confine;
 mod exits;
 mod fill;
 mod memory;
@@ -21,5 +22,6 @@ mod texts;
 mod tiers;
 mod view;
 
+pub use confine::confine;
 pub use service::{CONNECTIONS, Error, Service, Settings};
 pub use socket::{SocketError, bind, passed_by_systemd};

@@ -10,12 +10,21 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fastproc::{access::Reader, source::service::wire::Status};
-use nix::sys::socket::{
-    getsockopt,
-    sockopt::{PeerCredentials, PeerPidfd},
+use fastproc::{
+    access::Reader,
+    source::service::wire::{Op, Status},
 };
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use nix::{
+    errno::Errno,
+    sys::socket::{
+        MsgFlags, UnixCredentials, getsockopt, recv,
+        sockopt::{PeerCredentials, PeerPidfd},
+    },
+};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, PidfdFlags, pidfd_open},
+};
 
 use crate::view::View;
 
@@ -90,15 +99,132 @@ pub(crate) struct Peer {
     pub(crate) view: View,
 }
 
-/// Finds out who has connected. Refuses where it is not certain what the kernel would show it.
-pub(crate) fn identify(socket: &OwnedFd, home: &Home, hides: bool) -> Result<Peer, Status> {
-    let credentials = getsockopt(socket, PeerCredentials).map_err(|_| Status::NoPeer)?;
-    let pid = credentials.pid();
-    if pid <= 0 {
-        return Err(Status::Namespace);
+/// What it takes to tell who asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) socket: &'a OwnedFd,
+    pub(crate) sender: Option<Sender>,
+    pub(crate) op: Op,
+    pub(crate) home: &'a Home,
+    /// Whether `/proc` hides processes.
+    pub(crate) hides: bool,
+    /// Whether the kernel may be asked for the process that has connected.
+    pub(crate) peer_pidfd: bool,
+}
+
+/// What is known of who has connected.
+///
+/// From Linux 6.5 on the kernel names the process (`SO_PEERPIDFD`). Before, there is its number at connect(2) (`SO_PEERCRED`),
+/// which may be another process's by now: who has connected can pass the socket on and end, and have processes started until
+/// the number comes again. So there the proof is made by who *asks*:
+///
+/// 1. When the first request has come, a pidfd is taken of the process that has the number now, and then it is seen that no
+///    other request waits. What comes later was sent later: the kernel takes the number of who sends from a task that is in
+///    sendmsg(2) until the message is in the queue.
+/// 2. A later request that the kernel says (`SCM_CREDENTIALS`) a process of this number has sent was sent by the one of the
+///    pidfd, if that has not ended when the request is here: as long as it is there no other has its number.
+/// 3. What this process is (its ids, namespaces, root directory, confinement) is read then, and after that it is seen that it
+///    has not ended. All ids must be the ones at connect(2).
+///
+/// So whoever connected, the process whose rights count has itself asked for what it is shown. It can hand on what it gets, as
+/// with any connection. To name another process as the sender takes `CAP_SYS_ADMIN` over the pid namespace, and who has that
+/// in a namespace of its own can name only processes in there, which are not served. The first request proves nothing, so
+/// it is answered if it is a *hello*, which tells nothing of processes, and is to be sent again if not. Root is not served:
+/// it has other ways, and nothing here shall hang on capabilities.
+#[derive(Debug, Default)]
+pub(crate) enum Known {
+    /// Nothing has come yet.
+    #[default]
+    Nothing,
+    /// The process that had its number when the first request was here, and sends the next.
+    Pinned(OwnedFd),
+    Decided(Result<Peer, Status>),
+}
+
+impl Known {
+    pub(crate) fn is_decided(&self) -> bool {
+        matches!(self, Self::Decided(_))
     }
-    let pidfd = getsockopt(socket, PeerPidfd).map_err(|_| Status::NoPeer)?;
-    lives_here(&pidfd, pid, home)?;
+
+    /// Who asks, for as far as it is certain what the kernel would show it.
+    pub(crate) fn of(&mut self, asked: Asked<'_>) -> Result<Peer, Status> {
+        if let Self::Decided(known) = self {
+            return *known;
+        }
+        let credentials = getsockopt(asked.socket, PeerCredentials).map_err(|_| Status::NoPeer)?;
+        if credentials.pid() <= 0 {
+            return Err(Status::Namespace);
+        }
+        let named = Some(asked.socket).filter(|_| asked.peer_pidfd);
+        if let Some(Ok(pidfd)) = named.map(|socket| getsockopt(socket, PeerPidfd)) {
+            let peer = identify(&pidfd, credentials, asked);
+            *self = Self::Decided(peer);
+            return peer;
+        }
+        let Self::Pinned(pidfd) = self else {
+            return self.pin(credentials, asked);
+        };
+        if asked.sender.is_none_or(|of| of.pid != credentials.pid()) {
+            // Nor does it decide anything: the process of this number has not asked.
+            return Err(Status::NotYours);
+        }
+        let peer = identify(pidfd, credentials, asked);
+        *self = Self::Decided(peer);
+        peer
+    }
+
+    /// Takes hold of the process that has the number of who has connected.
+    fn pin(&mut self, credentials: UnixCredentials, asked: Asked<'_>) -> Result<Peer, Status> {
+        let pinned = if credentials.uid() == 0 {
+            Err(Status::NoPeer)
+        } else {
+            pin(credentials.pid(), asked.socket)
+        };
+        let identified = pinned.and_then(|pidfd| {
+            let peer = identify(&pidfd, credentials, asked)?;
+            Ok((pidfd, peer))
+        });
+        match identified {
+            Ok((pidfd, peer)) => {
+                *self = Self::Pinned(pidfd);
+                match asked.op {
+                    Op::Hello => Ok(peer),
+                    _ => Err(Status::NoPeer),
+                }
+            }
+            Err(status) => {
+                *self = Self::Decided(Err(status));
+                Err(status)
+            }
+        }
+    }
+}
+
+/// The process of this number, before anything more is sent.
+fn pin(pid: i32, socket: &OwnedFd) -> Result<OwnedFd, Status> {
+    let pid = Pid::from_raw(pid).ok_or(Status::NoPeer)?;
+    let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(|_| Status::NoPeer)?;
+    let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
+    match recv(socket.as_raw_fd(), &mut [0], flags) {
+        Err(Errno::EAGAIN) => Ok(pidfd),
+        _ => Err(Status::NoPeer),
+    }
+}
+
+/// Finds out what the process is that has connected. Refuses where it is not certain what the kernel would show it.
+fn identify(
+    pidfd: &OwnedFd,
+    credentials: UnixCredentials,
+    asked: Asked<'_>,
+) -> Result<Peer, Status> {
+    let Asked {
+        socket,
+        home,
+        hides,
+        ..
+    } = asked;
+    let pid = credentials.pid();
+    lives_here(pidfd, pid, home)?;
     let status = fs::read(format!("/proc/{pid}/status")).map_err(|_| Status::Credentials)?;
     let now = Now::parse(&status).ok_or(Status::Credentials)?;
     let label = match security_label(socket) {
@@ -106,7 +232,7 @@ pub(crate) fn identify(socket: &OwnedFd, home: &Home, hides: bool) -> Result<Pee
         Label::Confined => Label::Confined,
     };
     // What was read by its pid was of this very process only if it has not ended.
-    if has_ended(&pidfd) {
+    if has_ended(pidfd) {
         return Err(Status::NoPeer);
     }
     let (uid, gid) = (credentials.uid(), credentials.gid());

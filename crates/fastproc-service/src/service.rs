@@ -29,7 +29,7 @@ use crate::{
     buffers::Buffers,
     exits::Exits,
     message::{read, unread},
-    peer::{self, Hidepid, Home, Peer},
+    peer::{Asked, Hidepid, Home, Known, Peer},
     status::Counted,
     texts::Texts,
     tiers::Tiers,
@@ -63,6 +63,9 @@ pub struct Settings {
     pub exits_kept: usize,
     /// CPU time of each second that walks for one user may take, 500 ms if not set. Root has no limit.
     pub walks_limit: Duration,
+    /// Whether the kernel is asked which process has connected (`SO_PEERPIDFD`): so if not set. Kernels before 6.5 cannot
+    /// tell; without it the service does as it does there.
+    pub peer_pidfd: bool,
 }
 
 impl Default for Settings {
@@ -73,6 +76,7 @@ impl Default for Settings {
             texts_timeout: Duration::from_millis(400),
             exits_kept: 1 << 16,
             walks_limit: Duration::from_millis(500),
+            peer_pidfd: true,
         }
     }
 }
@@ -93,8 +97,8 @@ pub enum Error {
 struct Client {
     socket: OwnedFd,
     uid: u32,
-    /// Who it is, found out at its first request.
-    peer: Option<Result<Peer, Status>>,
+    /// Who it is, found out when it asks.
+    peer: Known,
     /// The buffer that it may read, until its next request.
     lent: Option<u64>,
     /// The last exit that it has had, if it wants them.
@@ -117,6 +121,7 @@ pub struct Service {
     epoll: OwnedFd,
     mounts: File,
     idle_exit: Option<Duration>,
+    peer_pidfd: bool,
     host: Host,
     home: Home,
     hidepid: Hidepid,
@@ -145,6 +150,7 @@ impl Service {
                 .map_err(|error| wait(error.into()))?,
             mounts: File::open("/proc/self/mounts").map_err(wait)?,
             idle_exit: settings.idle_exit,
+            peer_pidfd: settings.peer_pidfd,
             home: Home::of_this_process().map_err(wait)?,
             hidepid: Hidepid::read(),
             texts: Texts::open(&host, settings.texts_timeout)?,
@@ -260,7 +266,7 @@ impl Service {
                 let client = Client {
                     socket,
                     uid,
-                    peer: None,
+                    peer: Known::Nothing,
                     lent: None,
                     exits: None,
                 };
@@ -293,14 +299,18 @@ impl Service {
             Err(status) => return self.refuse(token, status),
         };
         // fsconfig(2) sets hidepid without an event of the mounts.
-        if client.peer.is_none() || self.hidepid.is_old() {
+        if !client.peer.is_decided() || self.hidepid.is_old() {
             self.hidepid = Hidepid::read();
         }
-        let home = &self.home;
         let hides = self.hidepid.hides;
-        let peer = *client
-            .peer
-            .get_or_insert_with(|| peer::identify(&client.socket, home, hides));
+        let peer = client.peer.of(Asked {
+            socket: &client.socket,
+            sender,
+            op: request.op,
+            home: &self.home,
+            hides,
+            peer_pidfd: self.peer_pidfd,
+        });
         let peer = match peer {
             Ok(peer) if Some(peer.sender) != sender => return self.refuse(token, Status::NotYours),
             Ok(Peer {

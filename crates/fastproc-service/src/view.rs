@@ -1,10 +1,11 @@
 //! What a reader is shown: what the kernel would show it.
 
+pub(crate) use fastproc::access::Mask;
 use fastproc::{
-    Calibration, Fields, Host, Process,
+    Fields, Process,
     access::{Access, Reader},
     exits::Exit,
-    record::{ExitRecord, Io, Layout, Record, ThreadRecord},
+    record::{Io, Record},
 };
 
 /// What a reader may see. Readers of one view share buffers.
@@ -96,98 +97,6 @@ pub(crate) fn hide_io_without_memory(record: &mut Record) {
     if record.identity.has_mm == 0 {
         record.identity.groups &= !Fields::IO.bits();
         record.io = Io::default();
-    }
-}
-
-/// Takes away what the kernel does not show to everybody, and what it shows less precisely.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Mask {
-    pub(crate) tick_ns: u64,
-    /// What readers' clocks are ahead of that of start times: where ticks begin.
-    pub(crate) boot_offset_ns: i64,
-    pub(crate) thp_disable_bit: Option<u32>,
-}
-
-impl Mask {
-    pub(crate) fn new(host: &Host, calibration: Calibration) -> Self {
-        Self {
-            tick_ns: 1_000_000_000 / host.ticks_per_second.max(1),
-            boot_offset_ns: host.boot_offset_ns,
-            thp_disable_bit: calibration.thp_disable_bit,
-        }
-    }
-
-    fn round(&self, time_ns: &mut u64) {
-        *time_ns -= *time_ns % self.tick_ns;
-    }
-
-    fn round_start(&self, start_ns: &mut u64) {
-        let shown = start_ns.saturating_add_signed(self.boot_offset_ns);
-        *start_ns = start_ns.saturating_sub(shown % self.tick_ns);
-    }
-
-    pub(crate) fn record(&self, record: &mut Record) {
-        let identity = &mut record.identity;
-        self.round_start(&mut identity.start_ns);
-        identity.exit_code = 0;
-        identity.wchan = 0;
-        identity.on_cpu = 0;
-        identity.masked = 1;
-        identity.groups &= !Fields::IO.bits();
-        record.layout = Layout::default();
-        record.io = Io::default();
-        // `/proc/PID/ns` is for those who could trace the process.
-        record.credentials.user_ns = 0;
-        record.memory.mm_users = 0;
-        record.memory_details.mm_flags &= self.thp_disable_bit.map_or(0, |bit| 1 << bit);
-        let cpu = &mut record.cpu;
-        for time in [
-            &mut cpu.utime_ns,
-            &mut cpu.stime_ns,
-            &mut cpu.gtime_ns,
-            &mut cpu.cutime_ns,
-            &mut cpu.cstime_ns,
-            &mut cpu.cgtime_ns,
-            &mut cpu.sampled_utime_ns,
-            &mut cpu.sampled_stime_ns,
-            &mut cpu.prev_utime_ns,
-            &mut cpu.prev_stime_ns,
-            &mut record.scheduling_details.blkio_ns,
-        ] {
-            self.round(time);
-        }
-    }
-
-    /// What is not shown at all is not there any more.
-    pub(crate) fn exit(&self, exit: &mut ExitRecord) {
-        self.round_start(&mut exit.start_ns);
-        self.round_start(&mut exit.end_ns);
-        for time in [
-            &mut exit.utime_ns,
-            &mut exit.stime_ns,
-            &mut exit.gtime_ns,
-            &mut exit.cutime_ns,
-            &mut exit.cstime_ns,
-            &mut exit.cgtime_ns,
-        ] {
-            self.round(time);
-        }
-    }
-
-    pub(crate) fn thread(&self, thread: &mut ThreadRecord) {
-        thread.io = Io::default();
-        self.round_start(&mut thread.start_ns);
-        for time in [
-            &mut thread.utime_ns,
-            &mut thread.stime_ns,
-            &mut thread.gtime_ns,
-            &mut thread.sampled_utime_ns,
-            &mut thread.sampled_stime_ns,
-            &mut thread.prev_utime_ns,
-            &mut thread.prev_stime_ns,
-        ] {
-            self.round(time);
-        }
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Options {
     pub settings_by_default: bool,
     /// Write what is looked at into this file, which must not be there.
     pub record: Option<PathBuf>,
+    /// Bytes that this file may have.
+    pub record_limit: u64,
     /// Show this recording instead of the machine.
     pub replay: Option<PathBuf>,
     /// Stop after so many looks.

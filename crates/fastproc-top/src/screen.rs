@@ -88,7 +88,7 @@ impl Screen {
         };
         let recorder = match &options.record {
             Some(path) => {
-                let create = Recorder::create(path, &lookup);
+                let create = Recorder::create(path, &lookup, options.record_limit);
                 Some((create.map_err(not_recorded(path))?, path.clone()))
             }
             None => None,

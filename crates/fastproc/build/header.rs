@@ -27,7 +27,36 @@ pub struct Member {
     pub type_name: String,
     /// The length of an array, as written.
     pub length: Option<String>,
+    /// Who may see it; nobody, if there is no tag.
+    pub tag: Option<Tag>,
     pub doc: String,
+}
+
+/// Who may see a member: see the description in `bpf/record.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tag {
+    Public,
+    Ticks,
+    BootTicks,
+    Tracers,
+}
+
+impl Member {
+    pub fn is_structure(&self) -> bool {
+        self.type_name.starts_with("struct ")
+    }
+}
+
+impl Tag {
+    fn from_word(word: &str) -> Option<Self> {
+        Some(match word {
+            "FP_PUBLIC" => Self::Public,
+            "FP_TICKS" => Self::Ticks,
+            "FP_BOOT_TICKS" => Self::BootTicks,
+            "FP_TRACERS" => Self::Tracers,
+            _ => return None,
+        })
+    }
 }
 
 /// A line without its comments, and the comment that ends on it.
@@ -150,7 +179,7 @@ fn constant(directive: &str) -> Option<Constant> {
     })
 }
 
-/// `u32 a, b[4];`
+/// `u32 a, b[4] FP_PUBLIC;`
 fn members(code: &str, doc: &str) -> Option<Vec<Member>> {
     let code = code.strip_suffix(';')?;
     let (structure, code) = match code.strip_prefix("struct ") {
@@ -162,6 +191,10 @@ fn members(code: &str, doc: &str) -> Option<Vec<Member>> {
         .split(',')
         .map(|name| {
             let name = name.trim();
+            let (name, tag) = match name.split_once(char::is_whitespace) {
+                Some((name, tag)) => (name, Some(Tag::from_word(tag.trim())?)),
+                None => (name, None),
+            };
             let (name, length) = match name.strip_suffix(']').and_then(|name| name.split_once('['))
             {
                 Some((name, length)) => (name, Some(length.into())),
@@ -171,6 +204,7 @@ fn members(code: &str, doc: &str) -> Option<Vec<Member>> {
                 name: name.into(),
                 type_name: format!("{structure}{type_name}"),
                 length,
+                tag,
                 doc: doc.into(),
             })
         })

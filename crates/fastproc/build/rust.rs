@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::header::{Constant, Header, Member, Structure};
+use super::header::{Constant, Header, Member, Structure, Tag};
 
 /// How a header becomes Rust.
 pub struct Style {
@@ -86,6 +86,11 @@ fn write_structure(structure: &Structure, style: &Style) -> String {
     );
     for member in &structure.members {
         let type_name = member_type(member, style);
+        // What has no tag is not for users.
+        let visibility = match member.tag {
+            None if !member.is_structure() => "pub(crate)",
+            _ => visibility,
+        };
         let _ = writeln!(
             out,
             "{}{visibility} {}: {type_name},",
@@ -95,7 +100,7 @@ fn write_structure(structure: &Structure, style: &Style) -> String {
         sizes.push(format!("size_of::<{type_name}>()"));
         let zero = match length(member, style) {
             Some(length) => format!("[0; {length}]"),
-            None if member.type_name.starts_with("struct ") => format!("{type_name}::default()"),
+            None if member.is_structure() => format!("{type_name}::default()"),
             None => "0".into(),
         };
         let _ = writeln!(zeros, "            {}: {zero},", member.name);
@@ -146,10 +151,12 @@ fn write_table(structure: &Structure, style: &Style) -> String {
             out,
             "        crate::schema::Member {{\n            name: {:?},\n            \
                  offset: std::mem::offset_of!({rust}, {}),\n            type_of: {type_of},\n            \
-                 unit: crate::schema::Unit::{},\n            doc: {:?},\n        }},\n",
+                 unit: crate::schema::Unit::{},\n            shown: crate::schema::Shown::{},\n            \
+                 doc: {:?},\n        }},\n",
             member.name,
             member.name,
             unit(&member.type_name),
+            shown(member),
             member.doc
         );
     }
@@ -174,6 +181,18 @@ fn unit(type_name: &str) -> &'static str {
         "fp_ns" => "Nanoseconds",
         "fp_bytes" => "Bytes",
         _ => "None",
+    }
+}
+
+/// Of a structure its members decide.
+fn shown(member: &Member) -> &'static str {
+    match member.tag {
+        Some(Tag::Public) => "Public",
+        None if member.is_structure() => "Public",
+        Some(Tag::Ticks) => "Ticks",
+        Some(Tag::BootTicks) => "BootTicks",
+        Some(Tag::Tracers) => "Tracers",
+        None => "Nobody",
     }
 }
 

@@ -1,9 +1,12 @@
 //! Who may see what: the kernel's ptrace access check, as a rule over records.
 
+mod mask;
+
 use std::{io, os::unix::fs::MetadataExt};
 
 use rustix::thread::{CapabilitySet, capabilities};
 
+pub use self::mask::Mask;
 use crate::{
     Process,
     exits::Exit,

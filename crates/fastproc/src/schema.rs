@@ -50,6 +50,8 @@ pub struct Member {
     pub type_of: Type,
     /// What its number counts.
     pub unit: Unit,
+    /// Who may see it. Of a structure its own members say so.
+    pub shown: Shown,
     /// What it means.
     pub doc: &'static str,
 }
@@ -117,6 +119,22 @@ pub enum Unit {
     Bytes,
 }
 
+/// Whom the kernel shows a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Shown {
+    /// Everybody.
+    Public,
+    /// Everybody, in whole clock ticks: a time that was spent.
+    Ticks,
+    /// Everybody, in whole clock ticks of the time since boot.
+    BootTicks,
+    /// Those who could trace the process.
+    Tracers,
+    /// Nobody: nothing is said of it.
+    Nobody,
+}
+
 /// A number or name in a record, however deep it lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -131,15 +149,18 @@ pub struct Field {
     pub unit: Unit,
     /// The group that it belongs to; none: it is always there.
     pub group: Option<Fields>,
+    /// Who may see it.
+    pub shown: Shown,
     /// What it means.
     pub doc: &'static str,
 }
 
 impl Structure {
-    /// All numbers and names in it, those of the structures in it included.
+    /// All numbers and names in it, those of the structures in it included, but for what is shown to nobody.
     pub fn fields(&self) -> Vec<Field> {
         let mut fields = Vec::new();
         self.add_fields("", 0, None, &mut fields);
+        fields.retain(|field| field.shown != Shown::Nobody);
         fields
     }
 
@@ -159,6 +180,7 @@ impl Structure {
                 type_of: member.type_of,
                 unit: member.unit,
                 group,
+                shown: member.shown,
                 doc: member.doc,
             });
         }

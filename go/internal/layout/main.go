@@ -9,14 +9,15 @@ import (
 	"go/format"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 // A member of a structure.
 type member struct {
-	name, typ, doc string
-	offset, size   int
+	name, typ, tag, doc string
+	offset, size        int
 }
 
 // A structure of the header.
@@ -29,7 +30,7 @@ type structure struct {
 var (
 	comment  = regexp.MustCompile(`(?s)/\*(.*?)\*/`)
 	opening  = regexp.MustCompile(`^struct fp_(\w+) \{$`)
-	declared = regexp.MustCompile(`^(?:struct fp_)?(\w+) (\w+)(?:\[(\w+)\])?;$`)
+	declared = regexp.MustCompile(`^(?:struct fp_)?(\w+) (\w+)(?:\[(\w+)\])?(?: FP_(PUBLIC|TICKS|BOOT_TICKS|TRACERS))?;$`)
 	defined  = regexp.MustCompile(`(?m)^#define FP_(\w+) (0x[0-9a-f]+|\d+)`)
 )
 
@@ -47,8 +48,19 @@ var plain = map[string]struct {
 	"fp_bytes": {8, "uint64", "u64"},
 }
 
-// What the kernel shows only to those who could trace the process: a record that is masked has zeroes there.
-var guarded = map[string]bool{"layout": true, "io": true}
+// Whether the kernel shows all of a group only to those who could trace the process: a record that is masked has zeroes there.
+func (of structure) guarded() bool {
+	return !slices.ContainsFunc(of.members, func(one member) bool { return one.tag != "TRACERS" })
+}
+
+// The name of a member in Go. A member without a tag is shown to nobody, so it is not exported. Parts say it of their own members.
+func (m member) inGo() string {
+	name := exported(m.name)
+	if _, isPlain := plain[m.typ]; m.tag == "" && (isPlain || m.typ == "char") {
+		return strings.ToLower(name[:1]) + name[1:]
+	}
+	return name
+}
 
 // The structures of the header, in their order, and its constants.
 func parse(header string) ([]structure, map[string]int, error) {
@@ -95,7 +107,7 @@ func parse(header string) ([]structure, map[string]int, error) {
 			if found == nil {
 				return nil, nil, fmt.Errorf("struct fp_%s: %q is not understood", current.name, code)
 			}
-			one := member{name: found[2], typ: found[1], doc: doc, offset: current.size}
+			one := member{name: found[2], typ: found[1], tag: found[4], doc: doc, offset: current.size}
 			doc = ""
 			if found[3] != "" {
 				count, err := strconv.Atoi(found[3])
@@ -153,6 +165,9 @@ func describe(all []structure, constants map[string]int) string {
 		for _, one := range of.members {
 			at := offset + one.offset
 			if known, ok := plain[one.typ]; ok || one.typ == "char" {
+				if one.tag == "" {
+					continue
+				}
 				typ := known.inLayout
 				if one.typ == "char" {
 					typ = fmt.Sprintf("char[%d]", one.size)
@@ -219,7 +234,7 @@ func generate(header string) ([]byte, error) {
 			if one.doc != "" {
 				fmt.Fprintf(&out, "\t// %s\n", one.doc)
 			}
-			fmt.Fprintf(&out, "\t%s %s\n", exported(one.name), typ)
+			fmt.Fprintf(&out, "\t%s %s\n", one.inGo(), typ)
 		}
 		fmt.Fprintf(&out, "}\n\n")
 	}
@@ -228,7 +243,7 @@ func generate(header string) ([]byte, error) {
 		name := exported(of.name)
 		fmt.Fprintf(&out, "\t_ [%d]struct{} = [unsafe.Sizeof(%s{})]struct{}{}\n", of.size, name)
 		for _, one := range of.members {
-			fmt.Fprintf(&out, "\t_ [%d]struct{} = [unsafe.Offsetof(%s{}.%s)]struct{}{}\n", one.offset, name, exported(one.name))
+			fmt.Fprintf(&out, "\t_ [%d]struct{} = [unsafe.Offsetof(%s{}.%s)]struct{}{}\n", one.offset, name, one.inGo())
 		}
 	}
 	fmt.Fprintf(&out, ")\n\n")
@@ -238,7 +253,7 @@ func generate(header string) ([]byte, error) {
 			continue
 		}
 		condition := fmt.Sprintf("p.record.Identity.Groups&0x%x == 0", bit)
-		if guarded[one.name] {
+		if find(all, one.typ).guarded() {
 			condition += " || p.record.Identity.Masked != 0"
 		}
 		fmt.Fprintf(&out, "// %s is nil if it was not asked for, or is not known. %s\nfunc (p Process) %s() *%s {\n\tif %s {\n\t\treturn nil\n\t}\n\treturn &p.record.%s\n}\n\n",

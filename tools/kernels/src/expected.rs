@@ -26,7 +26,7 @@ const HEADING: &str = "\
 /// The sources, the best first.
 const SOURCES: [&str; 3] = ["bpf", "bpf-iter", "procfs"];
 
-/// Where it is written down that a service serves nobody.
+/// Where it is written down that a service does not serve root.
 const SERVICE: &str = "service";
 
 /// The whole table.
@@ -76,7 +76,7 @@ pub struct Circumstance {
 pub struct Kernel {
     /// The release that the row was last written from, as in `uname -r`.
     pub release: String,
-    /// Sources that do not load, `counters`, or a service that serves nobody: why.
+    /// Sources that do not load, `counters`, or a service that does not serve root: why.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub refused: BTreeMap<String, String>,
     /// Fields of processes.
@@ -157,7 +157,8 @@ impl Expected {
             status: "0".into(),
             ..Finding::default()
         };
-        let served = scenario == Scenario::Service && kernel.service(&circumstance) == SERVES;
+        let service = kernel.service(&circumstance, program);
+        let served = scenario == Scenario::Service && service == SERVES;
         let (kind, rest) = program.split_once(' ').unwrap_or((program, ""));
         match kind {
             "bench" => finding.ratios.clone_from(&kernel.ratios),
@@ -166,7 +167,7 @@ impl Expected {
                 finding.source = finding.usable.first().cloned().unwrap_or_default();
                 finding.refused = refused;
                 if scenario == Scenario::Service {
-                    finding.service = kernel.service(&circumstance).into();
+                    finding.service = service.into();
                 }
                 kernel.counters(&mut finding, &circumstance);
             }
@@ -274,10 +275,11 @@ impl Expected {
 }
 
 impl Kernel {
-    /// What a service does for a reader.
-    fn service<'f>(&'f self, circumstance: &'f Circumstance) -> &'f str {
+    /// What a service does for a reader. A kernel's own reason is one for root alone.
+    fn service<'f>(&'f self, circumstance: &'f Circumstance, program: &str) -> &'f str {
         let because = Some(&circumstance.service_because).filter(|why| !why.is_empty());
-        let why = self.refused.get(SERVICE).or(because);
+        let own = self.refused.get(SERVICE);
+        let why = own.filter(|_| !program.contains(" as ")).or(because);
         why.map_or(SERVES, String::as_str)
     }
 
@@ -426,7 +428,7 @@ mod tests {
     fn a_service_serves_whom_the_kernel_and_the_circumstances_let_it() {
         let mut expected = expected();
         let refused = &mut expected.kernels.get_mut(&series("5.10")).unwrap().refused;
-        refused.insert(SERVICE.into(), "nobody is told apart".into());
+        refused.insert(SERVICE.into(), "root is not told apart".into());
         let of = |name, program| {
             let finding = expected.finding(series(name), Scenario::Service, program);
             (finding.source, finding.service)
@@ -441,9 +443,10 @@ mod tests {
         );
         assert_eq!(
             of("5.10", "doctor"),
-            pair("bpf-iter", "nobody is told apart")
+            pair("bpf-iter", "root is not told apart")
         );
-        assert_eq!(of("5.10", "verify as nobody"), pair("procfs", ""));
+        assert_eq!(of("5.10", "doctor as nobody"), pair("service", SERVES));
+        assert_eq!(of("5.10", "verify as nobody"), pair("service", ""));
         let elsewhere = expected.finding(series("6.12"), Scenario::Conformance, "doctor");
         assert_eq!(
             (elsewhere.source.as_str(), elsewhere.service.as_str()),

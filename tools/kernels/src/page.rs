@@ -187,7 +187,9 @@ fn refusals(page: &mut String, expected: &Expected) {
     let _ = writeln!(page, "\n## What is refused\n");
     for (series, kernel) in &expected.kernels {
         for (what, why) in &kernel.refused {
-            let _ = writeln!(page, "- Linux {series}, `{what}`: {why}.");
+            // Others are served, or refused for what they are.
+            let to = if what == "service" { ", to root" } else { "" };
+            let _ = writeln!(page, "- Linux {series}, `{what}`{to}: {why}.");
         }
         if !kernel.lines_by_symbols.is_empty() {
             let _ = writeln!(

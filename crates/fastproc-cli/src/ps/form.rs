@@ -60,6 +60,8 @@ pub struct Layout {
     pub may_drop: bool,
     /// How a table follows the one before.
     pub follows: Follows,
+    /// Whether no text in csv shall pass for a formula.
+    pub no_formulas: bool,
 }
 
 /// How a table follows the one before.

@@ -67,7 +67,9 @@ Formats:
   not UTF-8 are objects {"escaped": "…"}. Such an escaped text, and every text in a table or csv,
   has \\ for a backslash, \n \t \r \0 \u{…} for characters that cannot be printed or could
   change how the rest is shown, and \xHH for bytes that are not UTF-8. The arguments of a command
-  are an array in JSON. In csv a space stands between them, and \x20 for a space in one.
+  are an array in JSON. In csv a space stands between them, and \x20 for a space in one; with
+  --no-formulas no text begins with one of = + - @, which a spreadsheet would compute with. A table
+  isolates names that are written from right to left (U+2068 and U+2069 around them).
 
 Examples:
   fastproc ps --top 20

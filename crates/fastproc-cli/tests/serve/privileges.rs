@@ -2,7 +2,7 @@
 
 use std::{fs, io::ErrorKind, os::unix::process::CommandExt, process::Command};
 
-use fastproc_testbed::gate;
+use fastproc_testbed::{gate, wait_until};
 use rustix::process::Signal;
 
 use crate::{
@@ -18,6 +18,14 @@ const DAC_READ_SEARCH: u64 = 1 << 2;
 const SYS_PTRACE: u64 = 1 << 19;
 const PERFMON: u64 = 1 << 38;
 const BPF: u64 = 1 << 39;
+
+/// Who it becomes: the user that the package makes, or else nobody.
+fn own_id(name: &str) -> u32 {
+    let option = if name == "Uid" { "-u" } else { "-g" };
+    let id = Command::new("id").args([option, "fastproc"]).output();
+    let id = String::from_utf8(id.expect("it is there").stdout).expect("a number");
+    id.trim().parse().unwrap_or(NOBODY)
+}
 
 /// The same line of every thread's status.
 #[track_caller]
@@ -71,8 +79,8 @@ fn root_is_given_up_with_all_that_is_not_needed() {
     ] {
         let server = Server::start(arguments);
         let metrics = server.scrape();
-        let id = NOBODY.to_string();
         for name in ["Uid", "Gid"] {
+            let id = own_id(name).to_string();
             let ids = of_all_threads(&server, name);
             assert!(ids.split_whitespace().all(|its| its == id), "{name}: {ids}");
         }
@@ -104,6 +112,41 @@ fn root_is_given_up_with_all_that_is_not_needed() {
             .any(|uid| uid == "0" || uid == "65534"),
         "{uid}"
     );
+}
+
+/// In a mount namespace where there is one.
+#[test]
+fn root_becomes_the_user_that_the_package_makes() {
+    if !gate::root() || !gate::programs(&["unshare", "mount"]) {
+        return;
+    }
+    let folder = Folder::new();
+    let users = folder.write(
+        "passwd",
+        "root:x:0:0::/root:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n\
+         fastproc:x:61234:61235::/:/bin/false\n",
+    );
+    let serve = format!(
+        "mount --bind {} /etc/passwd && exec {FASTPROC} serve --source procfs --once-to-stdout-delay 600s",
+        users
+    );
+    let mut server = Command::new("unshare")
+        .args(["--mount", "sh", "-c", &serve])
+        .spawn()
+        .expect("it is there");
+    let path = format!("/proc/{}/status", server.id());
+    wait_until("it gives up root", || {
+        status(&path, "Uid")
+            .split_whitespace()
+            .all(|id| id == "61234")
+    });
+    assert!(
+        status(&path, "Gid")
+            .split_whitespace()
+            .all(|id| id == "61235")
+    );
+    server.kill().expect("a child");
+    server.wait().expect("a child");
 }
 
 #[test]

@@ -95,7 +95,7 @@ pub fn made_up(name: &str, looks: u64, processes: u32, cpus: u32) -> Recording {
         possible_nodes: 1,
         total_memory: 16 << 30,
     };
-    let mut writer = Writer::create(&recording.path, facts).expect("a file of ours");
+    let mut writer = Writer::create(&recording.path, facts, u64::MAX).expect("a file of ours");
     for look in 0..looks {
         let mut machine = Machine::default();
         let up = 100_000 * SECOND + look * SECOND;
@@ -502,6 +502,55 @@ fn what_is_recorded_is_replayed() {
         .expect("it runs");
     assert_eq!(again.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&again.stderr).contains("exists"));
+}
+
+#[test]
+fn a_link_is_not_followed_and_a_limit_is_kept() {
+    let folder = Folder::new("top-record-link");
+    let (link, elsewhere) = (folder.join("link"), folder.join("elsewhere"));
+    std::os::unix::fs::symlink(&elsewhere, &link).expect("a folder of ours");
+    let facts = Facts {
+        page_size: 4096,
+        ticks_per_second: 100,
+        possible_cpus: 1,
+        possible_nodes: 1,
+        total_memory: 1 << 30,
+    };
+    let error = Writer::create(&link, facts, u64::MAX).expect_err("it is a link");
+    assert_eq!(error.kind(), std::io::ErrorKind::AlreadyExists);
+    assert!(!elsewhere.exists());
+    // Blocks are written as long as there is room for a whole one.
+    const MOST: u64 = 2 << 20;
+    let path = folder.join("limited");
+    let mut writer = Writer::create(&path, facts, MOST).expect("a file of ours");
+    let mut noise = 1_u64;
+    let mut looks = 0;
+    let error = loop {
+        let mut frame = Frame::default();
+        for number in 1..500 {
+            let mut record = record(number, looks);
+            for word in &mut record.words_mut()[40..] {
+                // What cannot be compressed.
+                noise = noise
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                *word = noise.rotate_left(17);
+            }
+            frame.records.push(record);
+        }
+        looks += 1;
+        assert!(looks < 1000, "there is no limit");
+        if let Err(error) = writer.push(&mut frame).and_then(|()| writer.end_block()) {
+            break error;
+        }
+    };
+    assert_eq!(error.kind(), std::io::ErrorKind::FileTooLarge);
+    assert!(error.to_string().contains("more than 2 MiB"), "{error}");
+    drop(writer);
+    let written = fs::metadata(&path).expect("it is there").len();
+    assert!(written <= MOST && written > MOST / 2, "{written}");
+    let reader = Reader::open(&path).expect("it is whole");
+    assert_eq!(reader.frames(), looks - 1);
 }
 
 #[test]

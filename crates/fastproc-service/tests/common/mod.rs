@@ -74,7 +74,15 @@ impl Served {
     fn restart_with(&mut self, settings: &Settings) {
         self.stop();
         let listener = bind(&self.path()).expect("nobody listens there");
-        let service = Service::open(listener, settings).expect("it can read");
+        self.serve(listener, settings);
+    }
+
+    /// Serves at a socket that listens already.
+    pub fn serve(&mut self, listener: OwnedFd, settings: &Settings) {
+        self.run(Service::open(listener, settings).expect("it can read"));
+    }
+
+    pub fn run(&mut self, service: Service) {
         let (stop, told) = UnixStream::pair().expect("a pair of sockets");
         self.thread = Some(std::thread::spawn(move || {
             service.run(told.as_fd()).expect("it serves until told");
@@ -158,11 +166,21 @@ impl AsFd for Raw {
 
 impl Raw {
     pub fn open(path: &Path) -> nix::Result<Self> {
+        let raw = Self::unconnected()?;
+        raw.connect(&UnixAddr::new(path)?)?;
+        Ok(raw)
+    }
+
+    /// A socket that a child may connect.
+    pub fn unconnected() -> nix::Result<Self> {
         let flags = SockFlag::SOCK_CLOEXEC;
         let socket = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)?;
         setsockopt(&socket, ReceiveTimeout, &receive_guard())?;
-        connect(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
         Ok(Self(socket))
+    }
+
+    pub fn connect(&self, address: &UnixAddr) -> nix::Result<()> {
+        connect(self.0.as_raw_fd(), address)
     }
 
     pub fn send_bytes(&self, bytes: &[u8]) -> nix::Result<usize> {

@@ -81,6 +81,9 @@ fn layout() -> String {
 #[derive(Debug)]
 pub struct Writer {
     file: File,
+    /// Bytes that the file has, and may have.
+    written: u64,
+    most: u64,
     block: Vec<u8>,
     frames: u32,
     first_ns: u64,
@@ -89,8 +92,9 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Makes a file that was not there, for its owner alone: it holds what the kernel shows to nobody else.
-    pub fn create(path: &Path, facts: Facts) -> io::Result<Self> {
+    /// Makes a file that was not there, not even as a link, for its owner alone: it holds what the kernel shows to nobody else.
+    /// It may have `most` bytes.
+    pub fn create(path: &Path, facts: Facts, most: u64) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         let mut file = options
             .write(true)
@@ -115,6 +119,8 @@ impl Writer {
         file.write_all(&bytes)?;
         Ok(Self {
             file,
+            written: bytes.len() as u64,
+            most,
             block: Vec::new(),
             frames: 0,
             first_ns: 0,
@@ -171,8 +177,17 @@ impl Writer {
             header.extend_from_slice(&number.to_le_bytes());
         }
         packed[..BLOCK_HEADER as usize].copy_from_slice(&header);
+        let all = self.written + packed.len() as u64;
+        if all > self.most {
+            let full = format!(
+                "it would have more than {} MiB: see --record-limit",
+                self.most >> 20
+            );
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, full));
+        }
         // In one piece, so that whoever reads meanwhile finds whole blocks, mostly.
         self.file.write_all(&packed)?;
+        self.written = all;
         self.block.clear();
         self.frames = 0;
         Ok(())

@@ -6,10 +6,7 @@ use std::{
     path::Path,
 };
 
-use fastproc::{
-    Fields, Process, Snapshot,
-    record::{Io, Layout},
-};
+use fastproc::{Fields, Process, Snapshot, access::Mask, record::Io};
 use fastproc_columns::Lookup;
 
 use super::{
@@ -50,11 +47,11 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Into a file that is not there yet.
-    pub fn create(path: &Path, lookup: &Lookup) -> std::io::Result<Self> {
+    /// Into a file that is not there yet, and may have `most` bytes.
+    pub fn create(path: &Path, lookup: &Lookup, most: u64) -> std::io::Result<Self> {
         let facts = Facts::of(&lookup.host, lookup.total_memory);
         Ok(Self {
-            writer: Writer::create(path, facts)?,
+            writer: Writer::create(path, facts, most)?,
             frame: Frame::default(),
             written: HashSet::new(),
             lines: HashMap::new(),
@@ -76,27 +73,8 @@ impl Recorder {
             anew = true;
         }
         self.frame.fill(&view.snapshot, view.machine);
-        let guarded = lookup.sees_all || view.snapshot.stats().source.is_guarded();
-        // What the kernel would not show to who records is not for whoever reads the file.
-        for (process, record) in view.snapshot.iter().zip(&mut self.frame.records) {
-            let groups = record.identity.groups;
-            if !guarded && !lookup.details.may_trace(process) {
-                record.identity.groups &= !(Fields::IO | Fields::LAYOUT).bits();
-                (record.identity.masked, record.identity.exit_code) = (1, 0);
-                (record.io, record.layout) = (Io::default(), Layout::default());
-            } else if !guarded
-                && groups & Fields::IO.bits() != 0
-                && !lookup.details.may_read_io(process)
-            {
-                record.identity.groups &= !Fields::IO.bits();
-                record.io = Io::default();
-            }
-        }
-        if !guarded {
-            // It cannot be told any more of which of them the kernel would have shown it.
-            for exit in self.frame.exits.iter_mut().flatten() {
-                (exit.io, exit.status) = (None, None);
-            }
+        if !lookup.sees_all && !view.snapshot.stats().source.is_guarded() {
+            self.hide(&view.snapshot, lookup);
         }
         for process in view.snapshot.iter() {
             self.line_of(process, lookup, anew);
@@ -104,6 +82,32 @@ impl Recorder {
         }
         self.read_pages(&view.snapshot, lookup);
         self.writer.push(&mut self.frame)
+    }
+
+    /// What the kernel would not show to who records is not for whoever reads the file.
+    fn hide(&mut self, snapshot: &Snapshot<'_>, lookup: &mut Lookup) {
+        let mut without_io = HashSet::new();
+        for (process, record) in snapshot.iter().zip(&mut self.frame.records) {
+            if !lookup.details.may_trace(process) {
+                Mask::hide(record);
+                record.identity.groups &= !Fields::LAYOUT.bits();
+            } else if process.io().is_some() && !lookup.details.may_read_io(process) {
+                record.identity.groups &= !Fields::IO.bits();
+                record.io = Io::default();
+            } else {
+                continue;
+            }
+            without_io.insert(process.pid());
+        }
+        for thread in &mut self.frame.threads {
+            if without_io.contains(&thread.tgid) {
+                Mask::hide_thread(thread);
+            }
+        }
+        // It cannot be told any more of which of them the kernel would have shown it.
+        for exit in self.frame.exits.iter_mut().flatten() {
+            (exit.io, exit.status) = (None, None);
+        }
     }
 
     /// Limits and open files, once a block, of some processes at each look, in turn.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use fastproc_columns::{Lookup, number};
+use fastproc_columns::{Lookup, Value, number};
 
 use super::{Column, Form, Layout, Rows};
 
@@ -11,6 +11,7 @@ use super::{Column, Form, Layout, Rows};
 pub struct Csv {
     columns: Vec<Column>,
     header_is_due: bool,
+    no_formulas: bool,
     text: Vec<u8>,
 }
 
@@ -20,6 +21,7 @@ impl Csv {
         Self {
             columns: layout.columns,
             header_is_due: layout.headings,
+            no_formulas: layout.no_formulas,
             text: Vec::new(),
         }
     }
@@ -48,9 +50,11 @@ impl Form for Csv {
             }
             for Column { field, .. } in &self.columns {
                 self.text.clear();
-                field
-                    .value(&row, lookup)
-                    .write_for_csv(field.unit, &mut self.text);
+                let value = field.value(&row, lookup);
+                value.write_for_csv(field.unit, &mut self.text);
+                if self.no_formulas && is_text(value) && is_formula(&self.text) {
+                    self.text.insert(0, b'\'');
+                }
                 writer.write_field(&self.text).map_err(plain)?;
             }
             writer.write_record(None::<&[u8]>).map_err(plain)?;
@@ -63,10 +67,78 @@ impl Form for Csv {
     }
 }
 
+/// Whether somebody else may have chosen it. A number may be negative.
+const fn is_text(value: Value<'_>) -> bool {
+    matches!(
+        value,
+        Value::Text(_) | Value::Arguments(_) | Value::NoArguments(_)
+    )
+}
+
+/// Whether a spreadsheet takes it for one.
+fn is_formula(text: &[u8]) -> bool {
+    matches!(
+        text.first(),
+        Some(b'=' | b'+' | b'-' | b'@' | b'\t' | b'\r')
+    )
+}
+
 /// The error of the output itself: wrapped, nobody could tell a pipe that was closed from a full disk.
 fn plain(error: ::csv::Error) -> io::Error {
     match error.into_kind() {
         ::csv::ErrorKind::Io(error) => error,
         other => io::Error::other(format!("{other:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fastproc::{Fields, Host, Process, record::Record};
+    use fastproc_columns::Row;
+
+    use super::*;
+    use crate::ps::form::Follows;
+
+    fn written(name: &[u8], no_formulas: bool) -> String {
+        let mut record = Record::default();
+        record.identity.groups = Fields::SCHEDULING.bits();
+        record.identity.comm[..name.len()].copy_from_slice(name);
+        record.scheduling.nice = -5;
+        let columns = ["comm", "nice"].map(|name| name.parse().expect("a field"));
+        let mut csv = Csv::new(Layout {
+            columns: columns.into(),
+            headings: false,
+            may_drop: false,
+            follows: Follows::Continued,
+            no_formulas,
+        });
+        let rows = Rows {
+            stats: None,
+            processes: 1,
+            ended: None,
+            threads: false,
+            repeated: false,
+            shown: Box::new(std::iter::once(Row::of(Process::new(&record, &[])))),
+        };
+        let host = Host::read().expect("/proc is there");
+        let mut output = Vec::new();
+        csv.write(rows, &mut Lookup::recorded(host, 1), &mut output)
+            .expect("a vector takes everything");
+        String::from_utf8(output).expect("text")
+    }
+
+    #[test]
+    fn a_name_is_no_formula_if_that_is_asked_for() {
+        for name in ["=1+1", "+1", "-1", "@SUM(A1)"] {
+            assert_eq!(written(name.as_bytes(), false), format!("{name},-5\n"));
+            assert_eq!(written(name.as_bytes(), true), format!("'{name},-5\n"));
+        }
+        // Escaped, these begin with a backslash.
+        for (name, text) in [(b"\t=1", "\\t=1"), (b"\r=1", "\\r=1")] {
+            assert_eq!(written(name, true), format!("{text},-5\n"));
+        }
+        assert_eq!(written(b"=1,\"", true), "\"'=1,\"\"\",-5\n");
+        assert_eq!(written(b"init", true), "init,-5\n");
+        assert!(is_formula(b"\t1") && is_formula(b"\r1") && !is_formula(b""));
     }
 }

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use fastproc_columns::{Lookup, Row, Unit, Value, arguments, escape::escape};
 use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde_json::ser::Formatter;
 
 use super::{Column, Form, Rows};
 
@@ -38,7 +39,7 @@ impl Json {
         lookup: &mut Lookup,
         output: &mut dyn Write,
     ) -> io::Result<()> {
-        let mut serializer = serde_json::Serializer::new(output);
+        let mut serializer = serde_json::Serializer::with_formatter(output, Inert);
         let mut object = serializer.serialize_map(None)?;
         if let Some(boottime_ns) = boottime_ns {
             object.serialize_entry("boottime_ns", &boottime_ns)?;
@@ -99,6 +100,41 @@ impl Form for Json {
     }
 }
 
+/// As short as JSON can be, in which nothing acts on a terminal: JSON itself asks for escapes up to U+001F only.
+struct Inert;
+
+impl Formatter for Inert {
+    fn write_string_fragment<W: ?Sized + Write>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        let mut rest = fragment;
+        while let Some(at) = rest.find(acts_on_a_terminal) {
+            writer.write_all(&rest.as_bytes()[..at])?;
+            let mut characters = rest[at..].chars();
+            for character in characters.by_ref().take(1) {
+                write!(writer, "\\u{:04x}", u32::from(character))?;
+            }
+            rest = characters.as_str();
+        }
+        writer.write_all(rest.as_bytes())
+    }
+}
+
+/// The controls U+007F to U+009F, and those that change the direction of writing.
+const fn acts_on_a_terminal(character: char) -> bool {
+    matches!(
+        character,
+        '\u{7f}'..='\u{9f}'
+            | '\u{61c}'
+            | '\u{200e}'
+            | '\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}'
+    )
+}
+
 /// A value as JSON has it.
 pub struct Member<'a> {
     pub value: Value<'a>,
@@ -152,7 +188,36 @@ mod tests {
     use super::*;
 
     fn json(value: Value<'_>, unit: Unit) -> String {
-        serde_json::to_string(&Member { value, unit }).expect("JSON")
+        let mut text = Vec::new();
+        let mut serializer = serde_json::Serializer::with_formatter(&mut text, Inert);
+        let member = Member { value, unit };
+        member.serialize(&mut serializer).expect("JSON");
+        String::from_utf8(text).expect("JSON is UTF-8")
+    }
+
+    #[test]
+    fn nothing_in_it_acts_on_a_terminal() {
+        let name = "a\u{9b}2J\u{7f}b\u{202e}c\u{2066}d\u{61c}\u{200f}שלום é進🦀\u{85}";
+        let shown = json(Value::Text(name.as_bytes()), Unit::Text);
+        assert_eq!(
+            shown,
+            r#""a\u009b2J\u007fb\u202ec\u2066d\u061c\u200fשלום é進🦀\u0085""#
+        );
+        assert_eq!(
+            serde_json::from_str::<String>(&shown).expect("JSON"),
+            name,
+            "a reader gets the name as it is"
+        );
+        // Also beside what JSON escapes by itself.
+        let name = "\u{1b}\u{9b}\"\u{9b}";
+        assert_eq!(
+            json(Value::Text(name.as_bytes()), Unit::Text),
+            r#""\u001b\u009b\"\u009b""#
+        );
+        let all: String = ('\0'..=char::MAX).collect();
+        let shown = json(Value::Text(all.as_bytes()), Unit::Text);
+        assert!(!shown.contains(|c: char| c.is_control() || acts_on_a_terminal(c)));
+        assert_eq!(serde_json::from_str::<String>(&shown).expect("JSON"), all);
     }
 
     #[test]

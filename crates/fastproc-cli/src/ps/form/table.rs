@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use fastproc_columns::Lookup;
+use fastproc_columns::{Lookup, escape::is_right_to_left};
 use unicode_width::UnicodeWidthStr;
 
 use super::{Follows, Form, Layout, Rows};
@@ -16,6 +16,10 @@ const NARROWEST: usize = 4;
 const USUAL: usize = 7;
 /// What is left for the last column by leaving out others.
 const ROOM_FOR_LAST: usize = 16;
+
+/// What stands between these two has a direction of its own, by its first letter. Neither takes room.
+const ISOLATE: char = '\u{2068}';
+const END_ISOLATE: char = '\u{2069}';
 
 /// Columns as wide as their widest cell.
 #[derive(Debug)]
@@ -121,12 +125,20 @@ impl Table {
             if right_aligned {
                 pad(padding, &mut line);
             }
+            // What is written from right to left would take its neighbours along.
+            let is_isolated = is_right_to_left(text);
+            if is_isolated {
+                line.push(ISOLATE);
+            }
             match room_for_last.filter(|_| column == last) {
                 Some(room) if cell.width > room => {
                     line += terminal::cut(text, room - 1);
                     line.push('…');
                 }
                 _ => line += text,
+            }
+            if is_isolated {
+                line.push(END_ISOLATE);
             }
             if column < last {
                 pad(if right_aligned { GAP } else { padding + GAP }, &mut line);
@@ -138,6 +150,10 @@ impl Table {
                 write!(output, "\x1b[1m{shown}\x1b[0m")?;
             } else {
                 output.write_all(shown.as_bytes())?;
+            }
+            // One that was cut.
+            if shown.matches(ISOLATE).count() > shown.matches(END_ISOLATE).count() {
+                write!(output, "{END_ISOLATE}")?;
             }
             output.write_all(b"\n")?;
             line.clear();
@@ -191,4 +207,50 @@ impl Form for Table {
 
 fn pad(width: usize, line: &mut String) {
     line.extend(std::iter::repeat_n(' ', width));
+}
+
+#[cfg(test)]
+mod tests {
+    use fastproc::{Host, Process, record::Record};
+    use fastproc_columns::Row;
+
+    use super::*;
+
+    #[test]
+    fn only_names_that_are_written_from_right_to_left_are_isolated() {
+        let records = ["שלום", "init", "größe", "a 进程", "كتب"].map(|name| {
+            let mut record = Record::default();
+            record.identity.comm[..name.len()].copy_from_slice(name.as_bytes());
+            record
+        });
+        let columns = ["pid", "comm", "ppid"].map(|name| name.parse().expect("a field"));
+        let mut table = Table::new(Layout {
+            columns: columns.into(),
+            headings: false,
+            may_drop: false,
+            follows: Follows::Apart,
+            no_formulas: false,
+        });
+        let rows = Rows {
+            stats: None,
+            processes: records.len(),
+            ended: None,
+            threads: false,
+            repeated: false,
+            shown: Box::new(records.iter().map(|of| Row::of(Process::new(of, &[])))),
+        };
+        let host = Host::read().expect("/proc is there");
+        let mut output = Vec::new();
+        table
+            .write(rows, &mut Lookup::recorded(host, 1), &mut output)
+            .expect("a vector takes everything");
+        assert_eq!(
+            String::from_utf8(output).expect("text"),
+            "0  \u{2068}שלום\u{2069}    0\n\
+             0  init    0\n\
+             0  größe   0\n\
+             0  a 进程  0\n\
+             0  \u{2068}كتب\u{2069}     0\n"
+        );
+    }
 }

@@ -1,7 +1,7 @@
 //! A connection to the service, and the buffers that it has shown us.
 
 use std::{
-    fs::{self, File},
+    fs::File,
     io::{self, IoSliceMut},
     os::fd::{AsRawFd, OwnedFd, RawFd},
     path::Path,
@@ -22,17 +22,14 @@ use nix::{
 use rustix::process::{Gid, Pid, Uid, getegid, geteuid, getpid};
 
 use super::{
-    Error, has_more_rights_than_its_caller,
+    Error,
     mapping::{Mapping, passed_to_us},
+    trust::is_trusted,
     wire::{self, HOLDS, Reply, Request},
 };
-use crate::access::in_initial_user_ns;
 
 /// Longest text behind an answer: more does not fit into a message of a socket that nobody has tuned.
 const LONGEST_TEXT: usize = 192 << 10;
-
-/// `DEFAULT_OVERFLOWUID`.
-const DEFAULT_OVERFLOW_UID: u32 = 65534;
 
 /// Who this process is. A child, or the process as another user, has no part in the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,12 +60,14 @@ pub(super) struct Connection {
     socket: OwnedFd,
     owner: Owner,
     timeout: Duration,
+    /// Whether a request was sent again that the service could not tell the sender of.
+    asked_again: bool,
     /// The last used ones, the latest last.
     buffers: Vec<Buffer>,
 }
 
 impl Connection {
-    /// Connects to a service of root or of this user.
+    /// Connects to a service that is to be believed.
     pub(super) fn open(path: &Path, timeout: Duration) -> Result<Self, Error> {
         let not_there = |error: Errno| Error::NotThere {
             path: path.to_owned(),
@@ -82,12 +81,7 @@ impl Connection {
         connect(socket.as_raw_fd(), &address).map_err(not_there)?;
         let peer = getsockopt(&socket, PeerCredentials).map_err(not_there)?;
         let owner = Owner::current();
-        let is_another = || {
-            peer.uid() != owner.uid.as_raw()
-                || may_be_anybody(peer.uid())
-                || has_more_rights_than_its_caller()
-        };
-        if peer.uid() != 0 && is_another() {
+        if !is_trusted(path, peer.uid()) {
             return Err(Error::Untrusted {
                 path: path.to_owned(),
                 uid: peer.uid(),
@@ -103,6 +97,7 @@ impl Connection {
             socket,
             owner,
             timeout,
+            asked_again: false,
             buffers: Vec::new(),
         })
     }
@@ -129,6 +124,12 @@ impl Connection {
 
     /// Sends a request and waits for the answer. A buffer that it names is mapped.
     pub(super) fn ask(&mut self, request: Request) -> Result<Reply, Error> {
+        self.send(request)?;
+        let reply = self.answer()?;
+        if reply.status != wire::Status::NoPeer || std::mem::replace(&mut self.asked_again, true) {
+            return Ok(reply);
+        }
+        // Before Linux 6.5 the service knows by the second request who asks.
         self.send(request)?;
         self.answer()
     }
@@ -230,16 +231,6 @@ impl Connection {
         self.buffers.push(buffer);
         Ok(())
     }
-}
-
-/// Whether this id stands for all whom our user namespace does not map, of whom this process may be one.
-fn may_be_anybody(uid: u32) -> bool {
-    if in_initial_user_ns() {
-        return false;
-    }
-    let overflow = fs::read_to_string("/proc/sys/kernel/overflowuid").ok();
-    let overflow = overflow.and_then(|text| text.trim().parse().ok());
-    uid == overflow.unwrap_or(DEFAULT_OVERFLOW_UID)
 }
 
 fn parse(bytes: &[u8]) -> Result<Reply, Error> {

@@ -20,8 +20,8 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// Another user than root or oneself runs it.
-    #[error("the service at {} is run by user {uid}, and only those of root and of oneself are trusted", path.display())]
+    /// Another user than root or oneself runs it, and root has not put the socket where it is.
+    #[error("the service at {} is run by user {uid}; only those of root and of oneself are trusted, and those in a folder that only root can write", path.display())]
     Untrusted {
         /// The socket.
         path: PathBuf,

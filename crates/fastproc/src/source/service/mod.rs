@@ -9,6 +9,7 @@ mod exits;
 pub mod layout;
 mod mapping;
 mod translation;
+mod trust;
 pub mod wire;
 
 use std::{

@@ -145,7 +145,8 @@ pub enum Status {
     /// What the kernel would show the reader cannot be told from its credentials.
     #[error("the service cannot tell what the kernel would show this process")]
     Credentials = 6,
-    /// The kernel cannot name the process that connected (before Linux 6.5).
+    /// The kernel cannot name the process that connected (before Linux 6.5). Ask once more: by the next request the service may
+    /// know who asks, unless it is root.
     #[error("this kernel does not tell the service who has connected (Linux 6.5)")]
     NoPeer = 7,
     /// The message came from another process or user than the one that connected.

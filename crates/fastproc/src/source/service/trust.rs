@@ -1,0 +1,48 @@
+//! Whether a service is one to be believed.
+
+use std::{
+    fs,
+    os::unix::fs::{FileTypeExt, MetadataExt},
+    path::Path,
+};
+
+use rustix::process::geteuid;
+
+use super::has_more_rights_than_its_caller;
+use crate::access::in_initial_user_ns;
+
+/// `DEFAULT_OVERFLOWUID`.
+const DEFAULT_OVERFLOW_UID: u32 = 65534;
+
+/// Whether to believe what a service of user `uid` says that listens at `path`: it is root's, or this user's own, or root has
+/// given it its place.
+pub(super) fn is_trusted(path: &Path, uid: u32) -> bool {
+    let is_own =
+        uid == geteuid().as_raw() && !may_be_anybody(uid) && !has_more_rights_than_its_caller();
+    uid == 0 || is_own || is_placed_by_root(path, uid)
+}
+
+/// Whether this id may stand for all whom our user namespace does not map, of whom this process may be one.
+fn may_be_anybody(uid: u32) -> bool {
+    let overflow = || {
+        let file = fs::read_to_string("/proc/sys/kernel/overflowuid").ok()?;
+        file.trim_end().parse().ok()
+    };
+    !in_initial_user_ns() && uid == overflow().unwrap_or(DEFAULT_OVERFLOW_UID)
+}
+
+/// Whether the socket is this user's, and nobody but root can have put it there: its folder and all above are root's and nobody
+/// else may write to them.
+fn is_placed_by_root(path: &Path, uid: u32) -> bool {
+    // Without links: their folders are as good as those that they lead to only if they are looked at, too.
+    let Ok(path) = path.canonicalize() else {
+        return false;
+    };
+    let is_of_user = fs::symlink_metadata(&path)
+        .is_ok_and(|socket| socket.file_type().is_socket() && socket.uid() == uid);
+    let is_roots = |folder: &Path| {
+        fs::symlink_metadata(folder)
+            .is_ok_and(|folder| folder.is_dir() && folder.uid() == 0 && folder.mode() & 0o022 == 0)
+    };
+    in_initial_user_ns() && is_of_user && path.ancestors().skip(1).all(is_roots)
+}
