@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,8 +23,11 @@ BUSY = {"running"}
 @pytest.fixture(scope="module")
 def resting() -> Iterator[list[str]]:
     """The pids of odd processes that rest while a storm runs."""
+    # The storm takes all CPUs: no other test shall run beside it (tools/testbed/src/alone.rs).
+    alone = Path(tempfile.gettempdir(), "fastproc-tests.lock").open("a")
+    fcntl.flock(alone, fcntl.LOCK_EX)
     command = [PROGRAMS / "fastproc-testbed", "--storm", "--", "sh", "-c", "echo; exec cat"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as testbed:
+    with alone, subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as testbed:
         assert testbed.stdin is not None
         assert testbed.stdout is not None
         shown = []
