@@ -24,10 +24,10 @@ BUSY = {"running"}
 def resting() -> Iterator[list[str]]:
     """The pids of odd processes that rest while a storm runs."""
     # The storm takes all CPUs: no other test shall run beside it (tools/testbed/src/alone.rs).
-    alone = Path(tempfile.gettempdir(), "fastproc-tests.lock").open("a")
+    alone = os.open(Path(tempfile.gettempdir(), "fastproc-tests.lock"), os.O_WRONLY | os.O_CREAT, 0o644)
     fcntl.flock(alone, fcntl.LOCK_EX)
     command = [PROGRAMS / "fastproc-testbed", "--storm", "--", "sh", "-c", "echo; exec cat"]
-    with alone, subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as testbed:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as testbed:
         assert testbed.stdin is not None
         assert testbed.stdout is not None
         shown = []
@@ -36,6 +36,7 @@ def resting() -> Iterator[list[str]]:
             shown.append(line.strip().split("\t"))
         yield [pid for pid, label in shown if label not in BUSY]
         testbed.stdin.close()
+    os.close(alone)
 
 
 @pytest.mark.parametrize("user", [0, 65534] if os.geteuid() == 0 else [os.geteuid()])
