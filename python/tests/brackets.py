@@ -174,7 +174,7 @@ class Comparison:
 def main() -> int:
     # Where make test counts what showed once; of another user by then.
     notes = os.environ.get("FASTPROC_NOTES")
-    noted = Path(notes).open("a") if notes else None
+    noted = os.open(notes, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644) if notes else None
     source, user, resting = sys.argv[1], int(sys.argv[2]), {int(pid) for pid in sys.argv[3:]}
     open_collector = fastproc.Collector  # imported now: that user may not be able to
     if user != os.geteuid():
@@ -198,8 +198,8 @@ def main() -> int:
     for (pid, name), what in sorted((lasting or {}).items()):
         print(f"{pid} {name}: {what}")
     for (pid, name), what in sorted(once.items()):
-        if noted and (pid, name) not in (lasting or {}):
-            noted.write(f"repeated {source} as {user}, {pid} {name}: {what}: python/tests/brackets.py\n")
+        if noted is not None and (pid, name) not in (lasting or {}):
+            os.write(noted, f"repeated {source} as {user}, {pid} {name}: {what}: python/tests/brackets.py\n".encode())
     never = sorted(name for name, count in comparison.right.items() if not count)
     if never:
         print(f"never compared: {','.join(never)}")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +23,9 @@ BUSY = {"running"}
 @pytest.fixture(scope="module")
 def resting() -> Iterator[list[str]]:
     """The pids of odd processes that rest while a storm runs."""
+    # The storm takes all CPUs: no other test shall run beside it (tools/testbed/src/alone.rs).
+    alone = os.open(Path(tempfile.gettempdir(), "fastproc-tests.lock"), os.O_WRONLY | os.O_CREAT, 0o644)
+    fcntl.flock(alone, fcntl.LOCK_EX)
     command = [PROGRAMS / "fastproc-testbed", "--storm", "--", "sh", "-c", "echo; exec cat"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as testbed:
         assert testbed.stdin is not None
@@ -31,6 +36,7 @@ def resting() -> Iterator[list[str]]:
             shown.append(line.strip().split("\t"))
         yield [pid for pid, label in shown if label not in BUSY]
         testbed.stdin.close()
+    os.close(alone)
 
 
 @pytest.mark.parametrize("user", [0, 65534] if os.geteuid() == 0 else [os.geteuid()])

@@ -96,7 +96,12 @@ def main() -> int:
     finally:
         sampler.close()
     print(json.dumps(tally.as_json(), indent=1) if options.json else tally.report(options.short))
-    return 1 if tally.total("outside") or ended else 0
+    # Each of them has had its turn, so that a tenth of its share is little.
+    sources = options.sources.split(",")
+    few = [source for source in sources if tally.compared_by(source) * 10 * len(sources) < options.at_least]
+    for source in [] if ended else few:
+        print(f"checker: {source} was hardly compared: {tally.compared_by(source)} values", file=sys.stderr)
+    return 1 if tally.total("outside") or ended or few else 0
 
 
 if __name__ == "__main__":

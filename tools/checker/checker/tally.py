@@ -38,6 +38,11 @@ class Tally:
         """Values for which there was something to compare with."""
         return self.total(RIGHT) + self.total(FLICKER) + self.total(OUTSIDE)
 
+    def compared_by(self, source: str) -> int:
+        """The same, by one source."""
+        outcomes = (RIGHT, FLICKER, OUTSIDE)
+        return sum(count for (_, one, _, outcome), count in self.counts.items() if one == source and outcome in outcomes)
+
     def of(self, storm: str, source: str) -> Counter[str]:
         """The outcomes of one run."""
         out: Counter[str] = Counter()

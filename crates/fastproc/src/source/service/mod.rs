@@ -20,6 +20,7 @@ use std::{
 
 pub use error::Error;
 pub use exits::Exits;
+use nix::libc::{AT_SECURE, getauxval};
 
 use self::{
     connection::Connection,
@@ -68,7 +69,7 @@ fn variable(name: &str) -> Option<OsString> {
 pub(crate) fn has_more_rights_than_its_caller() -> bool {
     // SAFETY: reads what the kernel has left in this process for it. The file of that, /proc/self/auxv, is not for a process
     // that has given up rights.
-    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+    unsafe { getauxval(AT_SECURE) != 0 }
 }
 
 /// Who uses the service that listens there, as JSON.
