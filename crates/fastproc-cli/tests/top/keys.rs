@@ -2,7 +2,7 @@
 
 use fastproc_top::keys::{Action, BINDINGS, Place};
 
-use super::recording::{at_its_end, made_up};
+use super::{recording::made_up, screens::at_its_end};
 
 /// The bytes of a key, by its name in the help.
 fn bytes(name: &str) -> String {

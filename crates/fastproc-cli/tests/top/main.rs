@@ -8,6 +8,7 @@ mod live;
 mod mouse;
 mod options;
 mod recording;
+mod screens;
 mod storm;
 mod targets;
 mod terminal;
