@@ -353,8 +353,9 @@ fn serve_metrics(
     let scheme = if web.has_tls() { "https" } else { "http" };
     let mut server = Server::bind(&args.listen, web, Limits::default())?;
     server.serve_metrics_at(&args.telemetry_path);
+    let had_groups = !settings.groups.rules.is_empty();
     server.reload_by(Reload {
-        read: Box::new(move || Ok(files.read()?)),
+        read: Arc::new(move || files.read_again(had_groups)),
         log: say,
         by_request: args.enable_lifecycle,
     });

@@ -7,6 +7,7 @@ use fastproc_exporter::{
 };
 
 use super::say;
+use crate::Failure;
 
 /// Where they are.
 pub struct Files {
@@ -35,6 +36,20 @@ impl Files {
             warn(path, &web.warnings);
         }
         Ok(Configuration { rules, web })
+    }
+
+    /// The same at a reload. A file that is just being written may be empty.
+    pub fn read_again(&self, had_groups: bool) -> Result<Configuration, Failure> {
+        let read = self.read()?;
+        if let (true, Some(path), Some(rules)) = (had_groups, &self.groups, &read.rules)
+            && rules.is_empty()
+        {
+            let path = path.display();
+            return Err(
+                format!("{path}: no process would be in a group, which takes a restart").into(),
+            );
+        }
+        Ok(read)
     }
 }
 

@@ -105,6 +105,8 @@ fn a_wrong_file_changes_nothing_and_is_told() {
     for wrong in [
         Some("process_names:\n- comm: [a]\n  cmdline: ['(']\n"),
         Some("process_names: {\n"),
+        // Just being written.
+        Some(""),
         None,
     ] {
         match wrong {
