@@ -15,15 +15,19 @@ use crate::configuration::{Configuration, Read, Reload, chain};
 
 /// What the web configuration says, in use.
 pub(super) struct Rulebook {
-    pub(super) gate: Gate,
+    pub(super) gate: Arc<Gate>,
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
     pub(super) tls: Option<TlsAcceptor>,
 }
 
 impl Rulebook {
-    fn new(config: WebConfig) -> Self {
+    /// The gate of before is kept where it lets in the same users: it remembers passwords that were right, which take long to
+    /// check.
+    fn new(config: WebConfig, before: Option<&Arc<Gate>>) -> Self {
+        let same = before.filter(|gate| gate.is_for(&config.users));
+        let gate = same.map_or_else(|| Arc::new(Gate::new(config.users)), Arc::clone);
         Self {
-            gate: Gate::new(config.users),
+            gate,
             headers: config.headers,
             tls: config.tls.map(TlsAcceptor::from),
         }
@@ -55,7 +59,7 @@ impl Site {
         Self {
             scraper,
             metrics_path,
-            rulebook: RwLock::new(Arc::new(Rulebook::new(config))),
+            rulebook: RwLock::new(Arc::new(Rulebook::new(config, None))),
             reload,
             reloading: tokio::sync::Mutex::new(()),
             reading: Arc::default(),
@@ -126,7 +130,7 @@ impl Site {
                 "all users would be gone, and everybody let in: that takes a restart".into(),
             );
         }
-        let rulebook = Arc::new(Rulebook::new(web));
+        let rulebook = Arc::new(Rulebook::new(web, Some(&now.gate)));
         *self
             .rulebook
             .write()
@@ -141,6 +145,19 @@ mod tests {
     use std::sync::{Mutex, mpsc};
 
     use super::*;
+
+    #[test]
+    fn a_gate_stays_while_its_users_do() {
+        let config = |hash: &str| WebConfig {
+            users: [("a".to_owned(), hash.to_owned())].into(),
+            ..WebConfig::default()
+        };
+        let first = Rulebook::new(config("x"), None).gate;
+        let again = Rulebook::new(config("x"), Some(&first)).gate;
+        let other = Rulebook::new(config("y"), Some(&first)).gate;
+        assert!(Arc::ptr_eq(&first, &again));
+        assert!(!Arc::ptr_eq(&first, &other));
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_file_that_cannot_be_read_to_its_end_holds_nobody_up() {
