@@ -245,7 +245,7 @@ impl Args {
     }
 
     fn settings(&self, rules: Option<Rules>) -> Result<Settings, Failure> {
-        let regroups = rules.is_some();
+        let regroups = rules.as_ref().is_some_and(|rules| !rules.is_empty());
         let rules = rules.map_or_else(|| self.rules(), Ok)?;
         Ok(Settings {
             source: self.source.kind(),

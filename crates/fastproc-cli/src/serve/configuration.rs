@@ -38,16 +38,17 @@ impl Files {
         Ok(Configuration { rules, web })
     }
 
-    /// The same at a reload. A file that is just being written may be empty.
+    /// The same at a reload. A file that is just being written may be empty, and what no group needs is not read.
     pub fn read_again(&self, had_groups: bool) -> Result<Configuration, Failure> {
         let read = self.read()?;
-        if let (true, Some(path), Some(rules)) = (had_groups, &self.groups, &read.rules)
-            && rules.is_empty()
+        if let (Some(path), Some(rules)) = (&self.groups, &read.rules)
+            && rules.is_empty() == had_groups
         {
-            let path = path.display();
-            return Err(
-                format!("{path}: no process would be in a group, which takes a restart").into(),
-            );
+            let (path, some) = (path.display(), if had_groups { "no" } else { "a" });
+            return Err(format!(
+                "{path}: from now on {some} process would be in a group, which takes a restart"
+            )
+            .into());
         }
         Ok(read)
     }

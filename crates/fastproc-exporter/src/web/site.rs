@@ -148,9 +148,10 @@ mod tests {
 
     #[test]
     fn a_gate_stays_while_its_users_do() {
-        let config = |hash: &str| WebConfig {
-            users: [("a".to_owned(), hash.to_owned())].into(),
-            ..WebConfig::default()
+        let config = |hash: &str| {
+            let mut config = WebConfig::default();
+            config.users.insert("a".into(), hash.into());
+            config
         };
         let first = Rulebook::new(config("x"), None).gate;
         let again = Rulebook::new(config("x"), Some(&first)).gate;
