@@ -245,7 +245,7 @@ impl Args {
     }
 
     fn settings(&self, rules: Option<Rules>) -> Result<Settings, Failure> {
-        let regroups = rules.is_some();
+        let regroups = rules.as_ref().is_some_and(|rules| !rules.is_empty());
         let rules = rules.map_or_else(|| self.rules(), Ok)?;
         Ok(Settings {
             source: self.source.kind(),
@@ -359,8 +359,9 @@ fn serve_metrics(
     let scheme = if web.has_tls() { "https" } else { "http" };
     let mut server = Server::bind(&args.listen, web, Limits::default())?;
     server.serve_metrics_at(&args.telemetry_path);
+    let had_groups = !settings.groups.rules.is_empty();
     server.reload_by(Reload {
-        read: Box::new(move || Ok(files.read()?)),
+        read: Arc::new(move || files.read_again(had_groups)),
         log: say,
         by_request: args.enable_lifecycle,
     });

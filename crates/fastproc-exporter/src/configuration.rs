@@ -1,6 +1,9 @@
 //! What a reload reads anew: the rules of groups, and the web configuration with its users, keys and certificates.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use crate::{naming::Rules, web::WebConfig};
 
@@ -16,10 +19,13 @@ pub struct Configuration {
     pub web: WebConfig,
 }
 
+/// Reads the files.
+pub type Read = Arc<dyn Fn() -> Result<Configuration, Failure> + Send + Sync>;
+
 /// How a running server reads its configuration again: by SIGHUP, and by a request where that is allowed.
 pub struct Reload {
     /// Reads the files. Nothing is changed if that fails.
-    pub read: Box<dyn Fn() -> Result<Configuration, Failure> + Send + Sync>,
+    pub read: Read,
     /// Hears how it went, in one line.
     pub log: fn(&str),
     /// Whether POST and PUT of `/-/reload` do the same.

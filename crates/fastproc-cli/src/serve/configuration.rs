@@ -7,6 +7,7 @@ use fastproc_exporter::{
 };
 
 use super::say;
+use crate::Failure;
 
 /// Where they are.
 pub struct Files {
@@ -35,6 +36,21 @@ impl Files {
             warn(path, &web.warnings);
         }
         Ok(Configuration { rules, web })
+    }
+
+    /// The same at a reload. A file that is just being written may be empty, and what no group needs is not read.
+    pub fn read_again(&self, had_groups: bool) -> Result<Configuration, Failure> {
+        let read = self.read()?;
+        if let (Some(path), Some(rules)) = (&self.groups, &read.rules)
+            && rules.is_empty() == had_groups
+        {
+            let (path, some) = (path.display(), if had_groups { "no" } else { "a" });
+            return Err(format!(
+                "{path}: from now on {some} process would be in a group, which takes a restart"
+            )
+            .into());
+        }
+        Ok(read)
     }
 }
 

@@ -83,7 +83,8 @@ fn prometheus_understands_every_query_of_the_dashboards() {
                 .replace("$top", "10");
             let filled = Value::from(filled);
             let record = name.replace(['-', '.'], "_");
-            rules += &format!("  - record: {record}:{at}\n    expr: {filled}\n");
+            let rule = format!("  - record: {record}:{at}\n    expr: {filled}\n");
+            rules.push_str(&rule);
         }
     }
     let path = folder.write("queries.yml", &rules);

@@ -147,7 +147,7 @@ impl Server {
     ) -> Result<(), ServeError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
-            // For passwords and for a reload, one at a time.
+            // For passwords alone, one at a time.
             .max_blocking_threads(1)
             .build()
             .map_err(ServeError::Start)?;

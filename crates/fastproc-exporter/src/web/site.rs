@@ -1,24 +1,33 @@
 //! What every connection shares, and how a reload replaces it.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::{
+    sync::{Arc, PoisonError, RwLock},
+    thread,
+    time::Duration,
+};
 
 use hyper::header::{HeaderName, HeaderValue};
+use tokio::{sync::oneshot, time::timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::{ScraperHandle, WebConfig, auth::Gate};
-use crate::configuration::{Reload, chain};
+use crate::configuration::{Configuration, Read, Reload, chain};
 
 /// What the web configuration says, in use.
 pub(super) struct Rulebook {
-    pub(super) gate: Gate,
+    pub(super) gate: Arc<Gate>,
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
     pub(super) tls: Option<TlsAcceptor>,
 }
 
 impl Rulebook {
-    fn new(config: WebConfig) -> Self {
+    /// The gate of before is kept where it lets in the same users: it remembers passwords that were right, which take long to
+    /// check.
+    fn new(config: WebConfig, before: Option<&Arc<Gate>>) -> Self {
+        let same = before.filter(|gate| gate.is_for(&config.users));
+        let gate = same.map_or_else(|| Arc::new(Gate::new(config.users)), Arc::clone);
         Self {
-            gate: Gate::new(config.users),
+            gate,
             headers: config.headers,
             tls: config.tls.map(TlsAcceptor::from),
         }
@@ -33,7 +42,12 @@ pub(super) struct Site {
     reload: Option<Reload>,
     /// One reload at a time.
     reloading: tokio::sync::Mutex<()>,
+    /// Held by whoever still reads.
+    reading: Arc<()>,
 }
+
+/// A file that cannot be read for so long, as a pipe without a writer, holds no reload up for longer.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Site {
     pub(super) fn new(
@@ -45,9 +59,10 @@ impl Site {
         Self {
             scraper,
             metrics_path,
-            rulebook: RwLock::new(Arc::new(Rulebook::new(config))),
+            rulebook: RwLock::new(Arc::new(Rulebook::new(config, None))),
             reload,
             reloading: tokio::sync::Mutex::new(()),
+            reading: Arc::default(),
         }
     }
 
@@ -63,13 +78,12 @@ impl Site {
 
     /// Reads the configuration again, and uses it for whatever begins from now on; or says why it stays as it is.
     pub(super) async fn reload(self: Arc<Self>) -> Result<(), String> {
-        let _one = self.reloading.lock().await;
-        let site = Arc::clone(&self);
-        let read = tokio::task::spawn_blocking(move || site.read()).await;
-        let read = read.unwrap_or_else(|_| Err("reading it has failed".into()));
         let Some(reload) = &self.reload else {
             return Ok(());
         };
+        let _one = self.reloading.lock().await;
+        let read = self.read(&reload.read).await;
+        let read = read.and_then(|configuration| self.take_over(configuration));
         match &read {
             Ok(()) => (reload.log)("the configuration was read again"),
             Err(reason) => {
@@ -82,11 +96,29 @@ impl Site {
         read
     }
 
-    fn read(&self) -> Result<(), String> {
-        let Some(reload) = &self.reload else {
-            return Ok(());
-        };
-        let configuration = (reload.read)().map_err(|error| chain(&*error))?;
+    /// Reads by a thread of its own, since what cannot be read may never come back.
+    async fn read(&self, read: &Read) -> Result<Configuration, String> {
+        if Arc::strong_count(&self.reading) > 1 {
+            return Err("a file of the last reload has still not been read".into());
+        }
+        let (reply, answer) = oneshot::channel();
+        let (read, reading) = (Arc::clone(read), Arc::clone(&self.reading));
+        let thread = thread::Builder::new().name("reload".into()).spawn(move || {
+            // Nobody to tell: it came too late.
+            let _ = reply.send(read().map_err(|error| chain(&*error)));
+            drop(reading);
+        });
+        thread.map_err(|error| format!("there is no thread for it: {error}"))?;
+        match timeout(TIMEOUT, answer).await {
+            Ok(read) => read.unwrap_or_else(|_| Err("reading it has failed".into())),
+            Err(_) => Err(format!(
+                "a file has not been read for {} s",
+                TIMEOUT.as_secs()
+            )),
+        }
+    }
+
+    fn take_over(&self, configuration: Configuration) -> Result<(), String> {
         let web = configuration.web;
         let now = self.rulebook();
         // A file that is being written may be empty for a moment. No reload takes away what protects.
@@ -98,12 +130,64 @@ impl Site {
                 "all users would be gone, and everybody let in: that takes a restart".into(),
             );
         }
-        let rulebook = Arc::new(Rulebook::new(web));
+        let rulebook = Arc::new(Rulebook::new(web, Some(&now.gate)));
         *self
             .rulebook
             .write()
             .unwrap_or_else(PoisonError::into_inner) = rulebook;
         self.scraper.reload(Ok(configuration.rules));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, mpsc};
+
+    use super::*;
+
+    #[test]
+    fn a_gate_stays_while_its_users_do() {
+        let config = |hash: &str| {
+            let mut config = WebConfig::default();
+            config.users.insert("a".into(), hash.into());
+            config
+        };
+        let first = Rulebook::new(config("x"), None).gate;
+        let again = Rulebook::new(config("x"), Some(&first)).gate;
+        let other = Rulebook::new(config("y"), Some(&first)).gate;
+        assert!(Arc::ptr_eq(&first, &again));
+        assert!(!Arc::ptr_eq(&first, &other));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_file_that_cannot_be_read_to_its_end_holds_nobody_up() {
+        let (end, waiting) = mpsc::channel::<()>();
+        let waiting = Mutex::new(waiting);
+        let reload = Reload {
+            read: Arc::new(move || {
+                let _ = waiting.lock().unwrap().recv();
+                Ok(Configuration {
+                    rules: None,
+                    web: WebConfig::default(),
+                })
+            }),
+            log: |_| {},
+            by_request: true,
+        };
+        let (scraper, config) = (ScraperHandle::closed(), WebConfig::default());
+        let site = Arc::new(Site::new(scraper, "/metrics".into(), config, Some(reload)));
+        let reload = || Arc::clone(&site).reload();
+        let first = reload().await.unwrap_err();
+        assert!(first.contains("has not been read for 10 s"), "{first}");
+        let second = reload().await.unwrap_err();
+        assert!(second.contains("the last reload"), "{second}");
+        // From now on it is read at once.
+        tokio::time::resume();
+        drop(end);
+        while Arc::strong_count(&site.reading) > 1 {
+            thread::yield_now();
+        }
+        assert_eq!(reload().await, Ok(()));
     }
 }

@@ -25,7 +25,7 @@ const ALL_BYTES: u64 = 16 << 20;
 
 /// What is left out, and why.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
-#[error("{}: {reason}", path.display())]
+#[error("the textfile collector leaves out {}: {reason}", path.display())]
 pub struct LeftOut {
     path: PathBuf,
     reason: String,
