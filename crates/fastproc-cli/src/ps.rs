@@ -49,7 +49,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         threads,
         tree,
         needs: more,
-    } = args.ask(words, format, like_ps)?;
+    } = args.ask(&words, format, like_ps)?;
     if threads && tree {
         return Err(UsageError::TreeOfThreads.into());
     }
@@ -184,7 +184,7 @@ fn next_due(due: Instant, interval: Duration, now: Instant) -> Instant {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{asked::DEFAULT, *};
 
     #[test]
     fn only_what_is_named_is_collected() {

@@ -19,6 +19,7 @@ use crate::{Cli, failure::Failure, output::Output, privileges, source::Source, t
 /// The keys are those of htop and top; h shows all of them. Shares and rates are over the time between two looks.
 #[derive(Debug, clap::Args)]
 #[command(max_term_width = 100, after_long_help = AFTER_LONG_HELP)]
+#[allow(clippy::struct_excessive_bools, reason = "one for each option")]
 pub struct Args {
     /// Columns to show: fields of fastproc ps, by name
     #[arg(short = 'o', long = "fields", value_name = "FIELD,…", value_delimiter = ',', value_parser = field_name)]

@@ -164,14 +164,14 @@ impl Args {
 
     pub(super) fn ask(
         &self,
-        words: Words,
+        words: &Words,
         format: Format,
         like_ps: bool,
     ) -> Result<Asked, Failure> {
         let ps = &self.as_in_ps;
         let threads = self.threads || words.threads || ps.lwp || ps.spid;
         let tree = self.tree || words.tree || ps.indented || ps.forest;
-        let mut selection = self.selection(&words);
+        let mut selection = self.selection(words);
         if like_ps && selection.is_open() && !self.is_own() {
             selection.choose(if words.any {
                 Choice::Bsd {
@@ -182,9 +182,9 @@ impl Args {
                 Choice::OwnOnTerminal
             });
         }
-        let names_columns = self.fields.is_empty() && self.names_columns_of_ps(&words);
+        let names_columns = self.fields.is_empty() && self.names_columns_of_ps(words);
         let of_ps = if names_columns || like_ps {
-            self.columns_of_ps(&words)?
+            self.columns_of_ps(words)?
         } else {
             Vec::new()
         };
