@@ -30,7 +30,7 @@ use crate::{
 /// The keys are those of htop and top; h shows all of them. Shares and rates are over the time between two looks.
 #[derive(Debug, clap::Args)]
 #[command(max_term_width = 100, after_long_help = AFTER_LONG_HELP)]
-#[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+#[allow(clippy::struct_excessive_bools, reason = "one for each option")]
 pub struct Args {
     /// Columns to show: fields of fastproc ps, by name
     #[arg(short = 'o', long = "fields", value_name = "FIELD,…", value_delimiter = ',', value_parser = field_name, allow_hyphen_values = true)]

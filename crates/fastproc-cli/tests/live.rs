@@ -502,6 +502,24 @@ fn bad_arguments_are_refused() {
     }
 }
 
+/// What is used, what is missing, and what to do; the rest is told to who asks for it.
+#[test]
+fn doctor_tells_a_person_a_dozen_lines() {
+    let text = common::output(&["doctor"]);
+    assert!(text.lines().count() <= 12, "{text}");
+    for name in ["kernel", "processes", "service", "counters", "exits"] {
+        let is_told = text.lines().any(|line| line.starts_with(name));
+        assert!(is_told, "{name} is missing: {text}");
+    }
+    let last = text.lines().last().expect("a line");
+    assert!(last.starts_with("to do "), "{text}");
+    assert!(!text.contains("one look"), "{text}");
+    let report: Value = serde_json::from_str(&common::output(&["doctor", "--json"])).expect("JSON");
+    let lines = report["counters"]["lines"].as_array().map_or(0, Vec::len);
+    let counters = common::output(&["doctor", "--counters"]);
+    assert!(counters.lines().count() > lines, "{counters}");
+}
+
 /// No times are expected, but the parts are those of the whole.
 #[test]
 fn the_parts_of_opening_are_told_and_sum_up() {

@@ -2,9 +2,11 @@
 
 mod date;
 mod decimal;
+mod hints;
 mod literal;
 mod parse;
 mod time;
+mod unescape;
 
 use std::{cmp::Ordering, str::FromStr};
 

@@ -81,18 +81,13 @@ impl Screen {
             .first(&self.sort, sorted, &rows, &mut self.lookup);
         let (in_order, tree): (Vec<Row<'_>>, _);
         let sorted: Box<dyn ExactSizeIterator<Item = Row<'_>>> = if self.tree {
-            (in_order, tree) = match self.tree_of_ps {
-                Some(drawn) => {
-                    let in_order = ps1::in_order(sorted.collect());
-                    let tree = drawn.forest(&in_order);
-                    (in_order, tree)
-                }
-                None => {
-                    let in_order: Vec<_> = sorted.collect();
-                    let tree = forest(&in_order);
-                    (in_order, tree)
-                }
-            };
+            if let Some(drawn) = self.tree_of_ps {
+                in_order = ps1::in_order(sorted.collect());
+                tree = drawn.forest(&in_order);
+            } else {
+                in_order = sorted.collect();
+                tree = forest(&in_order);
+            }
             Box::new(tree.iter().take(top).map(|(at, branch)| Row {
                 branch,
                 ..in_order[*at]

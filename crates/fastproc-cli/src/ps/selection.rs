@@ -1,265 +1,13 @@
 //! Which processes to show, as ps(1) selects them.
 
-use std::{fs, os::unix::fs::MetadataExt, str::FromStr};
+mod lists;
+
+use std::fs;
 
 use fastproc::Fields;
-use fastproc_columns::{Names, Row};
+use fastproc_columns::Row;
 
-/// What a list of numbers is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
-    /// Process ids.
-    Pid,
-    /// Those of parents.
-    Parent,
-    /// Sessions.
-    Session,
-    /// Terminals.
-    Terminal,
-    /// Effective users.
-    User,
-    /// Real users.
-    RealUser,
-    /// Effective groups.
-    Group,
-    /// Real groups.
-    RealGroup,
-}
-
-/// A list that is not understood.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ListError {
-    #[error("the list is empty")]
-    Empty,
-    #[error("'{}' is no process id", .0.escape_debug())]
-    Pid(String),
-    #[error("'{}' is no session: give its id", .0.escape_debug())]
-    Session(String),
-    #[error("there is no user '{}'", .0.escape_debug())]
-    User(String),
-    #[error("there is no group '{}'", .0.escape_debug())]
-    Group(String),
-    #[error("there is no terminal '{}'; name it as in pts/0 or tty1, or - for none", .0.escape_debug())]
-    Terminal(String),
-    #[error("name a program")]
-    Name,
-}
-
-impl By {
-    /// Numbers, or names that have one, with commas or blanks between them.
-    fn parse(self, text: &str) -> Result<Vec<u32>, ListError> {
-        let words = text.split(|c: char| c == ',' || c.is_whitespace());
-        let numbers = words.filter(|word| !word.is_empty());
-        let numbers: Vec<_> = numbers
-            .map(|word| self.one(word))
-            .collect::<Result<_, _>>()?;
-        if numbers.is_empty() {
-            return Err(ListError::Empty);
-        }
-        Ok(numbers)
-    }
-
-    fn one(self, word: &str) -> Result<u32, ListError> {
-        let number = word.parse().ok();
-        let owned = || word.to_owned();
-        match self {
-            Self::Pid | Self::Parent => number.ok_or_else(|| ListError::Pid(owned())),
-            Self::Session => number.ok_or_else(|| ListError::Session(owned())),
-            Self::User | Self::RealUser => Names::user_id(word)
-                .or(number)
-                .ok_or_else(|| ListError::User(owned())),
-            Self::Group | Self::RealGroup => Names::group_id(word)
-                .or(number)
-                .ok_or_else(|| ListError::Group(owned())),
-            Self::Terminal => terminal(word).ok_or_else(|| ListError::Terminal(owned())),
-        }
-    }
-
-    /// The number of a process.
-    fn of(self, row: &Row<'_>) -> Option<u32> {
-        let identity = row.process.identity();
-        match self {
-            Self::Pid => Some(row.process.pid()),
-            Self::Parent => Some(identity.ppid),
-            Self::Session => Some(identity.session),
-            Self::Terminal => Some(identity.tty_nr as u32),
-            Self::User => row.users().map(|(_, effective)| effective),
-            Self::RealUser => row.users().map(|(real, _)| real),
-            Self::Group => row.groups().map(|(_, effective)| effective),
-            Self::RealGroup => row.groups().map(|(real, _)| real),
-        }
-    }
-}
-
-/// The number of a terminal, as records have it, by any of its names.
-fn terminal(name: &str) -> Option<u32> {
-    if matches!(name, "-" | "?") {
-        return Some(0);
-    }
-    let name = name.strip_prefix("/dev/").unwrap_or(name);
-    let paths = [
-        format!("/dev/{name}"),
-        format!("/dev/tty{name}"),
-        format!("/dev/pts/{name}"),
-    ];
-    let device = paths.iter().find_map(|path| {
-        let file = fs::metadata(path).ok()?;
-        Some(file.rdev()).filter(|&device| device != 0)
-    })?;
-    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
-    // new_encode_dev() of the kernel
-    Some(minor & 0xff | major << 8 | (minor & !0xff) << 12)
-}
-
-/// The controlling terminal of this process, or 0.
-fn own_terminal() -> u32 {
-    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let after_name = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
-    // State, parent, group and session come before it.
-    let number = after_name.split(' ').nth(4);
-    number
-        .and_then(|number| number.parse::<i32>().ok())
-        .unwrap_or(0) as u32
-}
-
-macro_rules! lists {
-    ($($(#[$doc:meta])* $name:ident = $by:expr;)*) => {
-        $(
-            $(#[$doc])*
-            #[derive(Clone, Debug)]
-            pub struct $name(pub Vec<u32>);
-
-            impl FromStr for $name {
-                type Err = ListError;
-
-                fn from_str(text: &str) -> Result<Self, ListError> {
-                    Ok(Self($by.parse(text)?))
-                }
-            }
-
-            impl From<$name> for (By, Vec<u32>) {
-                fn from(list: $name) -> Self {
-                    ($by, list.0)
-                }
-            }
-        )*
-    };
-}
-
-lists! {
-    /// After `-p`.
-    Pids = By::Pid;
-    /// After `--ppid`.
-    Parents = By::Parent;
-    /// After `-s`.
-    Sessions = By::Session;
-    /// After `-t`.
-    Terminals = By::Terminal;
-    /// After `-u`.
-    Users = By::User;
-    /// After `-U`.
-    RealUsers = By::RealUser;
-    /// After `--group`.
-    Groups = By::Group;
-    /// After `-G`.
-    RealGroups = By::RealGroup;
-}
-
-/// After `-g`: sessions by number, or groups by name.
-#[derive(Clone, Debug)]
-pub struct SessionsOrGroups(By, Vec<u32>);
-
-impl FromStr for SessionsOrGroups {
-    type Err = ListError;
-
-    fn from_str(text: &str) -> Result<Self, ListError> {
-        match By::Session.parse(text) {
-            Ok(sessions) => Ok(Self(By::Session, sessions)),
-            Err(_) => Ok(Self(By::Group, By::Group.parse(text)?)),
-        }
-    }
-}
-
-impl From<SessionsOrGroups> for (By, Vec<u32>) {
-    fn from(list: SessionsOrGroups) -> Self {
-        (list.0, list.1)
-    }
-}
-
-/// Names of programs, with commas between them.
-#[derive(Clone, Debug)]
-pub struct Commands(Vec<Vec<u8>>);
-
-impl FromStr for Commands {
-    type Err = ListError;
-
-    fn from_str(text: &str) -> Result<Self, ListError> {
-        let names = text.split(',').filter(|name| !name.is_empty());
-        let names: Vec<_> = names.map(|name| name.as_bytes().to_vec()).collect();
-        if names.is_empty() {
-            return Err(ListError::Name);
-        }
-        Ok(Self(names))
-    }
-}
-
-/// Which processes are asked for. A process is shown that is on any of the lists.
-#[derive(Debug, clap::Args)]
-pub struct Select {
-    /// Show only these processes, and those of the other lists
-    #[arg(short, long, value_name = "PID,…", alias = "quick-pid")]
-    pub pid: Vec<Pids>,
-
-    /// Show only the processes of these effective users, by name or number, and those of the other lists
-    #[arg(short, long, value_name = "USER,…")]
-    user: Vec<Users>,
-
-    /// Show only the processes with these names, and those of the other lists
-    #[arg(short = 'C', long, value_name = "NAME,…")]
-    comm: Vec<Commands>,
-}
-
-/// The other lists of ps(1).
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "As in ps(1)")]
-pub struct More {
-    /// Those of these real users
-    #[arg(short = 'U', long = "User", value_name = "USER,…")]
-    real_user: Vec<RealUsers>,
-
-    /// Those of these real groups
-    #[arg(short = 'G', long = "Group", value_name = "GROUP,…")]
-    real_group: Vec<RealGroups>,
-
-    /// Those of these effective groups
-    #[arg(long, value_name = "GROUP,…")]
-    group: Vec<Groups>,
-
-    /// Those of these sessions, or of these effective groups by name
-    #[arg(short = 'g', value_name = "SESSION,…")]
-    session_or_group: Vec<SessionsOrGroups>,
-
-    /// Those of these sessions
-    #[arg(short = 's', long = "sid", value_name = "SESSION,…")]
-    session: Vec<Sessions>,
-
-    /// Those on these terminals, - for none
-    #[arg(
-        short = 't',
-        long = "tty",
-        value_name = "TTY,…",
-        allow_hyphen_values = true
-    )]
-    terminal: Vec<Terminals>,
-
-    /// Children of these processes
-    #[arg(long, value_name = "PID,…")]
-    ppid: Vec<Parents>,
-
-    /// All but those that are selected
-    #[arg(short = 'N', long)]
-    deselect: bool,
-}
+pub use self::lists::{By, ListError, More, Select};
 
 /// Processes that are selected by what they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -304,6 +52,17 @@ impl Choice {
             Self::OwnTerminal => on_own,
         }
     }
+}
+
+/// The controlling terminal of this process, or 0.
+fn own_terminal() -> u32 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    // State, parent, group and session come before it.
+    let number = after_name.split(' ').nth(4);
+    number
+        .and_then(|number| number.parse::<i32>().ok())
+        .unwrap_or(0) as u32
 }
 
 /// Who asks.
@@ -439,7 +198,7 @@ impl Selection {
 mod tests {
     use fastproc::{Process, record::Record};
 
-    use super::*;
+    use super::{lists::Commands, *};
 
     fn record() -> Record {
         let mut record = Record::default();

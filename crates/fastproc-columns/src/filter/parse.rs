@@ -13,7 +13,7 @@ use std::fmt;
 
 use regex::bytes::Regex;
 
-use super::{Node, Operator, decimal::LiteralError, literal::Literal};
+use super::{Node, Operator, decimal::LiteralError, hints, literal::Literal, unescape::unescape};
 use crate::{
     escape::escape,
     field::{self, Field, UnknownField},
@@ -243,40 +243,13 @@ impl<'t> Parser<'t> {
         let name = field.name;
         match (operator, field.unit) {
             (None, Unit::Truth) => Ok(Node::Truth(field)),
-            (None, _) => Err((operator_at, self.no_operator(name))),
+            (None, _) => Err((operator_at, no_operator(self.rest(), name))),
             (Some((_, operator)), Unit::Truth)
                 if !matches!(operator, Operator::Equal | Operator::NotEqual) =>
             {
                 Err((operator_at, Problem::Truth { name }))
             }
             (Some((_, operator)), _) => self.compare(field, operator, bare),
-        }
-    }
-
-    /// What stands where an operator was expected.
-    fn no_operator(&mut self, name: &'static str) -> Problem {
-        const OTHERS: [(&str, &str); 11] = [
-            ("~", "^ssh"),
-            ("=*", "^ssh"),
-            ("ilike", "(?i)ssh"),
-            ("like", "ssh"),
-            ("matches", "^ssh"),
-            ("match", "^ssh"),
-            ("regex", "^ssh"),
-            ("contains", "ssh"),
-            ("includes", "ssh"),
-            ("startswith", "^ssh"),
-            ("endswith", "d$"),
-        ];
-        let rest = self.rest().to_ascii_lowercase();
-        let other = OTHERS.iter().find(|(other, _)| rest.starts_with(other));
-        match other {
-            Some(&(symbol, example)) => Problem::Operator {
-                symbol,
-                name,
-                example,
-            },
-            None => Problem::NotATruth { name },
         }
     }
 
@@ -287,7 +260,7 @@ impl<'t> Parser<'t> {
             Unit::Text | Unit::List => {
                 let equality = matches!(operator, Operator::Equal | Operator::NotEqual);
                 let text = self.bare_or_quoted()?;
-                if let Some(pattern) = glob(text).filter(|_| equality) {
+                if let Some(pattern) = hints::glob(text).filter(|_| equality) {
                     let name = field.name;
                     let text = text.to_owned();
                     return Err((
@@ -372,18 +345,16 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// The regular expression that a pattern of the shell stands for, if it is one: a text with a star at either end.
-fn glob(text: &str) -> Option<String> {
-    let is_escaped = |text: &str| text.ends_with('\\');
-    let middle = text.trim_matches('*');
-    if text.len() == middle.len() || middle.is_empty() || is_escaped(middle) {
-        return None;
+/// What stands where an operator was expected.
+fn no_operator(rest: &str, name: &'static str) -> Problem {
+    match hints::other_operator(rest) {
+        Some((symbol, example)) => Problem::Operator {
+            symbol,
+            name,
+            example,
+        },
+        None => Problem::NotATruth { name },
     }
-    let start = if text.starts_with('*') { "" } else { "^" };
-    let end = if text.ends_with('*') { "" } else { "$" };
-    let parts: Vec<_> = middle.split('*').map(regex::escape).collect();
-    let pattern = format!("{start}{}{end}", parts.join(".*"));
-    Some(pattern.replace(char::is_control, "."))
 }
 
 fn joined(mut nodes: Vec<Node>, join: fn(Vec<Node>) -> Node) -> Node {
@@ -402,64 +373,6 @@ fn ends_word(c: char) -> bool {
 
 fn ends_name(c: char) -> bool {
     ends_word(c) || c == '~'
-}
-
-/// Resolves backslashes, as columns and JSON have them; fails with the place of a wrong one.
-fn unescape(text: &str) -> Result<Vec<u8>, usize> {
-    let mut bytes = Vec::new();
-    let mut at = 0;
-    while let Some(&byte) = text.as_bytes().get(at) {
-        if byte != b'\\' {
-            bytes.push(byte);
-            at += 1;
-            continue;
-        }
-        let (byte, length) = match text.as_bytes().get(at + 1) {
-            Some(&same @ (b'\\' | b'\'' | b'"')) => (same, 2),
-            Some(b'n') => (b'\n', 2),
-            Some(b't') => (b'\t', 2),
-            Some(b'r') => (b'\r', 2),
-            Some(b'0') => (b'\0', 2),
-            Some(b'b') => (b'\x08', 2),
-            Some(b'f') => (b'\x0c', 2),
-            Some(b'u') => {
-                let (character, length) = unicode(&text[at + 2..]).ok_or(at)?;
-                let mut utf8 = [0; 4];
-                bytes.extend_from_slice(character.encode_utf8(&mut utf8).as_bytes());
-                at += 2 + length;
-                continue;
-            }
-            Some(b'x') => {
-                let digits = text
-                    .get(at + 2..at + 4)
-                    .filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
-                (
-                    u8::from_str_radix(digits.ok_or(at)?, 16).map_err(|_| at)?,
-                    4,
-                )
-            }
-            _ => return Err(at),
-        };
-        bytes.push(byte);
-        at += length;
-    }
-    Ok(bytes)
-}
-
-/// The character of `{1b}`, or of `001b` as in JSON, and the length of that.
-fn unicode(text: &str) -> Option<(char, usize)> {
-    let (digits, length) = match text.strip_prefix('{') {
-        Some(rest) => {
-            let digits = &rest[..rest.find('}')?];
-            (digits, digits.len() + 2)
-        }
-        None => (text.get(..4)?, 4),
-    };
-    if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        return None;
-    }
-    let number = u32::from_str_radix(digits, 16).ok()?;
-    Some((char::from_u32(number)?, length))
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use crate::{
 
 /// Writes rows as ps(1) does.
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Table {
     /// What is shown.
     pub columns: Vec<Column>,

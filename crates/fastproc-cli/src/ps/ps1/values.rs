@@ -92,7 +92,7 @@ pub fn write(
             return match column.writing {
                 Writing::Time => write_clock(seconds, true, to),
                 Writing::Minutes => {
-                    write_padded(&[(seconds / 60, 3, b' '), (seconds % 60, 2, b'0')], to)
+                    write_padded(&[(seconds / 60, 3, b' '), (seconds % 60, 2, b'0')], to);
                 }
                 _ => number::write(seconds, to),
             };

@@ -1,0 +1,37 @@
+//! What other languages would call a match, and what to type instead.
+
+/// Words and signs that stand for operators elsewhere, and an example of a regular expression for each.
+const OTHERS: [(&str, &str); 11] = [
+    ("~", "^ssh"),
+    ("=*", "^ssh"),
+    ("ilike", "(?i)ssh"),
+    ("like", "ssh"),
+    ("matches", "^ssh"),
+    ("match", "^ssh"),
+    ("regex", "^ssh"),
+    ("contains", "ssh"),
+    ("includes", "ssh"),
+    ("startswith", "^ssh"),
+    ("endswith", "d$"),
+];
+
+/// The operator of another language that this begins with.
+pub(super) fn other_operator(text: &str) -> Option<(&'static str, &'static str)> {
+    let text = text.to_ascii_lowercase();
+    let other = OTHERS.iter().find(|(other, _)| text.starts_with(other));
+    other.copied()
+}
+
+/// The regular expression that a pattern of the shell stands for, if it is one: a text with a star at either end.
+pub(super) fn glob(text: &str) -> Option<String> {
+    let is_escaped = |text: &str| text.ends_with('\\');
+    let middle = text.trim_matches('*');
+    if text.len() == middle.len() || middle.is_empty() || is_escaped(middle) {
+        return None;
+    }
+    let start = if text.starts_with('*') { "" } else { "^" };
+    let end = if text.ends_with('*') { "" } else { "$" };
+    let parts: Vec<_> = middle.split('*').map(regex::escape).collect();
+    let pattern = format!("{start}{}{end}", parts.join(".*"));
+    Some(pattern.replace(char::is_control, "."))
+}
