@@ -174,7 +174,7 @@ class Comparison:
 def main() -> int:
     # Where make test counts what showed once; of another user by then.
     notes = os.environ.get("FASTPROC_NOTES")
-    noted = Path(notes).open("a") if notes else None
+    noted = Path(notes).open("a") if notes else None  # noqa: SIM115
     source, user, resting = sys.argv[1], int(sys.argv[2]), {int(pid) for pid in sys.argv[3:]}
     open_collector = fastproc.Collector  # imported now: that user may not be able to
     if user != os.geteuid():
