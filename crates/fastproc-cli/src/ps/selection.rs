@@ -7,7 +7,7 @@ use std::fs;
 use fastproc::Fields;
 use fastproc_columns::Row;
 
-pub use self::lists::{By, ListError, More, Select};
+pub use self::lists::{By, ListError, More, Pids, Select, Users};
 
 /// Processes that are selected by what they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
