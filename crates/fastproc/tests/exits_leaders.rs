@@ -1,7 +1,6 @@
 //! Exits of processes whose leader ends before their last thread.
 
 use std::{
-    io::Read,
     os::unix::process::ExitStatusExt,
     process::{Child, Command, ExitStatus, Stdio},
     time::Duration,
