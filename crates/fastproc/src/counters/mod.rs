@@ -353,3 +353,6 @@ impl Counters {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -122,10 +122,7 @@ fn without_privileges_the_files_serve_and_the_reason_is_kept() {
             .unavailable()
             .expect("nobody may load programs without capabilities");
         assert!(
-            matches!(
-                reason,
-                Error::Bpf(fastproc::Error::MissingCapability { .. })
-            ),
+            matches!(reason, Error::Bpf(crate::Error::MissingCapability { .. })),
             "{reason:?}"
         );
         assert!(
