@@ -238,10 +238,6 @@ impl Terminal {
     }
 
     /// Whether nobody has the other end any more.
-    #[allow(
-        clippy::unused_self,
-        reason = "it is about the terminal that was taken over"
-    )]
     pub fn is_gone(&self) -> bool {
         is_gone().unwrap_or(true)
     }
