@@ -73,6 +73,7 @@ Exit status:
 /// Every process that ends is recorded by the scheduler's own tracepoints, with its final values.
 #[derive(Debug, clap::Args)]
 #[command(max_term_width = 100, after_help = AFTER_HELP)]
+#[allow(clippy::struct_excessive_bools, reason = "one for each option")]
 pub struct Args {
     /// Columns to show, as for fastproc ps
     ///
