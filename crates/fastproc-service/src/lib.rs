@@ -11,6 +11,7 @@ mod buffers;
 mod confine;
 mod exits;
 mod fill;
+mod hidepid;
 mod memory;
 mod message;
 mod peer;

@@ -127,8 +127,7 @@ fn root_becomes_the_user_that_the_package_makes() {
          fastproc:x:61234:61235::/:/bin/false\n",
     );
     let serve = format!(
-        "mount --bind {} /etc/passwd && exec {FASTPROC} serve --source procfs --once-to-stdout-delay 600s",
-        users
+        "mount --bind {users} /etc/passwd && exec {FASTPROC} serve --source procfs --once-to-stdout-delay 600s"
     );
     let mut server = Command::new("unshare")
         .args(["--mount", "sh", "-c", &serve])

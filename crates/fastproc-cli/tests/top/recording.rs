@@ -410,6 +410,7 @@ fn what_is_recorded_is_replayed() {
 
 #[test]
 fn a_link_is_not_followed_and_a_limit_is_kept() {
+    const MOST: u64 = 2 << 20;
     let folder = Folder::new("top-record-link");
     let (link, elsewhere) = (folder.join("link"), folder.join("elsewhere"));
     std::os::unix::fs::symlink(&elsewhere, &link).expect("a folder of ours");
@@ -424,7 +425,6 @@ fn a_link_is_not_followed_and_a_limit_is_kept() {
     assert_eq!(error.kind(), std::io::ErrorKind::AlreadyExists);
     assert!(!elsewhere.exists());
     // Blocks are written as long as there is room for a whole one.
-    const MOST: u64 = 2 << 20;
     let path = folder.join("limited");
     let mut writer = Writer::create(&path, facts, MOST).expect("a file of ours");
     let mut noise = 1_u64;
