@@ -15,7 +15,9 @@ fn who_sees_no_processes_but_those_of_a_container_says_what_to_do() {
     command
         .args(["--pid", "--fork", "--kill-child", "--mount-proc"])
         .arg(FASTPROC);
-    let server = Server::start_by(&mut command, &["--source=procfs"]);
+    // As another user it would not be told that its parent has ended, and stay.
+    let arguments = ["--source=procfs", "--user=root"];
+    let server = Server::start_by(&mut command, &arguments);
     let stderr = server.stderr();
     assert_eq!(stderr.matches("hostPID").count(), 1, "{stderr}");
 }
