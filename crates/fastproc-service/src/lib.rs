@@ -10,6 +10,7 @@ mod budget;
 mod buffers;
 mod exits;
 mod fill;
+mod holders;
 mod memory;
 mod message;
 mod peer;

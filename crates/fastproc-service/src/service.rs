@@ -26,7 +26,7 @@ use rustix::event::{
 
 use crate::{
     budget::{Budget, cpu_time},
-    buffers::Buffers,
+    buffers::{self, Buffers},
     exits::Exits,
     message::{read, unread},
     peer::{self, Hidepid, Home, Peer},
@@ -39,6 +39,10 @@ use crate::{
 /// Connections at once, of all users; one other than root has a quarter of them.
 pub const CONNECTIONS: usize = 4096;
 const CONNECTIONS_OF_USER: usize = CONNECTIONS / 4;
+const LIMITS: buffers::Limits = buffers::Limits {
+    of_user: 64 << 20,
+    of_all: 512 << 20,
+};
 /// Events that are looked at in one go; those who ask meanwhile share the next walk.
 const EVENTS: usize = 512;
 
@@ -149,7 +153,7 @@ impl Service {
             tiers: Tiers::open(settings.source, first)?,
             exits: Exits::new(first, settings.exits_kept),
             budget: Budget::default(),
-            buffers: Buffers::new(first),
+            buffers: Buffers::new(first, LIMITS),
             clients: HashMap::new(),
             next_client: FIRST_CLIENT,
             waiting: Vec::new(),

@@ -78,4 +78,7 @@ pub(crate) struct BuffersReport {
     pub(crate) lent_bytes: usize,
     pub(crate) ready: usize,
     pub(crate) ready_bytes: usize,
+    /// Those that readers have given back, and still have.
+    pub(crate) kept: usize,
+    pub(crate) kept_bytes: usize,
 }

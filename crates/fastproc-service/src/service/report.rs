@@ -8,7 +8,7 @@ use super::Service;
 use crate::status::{BuffersReport, CollectorReport, ExitsReport, Report, TextsReport};
 
 impl Service {
-    pub(super) fn report(&self) -> String {
+    pub(super) fn report(&mut self) -> String {
         let mut clients = BTreeMap::new();
         for client in self.clients.values() {
             *clients.entry(client.uid).or_default() += 1;
@@ -22,7 +22,11 @@ impl Service {
         };
         let (processes, bytes, left_to_readers) = self.texts.sizes();
         let (kept, exit_bytes) = self.exits.sizes();
-        let [(lent, lent_bytes), (ready, ready_bytes)] = self.buffers.sizes();
+        let [
+            (lent, lent_bytes),
+            (ready, ready_bytes),
+            (kept_by, kept_bytes),
+        ] = self.buffers.sizes();
         let report = Report {
             version: env!("CARGO_PKG_VERSION"),
             pid: std::process::id(),
@@ -64,6 +68,8 @@ impl Service {
                 lent_bytes,
                 ready,
                 ready_bytes,
+                kept: kept_by,
+                kept_bytes,
             },
         };
         // Names and numbers: nothing in it can fail.
