@@ -83,6 +83,11 @@ impl Buffer {
         self.memory.bytes().max(LEAST)
     }
 
+    /// This is what was written into it.
+    pub(crate) fn finish(&mut self, contents: Contents) {
+        self.contents = Some(contents);
+    }
+
     /// Whether it is given up at some gain.
     fn may_go(&self) -> bool {
         self.lent == 0 && (!self.passed || self.memory.watched().is_some())
@@ -134,20 +139,16 @@ impl Buffers {
             .find(|buffer| buffer.view == view && buffer.contents == Some(contents))
     }
 
-    /// A buffer that nobody reads, of at least so many bytes, for what will be written into it.
-    pub(crate) fn take(
-        &mut self,
-        view: View,
-        contents: Contents,
-        bytes: usize,
-    ) -> Result<&mut Buffer, TakeError> {
+    /// A buffer that nobody reads, of at least so many bytes, for what will be written into it. It holds nothing until that is
+    /// done: [`Buffer::finish`].
+    pub(crate) fn take(&mut self, view: View, bytes: usize) -> Result<&mut Buffer, TakeError> {
         self.clock += 1;
         let at = match self.find_free(view, bytes, 4 * bytes.max(64 << 10)) {
             Some(at) => at,
             None => self.make(view, bytes)?,
         };
         let buffer = &mut self.all[at];
-        buffer.contents = Some(contents);
+        buffer.contents = None;
         buffer.used = self.clock;
         Ok(buffer)
     }
@@ -293,12 +294,23 @@ impl Buffers {
         }
     }
 
+    /// Keeps a buffer from being taken, until it is given back.
+    pub(crate) fn hold(&mut self, id: u64) {
+        if let Some(buffer) = self.get_mut(id) {
+            buffer.lent += 1;
+        }
+    }
+
     /// Takes a buffer back from one reader.
     pub(crate) fn give_back(&mut self, id: u64) {
         if let Some(buffer) = self.all.iter_mut().find(|buffer| buffer.id == id) {
             buffer.lent = buffer.lent.saturating_sub(1);
         }
         self.drop_unused(0);
+    }
+
+    pub(crate) fn get_mut(&mut self, id: u64) -> Option<&mut Buffer> {
+        self.all.iter_mut().find(|buffer| buffer.id == id)
     }
 
     pub(crate) fn get(&self, id: u64) -> Option<&Buffer> {
@@ -356,7 +368,8 @@ mod tests {
     }
 
     fn take(buffers: &mut Buffers, view: View, generation: u64) -> Option<u64> {
-        let buffer = buffers.take(view, contents(generation), SIZE).ok()?;
+        let buffer = buffers.take(view, SIZE).ok()?;
+        buffer.finish(contents(generation));
         Some(buffer.id)
     }
 
@@ -427,8 +440,9 @@ mod tests {
             // Ever larger ones, so that none that is back can be used again.
             generation += 1;
             let bytes = SIZE + (generation as usize) * (64 << 10);
-            let taken = buffers.take(user(uid), contents(generation), bytes);
-            let Ok(buffer) = taken else { return false };
+            let Ok(buffer) = buffers.take(user(uid), bytes) else {
+                return false;
+            };
             let id = buffer.id;
             buffers.lend(id);
             kept.push(keep(buffers, id));

@@ -4,13 +4,15 @@
 //! a sealed file that the records lie in, which it maps; the file is lent to it until its next request. All who wait at
 //! once are served by one walk. `docs/protocol.md` describes the messages, `docs/security.md` who is shown what.
 //!
-//! There is one thread, which sleeps until somebody asks.
+//! One thread answers, and sleeps until somebody asks. It never waits: texts of processes are read by threads of their own, and
+//! the request is answered when they are done.
 
 mod budget;
 mod buffers;
 mod exits;
 mod fill;
 mod holders;
+mod left;
 mod memory;
 mod message;
 mod peer;

@@ -12,6 +12,15 @@ pub(crate) struct Counted {
     pub(crate) requests: u64,
     pub(crate) fills: u64,
     pub(crate) cut_off: u64,
+    /// Requests of users that had had their share of work, and of users that held too much memory.
+    pub(crate) over_budget: u64,
+    pub(crate) over_memory: u64,
+    /// Snapshots without texts for the same reason.
+    pub(crate) texts_refused: u64,
+    /// Processes whose memory could not be read in time.
+    pub(crate) blocked: u64,
+    /// Times when nobody was accepted for a while.
+    pub(crate) pauses: u64,
     pub(crate) refusals: BTreeMap<String, u64>,
 }
 
@@ -35,6 +44,11 @@ pub(crate) struct Report<'a> {
     pub(crate) walks_total: u64,
     pub(crate) fills_total: u64,
     pub(crate) cut_off_total: u64,
+    pub(crate) over_budget_total: u64,
+    pub(crate) over_memory_total: u64,
+    pub(crate) blocked_total: u64,
+    /// Times when the service had no descriptors, and accepted nobody for a moment.
+    pub(crate) pauses_total: u64,
     pub(crate) refusals_total: &'a BTreeMap<String, u64>,
     pub(crate) collectors: Vec<CollectorReport>,
     pub(crate) texts: TextsReport,
@@ -48,6 +62,10 @@ pub(crate) struct TextsReport {
     pub(crate) processes: usize,
     pub(crate) bytes: usize,
     pub(crate) reads_total: u64,
+    /// Snapshots that went without, because their user had had its share of work.
+    pub(crate) refused_total: u64,
+    /// Readings now.
+    pub(crate) readings: usize,
     /// Users and processes that are left to the readers for a while, because reading took too long.
     pub(crate) left_to_readers: usize,
 }

@@ -19,8 +19,11 @@ const MONITOR: Fields = USERS
     .union(Fields::IO)
     .union(Fields::CGROUP);
 
+/// How many sets there are.
+pub(crate) const COUNT: usize = 6;
+
 /// The sets, from the cheapest on.
-const TIERS: [Fields; 6] = [
+const TIERS: [Fields; COUNT] = [
     Fields::TOP,
     USERS,
     PS,
@@ -103,19 +106,16 @@ impl Tiers {
         })
     }
 
-    /// Whether the last walk of this tier is no older.
-    pub(crate) fn is_young(&self, at: usize, max_age: Duration) -> bool {
-        let walked = self.all[at].walked;
-        !max_age.is_zero() && walked.is_some_and(|(walked, _)| walked.elapsed() <= max_age)
+    /// The generation of the last walk of this tier, if it began no earlier. `None`: whenever it began.
+    pub(crate) fn walked_since(&self, at: usize, since: Option<Instant>) -> Option<u64> {
+        let (walked, generation) = self.all[at].walked?;
+        since
+            .is_none_or(|since| walked >= since)
+            .then_some(generation)
     }
 
-    /// Walks, unless the last walk of this tier is no older than `max_age`. Returns the generation.
-    pub(crate) fn refresh(&mut self, at: usize, max_age: Duration) -> Result<u64, Error> {
-        if let Some((_, generation)) = self.all[at].walked
-            && self.is_young(at, max_age)
-        {
-            return Ok(generation);
-        }
+    /// Walks. Returns the generation.
+    pub(crate) fn walk(&mut self, at: usize) -> Result<u64, Error> {
         self.all[at].walked = None;
         let began = Instant::now();
         self.collector(at)?.snapshot()?;

@@ -5,7 +5,7 @@ use std::{io, os::unix::fs::MetadataExt};
 use rustix::thread::{CapabilitySet, capabilities};
 
 use crate::{
-    Process,
+    Process, Rights,
     exits::Exit,
     record::{Credentials, Users},
 };
@@ -101,6 +101,12 @@ impl Reader {
         } else {
             Access::Denied
         }
+    }
+
+    /// The same of a process with these rights, at the time when they were read.
+    pub fn access_with(&self, rights: &Rights) -> Access {
+        let may = self.may_trace_with(&rights.users, &rights.credentials, || rights.is_dumpable);
+        if may { Access::Granted } else { Access::Denied }
     }
 
     /// A process that has ended, with as much of it as this reader might see: of its exit status when it was a zombie,

@@ -1,7 +1,5 @@
 //! What the service tells of itself.
 
-use std::collections::BTreeMap;
-
 use fastproc::Fields;
 
 use super::Service;
@@ -9,10 +7,6 @@ use crate::status::{BuffersReport, CollectorReport, ExitsReport, Report, TextsRe
 
 impl Service {
     pub(super) fn report(&mut self) -> String {
-        let mut clients = BTreeMap::new();
-        for client in self.clients.values() {
-            *clients.entry(client.uid).or_default() += 1;
-        }
         let names = |fields: Fields| {
             let named = Fields::NAMES.iter();
             named
@@ -32,12 +26,20 @@ impl Service {
             pid: std::process::id(),
             source: self.source().name(),
             uptime_seconds: self.started.elapsed().as_secs_f64(),
-            clients,
+            clients: self
+                .connections
+                .iter()
+                .map(|(&uid, &count)| (uid, count))
+                .collect(),
             connections_total: self.counted.connections,
             requests_total: self.counted.requests,
             walks_total: self.tiers.walks,
             fills_total: self.counted.fills,
             cut_off_total: self.counted.cut_off,
+            over_budget_total: self.counted.over_budget,
+            over_memory_total: self.counted.over_memory,
+            blocked_total: self.counted.blocked,
+            pauses_total: self.counted.pauses,
             refusals_total: &self.counted.refusals,
             collectors: self
                 .tiers
@@ -51,6 +53,8 @@ impl Service {
                 processes,
                 bytes,
                 reads_total: self.texts.reads,
+                refused_total: self.counted.texts_refused,
+                readings: self.jobs.len(),
                 left_to_readers,
             },
             exits: ExitsReport {

@@ -39,6 +39,8 @@ pub fn settings(source: Option<SourceKind>) -> Settings {
     let mut settings = Settings::default();
     settings.source = source;
     settings.texts_timeout = GUARD;
+    // Tests ask as fast as they can.
+    settings.cpu_of_user = 1000.0;
     settings
 }
 
