@@ -282,8 +282,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         return args.socket.print_status();
     }
     match args.socket.open(args.source.kind())? {
-        Some(service) if args.socket.no_metrics => {
-            descriptors::raise_limit(fastproc_service::CONNECTIONS)?;
+        Some((service, taken)) if args.socket.no_metrics => {
+            descriptors::raise_limit(taken)?;
             give_up_root(args, &[service.source()], true)?;
             say(&format!("serving snapshots, from {}", service.source()));
             socket::run(service)
@@ -301,12 +301,13 @@ fn give_up_root(args: &Args, sources: &[SourceKind], proc_of_others: bool) -> Re
     Ok(privileges::drop_to(&args.user, needs)?)
 }
 
-fn serve_metrics(args: &Args, service: Option<Service>) -> Result<ExitCode, Failure> {
+fn serve_metrics(args: &Args, service: Option<(Service, usize)>) -> Result<ExitCode, Failure> {
+    let (service, taken) = service.unzip();
     let ends = EndsBySignal::new()?;
     if args.procfs != Path::new("/proc") {
         procfs::mount(&args.procfs)?;
     }
-    let descriptors = descriptors::raise_limit(args.max_connections)?;
+    let descriptors = descriptors::raise_limit(args.max_connections + taken.unwrap_or(0))?;
     let mut settings = args.settings()?;
     if descriptors < descriptors::FOR_BPF && settings.source.is_none() {
         say(&format!(
@@ -351,7 +352,10 @@ fn serve_metrics(args: &Args, service: Option<Service>) -> Result<ExitCode, Fail
         .chain([source])
         .collect();
     give_up_root(args, &sources, proc_of_others)?;
-    let places = args.max_connections.min(descriptors::left()).max(1);
+    // The readers of the service may take theirs at any time.
+    let left = descriptors::left();
+    let left = left.saturating_sub(taken.unwrap_or(0)).max(left / 2);
+    let places = args.max_connections.min(left).max(1);
     if places < args.max_connections {
         say(&format!(
             "the limit of open descriptors (ulimit -n) leaves room for {places} connections at once"

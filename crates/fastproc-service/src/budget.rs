@@ -68,15 +68,11 @@ impl Budget {
             let full: Vec<u32> = full
                 .filter(|&uid| self.left(uid, now) == self.full())
                 .collect();
-            full.iter().for_each(|uid| _ = self.users.remove(uid));
+            for uid in full {
+                self.users.remove(&uid);
+            }
         }
         self.users.insert(uid, Account { left, at: now });
-    }
-
-    /// Users that may have nothing done now.
-    pub(crate) fn over(&self, now: Instant) -> impl Iterator<Item = u32> + '_ {
-        let users = self.users.keys().copied();
-        users.filter(move |&uid| self.left(uid, now) <= 0)
     }
 }
 
@@ -104,7 +100,6 @@ mod tests {
         assert!(budget.allows(8, HALF, now));
         budget.spend(0, 100 * HALF, now);
         assert!(budget.allows(0, HALF, now));
-        assert_eq!(budget.over(now).collect::<Vec<_>>(), [7]);
         // It has done eleven tenths.
         assert!(!budget.allows(7, work, now + WINDOW / 10));
         assert!(budget.allows(7, work, now + 3 * WINDOW / 10));

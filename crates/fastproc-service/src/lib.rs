@@ -7,6 +7,7 @@
 //! One thread answers, and sleeps until somebody asks. It never waits: texts of processes are read by threads of their own, and
 //! the request is answered when they are done.
 
+mod blame;
 mod budget;
 mod buffers;
 mod exits;
@@ -25,4 +26,4 @@ mod tiers;
 mod view;
 
 pub use service::{CONNECTIONS, Error, Service, Settings};
-pub use socket::{SocketError, bind, passed_by_systemd};
+pub use socket::{SocketError, bind, bind_for, passed_by_systemd};

@@ -131,9 +131,9 @@ impl Memory {
         fcntl_add_seals(&file, seals)?;
         let (shared, watched) = open_for_others(&file, holders)?;
         Ok(Self {
-            mapping,
             shared,
             watched,
+            mapping,
         })
     }
 

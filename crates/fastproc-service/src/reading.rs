@@ -33,6 +33,7 @@ pub(crate) struct Item {
 }
 
 /// A text that was read.
+#[expect(clippy::struct_field_names, reason = "the time is when it was read")]
 #[derive(Debug)]
 pub(crate) struct Read {
     pub(crate) item: Item,
@@ -176,14 +177,14 @@ pub(crate) fn read(
         } else {
             let mut bytes = [0; LONGEST + 1];
             let len = directory.beginning_of_cmdline(&mut bytes).ok();
-            len.map(|len| (bytes.get(..len).map(Into::into), None))
+            len.map(|len| (short(&bytes[..len.min(bytes.len())]), None))
         };
         if let Some((bytes, rights)) = read {
             texts.push(Read {
                 item: *item,
                 kind,
                 read_ns: now_ns.saturating_add_signed(-boot_offset_ns),
-                bytes: bytes.filter(|bytes: &Box<[u8]>| bytes.len() <= LONGEST),
+                bytes,
                 rights,
             });
         }
@@ -191,11 +192,15 @@ pub(crate) fn read(
     texts
 }
 
+fn short(text: &[u8]) -> Option<Box<[u8]>> {
+    (text.len() <= LONGEST).then(|| text.into())
+}
+
+/// A text, unless it is too long, and the rights of its process while it was read.
+type Text = (Option<Box<[u8]>>, Option<Rights>);
+
 /// Where the program lies, and who could see that while it was read.
-fn exe(
-    directory: &fastproc::Directory,
-    with_rights: bool,
-) -> Option<(Option<Box<[u8]>>, Option<Rights>)> {
+fn exe(directory: &fastproc::Directory, with_rights: bool) -> Option<Text> {
     let before = with_rights.then(|| directory.rights().ok());
     let path = directory.exe().ok()?;
     let rights = match before {
@@ -203,7 +208,7 @@ fn exe(
         // It becomes another meanwhile.
         Some(before) => Some(before.filter(|&before| directory.rights().ok() == Some(before))?),
     };
-    Some((Some(path.into()), rights))
+    Some((short(&path), rights))
 }
 
 #[cfg(test)]

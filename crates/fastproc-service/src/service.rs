@@ -33,6 +33,7 @@ use self::{
     turn::{Costs, Waiting},
 };
 use crate::{
+    blame::{Blame, Why},
     budget::{Budget, cpu_time},
     buffers::{self, Buffers},
     exits::Exits,
@@ -174,6 +175,7 @@ pub struct Service {
     served: Vec<u32>,
     shown: Vec<Shown>,
     counted: Counted,
+    blame: Blame,
     started: Instant,
 }
 
@@ -214,6 +216,7 @@ impl Service {
             served: Vec::new(),
             shown: Vec::new(),
             counted: Counted::default(),
+            blame: Blame::new(settings.log),
             started: Instant::now(),
         })
     }
@@ -251,6 +254,7 @@ impl Service {
             if events.is_empty() && limit.is_some_and(|limit| limit.is_zero()) {
                 return Ok(());
             }
+            self.counted.wakes += 1;
             let was_idle = self.clients.is_empty();
             if self.handle(&events) {
                 return Ok(());
@@ -321,7 +325,7 @@ impl Service {
                     .map_or(u32::MAX, |credentials| credentials.uid());
             let of_user = self.connections.get(&uid).copied().unwrap_or(0);
             if self.clients.len() >= CONNECTIONS || (uid != 0 && of_user >= CONNECTIONS_OF_USER) {
-                self.counted.cut_off += 1;
+                self.blame.add(uid, Why::CutOff);
                 continue;
             }
             let token = self.next_client;
@@ -409,7 +413,7 @@ impl Service {
         }
         // Who has not had the last answer, or has not read it, shall not have the next one pile up.
         if client.waits || unread(&client.socket) {
-            self.counted.cut_off += 1;
+            self.blame(token, Why::CutOff);
             return self.close(token);
         }
         let request = match Request::from_words(&words) {
@@ -418,7 +422,7 @@ impl Service {
         };
         let is_text = matches!(request.op, Op::Layout | Op::Status);
         if (is_new || is_text) && !self.budget.allows(uid, self.costs.identify, Instant::now()) {
-            return self.refuse_over_budget(token);
+            return self.refuse_for(token, Why::OverBudget);
         }
         // Little is done for most requests, and much for a first one and for a text.
         let began = (is_new || is_text).then(cpu_time);

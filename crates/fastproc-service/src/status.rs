@@ -5,20 +5,18 @@ use std::collections::BTreeMap;
 use fastproc::source::service::wire::Status;
 use serde::Serialize;
 
+use crate::blame::Counts;
+
 /// Counted since the service began.
 #[derive(Debug, Default)]
 pub(crate) struct Counted {
     pub(crate) connections: u64,
     pub(crate) requests: u64,
+    /// Times when it had something to do, or thought so.
+    pub(crate) wakes: u64,
     pub(crate) fills: u64,
-    pub(crate) cut_off: u64,
-    /// Requests of users that had had their share of work, and of users that held too much memory.
-    pub(crate) over_budget: u64,
-    pub(crate) over_memory: u64,
-    /// Snapshots without texts for the same reason.
+    /// Snapshots without texts, for want of budget.
     pub(crate) texts_refused: u64,
-    /// Processes whose memory could not be read in time.
-    pub(crate) blocked: u64,
     /// Times when nobody was accepted for a while.
     pub(crate) pauses: u64,
     pub(crate) refusals: BTreeMap<String, u64>,
@@ -41,12 +39,13 @@ pub(crate) struct Report<'a> {
     pub(crate) clients: BTreeMap<u32, usize>,
     pub(crate) connections_total: u64,
     pub(crate) requests_total: u64,
+    pub(crate) wakes_total: u64,
     pub(crate) walks_total: u64,
     pub(crate) fills_total: u64,
-    pub(crate) cut_off_total: u64,
-    pub(crate) over_budget_total: u64,
-    pub(crate) over_memory_total: u64,
-    pub(crate) blocked_total: u64,
+    #[serde(flatten)]
+    pub(crate) blamed: Counts,
+    /// The same, of users other than root that there is something to tell of.
+    pub(crate) users: &'a BTreeMap<u32, Counts>,
     /// Times when the service had no descriptors, and accepted nobody for a moment.
     pub(crate) pauses_total: u64,
     pub(crate) refusals_total: &'a BTreeMap<String, u64>,

@@ -77,6 +77,24 @@ pub fn with_two_dashes(arguments: impl Iterator<Item = OsString>) -> Vec<OsStrin
     arguments
 }
 
+/// Bytes, or with a unit: `64MiB`.
+pub fn bytes(text: &str) -> Result<usize, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit());
+    let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
+    let shift = match unit {
+        "" => Some(0),
+        "KiB" => Some(10),
+        "MiB" => Some(20),
+        "GiB" => Some(30),
+        _ => None,
+    };
+    let number = number.parse::<usize>().ok();
+    number
+        .zip(shift)
+        .and_then(|(number, shift)| number.checked_mul(1 << shift))
+        .ok_or_else(|| format!("{text:?} is no number of bytes, such as 1048576, 64MiB or 1GiB"))
+}
+
 /// A part of a CPU's time.
 pub fn share(text: &str) -> Result<f64, String> {
     text.parse()
@@ -116,6 +134,15 @@ mod tests {
         );
         let others = ["fastproc", "ps", "-children"];
         assert_eq!(with_two_dashes(others.iter().map(OsString::from)), others);
+    }
+
+    #[test]
+    fn bytes_have_units() {
+        assert_eq!(bytes("64MiB"), Ok(64 << 20));
+        assert_eq!(bytes("17"), Ok(17));
+        for wrong in ["", "MiB", "1MB", "-1", "1.5GiB", "99999999999GiB"] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
 use super::{Service, turn::Waiting};
 use crate::{
+    blame::Why,
     buffers::Contents,
     fill::{self, Filling},
     memory::Counts,
@@ -200,16 +201,16 @@ impl Service {
         self.send(token, &Reply::empty(status).to_words(), None);
     }
 
-    /// The user has had its share of work.
-    pub(super) fn refuse_over_budget(&mut self, token: u64) {
-        self.counted.over_budget += 1;
+    /// Refuses what is too much for the user.
+    pub(super) fn refuse_for(&mut self, token: u64, why: Why) {
+        self.blame(token, why);
         self.refuse(token, Status::Busy);
     }
 
-    /// The user's readers hold as much memory as they may, or those of all users do.
-    pub(super) fn refuse_over_memory(&mut self, token: u64) {
-        self.counted.over_memory += 1;
-        self.refuse(token, Status::Busy);
+    pub(super) fn blame(&mut self, token: u64, why: Why) {
+        if let Some(client) = self.clients.get(&token) {
+            self.blame.add(client.uid, why);
+        }
     }
 
     /// Sends a text behind an answer.
@@ -244,7 +245,7 @@ impl Service {
             None,
         );
         if sent.is_err() {
-            self.counted.cut_off += 1;
+            self.blame(token, Why::CutOff);
             self.close(token);
         }
     }

@@ -10,6 +10,7 @@ use fastproc::source::service::wire::{Request, Status, part};
 
 use super::{Service, turn::Waiting};
 use crate::{
+    blame::Why,
     buffers::Contents,
     memory::Counts,
     reading::{Item, Reading},
@@ -126,12 +127,13 @@ impl Service {
                 }
                 buffer.finish(job.contents);
             }
-            if outcome.stuck_at.is_some() {
-                self.counted.blocked += 1;
-            }
+            let is_stuck = outcome.stuck_at.is_some();
             let owner = self.texts.keep(outcome, job.reading);
-            if let Some(owner) = owner {
+            if is_stuck {
+                // A worker has stood still for it so long.
+                let owner = owner.unwrap_or(0);
                 self.budget.spend(owner, stuck, Instant::now());
+                self.blame.add(owner, Why::Blocked);
             }
             for (client, request) in &job.clients {
                 self.send_buffer(*client, request, job.buffer);

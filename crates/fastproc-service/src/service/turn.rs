@@ -11,7 +11,9 @@ use fastproc::{
 };
 
 use super::Service;
-use crate::{budget::cpu_time, buffers::Contents, exits::Range, tiers::COUNT, view::View};
+use crate::{
+    blame::Why, budget::cpu_time, buffers::Contents, exits::Range, tiers::COUNT, view::View,
+};
 
 /// A request that waits for its turn.
 #[derive(Clone, Copy, Debug)]
@@ -134,27 +136,26 @@ impl Service {
             expected += self.costs.walk[tier];
         }
         if !self.budget.allows(uid, expected, Instant::now()) {
-            self.refuse_over_budget(client);
+            self.refuse_for(client, Why::OverBudget);
             return Step::Worked;
         }
         // Said before any work, if it is known.
         if !self.buffers.has_room(waiting.view, self.costs.bytes[tier]) {
-            self.refuse_over_memory(client);
+            self.refuse_for(client, Why::OverMemory);
             return Step::Worked;
         }
         let began = cpu_time();
         let mut after = began;
-        let walked = match self.tiers.walked_since(tier, since) {
-            Some(generation) => Ok(generation),
-            None => {
-                let walked = self.tiers.walk(tier);
-                // After the walk: who has ended since is in one of the two, and never in both.
-                self.read_exits();
-                self.tiers.set_exits(tier, self.exits.last().unwrap_or(0));
-                after = cpu_time();
-                self.costs.walk[tier] = after.saturating_sub(began);
-                walked
-            }
+        let walked = if let Some(generation) = self.tiers.walked_since(tier, since) {
+            Ok(generation)
+        } else {
+            let walked = self.tiers.walk(tier);
+            // After the walk: who has ended since is in one of the two, and never in both.
+            self.read_exits();
+            self.tiers.set_exits(tier, self.exits.last().unwrap_or(0));
+            after = cpu_time();
+            self.costs.walk[tier] = after.saturating_sub(began);
+            walked
         };
         let filled = match walked {
             Ok(generation) => self.serve(waiting, generation),
@@ -166,7 +167,7 @@ impl Service {
             .spend(uid, end.saturating_sub(began), Instant::now());
         match filled {
             Ok(()) => (),
-            Err(Status::Busy) => self.refuse_over_memory(client),
+            Err(Status::Busy) => self.refuse_for(client, Why::OverMemory),
             Err(status) => self.refuse(client, status),
         }
         Step::Worked
@@ -224,13 +225,13 @@ impl Service {
             .budget
             .allows(uid, self.costs.write_exits, Instant::now())
         {
-            self.refuse_over_budget(client);
+            self.refuse_for(client, Why::OverBudget);
             return Step::Worked;
         }
         let began = cpu_time();
         match self.hand_exits(client, &request, view) {
             Ok(()) => (),
-            Err(Status::Busy) => self.refuse_over_memory(client),
+            Err(Status::Busy) => self.refuse_for(client, Why::OverMemory),
             Err(status) => self.refuse(client, status),
         }
         self.costs.write_exits = cpu_time().saturating_sub(began);
