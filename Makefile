@@ -87,6 +87,12 @@ procps: build
 	install -m 755 "$(TARGET)/library/libfastproc_procps.so" "$(TARGET)/release/procps/"
 	strip --strip-unneeded "$(TARGET)/release/procps/"*
 
+## make test-hostile   what a hostile user may do to the service, and what others notice of it; as root; part of make test
+.PHONY: test-hostile
+test-hostile:
+	scripts/setup build
+	$(CARGO) test --locked -p fastproc-service --no-fail-fast --test 'hostile*'
+
 ## make test-procps    procps's tools with either library: every column, fifty command lines, procps's own tests; after make test nothing is built
 .PHONY: test-procps
 # Debian's releases whose procps is compared besides the one that is installed; sid has the library's next version.

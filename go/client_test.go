@@ -22,7 +22,7 @@ func service(t testing.TB) *Client {
 		t.Skip("FASTPROC_PROGRAM names no fastproc to serve: make test-go does")
 	}
 	socket := filepath.Join(t.TempDir(), "fastproc.sock")
-	command := exec.Command(program, "serve", "--socket", socket, "--no-metrics")
+	command := exec.Command(program, "serve", "--socket", socket, "--no-metrics", "--cpu-of-user=1000")
 	command.Stderr = os.Stderr
 	if err := command.Start(); err != nil {
 		t.Fatal(err)

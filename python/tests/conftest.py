@@ -58,7 +58,7 @@ def socket() -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         path = f"{folder}/socket"
-        command = [PROGRAMS / "fastproc", "serve", "--no-metrics", "--socket", path]
+        command = [PROGRAMS / "fastproc", "serve", "--no-metrics", "--cpu-of-user=1000", "--socket", path]
         with subprocess.Popen(command) as service:
             try:
 

@@ -288,9 +288,9 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         return args.socket.print_status();
     }
     match args.socket.open(args.source.kind())? {
-        Some(service) if args.socket.no_metrics => {
-            // Before Linux 6.5 each has a pidfd of its reader, too, until it asks a second time.
-            descriptors::raise_limit(2 * fastproc_service::CONNECTIONS)?;
+        Some((service, taken)) if args.socket.no_metrics => {
+            // Before Linux 6.5 each reader has a pidfd, too, until it asks a second time.
+            descriptors::raise_limit(taken + fastproc_service::CONNECTIONS)?;
             give_up_root(args, &[service.source()], true)?;
             if let Err(error) = fastproc_service::confine() {
                 say(&format!(
@@ -316,14 +316,15 @@ fn give_up_root(args: &Args, sources: &[SourceKind], proc_of_others: bool) -> Re
 
 fn serve_metrics(
     args: &Args,
-    service: Option<Service>,
+    service: Option<(Service, usize)>,
     hung_up: Arc<AtomicBool>,
 ) -> Result<ExitCode, Failure> {
+    let (service, taken) = service.unzip();
     let signals = Signals::new(hung_up)?;
     if args.procfs != Path::new("/proc") {
         procfs::mount(&args.procfs)?;
     }
-    let descriptors = descriptors::raise_limit(args.max_connections)?;
+    let descriptors = descriptors::raise_limit(args.max_connections + taken.unwrap_or(0))?;
     let files = args.files();
     let configuration = files.read()?;
     let mut settings = args.settings(configuration.rules)?;
@@ -376,7 +377,10 @@ fn serve_metrics(
         .chain([source])
         .collect();
     give_up_root(args, &sources, proc_of_others)?;
-    let places = args.max_connections.min(descriptors::left()).max(1);
+    // The readers of the service may take theirs at any time.
+    let left = descriptors::left();
+    let left = left.saturating_sub(taken.unwrap_or(0)).max(left / 2);
+    let places = args.max_connections.min(left).max(1);
     if places < args.max_connections {
         say(&format!(
             "the limit of open descriptors (ulimit -n) leaves room for {places} connections at once"

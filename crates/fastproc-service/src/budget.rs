@@ -1,10 +1,11 @@
-//! How much walking the readers of a user may cause: walks that they cause are not on their own account.
+//! How much CPU time the service may use for each user: what it does for readers is on no account of their own.
 
 use std::{
     collections::HashMap,
     time::{Duration, Instant},
 };
 
+/// Time that a user has not used is kept for so long.
 const WINDOW: Duration = Duration::from_secs(1);
 
 /// CPU time that this thread has used.
@@ -13,72 +14,118 @@ pub(crate) fn cpu_time() -> Duration {
     Duration::new(used.tv_sec as u64, used.tv_nsec as u32)
 }
 
-/// What was walked for whom.
+/// What is left for a user, in nanoseconds; less than nothing after work that took longer than expected.
+#[derive(Clone, Copy, Debug)]
+struct Account {
+    left: i64,
+    at: Instant,
+}
+
+/// The accounts of all users. Root's is unlimited.
 #[derive(Debug)]
 pub(crate) struct Budget {
-    /// CPU time that walks for one user may take of each [`WINDOW`], however busy the machine is. Root has no limit.
-    limit: Duration,
-    users: HashMap<u32, (Instant, Duration)>,
+    /// Share of one CPU.
+    share: f64,
+    users: HashMap<u32, Account>,
 }
 
 impl Budget {
-    pub(crate) fn new(limit: Duration) -> Self {
+    pub(crate) fn new(share: f64) -> Self {
         Self {
-            limit,
+            share,
             users: HashMap::new(),
         }
     }
 
-    /// Whether this user's readers may cause another walk.
-    pub(crate) fn allows(&self, uid: u32, now: Instant) -> bool {
-        let spent = self.users.get(&uid);
-        uid == 0
-            || spent.is_none_or(|&(since, spent)| {
-                now.saturating_duration_since(since) >= WINDOW || spent < self.limit
-            })
+    fn full(&self) -> i64 {
+        nanoseconds(WINDOW.mul_f64(self.share))
     }
 
-    /// A walk took so long, and was for these users.
-    pub(crate) fn spend(&mut self, uids: &[u32], took: Duration, now: Instant) {
-        self.users
-            .retain(|_, (since, _)| now.saturating_duration_since(*since) < WINDOW);
-        for &uid in uids {
-            let (_, spent) = self.users.entry(uid).or_insert((now, Duration::ZERO));
-            *spent += took / uids.len() as u32;
-        }
+    fn left(&self, uid: u32, now: Instant) -> i64 {
+        let full = self.full();
+        self.users.get(&uid).map_or(full, |account| {
+            let since = now.saturating_duration_since(account.at);
+            let earned = nanoseconds(since.mul_f64(self.share));
+            account.left.saturating_add(earned).min(full)
+        })
     }
+
+    /// Whether this user may have work done that is expected to take so long. What takes more than all of the budget is done
+    /// when nothing of it is used.
+    pub(crate) fn allows(&self, uid: u32, expected: Duration, now: Instant) -> bool {
+        uid == 0 || self.left(uid, now) >= nanoseconds(expected).clamp(1, self.full().max(1))
+    }
+
+    /// Work for this user took so long.
+    pub(crate) fn spend(&mut self, uid: u32, took: Duration, now: Instant) {
+        if uid == 0 {
+            return;
+        }
+        let left = self.left(uid, now) - nanoseconds(took);
+        // An account that is full again is no account.
+        if self.users.len() > 64 {
+            let full = self.users.keys().copied();
+            let full: Vec<u32> = full
+                .filter(|&uid| self.left(uid, now) == self.full())
+                .collect();
+            for uid in full {
+                self.users.remove(&uid);
+            }
+        }
+        self.users.insert(uid, Account { left, at: now });
+    }
+}
+
+fn nanoseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const LIMIT: Duration = Duration::from_millis(500);
+    const HALF: Duration = Duration::from_millis(500);
 
     #[test]
-    fn a_user_is_walked_for_so_long_and_others_are_too() {
-        let mut budget = Budget::new(LIMIT);
+    fn a_user_is_worked_for_so_long_and_others_are_too() {
+        let mut budget = Budget::new(0.5);
         let now = Instant::now();
-        let walk = LIMIT / 10;
-        let walks = (0..100).take_while(|_| {
-            let allowed = budget.allows(7, now);
-            budget.spend(&[7], walk, now);
+        let work = HALF / 10;
+        let works = (0..100).take_while(|_| {
+            let allowed = budget.allows(7, work, now);
+            budget.spend(7, work, now);
             allowed
         });
-        assert_eq!(walks.count(), 10);
-        assert!(budget.allows(8, now));
-        budget.spend(&[0], 100 * LIMIT, now);
-        assert!(budget.allows(0, now));
-        assert!(budget.allows(7, now + WINDOW));
+        assert_eq!(works.count(), 10);
+        assert!(budget.allows(8, HALF, now));
+        budget.spend(0, 100 * HALF, now);
+        assert!(budget.allows(0, HALF, now));
+        // It has done eleven tenths.
+        assert!(!budget.allows(7, work, now + WINDOW / 10));
+        assert!(budget.allows(7, work, now + 3 * WINDOW / 10));
+        assert!(budget.allows(7, HALF, now + 2 * WINDOW));
     }
 
     #[test]
-    fn those_who_wait_together_share_what_it_takes() {
-        let mut budget = Budget::new(LIMIT);
+    fn what_is_expected_to_take_too_long_is_not_begun_and_the_largest_is_at_last() {
+        let mut budget = Budget::new(0.5);
         let now = Instant::now();
-        budget.spend(&[7, 8], LIMIT, now);
-        assert!(budget.allows(7, now) && budget.allows(8, now));
-        budget.spend(&[7, 8], LIMIT, now);
-        assert!(!budget.allows(7, now) && !budget.allows(8, now));
+        budget.spend(7, HALF / 2, now);
+        assert!(budget.allows(7, HALF / 2, now) && !budget.allows(7, HALF * 2 / 3, now));
+        assert!(budget.allows(8, 100 * HALF, now));
+        // It pays for all that it took.
+        budget.spend(8, 100 * HALF, now);
+        assert!(!budget.allows(8, Duration::ZERO, now + 90 * WINDOW));
+        assert!(budget.allows(8, 100 * HALF, now + 101 * WINDOW));
+    }
+
+    #[test]
+    fn accounts_that_are_full_are_forgotten() {
+        let mut budget = Budget::new(0.5);
+        let now = Instant::now();
+        for uid in 1..10_000 {
+            budget.spend(uid, HALF, now + WINDOW * uid);
+        }
+        assert!(budget.users.len() < 100);
     }
 }

@@ -5,14 +5,35 @@ use fastproc::{
     source::service::wire::{Reply, Status},
 };
 
-use crate::{exits::Range, memory::Memory, view::View};
+use crate::{
+    exits::Range,
+    holders::{Holders, Watched},
+    memory::Memory,
+    view::View,
+};
 
-/// What may be lent to the readers of one user, in bytes.
-const LENT_TO_USER: usize = 64 << 20;
-/// The same for root.
-const LENT_TO_ROOT: usize = 256 << 20;
-/// What may lie ready without being lent, in bytes.
+/// What may lie ready without being lent, in bytes; or two of the size that was made last.
 const READY: usize = 24 << 20;
+/// A buffer counts as no less, so that there are never more of them than descriptors.
+const LEAST: usize = 128 << 10;
+/// Root may have so many times what another user may.
+const OF_ROOT: usize = 4;
+
+/// How much memory readers may hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Of one user other than root.
+    pub(crate) of_user: usize,
+    /// Of all of them together.
+    pub(crate) of_all: usize,
+}
+
+impl Limits {
+    /// Buffers that there can be.
+    pub(crate) const fn buffers(self) -> usize {
+        (self.of_all + OF_ROOT * self.of_user) / LEAST
+    }
+}
 
 /// Which snapshot a buffer holds, and how much of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +55,8 @@ pub(crate) struct Buffer {
     /// The answer that names it.
     pub(crate) reply: Reply,
     lent: usize,
+    /// Whether some reader was handed it.
+    passed: bool,
     used: u64,
 }
 
@@ -55,21 +78,56 @@ impl From<TakeError> for Status {
     }
 }
 
-/// All buffers.
+impl Buffer {
+    fn charge(&self) -> usize {
+        self.memory.bytes().max(LEAST)
+    }
+
+    /// This is what was written into it.
+    pub(crate) fn finish(&mut self, contents: Contents) {
+        self.contents = Some(contents);
+    }
+
+    /// Whether it is given up at some gain.
+    fn may_go(&self) -> bool {
+        self.lent == 0 && (!self.passed || self.memory.watched().is_some())
+    }
+}
+
+/// A buffer that is not used any more, while some reader has it: its memory is there as long.
+#[derive(Debug)]
+struct Retired {
+    /// `None`: it cannot be told when nobody has it any more.
+    watched: Option<Watched>,
+    uid: u32,
+    charge: usize,
+}
+
+/// All buffers. Each counts for its user from the time when it is made until nobody has it any more, lent or not: whoever was
+/// lent it may have kept it.
 #[derive(Debug)]
 pub(crate) struct Buffers {
+    limits: Limits,
+    holders: Holders,
     all: Vec<Buffer>,
+    retired: Vec<Retired>,
     next_id: u64,
     clock: u64,
+    /// Bytes of the one that was made last.
+    latest: usize,
 }
 
 impl Buffers {
     /// Ids begin at `first_id`, so that another run of the service gives others.
-    pub(crate) fn new(first_id: u64) -> Self {
+    pub(crate) fn new(first_id: u64, limits: Limits) -> Self {
         Self {
+            limits,
+            holders: Holders::new(),
             all: Vec::new(),
+            retired: Vec::new(),
             next_id: first_id.max(1),
             clock: 0,
+            latest: 0,
         }
     }
 
@@ -81,51 +139,53 @@ impl Buffers {
             .find(|buffer| buffer.view == view && buffer.contents == Some(contents))
     }
 
-    /// A buffer that nobody reads, of at least so many bytes, for what will be written into it.
-    pub(crate) fn take(
-        &mut self,
-        view: View,
-        contents: Contents,
-        bytes: usize,
-    ) -> Result<&mut Buffer, TakeError> {
+    /// A buffer that nobody reads, of at least so many bytes, for what will be written into it. It holds nothing until that is
+    /// done: [`Buffer::finish`].
+    pub(crate) fn take(&mut self, view: View, bytes: usize) -> Result<&mut Buffer, TakeError> {
         self.clock += 1;
-        let fits = |buffer: &Buffer| {
-            buffer.lent == 0
-                && buffer.view == view
-                && buffer.memory.bytes() >= bytes
-                && buffer.memory.bytes() / 4 <= bytes.max(64 << 10)
-        };
-        // The one that was used last is warm.
-        let free = self
-            .all
-            .iter()
-            .enumerate()
-            .filter(|(_, buffer)| fits(buffer))
-            .max_by_key(|(_, buffer)| buffer.used)
-            .map(|(at, _)| at);
-        let at = match free {
+        let at = match self.find_free(view, bytes, 4 * bytes.max(64 << 10)) {
             Some(at) => at,
             None => self.make(view, bytes)?,
         };
         let buffer = &mut self.all[at];
-        buffer.contents = Some(contents);
+        buffer.contents = None;
         buffer.used = self.clock;
         Ok(buffer)
     }
 
+    /// Whether [`take`](Self::take) is likely to find one.
+    pub(crate) fn has_room(&mut self, view: View, bytes: usize) -> bool {
+        self.find_free(view, bytes, usize::MAX).is_some()
+            || self.make_room(view.uid(), with_reserve(bytes))
+    }
+
+    /// One that nobody reads: the one that was used last is warm.
+    fn find_free(&self, view: View, bytes: usize, most: usize) -> Option<usize> {
+        let fits = |buffer: &Buffer| {
+            buffer.lent == 0
+                && buffer.view == view
+                && (bytes..=most).contains(&buffer.memory.bytes())
+        };
+        let all = self.all.iter().enumerate();
+        all.filter(|(_, buffer)| fits(buffer))
+            .max_by_key(|(_, buffer)| buffer.used)
+            .map(|(at, _)| at)
+    }
+
     fn make(&mut self, view: View, bytes: usize) -> Result<usize, TakeError> {
         let uid = view.uid();
-        let most = if uid == 0 { LENT_TO_ROOT } else { LENT_TO_USER };
-        let lent = self.all.iter();
-        let lent = lent.filter(|buffer| buffer.lent > 0 && buffer.view.uid() == uid);
-        let lent: usize = lent.map(|buffer| buffer.memory.bytes()).sum();
-        // The table grows; a quarter more saves making another one soon.
-        let bytes = bytes + bytes / 4;
-        if lent + bytes > most {
+        let bytes = with_reserve(bytes);
+        if !self.has_place(uid, bytes)
+            && let Some(larger) = self.find_free(view, bytes, usize::MAX)
+        {
+            return Ok(larger);
+        }
+        if !self.make_room(uid, bytes) {
             return Err(TakeError::Full);
         }
+        self.latest = bytes;
         self.drop_unused(bytes);
-        let memory = Memory::new(bytes).map_err(|_| TakeError::Memory)?;
+        let memory = Memory::new(bytes, &self.holders).map_err(|_| TakeError::Memory)?;
         let id = self.next_id;
         self.next_id += 1;
         self.all.push(Buffer {
@@ -135,30 +195,108 @@ impl Buffers {
             contents: None,
             reply: Reply::empty(Status::Ok),
             lent: 0,
+            passed: false,
             used: self.clock,
         });
         Ok(self.all.len() - 1)
     }
 
+    /// What the readers of this user hold, and may have kept; or those of all users but root.
+    fn charged(&self, uid: Option<u32>) -> usize {
+        let counts = |of: u32| uid.map_or(of != 0, |uid| uid == of);
+        let all = self.all.iter();
+        let all = all.map(|buffer| (buffer.view.uid(), buffer.charge()));
+        let retired = self.retired.iter();
+        let retired = retired.map(|retired| (retired.uid, retired.charge));
+        all.chain(retired)
+            .filter(|&(of, _)| counts(of))
+            .map(|(_, charge)| charge)
+            .sum()
+    }
+
+    fn has_place_of_user(&self, uid: u32, bytes: usize) -> bool {
+        let most = self.limits.of_user;
+        let most = if uid == 0 { OF_ROOT * most } else { most };
+        let charged = self.charged(Some(uid));
+        // However large the table is, each user may have one.
+        charged == 0 || charged + bytes <= most
+    }
+
+    fn has_place(&self, uid: u32, bytes: usize) -> bool {
+        self.has_place_of_user(uid, bytes)
+            && (uid == 0 || self.charged(None) + bytes <= self.limits.of_all)
+    }
+
+    /// Lets go of what this user's readers have given back, and where the whole is too much of what others' have. What
+    /// somebody has kept goes on counting.
+    fn make_room(&mut self, uid: u32, bytes: usize) -> bool {
+        self.settle();
+        while !self.has_place(uid, bytes) {
+            let own = !self.has_place_of_user(uid, bytes);
+            let unused = self.all.iter().enumerate().filter(|(_, buffer)| {
+                let of = buffer.view.uid();
+                buffer.may_go() && if own { of == uid } else { of != 0 }
+            });
+            let oldest = unused.min_by_key(|(_, buffer)| buffer.used);
+            let Some((at, _)) = oldest else {
+                return false;
+            };
+            self.retire(at);
+        }
+        true
+    }
+
     /// Makes room among what lies ready for `more` bytes: what was used longest ago goes first.
     fn drop_unused(&mut self, more: usize) {
+        let most = READY.max(2 * self.latest);
         loop {
-            let free = || self.all.iter().filter(|buffer| buffer.lent == 0);
-            let ready: usize = free().map(|buffer| buffer.memory.bytes()).sum();
-            let oldest = free().min_by_key(|buffer| buffer.used);
-            let Some(oldest) = oldest
-                .map(|buffer| buffer.id)
-                .filter(|_| ready + more > READY)
-            else {
-                return;
-            };
-            self.all.retain(|buffer| buffer.id != oldest);
+            let free = || self.all.iter().enumerate().filter(|(_, of)| of.may_go());
+            let ready: usize = free().map(|(_, buffer)| buffer.memory.bytes()).sum();
+            let oldest = free().min_by_key(|(_, buffer)| buffer.used);
+            match oldest.map(|(at, _)| at) {
+                Some(at) if ready + more > most => self.retire(at),
+                _ => return,
+            }
+        }
+    }
+
+    /// Lets go of a buffer. It counts until nobody has it.
+    fn retire(&mut self, at: usize) {
+        let buffer = self.all.swap_remove(at);
+        let watched = buffer.memory.watched();
+        if buffer.passed {
+            self.retired.push(Retired {
+                watched,
+                uid: buffer.view.uid(),
+                charge: buffer.charge(),
+            });
+        } else {
+            watched.inspect(|&watched| self.holders.forget(watched));
+        }
+        drop(buffer);
+        self.settle();
+    }
+
+    /// Learns which of them nobody has any more.
+    pub(crate) fn settle(&mut self) {
+        let retired = &mut self.retired;
+        if !retired.is_empty() {
+            self.holders
+                .gone(|gone| retired.retain(|retired| retired.watched != Some(gone)));
         }
     }
 
     /// Lends a buffer once more.
     pub(crate) fn lend(&mut self, id: u64) {
         if let Some(buffer) = self.all.iter_mut().find(|buffer| buffer.id == id) {
+            buffer.lent += 1;
+            buffer.passed = true;
+        }
+    }
+
+    /// Keeps a buffer from being taken, until it is given back.
+    pub(crate) fn hold(&mut self, id: u64) {
+        if let Some(buffer) = self.get_mut(id) {
             buffer.lent += 1;
         }
     }
@@ -171,13 +309,19 @@ impl Buffers {
         self.drop_unused(0);
     }
 
+    pub(crate) fn get_mut(&mut self, id: u64) -> Option<&mut Buffer> {
+        self.all.iter_mut().find(|buffer| buffer.id == id)
+    }
+
     pub(crate) fn get(&self, id: u64) -> Option<&Buffer> {
         self.all.iter().find(|buffer| buffer.id == id)
     }
 
-    /// Number and bytes of those that are lent, and of those that lie ready.
-    pub(crate) fn sizes(&self) -> [(usize, usize); 2] {
-        let mut sizes = [(0, 0); 2];
+    /// Number and bytes of those that are lent, of those that lie ready, and of those that readers have kept.
+    pub(crate) fn sizes(&mut self) -> [(usize, usize); 3] {
+        self.settle();
+        let kept = self.retired.iter().map(|retired| retired.charge);
+        let mut sizes = [(0, 0), (0, 0), (kept.len(), kept.sum())];
         for buffer in &self.all {
             let size = &mut sizes[usize::from(buffer.lent == 0)];
             size.0 += 1;
@@ -187,6 +331,11 @@ impl Buffers {
     }
 }
 
+/// The table grows; a quarter more saves making another one soon.
+fn with_reserve(bytes: usize) -> usize {
+    bytes + bytes / 4
+}
+
 #[cfg(test)]
 mod tests {
     use fastproc::access::Reader;
@@ -194,6 +343,10 @@ mod tests {
     use super::*;
 
     const SIZE: usize = 1 << 20;
+    const LIMITS: Limits = Limits {
+        of_user: 16 << 20,
+        of_all: 40 << 20,
+    };
 
     fn user(uid: u32) -> View {
         View::Of(Reader {
@@ -215,13 +368,14 @@ mod tests {
     }
 
     fn take(buffers: &mut Buffers, view: View, generation: u64) -> Option<u64> {
-        let buffer = buffers.take(view, contents(generation), SIZE).ok()?;
+        let buffer = buffers.take(view, SIZE).ok()?;
+        buffer.finish(contents(generation));
         Some(buffer.id)
     }
 
     #[test]
     fn what_is_lent_is_left_alone_and_what_is_back_is_used_again() {
-        let mut buffers = Buffers::new(100);
+        let mut buffers = Buffers::new(100, LIMITS);
         let first = take(&mut buffers, View::All, 1).expect("a buffer");
         buffers.lend(first);
         buffers.lend(first);
@@ -242,7 +396,7 @@ mod tests {
 
     #[test]
     fn no_view_gets_what_another_has_had() {
-        let mut buffers = Buffers::new(1);
+        let mut buffers = Buffers::new(1, LIMITS);
         let root = take(&mut buffers, View::All, 1).expect("a buffer");
         let user_a = take(&mut buffers, user(7), 2).expect("a buffer");
         let user_b = take(&mut buffers, user(8), 3).expect("a buffer");
@@ -254,7 +408,7 @@ mod tests {
 
     #[test]
     fn a_user_is_lent_so_much_and_others_are_served() {
-        let mut buffers = Buffers::new(1);
+        let mut buffers = Buffers::new(1, LIMITS);
         let mut generation = 0;
         let mut lend = |buffers: &mut Buffers, view| {
             generation += 1;
@@ -263,17 +417,65 @@ mod tests {
             Some(id)
         };
         let lent: Vec<u64> = std::iter::from_fn(|| lend(&mut buffers, user(7))).collect();
-        let bytes = buffers.sizes()[0].1;
-        assert!(bytes <= LENT_TO_USER && bytes * 2 > LENT_TO_USER, "{bytes}");
+        assert!(lent.len() * SIZE <= LIMITS.of_user && lent.len() * SIZE * 2 > LIMITS.of_user);
         assert!(lend(&mut buffers, user(8)).is_some());
         assert!(lend(&mut buffers, View::All).is_some());
         buffers.give_back(lent[0]);
         assert!(lend(&mut buffers, user(7)).is_some());
     }
 
+    /// A descriptor of a buffer, as a reader has one.
+    fn keep(buffers: &Buffers, id: u64) -> std::os::fd::OwnedFd {
+        let buffer = buffers.get(id).expect("it is lent");
+        let kept = buffer.memory.file().try_clone_to_owned();
+        kept.expect("a descriptor")
+    }
+
+    #[test]
+    fn what_a_user_has_kept_counts_until_it_lets_go_of_it() {
+        let mut buffers = Buffers::new(1, LIMITS);
+        let mut generation = 0;
+        let mut kept = Vec::new();
+        let mut pin = |buffers: &mut Buffers, uid, kept: &mut Vec<_>| {
+            // Ever larger ones, so that none that is back can be used again.
+            generation += 1;
+            let bytes = SIZE + (generation as usize) * (64 << 10);
+            let Ok(buffer) = buffers.take(user(uid), bytes) else {
+                return false;
+            };
+            let id = buffer.id;
+            buffers.lend(id);
+            kept.push(keep(buffers, id));
+            buffers.give_back(id);
+            true
+        };
+        while pin(&mut buffers, 7, &mut kept) {
+            assert!(kept.len() < 100, "it may keep as much as it likes");
+            assert!(buffers.charged(Some(7)) <= LIMITS.of_user);
+        }
+        // Others are served, until all of them together have as much as all may have.
+        let others = (8..40).take_while(|&uid| {
+            while pin(&mut buffers, uid, &mut kept) {}
+            buffers.charged(Some(uid)) > 0
+        });
+        assert!((2..20).contains(&others.count()));
+        assert!(buffers.charged(None) <= LIMITS.of_all);
+        assert!(take(&mut buffers, View::All, 1000).is_some(), "root is");
+        kept.clear();
+        // A child that another test forks has all descriptors for a moment.
+        fastproc_testbed::wait_until("nobody has them", || pin(&mut buffers, 7, &mut kept));
+        assert!(pin(&mut buffers, 39, &mut kept));
+    }
+
     #[test]
     fn what_lies_ready_is_bounded() {
-        let mut buffers = Buffers::new(1);
+        let mut buffers = Buffers::new(
+            1,
+            Limits {
+                of_all: 1 << 30,
+                ..LIMITS
+            },
+        );
         for uid in 1..100 {
             take(&mut buffers, user(uid), u64::from(uid)).expect("a buffer");
             assert!(buffers.sizes()[1].1 <= READY);

@@ -39,14 +39,8 @@ struct OfThread<'a> {
 }
 
 impl<'a> Filling<'a> {
-    /// How much there is to be written. `shown` is filled with what is shown of each process, in their order.
-    pub(crate) fn plan(&self, shown: &mut Vec<Shown>) -> Counts {
-        shown.clear();
-        shown.extend(
-            self.snapshot
-                .iter()
-                .map(|process| self.view.of(process, || user_ns(process.pid()))),
-        );
+    /// How much there is to be written, of what is `shown` of each process.
+    pub(crate) fn plan(&self, shown: &[Shown]) -> Counts {
         let unsure = shown.iter().filter(|&&shown| shown == Shown::Unsure);
         let unsure = unsure.count();
         let pools = self.snapshot.pools();
@@ -74,18 +68,10 @@ impl<'a> Filling<'a> {
         let shown = processes.filter(|(_, (_, shown))| **shown != Shown::Unsure);
         shown
             .map(|(place, (process, &shown))| {
-                let kinds = self.kinds_for(shown);
-                self.texts.len(place, process, kinds)
+                let kinds = kinds_for(self.kinds, shown);
+                self.texts.len(place, process, kinds, self.view)
             })
             .sum()
-    }
-
-    /// Anybody may read a command line; where the program lies, only who could trace the process.
-    fn kinds_for(&self, shown: Shown) -> Kinds {
-        match shown {
-            Shown::Full => self.kinds,
-            _ => self.kinds & Kinds::CMDLINE,
-        }
     }
 
     /// The threads that are shown, and how.
@@ -112,8 +98,8 @@ impl<'a> Filling<'a> {
         })
     }
 
-    /// Writes what [`plan`](Self::plan) has counted.
-    pub(crate) fn write(&self, shown: &[Shown], parts: &mut Parts<'_>) {
+    /// Writes what [`plan`](Self::plan) has counted. Returns the bytes of texts.
+    pub(crate) fn write(&self, shown: &[Shown], parts: &mut Parts<'_>) -> usize {
         let pools = self.snapshot.pools();
         let (walked, patched) = (pools.own, pools.from_text);
         if !parts.pool.is_empty() {
@@ -123,7 +109,7 @@ impl<'a> Filling<'a> {
         let mut records = parts.records.iter_mut();
         let mut unsure = parts.unsure.iter_mut();
         let mut texts = parts.texts.iter_mut();
-        let mut bytes = Writer::new(parts.text_bytes);
+        let mut bytes = Writer::at(&mut *parts.text_bytes, 0);
         for (place, (process, &shown)) in self.snapshot.iter().zip(shown).enumerate() {
             if shown == Shown::Unsure {
                 if let Some(pid) = unsure.next() {
@@ -144,11 +130,13 @@ impl<'a> Filling<'a> {
                     }
                 }
                 if let Some(entry) = texts.next() {
-                    let kinds = self.kinds_for(shown);
-                    *entry = self.texts.write(place, process, kinds, &mut bytes);
+                    let kinds = kinds_for(self.kinds, shown);
+                    let texts = self.texts;
+                    *entry = texts.write(place, process, kinds, self.view, &mut bytes);
                 }
             }
         }
+        let written = bytes.len();
         for (to, of) in parts.threads.iter_mut().zip(self.threads(shown)) {
             *to = *of.thread;
             if of.shown == Shown::Public {
@@ -161,6 +149,7 @@ impl<'a> Filling<'a> {
                 }
             }
         }
+        written
     }
 
     /// Copies the groups that are asked for; the others are left as they are, and not named.
@@ -209,6 +198,21 @@ impl<'a> Filling<'a> {
         if groups.contains(Fields::CGROUP) {
             to.cgroup = from.cgroup;
         }
+    }
+}
+
+/// Fills `shown` with what a view shows of each process of a snapshot, in their order.
+pub(crate) fn look(snapshot: Snapshot<'_>, view: View, shown: &mut Vec<Shown>) {
+    shown.clear();
+    let each = snapshot.iter();
+    shown.extend(each.map(|process| view.of(process, || user_ns(process.pid()))));
+}
+
+/// Anybody may read a command line; where the program lies, only who could trace the process.
+pub(crate) fn kinds_for(kinds: Kinds, shown: Shown) -> Kinds {
+    match shown {
+        Shown::Full => kinds,
+        _ => kinds & Kinds::CMDLINE,
     }
 }
 

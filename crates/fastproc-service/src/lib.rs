@@ -4,14 +4,18 @@
 //! a sealed file that the records lie in, which it maps; the file is lent to it until its next request. All who wait at
 //! once are served by one walk. `docs/protocol.md` describes the messages, `docs/security.md` who is shown what.
 //!
-//! There is one thread, which sleeps until somebody asks.
+//! One thread answers, and sleeps until somebody asks. It never waits: texts of processes are read by threads of their own, and
+//! the request is answered when they are done.
 
+mod blame;
 mod budget;
 mod buffers;
 mod confine;
 mod exits;
 mod fill;
 mod hidepid;
+mod holders;
+mod left;
 mod memory;
 mod message;
 mod peer;
@@ -25,4 +29,4 @@ mod view;
 
 pub use confine::confine;
 pub use service::{CONNECTIONS, Error, Service, Settings};
-pub use socket::{SocketError, bind, passed_by_systemd};
+pub use socket::{SocketError, bind, bind_for, passed_by_systemd};

@@ -4,7 +4,7 @@
 
 use std::{
     io,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
     ptr::NonNull,
     slice,
 };
@@ -14,9 +14,13 @@ use fastproc::{
     record::{ExitRecord, Record, ThreadRecord},
 };
 use rustix::{
-    fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create},
+    fs::{
+        MemfdFlags, Mode, OFlags, SealFlags, fchmod, fcntl_add_seals, ftruncate, memfd_create, open,
+    },
     mm::{MapFlags, ProtFlags, mmap, munmap},
 };
+
+use crate::holders::{Holders, Watched};
 
 /// A file in memory that can be sealed and never executed. Kernels before 6.3 do not know the second.
 fn make_file() -> io::Result<OwnedFd> {
@@ -24,6 +28,21 @@ fn make_file() -> io::Result<OwnedFd> {
     match memfd_create(c"fastproc", flags | MemfdFlags::NOEXEC_SEAL) {
         Err(rustix::io::Errno::INVAL) => Ok(memfd_create(c"fastproc", flags)?),
         made => Ok(made?),
+    }
+}
+
+/// The same file, only to be read, by a descriptor that nobody can make another of: that it is closed says that nobody has it.
+fn open_for_others(file: &OwnedFd, holders: &Holders) -> io::Result<(OwnedFd, Option<Watched>)> {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let watched = holders.watch(&path);
+    let opened = open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+        .and_then(|shared| fchmod(file, Mode::empty()).map(|()| shared));
+    match opened {
+        Ok(shared) => Ok((shared, watched)),
+        Err(error) => {
+            watched.inspect(|&watched| holders.forget(watched));
+            Err(error.into())
+        }
     }
 }
 
@@ -73,17 +92,24 @@ pub(crate) struct Parts<'a> {
 /// A sealed file in memory, and this process's mapping of it, which is the only one that can be written to.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    file: OwnedFd,
+    shared: OwnedFd,
+    watched: Option<Watched>,
+    mapping: Mapping,
+}
+
+/// It outlives the descriptor that can write.
+#[derive(Debug)]
+struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
 }
 
 // SAFETY: the mapping is memory of this process, owned by this value, and may be used from any thread.
-unsafe impl Send for Memory {}
+unsafe impl Send for Mapping {}
 
 impl Memory {
     /// A file of zeros.
-    pub(crate) fn new(bytes: usize) -> io::Result<Self> {
+    pub(crate) fn new(bytes: usize, holders: &Holders) -> io::Result<Self> {
         let bytes = bytes.max(1).next_multiple_of(rustix::param::page_size());
         let file = make_file()?;
         ftruncate(&file, bytes as u64)?;
@@ -99,19 +125,29 @@ impl Memory {
             )
         }?;
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::InvalidData)?;
-        let memory = Self { file, start, bytes };
+        let mapping = Mapping { start, bytes };
         // From here on no other mapping can be written to, and nobody can take the memory away from who reads it.
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE | SealFlags::SEAL;
-        fcntl_add_seals(&memory.file, seals)?;
-        Ok(memory)
+        fcntl_add_seals(&file, seals)?;
+        let (shared, watched) = open_for_others(&file, holders)?;
+        Ok(Self {
+            shared,
+            watched,
+            mapping,
+        })
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes
+        self.mapping.bytes
     }
 
+    pub(crate) fn watched(&self) -> Option<Watched> {
+        self.watched
+    }
+
+    /// What others are handed.
     pub(crate) fn file(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
+        self.shared.as_fd()
     }
 
     /// The parts, where [`Counts::offsets`] says. `None`: they do not fit.
@@ -127,14 +163,14 @@ impl Memory {
             exit_lines,
             end,
         ] = counts.offsets();
-        if end > self.bytes {
+        if end > self.mapping.bytes {
             return None;
         }
         // SAFETY: all lie within the mapping, one after the other, aligned (it begins at a page, and each part at a
         // multiple of eight); integers have any bytes as a value; `&mut self` makes these the only references here. Who
         // reads elsewhere has been told to only while the buffer is lent, and it is filled only while it is not.
         unsafe {
-            let at = |offset: usize| self.start.as_ptr().add(offset);
+            let at = |offset: usize| self.mapping.start.as_ptr().add(offset);
             Some(Parts {
                 records: slice::from_raw_parts_mut(at(records).cast(), counts.records),
                 threads: slice::from_raw_parts_mut(at(threads).cast(), counts.threads),
@@ -149,7 +185,7 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: exactly what `new` mapped; no reference outlives `self`.
         // It can only fail for an address that was never mapped; there is nobody to tell.
@@ -160,6 +196,7 @@ impl Drop for Memory {
 #[cfg(test)]
 mod tests {
     use fastproc::TextPlace;
+    use rustix::fs::fcntl_get_seals;
 
     use super::*;
 
@@ -176,7 +213,7 @@ mod tests {
             exit_lines: 5,
         };
         let [.., end] = counts.offsets();
-        let mut memory = Memory::new(end).expect("memory");
+        let mut memory = Memory::new(end, &Holders::new()).expect("memory");
         let parts = memory.parts(counts).expect("they fit");
         parts.records.fill(Record::default());
         parts.pool.fill(7);
@@ -218,10 +255,19 @@ mod tests {
 
     #[test]
     fn nobody_else_can_write() {
-        let memory = Memory::new(1).expect("memory");
+        let memory = Memory::new(1, &Holders::new()).expect("memory");
         let written = rustix::io::pwrite(memory.file(), b"x", 0);
-        assert_eq!(written, Err(rustix::io::Errno::PERM));
-        assert_eq!(ftruncate(memory.file(), 0), Err(rustix::io::Errno::PERM));
+        assert_eq!(written, Err(rustix::io::Errno::BADF));
+        assert_eq!(ftruncate(memory.file(), 0), Err(rustix::io::Errno::INVAL));
+        let seals = fcntl_get_seals(memory.file()).expect("a file in memory");
+        assert!(seals.contains(SealFlags::SHRINK | SealFlags::FUTURE_WRITE | SealFlags::SEAL));
+        // Whoever may open it again, as root may, finds it sealed.
+        let path = format!("/proc/self/fd/{}", memory.file().as_raw_fd());
+        if let Ok(again) = open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
+            let written = rustix::io::pwrite(&again, b"x", 0);
+            assert_eq!(written, Err(rustix::io::Errno::PERM));
+            assert_eq!(ftruncate(&again, 0), Err(rustix::io::Errno::PERM));
+        }
         // SAFETY: refused; otherwise a mapping that nothing uses.
         let mapped = unsafe {
             mmap(
@@ -233,6 +279,6 @@ mod tests {
                 0,
             )
         };
-        assert_eq!(mapped.err(), Some(rustix::io::Errno::PERM));
+        assert_eq!(mapped.err(), Some(rustix::io::Errno::ACCESS));
     }
 }

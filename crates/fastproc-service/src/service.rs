@@ -1,13 +1,16 @@
 //! The loop: who connects, who asks, who is answered.
 
 mod answer;
+mod jobs;
 mod report;
+mod turn;
 
 use std::{
     collections::HashMap,
     fs::File,
     io,
     os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -20,17 +23,23 @@ use nix::{
     sys::socket::{SockFlag, accept4},
 };
 use rustix::event::{
-    Timespec,
+    EventfdFlags, Timespec,
     epoll::{self, Event, EventData, EventFlags},
+    eventfd,
 };
 
+use self::{
+    jobs::Job,
+    turn::{Costs, Waiting},
+};
 use crate::{
+    blame::{Blame, Why},
     budget::{Budget, cpu_time},
-    buffers::Buffers,
+    buffers::{self, Buffers},
     exits::Exits,
     hidepid::Hidepid,
     message::{read, unread},
-    peer::{Asked, Home, Known, Peer},
+    peer::{Asked, Home, Known, Peer, Sender},
     status::Counted,
     texts::Texts,
     tiers::Tiers,
@@ -42,11 +51,16 @@ pub const CONNECTIONS: usize = 4096;
 const CONNECTIONS_OF_USER: usize = CONNECTIONS / 4;
 /// Events that are looked at in one go; those who ask meanwhile share the next walk.
 const EVENTS: usize = 512;
+/// What one user may ask before others are answered, in [`weight`]s.
+const ASKED_AT_ONCE: usize = 256;
+/// How long nobody is accepted after there was no descriptor for somebody.
+const PAUSE: Duration = Duration::from_millis(250);
 
 const LISTENER: u64 = 0;
 const STOP: u64 = 1;
 const MOUNTS: u64 = 2;
 const RING: u64 = 3;
+const TEXTS: u64 = 4;
 const FIRST_CLIENT: u64 = 16;
 
 /// How to serve.
@@ -62,11 +76,31 @@ pub struct Settings {
     pub texts_timeout: Duration,
     /// Exits that are kept for the slowest reader: 65,536 if not set, some 25 MB.
     pub exits_kept: usize,
-    /// CPU time of each second that walks for one user may take, 500 ms if not set. Root has no limit.
-    pub walks_limit: Duration,
     /// Whether the kernel is asked which process has connected (`SO_PEERPIDFD`): so if not set. Kernels before 6.5 cannot
     /// tell; without it the service does as it does there.
     pub peer_pidfd: bool,
+    /// CPU time that work for one user may take, as a share of one CPU: 0.5 if not set. Root has no limit.
+    pub cpu_of_user: f64,
+    /// Bytes of snapshots that the readers of one user may hold: 64 MiB if not set. Root's may hold four times as much.
+    pub memory_of_user: usize,
+    /// The same of the readers of all users but root: 512 MiB if not set.
+    pub memory_of_all: usize,
+    /// Is told who was refused and who holds up work, at most once a minute for each user and reason.
+    pub log: Option<fn(&str)>,
+}
+
+impl Settings {
+    fn memory(&self) -> buffers::Limits {
+        buffers::Limits {
+            of_user: self.memory_of_user,
+            of_all: self.memory_of_all,
+        }
+    }
+
+    /// Descriptors that a service takes with these settings, if readers do their worst.
+    pub fn descriptors(&self) -> usize {
+        CONNECTIONS + self.memory().buffers()
+    }
 }
 
 impl Default for Settings {
@@ -76,8 +110,11 @@ impl Default for Settings {
             idle_exit: None,
             texts_timeout: Duration::from_millis(400),
             exits_kept: 1 << 16,
-            walks_limit: Duration::from_millis(500),
             peer_pidfd: true,
+            cpu_of_user: 0.5,
+            memory_of_user: 64 << 20,
+            memory_of_all: 512 << 20,
+            log: None,
         }
     }
 }
@@ -104,15 +141,8 @@ struct Client {
     lent: Option<u64>,
     /// The last exit that it has had, if it wants them.
     exits: Option<u64>,
-}
-
-/// A request that waits for a walk.
-#[derive(Clone, Copy, Debug)]
-struct Waiting {
-    client: u64,
-    view: View,
-    tier: usize,
-    request: Request,
+    /// Whether it waits for an answer.
+    waits: bool,
 }
 
 /// The resident service.
@@ -132,10 +162,26 @@ pub struct Service {
     budget: Budget,
     buffers: Buffers,
     clients: HashMap<u64, Client>,
+    /// Connections by user.
+    connections: HashMap<u32, usize>,
     next_client: u64,
+    /// Since when nobody is accepted, for want of descriptors.
+    paused: Option<Instant>,
     waiting: Vec<Waiting>,
+    /// Whether something of that can be done at once.
+    can_go_on: bool,
+    costs: Costs,
+    jobs: Vec<Job>,
+    texts_timeout: Duration,
+    /// Written to when texts have been read.
+    texts_done: Arc<OwnedFd>,
+    /// What was asked by whom among the events that are being handled.
+    asked: Vec<(u32, usize)>,
+    /// Users who have had work done in this turn.
+    served: Vec<u32>,
     shown: Vec<Shown>,
     counted: Counted,
+    blame: Blame,
     started: Instant,
 }
 
@@ -154,17 +200,30 @@ impl Service {
             peer_pidfd: settings.peer_pidfd,
             home: Home::of_this_process().map_err(wait)?,
             hidepid: Hidepid::read(),
-            texts: Texts::open(&host, settings.texts_timeout)?,
+            texts: Texts::open(&host)?,
             host,
             tiers: Tiers::open(settings.source, first)?,
             exits: Exits::new(first, settings.exits_kept),
-            budget: Budget::new(settings.walks_limit),
-            buffers: Buffers::new(first),
+            budget: Budget::new(settings.cpu_of_user),
+            buffers: Buffers::new(first, settings.memory()),
             clients: HashMap::new(),
             next_client: FIRST_CLIENT,
+            connections: HashMap::new(),
+            paused: None,
             waiting: Vec::new(),
+            can_go_on: false,
+            costs: Costs::default(),
+            jobs: Vec::new(),
+            texts_timeout: settings.texts_timeout,
+            texts_done: Arc::new(
+                eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+                    .map_err(|error| wait(error.into()))?,
+            ),
+            asked: Vec::new(),
+            served: Vec::new(),
             shown: Vec::new(),
             counted: Counted::default(),
+            blame: Blame::new(settings.log),
             started: Instant::now(),
         })
     }
@@ -185,12 +244,13 @@ impl Service {
         self.watch(self.listener.as_fd(), LISTENER, EventFlags::IN)?;
         self.watch(stop, STOP, EventFlags::IN)?;
         self.watch(self.mounts.as_fd(), MOUNTS, EventFlags::PRI)?;
+        self.watch(self.texts_done.as_fd(), TEXTS, EventFlags::IN)?;
         let mut events = Vec::with_capacity(EVENTS);
         let mut idle_since = Instant::now();
         loop {
             let limit = self.idle_exit.filter(|_| self.clients.is_empty());
             let limit = limit.map(|limit| limit.saturating_sub(idle_since.elapsed()));
-            let timeout = limit.and_then(|limit| Timespec::try_from(limit).ok());
+            let timeout = self.timeout(limit);
             events.clear();
             let spare = rustix::buffer::spare_capacity(&mut events);
             match epoll::wait(&self.epoll, spare, timeout.as_ref()) {
@@ -201,6 +261,7 @@ impl Service {
             if events.is_empty() && limit.is_some_and(|limit| limit.is_zero()) {
                 return Ok(());
             }
+            self.counted.wakes += 1;
             let was_idle = self.clients.is_empty();
             if self.handle(&events) {
                 return Ok(());
@@ -209,6 +270,16 @@ impl Service {
                 idle_since = Instant::now();
             }
         }
+    }
+
+    /// How long to sleep if nobody asks.
+    fn timeout(&self, idle: Option<Duration>) -> Option<Timespec> {
+        let until = |at: Instant| at.saturating_duration_since(Instant::now());
+        let at_once = self.can_go_on.then_some(Duration::ZERO);
+        let jobs = self.next_deadline().map(until);
+        let accept = self.paused.map(|since| until(since + PAUSE));
+        let first = at_once.into_iter().chain(idle).chain(jobs).chain(accept);
+        first.min().and_then(|first| Timespec::try_from(first).ok())
     }
 
     fn watch(&self, fd: BorrowedFd<'_>, token: u64, flags: EventFlags) -> Result<(), Error> {
@@ -226,15 +297,19 @@ impl Service {
         if tokens().any(|token| token == MOUNTS) {
             self.hidepid = Hidepid::read();
         }
+        self.asked.clear();
         for token in tokens() {
             match token {
                 LISTENER => self.accept(),
                 MOUNTS => (),
                 RING => self.read_exits(),
+                TEXTS => self.hear_of_texts(),
                 client => self.receive(client),
             }
         }
-        self.answer();
+        self.accept_again();
+        self.finish_jobs();
+        self.turn();
         self.settle_exits();
         false
     }
@@ -247,18 +322,17 @@ impl Service {
                 // SAFETY: the kernel has just made it for this process, and nothing else knows it.
                 Ok(socket) => unsafe { OwnedFd::from_raw_fd(socket) },
                 Err(Errno::ECONNABORTED | Errno::EINTR) => continue,
-                // Without descriptors for more, those who are here are served, and who waits goes its own way.
-                Err(_) => return,
+                Err(Errno::EAGAIN) => return,
+                // Without descriptors or memory for more, those who are here are served, and who waits goes its own way.
+                Err(_) => return self.pause(),
             };
             self.counted.connections += 1;
             let uid =
                 nix::sys::socket::getsockopt(&socket, nix::sys::socket::sockopt::PeerCredentials)
                     .map_or(u32::MAX, |credentials| credentials.uid());
-            let of_user = self.clients.values().filter(|client| client.uid == uid);
-            if self.clients.len() >= CONNECTIONS
-                || (uid != 0 && of_user.count() >= CONNECTIONS_OF_USER)
-            {
-                self.counted.cut_off += 1;
+            let of_user = self.connections.get(&uid).copied().unwrap_or(0);
+            if self.clients.len() >= CONNECTIONS || (uid != 0 && of_user >= CONNECTIONS_OF_USER) {
+                self.blame.add(uid, Why::CutOff);
                 continue;
             }
             let token = self.next_client;
@@ -270,14 +344,68 @@ impl Service {
                     peer: Known::Nothing,
                     lent: None,
                     exits: None,
+                    waits: false,
                 };
                 self.clients.insert(token, client);
+                *self.connections.entry(uid).or_default() += 1;
+            }
+        }
+    }
+
+    /// Accepts nobody for a while: the socket would be reported again at once, and for ever.
+    fn pause(&mut self) {
+        self.counted.pauses += 1;
+        let none = EventFlags::empty();
+        if epoll::modify(
+            &self.epoll,
+            &self.listener,
+            EventData::new_u64(LISTENER),
+            none,
+        )
+        .is_ok()
+        {
+            self.paused = Some(Instant::now());
+        }
+    }
+
+    fn accept_again(&mut self) {
+        if self.paused.is_some_and(|since| since.elapsed() >= PAUSE) {
+            self.paused = None;
+            let again = EventFlags::IN;
+            let data = EventData::new_u64(LISTENER);
+            if epoll::modify(&self.epoll, &self.listener, data, again).is_err() {
+                self.paused = Some(Instant::now());
+            }
+        }
+    }
+
+    /// Whether this user has asked so much that others come first. What is not read now is reported again, behind them.
+    fn others_come_first(&mut self, uid: u32, weight: usize) -> bool {
+        let asked = self.asked.iter_mut().find(|(of, _)| *of == uid);
+        match asked {
+            Some((_, asked)) if *asked >= ASKED_AT_ONCE => true,
+            Some((_, asked)) => {
+                *asked += weight;
+                false
+            }
+            None => {
+                self.asked.push((uid, weight));
+                false
             }
         }
     }
 
     /// Reads one request.
     fn receive(&mut self, token: u64) {
+        let Some(client) = self.clients.get(&token) else {
+            return;
+        };
+        let (uid, is_new) = (client.uid, !client.peer.is_decided());
+        // Finding out who it is takes as long as reading many requests.
+        if self.others_come_first(uid, if is_new { 16 } else { 1 }) {
+            self.can_go_on = true;
+            return;
+        }
         let Some(client) = self.clients.get_mut(&token) else {
             return;
         };
@@ -290,14 +418,35 @@ impl Service {
         if let Some(lent) = client.lent.take() {
             self.buffers.give_back(lent);
         }
-        // Who has not read the last answer shall not have the next one pile up.
-        if unread(&client.socket) {
-            self.counted.cut_off += 1;
+        // Who has not had the last answer, or has not read it, shall not have the next one pile up.
+        if client.waits || unread(&client.socket) {
+            self.blame(token, Why::CutOff);
             return self.close(token);
         }
         let request = match Request::from_words(&words) {
             Ok(request) => request,
             Err(status) => return self.refuse(token, status),
+        };
+        let is_text = matches!(request.op, Op::Layout | Op::Status);
+        if (is_new || is_text) && !self.budget.allows(uid, self.costs.identify, Instant::now()) {
+            return self.refuse_for(token, Why::OverBudget);
+        }
+        // Little is done for most requests, and much for a first one and for a text.
+        let began = (is_new || is_text).then(cpu_time);
+        self.sort(token, request, sender);
+        if let Some(began) = began {
+            let took = cpu_time().saturating_sub(began);
+            if is_new && !is_text {
+                self.costs.identify = took;
+            }
+            self.budget.spend(uid, took, Instant::now());
+        }
+    }
+
+    /// Answers what can be answered at once; the rest waits for its turn.
+    fn sort(&mut self, token: u64, request: Request, sender: Option<Sender>) {
+        let Some(client) = self.clients.get_mut(&token) else {
+            return;
         };
         // fsconfig(2) sets hidepid without an event of the mounts.
         if !client.peer.is_decided() || self.hidepid.is_old() {
@@ -328,51 +477,39 @@ impl Service {
             return self.tell(token, request.op);
         }
         self.want_exits(token, &request, peer.view);
-        if request.op == Op::Exits {
-            return self.hand_exits(token, &request, peer.view);
-        }
         let mut groups = Fields::from_bits_truncate(request.groups) | peer.view.needs();
         if !request.texts.is_empty() {
             groups |= self.texts.needs();
         }
         let tier = Fields::from_bits(request.groups).and_then(|_| self.tiers.of(groups));
-        let Some(tier) = tier else {
+        let Some(tier) = tier.or_else(|| (request.op == Op::Exits).then_some(0)) else {
             return self.refuse(token, Status::Groups);
         };
-        let max_age = self.max_age(tier, &request);
-        if request.op == Op::Snapshot
-            && !self.tiers.is_young(tier, max_age)
-            && !self.budget.allows(peer.view.uid(), Instant::now())
-        {
-            return self.refuse(token, Status::Busy);
+        if let Some(client) = self.clients.get_mut(&token) {
+            client.waits = true;
         }
         self.waiting.push(Waiting {
             client: token,
             view: peer.view,
             tier,
             request,
+            came: Instant::now(),
         });
-    }
-
-    /// How old a walk of this tier may be. One from before exits were recorded does not tell where they begin.
-    fn max_age(&self, tier: usize, request: &Request) -> Duration {
-        let before = request.exits && Some(self.tiers.exits(tier)) < self.exits.since();
-        let max_age = Duration::from_nanos(request.max_age_ns);
-        if before { Duration::ZERO } else { max_age }
     }
 
     /// Exits are recorded as long as a reader wants them.
     fn want_exits(&mut self, token: u64, request: &Request, view: View) {
         let wants = request.exits || request.op == Op::Exits;
-        if wants && !self.exits.is_recording() && self.budget.allows(view.uid(), Instant::now()) {
+        let (uid, now) = (view.uid(), Instant::now());
+        if wants
+            && !self.exits.is_recording()
+            && self.budget.allows(uid, self.costs.start_exits, now)
+        {
             let began = cpu_time();
             self.exits.start(boottime_ns());
             self.watch_ring();
-            self.budget.spend(
-                &[view.uid()],
-                cpu_time().saturating_sub(began),
-                Instant::now(),
-            );
+            self.costs.start_exits = cpu_time().saturating_sub(began);
+            self.budget.spend(uid, self.costs.start_exits, now);
         }
         if let Some(client) = self.clients.get_mut(&token) {
             let last = self.exits.last().unwrap_or(0);
@@ -415,8 +552,17 @@ impl Service {
     }
 
     fn close(&mut self, token: u64) {
-        // Closing takes it out of the epoll set.
-        if let Some(lent) = self.clients.remove(&token).and_then(|client| client.lent) {
+        // Closing takes it out of the epoll set. What it has asked for is not done any more.
+        let Some(client) = self.clients.remove(&token) else {
+            return;
+        };
+        if let Some(count) = self.connections.get_mut(&client.uid) {
+            *count -= 1;
+            if *count == 0 {
+                self.connections.remove(&client.uid);
+            }
+        }
+        if let Some(lent) = client.lent {
             self.buffers.give_back(lent);
         }
     }

@@ -4,7 +4,7 @@ use std::{
     env, fs, io,
     os::{
         fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
-        unix::fs::{FileTypeExt, PermissionsExt},
+        unix::fs::{FileTypeExt, PermissionsExt, lchown},
     },
     path::{Path, PathBuf},
 };
@@ -34,6 +34,9 @@ pub enum SocketError {
         #[source]
         source: io::Error,
     },
+    /// There is no such group.
+    #[error("there is no group {0:?} whose members could connect")]
+    NoGroup(String),
     /// What systemd has passed is something else.
     #[error("the socket that systemd passed is not a listening one of type seqpacket")]
     Passed,
@@ -42,6 +45,12 @@ pub enum SocketError {
 /// Listens at `path`, for everybody: who is shown what is decided for each who connects. A socket that is left over from a
 /// service that has ended is replaced.
 pub fn bind(path: &Path) -> Result<OwnedFd, SocketError> {
+    bind_for(path, None)
+}
+
+/// The same, for root and the members of a group alone, by its name or number.
+pub fn bind_for(path: &Path, group: Option<&str>) -> Result<OwnedFd, SocketError> {
+    let group = group.map(group_id).transpose()?;
     let failed = |source: io::Error| SocketError::Bind {
         path: path.to_owned(),
         source,
@@ -77,10 +86,24 @@ pub fn bind(path: &Path) -> Result<OwnedFd, SocketError> {
     }
     let listener = new()?;
     bind_to(listener.as_raw_fd(), &address).map_err(|error| failed(error.into()))?;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o666)).map_err(failed)?;
+    // Nobody can connect before it listens.
+    if group.is_some() {
+        lchown(path, None, group).map_err(failed)?;
+    }
+    let mode = if group.is_some() { 0o660 } else { 0o666 };
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(failed)?;
     prepare(&listener).map_err(failed)?;
     listen(&listener, Backlog::MAXCONN).map_err(|error| failed(error.into()))?;
     Ok(listener)
+}
+
+fn group_id(group: &str) -> Result<u32, SocketError> {
+    if let Ok(number) = group.parse() {
+        return Ok(number);
+    }
+    let found = nix::unistd::Group::from_name(group).ok().flatten();
+    let found = found.map(|found| found.gid.as_raw());
+    found.ok_or_else(|| SocketError::NoGroup(group.to_owned()))
 }
 
 /// Messages shall tell who sends them, from the first one on: connections have this from the listening socket.
@@ -129,5 +152,21 @@ mod tests {
         let _listener = bind(&path).expect("nobody listens any more");
         assert!(matches!(bind(&path), Err(SocketError::InUse(_))));
         fs::remove_file(&path).expect("it is ours");
+    }
+
+    #[test]
+    fn a_group_alone_may_connect() {
+        use std::os::unix::fs::MetadataExt;
+        let own = rustix::process::getegid().as_raw().to_string();
+        let path = env::temp_dir().join(format!("fastproc-test-group-{}", std::process::id()));
+        for (group, mode) in [(None, 0o666), (Some(own.as_str()), 0o660)] {
+            let _listener = bind_for(&path, group).expect("nobody listens there");
+            let made = fs::metadata(&path).expect("it is there");
+            assert_eq!(made.mode() & 0o777, mode);
+            fs::remove_file(&path).expect("it is ours");
+        }
+        let none = bind_for(&path, Some("no such group"));
+        assert!(matches!(none, Err(SocketError::NoGroup(_))));
+        assert!(!path.exists(), "nothing was made");
     }
 }

@@ -5,13 +5,20 @@ use std::collections::BTreeMap;
 use fastproc::source::service::wire::Status;
 use serde::Serialize;
 
+use crate::blame::Counts;
+
 /// Counted since the service began.
 #[derive(Debug, Default)]
 pub(crate) struct Counted {
     pub(crate) connections: u64,
     pub(crate) requests: u64,
+    /// Times when it had something to do, or thought so.
+    pub(crate) wakes: u64,
     pub(crate) fills: u64,
-    pub(crate) cut_off: u64,
+    /// Snapshots without texts, for want of budget.
+    pub(crate) texts_refused: u64,
+    /// Times when nobody was accepted for a while.
+    pub(crate) pauses: u64,
     pub(crate) refusals: BTreeMap<String, u64>,
 }
 
@@ -32,9 +39,15 @@ pub(crate) struct Report<'a> {
     pub(crate) clients: BTreeMap<u32, usize>,
     pub(crate) connections_total: u64,
     pub(crate) requests_total: u64,
+    pub(crate) wakes_total: u64,
     pub(crate) walks_total: u64,
     pub(crate) fills_total: u64,
-    pub(crate) cut_off_total: u64,
+    #[serde(flatten)]
+    pub(crate) blamed: Counts,
+    /// The same, of users other than root that there is something to tell of.
+    pub(crate) users: &'a BTreeMap<u32, Counts>,
+    /// Times when the service had no descriptors, and accepted nobody for a moment.
+    pub(crate) pauses_total: u64,
     pub(crate) refusals_total: &'a BTreeMap<String, u64>,
     pub(crate) collectors: Vec<CollectorReport>,
     pub(crate) texts: TextsReport,
@@ -48,6 +61,10 @@ pub(crate) struct TextsReport {
     pub(crate) processes: usize,
     pub(crate) bytes: usize,
     pub(crate) reads_total: u64,
+    /// Snapshots that went without, because their user had had its share of work.
+    pub(crate) refused_total: u64,
+    /// Readings now.
+    pub(crate) readings: usize,
     /// Users and processes that are left to the readers for a while, because reading took too long.
     pub(crate) left_to_readers: usize,
 }
@@ -78,4 +95,7 @@ pub(crate) struct BuffersReport {
     pub(crate) lent_bytes: usize,
     pub(crate) ready: usize,
     pub(crate) ready_bytes: usize,
+    /// Those that readers have given back, and still have.
+    pub(crate) kept: usize,
+    pub(crate) kept_bytes: usize,
 }

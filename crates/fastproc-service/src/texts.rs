@@ -6,31 +6,52 @@
 //! else writes to that memory by force, or renames or removes a program.
 
 use std::{
-    collections::HashMap,
-    fs,
+    io,
+    os::fd::OwnedFd,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use fastproc::{Directories, Fields, Process, Snapshot, TextEntry, TextPlace, Texts as Kinds};
+use fastproc::{
+    Directories, Fields, Process, Rights, Snapshot, TextEntry, TextPlace, Texts as Kinds,
+    access::Access,
+};
 
-use crate::reading::{self, Item, Reading};
+use crate::{
+    left::Left,
+    reading::{self, Item, Outcome, Read, Reading},
+    view::View,
+};
 
-/// Longest text that is kept, and of all of them together.
-const LONGEST: usize = 4096;
+/// Bytes of all texts that are kept.
 const MOST_BYTES: usize = 16 << 20;
-/// A process whose memory cannot be read in time holds up everybody: it, or all of its user unless that is root, is left to
-/// the readers for a while.
-const LEFT_FOR: Duration = Duration::from_secs(60);
-/// Readings that still wait for such memory. With more nothing is read any more.
-const MOST_STUCK: usize = 8;
 
 /// A text, and what it holds on.
 #[derive(Debug)]
 struct Text {
-    bytes: Box<[u8]>,
+    /// `None`: it is too long to be kept. Where it rests it is not read again for that.
+    bytes: Option<Box<[u8]>>,
     read_ns: u64,
     rest: Option<Rest>,
+    /// Those of the process when the text was read, where its path was read for a user.
+    rights: Option<Rights>,
+}
+
+impl Text {
+    fn len(&self) -> usize {
+        self.bytes.as_ref().map_or(0, |bytes| bytes.len())
+    }
+}
+
+/// Whether a text is shown. Anybody may read a command line; where the program lies, only who could trace the process at
+/// the time when that was read.
+fn shows(view: View, kind: Kinds, rights: Option<&Rights>) -> bool {
+    match view {
+        View::Of(reader) if kind == Kinds::EXE => {
+            rights.is_some_and(|rights| reader.access_with(rights) == Access::Granted)
+        }
+        _ => true,
+    }
 }
 
 /// What is kept of a process; nothing of one that has no memory, as a kernel thread.
@@ -49,7 +70,7 @@ impl Kept {
 
     fn bytes(&self) -> usize {
         let texts = self.texts.iter().flatten();
-        texts.map(|text| text.bytes.len()).sum()
+        texts.map(Text::len).sum()
     }
 }
 
@@ -79,84 +100,63 @@ impl Rest {
     }
 }
 
-/// Who is left to the readers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Left {
-    User(u32),
-    Process(u32),
-}
-
-impl Left {
-    /// `uid`: its real user, if its record tells.
-    fn of(pid: u32, uid: Option<u32>) -> Self {
-        match uid.or_else(|| real_user(pid)) {
-            None | Some(0) => Self::Process(pid),
-            Some(uid) => Self::User(uid),
-        }
-    }
-}
-
-/// The real user of a process.
-fn real_user(pid: u32) -> Option<u32> {
-    let status = fs::read(format!("/proc/{pid}/status")).ok()?;
-    let mut lines = status.split(|&byte| byte == b'\n');
-    let uids = lines.find_map(|line| line.strip_prefix(b"Uid:\t"))?;
-    let real = uids.split(u8::is_ascii_whitespace).next()?;
-    std::str::from_utf8(real).ok()?.parse().ok()
-}
-
 /// The texts of all processes.
 #[derive(Debug)]
 pub(crate) struct Texts {
     directories: Arc<Directories>,
     boot_offset_ns: i64,
-    /// How long a request waits. What has not been read by then the reader reads itself.
-    timeout: Duration,
     /// Of every process of the snapshot that was looked at last, in its order, which is that of the pids: what follows the
     /// order needs no search.
     kept: Vec<Kept>,
     /// Of the snapshot before, while the next is looked at.
     before: Vec<Kept>,
     bytes: usize,
-    left: HashMap<Left, Instant>,
-    stuck: Vec<Reading>,
+    left: Left,
     pub(crate) reads: u64,
 }
 
 impl Texts {
-    pub(crate) fn open(host: &fastproc::Host, timeout: Duration) -> Result<Self, fastproc::Error> {
+    pub(crate) fn open(host: &fastproc::Host) -> Result<Self, fastproc::Error> {
         Ok(Self {
             directories: Arc::new(Directories::open(host)?),
             boot_offset_ns: host.boot_offset_ns,
-            timeout,
             kept: Vec::new(),
             before: Vec::new(),
             bytes: 0,
-            left: HashMap::new(),
-            stuck: Vec::new(),
+            left: Left::new(),
             reads: 0,
         })
     }
 
     /// The fields of a record that tell whether a text still holds; and whose it is, while somebody is left to the readers.
     pub(crate) fn needs(&self) -> Fields {
-        let mut needs = Fields::CPU | Fields::MEMORY;
-        needs.set(Fields::USERS, !self.left.is_empty());
-        needs
+        let needs = Fields::CPU | Fields::MEMORY;
+        if self.left.is_empty() {
+            needs
+        } else {
+            needs | Fields::USERS | Fields::CREDENTIALS
+        }
     }
 
-    /// Reads again what may have changed, or is older than `max_age` at the beginning of the walk. What could not be read
-    /// is not kept.
-    pub(crate) fn refresh(&mut self, snapshot: Snapshot<'_>, kinds: Kinds, max_age: Duration) {
-        let now = Instant::now();
-        self.left.retain(|_, until| *until > now);
-        self.stuck.retain(|reading| !reading.is_over());
+    /// Whose texts must be read again: those that may have changed, or are older than `max_age` at the beginning of the
+    /// walk. `wanted` says which ones, of the process at this place of the snapshot; `None`: it is not handed out.
+    pub(crate) fn look(
+        &mut self,
+        snapshot: Snapshot<'_>,
+        max_age: Duration,
+        view: View,
+        wanted: impl Fn(usize) -> Option<Kinds>,
+    ) -> Vec<Item> {
+        self.left.settle(Instant::now());
         let began_ns = snapshot.stats().kernel_boottime_ns();
         let oldest_ns =
             began_ns.saturating_sub(u64::try_from(max_age.as_nanos()).unwrap_or(u64::MAX));
         self.follow(snapshot);
         let mut items = Vec::new();
-        for (kept, process) in self.kept.iter_mut().zip(snapshot.iter()) {
+        let mut place = 0;
+        for (at, (kept, process)) in self.kept.iter_mut().zip(snapshot.iter()).enumerate() {
+            let Some(kinds) = wanted(at) else { continue };
+            place += 1;
             let identity = process.identity();
             if identity.is_kernel_thread() || identity.has_mm == 0 {
                 continue;
@@ -169,26 +169,27 @@ impl Texts {
                     text.read_ns >= began_ns
                         || (text.read_ns >= oldest_ns && rest.is_some() && rest == text.rest)
                 };
-                if !text.as_ref().is_some_and(holds) {
-                    self.bytes -= text.take().map_or(0, |text| text.bytes.len());
+                let is_known =
+                    |text: &Text| view == View::All || kind != Kinds::EXE || text.rights.is_some();
+                if !text
+                    .as_ref()
+                    .is_some_and(|text| holds(text) && is_known(text))
+                {
+                    self.bytes -= text.take().map_or(0, |text| text.len());
                     missing |= kind;
                 }
             }
-            let uid = process.users().map(|of| of.uid);
-            let is_left =
-                || !self.left.is_empty() && self.left.contains_key(&Left::of(process.pid(), uid));
-            if !missing.is_empty() && !is_left() {
+            if !missing.is_empty() && !self.left.has(process, &self.directories) {
                 items.push(Item {
                     pid: process.pid(),
                     start_ns: identity.start_ns,
                     rest,
                     kinds: missing,
+                    place: place - 1,
                 });
             }
         }
-        if !items.is_empty() && self.stuck.len() < MOST_STUCK {
-            self.read(items);
-        }
+        items
     }
 
     /// Brings what is kept into the order of this snapshot, and lets go of what is kept of others.
@@ -209,51 +210,81 @@ impl Texts {
         self.bytes -= before.map(|ended| ended.bytes()).sum::<usize>();
     }
 
-    fn read(&mut self, items: Vec<Item>) {
+    /// Begins to read for this view. `done` is written to in the end.
+    pub(crate) fn read(
+        &self,
+        items: Vec<Item>,
+        view: View,
+        done: Arc<OwnedFd>,
+    ) -> io::Result<Reading> {
         let directories = Arc::clone(&self.directories);
         let boot_offset_ns = self.boot_offset_ns;
-        let read = move |item: &Item| reading::read(item, &directories, boot_offset_ns);
-        let Ok(reading) = Reading::start(items, read) else {
-            return;
-        };
-        let outcome = reading.wait(self.timeout, self.timeout / 2);
-        for (item, kind, read_ns, bytes) in outcome.texts {
+        let rights = view != View::All;
+        let read = move |item: &Item| reading::read(item, &directories, boot_offset_ns, rights);
+        Reading::start(items, done, read)
+    }
+
+    /// Keeps what was read. Returns the user whose process has held it up, if one has and it is not root's.
+    pub(crate) fn keep(&mut self, outcome: Outcome, reading: Reading) -> Option<u32> {
+        for read in outcome.texts {
             self.reads += 1;
+            let Read { item, kind, .. } = read;
             let Ok(at) = self.kept.binary_search_by_key(&item.pid, |kept| kept.pid) else {
                 continue;
             };
-            if bytes.len() <= LONGEST && self.bytes + bytes.len() <= MOST_BYTES {
-                self.bytes += bytes.len();
-                self.kept[at].texts[place_of(kind)] = Some(Text {
-                    bytes: bytes.into(),
-                    read_ns,
-                    rest: item.rest,
-                });
+            let kept = &mut self.kept[at];
+            let text = Text {
+                bytes: read.bytes,
+                read_ns: read.read_ns,
+                rest: item.rest,
+                rights: read.rights,
+            };
+            let slot = &mut kept.texts[place_of(kind)];
+            let replaced = slot.as_ref().map_or(0, Text::len);
+            // What another reading has found meanwhile is as good, and may be younger.
+            let is_younger = slot
+                .as_ref()
+                .is_none_or(|slot| slot.read_ns <= text.read_ns);
+            if kept.start_ns == item.start_ns
+                && is_younger
+                && self.bytes - replaced + text.len() <= MOST_BYTES
+            {
+                self.bytes = self.bytes - replaced + text.len();
+                *slot = Some(text);
             }
         }
-        if let Some(item) = outcome.stuck_at {
-            let left = Left::of(item.pid, None);
-            self.left.insert(left, Instant::now() + LEFT_FOR);
-        }
-        if !reading.is_over() {
-            self.stuck.push(reading);
-        }
+        let item = outcome.stuck_at?;
+        self.left.add(&item, reading, &self.directories)
     }
 
     /// Bytes that [`write`](Self::write) appends.
-    pub(crate) fn len(&self, place: usize, process: Process<'_>, kinds: Kinds) -> usize {
+    pub(crate) fn len(
+        &self,
+        place: usize,
+        process: Process<'_>,
+        kinds: Kinds,
+        view: View,
+    ) -> usize {
         let texts = kinds
             .iter()
-            .filter_map(|kind| self.text(place, process, kind));
-        texts.map(|text| text.bytes.len()).sum()
+            .filter_map(|kind| self.text(place, process, kind, view));
+        texts.map(|(text, _)| text.len()).sum()
     }
 
     /// `place`: where the process stands in the snapshot that was looked at last.
-    fn text(&self, place: usize, process: Process<'_>, kind: Kinds) -> Option<&Text> {
+    fn text(
+        &self,
+        place: usize,
+        process: Process<'_>,
+        kind: Kinds,
+        view: View,
+    ) -> Option<(&[u8], u64)> {
         let kept = self.kept.get(place).filter(|kept| kept.is_of(process))?;
         // A zombie has lost what it had.
         let kept = (process.identity().has_mm != 0).then_some(kept)?;
-        kept.texts[place_of(kind)].as_ref()
+        let text = kept.texts[place_of(kind)].as_ref()?;
+        let text = Some(text).filter(|text| shows(view, kind, text.rights.as_ref()))?;
+        Some((text.bytes.as_deref()?, text.read_ns))
     }
 
     /// Writes the texts of these kinds behind those that are there, and says where they stand.
@@ -262,6 +293,7 @@ impl Texts {
         place: usize,
         process: Process<'_>,
         kinds: Kinds,
+        view: View,
         to: &mut Writer<'_>,
     ) -> TextEntry {
         let mut entry = TextEntry {
@@ -270,16 +302,9 @@ impl Texts {
             exe: TextPlace::NONE,
         };
         for kind in kinds.iter() {
-            let Some(text) = self.text(place, process, kind) else {
-                continue;
-            };
-            let place = if kind == Kinds::EXE {
-                &mut entry.exe
-            } else {
-                &mut entry.cmdline
-            };
-            *place = to.append(&text.bytes);
-            entry.read_ns = entry.read_ns.min(text.read_ns);
+            if let Some((text, read_ns)) = self.text(place, process, kind, view) {
+                to.write(kind, text, read_ns, &mut entry);
+            }
         }
         entry
     }
@@ -302,8 +327,33 @@ pub(crate) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    pub(crate) fn new(to: &'a mut [u8]) -> Self {
-        Self { to, len: 0 }
+    /// Behind so many bytes.
+    pub(crate) fn at(to: &'a mut [u8], len: usize) -> Self {
+        Self { to, len }
+    }
+
+    /// Bytes that are written.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Writes a text that was read just now, if this view shows it.
+    pub(crate) fn add(&mut self, read: &Read, view: View, entry: &mut TextEntry) {
+        if let Some(bytes) = &read.bytes
+            && shows(view, read.kind, read.rights.as_ref())
+        {
+            self.write(read.kind, bytes, read.read_ns, entry);
+        }
+    }
+
+    fn write(&mut self, kind: Kinds, text: &[u8], read_ns: u64, entry: &mut TextEntry) {
+        let place = if kind == Kinds::EXE {
+            &mut entry.exe
+        } else {
+            &mut entry.cmdline
+        };
+        *place = self.append(text);
+        entry.read_ns = entry.read_ns.min(read_ns);
     }
 
     /// A text that finds no room is not there.
@@ -353,15 +403,16 @@ mod tests {
 
     #[test]
     fn texts_stay_with_their_processes_and_go_with_them() {
-        let mut texts = Texts::open(&Host::read().expect("/proc"), Duration::MAX).expect("/proc");
+        let mut texts = Texts::open(&Host::read().expect("/proc")).expect("/proc");
         follow(&mut texts, &[(3, 30), (5, 50), (7, 70), (9, 90)]);
         for kept in &mut texts.kept {
             let bytes = vec![b'x'; kept.pid as usize].into_boxed_slice();
             texts.bytes += bytes.len();
             kept.texts[0] = Some(Text {
-                bytes,
+                bytes: Some(bytes),
                 read_ns: 0,
                 rest: None,
+                rights: None,
             });
         }
         let lengths =

@@ -19,8 +19,11 @@ const MONITOR: Fields = USERS
     .union(Fields::IO)
     .union(Fields::CGROUP);
 
+/// How many sets there are.
+pub(crate) const COUNT: usize = 6;
+
 /// The sets, from the cheapest on.
-const TIERS: [Fields; 6] = [
+const TIERS: [Fields; COUNT] = [
     Fields::TOP,
     USERS,
     PS,
@@ -103,19 +106,16 @@ impl Tiers {
         })
     }
 
-    /// Whether the last walk of this tier is no older.
-    pub(crate) fn is_young(&self, at: usize, max_age: Duration) -> bool {
-        let walked = self.all[at].walked;
-        !max_age.is_zero() && walked.is_some_and(|(walked, _)| walked.elapsed() <= max_age)
+    /// The generation of the last walk of this tier, if it began no earlier. `None`: whenever it began.
+    pub(crate) fn walked_since(&self, at: usize, since: Option<Instant>) -> Option<u64> {
+        let (walked, generation) = self.all[at].walked?;
+        since
+            .is_none_or(|since| walked >= since)
+            .then_some(generation)
     }
 
-    /// Walks, unless the last walk of this tier is no older than `max_age`. Returns the generation.
-    pub(crate) fn refresh(&mut self, at: usize, max_age: Duration) -> Result<u64, Error> {
-        if let Some((_, generation)) = self.all[at].walked
-            && self.is_young(at, max_age)
-        {
-            return Ok(generation);
-        }
+    /// Walks. Returns the generation.
+    pub(crate) fn walk(&mut self, at: usize) -> Result<u64, Error> {
         self.all[at].walked = None;
         let began = Instant::now();
         self.collector(at)?.snapshot()?;
@@ -151,7 +151,7 @@ mod tests {
     fn a_walk_is_handed_out_until_it_is_as_old_as_its_reader_allows() {
         const AGE: Duration = Duration::from_secs(15);
         let began = Instant::now().checked_sub(AGE);
-        let mut tiers = Tiers {
+        let tiers = Tiers {
             source: None,
             all: vec![Tier {
                 fields: Fields::TOP,
@@ -162,12 +162,10 @@ mod tests {
             walks: 0,
             generation: 7,
         };
+        let walked = |most| tiers.walked_since(0, Instant::now().checked_sub(most));
         for most in [Duration::ZERO, AGE / 2, AGE * 2 / 3] {
-            assert!(!tiers.is_young(0, most), "{most:?}");
+            assert_eq!(walked(most), None, "{most:?}");
         }
-        let hour = Duration::from_secs(3600);
-        assert!(tiers.is_young(0, hour));
-        assert_eq!(tiers.refresh(0, hour).expect("nothing is opened"), 7);
-        assert_eq!(tiers.walks, 0);
+        assert_eq!(walked(Duration::from_secs(3600)), Some(7));
     }
 }

@@ -8,7 +8,7 @@ use rustix::thread::{CapabilitySet, capabilities};
 
 pub use self::mask::Mask;
 use crate::{
-    Process,
+    Process, Rights,
     exits::Exit,
     record::{Credentials, Users},
 };
@@ -104,6 +104,12 @@ impl Reader {
         } else {
             Access::Denied
         }
+    }
+
+    /// The same of a process with these rights, at the time when they were read.
+    pub fn access_with(&self, rights: &Rights) -> Access {
+        let may = self.may_trace_with(&rights.users, &rights.credentials, || rights.is_dumpable);
+        if may { Access::Granted } else { Access::Denied }
     }
 
     /// A process that has ended, with as much of it as this reader might see: of its exit status when it was a zombie,

@@ -2,13 +2,17 @@
 
 mod cgroup;
 mod directory;
+mod rights;
 
 use std::{collections::HashMap, ffi::CStr, io};
 
 use thiserror::Error;
 
 use self::cgroup::Cgroups;
-pub use self::directory::{Directories, Directory};
+pub use self::{
+    directory::{Directories, Directory},
+    rights::Rights,
+};
 use crate::{Host, Process, texts::ProcessTexts};
 
 /// Longest command line that is kept, so that many processes cannot make this large either.

@@ -74,7 +74,7 @@ mod timing;
 
 pub use calibrate::Calibration;
 pub use collector::{Arrays, Builder, Collector, Refusal};
-pub use details::{Cmdline, DetailError, Details, Directories, Directory};
+pub use details::{Cmdline, DetailError, Details, Directories, Directory, Rights};
 pub use difference::{Baseline, Change, Gone};
 pub use error::Error;
 pub use fields::Fields;

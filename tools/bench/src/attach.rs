@@ -369,20 +369,23 @@ fn own_cpu(clock: ClockId) -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-fn processes() -> Result<usize, Failure> {
+/// Processes on this machine.
+pub fn processes() -> Result<usize, Failure> {
     let names = fs::read_dir("/proc")?.filter_map(Result::ok);
     let is_pid = |name: &std::ffi::OsStr| name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
     Ok(names.filter(|entry| is_pid(&entry.file_name())).count())
 }
 
 /// A resident service, which ends with this.
-struct Service {
+pub struct Service {
     child: Child,
-    socket: PathBuf,
+    /// Where it listens.
+    pub socket: PathBuf,
 }
 
 impl Service {
-    fn start() -> Result<Self, Failure> {
+    /// Starts it, and waits until it answers.
+    pub fn start() -> Result<Self, Failure> {
         let name = format!("fastproc-bench-{}.sock", std::process::id());
         let socket = std::env::temp_dir().join(name);
         let mut command = Command::new(fastproc()?);

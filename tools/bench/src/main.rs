@@ -6,6 +6,7 @@ mod command;
 mod decimal;
 mod exits;
 mod groups;
+mod hostile;
 mod idle;
 mod latency;
 mod measure;
@@ -68,6 +69,8 @@ enum Bench {
     Python(python::Args),
     /// Look once: ps(1), and ours with and without a resident service; the CPU time of reader and service together.
     Attach(attach::Args),
+    /// Look by the service while another user attacks it.
+    Hostile(hostile::Args),
     /// Show processes on a screen: fastproc top, htop, btop and top.
     Top(top::Args),
     /// Run all of them but that from Python, and write one JSON object.
@@ -89,6 +92,7 @@ impl Bench {
             Self::Tools(args) => tools::run(args)?,
             Self::Python(args) => python::run(args)?,
             Self::Attach(args) => attach::run(args)?,
+            Self::Hostile(args) => hostile::run(args)?,
             Self::Top(args) => top::run(args)?,
             Self::All(args) => all::run(args)?,
             Self::Decimal(args) => return decimal::run(args),

@@ -165,7 +165,7 @@ impl Service {
         fs::create_dir(&folder)?;
         let socket = folder.join("socket");
         let child = Command::new(std::env::current_exe()?.with_file_name("fastproc"))
-            .args(["serve", "--no-metrics", "--socket"])
+            .args(["serve", "--no-metrics", "--cpu-of-user=1000", "--socket"])
             .arg(&socket)
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -237,7 +237,7 @@ impl Service {
         let folder = std::env::temp_dir().join(format!("fastproc-bench-{}", std::process::id()));
         fs::create_dir(&folder)?;
         let child = Command::new(program)
-            .args(["serve", "--no-metrics", "--socket"])
+            .args(["serve", "--no-metrics", "--cpu-of-user=1000", "--socket"])
             .arg(folder.join("socket"))
             .stdout(Stdio::null())
             .spawn()

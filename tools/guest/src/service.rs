@@ -9,7 +9,13 @@ use std::{
 
 use crate::{proofs::FASTPROC, reporter::Reporter};
 
-const SERVE: [&str; 4] = [FASTPROC, "serve", "--no-metrics", "--socket"];
+const SERVE: [&str; 5] = [
+    FASTPROC,
+    "serve",
+    "--no-metrics",
+    "--cpu-of-user=1000",
+    "--socket",
+];
 /// Where readers look for it.
 const SOCKET: &str = "/run/fastproc/fastproc.sock";
 /// An emulated machine loads programs in seconds.

@@ -87,7 +87,7 @@ impl Served {
         let listener = bind(&socket).expect("nobody listens there");
         let mut settings = Settings::default();
         settings.texts_timeout = GUARD;
-        settings.walks_limit = GUARD;
+        settings.cpu_of_user = 1000.0;
         let service = Service::open(listener, &settings).expect("it reads");
         let (stop, stopped) = UnixStream::pair().expect("a pair of sockets");
         let thread = thread::spawn(move || service.run(stopped.as_fd()).expect("it serves"));

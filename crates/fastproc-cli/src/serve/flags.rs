@@ -77,12 +77,38 @@ pub fn with_two_dashes(arguments: impl Iterator<Item = OsString>) -> Vec<OsStrin
     arguments
 }
 
+/// Bytes, or with a unit: `64MiB`.
+pub fn bytes(text: &str) -> Result<usize, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit());
+    let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
+    let shift = match unit {
+        "" => Some(0),
+        "KiB" => Some(10),
+        "MiB" => Some(20),
+        "GiB" => Some(30),
+        _ => None,
+    };
+    let number = number.parse::<usize>().ok();
+    number
+        .zip(shift)
+        .and_then(|(number, shift)| number.checked_mul(1 << shift))
+        .ok_or_else(|| format!("{text:?} is no number of bytes, such as 1048576, 64MiB or 1GiB"))
+}
+
 /// A part of a CPU's time.
 pub fn share(text: &str) -> Result<f64, String> {
     text.parse()
         .ok()
         .filter(|share| (0.0..=1.0).contains(share))
         .ok_or_else(|| format!("{text:?} is no part of a CPU's time, from 0 to 1"))
+}
+
+/// A part of a CPU's time that work for one user may take: the service has several threads, and CPUs.
+pub fn share_of_user(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|share| (0.001..=1000.0).contains(share))
+        .ok_or_else(|| format!("{text:?} is no part of a CPU's time, from 0.001 to 1000"))
 }
 
 #[cfg(test)]
@@ -116,6 +142,15 @@ mod tests {
         );
         let others = ["fastproc", "ps", "-children"];
         assert_eq!(with_two_dashes(others.iter().map(OsString::from)), others);
+    }
+
+    #[test]
+    fn bytes_have_units() {
+        assert_eq!(bytes("64MiB"), Ok(64 << 20));
+        assert_eq!(bytes("17"), Ok(17));
+        for wrong in ["", "MiB", "1MB", "-1", "1.5GiB", "99999999999GiB"] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::{
 };
 
 use fastproc::{SourceKind, source::service};
-use fastproc_service::{Service, Settings, bind, passed_by_systemd};
+use fastproc_service::{Service, Settings, bind_for, passed_by_systemd};
 
 use crate::Failure;
 
@@ -34,6 +34,19 @@ pub struct SocketArgs {
     /// How long a reader waits for command lines at most, and half of it for one process's. It reads those that are missing itself.
     #[arg(long, value_name = "DURATION", value_parser = super::flags::duration, default_value = "400ms")]
     texts_timeout: Duration,
+    /// Let only root and the members of this group connect to the socket. A socket of systemd's is set by its unit: `SocketGroup=`
+    /// and `SocketMode=`.
+    #[arg(long, value_name = "GROUP", requires = "socket")]
+    group: Option<String>,
+    /// The part of one CPU's time that work for one user may take; 1000 is no limit. Root has none.
+    #[arg(long, value_name = "PART", default_value_t = 0.5, value_parser = super::flags::share_of_user)]
+    cpu_of_user: f64,
+    /// Memory that the readers of one user may hold in snapshots; root's four times as much.
+    #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = super::flags::bytes)]
+    memory_of_user: usize,
+    /// The same of the readers of all users but root.
+    #[arg(long, value_name = "BYTES", default_value = "512MiB", value_parser = super::flags::bytes)]
+    memory_of_all: usize,
     /// Tell who uses the service that listens at the socket, and end.
     #[arg(long, conflicts_with_all = ["no_metrics", "idle_exit"])]
     pub status: bool,
@@ -48,10 +61,12 @@ impl SocketArgs {
     }
 
     /// Listens, and loads what reading takes; while this is still root. `None`: it was not asked for.
-    pub fn open(&self, source: Option<SourceKind>) -> Result<Option<Service>, Failure> {
+    ///
+    /// Returns the descriptors that it takes at most, too.
+    pub fn open(&self, source: Option<SourceKind>) -> Result<Option<(Service, usize)>, Failure> {
         let listener = match (passed_by_systemd()?, &self.socket) {
             (Some(listener), _) => listener,
-            (None, Some(path)) => bind(path)?,
+            (None, Some(path)) => bind_for(path, self.group.as_deref())?,
             (None, None) if self.no_metrics => {
                 return Err("there is nothing to serve: give --socket with --no-metrics".into());
             }
@@ -61,7 +76,12 @@ impl SocketArgs {
         settings.source = source;
         settings.idle_exit = self.idle_exit;
         settings.texts_timeout = self.texts_timeout;
-        Ok(Some(Service::open(listener, &settings)?))
+        settings.cpu_of_user = self.cpu_of_user;
+        settings.memory_of_user = self.memory_of_user;
+        settings.memory_of_all = self.memory_of_all;
+        settings.log = Some(super::say);
+        let service = Service::open(listener, &settings)?;
+        Ok(Some((service, settings.descriptors())))
     }
 
     /// Prints the status of the service that listens at the socket.

@@ -99,7 +99,7 @@ fn a_service_that_never_was_root_serves_everybody() {
         .arg(format!("--ambient-caps={capabilities}"))
         .arg("--no-new-privs")
         .arg(&program)
-        .args(["serve", "--no-metrics"])
+        .args(["serve", "--no-metrics", "--cpu-of-user=1000"])
         .stderr(Stdio::null())
         .spawn()
         .expect("it is there");

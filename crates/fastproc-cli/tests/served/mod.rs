@@ -45,7 +45,15 @@ impl Served {
         let (folder, command) = (Folder::new(name), for_everyone());
         let [program, socket] = [command.join("fastproc"), folder.join("socket")];
         let [program, socket] = [&program, &socket].map(|path| path.to_str().expect("UTF-8"));
-        let serve = [program, "serve", "--no-metrics", "--socket", socket];
+        // Tests ask as fast as they can.
+        let serve = [
+            program,
+            "serve",
+            "--cpu-of-user=1000",
+            "--no-metrics",
+            "--socket",
+            socket,
+        ];
         let argv = [prefix, &serve].concat();
         let child = Command::new(argv[0])
             .args(&argv[1..])

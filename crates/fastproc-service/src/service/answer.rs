@@ -7,71 +7,31 @@ use std::{
 };
 
 use fastproc::{
-    Calibration, Fields, SourceKind, TextEntry,
+    Calibration, SourceKind, TextEntry,
     record::{ExitRecord, Record, ThreadRecord},
     source::service::wire::{self, Op, Part, Reply, Request, Status, part},
 };
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
-use super::{Service, Waiting};
+use super::{Service, turn::Waiting};
 use crate::{
-    budget::cpu_time,
+    blame::Why,
     buffers::Contents,
-    exits::Range,
-    fill::Filling,
+    fill::{self, Filling},
     memory::Counts,
-    view::{Mask, View},
+    view::{Mask, Shown, View},
 };
 
+/// Room that a text is expected to take that is yet to be read. What finds none is left to the reader, this time.
+const ROOM_FOR_TEXT: usize = 256;
+
 impl Service {
-    /// Answers all who wait: each tier walks at most once for them.
-    pub(super) fn answer(&mut self) {
-        let waiting = std::mem::take(&mut self.waiting);
-        for tier in waiting
-            .iter()
-            .map(|waiting| waiting.tier)
-            .collect::<std::collections::BTreeSet<_>>()
-        {
-            let here = || waiting.iter().filter(|waiting| waiting.tier == tier);
-            let hellos = here().filter(|waiting| waiting.request.op == Op::Hello);
-            for waiting in hellos {
-                let reply = match self.hello(tier) {
-                    Ok(reply) => reply,
-                    Err(_) => Reply::empty(Status::Failed),
-                };
-                self.send(waiting.client, &reply.to_words(), None);
-            }
-            let snapshots = || here().filter(|waiting| waiting.request.op == Op::Snapshot);
-            // One walk serves the most impatient, and with it all others.
-            let max_ages = snapshots().map(|waiting| self.max_age(tier, &waiting.request));
-            let Some(max_age) = max_ages.min() else {
-                continue;
-            };
-            let walks = !self.tiers.is_young(tier, max_age);
-            let began = cpu_time();
-            let refreshed = self.tiers.refresh(tier, max_age);
-            if walks {
-                // After the walk: who has ended since is in one of the two, and never in both.
-                self.read_exits();
-                self.tiers.set_exits(tier, self.exits.last().unwrap_or(0));
-                let mut uids: Vec<u32> = snapshots().map(|waiting| waiting.view.uid()).collect();
-                uids.sort_unstable();
-                uids.dedup();
-                self.budget
-                    .spend(&uids, cpu_time().saturating_sub(began), Instant::now());
-            }
-            for waiting in snapshots() {
-                let served = match refreshed {
-                    Ok(generation) => self.serve(waiting, generation),
-                    Err(_) => Err(Status::Failed),
-                };
-                if let Err(status) = served {
-                    self.refuse(waiting.client, status);
-                }
-            }
-        }
-        self.waiting = waiting;
-        self.waiting.clear();
+    pub(super) fn greet(&mut self, waiting: &Waiting) {
+        let reply = match self.hello(waiting.tier) {
+            Ok(reply) => reply,
+            Err(_) => Reply::empty(Status::Failed),
+        };
+        self.send(waiting.client, &reply.to_words(), None);
     }
 
     fn hello(&mut self, tier: usize) -> Result<Reply, fastproc::Error> {
@@ -85,72 +45,56 @@ impl Service {
         })
     }
 
-    /// Sends a snapshot that has been walked.
-    fn serve(&mut self, waiting: &Waiting, generation: u64) -> Result<(), Status> {
-        let Waiting { view, request, .. } = *waiting;
-        let exits = if request.exits {
-            let last = self.tiers.exits(waiting.tier);
-            self.exits.range(request.exits_after, last)
-        } else {
-            Range::default()
-        };
-        let contents = Contents {
-            generation,
-            groups: request.groups,
-            texts: request.texts,
-            texts_max_age_ns: request.texts_max_age_ns,
-            exits,
-        };
-        let id = match self.buffers.find(view, contents) {
-            Some(buffer) => buffer.id,
-            None => self.fill(waiting, contents)?,
-        };
-        self.send_buffer(waiting.client, &request, id)
-    }
-
     /// Hands out what has ended since the last time.
-    pub(super) fn hand_exits(&mut self, token: u64, request: &Request, view: View) {
+    pub(super) fn hand_exits(
+        &mut self,
+        token: u64,
+        request: &Request,
+        view: View,
+    ) -> Result<(), Status> {
         self.read_exits();
         let exits = self.exits.range(request.exits_after, u64::MAX);
         let contents = Contents {
             exits,
             ..Contents::default()
         };
-        let sent = match self.exits.count(exits) {
-            (0, _) => {
-                let reply = Reply {
-                    exits_last: exits.last,
-                    exits_after: exits.after,
-                    ..Reply::empty(Status::Ok)
-                };
-                self.send(token, &reply.to_words(), None);
-                Ok(())
-            }
-            _ => self
-                .fill_exits(view, contents)
-                .and_then(|id| self.send_buffer(token, request, id)),
-        };
-        if let Err(status) = sent {
-            self.refuse(token, status);
+        if self.exits.count(exits).0 == 0 {
+            let reply = Reply {
+                exits_last: exits.last,
+                exits_after: exits.after,
+                ..Reply::empty(Status::Ok)
+            };
+            self.send(token, &reply.to_words(), None);
+            return Ok(());
         }
+        let id = match self.buffers.find(view, contents) {
+            Some(buffer) => buffer.id,
+            None => self.fill_exits(view, contents)?,
+        };
+        self.send_buffer(token, request, id);
+        Ok(())
     }
 
-    fn send_buffer(&mut self, token: u64, request: &Request, id: u64) -> Result<(), Status> {
-        let Some(buffer) = self.buffers.get(id) else {
-            return Err(Status::Failed);
+    pub(super) fn send_buffer(&mut self, token: u64, request: &Request, id: u64) {
+        // Who has gone holds nothing.
+        let (Some(client), Some(buffer)) = (self.clients.get_mut(&token), self.buffers.get(id))
+        else {
+            return;
         };
         let mut reply = buffer.reply;
         reply.has_descriptor = !request.holds.contains(&id);
         self.buffers.lend(id);
-        if let Some(client) = self.clients.get_mut(&token) {
-            client.lent = Some(id);
-        }
+        client.lent = Some(id);
         self.send(token, &reply.to_words(), reply.has_descriptor.then_some(id));
-        Ok(())
     }
 
-    /// Writes a snapshot into a buffer.
-    fn fill(&mut self, waiting: &Waiting, contents: Contents) -> Result<u64, Status> {
+    /// Writes a snapshot into a buffer. `None`: texts are being read for it, and it is handed out then.
+    pub(super) fn fill(
+        &mut self,
+        waiting: &Waiting,
+        contents: Contents,
+    ) -> Result<Option<u64>, Status> {
+        let view = waiting.view;
         let collector = self
             .tiers
             .collector(waiting.tier)
@@ -160,32 +104,44 @@ impl Service {
         let Some(snapshot) = collector.latest() else {
             return Err(Status::Failed);
         };
+        let shown = &mut self.shown;
+        fill::look(snapshot, view, shown);
+        let mut missing = Vec::new();
         if !contents.texts.is_empty() {
             let max_age = Duration::from_nanos(contents.texts_max_age_ns);
-            self.texts.refresh(snapshot, contents.texts, max_age);
+            missing = self.texts.look(snapshot, max_age, view, |place| {
+                let &shown = shown.get(place)?;
+                (shown != Shown::Unsure).then(|| fill::kinds_for(contents.texts, shown))
+            });
+            let expected = self.costs.text * missing.len() as u32;
+            if !self.budget.allows(view.uid(), expected, Instant::now()) {
+                self.counted.texts_refused += 1;
+                missing.clear();
+            }
         }
         let filling = Filling {
             snapshot,
-            view: waiting.view,
-            groups: Fields::from_bits_truncate(contents.groups),
+            view,
+            groups: Self::groups(contents),
             texts: &self.texts,
             kinds: contents.texts,
             mask,
         };
         let (exits, exit_lines) = self.exits.count(contents.exits);
-        let counts = Counts {
+        let mut counts = Counts {
             exits,
             exit_lines,
-            ..filling.plan(&mut self.shown)
+            ..filling.plan(shown)
         };
+        counts.text_bytes += missing.len() * ROOM_FOR_TEXT;
         let [.., bytes] = counts.offsets();
-        let buffer = self.buffers.take(waiting.view, contents, bytes)?;
+        self.costs.bytes[waiting.tier] = bytes;
+        let buffer = self.buffers.take(view, bytes)?;
         let Some(mut parts) = buffer.memory.parts(counts) else {
             return Err(Status::Failed);
         };
-        filling.write(&self.shown, &mut parts);
-        self.exits
-            .write(contents.exits, waiting.view, &mask, &mut parts);
+        let written = filling.write(shown, &mut parts);
+        self.exits.write(contents.exits, view, &mask, &mut parts);
         let stats = snapshot.stats();
         buffer.reply = Reply {
             generation: contents.generation,
@@ -204,7 +160,13 @@ impl Service {
             ..Reply::empty(Status::Ok)
         };
         self.counted.fills += 1;
-        Ok(buffer.id)
+        let id = buffer.id;
+        if missing.is_empty() {
+            buffer.finish(contents);
+            return Ok(Some(id));
+        }
+        self.start_job(waiting, contents, id, (counts, written), missing)?;
+        Ok(None)
     }
 
     /// Writes what ended into a buffer, without a snapshot.
@@ -217,11 +179,12 @@ impl Service {
         };
         let [.., bytes] = counts.offsets();
         let mask = Mask::new(&self.host, Calibration::default());
-        let buffer = self.buffers.take(view, contents, bytes)?;
+        let buffer = self.buffers.take(view, bytes)?;
         let Some(mut parts) = buffer.memory.parts(counts) else {
             return Err(Status::Failed);
         };
         self.exits.write(contents.exits, view, &mask, &mut parts);
+        buffer.finish(contents);
         buffer.reply = Reply {
             buffer: buffer.id,
             buffer_bytes: buffer.memory.bytes() as u64,
@@ -236,6 +199,18 @@ impl Service {
     pub(super) fn refuse(&mut self, token: u64, status: Status) {
         self.counted.refuse(status);
         self.send(token, &Reply::empty(status).to_words(), None);
+    }
+
+    /// Refuses what is too much for the user.
+    pub(super) fn refuse_for(&mut self, token: u64, why: Why) {
+        self.blame(token, why);
+        self.refuse(token, Status::Busy);
+    }
+
+    pub(super) fn blame(&mut self, token: u64, why: Why) {
+        if let Some(client) = self.clients.get(&token) {
+            self.blame.add(client.uid, why);
+        }
     }
 
     /// Sends a text behind an answer.
@@ -254,9 +229,10 @@ impl Service {
     }
 
     fn send_bytes(&mut self, token: u64, bytes: &[u8], buffer: Option<u64>) {
-        let Some(client) = self.clients.get(&token) else {
+        let Some(client) = self.clients.get_mut(&token) else {
             return;
         };
+        client.waits = false;
         let file = buffer.and_then(|id| self.buffers.get(id));
         let fd = file.map(|buffer| [buffer.memory.file().as_raw_fd()]);
         let control = fd.as_ref().map(|fd| ControlMessage::ScmRights(fd));
@@ -269,7 +245,7 @@ impl Service {
             None,
         );
         if sent.is_err() {
-            self.counted.cut_off += 1;
+            self.blame(token, Why::CutOff);
             self.close(token);
         }
     }

@@ -1,18 +1,12 @@
 //! What the service tells of itself.
 
-use std::collections::BTreeMap;
-
 use fastproc::Fields;
 
 use super::Service;
 use crate::status::{BuffersReport, CollectorReport, ExitsReport, Report, TextsReport};
 
 impl Service {
-    pub(super) fn report(&self) -> String {
-        let mut clients = BTreeMap::new();
-        for client in self.clients.values() {
-            *clients.entry(client.uid).or_default() += 1;
-        }
+    pub(super) fn report(&mut self) -> String {
         let names = |fields: Fields| {
             let named = Fields::NAMES.iter();
             named
@@ -22,18 +16,29 @@ impl Service {
         };
         let (processes, bytes, left_to_readers) = self.texts.sizes();
         let (kept, exit_bytes) = self.exits.sizes();
-        let [(lent, lent_bytes), (ready, ready_bytes)] = self.buffers.sizes();
+        let [
+            (lent, lent_bytes),
+            (ready, ready_bytes),
+            (kept_by, kept_bytes),
+        ] = self.buffers.sizes();
         let report = Report {
             version: env!("CARGO_PKG_VERSION"),
             pid: std::process::id(),
             source: self.source().name(),
             uptime_seconds: self.started.elapsed().as_secs_f64(),
-            clients,
+            clients: self
+                .connections
+                .iter()
+                .map(|(&uid, &count)| (uid, count))
+                .collect(),
             connections_total: self.counted.connections,
             requests_total: self.counted.requests,
+            wakes_total: self.counted.wakes,
             walks_total: self.tiers.walks,
             fills_total: self.counted.fills,
-            cut_off_total: self.counted.cut_off,
+            blamed: self.blame.sum,
+            users: &self.blame.users,
+            pauses_total: self.counted.pauses,
             refusals_total: &self.counted.refusals,
             collectors: self
                 .tiers
@@ -47,6 +52,8 @@ impl Service {
                 processes,
                 bytes,
                 reads_total: self.texts.reads,
+                refused_total: self.counted.texts_refused,
+                readings: self.jobs.len(),
                 left_to_readers,
             },
             exits: ExitsReport {
@@ -64,6 +71,8 @@ impl Service {
                 lent_bytes,
                 ready,
                 ready_bytes,
+                kept: kept_by,
+                kept_bytes,
             },
         };
         // Names and numbers: nothing in it can fail.

@@ -16,7 +16,7 @@ use fastproc::{
     Collector, Fields, SourceKind, Texts,
     source::service::{
         self,
-        wire::{self, Op, Reply, Request},
+        wire::{self, Op, Reply, Request, Status},
     },
 };
 use fastproc_service::{Service, Settings, bind};
@@ -39,8 +39,8 @@ pub fn settings(source: Option<SourceKind>) -> Settings {
     let mut settings = Settings::default();
     settings.source = source;
     settings.texts_timeout = GUARD;
-    // What a walk takes on a virtual CPU that stands still is CPU time of it.
-    settings.walks_limit = GUARD;
+    // Tests ask as fast as they can.
+    settings.cpu_of_user = 1000.0;
     settings
 }
 
@@ -211,6 +211,20 @@ impl Raw {
         }
         let words: Vec<u64> = wire::from_bytes(&bytes).collect();
         Some((Reply::from_words(&words)?, descriptor))
+    }
+
+    /// Asks for a text.
+    pub fn ask_text(&self, request: Request) -> (Status, String) {
+        self.send(request).expect("it listens");
+        let mut bytes = vec![0; 1 << 20];
+        let len = nix::sys::socket::recv(self.0.as_raw_fd(), &mut bytes, MsgFlags::empty());
+        let (reply, text) = bytes[..len.expect("an answer")].split_at(Reply::WORDS * 8);
+        let words: Vec<u64> = wire::from_bytes(reply).collect();
+        let reply = Reply::from_words(&words).expect("long enough");
+        (
+            reply.status,
+            String::from_utf8(text.to_vec()).expect("text"),
+        )
     }
 
     pub fn ask(&self, request: Request) -> Option<(Reply, Option<OwnedFd>)> {

@@ -105,6 +105,25 @@ impl Directory {
         Ok(cut)
     }
 
+    /// The command line, as much of it as `into` has room for, and how many bytes that are; by one read(2), as
+    /// [`cmdline`](Self::cmdline).
+    ///
+    /// # Errors
+    /// The process is gone.
+    pub fn beginning_of_cmdline(&self, into: &mut [u8]) -> Result<usize, DetailError> {
+        open(self.fd.as_fd(), c"cmdline")
+            .and_then(|file| Ok(rustix::io::read(file, into)?))
+            .map_err(|error| failed(self.pid, "command line", error))
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.pid
+    }
+
     /// Where `exe` leads.
     ///
     /// # Errors
@@ -180,7 +199,7 @@ impl Directory {
     }
 }
 
-fn failed(pid: u32, what: &'static str, source: io::Error) -> DetailError {
+pub(super) fn failed(pid: u32, what: &'static str, source: io::Error) -> DetailError {
     match source.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::NOENT | Errno::SRCH) => DetailError::Gone { pid },
         Some(Errno::ACCESS | Errno::PERM) => DetailError::Hidden { pid, what },
@@ -188,7 +207,7 @@ fn failed(pid: u32, what: &'static str, source: io::Error) -> DetailError {
     }
 }
 
-fn open(directory: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
+pub(super) fn open(directory: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
     Ok(rustix::fs::openat(
         directory,
         name,

@@ -1,0 +1,144 @@
+//! Snapshots whose texts are being read by a thread of their own: they are handed out when it is done, or late.
+
+use std::{
+    os::fd::AsFd,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use fastproc::source::service::wire::{Request, Status, part};
+
+use super::{Service, turn::Waiting};
+use crate::{
+    blame::Why,
+    buffers::Contents,
+    memory::Counts,
+    reading::{Item, Reading},
+    texts::Writer,
+    view::View,
+};
+
+/// Readings at once, of all users; one of each.
+const AT_ONCE: usize = 4;
+
+/// A snapshot in the making.
+#[derive(Debug)]
+pub(super) struct Job {
+    view: View,
+    contents: Contents,
+    /// Those who wait for it.
+    clients: Vec<(u64, Request)>,
+    /// Where it is written, and how that is laid out.
+    buffer: u64,
+    counts: Counts,
+    /// Bytes of texts that are there already.
+    written: usize,
+    items: usize,
+    reading: Reading,
+}
+
+impl Service {
+    /// Whether texts may be read for this user now.
+    pub(super) fn may_start_job(&self, uid: u32) -> bool {
+        self.jobs.len() < AT_ONCE && self.jobs.iter().all(|job| job.view.uid() != uid)
+    }
+
+    /// Waits with others, if the same is in the making.
+    pub(super) fn join_job(&mut self, waiting: &Waiting, contents: Contents) -> bool {
+        let mut jobs = self.jobs.iter_mut();
+        let same = jobs.find(|job| job.view == waiting.view && job.contents == contents);
+        same.is_some_and(|job| {
+            job.clients.push((waiting.client, waiting.request));
+            true
+        })
+    }
+
+    /// Has texts read for a snapshot that is written but for them.
+    pub(super) fn start_job(
+        &mut self,
+        waiting: &Waiting,
+        contents: Contents,
+        buffer: u64,
+        (counts, written): (Counts, usize),
+        items: Vec<Item>,
+    ) -> Result<(), Status> {
+        let count = items.len();
+        let done = Arc::clone(&self.texts_done);
+        let reading = self
+            .texts
+            .read(items, waiting.view, done)
+            .map_err(|_| Status::Failed)?;
+        // Nobody else writes into it meanwhile.
+        self.buffers.hold(buffer);
+        self.jobs.push(Job {
+            view: waiting.view,
+            contents,
+            clients: vec![(waiting.client, waiting.request)],
+            buffer,
+            counts,
+            written,
+            items: count,
+            reading,
+        });
+        Ok(())
+    }
+
+    /// Takes note that some reading is over.
+    pub(super) fn hear_of_texts(&self) {
+        // Whose counter it is does not matter.
+        let _ = rustix::io::read(self.texts_done.as_fd(), &mut [0; 8]);
+    }
+
+    /// How long a request waits for all texts, and for those of one process.
+    fn limits(&self) -> (Duration, Duration) {
+        (self.texts_timeout, self.texts_timeout / 2)
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        let (limit, stuck) = self.limits();
+        let jobs = self.jobs.iter();
+        jobs.map(|job| job.reading.deadline(limit, stuck)).min()
+    }
+
+    /// Hands out what is done, and what is late without what is missing.
+    pub(super) fn finish_jobs(&mut self) {
+        let (limit, stuck) = self.limits();
+        let mut at = 0;
+        while at < self.jobs.len() {
+            let Some(outcome) = self.jobs[at].reading.outcome(limit, stuck) else {
+                at += 1;
+                continue;
+            };
+            let job = self.jobs.swap_remove(at);
+            let uid = job.view.uid();
+            self.budget.spend(uid, outcome.cpu, Instant::now());
+            if outcome.stuck_at.is_none() && job.items > 0 {
+                self.costs.text = outcome.cpu / job.items as u32;
+            }
+            if let Some(buffer) = self.buffers.get_mut(job.buffer) {
+                if let Some(parts) = buffer.memory.parts(job.counts) {
+                    let mut writer = Writer::at(parts.text_bytes, job.written);
+                    for text in &outcome.texts {
+                        if let Some(entry) = parts.texts.get_mut(text.item.place) {
+                            writer.add(text, job.view, entry);
+                        }
+                    }
+                    buffer.reply.parts[part::TEXT_BYTES].count = writer.len() as u64;
+                }
+                buffer.finish(job.contents);
+            }
+            let is_stuck = outcome.stuck_at.is_some();
+            let owner = self.texts.keep(outcome, job.reading);
+            if is_stuck {
+                // A worker has stood still for it so long.
+                let owner = owner.unwrap_or(0);
+                self.budget.spend(owner, stuck, Instant::now());
+                self.blame.add(owner, Why::Blocked);
+            }
+            for (client, request) in &job.clients {
+                self.send_buffer(*client, request, job.buffer);
+            }
+            self.buffers.give_back(job.buffer);
+        }
+    }
+}

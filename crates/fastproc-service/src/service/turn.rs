@@ -1,0 +1,247 @@
+//! Turns: what waits is done so that no user waits for what another one asks for again and again.
+//!
+//! In each turn every user has at most one walk and one snapshot written for it; what is there already is handed out
+//! besides. Between turns those who ask meanwhile are heard.
+
+use std::time::{Duration, Instant};
+
+use fastproc::{
+    Fields,
+    source::service::wire::{Op, Request, Status},
+};
+
+use super::Service;
+use crate::{
+    blame::Why, budget::cpu_time, buffers::Contents, exits::Range, tiers::COUNT, view::View,
+};
+
+/// A request that waits for its turn.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    pub(super) client: u64,
+    pub(super) view: View,
+    pub(super) tier: usize,
+    pub(super) request: Request,
+    pub(super) came: Instant,
+}
+
+impl Waiting {
+    /// The user that it is done for.
+    pub(super) fn uid(&self) -> u32 {
+        self.view.uid()
+    }
+}
+
+/// What work took the last time, which is what it is expected to take.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Costs {
+    pub(super) identify: Duration,
+    pub(super) start_exits: Duration,
+    write_exits: Duration,
+    /// By tier.
+    walk: [Duration; COUNT],
+    write: [Duration; COUNT],
+    /// Bytes of the last buffer of a tier.
+    pub(super) bytes: [usize; COUNT],
+    /// Of one process.
+    pub(super) text: Duration,
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// It was answered, without work.
+    Answered,
+    /// It was answered or refused after work, or is done elsewhere.
+    Worked,
+    /// It waits for the next turn.
+    NextTurn,
+    /// It waits for texts that are being read.
+    ForTexts,
+}
+
+impl Service {
+    /// Does one turn.
+    pub(super) fn turn(&mut self) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        let mut served = std::mem::take(&mut self.served);
+        served.clear();
+        self.can_go_on = self
+            .asked
+            .iter()
+            .any(|(_, asked)| *asked >= super::ASKED_AT_ONCE);
+        waiting.retain(|waiting| {
+            let Some(client) = self.clients.get(&waiting.client) else {
+                return false;
+            };
+            debug_assert!(client.waits);
+            let was_served = served.contains(&waiting.uid());
+            match self.step(waiting, was_served) {
+                Step::Answered => false,
+                Step::Worked => {
+                    served.push(waiting.uid());
+                    false
+                }
+                Step::NextTurn => {
+                    self.can_go_on = true;
+                    true
+                }
+                Step::ForTexts => true,
+            }
+        });
+        self.waiting = waiting;
+        self.served = served;
+    }
+
+    fn step(&mut self, waiting: &Waiting, was_served: bool) -> Step {
+        match waiting.request.op {
+            Op::Exits => self.step_exits(waiting, was_served),
+            Op::Hello => {
+                self.greet(waiting);
+                Step::Answered
+            }
+            _ => self.step_snapshot(waiting, was_served),
+        }
+    }
+
+    fn step_snapshot(&mut self, waiting: &Waiting, was_served: bool) -> Step {
+        let Waiting {
+            tier,
+            request,
+            client,
+            ..
+        } = *waiting;
+        let uid = waiting.uid();
+        let since = self.walked_since(waiting);
+        if let Some(generation) = self.tiers.walked_since(tier, since) {
+            let contents = self.contents(waiting, generation);
+            if let Some(buffer) = self.buffers.find(waiting.view, contents) {
+                let id = buffer.id;
+                self.send_buffer(client, &request, id);
+                return Step::Answered;
+            }
+            if self.join_job(waiting, contents) {
+                return Step::Answered;
+            }
+        }
+        if !request.texts.is_empty() && !self.may_start_job(uid) {
+            return Step::ForTexts;
+        }
+        if was_served {
+            return Step::NextTurn;
+        }
+        let walks = self.tiers.walked_since(tier, since).is_none();
+        let mut expected = self.costs.write[tier];
+        if walks {
+            expected += self.costs.walk[tier];
+        }
+        if !self.budget.allows(uid, expected, Instant::now()) {
+            self.refuse_for(client, Why::OverBudget);
+            return Step::Worked;
+        }
+        // Said before any work, if it is known.
+        if !self.buffers.has_room(waiting.view, self.costs.bytes[tier]) {
+            self.refuse_for(client, Why::OverMemory);
+            return Step::Worked;
+        }
+        let began = cpu_time();
+        let mut after = began;
+        let walked = if let Some(generation) = self.tiers.walked_since(tier, since) {
+            Ok(generation)
+        } else {
+            let walked = self.tiers.walk(tier);
+            // After the walk: who has ended since is in one of the two, and never in both.
+            self.read_exits();
+            self.tiers.set_exits(tier, self.exits.last().unwrap_or(0));
+            after = cpu_time();
+            self.costs.walk[tier] = after.saturating_sub(began);
+            walked
+        };
+        let filled = match walked {
+            Ok(generation) => self.serve(waiting, generation),
+            Err(_) => Err(Status::Failed),
+        };
+        let end = cpu_time();
+        self.costs.write[tier] = end.saturating_sub(after);
+        self.budget
+            .spend(uid, end.saturating_sub(began), Instant::now());
+        match filled {
+            Ok(()) => (),
+            Err(Status::Busy) => self.refuse_for(client, Why::OverMemory),
+            Err(status) => self.refuse(client, status),
+        }
+        Step::Worked
+    }
+
+    /// When the walk may have begun that serves this request. One from before exits were recorded does not tell where they
+    /// begin. `None`: at any time.
+    fn walked_since(&self, waiting: &Waiting) -> Option<Instant> {
+        let Waiting { request, tier, .. } = waiting;
+        let before = request.exits && Some(self.tiers.exits(*tier)) < self.exits.since();
+        let max_age = Duration::from_nanos(request.max_age_ns);
+        let max_age = if before { Duration::ZERO } else { max_age };
+        waiting.came.checked_sub(max_age)
+    }
+
+    fn contents(&self, waiting: &Waiting, generation: u64) -> Contents {
+        let Waiting { request, tier, .. } = waiting;
+        let exits = if request.exits {
+            let last = self.tiers.exits(*tier);
+            self.exits.range(request.exits_after, last)
+        } else {
+            Range::default()
+        };
+        Contents {
+            generation,
+            groups: request.groups,
+            texts: request.texts,
+            texts_max_age_ns: request.texts_max_age_ns,
+            exits,
+        }
+    }
+
+    /// Sends a snapshot that has been walked, or has the texts read that belong to it.
+    fn serve(&mut self, waiting: &Waiting, generation: u64) -> Result<(), Status> {
+        let contents = self.contents(waiting, generation);
+        if let Some(id) = self.fill(waiting, contents)? {
+            self.send_buffer(waiting.client, &waiting.request, id);
+        }
+        Ok(())
+    }
+
+    /// Hands out what has ended since the last time.
+    fn step_exits(&mut self, waiting: &Waiting, was_served: bool) -> Step {
+        let Waiting {
+            client,
+            view,
+            request,
+            ..
+        } = *waiting;
+        let uid = waiting.uid();
+        if was_served {
+            return Step::NextTurn;
+        }
+        if !self
+            .budget
+            .allows(uid, self.costs.write_exits, Instant::now())
+        {
+            self.refuse_for(client, Why::OverBudget);
+            return Step::Worked;
+        }
+        let began = cpu_time();
+        match self.hand_exits(client, &request, view) {
+            Ok(()) => (),
+            Err(Status::Busy) => self.refuse_for(client, Why::OverMemory),
+            Err(status) => self.refuse(client, status),
+        }
+        self.costs.write_exits = cpu_time().saturating_sub(began);
+        self.budget
+            .spend(uid, self.costs.write_exits, Instant::now());
+        Step::Worked
+    }
+
+    /// The groups that a request is about.
+    pub(super) fn groups(contents: Contents) -> Fields {
+        Fields::from_bits_truncate(contents.groups)
+    }
+}

@@ -1,0 +1,131 @@
+//! What decides who may see a process now: read from `/proc`, at the time when something else is read there.
+
+use rustix::fs::{AtFlags, statat};
+
+use super::{
+    DetailError,
+    directory::{Directory, failed},
+};
+use crate::record::{Credentials, Users};
+
+/// Credentials of a process, and whether it may be dumped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rights {
+    pub(crate) users: Users,
+    pub(crate) credentials: Credentials,
+    pub(crate) is_dumpable: bool,
+}
+
+impl Rights {
+    /// The real user.
+    pub fn real_user(&self) -> u32 {
+        self.users.uid
+    }
+}
+
+impl Directory {
+    /// The rights of the process now. What is read between two calls that return the same was read with these.
+    ///
+    /// # Errors
+    /// The process is gone, or hidden from this reader.
+    pub fn rights(&self) -> Result<Rights, DetailError> {
+        const WHAT: &str = "credentials";
+        let mut status = Vec::new();
+        self.file(c"status", WHAT, &mut status)?;
+        let (mut users, cap_permitted) = parse(&status).ok_or_else(|| {
+            let source = std::io::Error::other("its status is not what the kernel writes there");
+            failed(self.pid(), WHAT, source)
+        })?;
+        // The namespace leads to a file; who owns `exe` says whether the process may be dumped (`task_dump_owner()`).
+        let failed = |error: rustix::io::Errno| failed(self.pid(), WHAT, error.into());
+        let namespace = statat(self.fd(), c"ns/user", AtFlags::empty()).map_err(failed)?;
+        let owner = statat(self.fd(), c"exe", AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+        users.fsuid = users.euid;
+        users.fsgid = users.egid;
+        Ok(Rights {
+            users,
+            credentials: Credentials {
+                cap_permitted,
+                user_ns: namespace.st_ino as u32,
+                ..Credentials::default()
+            },
+            is_dumpable: (owner.st_uid, owner.st_gid) == (users.euid, users.egid),
+        })
+    }
+
+    /// The user namespace of the process, as a file.
+    ///
+    /// # Errors
+    /// The process is gone, or hidden from this reader.
+    pub fn user_namespace(&self) -> Result<std::fs::File, DetailError> {
+        let file = super::directory::open(self.fd(), c"ns/user");
+        file.map(Into::into)
+            .map_err(|error| failed(self.pid(), "user namespace", error))
+    }
+}
+
+/// Users and groups, and the permitted capabilities.
+fn parse(status: &[u8]) -> Option<(Users, u64)> {
+    // The name of the process comes first, and has no end of a line within.
+    let text = std::str::from_utf8(status.get(status.iter().position(|&b| b == b'\n')?..)?);
+    let text = text.ok()?;
+    let line = |name: &str| {
+        text.lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+    };
+    let ids = |name| {
+        let mut ids = line(name)?.split_whitespace().map(str::parse);
+        let mut next = || ids.next()?.ok();
+        Some([next()?, next()?, next()?])
+    };
+    let ([uid, euid, suid], [gid, egid, sgid]) = (ids("Uid")?, ids("Gid")?);
+    let users = Users {
+        uid,
+        euid,
+        suid,
+        gid,
+        egid,
+        sgid,
+        ..Users::default()
+    };
+    let cap_permitted = u64::from_str_radix(line("CapPrm")?.trim(), 16).ok()?;
+    Some((users, cap_permitted))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+    use crate::{Directories, Host};
+
+    #[test]
+    fn they_are_read_below_the_name() {
+        let status =
+            b"Name:\tUid:\\n\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\nCapPrm:\t00000000000000ff\n";
+        let (users, permitted) = parse(status).expect("all is there");
+        assert_eq!((users.uid, users.euid, users.suid), (1, 2, 3));
+        assert_eq!((users.gid, users.egid, users.sgid), (5, 6, 7));
+        assert_eq!(permitted, 0xff);
+        assert!(parse(b"Name:\tx\nUid:\t1\t2\n").is_none() && parse(b"").is_none());
+    }
+
+    #[test]
+    fn whether_a_process_may_be_dumped_is_told_by_who_owns_its_files() {
+        let host = Host::read().expect("/proc");
+        let directories = Directories::open(&host).expect("/proc");
+        let stat = std::fs::read("/proc/self/stat").expect("it runs");
+        let ticks = super::super::directory::start_ticks(&stat).expect("a start");
+        let start_ns = ticks * (1_000_000_000 / host.ticks_per_second);
+        let start_ns = start_ns.saturating_add_signed(-host.boot_offset_ns);
+        let directory = directories
+            .of(std::process::id(), start_ns)
+            .expect("this process");
+        let rights = directory.rights().expect("its own");
+        let own = std::fs::metadata("/proc/self/ns/user").expect("it is there");
+        assert_eq!(rights.credentials.user_ns, own.ino() as u32);
+        assert_eq!(rights.users.euid, rustix::process::geteuid().as_raw());
+        let same = directory.rights().expect("its own");
+        assert_eq!(rights, same);
+    }
+}
