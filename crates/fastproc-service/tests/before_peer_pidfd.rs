@@ -174,8 +174,11 @@ fn another_process_that_gets_the_number_is_not_taken_for_who_has_connected() {
         let (mut go_on, mut wait) = turns();
         let second = with_number(number, || {
             become_user(NOBODY);
+            wait.give();
             wait.wait();
         });
+        // Until then it is root's.
+        go_on.wait();
         served.serve(listener, &without(Some(SourceKind::Procfs)));
         let mut answers: Vec<Status> = Vec::new();
         for _ in queued {
