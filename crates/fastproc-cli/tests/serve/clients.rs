@@ -189,14 +189,14 @@ fn many_scrapes_leave_nothing_behind() {
         server.sockets() <= sockets
     });
     println!("anonymous memory after each {part} scrapes: {anonymous:?} KiB");
-    // What a scrape leaves behind is left by all of them. More processes, or exits, of others take more room, but once, and
-    // memory may be given back at once: neither changes the median.
+    // What a scrape leaves behind is left by all of them, so all parts grow by it. Tables and the allocator's own grow in some
+    // parts, until they are large enough, and memory may be given back at once in one or two: neither changes this one.
     let pairs = anonymous.windows(2);
     let mut grown: Vec<u64> = pairs.map(|pair| pair[1].saturating_sub(pair[0])).collect();
     grown.sort_unstable();
-    let median = grown[grown.len() / 2];
+    let third = grown[grown.len() / 3];
     assert!(
-        median * 1024 < LEFT_BYTES * part as u64,
+        third * 1024 < LEFT_BYTES * part as u64,
         "anonymous memory grows with each {part} scrapes: {anonymous:?} KiB"
     );
 }
