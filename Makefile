@@ -148,7 +148,7 @@ test-go:
 	scripts/setup build go
 	# As make test builds the program, so that after it nothing is compiled again.
 	$(CARGO) test --locked --workspace --no-run --quiet
-	@cd go && go vet ./... && FASTPROC_PROGRAM="$(TARGET)/debug/fastproc" go test -count=1 ./...
+	@cd go && go vet ./... && FASTPROC_PROGRAM="$(TARGET)/debug/fastproc" go test -count=1 -timeout 30m ./...
 
 ## make bench-go       a look at all processes in Go, by the service that runs and by gopsutil
 bench-go:

@@ -19,6 +19,7 @@ import polars
 import pyarrow
 import pyarrow.parquet
 import pytest
+from conftest import wait_until
 
 import fastproc
 
@@ -60,12 +61,16 @@ def test_what_is_not_known_is_na_and_the_rest_exact() -> None:
     if os.geteuid() == 0:
         # Another user, to whom the kernel does not show what root's processes read.
         program = """
-import os, subprocess, fastproc, numpy, pandas
+import os, subprocess, time, fastproc, numpy, pandas
 read = fastproc.processes
 os.setgroups([])
 os.setresgid(65534, 65534, 65534)
 os.setresuid(65534, 65534, 65534)
 own = subprocess.Popen(["sleep", "600"])
+end = time.monotonic() + 120
+while ") S " not in open(f"/proc/{own.pid}/stat").read():
+    assert time.monotonic() < end
+    time.sleep(0.002)
 column = read("pid,read_bytes", source="procfs")["read_bytes"]
 series = read("pid,read_bytes", source="procfs").to_pandas()["read_bytes"]
 own.kill()
@@ -111,8 +116,7 @@ def test_frames_have_names_that_are_not_utf8(tmp_path: Path) -> None:
     program.chmod(0o755)
     with subprocess.Popen([program, "600"]) as child:
         try:
-            while Path(f"/proc/{child.pid}/comm").read_bytes() != b"a\xff\n":
-                pass
+            wait_until("its name", lambda: Path(f"/proc/{child.pid}/comm").read_bytes() == b"a\xff\n")
             table = fastproc.processes("comm", filter=f"pid == {child.pid}")
             assert table.to_pandas()["comm"][0] == table.to_polars()["comm"][0] == "a\ufffd"
             assert pandas.DataFrame(table)["comm"][0] == "a\ufffd"

@@ -196,6 +196,16 @@ fn gathered(output: impl Read + Send + 'static) -> Arc<Mutex<Vec<String>>> {
     lines
 }
 
+/// A process that starts others until it is dropped.
+struct Storm(Child);
+
+impl Drop for Storm {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// A zombie from before, of which the kernel lets go only now, is none that ends. What ends from now on is told, and whole,
 /// though others come and go all the time.
 #[test]
@@ -212,10 +222,10 @@ fn what_had_ended_before_is_not_told_and_all_that_ends_later_is() {
         wait_until("a zombie", || {
             std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") Z "))
         });
-        let mut storm = Command::new("sh")
+        let storm = Command::new("sh")
             .args(["-c", "while :; do (:); done"])
-            .spawn()
-            .expect("there is sh");
+            .spawn();
+        let storm = Storm(storm.expect("there is sh"));
         let mut recording = fastproc(&["exits", "--format", "csv", "-o", "pid,ppid,ended,etime"])
             .args(["--filter", &filter])
             .stdout(Stdio::piped())
@@ -240,16 +250,17 @@ fn what_had_ended_before_is_not_told_and_all_that_ends_later_is() {
                     .iter()
                     .all(|pid| rows.iter().any(|row| row[0] == *pid))
         });
-        for child in [&mut storm, &mut recording] {
-            child.kill().expect("our child");
-            child.wait().expect("our child");
-        }
+        // Before the end cuts one off.
+        let whole = rows();
+        drop(storm);
+        recording.kill().expect("our child");
+        recording.wait().expect("our child");
         if has_lost() {
             gate::repeated("events were lost");
             continue;
         }
         // That of the zombie would have neither a parent nor a time.
-        for row in rows() {
+        for row in whole {
             assert!(row.iter().all(|value| !value.is_empty()), "{row:?}");
         }
         return;

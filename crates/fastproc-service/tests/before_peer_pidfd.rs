@@ -61,6 +61,11 @@ fn a_user_is_served_as_on_newer_kernels_and_root_is_not() {
         become_user(NOBODY);
         let mut own = std::process::Command::new("sleep");
         let mut own = own.arg("600").spawn().expect("it runs");
+        // Until it has executed, nobody may trace it.
+        let stat = format!("/proc/{}/stat", own.id());
+        fastproc_testbed::wait_until("sleep rests", || {
+            std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains("(sleep) S "))
+        });
         let mut collector = builder.open().expect("it is served");
         let mut seen = Vec::new();
         for pid in [own.id(), of_root] {

@@ -99,7 +99,7 @@ impl Sought {
         if self.grows && is_between == Some(false) {
             gate::repeated(&format!("{:?} was not between two readings", self.series));
             // Once a process was not given the CPU for long; not twice.
-            self.score += WRONG / 2 - RIGHT;
+            self.score += WRONG / 2 - RIGHT + 1;
         } else {
             self.score += if is_between == Some(true) {
                 BETWEEN

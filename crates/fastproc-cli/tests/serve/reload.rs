@@ -92,7 +92,9 @@ fn groups_are_named_anew_and_connections_go_on() {
     assert!(cpu(&last, "stays") >= cpu(&counted, "stays"));
     moving.spend(10);
     assert!(cpu(&scrape(), "after") >= 0.09);
-    assert!(server.stderr().contains("the configuration was read again"));
+    wait_until("it says so", || {
+        server.stderr().contains("the configuration was read again")
+    });
 }
 
 #[test]

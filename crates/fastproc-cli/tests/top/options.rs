@@ -27,7 +27,12 @@ struct Sleeper(Child);
 impl Sleeper {
     fn start() -> Self {
         let child = Command::new("sleep").arg("4343").spawn();
-        Self(child.expect("there is sleep"))
+        let sleeper = Self(child.expect("there is sleep"));
+        let line = format!("/proc/{}/cmdline", sleeper.0.id());
+        fastproc_testbed::wait_until("sleep runs", || {
+            std::fs::read(&line).is_ok_and(|line| line == b"sleep\x004343\0")
+        });
+        sleeper
     }
 }
 
