@@ -289,8 +289,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     match args.socket.open(args.source.kind())? {
         Some((service, taken)) if args.socket.no_metrics => {
-            // Before Linux 6.5 each reader has a pidfd, too, until it asks a second time.
-            descriptors::raise_limit(taken + fastproc_service::CONNECTIONS)?;
+            descriptors::raise_limit(taken)?;
             give_up_root(args, &[service.source()], true)?;
             if let Err(error) = fastproc_service::confine() {
                 say(&format!(

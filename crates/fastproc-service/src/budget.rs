@@ -7,6 +7,8 @@ use std::{
 
 /// Time that a user has not used is kept for so long.
 const WINDOW: Duration = Duration::from_secs(1);
+/// No more than so many budgets are owed.
+const MOST_DEBT: i64 = 10;
 
 /// CPU time that this thread has used.
 pub(crate) fn cpu_time() -> Duration {
@@ -51,9 +53,10 @@ impl Budget {
     }
 
     /// Whether this user may have work done that is expected to take so long. What takes more than all of the budget is done
-    /// when nothing of it is used.
+    /// when nearly nothing of it is used: to find out who asks has been charged by then.
     pub(crate) fn allows(&self, uid: u32, expected: Duration, now: Instant) -> bool {
-        uid == 0 || self.left(uid, now) >= nanoseconds(expected).clamp(1, self.full().max(1))
+        let most = self.full() - self.full() / 8;
+        uid == 0 || self.left(uid, now) >= nanoseconds(expected).clamp(1, most.max(1))
     }
 
     /// Work for this user took so long.
@@ -61,7 +64,9 @@ impl Budget {
         if uid == 0 {
             return;
         }
-        let left = self.left(uid, now) - nanoseconds(took);
+        // A CPU that stands still counts as work: nobody pays for that for ever.
+        let least = self.full().saturating_mul(-MOST_DEBT);
+        let left = (self.left(uid, now) - nanoseconds(took)).max(least);
         // An account that is full again is no account.
         if self.users.len() > 64 {
             let full = self.users.keys().copied();
@@ -113,10 +118,11 @@ mod tests {
         budget.spend(7, HALF / 2, now);
         assert!(budget.allows(7, HALF / 2, now) && !budget.allows(7, HALF * 2 / 3, now));
         assert!(budget.allows(8, 100 * HALF, now));
-        // It pays for all that it took.
+        // It pays for what it took, up to ten budgets.
         budget.spend(8, 100 * HALF, now);
-        assert!(!budget.allows(8, Duration::ZERO, now + 90 * WINDOW));
-        assert!(budget.allows(8, 100 * HALF, now + 101 * WINDOW));
+        assert!(!budget.allows(8, Duration::ZERO, now + 9 * WINDOW));
+        assert!(!budget.allows(8, 100 * HALF, now + 10 * WINDOW));
+        assert!(budget.allows(8, 100 * HALF, now + 11 * WINDOW));
     }
 
     #[test]

@@ -152,6 +152,7 @@ impl Known {
         }
         let credentials = getsockopt(asked.socket, PeerCredentials).map_err(|_| Status::NoPeer)?;
         if credentials.pid() <= 0 {
+            *self = Self::Decided(Err(Status::Namespace));
             return Err(Status::Namespace);
         }
         let named = Some(asked.socket).filter(|_| asked.peer_pidfd);

@@ -99,7 +99,8 @@ impl Settings {
 
     /// Descriptors that a service takes with these settings, if readers do their worst.
     pub fn descriptors(&self) -> usize {
-        CONNECTIONS + self.memory().buffers()
+        // Before Linux 6.5 each has a pidfd of its reader, too, until it asks a second time.
+        2 * CONNECTIONS + self.memory().buffers()
     }
 }
 
@@ -171,6 +172,8 @@ pub struct Service {
     /// Whether something of that can be done at once.
     can_go_on: bool,
     costs: Costs,
+    /// What of the request that is sorted was charged for itself: to begin to record exits.
+    charged_apart: Duration,
     jobs: Vec<Job>,
     texts_timeout: Duration,
     /// Written to when texts have been read.
@@ -213,6 +216,7 @@ impl Service {
             waiting: Vec::new(),
             can_go_on: false,
             costs: Costs::default(),
+            charged_apart: Duration::ZERO,
             jobs: Vec::new(),
             texts_timeout: settings.texts_timeout,
             texts_done: Arc::new(
@@ -433,9 +437,11 @@ impl Service {
         }
         // Little is done for most requests, and much for a first one and for a text.
         let began = (is_new || is_text).then(cpu_time);
+        self.charged_apart = Duration::ZERO;
         self.sort(token, request, sender);
         if let Some(began) = began {
             let took = cpu_time().saturating_sub(began);
+            let took = took.saturating_sub(self.charged_apart);
             if is_new && !is_text {
                 self.costs.identify = took;
             }
@@ -509,6 +515,7 @@ impl Service {
             self.exits.start(boottime_ns());
             self.watch_ring();
             self.costs.start_exits = cpu_time().saturating_sub(began);
+            self.charged_apart = self.costs.start_exits;
             self.budget.spend(uid, self.costs.start_exits, now);
         }
         if let Some(client) = self.clients.get_mut(&token) {
