@@ -61,10 +61,6 @@ fn the_same_recording_shows_the_same_screen() {
         top.press(keys);
         let sign = sign(ascii.unwrap_or(name));
         top.until(sign, |text| text.contains(sign));
-        if name.starts_with("exited") {
-            // The word about it goes.
-            top.until_shown("F10Quit");
-        }
         let path = format!("tests/top/screens/{name}.txt");
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
         let blesses = std::env::var_os("FASTPROC_BLESS").is_some();
