@@ -14,6 +14,7 @@
 #include <bpf/bpf_core_read.h>
 #include "tasks/mm_flags.h"
 #include "kfunc.h"
+#include "sequence.h"
 
 /* What the kernel calls the type: see tasks.bpf.c. */
 const volatile struct {
@@ -186,23 +187,6 @@ static __always_inline s32 status_of_process(struct task_struct *leader)
 /* More threads than that are not looked for among those that are on their way out. */
 #define MOST_THREADS 64
 
-#define RELOAD(x) (*(volatile typeof(x) *)&(x))
-
-/* Counts the changes of signal_struct's sums; odd during one. */
-static __always_inline u32 sums_sequence(struct signal_struct *signal)
-{
-	struct signal_struct___5_9 *old = (void *)signal;
-	u32 sequence = 0;
-
-	barrier();
-	if (bpf_core_field_exists(signal->stats_lock.seqcount.seqcount.sequence))
-		sequence = RELOAD(signal->stats_lock.seqcount.seqcount.sequence);
-	else if (bpf_core_field_exists(old->stats_lock.seqcount.sequence))
-		sequence = RELOAD(old->stats_lock.seqcount.sequence);
-	barrier();
-	return sequence;
-}
-
 /*
  * Adds what __exit_signal() has not added to signal_struct yet: the thread that ends now; a leader that ended before it,
  * which is kept until all others are gone; and others that are on their way out.
@@ -235,10 +219,10 @@ static __noinline void add_threads(struct exits_exit *e, struct task_struct *t)
 /* Whether no thread was moved to signal_struct meanwhile. */
 static __always_inline bool try_sums(struct exits_exit *e, struct task_struct *t)
 {
-	u32 before = sums_sequence(t->signal);
+	u32 before = stats_sequence(t);
 
 	add_threads(e, t);
-	return !(before & 1) && sums_sequence(t->signal) == before;
+	return !(before & 1) && stats_sequence(t) == before;
 }
 
 /* The sums of a process whose last thread ends. Not in a loop: kernels before 6.2 refuse the one that compilers make of it. */

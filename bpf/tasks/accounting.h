@@ -5,22 +5,6 @@
 
 #include "io.h"
 
-/* Counts the changes of what dead threads and waited-for children have left in a signal struct; odd during one. */
-static __always_inline u32 stats_sequence(struct task_struct *t)
-{
-	struct signal_struct *signal = t->signal;
-	struct signal_struct___5_9 *old = (void *)signal;
-	u32 sequence = 0;
-
-	barrier();
-	if (bpf_core_field_exists(signal->stats_lock.seqcount.seqcount.sequence))
-		sequence = RELOAD(signal->stats_lock.seqcount.seqcount.sequence);
-	else if (bpf_core_field_exists(old->stats_lock.seqcount.sequence))
-		sequence = RELOAD(old->stats_lock.seqcount.sequence);
-	barrier();
-	return sequence;
-}
-
 static __always_inline void collect_cpu(struct task_struct *t, struct fp_cpu *c)
 {
 	struct signal_struct *signal = t->signal;

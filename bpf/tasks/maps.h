@@ -58,8 +58,7 @@ struct fp_run run SEC(".data.run");
 #endif
 
 #define WANTED(group) (settings.groups & (group) & GROUPS)
-/* A load that the compiler may neither merge with another nor move. */
-#define RELOAD(x) (*(volatile typeof(x) *)&(x))
+#include "../sequence.h"
 /*
  * Whether a pointer is another by now than the one that was followed, so that what was read may be of a freed object. All
  * loads before it stay before it: the compiler is told, x86 keeps loads in order.
