@@ -1,50 +1,16 @@
 //! Exits of processes whose leader ends before their last thread.
 
+mod told;
+
 use std::{
     os::unix::process::ExitStatusExt,
-    process::{Child, Command, ExitStatus, Stdio},
-    time::Duration,
+    process::{Command, ExitStatus},
 };
 
-use fastproc::exits::{Event, Exit, Exits};
+use fastproc::exits::{Exit, Exits};
 use fastproc_testbed::{alone, gate, wait_for, wait_until};
 
-fn python(script: &str) -> Child {
-    Command::new("/usr/bin/python3")
-        .args(["-c", script])
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("python3 runs")
-}
-
-/// Hands over all exits that have come.
-fn read(exits: &mut Exits, mut each: impl FnMut(&Exit)) {
-    exits
-        .read(|event| {
-            if let Event::Exit(exit) = &event {
-                each(exit);
-            }
-        })
-        .expect("the ring can be read");
-}
-
-/// Waits until this child's exit is told, and reaps it. Hands over all exits that come meanwhile. Returns what its parent is
-/// told.
-fn until_told(exits: &mut Exits, mut child: Child, mut each: impl FnMut(&Exit)) -> ExitStatus {
-    let mut is_told = false;
-    wait_until("an exit that is told or lost", || {
-        exits
-            .wait(Duration::from_millis(20))
-            .expect("it can be waited for");
-        let has_ended = child.try_wait().expect("our child").is_some();
-        read(exits, |exit| {
-            is_told |= exit.pid == child.id();
-            each(exit);
-        });
-        has_ended && (is_told || exits.lost() > 0)
-    });
-    child.wait().expect("our child")
-}
+use told::{python, read, until_told};
 
 /// The leader and another thread work as long as each other. The leader ends with status 3, and the other thread, when the
 /// leader is a zombie, in the way that takes the place of `END`.

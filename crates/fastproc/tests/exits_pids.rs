@@ -1,36 +1,16 @@
 //! Exits of processes that share a pid, and a storm of them beside those whose leader ends before their last thread.
 
-use std::{
-    collections::HashMap,
-    io::Read,
-    process::{Child, Command, Stdio},
-    time::Duration,
-};
+mod told;
+
+use std::{collections::HashMap, io::Read};
 
 use fastproc::{
-    exits::{Event, Exit, Exits},
+    exits::{Exit, Exits},
     record::TICK_NS,
 };
 use fastproc_testbed::{alone, gate, wait_until};
 
-fn python(script: &str) -> Child {
-    Command::new("/usr/bin/python3")
-        .args(["-c", script])
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("python3 runs")
-}
-
-/// Hands over all exits that have come.
-fn read(exits: &mut Exits, mut each: impl FnMut(&Exit)) {
-    exits
-        .read(|event| {
-            if let Event::Exit(exit) = &event {
-                each(exit);
-            }
-        })
-        .expect("the ring can be read");
-}
+use told::{python, read, until_told};
 
 /// Six children, one after the other, each with the pid of the first, as CRIU restores processes.
 const SHARED_PID: &str = r"
@@ -55,23 +35,6 @@ while True:
         print(first)
         break
 ";
-
-/// Waits until this child's exit is told, and reaps it. Hands over all exits that come meanwhile.
-fn until_told(exits: &mut Exits, mut child: Child, mut each: impl FnMut(&Exit)) {
-    let mut is_told = false;
-    wait_until("an exit that is told or lost", || {
-        exits
-            .wait(Duration::from_millis(20))
-            .expect("it can be waited for");
-        let has_ended = child.try_wait().expect("our child").is_some();
-        read(exits, |exit| {
-            is_told |= exit.pid == child.id();
-            each(exit);
-        });
-        has_ended && (is_told || exits.lost() > 0)
-    });
-    child.wait().expect("our child");
-}
 
 /// Exits by pid and start time.
 type Recorded = HashMap<(u32, u64), Vec<Exit>>;
