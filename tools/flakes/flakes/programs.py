@@ -76,12 +76,19 @@ def configured(root: Path) -> tuple[tuple[str, str], ...]:
     return tuple((name, value) for name, value in entries if name not in os.environ)
 
 
-def variables(package: dict[str, Any], libraries: str) -> tuple[tuple[str, str], ...]:
+def compiler() -> str:
+    """Where the compiler is that builds the programs. By its name alone rustup takes another in the folder of a package that asks."""
+    sysroot = subprocess.run(["rustc", "--print", "sysroot"], stdout=subprocess.PIPE, text=True, check=True)
+    return os.environ.get("RUSTC", f"{sysroot.stdout.strip()}/bin/rustc")
+
+
+def variables(package: dict[str, Any], libraries: str, rustc: str) -> tuple[tuple[str, str], ...]:
     """What cargo test sets for the programs of a package."""
     folder = Path(package["manifest_path"]).parent
     version = re.split(r"[.-]", package["version"])
     return (
         ("CARGO", CARGO),
+        ("RUSTC", rustc),
         ("CARGO_MANIFEST_DIR", str(folder)),
         ("CARGO_MANIFEST_PATH", package["manifest_path"]),
         ("CARGO_PKG_NAME", package["name"]),
@@ -99,6 +106,7 @@ def build(only: str) -> tuple[list[Program], Path]:
     metadata = json.loads(described.stdout)
     root, target_folder = metadata["workspace_root"], Path(metadata["target_directory"])
     libraries = str(target_folder / "debug/deps")
+    rustc = compiler()
     every = targets(metadata)
     wanted = chosen(every, only) if only else every
     packages = sorted({target.package["name"] for target in wanted})
@@ -118,6 +126,6 @@ def build(only: str) -> tuple[list[Program], Path]:
         # Programs of other crates may have the same name.
         if any(name == target.name for target in wanted):
             folder = str(Path(package["manifest_path"]).parent)
-            environment = configured(Path(root)) + variables(package, libraries)
+            environment = configured(Path(root)) + variables(package, libraries, rustc)
             programs.append(Program(name, message["executable"], folder, environment))
     return sorted(set(programs), key=lambda program: program.name), target_folder
