@@ -77,7 +77,7 @@ def configured(root: Path) -> tuple[tuple[str, str], ...]:
 
 
 def compiler() -> str:
-    """Where the compiler is that builds the programs. By its name alone rustup takes another in the folder of a package that asks."""
+    """The compiler that builds the programs. By its name alone rustup takes another in the folder of a package that asks."""
     sysroot = subprocess.run(["rustc", "--print", "sysroot"], stdout=subprocess.PIPE, text=True, check=True)
     return os.environ.get("RUSTC", f"{sysroot.stdout.strip()}/bin/rustc")
 
