@@ -52,7 +52,8 @@ static __always_inline void collect_rss_counters(struct mm_struct *mm, struct fp
 		anon = mm->rss_stat[MM_ANONPAGES].count;
 		swap = mm->rss_stat[MM_SWAPENTS].count;
 		shmem = mm->rss_stat[MM_SHMEMPAGES].count;
-	} else if (bpf_core_field_exists(old->rss_stat.count)) {
+	} else {
+		/* in a kernel that has neither this cannot be loaded */
 		file = BPF_CORE_READ(old, rss_stat.count[MM_FILEPAGES].counter);
 		anon = BPF_CORE_READ(old, rss_stat.count[MM_ANONPAGES].counter);
 		swap = BPF_CORE_READ(old, rss_stat.count[MM_SWAPENTS].counter);

@@ -56,6 +56,32 @@ pub enum Error {
         since: &'static str,
     },
 
+    /// The kernel's description of its structures has no shape of a value that the programs know.
+    #[error(
+        "this kernel keeps the {value} in a way that this version does not know: its structures have no {missing}; \
+         use the source procfs, or a newer version"
+    )]
+    UnknownKernel {
+        /// What cannot be read, as in `resident set`.
+        value: &'static str,
+        /// A member that is looked for, as in `mm_struct.rss_stat[].count`.
+        missing: &'static str,
+    },
+
+    /// The kernel's structures say something else about this process than the kernel's own text.
+    #[error(
+        "the kernel's structures say {records} of the {value} of this process, and the kernel itself says {kernel}: its \
+         structures are not read as they are; use the source procfs, or a newer version"
+    )]
+    Differs {
+        /// What differs, as in `resident set`.
+        value: &'static str,
+        /// What the structures say.
+        records: u64,
+        /// What the kernel says.
+        kernel: u64,
+    },
+
     /// The kernel refused a program.
     #[error("the kernel refused the program: {reason}\n{log}")]
     Verifier {

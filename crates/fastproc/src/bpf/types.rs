@@ -1,6 +1,10 @@
 //! What is asked of the running kernel's type information, and what it answers.
 
-use std::{collections::HashMap, io, os::fd::OwnedFd};
+use std::{
+    collections::{HashMap, HashSet},
+    io,
+    os::fd::OwnedFd,
+};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
@@ -16,6 +20,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) object: Option<&'a ObjectFile>,
     /// Structures, also by the names of types: their sizes, and where their members lie.
     pub(crate) structures: &'a [&'a str],
+    /// Members, by their paths from a structure: `mm_struct.rss_stat[].count` is a member of each element of an array.
+    pub(crate) paths: &'a [&'a str],
     pub(crate) functions: &'a [&'a str],
     /// Enumerators.
     pub(crate) constants: &'a [&'a str],
@@ -29,6 +35,18 @@ impl<'a> Wanted<'a> {
         let ids = self.object.map(|object| object.members(TYPE_IDS));
         let ids = ids.unwrap_or_default();
         ids.into_iter().map(|(name, _)| name).collect()
+    }
+
+    /// The paths from this structure, and what follows its name in them.
+    pub(super) fn paths_from(
+        &self,
+        structure: &str,
+    ) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
+        let structure = structure.to_owned();
+        self.paths.iter().filter_map(move |path| {
+            let (first, rest) = path.split_once('.')?;
+            (first == structure).then_some((*path, rest))
+        })
     }
 
     /// What the kernel calls what the programs attach to.
@@ -54,6 +72,7 @@ pub(crate) struct KernelTypes {
     pub(super) cut: Option<Vec<u8>>,
     pub(super) ids: HashMap<String, u32>,
     pub(super) structures: HashMap<String, Structure>,
+    pub(super) paths: HashSet<String>,
     pub(super) functions: HashMap<String, u32>,
     pub(super) constants: HashMap<String, i64>,
     pub(super) percpu: HashMap<String, PerCpu>,
@@ -103,6 +122,11 @@ impl KernelTypes {
         self.structures.get(structure)?.members.get(member).copied()
     }
 
+    /// Whether this path, which was asked for, leads to a member.
+    pub(crate) fn has_path(&self, path: &str) -> bool {
+        self.paths.contains(path)
+    }
+
     /// The value of an enumerator.
     pub(crate) fn constant(&self, name: &str) -> Option<u32> {
         self.constants
@@ -138,6 +162,10 @@ impl KernelTypes {
         self.ids.entry(name.to_owned()).or_insert(id);
     }
 
+    pub(super) fn add_path(&mut self, path: &str) {
+        self.paths.insert(path.to_owned());
+    }
+
     pub(super) fn add_function(&mut self, name: &str, id: u32) {
         self.functions.entry(name.to_owned()).or_insert(id);
     }
@@ -148,5 +176,17 @@ impl KernelTypes {
 
     pub(super) fn add_percpu(&mut self, name: &str, variable: PerCpu) {
         self.percpu.insert(name.to_owned(), variable);
+    }
+}
+
+/// The first member that a path names, whether it is an array, and what follows.
+pub(super) fn split_path(path: &str) -> (&str, bool, Option<&str>) {
+    let (first, rest) = match path.split_once('.') {
+        Some((first, rest)) => (first, Some(rest)),
+        None => (path, None),
+    };
+    match first.strip_suffix("[]") {
+        Some(name) => (name, true, rest),
+        None => (first, false, rest),
     }
 }

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use libbpf_rs::btf::{
     Btf, BtfKind, BtfType, HasSize, TypeId,
-    types::{Composite, DataSec, Enum, Enum64, MemberAttr},
+    types::{Array, Composite, DataSec, Enum, Enum64, MemberAttr},
 };
 
 use super::{
     log::Log,
-    types::{KernelTypes, PerCpu, Wanted},
+    types::{KernelTypes, PerCpu, Wanted, split_path},
 };
 use crate::Error;
 
@@ -31,6 +31,13 @@ pub(super) fn find(wanted: Wanted<'_>) -> Result<KernelTypes, Error> {
                 found.add_function(name, id);
             }
             _ => {}
+        }
+        if matches!(ty.kind(), BtfKind::Struct | BtfKind::Union) {
+            for (path, rest) in wanted.paths_from(name) {
+                if leads_to_a_member(&btf, ty, rest) {
+                    found.add_path(path);
+                }
+            }
         }
         match ty.kind() {
             BtfKind::Enum | BtfKind::Enum64 => add_constants(ty, wanted, &mut found),
@@ -110,4 +117,30 @@ fn add_members(btf: &Btf<'_>, structure: Composite<'_>, base: u32, to: &mut Hash
             }
         }
     }
+}
+
+fn leads_to_a_member(btf: &Btf<'_>, structure: BtfType<'_>, path: &str) -> bool {
+    let Ok(structure) = Composite::try_from(structure.skip_mods_and_typedefs()) else {
+        return false;
+    };
+    let (name, is_array, rest) = split_path(path);
+    for member in structure.iter() {
+        let Some(ty) = btf.type_by_id::<BtfType<'_>>(member.ty) else {
+            return false;
+        };
+        match member.name.and_then(|name| name.to_str()) {
+            Some(found) if found == name => {
+                let ty = ty.skip_mods_and_typedefs();
+                if is_array != (ty.kind() == BtfKind::Array) {
+                    return false;
+                }
+                let element = Array::try_from(ty).map_or(ty, |array| array.contained_type());
+                return rest.is_none_or(|rest| leads_to_a_member(btf, element, rest));
+            }
+            Some(found) if !found.is_empty() => {}
+            _ if leads_to_a_member(btf, ty, path) => return true,
+            _ => {}
+        }
+    }
+    false
 }

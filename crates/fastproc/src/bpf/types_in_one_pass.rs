@@ -12,7 +12,7 @@ use super::{
     mapping::MappedFile,
     names::Names,
     object_file::ObjectFile,
-    types::{KernelTypes, PerCpu, Wanted},
+    types::{KernelTypes, PerCpu, Wanted, split_path},
     types_by_libbpf,
 };
 use crate::Error;
@@ -59,9 +59,14 @@ impl<'a> Pass<'a> {
         let (ids, targets) = (wanted.ids(), wanted.targets());
         let targets = || targets.iter().map(|name| &**name);
         let structures = wanted.structures.iter().copied();
+        let of_paths = wanted
+            .paths
+            .iter()
+            .filter_map(|path| path.split('.').next());
         let types = structures
             .clone()
-            .chain(of_object.iter().map(|name| &**name));
+            .chain(of_object.iter().map(|name| &**name))
+            .chain(of_paths);
         let types: Vec<&str> = types.chain(targets()).collect();
         let structures: HashSet<_> = structures.collect();
         let functions: Vec<&str> = wanted
@@ -139,6 +144,11 @@ impl<'a> Pass<'a> {
             if structures.contains(name) {
                 pass.add_structure(name, item)?;
             }
+            for (path, rest) in wanted.paths_from(name) {
+                if pass.leads_to_a_member(item, rest)? {
+                    pass.found.add_path(path);
+                }
+            }
         }
         if let Some(section) = percpu {
             pass.add_percpu(section)?;
@@ -173,18 +183,52 @@ impl<'a> Pass<'a> {
         Some(())
     }
 
-    fn add_structure(&mut self, name: &str, named: Type) -> Option<()> {
-        let mut structure = named;
+    /// What a name stands for.
+    fn named_by(&self, named: Type) -> Type {
+        let mut found = named;
         while matches!(
-            structure.kind(),
+            found.kind(),
             btf::TYPEDEF | btf::CONST | btf::VOLATILE | btf::RESTRICT | btf::TYPE_TAG
         ) {
             // A type of another kind has a name, and no members.
-            match self.type_of(structure.size) {
-                Some(next) => structure = next,
+            match self.type_of(found.size) {
+                Some(next) => found = next,
                 None => break,
             }
         }
+        found
+    }
+
+    fn leads_to_a_member(&self, structure: Type, path: &str) -> Option<bool> {
+        let structure = self.named_by(structure);
+        if !matches!(structure.kind(), btf::STRUCT | btf::UNION) {
+            return Some(false);
+        }
+        let (name, is_array, rest) = split_path(path);
+        for index in 0..structure.len() {
+            let at = structure.entry(index);
+            let found = self.btf.word(at)?;
+            let id = self.btf.word(at + 4)?;
+            if found == 0 {
+                if self.leads_to_a_member(self.type_of(id)?, path)? {
+                    return Some(true);
+                }
+            } else if self.btf.name(found)? == name {
+                let mut member = self.named_by(self.type_of(id)?);
+                if is_array != (member.kind() == btf::ARRAY) {
+                    return Some(false);
+                }
+                if is_array {
+                    member = self.type_of(self.btf.word(member.at + 12)?)?;
+                }
+                return rest.map_or(Some(true), |rest| self.leads_to_a_member(member, rest));
+            }
+        }
+        Some(false)
+    }
+
+    fn add_structure(&mut self, name: &str, named: Type) -> Option<()> {
+        let structure = self.named_by(named);
         let mut members = HashMap::new();
         let mut size = 0;
         if matches!(structure.kind(), btf::STRUCT | btf::UNION) {
@@ -251,6 +295,16 @@ mod tests {
                 "irq_cpustat_t",
                 "no_such_structure",
             ],
+            paths: &[
+                "task_struct.thread_info.flags",
+                "task_struct.comm[]",
+                "signal_struct.rlim[].rlim_cur",
+                "signal_struct.stats_lock.seqcount.seqcount.sequence",
+                "task_struct.comm",
+                "signal_struct.rlim.rlim_cur",
+                "signal_struct.rlim[].no_such_member",
+                "no_such_structure.member",
+            ],
             functions: &["bpf_map_lookup_percpu_elem", "no_such_function"],
             constants: &["NR_SOFTIRQS", "CPUTIME_STEAL", "NO_SUCH_CONSTANT"],
             percpu: true,
@@ -267,6 +321,8 @@ mod tests {
         let theirs = types_by_libbpf::find(wanted()).expect("libbpf reads it");
         assert_eq!(ours.ids, theirs.ids);
         assert_eq!(ours.structures, theirs.structures);
+        assert_eq!(ours.paths, theirs.paths);
+        assert_eq!(ours.paths.len(), 4, "{:?}", ours.paths);
         assert_eq!(ours.functions, theirs.functions);
         assert_eq!(ours.constants, theirs.constants);
         assert_eq!(ours.percpu, theirs.percpu);

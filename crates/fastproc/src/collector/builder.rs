@@ -220,7 +220,7 @@ impl Builder {
             running_tasks(&self.proc_root).unwrap_or(processes),
         );
         let mut refused = Vec::new();
-        let mut bpf = None;
+        let mut local = None;
         let reads_proc = self.one_shot && OneShot::now(self.fields, &self.proc_root).is_cheaper();
         let kinds = match self.source {
             Some(kind) => vec![kind],
@@ -234,10 +234,9 @@ impl Builder {
                 SourceKind::Procfs => break,
                 SourceKind::Service => continue,
             };
-            match Bpf::open(walk, self.fields, host, expected, self.lone_threads) {
-                Ok(mut source) => {
-                    source.set_section(self.longest_section);
-                    bpf = Some((kind, source));
+            match self.open_bpf(walk, host, expected, &mut procfs) {
+                Ok((bpf, calibration)) => {
+                    local = Some((kind, bpf, calibration));
                     break;
                 }
                 Err(error) if self.source.is_some() => return Err(error),
@@ -247,15 +246,10 @@ impl Builder {
                 }),
             }
         }
-        let kind = bpf.as_ref().map_or(SourceKind::Procfs, |(kind, _)| *kind);
-        let mut bpf = bpf.map(|(_, bpf)| bpf);
-        let mut calibration = Calibration::default();
-        if let Some(bpf) = &mut bpf {
-            calibration = calibrate(bpf, &mut procfs, self.fields)?;
-            timing::done("comparison with the files");
-            // What the walk misses comes from the text, and shall say the same by the same bit.
-            procfs.set_thp_disable_bit(calibration.thp_disable_bit);
-        }
+        let (kind, bpf, calibration) = match local {
+            Some((kind, bpf, calibration)) => (kind, Some(bpf), calibration),
+            None => (SourceKind::Procfs, None, Calibration::default()),
+        };
         let mut assembler = Assembler::new(
             procfs,
             self.fields,
@@ -270,5 +264,19 @@ impl Builder {
             refused,
             assembler,
         })
+    }
+    /// Opens a source of records, and compares it with the text.
+    fn open_bpf(
+        &self,
+        walk: Walk,
+        host: &Host,
+        expected: (u32, u32),
+        procfs: &mut Procfs,
+    ) -> Result<(Bpf, Calibration), Error> {
+        let mut bpf = Bpf::open(walk, self.fields, host, expected, self.lone_threads)?;
+        bpf.set_section(self.longest_section);
+        let calibration = calibrate(&mut bpf, procfs, self.fields)?;
+        timing::done("comparison with the files");
+        Ok((bpf, calibration))
     }
 }

@@ -66,5 +66,6 @@ pub(super) fn load() -> Result<KernelTypes, Error> {
         functions: &["bpf_rdonly_cast"],
         constants: CONSTANTS,
         percpu: true,
+        ..Wanted::default()
     })?)
 }

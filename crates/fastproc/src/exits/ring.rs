@@ -14,8 +14,9 @@ use rustix::{
 
 use super::layout::Settings;
 use crate::{
-    Error,
+    Error, Fields,
     bpf::{KernelTypes, Loader, MappedRing, ObjectFile, Wanted, object_file},
+    source::bpf::shapes,
     timing,
 };
 
@@ -23,6 +24,12 @@ pub(crate) static OBJECT: ObjectFile = object_file!("exits.bpf");
 
 /// The program that is loaded for who wants execs.
 const RECORDS_EXECS: &str = "process_execs";
+
+/// The groups of fields whose values exits have, too.
+const SHOWN: Fields = Fields::CPU
+    .union(Fields::USERS)
+    .union(Fields::CREDENTIALS)
+    .union(Fields::IO);
 
 /// No ring becomes larger: some 200,000 exits that nobody has read.
 const MAX_BYTES: u32 = 64 << 20;
@@ -48,9 +55,11 @@ impl Rings {
         let bytes = bytes.clamp(page, MAX_BYTES).next_power_of_two();
         let types = KernelTypes::of_this_kernel(Wanted {
             object: Some(&OBJECT),
+            paths: &shapes::paths(),
             ..Wanted::default()
         })?;
         timing::done("type information");
+        shapes::check(&types, SHOWN)?;
         let mut loader = Loader::open(&OBJECT, &types)?;
         loader.set("exit_settings", settings)?;
         loader.set_len("first_ring", bytes)?;

@@ -3,6 +3,7 @@
 mod allowance;
 mod capacity;
 mod object;
+pub(crate) mod shapes;
 pub(crate) mod support;
 
 /// What the programs and the library hand each other besides records.

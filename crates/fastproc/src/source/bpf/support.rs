@@ -4,7 +4,7 @@ use std::{fs, ops::Range, os::unix::fs::MetadataExt};
 
 use rustix::thread::CapabilitySet;
 
-use super::object::Walk;
+use super::{object::Walk, shapes};
 use crate::{
     Error, Fields,
     bpf::{KernelTypes, Wanted},
@@ -48,10 +48,12 @@ pub(crate) fn check(
     let types = KernelTypes::of_this_kernel(Wanted {
         object: Some(walk.object(fields)),
         structures: &["bpf_iter__task", "thread_struct", "signal_struct"],
+        paths: &shapes::paths(),
         functions: &["bpf_iter_task_new", "bpf_map_lookup_percpu_elem"],
         ..Wanted::default()
     })?;
     timing::done("type information");
+    shapes::check(&types, fields)?;
     match walk {
         Walk::OpenCoded if !types.has_function("bpf_iter_task_new") => Err(Error::KernelTooOld {
             missing: "open-coded task iterator (bpf_iter_task_new)",

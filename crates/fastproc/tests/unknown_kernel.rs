@@ -1,0 +1,176 @@
+//! A kernel that keeps a value where no program looks for it: its type information is edited, and mounted in place of this
+//! kernel's for a process of its own.
+
+mod again;
+
+use std::fs;
+
+use again::{again, is_case};
+use fastproc::{Collector, Error, Fields, SourceKind};
+use rustix::{
+    mount::{MountPropagationFlags, mount_bind, mount_change},
+    thread::UnshareFlags,
+};
+
+const TYPES: &str = "/sys/kernel/btf/vmlinux";
+
+/// The type information, taken apart.
+struct Btf {
+    bytes: Vec<u8>,
+    types: std::ops::Range<usize>,
+    names: std::ops::Range<usize>,
+}
+
+impl Btf {
+    fn of_this_kernel() -> Self {
+        let bytes = fs::read(TYPES).expect("this kernel has type information");
+        let word = |at: usize| {
+            u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes")) as usize
+        };
+        let part = |at: usize| {
+            let start = word(4) + word(at);
+            start..start + word(at + 4)
+        };
+        let (types, names) = (part(8), part(16));
+        Self {
+            bytes,
+            types,
+            names,
+        }
+    }
+
+    /// Where a name stands.
+    fn find(&self, name: &str) -> usize {
+        let text = format!("\0{name}\0");
+        let mut windows = self.bytes[self.names.clone()].windows(text.len());
+        let at = windows.position(|window| window == text.as_bytes());
+        at.unwrap_or_else(|| panic!("there is no {name}")) + 1
+    }
+
+    /// Gives what has this name another.
+    fn rename(&mut self, name: &str) {
+        let last = self.names.start + self.find(name) + name.len() - 1;
+        self.bytes[last] = b'X';
+    }
+
+    /// Moves the members of this name by so many bits.
+    fn shift(&mut self, member: &str, bits: i32) {
+        let name = (self.find(member) as u32).to_ne_bytes();
+        let entries = self.types.clone().step_by(4);
+        let entries: Vec<_> = entries
+            .filter(|&at| self.bytes[at..at + 4] == name)
+            .collect();
+        assert!(!entries.is_empty());
+        for entry in entries {
+            let offset = &mut self.bytes[entry + 8..entry + 12];
+            let before = u32::from_ne_bytes(offset[..].try_into().expect("four bytes"));
+            offset.copy_from_slice(&before.wrapping_add_signed(bits).to_ne_bytes());
+        }
+    }
+
+    /// Has this process take it for its kernel's.
+    fn mount(&self) {
+        let file = std::env::temp_dir().join(format!("fastproc-types-{}", std::process::id()));
+        fs::write(&file, &self.bytes).expect("it can be written");
+        // SAFETY: the harness's thread waits, and touches no files.
+        unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS) }.expect("a namespace");
+        let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+        mount_change("/", private).expect("it is private");
+        mount_bind(&file, TYPES).expect("it is mounted");
+        fs::remove_file(&file).expect("it was written");
+    }
+}
+
+/// Both walks are refused by `expected`, and the files serve.
+fn only_files_serve(fields: Fields, expected: impl Fn(&Error) -> bool) {
+    for kind in [SourceKind::Bpf, SourceKind::BpfIter] {
+        let opened = Collector::builder()
+            .source(Some(kind))
+            .fields(fields)
+            .open();
+        let Err(error) = opened else {
+            panic!("{kind} would show something else than is there");
+        };
+        assert!(expected(&error), "{kind}: {error:?}");
+    }
+    let mut collector = Collector::builder()
+        .service_socket(None)
+        .fields(fields | Fields::MEMORY)
+        .open()
+        .expect("/proc serves");
+    assert_eq!(collector.source(), SourceKind::Procfs);
+    let snapshot = collector.snapshot().expect("/proc can be read");
+    let own = snapshot.get(std::process::id()).expect("this one is there");
+    assert!(own.memory().is_some_and(|memory| memory.rss() > 0));
+}
+
+#[test]
+fn what_has_no_known_shape_is_refused_and_named() {
+    const TEST: &str = "what_has_no_known_shape_is_refused_and_named";
+    for (member, fields, shape) in [
+        ("rss_stat", Fields::MEMORY, "resident set"),
+        ("counters", Fields::MEMORY, "resident set"),
+        ("sum_sched_runtime", Fields::CPU, "CPU time"),
+        ("euid", Fields::USERS, "users and groups"),
+        ("cap_bset", Fields::CREDENTIALS, "capabilities"),
+        ("ioac", Fields::IO, "I/O counters"),
+    ] {
+        if !is_case(member) {
+            if std::env::var_os(again::CASE).is_none() {
+                again(TEST, member);
+            }
+            continue;
+        }
+        let mut types = Btf::of_this_kernel();
+        types.rename(member);
+        types.mount();
+        only_files_serve(
+            fields,
+            |error| matches!(error, Error::UnknownKernel { value, .. } if *value == shape),
+        );
+        // What is not asked for is not missed.
+        for kind in [SourceKind::Bpf, SourceKind::BpfIter] {
+            let others = (Fields::CPU | Fields::MEMORY) - fields;
+            let opened = Collector::builder()
+                .source(Some(kind))
+                .fields(others)
+                .open();
+            assert!(
+                opened.is_ok(),
+                "{kind} without {member}: {:?}",
+                opened.err()
+            );
+        }
+    }
+}
+
+#[test]
+fn what_lies_elsewhere_than_it_should_is_refused_and_named() {
+    const TEST: &str = "what_lies_elsewhere_than_it_should_is_refused_and_named";
+    for (member, bits, fields, differing) in [
+        // The next of the four counters, before the run time when the thread got its CPU, and the capabilities beside.
+        ("rss_stat", 8 * 40, Fields::MEMORY, "resident set"),
+        ("total_vm", 64, Fields::MEMORY, "virtual size"),
+        ("sum_exec_runtime", -64, Fields::CPU, "CPU time"),
+        (
+            "cap_inheritable",
+            64,
+            Fields::CREDENTIALS,
+            "inheritable capabilities",
+        ),
+    ] {
+        if !is_case(member) {
+            if std::env::var_os(again::CASE).is_none() {
+                again(TEST, member);
+            }
+            continue;
+        }
+        let mut types = Btf::of_this_kernel();
+        types.shift(member, bits);
+        types.mount();
+        only_files_serve(
+            fields,
+            |error| matches!(error, Error::Differs { value, .. } if *value == differing),
+        );
+    }
+}
