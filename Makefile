@@ -113,6 +113,11 @@ c-library:
 c-header:
 	FASTPROC_WRITE_HEADER=1 $(CARGO) test --locked -p fastproc-c --test header
 
+## make fields         docs/fields.md, from bpf/record.h
+.PHONY: fields
+fields:
+	FASTPROC_WRITE_FIELDS=1 $(CARGO) test --locked -p fastproc --test field_table
+
 ## make api            the lists of what the published crates offer, after that has changed
 .PHONY: api
 api:

@@ -77,9 +77,9 @@ static __always_inline void touch_far(struct task_struct *t)
 		TOUCH(t->real_cred->user_ns->ns.inum);
 		TOUCH(t->real_cred->group_info->ngroups);
 	}
-	if (!WANTED(FP_MEMORY) || !bpf_core_field_exists(t->mm->rss_stat[0].count) || !t->mm)
+	if (!WANTED(FP_MEMORY) || !HAS_RSS_PARTS(t->mm) || !t->mm)
 		return;
-	counters = (u64)t->mm->rss_stat[0].counters;
+	counters = RSS_PARTS(t->mm);
 	/* of more CPUs than that the parts lie where the processor's own prefetching may find them, or not */
 	for (u32 i = 0; i < 4; i++) {
 		u32 key = i;
@@ -155,9 +155,7 @@ static __always_inline void touch_around(struct task_struct *t)
 		TOUCH(mm->hiwater_rss);
 		TOUCH(mm->stack_vm);
 		TOUCH(mm->start_code);
-		TOUCH(mm->rss_stat[0].count);
-		TOUCH(mm->rss_stat[2].count);
-		TOUCH(mm->rss_stat[3].count);
+		TOUCH_RSS(mm);
 		if (WANTED(FP_MEMORY_DETAILS)) {
 			TOUCH(mm->pgtables_bytes.counter);
 			if (bpf_core_field_exists(mm->hugetlb_usage))

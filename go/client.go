@@ -44,6 +44,8 @@ type Fields uint32
 const (
 	version       = 1
 	opSnapshot    = 2
+	opLayout      = 3
+	longestText   = 1 << 18
 	requestWords  = 12
 	answerWords   = 40
 	flagBuffer    = 1
@@ -100,8 +102,8 @@ var (
 	ErrNotRunning = errors.New("no service; start one: fastproc serve --socket")
 	// ErrUntrusted: who listens is neither root nor this user, and root has not put the socket where it is.
 	ErrUntrusted = errors.New("the service is run by another user, who could make up anything")
-	// ErrLayout: the records have another layout than this package was built with.
-	ErrLayout = errors.New("the service lays out records differently: use this package in the version of the service")
+	// ErrLayout: the records have another layout than this package was built with, which lacks something that was asked for.
+	ErrLayout = errors.New("the service is of another version, whose records lack what was asked for: use this package in the version of the service")
 	// ErrProtocol: an answer that makes no sense.
 	ErrProtocol = errors.New("the service does not keep to the protocol")
 )
@@ -116,6 +118,8 @@ type Client struct {
 	generation uint64
 	askedAgain bool
 	snapshot   *Snapshot
+	// How records of a service of another version are read.
+	other *translation
 }
 
 // Memory of the service that is mapped here.
@@ -275,7 +279,16 @@ func (client *Client) end() {
 // read any more then. Copy what is to be kept.
 func (client *Client) Processes(fields Fields, maxAge time.Duration) (*Snapshot, error) {
 	client.end()
-	words, err := client.ask([requestWords]uint64{version, opSnapshot, uint64(fields), uint64(maxAge.Nanoseconds()), client.generation})
+	request := [requestWords]uint64{version, opSnapshot, uint64(fields), uint64(maxAge.Nanoseconds()), client.generation}
+	words, err := client.ask(request)
+	if errors.Is(err, ErrLayout) {
+		if err = client.learn(words[2]); err == nil {
+			words, err = client.ask(request)
+		}
+	}
+	if err == nil && client.other != nil && client.other.lacks&fields != 0 {
+		err = fmt.Errorf("fastproc: %w", ErrLayout)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -290,10 +303,14 @@ func (client *Client) Processes(fields Fields, maxAge time.Duration) (*Snapshot,
 	for i := 0; i < partCount; i++ {
 		parts = append(parts, [3]uint64{words[16+3*i], words[17+3*i], words[18+3*i]})
 	}
-	if snapshot.records, err = part[Record](memory, parts[partRecords]); err != nil {
+	var process, thread *plan
+	if client.other != nil {
+		process, thread = &client.other.process, &client.other.thread
+	}
+	if snapshot.records, err = records[Record](memory, parts[partRecords], process); err != nil {
 		return nil, err
 	}
-	if snapshot.threads, err = part[ThreadRecord](memory, parts[partThreads]); err != nil {
+	if snapshot.threads, err = records[ThreadRecord](memory, parts[partThreads], thread); err != nil {
 		return nil, err
 	}
 	if snapshot.pool, err = part[uint64](memory, parts[partPool]); err != nil {
@@ -307,6 +324,9 @@ func (client *Client) Processes(fields Fields, maxAge time.Duration) (*Snapshot,
 	return snapshot, nil
 }
 
+// errPart: a part lies elsewhere than it can.
+var errPart = fmt.Errorf("fastproc: %w: a part does not lie in the buffer", ErrProtocol)
+
 // part is one part of the memory as elements of a type without pointers.
 func part[T any](memory []byte, part [3]uint64) ([]T, error) {
 	offset, count, stride := part[0], part[1], part[2]
@@ -317,7 +337,7 @@ func part[T any](memory []byte, part [3]uint64) ([]T, error) {
 	size, align := uint64(unsafe.Sizeof(element)), uint64(unsafe.Alignof(element))
 	length := uint64(len(memory))
 	if stride != size || offset%align != 0 || offset > length || count > (length-offset)/size {
-		return nil, fmt.Errorf("fastproc: %w: a part does not lie in the buffer", ErrProtocol)
+		return nil, errPart
 	}
 	return unsafe.Slice((*T)(unsafe.Pointer(&memory[offset])), count), nil
 }
@@ -367,13 +387,65 @@ func (client *Client) askOnce(request [requestWords]uint64) ([answerWords]uint64
 		return answer, ErrVersion
 	case answer[1] != 0:
 		return answer, StatusError(answer[1])
-	case n >= 24 && answer[2] != layoutID:
+	case n >= 24 && answer[2] != client.layout():
 		// Its records are not even mapped.
 		return answer, fmt.Errorf("fastproc: %w", ErrLayout)
 	case n < answerWords*8:
 		return broken(fmt.Errorf("%w: %d bytes", ErrProtocol, n))
 	}
 	return answer, client.remember(answer[6], answer[7], answer[5]&flagBuffer != 0, files)
+}
+
+// layout is the id of the layout of the records that are understood.
+func (client *Client) layout() uint64 {
+	if client.other != nil {
+		return client.other.layout
+	}
+	return layoutID
+}
+
+// learn has the service describe its layout.
+func (client *Client) learn(layout uint64) error {
+	client.other = nil
+	if layout == layoutID {
+		return nil
+	}
+	text, err := client.askForText(opLayout)
+	if err != nil {
+		return fmt.Errorf("fastproc: %w (%v)", ErrLayout, err)
+	}
+	other, ok := translate(layout, text)
+	if !ok {
+		return fmt.Errorf("fastproc: %w", ErrLayout)
+	}
+	client.other = &other
+	return nil
+}
+
+// askForText asks for an answer that is a text, behind the words of every answer.
+func (client *Client) askForText(operation uint64) (string, error) {
+	request := [requestWords]uint64{version, operation}
+	for i, buffer := range client.buffers {
+		request[5+i] = buffer.id
+	}
+	if err := client.connection.SetDeadline(time.Now().Add(client.Timeout)); err != nil {
+		return "", err
+	}
+	if _, err := client.connection.Write((*[requestWords * 8]byte)(unsafe.Pointer(&request))[:]); err != nil {
+		return "", err
+	}
+	answer := make([]byte, answerWords*8+longestText)
+	n, err := client.connection.Read(answer)
+	if err != nil {
+		return "", err
+	}
+	if n < answerWords*8 || binary.NativeEndian.Uint64(answer) != version {
+		return "", ErrProtocol
+	}
+	if status := binary.NativeEndian.Uint64(answer[8:]); status != 0 {
+		return "", StatusError(status)
+	}
+	return string(answer[answerWords*8 : n]), nil
 }
 
 // remember maps the buffer that came, and keeps the last ones.

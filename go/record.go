@@ -7,33 +7,256 @@ import "unsafe"
 // layoutID is the id of the layout that these structures have.
 const layoutID uint64 = 0x250be008b00dee4a
 
+// layoutText describes it.
+const layoutText = `structure	process	920
+field	identity.start_ns	0	u64	ns	0
+field	identity.tgid	8	u32	-	0
+field	identity.ppid	12	u32	-	0
+field	identity.pgrp	16	u32	-	0
+field	identity.session	20	u32	-	0
+field	identity.tracer_pid	24	u32	-	0
+field	identity.flags	28	u32	-	0
+field	identity.tty_nr	32	i32	-	0
+field	identity.tpgid	36	i32	-	0
+field	identity.num_threads	40	u32	-	0
+field	identity.exit_signal	44	i32	-	0
+field	identity.exit_code	48	i32	-	0
+field	identity.state_bits	52	u32	-	0
+field	identity.groups	56	u32	-	0
+field	identity.torn	60	u32	-	0
+field	identity.seen_threads	64	u32	-	0
+field	identity.threads_state	68	u32	-	0
+field	identity.wchan	72	u8	-	0
+field	identity.has_mm	73	u8	-	0
+field	identity.core_dumping	74	u8	-	0
+field	identity.masked	75	u8	-	0
+field	identity.on_cpu	76	u32	-	0
+field	identity.comm	80	char[16]	-	0
+field	cpu.utime_ns	96	u64	ns	1
+field	cpu.stime_ns	104	u64	ns	1
+field	cpu.gtime_ns	112	u64	ns	1
+field	cpu.cutime_ns	120	u64	ns	1
+field	cpu.cstime_ns	128	u64	ns	1
+field	cpu.cgtime_ns	136	u64	ns	1
+field	cpu.minflt	144	u64	-	1
+field	cpu.majflt	152	u64	-	1
+field	cpu.cminflt	160	u64	-	1
+field	cpu.cmajflt	168	u64	-	1
+field	cpu.nvcsw	176	u64	-	1
+field	cpu.nivcsw	184	u64	-	1
+field	cpu.sum_exec_ns	192	u64	ns	1
+field	cpu.sampled_utime_ns	200	u64	ns	1
+field	cpu.sampled_stime_ns	208	u64	ns	1
+field	cpu.prev_utime_ns	216	u64	ns	1
+field	cpu.prev_stime_ns	224	u64	ns	1
+field	memory.vsize	232	u64	bytes	2
+field	memory.rss_approx	240	u64	bytes	2
+field	memory.rss_anon	248	u64	bytes	2
+field	memory.rss_file	256	u64	bytes	2
+field	memory.rss_shmem	264	u64	bytes	2
+field	memory.swap	272	u64	bytes	2
+field	memory.peak_vsize	280	u64	bytes	2
+field	memory.peak_rss	288	u64	bytes	2
+field	memory.locked	296	u64	bytes	2
+field	memory.pinned	304	u64	bytes	2
+field	memory.data	312	u64	bytes	2
+field	memory.stack	320	u64	bytes	2
+field	memory.exe	328	u64	bytes	2
+field	memory.lib	336	u64	bytes	2
+field	memory.text	344	u64	bytes	2
+field	memory.mm_users	352	u64	-	2
+field	users.uid	360	u32	-	4096
+field	users.euid	364	u32	-	4096
+field	users.suid	368	u32	-	4096
+field	users.fsuid	372	u32	-	4096
+field	users.gid	376	u32	-	4096
+field	users.egid	380	u32	-	4096
+field	users.sgid	384	u32	-	4096
+field	users.fsgid	388	u32	-	4096
+field	scheduling.priority	392	i32	-	64
+field	scheduling.nice	396	i32	-	64
+field	scheduling.rt_priority	400	u32	-	64
+field	scheduling.policy	404	u32	-	64
+field	scheduling.processor	408	u32	-	64
+field	scheduling.reserved	412	u32	-	64
+field	name.kind	416	u32	-	0
+field	name.worker_flags	420	u32	-	0
+field	name.worker_id	424	i32	-	0
+field	name.pool_id	428	i32	-	0
+field	name.pool_cpu	432	i32	-	0
+field	name.reserved	436	u32	-	0
+field	name.text	440	char[64]	-	0
+field	memory_details.page_tables	504	u64	bytes	2048
+field	memory_details.hugetlb	512	u64	bytes	2048
+field	memory_details.mm_flags	520	u64	-	2048
+field	memory_details.untag_mask	528	u64	-	2048
+field	layout.start_code	536	u64	-	4
+field	layout.end_code	544	u64	-	4
+field	layout.start_stack	552	u64	-	4
+field	layout.kstkesp	560	u64	-	4
+field	layout.kstkeip	568	u64	-	4
+field	layout.start_data	576	u64	-	4
+field	layout.end_data	584	u64	-	4
+field	layout.start_brk	592	u64	-	4
+field	layout.arg_start	600	u64	-	4
+field	layout.arg_end	608	u64	-	4
+field	layout.env_start	616	u64	-	4
+field	layout.env_end	624	u64	-	4
+field	credentials.cap_inheritable	632	u64	-	8
+field	credentials.cap_permitted	640	u64	-	8
+field	credentials.cap_effective	648	u64	-	8
+field	credentials.cap_bounding	656	u64	-	8
+field	credentials.cap_ambient	664	u64	-	8
+field	credentials.atomic_flags	672	u64	-	8
+field	credentials.user_ns	680	u32	-	8
+field	credentials.seccomp_mode	684	u32	-	8
+field	credentials.seccomp_filters	688	u32	-	8
+field	credentials.umask	692	i32	-	8
+field	credentials.ngroups	696	u32	-	8
+field	credentials.groups_at	700	u32	-	8
+field	credentials.thread_features	704	u64	-	8
+field	credentials.thread_features_locked	712	u64	-	8
+field	signals.pending	720	u64	-	16
+field	signals.shared_pending	728	u64	-	16
+field	signals.blocked	736	u64	-	16
+field	signals.ignored	744	u64	-	16
+field	signals.caught	752	u64	-	16
+field	signals.queued	760	u64	-	16
+field	signals.queue_limit	768	u64	-	16
+field	signals.switches	776	u64	-	16
+field	signals.run_ns	784	u64	ns	16
+field	namespaces.level	792	u32	-	32
+field	namespaces.ids_at	796	u32	-	32
+field	scheduling_details.cpus_allowed	800	u64	-	8192
+field	scheduling_details.mems_allowed	808	u64	-	8192
+field	scheduling_details.blkio_ns	816	u64	ns	8192
+field	scheduling_details.cpus_at	824	u32	-	8192
+field	scheduling_details.mems_at	828	u32	-	8192
+field	scheduling_details.ngid	832	u32	-	8192
+field	scheduling_details.reserved	836	u32	-	8192
+field	limits.rss_limit	840	u64	bytes	128
+field	limits.fd_size	848	u32	-	128
+field	limits.reserved	852	u32	-	128
+field	io.rchar	856	u64	bytes	256
+field	io.wchar	864	u64	bytes	256
+field	io.syscr	872	u64	-	256
+field	io.syscw	880	u64	-	256
+field	io.read_bytes	888	u64	bytes	256
+field	io.write_bytes	896	u64	bytes	256
+field	io.cancelled_write_bytes	904	u64	bytes	256
+field	cgroup.id	912	u64	-	512
+structure	thread	216
+field	start_ns	0	u64	ns	0
+field	utime_ns	8	u64	ns	0
+field	stime_ns	16	u64	ns	0
+field	gtime_ns	24	u64	ns	0
+field	minflt	32	u64	-	0
+field	majflt	40	u64	-	0
+field	nvcsw	48	u64	-	0
+field	nivcsw	56	u64	-	0
+field	sum_exec_ns	64	u64	ns	0
+field	sampled_utime_ns	72	u64	ns	0
+field	sampled_stime_ns	80	u64	ns	0
+field	prev_utime_ns	88	u64	ns	0
+field	prev_stime_ns	96	u64	ns	0
+field	io.rchar	104	u64	bytes	256
+field	io.wchar	112	u64	bytes	256
+field	io.syscr	120	u64	-	256
+field	io.syscw	128	u64	-	256
+field	io.read_bytes	136	u64	bytes	256
+field	io.write_bytes	144	u64	bytes	256
+field	io.cancelled_write_bytes	152	u64	bytes	256
+field	tid	160	u32	-	0
+field	tgid	164	u32	-	0
+field	state_bits	168	u32	-	0
+field	flags	172	u32	-	0
+field	priority	176	i32	-	0
+field	nice	180	i32	-	0
+field	rt_priority	184	u32	-	0
+field	policy	188	u32	-	0
+field	processor	192	u32	-	0
+field	threads_state	196	u32	-	0
+field	comm	200	char[16]	-	0
+structure	exit	264
+field	number	0	u64	-	0
+field	start_ns	8	u64	ns	0
+field	end_ns	16	u64	ns	0
+field	utime_ns	24	u64	ns	0
+field	stime_ns	32	u64	ns	0
+field	gtime_ns	40	u64	ns	0
+field	sum_exec_ns	48	u64	ns	0
+field	cutime_ns	56	u64	ns	0
+field	cstime_ns	64	u64	ns	0
+field	cgtime_ns	72	u64	ns	0
+field	cminflt	80	u64	-	0
+field	cmajflt	88	u64	-	0
+field	minflt	96	u64	-	0
+field	majflt	104	u64	-	0
+field	nvcsw	112	u64	-	0
+field	nivcsw	120	u64	-	0
+field	peak_rss	128	u64	bytes	0
+field	cgroup_id	136	u64	-	0
+field	io.rchar	144	u64	bytes	256
+field	io.wchar	152	u64	bytes	256
+field	io.syscr	160	u64	-	256
+field	io.syscw	168	u64	-	256
+field	io.read_bytes	176	u64	bytes	256
+field	io.write_bytes	184	u64	bytes	256
+field	io.cancelled_write_bytes	192	u64	bytes	256
+field	known	200	u32	-	0
+field	pid	204	u32	-	0
+field	ppid	208	u32	-	0
+field	flags	212	u32	-	0
+field	uid	216	u32	-	0
+field	euid	220	u32	-	0
+field	gid	224	u32	-	0
+field	egid	228	u32	-	0
+field	status	232	i32	-	0
+field	line_at	236	u32	-	0
+field	line_bytes	240	u32	-	0
+field	reserved	244	u32	-	0
+field	comm	248	char[16]	-	0
+`
+
+// unknowns has the bits by which a field says that it is not known, by structure and path.
+var unknowns = map[string]uint64{
+	"process identity.on_cpu":     0x2,
+	"process cpu.sum_exec_ns":     0x0,
+	"process memory.mm_users":     0x0,
+	"process credentials.user_ns": 0x0,
+	"process credentials.umask":   0xffffffff,
+	"process cgroup.id":           0x0,
+	"thread sum_exec_ns":          0x0,
+	"exit end_ns":                 0x0,
+}
+
 // The groups of fields.
 const (
-	// CPU: CPU time and faults.
+	// CPU: CPU time, faults, context switches.
 	FieldsCPU Fields = 0x1
-	// Memory: Sizes of memory.
+	// Memory: Sizes of memory. All 0 for a process without memory of its own (a kernel thread, a zombie).
 	FieldsMemory Fields = 0x2
 	// Users: Users and groups.
 	FieldsUsers Fields = 0x1000
-	// Scheduling: Scheduling.
+	// Scheduling: Priority, policy, processor.
 	FieldsScheduling Fields = 0x40
-	// MemoryDetails: What a `top` does not show of its memory.
+	// MemoryDetails: What else is known of its memory. All 0 for a process without memory of its own.
 	FieldsMemoryDetails Fields = 0x800
 	// Layout: Addresses.
 	FieldsLayout Fields = 0x4
-	// Credentials: Capabilities and more.
+	// Credentials: Capabilities, seccomp, umask, and how many supplementary groups there are.
 	FieldsCredentials Fields = 0x8
 	// Signals: Signal sets.
 	FieldsSignals Fields = 0x10
 	// Namespaces: Pid namespaces.
 	FieldsNamespaces Fields = 0x20
-	// SchedulingDetails: What a `top` does not show of its scheduling.
+	// SchedulingDetails: What else is known of its scheduling.
 	FieldsSchedulingDetails Fields = 0x2000
 	// Limits: Limits.
 	FieldsLimits Fields = 0x80
 	// IO: I/O counters.
 	FieldsIO Fields = 0x100
-	// Cgroup: Cgroup.
+	// Cgroup: Cgroup of the default hierarchy.
 	FieldsCgroup Fields = 0x200
 	// Threads: every thread on its own.
 	FieldsThreads Fields = 0x400
@@ -64,7 +287,7 @@ type Identity struct {
 	// Signal sent to the parent on exit (`task->exit_signal`).
 	ExitSignal int32
 	// Exit status as waitpid(2) shows it. See `Process::exit_code` for whether the reader may know.
-	ExitCode int32
+	exitCode int32
 	// * Report bits of the state; only the highest counts, as in `__task_state_index()`: 0 R, 1 S, 2 D, 4 T, 8 t, 16 X * and so on. See `Identity::state`.
 	StateBits uint32
 	// The groups that this record holds, as the bits of `Fields`.
@@ -76,15 +299,15 @@ type Identity struct {
 	// Another after a thread has begun or ended, where the source compares that.
 	ThreadsState uint32
 	// 1 if the process has one thread and that is not running: the kernel's answer to "is there a wait channel".
-	Wchan uint8
+	wchan uint8
 	// 1 if the process has memory of its own; kernel threads and zombies have none.
 	HasMm uint8
 	// 1 while the process writes a core dump.
 	CoreDumping uint8
 	// 1 if the kernel hid from this reader what only ptrace access shows (a record parsed from `/proc`).
 	Masked uint8
-	// 1 while the leading thread is on a CPU (`task->on_cpu`); 0 in a record parsed from `/proc`.
-	OnCPU uint32
+	// 1 while the leading thread is on a CPU (`task->on_cpu`).
+	onCPU uint32
 	// Command name, NUL padded (`task->comm`).
 	Comm [16]byte
 }
@@ -115,8 +338,8 @@ type CPU struct {
 	Nvcsw uint64
 	// Involuntary context switches of the leading thread.
 	Nivcsw uint64
-	// Precise run time (`se.sum_exec_runtime`); 0 in a record parsed from `/proc`.
-	SumExecNS uint64
+	// Precise run time (`se.sum_exec_runtime`); `/proc` does not tell.
+	sumExecNS uint64
 	// User time as sampled by ticks, before scaling.
 	SampledUtimeNS uint64
 	// System time as sampled by ticks, before scaling.
@@ -159,8 +382,8 @@ type Memory struct {
 	Lib uint64
 	// Text, from first to last page: `trs` of statm.
 	Text uint64
-	// Users of the address space: 1 if nobody shares it (`mm->mm_users`); 0 where that is not known.
-	MmUsers uint64
+	// Users of the address space: 1 if nobody shares it (`mm->mm_users`).
+	mmUsers uint64
 }
 
 // MemoryDetails is struct fp_memory_details. What else is known of the memory of a process, and a `top` does not show. It lies far from the rest in `mm_struct`: each costs a line of the cache. /
@@ -170,7 +393,7 @@ type MemoryDetails struct {
 	// Huge pages of hugetlbfs: `HugetlbPages`.
 	Hugetlb uint64
 	// `mm->flags`; without memory, 1 if the user may still trace the process.
-	MmFlags uint64
+	mmFlags uint64
 	// Mask that removes an address's tag (`mm->context.untag_mask`, x86): `untag_mask`.
 	UntagMask uint64
 }
@@ -237,14 +460,14 @@ type Credentials struct {
 	CapAmbient uint64
 	// `task->atomic_flags`: bit 0 `no_new_privs`, bits 3 to 7 speculation control.
 	AtomicFlags uint64
-	// Inode number of the user namespace; 0 if not known.
-	UserNS uint32
+	// Inode number of the user namespace.
+	userNS uint32
 	// 0 off, 1 strict, 2 filter.
 	SeccompMode uint32
 	// Number of seccomp filters.
 	SeccompFilters uint32
-	// File mode creation mask; -1 if the process has none any more.
-	Umask int32
+	// File mode creation mask; a process that ends has none any more.
+	umask int32
 	// Number of supplementary groups. See `Process::supplementary_groups`.
 	Ngroups uint32
 	// Where they stand in the pool, two a word.
@@ -350,7 +573,7 @@ type IO struct {
 // Cgroup is struct fp_cgroup. Cgroup of the default hierarchy.
 type Cgroup struct {
 	// `kernfs_node.id`, which is the inode number of its folder.
-	ID uint64
+	id uint64
 }
 
 // NameParts is struct fp_name_parts. How the name of a process is known. Not meant to be read as it is: see `Process::name`.
@@ -375,33 +598,33 @@ type NameParts struct {
 type Record struct {
 	// Who it is and what it is doing.
 	Identity Identity
-	// CPU time and faults.
+	// CPU time, faults, context switches.
 	CPU CPU
-	// Sizes of memory.
+	// Sizes of memory. All 0 for a process without memory of its own (a kernel thread, a zombie).
 	Memory Memory
 	// Users and groups.
 	Users Users
-	// Scheduling.
+	// Priority, policy, processor.
 	Scheduling Scheduling
 	// Name; always present.
 	Name NameParts
-	// What a `top` does not show of its memory.
+	// What else is known of its memory. All 0 for a process without memory of its own.
 	MemoryDetails MemoryDetails
 	// Addresses.
 	Layout Layout
-	// Capabilities and more.
+	// Capabilities, seccomp, umask, and how many supplementary groups there are.
 	Credentials Credentials
 	// Signal sets.
 	Signals Signals
 	// Pid namespaces.
 	Namespaces Namespaces
-	// What a `top` does not show of its scheduling.
+	// What else is known of its scheduling.
 	SchedulingDetails SchedulingDetails
 	// Limits.
 	Limits Limits
 	// I/O counters.
 	IO IO
-	// Cgroup.
+	// Cgroup of the default hierarchy.
 	Cgroup Cgroup
 }
 
@@ -423,8 +646,8 @@ type ThreadRecord struct {
 	Nvcsw uint64
 	// Involuntary context switches.
 	Nivcsw uint64
-	// Precise run time; 0 in a record parsed from `/proc`.
-	SumExecNS uint64
+	// Precise run time; `/proc` does not tell.
+	sumExecNS uint64
 	// User time as sampled by ticks.
 	SampledUtimeNS uint64
 	// System time as sampled by ticks.
@@ -434,7 +657,7 @@ type ThreadRecord struct {
 	// System time that the kernel last showed.
 	PrevStimeNS uint64
 	// I/O counters of this thread.
-	IO IO
+	io IO
 	// Thread id.
 	Tid uint32
 	// Process that the thread belongs to.
@@ -465,8 +688,8 @@ type ExitRecord struct {
 	Number uint64
 	// Start time after boot.
 	StartNS uint64
-	// When its last thread ended, after boot; 0 if not known.
-	EndNS uint64
+	// When its last thread ended, after boot.
+	endNS uint64
 	// Time in user mode, scaled as the kernel does.
 	UtimeNS uint64
 	// Time in kernel mode, scaled as the kernel does.
@@ -498,7 +721,7 @@ type ExitRecord struct {
 	// Id of its cgroup in the default hierarchy; 0 for none.
 	CgroupID uint64
 	// I/O counters, if known.
-	IO IO
+	io IO
 	// `FP_EXIT_*`.
 	Known uint32
 	// Process id that it had.
@@ -516,7 +739,7 @@ type ExitRecord struct {
 	// Effective group id.
 	Egid uint32
 	// Exit status as waitpid(2) shows it, if known.
-	Status int32
+	status int32
 	// First byte of its command line among those of all.
 	LineAt uint32
 	// Bytes of it; 0 if it is not known.
@@ -541,17 +764,17 @@ var (
 	_ [36]struct{}  = [unsafe.Offsetof(Identity{}.Tpgid)]struct{}{}
 	_ [40]struct{}  = [unsafe.Offsetof(Identity{}.NumThreads)]struct{}{}
 	_ [44]struct{}  = [unsafe.Offsetof(Identity{}.ExitSignal)]struct{}{}
-	_ [48]struct{}  = [unsafe.Offsetof(Identity{}.ExitCode)]struct{}{}
+	_ [48]struct{}  = [unsafe.Offsetof(Identity{}.exitCode)]struct{}{}
 	_ [52]struct{}  = [unsafe.Offsetof(Identity{}.StateBits)]struct{}{}
 	_ [56]struct{}  = [unsafe.Offsetof(Identity{}.Groups)]struct{}{}
 	_ [60]struct{}  = [unsafe.Offsetof(Identity{}.Torn)]struct{}{}
 	_ [64]struct{}  = [unsafe.Offsetof(Identity{}.SeenThreads)]struct{}{}
 	_ [68]struct{}  = [unsafe.Offsetof(Identity{}.ThreadsState)]struct{}{}
-	_ [72]struct{}  = [unsafe.Offsetof(Identity{}.Wchan)]struct{}{}
+	_ [72]struct{}  = [unsafe.Offsetof(Identity{}.wchan)]struct{}{}
 	_ [73]struct{}  = [unsafe.Offsetof(Identity{}.HasMm)]struct{}{}
 	_ [74]struct{}  = [unsafe.Offsetof(Identity{}.CoreDumping)]struct{}{}
 	_ [75]struct{}  = [unsafe.Offsetof(Identity{}.Masked)]struct{}{}
-	_ [76]struct{}  = [unsafe.Offsetof(Identity{}.OnCPU)]struct{}{}
+	_ [76]struct{}  = [unsafe.Offsetof(Identity{}.onCPU)]struct{}{}
 	_ [80]struct{}  = [unsafe.Offsetof(Identity{}.Comm)]struct{}{}
 	_ [136]struct{} = [unsafe.Sizeof(CPU{})]struct{}{}
 	_ [0]struct{}   = [unsafe.Offsetof(CPU{}.UtimeNS)]struct{}{}
@@ -566,7 +789,7 @@ var (
 	_ [72]struct{}  = [unsafe.Offsetof(CPU{}.Cmajflt)]struct{}{}
 	_ [80]struct{}  = [unsafe.Offsetof(CPU{}.Nvcsw)]struct{}{}
 	_ [88]struct{}  = [unsafe.Offsetof(CPU{}.Nivcsw)]struct{}{}
-	_ [96]struct{}  = [unsafe.Offsetof(CPU{}.SumExecNS)]struct{}{}
+	_ [96]struct{}  = [unsafe.Offsetof(CPU{}.sumExecNS)]struct{}{}
 	_ [104]struct{} = [unsafe.Offsetof(CPU{}.SampledUtimeNS)]struct{}{}
 	_ [112]struct{} = [unsafe.Offsetof(CPU{}.SampledStimeNS)]struct{}{}
 	_ [120]struct{} = [unsafe.Offsetof(CPU{}.PrevUtimeNS)]struct{}{}
@@ -587,11 +810,11 @@ var (
 	_ [96]struct{}  = [unsafe.Offsetof(Memory{}.Exe)]struct{}{}
 	_ [104]struct{} = [unsafe.Offsetof(Memory{}.Lib)]struct{}{}
 	_ [112]struct{} = [unsafe.Offsetof(Memory{}.Text)]struct{}{}
-	_ [120]struct{} = [unsafe.Offsetof(Memory{}.MmUsers)]struct{}{}
+	_ [120]struct{} = [unsafe.Offsetof(Memory{}.mmUsers)]struct{}{}
 	_ [32]struct{}  = [unsafe.Sizeof(MemoryDetails{})]struct{}{}
 	_ [0]struct{}   = [unsafe.Offsetof(MemoryDetails{}.PageTables)]struct{}{}
 	_ [8]struct{}   = [unsafe.Offsetof(MemoryDetails{}.Hugetlb)]struct{}{}
-	_ [16]struct{}  = [unsafe.Offsetof(MemoryDetails{}.MmFlags)]struct{}{}
+	_ [16]struct{}  = [unsafe.Offsetof(MemoryDetails{}.mmFlags)]struct{}{}
 	_ [24]struct{}  = [unsafe.Offsetof(MemoryDetails{}.UntagMask)]struct{}{}
 	_ [96]struct{}  = [unsafe.Sizeof(Layout{})]struct{}{}
 	_ [0]struct{}   = [unsafe.Offsetof(Layout{}.StartCode)]struct{}{}
@@ -622,10 +845,10 @@ var (
 	_ [24]struct{}  = [unsafe.Offsetof(Credentials{}.CapBounding)]struct{}{}
 	_ [32]struct{}  = [unsafe.Offsetof(Credentials{}.CapAmbient)]struct{}{}
 	_ [40]struct{}  = [unsafe.Offsetof(Credentials{}.AtomicFlags)]struct{}{}
-	_ [48]struct{}  = [unsafe.Offsetof(Credentials{}.UserNS)]struct{}{}
+	_ [48]struct{}  = [unsafe.Offsetof(Credentials{}.userNS)]struct{}{}
 	_ [52]struct{}  = [unsafe.Offsetof(Credentials{}.SeccompMode)]struct{}{}
 	_ [56]struct{}  = [unsafe.Offsetof(Credentials{}.SeccompFilters)]struct{}{}
-	_ [60]struct{}  = [unsafe.Offsetof(Credentials{}.Umask)]struct{}{}
+	_ [60]struct{}  = [unsafe.Offsetof(Credentials{}.umask)]struct{}{}
 	_ [64]struct{}  = [unsafe.Offsetof(Credentials{}.Ngroups)]struct{}{}
 	_ [68]struct{}  = [unsafe.Offsetof(Credentials{}.GroupsAt)]struct{}{}
 	_ [72]struct{}  = [unsafe.Offsetof(Credentials{}.ThreadFeatures)]struct{}{}
@@ -671,7 +894,7 @@ var (
 	_ [40]struct{}  = [unsafe.Offsetof(IO{}.WriteBytes)]struct{}{}
 	_ [48]struct{}  = [unsafe.Offsetof(IO{}.CancelledWriteBytes)]struct{}{}
 	_ [8]struct{}   = [unsafe.Sizeof(Cgroup{})]struct{}{}
-	_ [0]struct{}   = [unsafe.Offsetof(Cgroup{}.ID)]struct{}{}
+	_ [0]struct{}   = [unsafe.Offsetof(Cgroup{}.id)]struct{}{}
 	_ [88]struct{}  = [unsafe.Sizeof(NameParts{})]struct{}{}
 	_ [0]struct{}   = [unsafe.Offsetof(NameParts{}.Kind)]struct{}{}
 	_ [4]struct{}   = [unsafe.Offsetof(NameParts{}.WorkerFlags)]struct{}{}
@@ -705,12 +928,12 @@ var (
 	_ [40]struct{}  = [unsafe.Offsetof(ThreadRecord{}.Majflt)]struct{}{}
 	_ [48]struct{}  = [unsafe.Offsetof(ThreadRecord{}.Nvcsw)]struct{}{}
 	_ [56]struct{}  = [unsafe.Offsetof(ThreadRecord{}.Nivcsw)]struct{}{}
-	_ [64]struct{}  = [unsafe.Offsetof(ThreadRecord{}.SumExecNS)]struct{}{}
+	_ [64]struct{}  = [unsafe.Offsetof(ThreadRecord{}.sumExecNS)]struct{}{}
 	_ [72]struct{}  = [unsafe.Offsetof(ThreadRecord{}.SampledUtimeNS)]struct{}{}
 	_ [80]struct{}  = [unsafe.Offsetof(ThreadRecord{}.SampledStimeNS)]struct{}{}
 	_ [88]struct{}  = [unsafe.Offsetof(ThreadRecord{}.PrevUtimeNS)]struct{}{}
 	_ [96]struct{}  = [unsafe.Offsetof(ThreadRecord{}.PrevStimeNS)]struct{}{}
-	_ [104]struct{} = [unsafe.Offsetof(ThreadRecord{}.IO)]struct{}{}
+	_ [104]struct{} = [unsafe.Offsetof(ThreadRecord{}.io)]struct{}{}
 	_ [160]struct{} = [unsafe.Offsetof(ThreadRecord{}.Tid)]struct{}{}
 	_ [164]struct{} = [unsafe.Offsetof(ThreadRecord{}.Tgid)]struct{}{}
 	_ [168]struct{} = [unsafe.Offsetof(ThreadRecord{}.StateBits)]struct{}{}
@@ -725,7 +948,7 @@ var (
 	_ [264]struct{} = [unsafe.Sizeof(ExitRecord{})]struct{}{}
 	_ [0]struct{}   = [unsafe.Offsetof(ExitRecord{}.Number)]struct{}{}
 	_ [8]struct{}   = [unsafe.Offsetof(ExitRecord{}.StartNS)]struct{}{}
-	_ [16]struct{}  = [unsafe.Offsetof(ExitRecord{}.EndNS)]struct{}{}
+	_ [16]struct{}  = [unsafe.Offsetof(ExitRecord{}.endNS)]struct{}{}
 	_ [24]struct{}  = [unsafe.Offsetof(ExitRecord{}.UtimeNS)]struct{}{}
 	_ [32]struct{}  = [unsafe.Offsetof(ExitRecord{}.StimeNS)]struct{}{}
 	_ [40]struct{}  = [unsafe.Offsetof(ExitRecord{}.GtimeNS)]struct{}{}
@@ -741,7 +964,7 @@ var (
 	_ [120]struct{} = [unsafe.Offsetof(ExitRecord{}.Nivcsw)]struct{}{}
 	_ [128]struct{} = [unsafe.Offsetof(ExitRecord{}.PeakRss)]struct{}{}
 	_ [136]struct{} = [unsafe.Offsetof(ExitRecord{}.CgroupID)]struct{}{}
-	_ [144]struct{} = [unsafe.Offsetof(ExitRecord{}.IO)]struct{}{}
+	_ [144]struct{} = [unsafe.Offsetof(ExitRecord{}.io)]struct{}{}
 	_ [200]struct{} = [unsafe.Offsetof(ExitRecord{}.Known)]struct{}{}
 	_ [204]struct{} = [unsafe.Offsetof(ExitRecord{}.Pid)]struct{}{}
 	_ [208]struct{} = [unsafe.Offsetof(ExitRecord{}.Ppid)]struct{}{}
@@ -750,14 +973,65 @@ var (
 	_ [220]struct{} = [unsafe.Offsetof(ExitRecord{}.Euid)]struct{}{}
 	_ [224]struct{} = [unsafe.Offsetof(ExitRecord{}.Gid)]struct{}{}
 	_ [228]struct{} = [unsafe.Offsetof(ExitRecord{}.Egid)]struct{}{}
-	_ [232]struct{} = [unsafe.Offsetof(ExitRecord{}.Status)]struct{}{}
+	_ [232]struct{} = [unsafe.Offsetof(ExitRecord{}.status)]struct{}{}
 	_ [236]struct{} = [unsafe.Offsetof(ExitRecord{}.LineAt)]struct{}{}
 	_ [240]struct{} = [unsafe.Offsetof(ExitRecord{}.LineBytes)]struct{}{}
 	_ [244]struct{} = [unsafe.Offsetof(ExitRecord{}.Reserved)]struct{}{}
 	_ [248]struct{} = [unsafe.Offsetof(ExitRecord{}.Comm)]struct{}{}
 )
 
-// CPU is nil if it was not asked for, or is not known. CPU time and faults.
+// OnCPU: 1 while the leading thread is on a CPU (`task->on_cpu`). False: it is not known.
+func (of *Identity) OnCPU() (uint32, bool) {
+	return of.onCPU, of.onCPU != 2
+}
+
+// SumExecNS: Precise run time (`se.sum_exec_runtime`); `/proc` does not tell. False: it is not known.
+func (of *CPU) SumExecNS() (uint64, bool) {
+	return of.sumExecNS, of.sumExecNS != 0
+}
+
+// MmUsers: Users of the address space: 1 if nobody shares it (`mm->mm_users`). False: it is not known.
+func (of *Memory) MmUsers() (uint64, bool) {
+	return of.mmUsers, of.mmUsers != 0
+}
+
+// UserNS: Inode number of the user namespace. False: it is not known.
+func (of *Credentials) UserNS() (uint32, bool) {
+	return of.userNS, of.userNS != 0
+}
+
+// Umask: File mode creation mask; a process that ends has none any more. False: it is not known.
+func (of *Credentials) Umask() (int32, bool) {
+	return of.umask, of.umask != -1
+}
+
+// ID: `kernfs_node.id`, which is the inode number of its folder. False: it is not known.
+func (of *Cgroup) ID() (uint64, bool) {
+	return of.id, of.id != 0
+}
+
+// SumExecNS: Precise run time; `/proc` does not tell. False: it is not known.
+func (of *ThreadRecord) SumExecNS() (uint64, bool) {
+	return of.sumExecNS, of.sumExecNS != 0
+}
+
+// ExitCode: Exit status as waitpid(2) shows it. See `Process::exit_code` for whether the reader may know. False: it is not known, or the kernel would not show it.
+func (p Process) ExitCode() (int32, bool) {
+	if !(p.record.Identity.Masked == 0) {
+		return 0, false
+	}
+	return p.record.Identity.exitCode, true
+}
+
+// Wchan: 1 if the process has one thread and that is not running: the kernel's answer to "is there a wait channel". False: it is not known, or the kernel would not show it.
+func (p Process) Wchan() (uint8, bool) {
+	if !(p.record.Identity.Masked == 0) {
+		return 0, false
+	}
+	return p.record.Identity.wchan, true
+}
+
+// CPU is nil if it was not asked for, or is not known. CPU time, faults, context switches.
 func (p Process) CPU() *CPU {
 	if p.record.Identity.Groups&0x1 == 0 {
 		return nil
@@ -765,7 +1039,7 @@ func (p Process) CPU() *CPU {
 	return &p.record.CPU
 }
 
-// Memory is nil if it was not asked for, or is not known. Sizes of memory.
+// Memory is nil if it was not asked for, or is not known. Sizes of memory. All 0 for a process without memory of its own (a kernel thread, a zombie).
 func (p Process) Memory() *Memory {
 	if p.record.Identity.Groups&0x2 == 0 {
 		return nil
@@ -781,7 +1055,7 @@ func (p Process) Users() *Users {
 	return &p.record.Users
 }
 
-// Scheduling is nil if it was not asked for, or is not known. Scheduling.
+// Scheduling is nil if it was not asked for, or is not known. Priority, policy, processor.
 func (p Process) Scheduling() *Scheduling {
 	if p.record.Identity.Groups&0x40 == 0 {
 		return nil
@@ -789,12 +1063,20 @@ func (p Process) Scheduling() *Scheduling {
 	return &p.record.Scheduling
 }
 
-// MemoryDetails is nil if it was not asked for, or is not known. What a `top` does not show of its memory.
+// MemoryDetails is nil if it was not asked for, or is not known. What else is known of its memory. All 0 for a process without memory of its own.
 func (p Process) MemoryDetails() *MemoryDetails {
 	if p.record.Identity.Groups&0x800 == 0 {
 		return nil
 	}
 	return &p.record.MemoryDetails
+}
+
+// MmFlags: `mm->flags`; without memory, 1 if the user may still trace the process. False: it is not known, or the kernel would not show it.
+func (p Process) MmFlags() (uint64, bool) {
+	if !(p.record.Identity.Masked == 0 && p.record.Identity.Groups&0x800 != 0) {
+		return 0, false
+	}
+	return p.record.MemoryDetails.mmFlags, true
 }
 
 // Layout is nil if it was not asked for, or is not known. Addresses.
@@ -805,7 +1087,7 @@ func (p Process) Layout() *Layout {
 	return &p.record.Layout
 }
 
-// Credentials is nil if it was not asked for, or is not known. Capabilities and more.
+// Credentials is nil if it was not asked for, or is not known. Capabilities, seccomp, umask, and how many supplementary groups there are.
 func (p Process) Credentials() *Credentials {
 	if p.record.Identity.Groups&0x8 == 0 {
 		return nil
@@ -829,7 +1111,7 @@ func (p Process) Namespaces() *Namespaces {
 	return &p.record.Namespaces
 }
 
-// SchedulingDetails is nil if it was not asked for, or is not known. What a `top` does not show of its scheduling.
+// SchedulingDetails is nil if it was not asked for, or is not known. What else is known of its scheduling.
 func (p Process) SchedulingDetails() *SchedulingDetails {
 	if p.record.Identity.Groups&0x2000 == 0 {
 		return nil
@@ -853,7 +1135,7 @@ func (p Process) IO() *IO {
 	return &p.record.IO
 }
 
-// Cgroup is nil if it was not asked for, or is not known. Cgroup.
+// Cgroup is nil if it was not asked for, or is not known. Cgroup of the default hierarchy.
 func (p Process) Cgroup() *Cgroup {
 	if p.record.Identity.Groups&0x200 == 0 {
 		return nil

@@ -41,6 +41,15 @@ func (snapshot *Snapshot) Process(pid uint32) (Process, bool) {
 // Threads are all threads, if FieldsThreads was asked for.
 func (snapshot *Snapshot) Threads() []ThreadRecord { return snapshot.threads }
 
+// ThreadIO are the I/O counters of a thread of this snapshot; nil if they were not asked for, or are not known.
+func (snapshot *Snapshot) ThreadIO(thread *ThreadRecord) *IO {
+	process, ok := snapshot.Process(thread.Tgid)
+	if !ok || process.IO() == nil {
+		return nil
+	}
+	return &thread.io
+}
+
 // Unsure are the ids of processes that are not in the snapshot, because the service cannot tell what the kernel would show
 // this reader of them: who needs them reads /proc.
 func (snapshot *Snapshot) Unsure() []uint32 { return snapshot.unsure }
@@ -67,11 +76,6 @@ func (p Process) State() byte {
 		state++
 	}
 	return "RSDTtXZPI"[state]
-}
-
-// ExitCode is the exit status as waitpid(2) has it; false if the kernel would not show it.
-func (p Process) ExitCode() (int32, bool) {
-	return p.record.Identity.ExitCode, p.record.Identity.Masked == 0
 }
 
 // SupplementaryGroups are in the order of the kernel.

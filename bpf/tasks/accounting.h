@@ -37,6 +37,22 @@ static __always_inline void fold_cpu(struct task_struct *t, struct fp_cpu *c)
 	c->majflt += t->maj_flt;
 }
 
+/* A thread that is listed; the library makes its times of these. */
+static __always_inline void collect_thread_cpu(struct task_struct *t, struct fp_thread_record *r)
+{
+	r->utime_ns = r->stime_ns = 0;
+	r->gtime_ns = t->gtime;
+	r->minflt = t->min_flt;
+	r->majflt = t->maj_flt;
+	r->nvcsw = t->nvcsw;
+	r->nivcsw = t->nivcsw;
+	r->sum_exec_ns = t->se.sum_exec_runtime;
+	r->sampled_utime_ns = t->utime;
+	r->sampled_stime_ns = t->stime;
+	r->prev_utime_ns = t->prev_cputime.utime;
+	r->prev_stime_ns = t->prev_cputime.stime;
+}
+
 static __always_inline void collect_limits(struct task_struct *t, struct fp_record *r, u32 index)
 {
 	struct files_struct *files = RELOAD(t->files);

@@ -52,7 +52,7 @@ static __always_inline void collect_identity(struct task_struct *t, struct fp_re
 	u32 state = state_of(t), signal_flags = signal->flags;
 
 	/* before its switches are read: see resting_switches() */
-	id->on_cpu = bpf_core_field_exists(t->on_cpu) ? RELOAD(t->on_cpu) : 1;
+	id->on_cpu = bpf_core_field_exists(t->on_cpu) ? RELOAD(t->on_cpu) : FP_ON_CPU_UNKNOWN;
 	barrier();
 	id->start_ns = t->start_boottime;
 	id->tgid = t->tgid;

@@ -5,6 +5,16 @@
 
 #include "mm_flags.h"
 
+/* What memory.h reads of these counters, for ahead.h. */
+#define HAS_RSS_PARTS(mm) bpf_core_field_exists((mm)->rss_stat[0].count)
+#define RSS_PARTS(mm) ((u64)(mm)->rss_stat[0].counters)
+#define TOUCH_RSS(mm)                           \
+	do {                                    \
+		TOUCH((mm)->rss_stat[0].count); \
+		TOUCH((mm)->rss_stat[2].count); \
+		TOUCH((mm)->rss_stat[3].count); \
+	} while (0)
+
 /*
  * The exact resident set: count plus what every CPU has not yet folded in. percpu_counter_init_many() lays the
  * four counters of a process side by side, so a CPU's four parts are 16 adjacent bytes.
@@ -47,7 +57,7 @@ static __always_inline void collect_rss_counters(struct mm_struct *mm, struct fp
 	s64 file = 0, anon = 0, swap = 0, shmem = 0;
 	u32 shift = settings.page_shift;
 
-	if (bpf_core_field_exists(mm->rss_stat[0].count)) {
+	if (HAS_RSS_PARTS(mm)) {
 		file = mm->rss_stat[MM_FILEPAGES].count;
 		anon = mm->rss_stat[MM_ANONPAGES].count;
 		swap = mm->rss_stat[MM_SWAPENTS].count;
@@ -60,12 +70,12 @@ static __always_inline void collect_rss_counters(struct mm_struct *mm, struct fp
 		shmem = BPF_CORE_READ(old, rss_stat.count[MM_SHMEMPAGES].counter);
 	}
 	m->rss_approx = (positive(file) + positive(anon) + positive(shmem)) << shift;
-	if (bpf_core_field_exists(mm->rss_stat[0].count) && run.cpus) {
+	if (HAS_RSS_PARTS(mm) && run.cpus) {
 		volatile u64 *slot = &run.task;
 		u64 task = *slot;
 
 		/* through memory: a kernel pointer may not be handed to a global function, its value may */
-		*slot = (u64)mm->rss_stat[0].counters;
+		*slot = RSS_PARTS(mm);
 		collect_rss(*slot);
 		*slot = task;
 		file += rss_sum[MM_FILEPAGES];

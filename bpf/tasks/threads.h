@@ -9,17 +9,7 @@
 static __always_inline void collect_thread(struct task_struct *t, struct fp_thread_record *r)
 {
 	r->start_ns = t->start_boottime;
-	r->utime_ns = r->stime_ns = 0;
-	r->gtime_ns = t->gtime;
-	r->minflt = t->min_flt;
-	r->majflt = t->maj_flt;
-	r->nvcsw = t->nvcsw;
-	r->nivcsw = t->nivcsw;
-	r->sum_exec_ns = t->se.sum_exec_runtime;
-	r->sampled_utime_ns = t->utime;
-	r->sampled_stime_ns = t->stime;
-	r->prev_utime_ns = t->prev_cputime.utime;
-	r->prev_stime_ns = t->prev_cputime.stime;
+	collect_thread_cpu(t, r);
 	if (WANTED(FP_IO) && bpf_core_field_exists(t->ioac))
 		IO_SET(&r->io, =, t->ioac);
 	r->tid = t->pid;

@@ -7,44 +7,9 @@ pub(crate) mod header;
 
 use std::{env, fmt::Write, fs, path::PathBuf};
 
-use header::{Header, Member, Structure, Tag};
+use header::{Header, Member, Shown, Structure};
 
 const HEADER: &str = "../../bpf/record.h";
-
-/// Members without an accessor: how a record is put together, not what it says. Of some a function in `src/exports.rs` makes
-/// what people want.
-const HIDDEN: &[&str] = &[
-    "reserved",
-    "identity.state_bits",
-    "identity.groups",
-    "identity.torn",
-    "identity.masked",
-    "credentials.groups_at",
-    "namespaces.ids_at",
-    "scheduling_details.cpus_at",
-    "scheduling_details.mems_at",
-    "name",
-    "thread.state_bits",
-    "thread.threads_state",
-    // What tells whether it has run.
-    "identity.on_cpu",
-    "memory.mm_users",
-    "signals.switches",
-    "signals.run_ns",
-    // What CPU times are scaled from.
-    "sampled_utime_ns",
-    "sampled_stime_ns",
-    "prev_utime_ns",
-    "prev_stime_ns",
-];
-
-/// Values that say that there is none.
-const NOTHING: &[(&str, &str)] = &[
-    ("credentials.user_ns", "0"),
-    ("credentials.umask", "-1"),
-    ("cpu.sum_exec_ns", "0"),
-    ("thread.sum_exec_ns", "0"),
-];
 
 /// What a process or thread did between two snapshots: the members of `fastproc::Change`.
 const CHANGES: &[(&str, &str, &str, bool)] = &[
@@ -104,7 +69,9 @@ fn main() {
     println!("cargo::rerun-if-changed=../fastproc/build/header.rs");
     println!("cargo::rerun-if-changed=build");
     let text = fs::read_to_string(HEADER).unwrap_or_else(|error| panic!("{HEADER}: {error}"));
-    let out = accessors(&Header::parse(HEADER, &text));
+    let header = Header::parse(HEADER, &text);
+    header.require_tags(HEADER);
+    let out = accessors(&header);
     let path = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     fs::write(path.join("accessors.rs"), out).expect("OUT_DIR can be written to");
 }
@@ -177,21 +144,17 @@ fn write_groups(header: &Header, out: &mut String) {
 }
 
 fn write_accessor(of: Of<'_>, member: &Member, out: &mut String) {
-    let (group, prefix) = match of {
-        Of::Process(group) => (Some(group), format!("{group}_")),
-        Of::Thread(None) => (None, "thread_".into()),
-        Of::Thread(Some(group)) => (Some(group), format!("thread_{group}_")),
+    let prefix = match of {
+        Of::Process(group) => format!("{group}_"),
+        Of::Thread(None) => "thread_".into(),
+        Of::Thread(Some(group)) => format!("thread_{group}_"),
     };
-    let path = format!("{}.{}", group.unwrap_or("thread"), member.name);
-    let is_listed = |list: &[&str]| {
-        let names = [group.unwrap_or_default(), &member.name, &path];
-        names.iter().any(|name| list.contains(name))
-    };
-    // What has no tag is shown to nobody.
-    let Some(tag) = member.tag.filter(|_| !is_listed(HIDDEN)) else {
+    // What says how a record is put together has none: of some a function in `src/exports.rs` makes what people want.
+    let shown = member.tags.shown.filter(|_| !member.tags.is_inner);
+    let Some(shown) = shown.filter(|&shown| shown != Shown::Nobody) else {
         return;
     };
-    let is_guarded = tag == Tag::Tracers;
+    let is_guarded = shown == Shown::Tracers;
     let mut doc = in_c(&member.doc);
     match member.type_name.as_str() {
         "fp_ns" => doc += " Nanoseconds.",
@@ -241,28 +204,23 @@ fn write_accessor(of: Of<'_>, member: &Member, out: &mut String) {
         return;
     }
     let rust = rust_type(&member.type_name);
+    let (name_of, may_be_unknown) = (&member.name, member.tags.unknown.is_some());
+    let is_layout = matches!(of, Of::Process("layout" | "io"));
     let get = match of {
-        Of::Process("identity") if member.name == "exit_code" => {
-            "|process| process.exit_code()".into()
+        Of::Process("identity") if may_be_unknown => {
+            format!("|process| process.identity().{name_of}()")
         }
-        Of::Process("identity") => format!("|process| Some(process.identity().{})", member.name),
-        Of::Process("cgroup") if member.name == "id" => "|process| process.cgroup_id()".into(),
-        Of::Process(group) => format!(
-            "|process| process.{group}().map(|group| group.{})",
-            member.name
-        ),
-        Of::Thread(None) => format!("|_, thread| Some(thread.{})", member.name),
+        Of::Process(group) if may_be_unknown => {
+            format!("|process| process.{group}().and_then(|group| group.{name_of}())")
+        }
+        Of::Process(_) if is_guarded && !is_layout => format!("|process| process.{name_of}()"),
+        Of::Process("identity") => format!("|process| Some(process.identity().{name_of})"),
+        Of::Process(group) => format!("|process| process.{group}().map(|group| group.{name_of})"),
+        Of::Thread(None) if may_be_unknown => format!("|_, thread| thread.{name_of}()"),
+        Of::Thread(None) => format!("|_, thread| Some(thread.{name_of})"),
         Of::Thread(Some(group)) => {
-            format!(
-                "|process, thread| process.{group}().map(|_| thread.{group}.{})",
-                member.name
-            )
+            format!("|process, thread| process.{group}().map(|_| thread.{group}.{name_of})")
         }
-    };
-    let nothing = NOTHING.iter().find(|(of, _)| *of == path);
-    let get = match nothing {
-        Some((_, nothing)) => format!("{get}.filter(|&value| value != {nothing})"),
-        None => get,
     };
     let fields = match of {
         Of::Process("identity") => "0".into(),

@@ -19,50 +19,13 @@ use fastproc::{
 };
 use fastproc_testbed::{Options, Testbed, gate};
 
-/// Members that have no accessor.
-const HIDDEN: &[&str] = &[
-    "identity.state_bits",
-    "identity.groups",
-    "identity.torn",
-    "identity.masked",
-    "identity.reserved",
-    "credentials.groups_at",
-    "namespaces.ids_at",
-    "scheduling_details.cpus_at",
-    "scheduling_details.mems_at",
-    "scheduling.reserved",
-    "scheduling_details.reserved",
-    "limits.reserved",
-    "name.kind",
-    "name.worker_flags",
-    "name.worker_id",
-    "name.pool_id",
-    "name.pool_cpu",
-    "name.reserved",
-    "name.text",
-    "thread.state_bits",
-    "thread.threads_state",
-    "signals.switches",
-    "signals.run_ns",
-    "memory.mm_users",
-    "identity.on_cpu",
-    "cpu.sampled_utime_ns",
-    "cpu.sampled_stime_ns",
-    "cpu.prev_utime_ns",
-    "cpu.prev_stime_ns",
-    "thread.sampled_utime_ns",
-    "thread.sampled_stime_ns",
-    "thread.prev_utime_ns",
-    "thread.prev_stime_ns",
-];
-
 /// Whether a value says that there is none.
-fn is_nothing(path: &str, value: i128) -> bool {
-    match path {
-        "credentials.user_ns" | "cpu.sum_exec_ns" | "sum_exec_ns" => value == 0,
-        "credentials.umask" => value == -1,
-        _ => false,
-    }
+fn is_nothing(field: &Field, value: i128) -> bool {
+    let bits = match field.type_of.size() {
+        4 => value as u32 as u64,
+        _ => value as u64,
+    };
+    field.unknown == Some(bits)
 }
 
 /// What changes while nothing happens to a process, or is shown less precisely to others.
@@ -152,7 +115,7 @@ type Values = BTreeMap<(String, String), Option<i128>>;
 /// What the library says in Rust.
 fn expected(snapshot: &Snapshot<'_>, pids: &BTreeSet<u32>) -> Values {
     let mut values = Values::new();
-    let is_shown = |path: &str| !HIDDEN.contains(&path);
+    let is_shown = |field: &Field| !field.is_inner;
     let numbers = |structure: &'static schema::Structure| {
         let fields = structure.fields().into_iter();
         fields.filter(|field| !matches!(field.type_of, Type::Chars(_)))
@@ -163,14 +126,14 @@ fn expected(snapshot: &Snapshot<'_>, pids: &BTreeSet<u32>) -> Values {
     {
         let about = format!("process {}", process.pid());
         let masked = process.identity().masked != 0;
-        for field in numbers(schema::RECORD).filter(|field| is_shown(&field.path)) {
+        for field in numbers(schema::RECORD).filter(is_shown) {
             let is_there = field
                 .group
                 .is_none_or(|group| process.fields().contains(group))
                 && !(masked && field.shown == Shown::Tracers);
             let value = is_there
                 .then(|| number(process.record().words(), &field))
-                .filter(|&value| !is_nothing(&field.path, value));
+                .filter(|&value| !is_nothing(&field, value));
             values.insert((about.clone(), accessor("", &field)), value);
         }
     }
@@ -179,13 +142,11 @@ fn expected(snapshot: &Snapshot<'_>, pids: &BTreeSet<u32>) -> Values {
         .filter(|(process, _)| pids.contains(&process.pid()))
     {
         let about = format!("thread {}", thread.tid);
-        for field in
-            numbers(schema::THREAD).filter(|field| is_shown(&format!("thread.{}", field.path)))
-        {
+        for field in numbers(schema::THREAD).filter(is_shown) {
             let is_there = !field.path.starts_with("io.") || process.io().is_some();
             let value = is_there
                 .then(|| number(thread.words(), &field))
-                .filter(|&value| !is_nothing(&field.path, value));
+                .filter(|&value| !is_nothing(&field, value));
             values.insert((about.clone(), accessor("thread_", &field)), value);
         }
     }
@@ -222,7 +183,7 @@ fn every_member_of_a_record_has_an_accessor() {
         for field in structure.fields() {
             let name = accessor(prefix, &field);
             let is_text = matches!(field.type_of, Type::Chars(_));
-            let is_hidden = HIDDEN.contains(&format!("{of}{}", field.path).as_str());
+            let is_hidden = field.is_inner;
             assert_eq!(accessors.contains(&name), !is_text && !is_hidden, "{name}");
         }
     }

@@ -8,28 +8,38 @@ use fastproc_testbed::gate;
 
 const HEADER: &str = "
 struct fp_identity {
-	u32 tgid FP_PUBLIC; /* Process id. */
-	u32 secret_key;     /* Not for you. */
-	s32 code FP_TRACERS; /* Exit status. */
+	u32 tgid FP_PUBLIC FP_PROCESS; /* Process id. */
+	u32 secret_key FP_NOBODY FP_PROCESS;     /* Not for you. */
+	u32 inner_key FP_PUBLIC FP_PROCESS FP_INNER; /* For the library. */
+	s32 code FP_TRACERS FP_PROCESS; /* Exit status. */
+};
+
+struct fp_users {
+	s32 mask FP_PUBLIC FP_LEADER FP_UNKNOWN(-1); /* May be unknown. */
 };
 
 struct fp_record {
-	struct fp_identity identity; /* Who it is. */
+	struct fp_identity identity FP_ALWAYS; /* Who it is. */
+	struct fp_users users FP_GROUP; /* Users. */
 };
 
 struct fp_thread_record {
 	u32 tid FP_PUBLIC; /* Thread id. */
-	u32 secret_state;  /* Not for you. */
+	u32 secret_state FP_NOBODY;  /* Not for you. */
 };
 ";
 
 #[test]
-fn a_member_without_a_tag_has_no_accessor() {
+fn tags_make_accessors_or_none() {
     let code = build::accessors(&build::header::Header::parse("record.h", HEADER));
     for name in ["fastproc_identity_tgid", "fastproc_thread_tid"] {
         assert!(code.contains(name), "{code}");
     }
-    assert!(!code.contains("secret"), "{code}");
+    assert!(
+        !code.contains("secret") && !code.contains("inner"),
+        "{code}"
+    );
+    assert!(code.contains(".and_then(|group| group.mask())"), "{code}");
     let of_tracers = code
         .split("/// ")
         .find(|part| part.contains("fastproc_identity_code("));

@@ -3,8 +3,8 @@
 use std::{fs, os::unix::fs::MetadataExt};
 
 use fastproc::{
-    Fields, Process, Snapshot, Texts as Kinds,
-    record::{Io, Record, ThreadRecord},
+    Fields, Snapshot, Texts as Kinds,
+    record::{Io, ThreadRecord},
 };
 
 use crate::{
@@ -116,7 +116,7 @@ impl<'a> Filling<'a> {
                     *pid = process.pid();
                 }
             } else if let Some(to) = records.next() {
-                self.record(process, to);
+                to.copy_groups(process.record(), self.groups & process.fields());
                 if !std::ptr::eq(process.pool(), walked) {
                     // What was read from `/proc` points into a pool of its own, which stands behind the other.
                     to.move_in_pool(walked.len() as u32);
@@ -150,54 +150,6 @@ impl<'a> Filling<'a> {
             }
         }
         written
-    }
-
-    /// Copies the groups that are asked for; the others are left as they are, and not named.
-    fn record(&self, process: Process<'_>, to: &mut Record) {
-        let from = process.record();
-        let groups = self.groups & process.fields();
-        to.identity = from.identity;
-        to.identity.groups = groups.bits();
-        to.name = from.name;
-        if groups.contains(Fields::CPU) {
-            to.cpu = from.cpu;
-        }
-        if groups.contains(Fields::MEMORY) {
-            to.memory = from.memory;
-        }
-        if groups.contains(Fields::MEMORY_DETAILS) {
-            to.memory_details = from.memory_details;
-        }
-        if groups.contains(Fields::LAYOUT) {
-            to.layout = from.layout;
-        }
-        if groups.contains(Fields::USERS) {
-            to.users = from.users;
-        }
-        if groups.contains(Fields::CREDENTIALS) {
-            to.credentials = from.credentials;
-        }
-        if groups.contains(Fields::SIGNALS) {
-            to.signals = from.signals;
-        }
-        if groups.contains(Fields::NAMESPACES) {
-            to.namespaces = from.namespaces;
-        }
-        if groups.contains(Fields::SCHEDULING) {
-            to.scheduling = from.scheduling;
-        }
-        if groups.contains(Fields::SCHEDULING_DETAILS) {
-            to.scheduling_details = from.scheduling_details;
-        }
-        if groups.contains(Fields::LIMITS) {
-            to.limits = from.limits;
-        }
-        if groups.contains(Fields::IO) {
-            to.io = from.io;
-        }
-        if groups.contains(Fields::CGROUP) {
-            to.cgroup = from.cgroup;
-        }
     }
 }
 

@@ -93,9 +93,11 @@ impl Left {
         }
         let uid = process.users().map(|of| of.uid);
         let too_many = self.stuck.len() >= MOST_STUCK;
-        let namespace = process.credentials().map(|of| u64::from(of.user_ns));
+        let namespace = process.credentials().and_then(|of| of.user_ns());
         let who = match (uid, namespace) {
-            (Some(uid), Some(namespace)) if namespace == self.home => of_user(process.pid(), uid),
+            (Some(uid), Some(namespace)) if u64::from(namespace) == self.home => {
+                of_user(process.pid(), uid)
+            }
             _ => {
                 let start_ns = process.identity().start_ns;
                 self.who(process.pid(), start_ns, directories, uid)

@@ -91,11 +91,12 @@ impl Rest {
     /// `None`: the process runs, or somebody else uses its memory. It may be changing.
     fn of(process: Process<'_>) -> Option<Self> {
         let (identity, cpu) = (process.identity(), process.cpu()?);
-        let is_alone = identity.num_threads == 1 && process.memory()?.mm_users == 1;
-        let rests = identity.on_cpu == 0 && identity.tracer_pid == 0;
+        let is_alone = identity.num_threads == 1 && process.memory()?.mm_users() == Some(1);
+        let rests = identity.on_cpu() == Some(0) && identity.tracer_pid == 0;
+        let run_ns = cpu.sum_exec_ns()?;
         (is_alone && rests).then(|| Self {
             switches: cpu.nvcsw.wrapping_add(cpu.nivcsw),
-            run_ns: cpu.sum_exec_ns,
+            run_ns,
         })
     }
 }

@@ -56,10 +56,7 @@ impl View {
         if reader.access(process) == Access::Granted {
             return Shown::Full;
         }
-        let user_ns = match credentials.user_ns {
-            0 => user_ns(),
-            known => known,
-        };
+        let user_ns = credentials.user_ns().unwrap_or_else(user_ns);
         let users = [ids.uid, ids.euid, ids.suid];
         let groups = [ids.gid, ids.egid, ids.sgid];
         // Over a user namespace of its own making a user has all capabilities; and of its own processes it may see

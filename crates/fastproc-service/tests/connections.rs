@@ -76,7 +76,9 @@ fn who_becomes_another_user_sees_what_that_user_may() {
         let sees = |collector: &mut Collector| {
             let snapshot = collector.snapshot().expect("it is served");
             let process = snapshot.get(owner).expect("it lives");
-            let user_ns = process.credentials().is_some_and(|of| of.user_ns != 0);
+            let user_ns = process
+                .credentials()
+                .is_some_and(|of| of.user_ns().is_some());
             (process.layout().is_some(), process.io().is_some(), user_ns)
         };
         assert_eq!(sees(&mut collector), (true, true, true));

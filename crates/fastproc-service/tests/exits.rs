@@ -269,7 +269,7 @@ fn a_service_that_was_started_again_makes_no_false_difference() {
         let state = snapshot.get(pid).map(fastproc::Process::state);
         let ran = snapshot
             .get(pid)
-            .and_then(|process| process.cpu().map(|cpu| cpu.sum_exec_ns));
+            .and_then(|process| process.cpu()?.sum_exec_ns());
         before.set(&snapshot);
         state == Some(fastproc::record::State::Sleeping) && ran > Some(100_000_000)
     });

@@ -27,35 +27,82 @@ pub struct Member {
     pub type_name: String,
     /// The length of an array, as written.
     pub length: Option<String>,
-    /// Who may see it; nobody, if there is no tag.
-    pub tag: Option<Tag>,
+    pub tags: Tags,
     pub doc: String,
 }
 
-/// Who may see a member: see the description in `bpf/record.h`.
+/// What is said behind a member's name: see `bpf/record.h`.
+#[derive(Debug, Default)]
+pub struct Tags {
+    pub shown: Option<Shown>,
+    pub threads: Option<Threads>,
+    /// The value that says that it is not known, as written.
+    pub unknown: Option<String>,
+    pub is_inner: bool,
+    pub presence: Option<Presence>,
+}
+
+/// Who may see a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tag {
+pub enum Shown {
     Public,
     Ticks,
     BootTicks,
     Tracers,
+    Nobody,
+}
+
+/// How a member comes from threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threads {
+    Process,
+    Leader,
+    Sum,
+}
+
+/// When a structure of a record holds anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    Always,
+    Group,
 }
 
 impl Member {
     pub fn is_structure(&self) -> bool {
-        self.type_name.starts_with("struct ")
+        self.structure().is_some()
+    }
+
+    /// The structure that it is.
+    pub fn structure(&self) -> Option<&str> {
+        self.type_name.strip_prefix("struct ")
     }
 }
 
-impl Tag {
-    fn from_word(word: &str) -> Option<Self> {
-        Some(match word {
-            "FP_PUBLIC" => Self::Public,
-            "FP_TICKS" => Self::Ticks,
-            "FP_BOOT_TICKS" => Self::BootTicks,
-            "FP_TRACERS" => Self::Tracers,
-            _ => return None,
-        })
+impl Tags {
+    /// `None` at a word that is no tag, or one that says again what another has said.
+    fn parse(words: &str) -> Option<Self> {
+        let mut tags = Self::default();
+        for word in words.split_whitespace() {
+            let is_new = match word {
+                "FP_PUBLIC" => tags.shown.replace(Shown::Public).is_none(),
+                "FP_TICKS" => tags.shown.replace(Shown::Ticks).is_none(),
+                "FP_BOOT_TICKS" => tags.shown.replace(Shown::BootTicks).is_none(),
+                "FP_TRACERS" => tags.shown.replace(Shown::Tracers).is_none(),
+                "FP_NOBODY" => tags.shown.replace(Shown::Nobody).is_none(),
+                "FP_PROCESS" => tags.threads.replace(Threads::Process).is_none(),
+                "FP_LEADER" => tags.threads.replace(Threads::Leader).is_none(),
+                "FP_SUM" => tags.threads.replace(Threads::Sum).is_none(),
+                "FP_ALWAYS" => tags.presence.replace(Presence::Always).is_none(),
+                "FP_GROUP" => tags.presence.replace(Presence::Group).is_none(),
+                "FP_INNER" => !std::mem::replace(&mut tags.is_inner, true),
+                _ => {
+                    let value = word.strip_prefix("FP_UNKNOWN(")?.strip_suffix(')')?;
+                    tags.unknown.replace(value.into()).is_none()
+                }
+            };
+            is_new.then_some(())?;
+        }
+        Some(tags)
     }
 }
 
@@ -109,6 +156,46 @@ impl Header {
             }
         }
         header
+    }
+
+    /// Panics if a member of a record does not say all that it has to.
+    pub fn require_tags(&self, path: &str) {
+        let record = self.find("fp_record");
+        let is_group = |name: &str| {
+            let members = record.into_iter().flat_map(|record| &record.members);
+            members
+                .into_iter()
+                .any(|member| member.structure() == Some(name))
+        };
+        for structure in &self.structures {
+            for member in &structure.members {
+                let tags = &member.tags;
+                let lacks = if structure.name == "fp_record" {
+                    tags.presence
+                        .is_none()
+                        .then_some("when it is there (FP_GROUP, FP_ALWAYS)")
+                } else if member.structure().is_some() {
+                    None
+                } else if tags.shown.is_none() {
+                    Some("who may see it (FP_PUBLIC, FP_TRACERS, ...)")
+                } else if is_group(&structure.name) && tags.threads.is_none() {
+                    Some("how it comes from threads (FP_PROCESS, FP_LEADER, FP_SUM)")
+                } else {
+                    None
+                };
+                let (structure, member) = (&structure.name, &member.name);
+                if let Some(lacks) = lacks {
+                    panic!("{path}: struct {structure}: a tag of {member} must say {lacks}");
+                }
+            }
+        }
+    }
+
+    /// The structure of this name.
+    pub fn find(&self, name: &str) -> Option<&Structure> {
+        self.structures
+            .iter()
+            .find(|structure| structure.name == name)
     }
 
     /// Whether a constant is the length of an array.
@@ -179,7 +266,7 @@ fn constant(directive: &str) -> Option<Constant> {
     })
 }
 
-/// `u32 a, b[4] FP_PUBLIC;`
+/// `u32 a, b[4] FP_PUBLIC FP_LEADER;`
 fn members(code: &str, doc: &str) -> Option<Vec<Member>> {
     let code = code.strip_suffix(';')?;
     let (structure, code) = match code.strip_prefix("struct ") {
@@ -191,10 +278,8 @@ fn members(code: &str, doc: &str) -> Option<Vec<Member>> {
         .split(',')
         .map(|name| {
             let name = name.trim();
-            let (name, tag) = match name.split_once(char::is_whitespace) {
-                Some((name, tag)) => (name, Some(Tag::from_word(tag.trim())?)),
-                None => (name, None),
-            };
+            let (name, tags) = name.split_once(char::is_whitespace).unwrap_or((name, ""));
+            let tags = Tags::parse(tags)?;
             let (name, length) = match name.strip_suffix(']').and_then(|name| name.split_once('['))
             {
                 Some((name, length)) => (name, Some(length.into())),
@@ -204,7 +289,7 @@ fn members(code: &str, doc: &str) -> Option<Vec<Member>> {
                 name: name.into(),
                 type_name: format!("{structure}{type_name}"),
                 length,
-                tag,
+                tags,
                 doc: doc.into(),
             })
         })

@@ -1,6 +1,7 @@
 //! Compiles the kernel side, `bpf/*.bpf.c`, with clang; the objects are embedded in the library. And makes the library's
 //! side of what the two share from the same headers.
 
+mod groups;
 mod header;
 mod rust;
 
@@ -57,11 +58,18 @@ fn main() {
         let text =
             fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let header = header::Header::parse(&path.to_string_lossy(), &text);
-        fs::write(
-            out.join(name).with_extension("rs"),
-            rust::write(&header, style),
-        )
-        .expect("OUT_DIR can be written to");
+        let write = |name: &str, text: String| {
+            fs::write(out.join(name).with_extension("rs"), text)
+                .expect("OUT_DIR can be written to");
+        };
+        let mut text = rust::write(&header, style);
+        if style.public {
+            header.require_tags(&path.to_string_lossy());
+            text += &groups::write_records(&header, style);
+            write("fields", groups::write_fields(&header, style));
+            write("process", groups::write_process(&header, style));
+        }
+        write(name, text);
     }
     let clang = env::var("CLANG").unwrap_or_else(|_| "clang".into());
 

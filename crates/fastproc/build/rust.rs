@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::header::{Constant, Header, Member, Structure, Tag};
+use super::header::{Constant, Header, Member, Shown, Structure, Threads};
 
 /// How a header becomes Rust.
 pub struct Style {
@@ -39,8 +39,8 @@ pub fn write(header: &Header, style: &Style) -> String {
         out += &write_constant(header, constant, style);
     }
     for structure in &header.structures {
-        out += &write_structure(structure, style);
-        out += &write_table(structure, style);
+        out += &write_structure(header, structure, style);
+        out += &write_table(header, structure, style);
     }
     let tables: Vec<_> = header
         .structures
@@ -69,10 +69,10 @@ fn write_constant(header: &Header, constant: &Constant, style: &Style) -> String
     format!("{unused}\npub(crate) const {name}: {type_name} = {value};\n\n")
 }
 
-fn write_structure(structure: &Structure, style: &Style) -> String {
+fn write_structure(header: &Header, structure: &Structure, style: &Style) -> String {
     let (name, visibility) = (rust_name(&structure.name, style), style.visibility());
     let mut out = style.doc(&structure.doc);
-    let (mut sizes, mut zeros) = (Vec::new(), String::new());
+    let (mut sizes, mut initial, mut accessors) = (Vec::new(), String::new(), String::new());
     // A new member breaks nobody.
     let open = if style.public {
         "#[non_exhaustive]\n"
@@ -86,10 +86,13 @@ fn write_structure(structure: &Structure, style: &Style) -> String {
     );
     for member in &structure.members {
         let type_name = member_type(member, style);
-        // What has no tag is not for users.
-        let visibility = match member.tag {
-            None if !member.is_structure() => "pub(crate)",
-            _ => visibility,
+        let unknown = unknown(header, member);
+        // What may be unknown is read by its accessor.
+        let is_hidden = style.public && member.tags.shown == Some(Shown::Nobody);
+        let visibility = if is_hidden || unknown.is_some() {
+            "pub(crate)"
+        } else {
+            visibility
         };
         let _ = writeln!(
             out,
@@ -98,18 +101,25 @@ fn write_structure(structure: &Structure, style: &Style) -> String {
             member.name
         );
         sizes.push(format!("size_of::<{type_name}>()"));
-        let zero = match length(member, style) {
-            Some(length) => format!("[0; {length}]"),
-            None if member.is_structure() => format!("{type_name}::default()"),
-            None => "0".into(),
+        let value = match (length(member, style), &unknown) {
+            (Some(length), _) => format!("[0; {length}]"),
+            (None, Some(unknown)) => unknown.in_rust.clone(),
+            (None, None) if member.is_structure() => format!("{type_name}::default()"),
+            (None, None) => "0".into(),
         };
-        let _ = writeln!(zeros, "            {}: {zero},", member.name);
+        let _ = writeln!(initial, "            {}: {value},", member.name);
+        if let Some(unknown) = &unknown {
+            accessors += &write_accessors(member, &type_name, &unknown.in_rust);
+        }
+    }
+    if !accessors.is_empty() {
+        accessors = format!("impl {name} {{\n{accessors}}}\n\n");
     }
     let sizes = sizes.join(" + ");
     let _ = write!(
         out,
         "}}\n\n#[allow(clippy::derivable_impls, reason = \"not for long arrays\")]\nimpl Default for {name} {{\n    \
-             fn default() -> Self {{\n        Self {{\n{zeros}        }}\n    }}\n}}\n\n\
+             fn default() -> Self {{\n        Self {{\n{initial}        }}\n    }}\n}}\n\n{accessors}\
          const _: () = {{\n    assert!(size_of::<{name}>() == {sizes}, \"no padding\");\n}};\n\n\
          // SAFETY: `#[repr(C)]`, of integers only; asserted above to have no padding.\n\
          unsafe impl crate::bpf::Plain for {name} {{}}\n\n"
@@ -117,7 +127,60 @@ fn write_structure(structure: &Structure, style: &Style) -> String {
     out
 }
 
-fn write_table(structure: &Structure, style: &Style) -> String {
+/// A member that may be unknown, as what it is then.
+fn write_accessors(member: &Member, type_name: &str, unknown: &str) -> String {
+    let (name, doc) = (&member.name, &member.doc);
+    format!(
+        "    /// {doc} `None`: it is not known.\n    pub const fn {name}(&self) -> Option<{type_name}> {{\n        \
+             if self.{name} == {unknown} {{ None }} else {{ Some(self.{name}) }}\n    }}\n\n    \
+             /// Sets what [`{name}`](Self::{name}) returns.\n    \
+             pub const fn set_{name}(&mut self, value: Option<{type_name}>) {{\n        self.{name} = match value {{\n            \
+             Some(value) => value,\n            None => {unknown},\n        }};\n    }}\n\n"
+    )
+}
+
+/// The value of a member that says that it is not known.
+struct Unknown {
+    in_rust: String,
+    /// Its bits, as a literal.
+    bits: String,
+}
+
+fn unknown(header: &Header, member: &Member) -> Option<Unknown> {
+    let word = member.tags.unknown.as_deref()?;
+    let constant = header
+        .constants
+        .iter()
+        .find(|constant| constant.name == word);
+    let word = constant.map_or(word, |constant| &constant.value);
+    let Ok(value) = word.parse::<i64>() else {
+        panic!(
+            "{}: no number says that it is unknown: {word:?}",
+            member.name
+        );
+    };
+    let (rust, _) = scalar(&member.type_name);
+    let in_rust = if value == -1 && rust.starts_with('u') {
+        format!("{rust}::MAX")
+    } else {
+        value.to_string()
+    };
+    // All bits are set, or few.
+    let bits = match rust {
+        "u8" if value < 0 => "0xff".into(),
+        "u32" | "i32" if value < 0 => "0xffff_ffff".into(),
+        _ if value < 0 => "0xffff_ffff_ffff_ffff".into(),
+        _ => value.to_string(),
+    };
+    assert!(
+        (-1..10_000).contains(&value),
+        "{}: write {value} with separators",
+        member.name
+    );
+    Some(Unknown { in_rust, bits })
+}
+
+fn write_table(header: &Header, structure: &Structure, style: &Style) -> String {
     let rust = rust_name(&structure.name, style);
     let mut out = format!(
         "{}pub(crate) static {}: crate::schema::Structure = crate::schema::Structure {{\n    \
@@ -152,11 +215,15 @@ fn write_table(structure: &Structure, style: &Style) -> String {
             "        crate::schema::Member {{\n            name: {:?},\n            \
                  offset: std::mem::offset_of!({rust}, {}),\n            type_of: {type_of},\n            \
                  unit: crate::schema::Unit::{},\n            shown: crate::schema::Shown::{},\n            \
-                 doc: {:?},\n        }},\n",
+                 threads: {},\n            unknown: {},\n            is_inner: {},\n            doc: {:?},\n        }},\n",
             member.name,
             member.name,
             unit(&member.type_name),
             shown(member),
+            threads(member),
+            unknown(header, member)
+                .map_or("None".into(), |unknown| format!("Some({})", unknown.bits)),
+            member.tags.is_inner,
             member.doc
         );
     }
@@ -186,17 +253,26 @@ fn unit(type_name: &str) -> &'static str {
 
 /// Of a structure its members decide.
 fn shown(member: &Member) -> &'static str {
-    match member.tag {
-        Some(Tag::Public) => "Public",
+    match member.tags.shown {
+        Some(Shown::Public) => "Public",
         None if member.is_structure() => "Public",
-        Some(Tag::Ticks) => "Ticks",
-        Some(Tag::BootTicks) => "BootTicks",
-        Some(Tag::Tracers) => "Tracers",
-        None => "Nobody",
+        Some(Shown::Ticks) => "Ticks",
+        Some(Shown::BootTicks) => "BootTicks",
+        Some(Shown::Tracers) => "Tracers",
+        Some(Shown::Nobody) | None => "Nobody",
     }
 }
 
-fn member_type(member: &Member, style: &Style) -> String {
+fn threads(member: &Member) -> &'static str {
+    match member.tags.threads {
+        Some(Threads::Process) => "Some(crate::schema::Threads::Process)",
+        Some(Threads::Leader) => "Some(crate::schema::Threads::Leader)",
+        Some(Threads::Sum) => "Some(crate::schema::Threads::Sum)",
+        None => "None",
+    }
+}
+
+pub fn member_type(member: &Member, style: &Style) -> String {
     let element = match member.type_name.strip_prefix("struct ") {
         Some(name) => rust_name(name, style),
         None => scalar(&member.type_name).0.into(),
@@ -215,7 +291,7 @@ fn length(member: &Member, style: &Style) -> Option<String> {
 }
 
 /// `fp_memory_details`: `MemoryDetails`.
-fn rust_name(c: &str, style: &Style) -> String {
+pub fn rust_name(c: &str, style: &Style) -> String {
     let words = c.strip_prefix(style.prefix).unwrap_or(c).split('_');
     words
         .map(|word| word[..1].to_uppercase() + &word[1..])
@@ -230,7 +306,7 @@ fn table_name(structure: &Structure, style: &Style) -> String {
     format!("{}_SCHEMA", name.to_uppercase())
 }
 
-fn constant_name<'a>(c: &'a str, style: &Style) -> &'a str {
+pub fn constant_name<'a>(c: &'a str, style: &Style) -> &'a str {
     c.strip_prefix(style.prefix.to_uppercase().as_str())
         .unwrap_or(c)
 }

@@ -398,21 +398,8 @@ fn fold_threads(
             continue;
         }
         record.identity.seen_threads += 1;
-        let cpu = &mut record.cpu;
-        cpu.sampled_utime_ns += thread.sampled_utime_ns;
-        cpu.sampled_stime_ns += thread.sampled_stime_ns;
-        cpu.sum_exec_ns += thread.sum_exec_ns;
-        cpu.gtime_ns += thread.gtime_ns;
-        cpu.minflt += thread.minflt;
-        cpu.majflt += thread.majflt;
-        let (io, more) = (&mut record.io, &thread.io);
-        io.rchar += more.rchar;
-        io.wchar += more.wchar;
-        io.syscr += more.syscr;
-        io.syscw += more.syscw;
-        io.read_bytes += more.read_bytes;
-        io.write_bytes += more.write_bytes;
-        io.cancelled_write_bytes += more.cancelled_write_bytes;
+        record.cpu.add_thread(thread);
+        record.io.add_thread(thread);
     }
     if sums {
         for (record, entry) in records.iter().zip(index.iter_mut()) {

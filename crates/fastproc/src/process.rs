@@ -3,10 +3,7 @@
 use crate::{
     Fields,
     name::Name,
-    record::{
-        Cpu, Credentials, Identity, Io, Layout, Limits, Memory, MemoryDetails, Namespaces, Record,
-        Scheduling, SchedulingDetails, Signals, State, Users,
-    },
+    record::{Identity, Record, State},
     texts::ProcessTexts,
 };
 
@@ -34,6 +31,9 @@ pub struct NestedIds {
     /// Session: `NSsid`.
     pub session: u32,
 }
+
+// Made of `bpf/record.h` by the build: an accessor for each group, and for what the kernel hides in the others.
+include!(concat!(env!("OUT_DIR"), "/process.rs"));
 
 impl<'a> Process<'a> {
     /// A view of `record`, whose offsets point into `pool`.
@@ -99,75 +99,9 @@ impl<'a> Process<'a> {
         self.texts.and_then(ProcessTexts::cmdline)
     }
 
-    /// CPU time, faults, context switches.
-    pub fn cpu(self) -> Option<&'a Cpu> {
-        self.group(Fields::CPU, &self.record.cpu)
-    }
-
-    /// Memory sizes. All zero for a process without memory of its own (a kernel thread, a zombie).
-    pub fn memory(self) -> Option<&'a Memory> {
-        self.group(Fields::MEMORY, &self.record.memory)
-    }
-
-    /// What else is known of its memory. All zero for a process without memory of its own.
-    pub fn memory_details(self) -> Option<&'a MemoryDetails> {
-        self.group(Fields::MEMORY_DETAILS, &self.record.memory_details)
-    }
-
-    /// Addresses. Also `None` where the kernel hid them from this reader.
-    pub fn layout(self) -> Option<&'a Layout> {
-        self.group(Fields::LAYOUT, &self.record.layout)
-            .filter(|_| self.record.identity.masked == 0)
-    }
-
-    /// Users and groups.
-    pub fn users(self) -> Option<&'a Users> {
-        self.group(Fields::USERS, &self.record.users)
-    }
-
-    /// Capabilities, seccomp, umask. Of the supplementary groups how many there are.
-    pub fn credentials(self) -> Option<&'a Credentials> {
-        self.group(Fields::CREDENTIALS, &self.record.credentials)
-    }
-
-    /// Signal sets.
-    pub fn signals(self) -> Option<&'a Signals> {
-        self.group(Fields::SIGNALS, &self.record.signals)
-    }
-
-    /// Pid namespaces.
-    pub fn namespaces(self) -> Option<&'a Namespaces> {
-        self.group(Fields::NAMESPACES, &self.record.namespaces)
-    }
-
-    /// Scheduling.
-    pub fn scheduling(self) -> Option<&'a Scheduling> {
-        self.group(Fields::SCHEDULING, &self.record.scheduling)
-    }
-
-    /// What else is known of its scheduling.
-    pub fn scheduling_details(self) -> Option<&'a SchedulingDetails> {
-        self.group(Fields::SCHEDULING_DETAILS, &self.record.scheduling_details)
-    }
-
-    /// Limits.
-    pub fn limits(self) -> Option<&'a Limits> {
-        self.group(Fields::LIMITS, &self.record.limits)
-    }
-
-    /// I/O counters.
-    pub fn io(self) -> Option<&'a Io> {
-        self.group(Fields::IO, &self.record.io)
-    }
-
     /// Id of the cgroup in the default (version 2) hierarchy.
     pub fn cgroup_id(self) -> Option<u64> {
-        self.group(Fields::CGROUP, &self.record.cgroup.id).copied()
-    }
-
-    /// Exit status as waitpid(2) shows it; `None` where the kernel hid it from this reader.
-    pub fn exit_code(self) -> Option<i32> {
-        (self.record.identity.masked == 0).then_some(self.record.identity.exit_code)
+        self.cgroup()?.id()
     }
 
     /// Supplementary groups, in the kernel's order.

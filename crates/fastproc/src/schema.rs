@@ -11,6 +11,7 @@
 
 use std::fmt;
 
+pub use crate::source::service::{layout::text as layout, translation::Translation};
 use crate::{Fields, record};
 
 /// A [`Record`](record::Record): one process.
@@ -52,6 +53,12 @@ pub struct Member {
     pub unit: Unit,
     /// Who may see it. Of a structure its own members say so.
     pub shown: Shown,
+    /// How it comes from threads, in a group of a process.
+    pub threads: Option<Threads>,
+    /// The bits that say that it is not known, if it may be.
+    pub unknown: Option<u64>,
+    /// Whether it says how a record is put together.
+    pub is_inner: bool,
     /// What it means.
     pub doc: &'static str,
 }
@@ -135,6 +142,18 @@ pub enum Shown {
     Nobody,
 }
 
+/// How a value of a process comes from its threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Threads {
+    /// The kernel keeps one for the process, or for all its threads together.
+    Process,
+    /// It is that of the leading thread.
+    Leader,
+    /// It is the sum of what ended threads have left and of that of each living thread.
+    Sum,
+}
+
 /// A number or name in a record, however deep it lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -151,6 +170,12 @@ pub struct Field {
     pub group: Option<Fields>,
     /// Who may see it.
     pub shown: Shown,
+    /// How it comes from threads, in a group of a process.
+    pub threads: Option<Threads>,
+    /// The bits that say that it is not known, if it may be.
+    pub unknown: Option<u64>,
+    /// Whether it says how a record is put together.
+    pub is_inner: bool,
     /// What it means.
     pub doc: &'static str,
 }
@@ -181,6 +206,9 @@ impl Structure {
                 unit: member.unit,
                 group,
                 shown: member.shown,
+                threads: member.threads,
+                unknown: member.unknown,
+                is_inner: member.is_inner,
                 doc: member.doc,
             });
         }

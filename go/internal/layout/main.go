@@ -18,6 +18,11 @@ import (
 type member struct {
 	name, typ, tag, doc string
 	offset, size        int
+	// The value that says that it is not known, and whether there is one.
+	unknown      int64
+	mayBeUnknown bool
+	// When a structure of a record is there.
+	presence string
 }
 
 // A structure of the header.
@@ -30,9 +35,12 @@ type structure struct {
 var (
 	comment  = regexp.MustCompile(`(?s)/\*(.*?)\*/`)
 	opening  = regexp.MustCompile(`^struct fp_(\w+) \{$`)
-	declared = regexp.MustCompile(`^(?:struct fp_)?(\w+) (\w+)(?:\[(\w+)\])?(?: FP_(PUBLIC|TICKS|BOOT_TICKS|TRACERS))?;$`)
+	declared = regexp.MustCompile(`^(?:struct fp_)?(\w+) (\w+)(?:\[(\w+)\])?((?: FP_\w+(?:\([-\w]+\))?)*);$`)
 	defined  = regexp.MustCompile(`(?m)^#define FP_(\w+) (0x[0-9a-f]+|\d+)`)
 )
+
+// The structures that a layout describes.
+var roots = []struct{ name, structure string }{{"process", "record"}, {"thread", "thread_record"}, {"exit", "exit_record"}}
 
 // Sizes of the plain types, and what they are in Go.
 var plain = map[string]struct {
@@ -53,13 +61,63 @@ func (of structure) guarded() bool {
 	return !slices.ContainsFunc(of.members, func(one member) bool { return one.tag != "TRACERS" })
 }
 
-// The name of a member in Go. A member without a tag is shown to nobody, so it is not exported. Parts say it of their own members.
-func (m member) inGo() string {
+// setTags reads what is said behind the name of a member.
+func (m *member) setTags(words string, constants map[string]int) error {
+	for _, word := range strings.Fields(words) {
+		if value, ok := strings.CutPrefix(word, "FP_UNKNOWN("); ok {
+			value = strings.TrimSuffix(value, ")")
+			number, err := strconv.ParseInt(value, 10, 64)
+			if err != nil {
+				constant, known := constants[strings.TrimPrefix(value, "FP_")]
+				if !known {
+					return fmt.Errorf("%s: no number says that it is unknown: %q", m.name, value)
+				}
+				number = int64(constant)
+			}
+			m.unknown, m.mayBeUnknown = number, true
+			continue
+		}
+		switch tag := strings.TrimPrefix(word, "FP_"); tag {
+		case "PUBLIC", "TICKS", "BOOT_TICKS", "TRACERS", "NOBODY":
+			m.tag = tag
+		case "ALWAYS", "GROUP":
+			m.presence = tag
+		case "PROCESS", "LEADER", "SUM", "INNER":
+		default:
+			return fmt.Errorf("%s: there is no tag %s", m.name, word)
+		}
+	}
+	return nil
+}
+
+// The name of a member in Go. What may be unknown or hidden while the rest of its structure is there is not exported: a method
+// says whether it is known.
+func (of structure) inGo(m member) string {
 	name := exported(m.name)
-	if _, isPlain := plain[m.typ]; m.tag == "" && (isPlain || m.typ == "char") {
-		return strings.ToLower(name[:1]) + name[1:]
+	isHidden := m.tag == "TRACERS" && m.presence == "" && !of.guarded()
+	if m.tag == "NOBODY" || m.mayBeUnknown || isHidden || of.hidesPart(m) {
+		words := strings.SplitN(m.name, "_", 2)
+		return words[0] + strings.TrimPrefix(name, exported(words[0]))
 	}
 	return name
+}
+
+// hidesPart says whether a member is a structure that is hidden from some readers while the rest is there.
+func (of structure) hidesPart(m member) bool {
+	return m.typ == "io" && of.name != "record"
+}
+
+// That value in Go.
+func (m member) unknownInGo() string {
+	if typ := plain[m.typ].inGo; m.unknown < 0 && strings.HasPrefix(typ, "u") {
+		return "^" + typ + "(0)"
+	}
+	return strconv.FormatInt(m.unknown, 10)
+}
+
+// The bits of the value that says that a member is not known.
+func (m member) unknownBits() uint64 {
+	return uint64(m.unknown) & (^uint64(0) >> (64 - 8*m.size))
 }
 
 // The structures of the header, in their order, and its constants.
@@ -107,8 +165,14 @@ func parse(header string) ([]structure, map[string]int, error) {
 			if found == nil {
 				return nil, nil, fmt.Errorf("struct fp_%s: %q is not understood", current.name, code)
 			}
-			one := member{name: found[2], typ: found[1], tag: found[4], doc: doc, offset: current.size}
+			one := member{name: found[2], typ: found[1], doc: doc, offset: current.size}
 			doc = ""
+			if err := one.setTags(found[4], constants); err != nil {
+				return nil, nil, fmt.Errorf("struct fp_%s: %w", current.name, err)
+			}
+			if _, isPlain := plain[one.typ]; one.tag == "" && (isPlain || one.typ == "char") {
+				return nil, nil, fmt.Errorf("struct fp_%s: no tag says who may see %s", current.name, one.name)
+			}
 			if found[3] != "" {
 				count, err := strconv.Atoi(found[3])
 				if err != nil {
@@ -165,7 +229,7 @@ func describe(all []structure, constants map[string]int) string {
 		for _, one := range of.members {
 			at := offset + one.offset
 			if known, ok := plain[one.typ]; ok || one.typ == "char" {
-				if one.tag == "" {
+				if one.tag == "NOBODY" {
 					continue
 				}
 				typ := known.inLayout
@@ -186,7 +250,7 @@ func describe(all []structure, constants map[string]int) string {
 			fields(find(all, one.typ), prefix+one.name+".", at, inner)
 		}
 	}
-	for _, root := range []struct{ name, structure string }{{"process", "record"}, {"thread", "thread_record"}, {"exit", "exit_record"}} {
+	for _, root := range roots {
 		of := find(all, root.structure)
 		fmt.Fprintf(&text, "structure\t%s\t%d\n", root.name, of.size)
 		fields(of, "", 0, 0)
@@ -212,6 +276,23 @@ func generate(header string) ([]byte, error) {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "// Code generated by internal/layout from bpf/record.h. DO NOT EDIT.\n\npackage fastproc\n\nimport \"unsafe\"\n\n")
 	fmt.Fprintf(&out, "// layoutID is the id of the layout that these structures have.\nconst layoutID uint64 = 0x%x\n\n", hash(describe(all, constants)))
+	fmt.Fprintf(&out, "// layoutText describes it.\nconst layoutText = `%s`\n\n", describe(all, constants))
+	fmt.Fprintf(&out, "// unknowns has the bits by which a field says that it is not known, by structure and path.\nvar unknowns = map[string]uint64{\n")
+	for _, root := range roots {
+		of := find(all, root.structure)
+		for _, one := range of.members {
+			if _, isPart := plain[one.typ]; !isPart && one.typ != "char" {
+				for _, inner := range find(all, one.typ).members {
+					if inner.mayBeUnknown {
+						fmt.Fprintf(&out, "\t\"%s %s.%s\": 0x%x,\n", root.name, one.name, inner.name, inner.unknownBits())
+					}
+				}
+			} else if one.mayBeUnknown {
+				fmt.Fprintf(&out, "\t\"%s %s\": 0x%x,\n", root.name, one.name, one.unknownBits())
+			}
+		}
+	}
+	fmt.Fprintf(&out, "}\n\n")
 	fmt.Fprintf(&out, "// The groups of fields.\nconst (\n")
 	record := find(all, "record")
 	for _, one := range record.members {
@@ -234,7 +315,7 @@ func generate(header string) ([]byte, error) {
 			if one.doc != "" {
 				fmt.Fprintf(&out, "\t// %s\n", one.doc)
 			}
-			fmt.Fprintf(&out, "\t%s %s\n", one.inGo(), typ)
+			fmt.Fprintf(&out, "\t%s %s\n", of.inGo(one), typ)
 		}
 		fmt.Fprintf(&out, "}\n\n")
 	}
@@ -243,21 +324,42 @@ func generate(header string) ([]byte, error) {
 		name := exported(of.name)
 		fmt.Fprintf(&out, "\t_ [%d]struct{} = [unsafe.Sizeof(%s{})]struct{}{}\n", of.size, name)
 		for _, one := range of.members {
-			fmt.Fprintf(&out, "\t_ [%d]struct{} = [unsafe.Offsetof(%s{}.%s)]struct{}{}\n", one.offset, name, one.inGo())
+			fmt.Fprintf(&out, "\t_ [%d]struct{} = [unsafe.Offsetof(%s{}.%s)]struct{}{}\n", one.offset, name, of.inGo(one))
 		}
 	}
 	fmt.Fprintf(&out, ")\n\n")
+	for _, of := range all {
+		for _, one := range of.members {
+			if one.mayBeUnknown && of.name != "exit_record" {
+				name, typ := of.inGo(one), plain[one.typ].inGo
+				fmt.Fprintf(&out, "// %s: %s False: it is not known.\nfunc (of *%s) %s() (%s, bool) {\n\treturn of.%s, of.%s != %s\n}\n\n",
+					exported(one.name), one.doc, exported(of.name), exported(one.name), typ, name, name, one.unknownInGo())
+			}
+		}
+	}
 	for _, one := range record.members {
-		bit, ok := constants[strings.ToUpper(one.name)]
-		if !ok {
-			continue
-		}
+		part := find(all, one.typ)
+		bit, isGroup := constants[strings.ToUpper(one.name)]
 		condition := fmt.Sprintf("p.record.Identity.Groups&0x%x == 0", bit)
-		if find(all, one.typ).guarded() {
-			condition += " || p.record.Identity.Masked != 0"
+		if isGroup {
+			absent := condition
+			if part.guarded() {
+				absent += " || p.record.Identity.Masked != 0"
+			}
+			fmt.Fprintf(&out, "// %s is nil if it was not asked for, or is not known. %s\nfunc (p Process) %s() *%s {\n\tif %s {\n\t\treturn nil\n\t}\n\treturn &p.record.%s\n}\n\n",
+				exported(one.name), one.doc, exported(one.name), exported(one.typ), absent, exported(one.name))
 		}
-		fmt.Fprintf(&out, "// %s is nil if it was not asked for, or is not known. %s\nfunc (p Process) %s() *%s {\n\tif %s {\n\t\treturn nil\n\t}\n\treturn &p.record.%s\n}\n\n",
-			exported(one.name), one.doc, exported(one.name), exported(one.typ), condition, exported(one.name))
+		for _, inner := range part.members {
+			if inner.tag != "TRACERS" || inner.mayBeUnknown || part.guarded() {
+				continue
+			}
+			known := "p.record.Identity.Masked == 0"
+			if isGroup {
+				known += fmt.Sprintf(" && p.record.Identity.Groups&0x%x != 0", bit)
+			}
+			fmt.Fprintf(&out, "// %s: %s False: it is not known, or the kernel would not show it.\nfunc (p Process) %s() (%s, bool) {\n\tif !(%s) {\n\t\treturn 0, false\n\t}\n\treturn p.record.%s.%s, true\n}\n\n",
+				exported(inner.name), inner.doc, exported(inner.name), plain[inner.typ].inGo, known, exported(one.name), part.inGo(inner))
+		}
 	}
 	return format.Source(out.Bytes())
 }

@@ -26,20 +26,24 @@ func TestRecordIsGeneratedFromTheHeader(t *testing.T) {
 	}
 }
 
-// A member without a tag has its place, but no name that others can use, and the layout does not tell of it.
-func TestWhatHasNoTagIsNotExported(t *testing.T) {
+// What nobody may see has its place, but no name that others can use, and the layout does not tell of it. A member without a tag, or
+// with one that does not exist, ends the generation.
+func TestTagsSayWhatIsExported(t *testing.T) {
 	header, err := os.ReadFile("../../../bpf/record.h")
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := "struct fp_cgroup {\n"
-	changed := strings.Replace(string(header), before, before+"\tu64 secret_key; /* Not for you. */\n", 1)
+	with := func(member string) string {
+		return strings.Replace(string(header), before, before+"\t"+member+" /* Not for you. */\n", 1)
+	}
+	changed := with("u64 secret_key FP_NOBODY FP_PROCESS;")
 	generated, err := generate(changed)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !regexp.MustCompile(`\tsecretKey +uint64`).Match(generated) || strings.Contains(string(generated), "SecretKey") {
-		t.Fatal("a member without a tag is exported, or has no place")
+		t.Fatal("what nobody may see is exported, or has no place")
 	}
 	all, constants, err := parse(changed)
 	if err != nil {
@@ -47,12 +51,23 @@ func TestWhatHasNoTagIsNotExported(t *testing.T) {
 	}
 	layout := describe(all, constants)
 	if strings.Contains(layout, "secret_key") || !strings.Contains(layout, "cgroup.id") {
-		t.Fatal("the layout tells of a member without a tag")
+		t.Fatal("the layout tells of what nobody may see")
 	}
-	if _, _, err := parse(strings.Replace(changed, "secret_key;", "secret_key FP_EVERYONE;", 1)); err == nil {
-		t.Fatal("a tag that does not exist is taken for one")
+	for _, wrong := range []string{"u64 key;", "u64 key FP_PROCESS;", "u64 key FP_EVERYONE FP_PROCESS;", "u64 key FP_PUBLIC FP_UNKNOWN(FP_NOTHING);"} {
+		if _, _, err := parse(with(wrong)); err == nil {
+			t.Fatalf("%q is understood", wrong)
+		}
 	}
 	if !find(all, "io").guarded() || !find(all, "layout").guarded() || find(all, "cpu").guarded() || find(all, "cgroup").guarded() {
 		t.Fatal("groups are guarded by the tags of their members")
+	}
+	text := string(generated)
+	for _, method := range []string{
+		"func (of *Credentials) UserNS() (uint32, bool)", "func (of *CPU) SumExecNS() (uint64, bool)", "func (of *ThreadRecord) SumExecNS() (uint64, bool)",
+		"func (p Process) Wchan() (uint8, bool)", "func (p Process) ExitCode() (int32, bool)", "func (p Process) MmFlags() (uint64, bool)",
+	} {
+		if !strings.Contains(text, method) {
+			t.Errorf("there is no %s", method)
+		}
 	}
 }

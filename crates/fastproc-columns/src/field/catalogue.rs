@@ -283,7 +283,7 @@ pub static FIELDS: &[Field] = &[
     .also(&["supgid"]),
     credentials("umask", Unit::Octal, "file mode creation mask", |s, _| {
         // A zombie has none any more.
-        let umask = s.process.credentials().and_then(|c| u64::try_from(c.umask).ok());
+        let umask = s.process.credentials().and_then(|c| u64::try_from(c.umask()?).ok());
         Value::known(umask, Unsigned)
     }),
     credentials("capinh", Unit::Set, "inheritable capabilities", of!(credentials, c => Unsigned(c.cap_inheritable))),

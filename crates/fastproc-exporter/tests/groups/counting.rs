@@ -49,7 +49,7 @@ fn a_thread_that_takes_the_place_of_another_is_not_counted_twice() {
     machine.update(&mut tracker);
     machine.threads.retain(|thread| thread.tid == 10);
     machine.threads[0].nvcsw = 105;
-    machine.threads[0].sum_exec_ns = 50 * SECOND;
+    machine.threads[0].set_sum_exec_ns(Some(50 * SECOND));
     machine.update(&mut tracker);
     machine.threads[0].nvcsw = 110;
     machine.update(&mut tracker);

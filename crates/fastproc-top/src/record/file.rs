@@ -7,12 +7,17 @@ use std::{
     path::Path,
 };
 
-use fastproc::{Host, schema};
+use fastproc::{
+    Host,
+    schema::{self, Translation},
+};
 use flate2::{Compression, Crc, read::DeflateDecoder, write::DeflateEncoder};
 
 use super::{
     Error, Frame,
     coding::{Input, put},
+    decoder::Decoder,
+    old,
 };
 use crate::machine::Gauge;
 
@@ -58,25 +63,6 @@ impl Facts {
     }
 }
 
-/// The layout of records, as text: a record can be read by who has the same.
-fn layout() -> String {
-    use std::fmt::Write;
-    let mut text = String::new();
-    let structures = [
-        (schema::RECORD, "record"),
-        (schema::THREAD, "thread"),
-        (schema::EXIT, "exit"),
-    ];
-    for (structure, name) in structures {
-        let _ = writeln!(text, "{name} {}", structure.size);
-        for field in structure.fields() {
-            let size = field.type_of.size();
-            let _ = writeln!(text, "{} {} {size}", field.path, field.offset);
-        }
-    }
-    text
-}
-
 /// Writes a recording.
 #[derive(Debug)]
 pub struct Writer {
@@ -111,7 +97,7 @@ impl Writer {
         ] {
             put(number, &mut header);
         }
-        header.extend_from_slice(layout().as_bytes());
+        header.extend_from_slice(schema::layout().as_bytes());
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&VERSION.to_le_bytes());
         bytes.extend_from_slice(&(header.len() as u32).to_le_bytes());
@@ -229,6 +215,8 @@ pub struct Reader {
     read: usize,
     /// The frame that was read last, counted from the first of all.
     at: Option<u64>,
+    /// Reads its records, and remembers them for the next.
+    decoder: Decoder,
     /// That frame.
     pub frame: Frame,
 }
@@ -259,11 +247,12 @@ impl Reader {
             possible_nodes: input.small()?.min(1 << 16),
             total_memory: input.number()?,
         };
-        if input.0 != layout().as_bytes() {
-            return Err(Error::Damaged(
-                "its records have another layout; use the version of fastproc that made it",
-            ));
-        }
+        let layout = String::from_utf8_lossy(input.0);
+        let translation = Translation::parse(&old::described(&layout));
+        let decoder = translation.and_then(Decoder::new);
+        let decoder = decoder.ok_or(Error::Damaged(
+            "its records do not say what every record has",
+        ))?;
         let mut reader = Self {
             file,
             facts,
@@ -274,6 +263,7 @@ impl Reader {
             block: None,
             read: 0,
             at: None,
+            decoder,
             frame: Frame::default(),
         };
         reader.find_blocks(16 + header.len() as u64)?;
@@ -375,11 +365,12 @@ impl Reader {
             }
             self.read = 0;
             self.frame = Frame::default();
+            self.decoder.forget();
         }
         for at in next..=frame {
             let rest = self.unpacked.get(self.read..).unwrap_or_default();
             let mut input = Input(rest);
-            self.frame.read(&mut input)?;
+            self.frame.read(&mut input, &mut self.decoder)?;
             self.read += rest.len() - input.0.len();
             self.at = Some(at);
             texts(&mut self.frame);
@@ -418,5 +409,121 @@ fn short(error: io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => Error::NotARecording,
         _ => error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use fastproc::{
+        Fields,
+        exits::Exit,
+        record::{ExitRecord, Record, ThreadRecord},
+    };
+
+    use super::*;
+
+    /// The layout as recordings described it at first.
+    fn old_layout() -> String {
+        let mut text = String::new();
+        for (name, structure) in [
+            ("record", schema::RECORD),
+            ("thread", schema::THREAD),
+            ("exit", schema::EXIT),
+        ] {
+            text += &format!("{name} {}\n", structure.size);
+            for field in structure.fields() {
+                let size = field.type_of.size();
+                text += &format!("{} {} {size}\n", field.path, field.offset);
+            }
+        }
+        text
+    }
+
+    /// Has the file at `path` describe its records otherwise.
+    fn change_layout(path: &Path, layout: &str) {
+        let bytes = fs::read(path).expect("it was written");
+        let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("a word"));
+        let end = 16 + word(12) as usize;
+        let facts = end - schema::layout().len();
+        let header = [&bytes[16..facts], layout.as_bytes()].concat();
+        let length = (header.len() as u32).to_le_bytes();
+        let changed = [&bytes[..12], &length, &header, &bytes[end..]].concat();
+        fs::write(path, changed).expect("it can be written");
+    }
+
+    fn frame(pid: u32) -> Frame {
+        let mut record = Record::default();
+        record.identity.tgid = pid;
+        record.identity.groups = (Fields::CPU | Fields::MEMORY).bits();
+        (record.cpu.utime_ns, record.memory.swap) = (u64::from(pid), 7);
+        record.cpu.set_sum_exec_ns(Some(5));
+        let mut thread = ThreadRecord::default();
+        (thread.tid, thread.tgid, thread.minflt) = (pid, pid, 3);
+        let mut exit = ExitRecord::default();
+        exit.pid = pid + 1;
+        Frame {
+            records: vec![record],
+            threads: vec![thread],
+            exits: Some(vec![Exit::of_exit_record(&exit)]),
+            ..Frame::default()
+        }
+    }
+
+    #[test]
+    fn a_recording_of_another_layout_opens_and_what_it_lacks_is_unknown() {
+        let folder = std::env::temp_dir().join(format!("fastproc-layouts-{}", std::process::id()));
+        let without = |text: &str, field: &str| {
+            let mut lines: Vec<&str> = text.lines().collect();
+            let all = lines.len();
+            lines.retain(|line| !line.split(['\t', ' ']).any(|word| word == field));
+            assert_eq!(lines.len() + 1, all, "{field}");
+            lines.join("\n") + "\n"
+        };
+        for (at, layout) in [schema::layout().to_owned(), old_layout()]
+            .into_iter()
+            .enumerate()
+        {
+            let path = folder.with_extension(at.to_string());
+            let facts = Facts {
+                page_size: 4096,
+                ticks_per_second: 100,
+                possible_cpus: 2,
+                possible_nodes: 1,
+                total_memory: 1 << 30,
+            };
+            let mut writer = Writer::create(&path, facts, 1 << 20).expect("it can be made");
+            for pid in [10, 11] {
+                writer.push(&mut frame(pid)).expect("it can be written");
+            }
+            drop(writer);
+            let mut layouts = vec![(layout.clone(), true, true)];
+            layouts.push((without(&layout, "memory.swap"), false, true));
+            let older = without(&without(&layout, "cpu.sum_exec_ns"), "line_bytes");
+            layouts.push((older, true, false));
+            for (layout, has_memory, has_rest) in layouts {
+                let whole = fs::read(&path).expect("it is there");
+                change_layout(&path, &layout);
+                let mut reader = Reader::open(&path).expect("it can be read");
+                for (number, pid) in [(0, 10), (1, 11), (0, 10)] {
+                    reader.read(number, |_| ()).expect("it is there");
+                    let snapshot = reader.frame.snapshot();
+                    let process = snapshot.get(pid).expect("it was written");
+                    let cpu = process.cpu().expect("it was written");
+                    assert_eq!(cpu.utime_ns, u64::from(pid));
+                    assert_eq!(cpu.sum_exec_ns(), has_rest.then_some(5));
+                    let swap = process.memory().map(|memory| memory.swap);
+                    assert_eq!(swap, has_memory.then_some(7));
+                    assert_eq!(reader.frame.threads[0].minflt, 3);
+                    let exits = reader.frame.exits.as_ref().map(|exits| exits[0].pid);
+                    assert_eq!(exits, has_rest.then_some(pid + 1));
+                }
+                fs::write(&path, whole).expect("it can be written");
+            }
+            change_layout(&path, &without(&layout, "identity.tgid"));
+            assert!(matches!(Reader::open(&path), Err(Error::Damaged(_))));
+            fs::remove_file(&path).expect("it was written");
+        }
     }
 }

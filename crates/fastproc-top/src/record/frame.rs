@@ -11,6 +11,7 @@ use fastproc::{
 use super::{
     Error,
     coding::{Input, put, put_difference, put_words},
+    decoder::Decoder,
 };
 use crate::machine::{Cpu, GAUGES, Machine, Times};
 
@@ -136,7 +137,8 @@ impl Frame {
         put(self.read_for_ns, to);
         write_machine(&self.machine, &before.machine, to);
         put(self.records.len() as u64, to);
-        let nothing = Record::default();
+        let mut nothing = Record::default();
+        nothing.words_mut().fill(0);
         let (mut last, mut at) = (0, 0);
         for record in &self.records {
             let pid = record.identity.tgid;
@@ -146,7 +148,8 @@ impl Frame {
             put_words(record.words(), base.unwrap_or(&nothing).words(), to);
         }
         put(self.threads.len() as u64, to);
-        let nothing = ThreadRecord::default();
+        let mut nothing = ThreadRecord::default();
+        nothing.words_mut().fill(0);
         let bases = by_tid(&before.threads);
         for thread in &self.threads {
             put(thread.tid.into(), to);
@@ -167,7 +170,8 @@ impl Frame {
         };
         put(exits.len() as u64 + 1, to);
         put(self.lost_exits, to);
-        let nothing = ExitRecord::default();
+        let mut nothing = ExitRecord::default();
+        nothing.words_mut().fill(0);
         for exit in exits {
             let record = exit.to_exit_record(0, None, 0);
             put_words(record.words(), nothing.words(), to);
@@ -175,7 +179,7 @@ impl Frame {
     }
 
     /// Reads the frame after this one.
-    pub fn read(&mut self, input: &mut Input<'_>) -> Result<(), Error> {
+    pub fn read(&mut self, input: &mut Input<'_>, decoder: &mut Decoder) -> Result<(), Error> {
         self.texts.clear();
         for _ in 0..input.count()? {
             let (kind, number, start_ns) = (input.byte()?, input.number()?, input.number()?);
@@ -197,16 +201,16 @@ impl Frame {
         self.began_ns = input.difference(self.began_ns)?;
         self.read_for_ns = input.number()?;
         read_machine(&mut self.machine, input)?;
-        self.read_records(input)?;
-        self.read_threads(input)?;
+        decoder.processes(input, &mut self.records)?;
+        decoder.threads(input, &mut self.threads)?;
         let words = input.small()? as usize;
         check(words, size_of::<u64>())?;
         self.pool.resize(words, 0);
         input.words(&mut self.pool)?;
-        self.read_exits(input)
+        self.read_exits(input, decoder)
     }
 
-    fn read_exits(&mut self, input: &mut Input<'_>) -> Result<(), Error> {
+    fn read_exits(&mut self, input: &mut Input<'_>, decoder: &Decoder) -> Result<(), Error> {
         let count = input.count()?;
         (self.exits, self.lost_exits) = (None, 0);
         let Some(count) = count.checked_sub(1) else {
@@ -214,48 +218,7 @@ impl Frame {
         };
         check(count, size_of::<Exit>())?;
         self.lost_exits = input.number()?;
-        let mut exits = Vec::new();
-        for _ in 0..count {
-            let mut record = ExitRecord::default();
-            input.words(record.words_mut())?;
-            exits.push(Exit::of_exit_record(&record));
-        }
-        self.exits = Some(exits);
-        Ok(())
-    }
-
-    fn read_records(&mut self, input: &mut Input<'_>) -> Result<(), Error> {
-        let count = input.count()?;
-        check(count, size_of::<Record>())?;
-        let before = std::mem::take(&mut self.records);
-        let (mut last, mut at) = (0_u32, 0);
-        for i in 0..count {
-            let gap = input.small()?;
-            let pid = last.checked_add(gap).filter(|_| i == 0 || gap > 0);
-            last = pid.ok_or(Error::Damaged("processes are not in order"))?;
-            let base = find_from(&before, &mut at, last);
-            let mut record = base.copied().unwrap_or_default();
-            input.words(record.words_mut())?;
-            // What a reader finds by it has to be there.
-            if record.identity.tgid != last {
-                return Err(Error::Damaged("a process has two ids"));
-            }
-            self.records.push(record);
-        }
-        Ok(())
-    }
-
-    fn read_threads(&mut self, input: &mut Input<'_>) -> Result<(), Error> {
-        let count = input.count()?;
-        check(count, size_of::<ThreadRecord>())?;
-        let before = std::mem::take(&mut self.threads);
-        let bases = by_tid(&before);
-        for _ in 0..count {
-            let base = bases.get(&input.small()?).map(|&at| before[at]);
-            let mut thread = base.unwrap_or_default();
-            input.words(thread.words_mut())?;
-            self.threads.push(thread);
-        }
+        self.exits = decoder.exits(input, count)?;
         Ok(())
     }
 }
@@ -329,6 +292,7 @@ fn read_machine(machine: &mut Machine, input: &mut Input<'_>) -> Result<(), Erro
 
 #[cfg(test)]
 mod tests {
+    use fastproc::schema::Translation;
     use proptest::prelude::*;
 
     use super::*;
@@ -366,6 +330,13 @@ mod tests {
         frame
     }
 
+    fn decoder() -> Decoder {
+        let translation = Translation::parse(fastproc::schema::layout());
+        translation
+            .and_then(Decoder::new)
+            .expect("it is this version's")
+    }
+
     fn same(a: &Frame, b: &Frame) -> bool {
         format!("{a:?}") == format!("{b:?}")
     }
@@ -384,9 +355,10 @@ mod tests {
             before = frame;
         }
         let mut input = Input(&bytes);
-        let mut read = Frame::default();
+        let (mut read, mut decoder) = (Frame::default(), decoder());
         for frame in &frames {
-            read.read(&mut input).expect("what was written");
+            read.read(&mut input, &mut decoder)
+                .expect("what was written");
             assert!(same(&read, frame), "{read:?}\n{frame:?}");
         }
         assert!(input.0.is_empty());
@@ -396,14 +368,14 @@ mod tests {
         #[test]
         fn whatever_is_read_is_a_frame_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..300), cut in 0_usize..200, flip in 0_usize..200) {
             let mut read = Frame::default();
-            let _ = read.read(&mut Input(&bytes));
+            let _ = read.read(&mut Input(&bytes), &mut decoder());
             let mut whole = Vec::new();
             frame(&[(1, 5), (2, 6), (9, 7)], 2).write(&Frame::default(), &mut whole);
             let cut = cut % whole.len();
-            prop_assert!(Frame::default().read(&mut Input(&whole[..cut])).is_err());
+            prop_assert!(Frame::default().read(&mut Input(&whole[..cut]), &mut decoder()).is_err());
             let flip = flip % whole.len();
             whole[flip] ^= bytes.first().copied().unwrap_or(1);
-            let _ = Frame::default().read(&mut Input(&whole));
+            let _ = Frame::default().read(&mut Input(&whole), &mut decoder());
         }
     }
 }

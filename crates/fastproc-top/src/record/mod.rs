@@ -4,8 +4,10 @@
 //! different from the frame before. Nothing that is read is believed: a file may have been cut, or made to do harm.
 
 mod coding;
+mod decoder;
 mod file;
 mod frame;
+mod old;
 mod recorder;
 
 pub use self::{

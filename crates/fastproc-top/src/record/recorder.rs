@@ -149,7 +149,7 @@ impl Recorder {
         }
         let ran = process.cpu().map_or([0; 5], |cpu| {
             [
-                cpu.sum_exec_ns,
+                cpu.sum_exec_ns().unwrap_or(0),
                 cpu.utime_ns,
                 cpu.stime_ns,
                 cpu.nvcsw,

@@ -11,8 +11,8 @@ use crate::{
 
 static PLANS: LazyLock<[Plan; 3]> = LazyLock::new(|| [RECORD, THREAD, EXIT].map(Plan::of));
 
-/// A word of a structure, and the bits of it that are kept.
-type Kept = (usize, u64);
+/// A word of a structure, the bits of it that are kept, and those that say that the rest is not known.
+type Kept = (usize, u64, u64);
 
 /// What is done to the words of a structure.
 #[derive(Debug)]
@@ -30,6 +30,8 @@ struct Plan {
 struct Bytes {
     public: Vec<u8>,
     tracers: Vec<u8>,
+    /// What those that not everybody may see become.
+    unknown: Vec<u8>,
 }
 
 impl Plan {
@@ -43,10 +45,12 @@ impl Plan {
         let none = vec![0; structure.size];
         let mut bytes = Bytes {
             public: none.clone(),
-            tracers: none,
+            tracers: none.clone(),
+            unknown: none.clone(),
         };
         plan.add(structure, 0, &mut bytes);
-        (plan.public, plan.tracers) = (kept(&bytes.public), kept(&bytes.tracers));
+        plan.public = kept(&bytes.public, &bytes.unknown);
+        plan.tracers = kept(&bytes.tracers, &none);
         plan
     }
 
@@ -64,7 +68,15 @@ impl Plan {
             };
             let range = offset..offset + member.type_of.size();
             bytes.public[range.clone()].fill(if is_public { 0xff } else { 0 });
-            bytes.tracers[range].fill(if is_traced { 0xff } else { 0 });
+            bytes.tracers[range.clone()].fill(if is_traced { 0xff } else { 0 });
+            if let Some(unknown) = member.unknown.filter(|_| !is_public) {
+                let size = range.len();
+                let bits = unknown.to_le_bytes();
+                bytes.unknown[range].copy_from_slice(&bits[..size]);
+                if cfg!(target_endian = "big") {
+                    bytes.unknown[offset..offset + size].reverse();
+                }
+            }
             match member.shown {
                 Shown::Ticks => self.ticks.push(word_of(member.type_of, offset)),
                 Shown::BootTicks => self.boot_ticks.push(word_of(member.type_of, offset)),
@@ -89,18 +101,20 @@ impl Plan {
 }
 
 /// The words that do not stay as they are.
-fn kept(bytes: &[u8]) -> Vec<Kept> {
-    let words = bytes.chunks(8).enumerate().map(|(at, bytes)| {
+fn kept(bytes: &[u8], unknown: &[u8]) -> Vec<Kept> {
+    let word = |bytes: &[u8]| {
         let mut word = [0; 8];
         word[..bytes.len()].copy_from_slice(bytes);
-        (at, u64::from_ne_bytes(word))
-    });
-    words.filter(|&(_, bits)| bits != u64::MAX).collect()
+        u64::from_ne_bytes(word)
+    };
+    let words = bytes.chunks(8).zip(unknown.chunks(8)).enumerate();
+    let words = words.map(|(at, (bytes, unknown))| (at, word(bytes), word(unknown)));
+    words.filter(|&(_, bits, _)| bits != u64::MAX).collect()
 }
 
 fn keep(kept: &[Kept], words: &mut [u64]) {
-    for &(at, bits) in kept {
-        words[at] &= bits;
+    for &(at, bits, unknown) in kept {
+        words[at] = words[at] & bits | unknown;
     }
 }
 

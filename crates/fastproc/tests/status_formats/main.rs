@@ -379,7 +379,6 @@ fn status_record(
         sgid,
         fsgid,});
     record.credentials = with!(Credentials::default(), {
-        umask,
         cap_inheritable: sets[0],
         cap_permitted: sets[1],
         cap_effective: sets[2],
@@ -388,6 +387,7 @@ fn status_record(
         atomic_flags: no_new_privs.into(),
         seccomp_mode: if seccomp { 2 } else { 0 },
         seccomp_filters: seccomp.into(),});
+    record.credentials.set_umask((umask >= 0).then_some(umask));
     let signals = &mut record.signals;
     [
         signals.pending,

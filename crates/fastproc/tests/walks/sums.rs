@@ -46,7 +46,7 @@ fn the_sums_of_a_process_are_those_of_its_threads() {
             let sums = [
                 cpu.sampled_utime_ns,
                 cpu.sampled_stime_ns,
-                cpu.sum_exec_ns,
+                cpu.sum_exec_ns().expect("a walk knows it"),
                 cpu.gtime_ns,
                 cpu.minflt,
                 cpu.majflt,
@@ -67,7 +67,7 @@ fn the_sums_of_a_process_are_those_of_its_threads() {
             let one = [
                 thread.sampled_utime_ns,
                 thread.sampled_stime_ns,
-                thread.sum_exec_ns,
+                thread.sum_exec_ns().expect("a walk knows it"),
                 thread.gtime_ns,
                 thread.minflt,
                 thread.majflt,

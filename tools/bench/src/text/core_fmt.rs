@@ -324,10 +324,10 @@ const OTHER: &[(&str, bool, Put)] = &[
         out.write_char('\n')
     }),
     ("Umask", false, |p, _, out| {
-        match record(p).credentials.umask {
+        match record(p).credentials.umask() {
             // It is past exit_fs().
-            ..0 => Ok(()),
-            umask => writeln!(out, "Umask:\t0{umask:03o}"),
+            None => Ok(()),
+            Some(umask) => writeln!(out, "Umask:\t0{umask:03o}"),
         }
     }),
     ("Groups", false, |p, _, out| {

@@ -56,9 +56,8 @@ impl Tracker {
                 u128::from(age_ns) < limit.as_nanos()
             });
         tracked.seen_ns = moment.boottime_ns;
-        let run_ns = process.cpu().map(|cpu| cpu.sum_exec_ns);
-        let is_known = |ns: &u64| *ns > 0 && process.state() != State::Running;
-        tracked.run_ns = run_ns.filter(is_known);
+        let run_ns = process.cpu().and_then(|cpu| cpu.sum_exec_ns());
+        tracked.run_ns = run_ns.filter(|_| process.state() != State::Running);
         tracked.ppid = identity.ppid;
         tracked.orphan = false;
         tracked.leader_seen = false;

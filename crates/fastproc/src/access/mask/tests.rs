@@ -17,6 +17,9 @@ const fn member(name: &'static str, offset: usize, type_of: Type, shown: Shown) 
         type_of,
         unit: Unit::None,
         shown,
+        threads: None,
+        unknown: None,
+        is_inner: false,
         doc: "",
     }
 }
@@ -41,7 +44,10 @@ fn only_what_a_tag_shows_is_kept() {
         members: &[
             member("id", 0, Type::U32, Shown::Public),
             member("untagged", 4, Type::U8, Shown::Nobody),
-            member("flag", 5, Type::U8, Shown::Tracers),
+            Member {
+                unknown: Some(7),
+                ..member("flag", 5, Type::U8, Shown::Tracers)
+            },
             // Nothing is said of two bytes.
             member("part", 8, Type::Structure(&PART), Shown::Public),
             member("time", 24, Type::U64, Shown::Ticks),
@@ -54,7 +60,7 @@ fn only_what_a_tag_shows_is_kept() {
     let all = u64::from_ne_bytes(BYTES);
     let time = 7 * TICK + 1;
     let words = [all, all, all, time, time, all];
-    let id = u64::from_ne_bytes([1, 2, 3, 4, 0, 0, 0, 0]);
+    let id = u64::from_ne_bytes([1, 2, 3, 4, 0, 7, 0, 0]);
     let mut public = words;
     plan.hide(&mut public);
     plan.round(&mut public, &MASK);

@@ -367,12 +367,8 @@ fn thread_of(tgid: u32, tid: u32, record: &Record) -> ThreadRecord {
         majflt: cpu.majflt,
         nvcsw: cpu.nvcsw,
         nivcsw: cpu.nivcsw,
-        sum_exec_ns: cpu.sum_exec_ns,
-        sampled_utime_ns: cpu.sampled_utime_ns,
-        sampled_stime_ns: cpu.sampled_stime_ns,
         prev_utime_ns: cpu.prev_utime_ns,
         prev_stime_ns: cpu.prev_stime_ns,
-        io: Io::default(),
         tid,
         tgid,
         state_bits: identity.state_bits,
@@ -382,7 +378,7 @@ fn thread_of(tgid: u32, tid: u32, record: &Record) -> ThreadRecord {
         rt_priority: scheduling.rt_priority,
         policy: scheduling.policy,
         processor: scheduling.processor,
-        threads_state: 0,
         comm: identity.comm,
+        ..ThreadRecord::default()
     }
 }

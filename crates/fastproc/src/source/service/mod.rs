@@ -8,7 +8,7 @@ mod error;
 mod exits;
 pub mod layout;
 mod mapping;
-mod translation;
+pub(crate) mod translation;
 mod trust;
 pub mod wire;
 
@@ -128,7 +128,8 @@ pub(crate) struct Service {
     /// The last answer, whose buffer is lent to us.
     reply: Reply,
     /// How its records are read, where it lays them out in another way, and what they are then.
-    translation: Option<Translation>,
+    /// Of the layout with this id.
+    translation: Option<(u64, Translation)>,
     translated: Vec<Record>,
     translated_threads: Vec<ThreadRecord>,
     took: Duration,
@@ -222,14 +223,14 @@ impl Service {
         let known = self
             .translation
             .take()
-            .filter(|known| known.layout == layout);
+            .filter(|&(known, _)| known == layout);
         let translation = if let Some(known) = known {
             known
         } else {
             let text = connection.ask_for_text(self.request(Op::Layout, connection))?;
-            Translation::parse(layout, &text).ok_or(Error::Layout)?
+            (layout, Translation::parse(&text).ok_or(Error::Layout)?)
         };
-        if !translation.has(self.settings.fields) {
+        if !translation.1.has(self.settings.fields) {
             return Err(Error::Layout);
         }
         self.translation = Some(translation);
@@ -320,7 +321,7 @@ impl Service {
         self.connection = Some(connection);
         check(&reply)?;
         let translation = self.translation.as_ref();
-        if reply.layout != translation.map_or_else(layout::id, |other| other.layout) {
+        if reply.layout != translation.map_or_else(layout::id, |&(other, _)| other) {
             return Err(Error::Layout);
         }
         if reply.groups & request.groups != request.groups {
@@ -328,7 +329,10 @@ impl Service {
         }
         let [process, thread] = translation.map_or(
             [size_of::<Record>(), size_of::<ThreadRecord>()],
-            Translation::strides,
+            |(_, other)| {
+                let [process, thread, _] = other.strides();
+                [process, thread]
+            },
         );
         let strides = [
             (part::RECORDS, process),
@@ -407,7 +411,7 @@ impl Service {
 
     /// Reads records of another layout.
     fn translate(&mut self) -> Option<()> {
-        let Some(translation) = &self.translation else {
+        let Some((_, translation)) = &self.translation else {
             return Some(());
         };
         let bytes = |at: usize| {

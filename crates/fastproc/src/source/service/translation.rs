@@ -1,32 +1,36 @@
-//! Records of a service of another version, read by the names of their fields.
+//! Records of another version, as a service or a recording has them, read by the names of their fields.
 
 use std::collections::HashMap;
 
 use super::layout;
 use crate::{
     Fields,
-    bpf::{Plain, read},
-    record::{Record, ThreadRecord},
-    schema::{RECORD, Structure, THREAD},
+    bpf::{Plain, bytes_of, read},
+    record::{ExitRecord, Record, ThreadRecord},
+    schema::{EXIT, RECORD, Structure, THREAD},
 };
 
-/// How records of another layout are read.
+/// How records of another layout are read. What that layout does not have is not known: a member that says so itself, or
+/// else its group.
 #[derive(Debug)]
-pub(super) struct Translation {
-    /// Id of that layout.
-    pub(super) layout: u64,
+pub struct Translation {
     process: Plan,
     thread: Plan,
+    exit: Plan,
     /// Groups that it does not describe as this version does.
     lacks: Fields,
 }
 
 /// Where the fields of a structure come from.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Plan {
     /// Bytes of the structure there.
     stride: usize,
     copies: Vec<Copied>,
+    /// Groups that are not there as they are here.
+    lacks: Fields,
+    /// Whether all is there that belongs to no group.
+    is_whole: bool,
 }
 
 #[derive(Debug)]
@@ -37,46 +41,76 @@ struct Copied {
 }
 
 impl Translation {
-    /// From the description that the service gives. `None`: not even what is in every record is there.
-    pub(super) fn parse(layout: u64, text: &str) -> Option<Self> {
-        let (process, mut lacks) = Plan::parse("process", RECORD, text)?;
-        let thread = Plan::parse("thread", THREAD, text);
-        let (thread, lacks_of_threads) = thread.unwrap_or((Plan::default(), Fields::THREADS));
-        if !lacks_of_threads.is_empty() {
+    /// From a description of the layout, as [`layout`](crate::schema::layout) gives it. `None`: not even what is in every
+    /// record is there.
+    pub fn parse(text: &str) -> Option<Self> {
+        let process = Plan::parse("process", RECORD, text)?;
+        if !process.is_whole {
+            return None;
+        }
+        let thread = Plan::parse("thread", THREAD, text).unwrap_or_else(Plan::nothing);
+        let exit = Plan::parse("exit", EXIT, text).unwrap_or_else(Plan::nothing);
+        let mut lacks = process.lacks;
+        if !thread.is_whole || !thread.lacks.is_empty() {
             lacks |= Fields::THREADS;
         }
         Some(Self {
-            layout,
             process,
             thread,
+            exit,
             lacks,
         })
     }
 
     /// Whether all of these groups can be read.
-    pub(super) fn has(&self, fields: Fields) -> bool {
+    pub fn has(&self, fields: Fields) -> bool {
         !self.lacks.intersects(fields)
     }
 
-    /// Bytes of a record of a process, and of a thread.
-    pub(super) fn strides(&self) -> [usize; 2] {
-        [self.process.stride, self.thread.stride]
+    /// Whether exits can be read.
+    pub fn has_exits(&self) -> bool {
+        self.exit.is_whole
     }
 
-    /// Reads records of processes.
-    pub(super) fn processes(&self, bytes: &[u8], records: &mut Vec<Record>) {
+    /// Bytes of a record of a process, of a thread, and of an exit.
+    pub fn strides(&self) -> [usize; 3] {
+        [self.process.stride, self.thread.stride, self.exit.stride]
+    }
+
+    /// Reads records of processes. Groups that cannot be read are not named.
+    pub fn processes(&self, bytes: &[u8], records: &mut Vec<Record>) {
         self.process.translate(bytes, records);
+        if !self.lacks.is_empty() {
+            for record in records {
+                record.identity.groups &= !self.lacks.bits();
+            }
+        }
     }
 
     /// Reads records of threads.
-    pub(super) fn threads(&self, bytes: &[u8], records: &mut Vec<ThreadRecord>) {
+    pub fn threads(&self, bytes: &[u8], records: &mut Vec<ThreadRecord>) {
         self.thread.translate(bytes, records);
+    }
+
+    /// Reads records of exits.
+    pub fn exits(&self, bytes: &[u8], records: &mut Vec<ExitRecord>) {
+        self.exit.translate(bytes, records);
     }
 }
 
 impl Plan {
-    /// How to read a structure, and the groups that are not there as they are here.
-    fn parse(name: &str, structure: &Structure, text: &str) -> Option<(Self, Fields)> {
+    /// Of a structure that is not there.
+    const fn nothing() -> Self {
+        Self {
+            stride: 0,
+            copies: Vec::new(),
+            lacks: Fields::empty(),
+            is_whole: false,
+        }
+    }
+
+    /// How to read a structure. `None`: it is not described.
+    fn parse(name: &str, structure: &Structure, text: &str) -> Option<Self> {
         let mut lines = text
             .lines()
             .map(|line| line.split('\t').collect::<Vec<_>>());
@@ -97,21 +131,23 @@ impl Plan {
         let theirs: HashMap<String, (usize, [String; 3])> = fields.collect();
         let mut plan = Self {
             stride,
-            copies: Vec::new(),
+            is_whole: true,
+            ..Self::nothing()
         };
-        let mut lacks = Fields::empty();
         for field in structure.fields() {
             let (to, len) = (field.offset, field.type_of.size());
             let there = theirs.get(&field.path).filter(|(offset, described)| {
                 *described == layout::described(&field)
                     && offset.checked_add(len).is_some_and(|end| end <= stride)
             });
-            match there {
-                Some(&(from, _)) => plan.copy(Copied { from, to, len }),
-                None => lacks |= field.group?,
+            match (there, field.group) {
+                (Some(&(from, _)), _) => plan.copy(Copied { from, to, len }),
+                (None, _) if field.unknown.is_some() => {}
+                (None, Some(group)) => plan.lacks |= group,
+                (None, None) => plan.is_whole = false,
             }
         }
-        Some((plan, lacks))
+        Some(plan)
     }
 
     /// Neighbours that are neighbours there, too, are copied at once.
@@ -124,13 +160,13 @@ impl Plan {
         }
     }
 
-    fn translate<T: Plain>(&self, bytes: &[u8], records: &mut Vec<T>) {
+    fn translate<T: Plain + Default>(&self, bytes: &[u8], records: &mut Vec<T>) {
         records.clear();
         if self.stride == 0 {
             return;
         }
-        // What is not copied stays 0.
-        let mut ours = vec![0; size_of::<T>()];
+        // What is not copied stays what is not known.
+        let mut ours = bytes_of(&T::default()).to_vec();
         records.extend(bytes.chunks_exact(self.stride).filter_map(|theirs| {
             for &Copied { from, to, len } in &self.copies {
                 ours[to..to + len].copy_from_slice(&theirs[from..from + len]);
@@ -148,8 +184,9 @@ mod tests {
 
     #[test]
     fn this_layout_is_one_copy() {
-        let same = Translation::parse(1, layout::text()).expect("all of it is there");
-        assert_eq!(same.strides(), [RECORD.size, THREAD.size]);
+        let same = Translation::parse(layout::text()).expect("all of it is there");
+        assert_eq!(same.strides(), [RECORD.size, THREAD.size, EXIT.size]);
+        assert!(same.has_exits());
         assert!(same.has(Fields::all()));
         assert_eq!(
             (same.process.copies.len(), same.thread.copies.len()),
@@ -165,18 +202,46 @@ mod tests {
             ("\tu64\tbytes\t", "\tu64\t-\t"),
         ] {
             let text = layout::text().replace(from, to);
-            let other = Translation::parse(1, &text).expect("the rest is there");
+            let other = Translation::parse(&text).expect("the rest is there");
             assert!(!other.has(Fields::MEMORY), "{from}");
             assert!(other.has(Fields::CREDENTIALS));
         }
         let processes = layout::text().split("structure\tthread").next();
-        let other = Translation::parse(1, processes.expect("text")).expect("the rest is there");
+        let other = Translation::parse(processes.expect("text")).expect("the rest is there");
         assert!(!other.has(Fields::THREADS) && other.has(Fields::all() - Fields::THREADS));
         // What every record has must be there.
         for gone in ["field\tidentity.", "field\tname", "structure\tprocess"] {
             let text = layout::text().replace(gone, "field\tother");
-            assert!(Translation::parse(1, &text).is_none(), "{gone}");
+            assert!(Translation::parse(&text).is_none(), "{gone}");
         }
+    }
+
+    #[test]
+    fn what_another_layout_does_not_have_is_unknown_and_the_rest_is_read() {
+        let mut lines: Vec<&str> = layout::text().lines().collect();
+        // Its description ends before what came later; what has gone since is in the way.
+        let without = [
+            "field\tidentity.on_cpu\t",
+            "field\tcpu.sum_exec_ns\t",
+            "field\tmemory.swap\t",
+        ];
+        lines.retain(|line| !without.iter().any(|start| line.starts_with(start)));
+        lines.insert(1, "field\tidentity.of_old\t0\tu64\t-\t0");
+        let other = Translation::parse(&lines.join("\n")).expect("the rest is there");
+        assert!(other.has(Fields::CPU) && !other.has(Fields::MEMORY) && other.has_exits());
+        let mut there = Record::default();
+        there.identity.tgid = 7;
+        there.identity.groups = (Fields::CPU | Fields::MEMORY).bits();
+        there.cpu.utime_ns = 9;
+        there.identity.set_on_cpu(Some(1));
+        there.cpu.set_sum_exec_ns(Some(5));
+        let mut here = Vec::new();
+        other.processes(bytes_of(&there), &mut here);
+        let process = crate::Process::new(&here[0], &[]);
+        assert_eq!((process.pid(), process.memory()), (7, None));
+        let cpu = process.cpu().expect("it is there");
+        assert_eq!((cpu.utime_ns, cpu.sum_exec_ns()), (9, None));
+        assert_eq!(process.identity().on_cpu(), None);
     }
 
     proptest! {
@@ -194,9 +259,10 @@ mod tests {
                 text[line][2] = number;
             }
             let text: Vec<String> = text.iter().map(|columns| columns.join("\t")).collect();
-            if let Some(translation) = Translation::parse(1, &text.join("\n")) {
+            if let Some(translation) = Translation::parse(&text.join("\n")) {
                 translation.processes(&bytes, &mut Vec::new());
                 translation.threads(&bytes, &mut Vec::new());
+                translation.exits(&bytes, &mut Vec::new());
             }
         }
     }

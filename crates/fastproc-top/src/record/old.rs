@@ -1,0 +1,53 @@
+//! The layout of records as recordings described it at first.
+
+use std::collections::HashMap;
+
+use fastproc::schema::{self, Structure};
+
+/// The description of a layout as [`schema::layout`] gives it today. At first there was a line of path, offset and size for each
+/// field: a field of the same name and size is taken for the same.
+pub fn described(text: &str) -> String {
+    if text.starts_with("structure\t") {
+        return text.to_owned();
+    }
+    let mut described = String::new();
+    let mut known = HashMap::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[..] {
+            [name, size] => {
+                let (name, structure) = match name {
+                    "record" => ("process", schema::RECORD),
+                    "thread" => ("thread", schema::THREAD),
+                    "exit" => ("exit", schema::EXIT),
+                    other => (other, schema::RECORD),
+                };
+                known = today(name, structure);
+                described += &format!("structure\t{name}\t{size}\n");
+            }
+            [path, offset, size] => {
+                if let Some((today, _)) = known.get(path).filter(|(_, today)| *today == size) {
+                    described += &format!("field\t{path}\t{offset}\t{today}\n");
+                }
+            }
+            _ => {}
+        }
+    }
+    described
+}
+
+/// The type, unit and group of each field, and its size.
+fn today(name: &str, structure: &Structure) -> HashMap<String, (String, String)> {
+    let start = format!("structure\t{name}\t");
+    let lines = schema::layout().lines();
+    let lines = lines.skip_while(|line| !line.starts_with(&start)).skip(1);
+    let lines = lines.take_while(|line| line.starts_with("field\t"));
+    let fields = lines.zip(structure.fields()).filter_map(|(line, field)| {
+        let described = line.splitn(4, '\t').nth(3)?;
+        Some((
+            field.path,
+            (described.to_owned(), field.type_of.size().to_string()),
+        ))
+    });
+    fields.collect()
+}
