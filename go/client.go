@@ -282,11 +282,10 @@ func (client *Client) Processes(fields Fields, maxAge time.Duration) (*Snapshot,
 	request := [requestWords]uint64{version, opSnapshot, uint64(fields), uint64(maxAge.Nanoseconds()), client.generation}
 	words, err := client.ask(request)
 	if errors.Is(err, ErrLayout) {
-		if err = client.learn(words[2]); err == nil {
+		if err = client.learn(words[2], fields); err == nil {
 			words, err = client.ask(request)
 		}
-	}
-	if err == nil && client.other != nil && client.other.lacks&fields != 0 {
+	} else if err == nil && client.lacks(fields) {
 		err = fmt.Errorf("fastproc: %w", ErrLayout)
 	}
 	if err != nil {
@@ -404,8 +403,13 @@ func (client *Client) layout() uint64 {
 	return layoutID
 }
 
-// learn has the service describe its layout.
-func (client *Client) learn(layout uint64) error {
+// lacks says whether records of the service lack some of these groups.
+func (client *Client) lacks(fields Fields) bool {
+	return client.other != nil && client.other.lacks&fields != 0
+}
+
+// learn has the service describe its layout, which must have these groups.
+func (client *Client) learn(layout uint64, fields Fields) error {
 	client.other = nil
 	if layout == layoutID {
 		return nil
@@ -419,6 +423,9 @@ func (client *Client) learn(layout uint64) error {
 		return fmt.Errorf("fastproc: %w", ErrLayout)
 	}
 	client.other = &other
+	if client.lacks(fields) {
+		return fmt.Errorf("fastproc: %w", ErrLayout)
+	}
 	return nil
 }
 

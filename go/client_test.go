@@ -267,6 +267,18 @@ func TestWithoutAServiceTheErrorSaysHowToStartIt(t *testing.T) {
 
 // answering is a client of a service that gives these words.
 func answering(t *testing.T, words ...uint64) *Client {
+	if len(words) == 0 {
+		return answeringInTurn(t)
+	}
+	return answeringInTurn(t, bytesOfWords(words))
+}
+
+func bytesOfWords(words []uint64) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 8*len(words))
+}
+
+// answeringInTurn is a client of a service that gives one of these answers after the other.
+func answeringInTurn(t *testing.T, answers ...[]byte) *Client {
 	socket := filepath.Join(t.TempDir(), "socket")
 	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: socket, Net: "unixpacket"})
 	if err != nil {
@@ -280,10 +292,12 @@ func answering(t *testing.T, words ...uint64) *Client {
 		}
 		defer connection.Close()
 		request := make([]byte, 4096)
-		if _, err := connection.Read(request); err != nil || len(words) == 0 {
-			return
+		for i := 0; ; i++ {
+			if _, err := connection.Read(request); err != nil || i >= len(answers) {
+				return
+			}
+			_, _ = connection.Write(answers[i])
 		}
-		_, _ = connection.Write(unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 8*len(words)))
 	}()
 	client, err := Connect(socket)
 	if err != nil {

@@ -107,3 +107,19 @@ func TestWhatIsHiddenIsNotZero(t *testing.T) {
 }
 
 func second[T any](_ T, known bool) bool { return known }
+
+func TestAServiceOfAnotherVersionIsAskedForItsLayout(t *testing.T) {
+	const another = 77
+	words := make([]uint64, answerWords)
+	words[0], words[2] = version, another
+	answer := bytesOfWords(words)
+	text := append(append([]byte{}, answer...), olderLayout("memory.swap")...)
+	if _, err := answeringInTurn(t, answer, text).Processes(FieldsMemory, 0); !errors.Is(err, ErrLayout) {
+		t.Error(err)
+	}
+	// Its records are understood: it is asked again, and has no buffer for them.
+	client := answeringInTurn(t, answer, text, answer)
+	if _, err := client.Processes(FieldsCPU, 0); !errors.Is(err, ErrProtocol) || client.layout() != another {
+		t.Error(err, client.layout())
+	}
+}

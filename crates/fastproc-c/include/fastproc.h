@@ -98,12 +98,12 @@
 #define FASTPROC_EXE 131072
 
 /**
- * CPU time and faults.
+ * CPU time, faults, context switches.
  */
 #define FASTPROC_CPU 1
 
 /**
- * Sizes of memory.
+ * Sizes of memory. All 0 for a process without memory of its own (a kernel thread, a zombie).
  */
 #define FASTPROC_MEMORY 2
 
@@ -113,7 +113,7 @@
 #define FASTPROC_LAYOUT 4
 
 /**
- * Capabilities and more.
+ * Capabilities, seccomp, umask, and how many supplementary groups there are.
  */
 #define FASTPROC_CREDENTIALS 8
 
@@ -128,7 +128,7 @@
 #define FASTPROC_NAMESPACES 32
 
 /**
- * Scheduling.
+ * Priority, policy, processor.
  */
 #define FASTPROC_SCHEDULING 64
 
@@ -143,7 +143,7 @@
 #define FASTPROC_IO 256
 
 /**
- * Cgroup.
+ * Cgroup of the default hierarchy.
  */
 #define FASTPROC_CGROUP 512
 
@@ -153,7 +153,7 @@
 #define FASTPROC_THREADS 1024
 
 /**
- * What a `top` does not show of its memory.
+ * What else is known of its memory. All 0 for a process without memory of its own.
  */
 #define FASTPROC_MEMORY_DETAILS 2048
 
@@ -163,7 +163,7 @@
 #define FASTPROC_USERS 4096
 
 /**
- * What a `top` does not show of its scheduling.
+ * What else is known of its scheduling.
  */
 #define FASTPROC_SCHEDULING_DETAILS 8192
 
@@ -539,7 +539,7 @@ int fastproc_cpu_nvcsw(const struct fastproc *handle, size_t index, uint64_t *va
 int fastproc_cpu_nivcsw(const struct fastproc *handle, size_t index, uint64_t *value);
 
 /**
- * Precise run time (`se.sum_exec_runtime`); 0 in a record parsed from `/proc`. Nanoseconds. [FASTPROC_CPU]
+ * Precise run time (`se.sum_exec_runtime`); `/proc` does not tell. Nanoseconds. [FASTPROC_CPU]
  */
 int fastproc_cpu_sum_exec_ns(const struct fastproc *handle, size_t index, uint64_t *value);
 
@@ -796,7 +796,7 @@ int fastproc_credentials_cap_ambient(const struct fastproc *handle, size_t index
 int fastproc_credentials_atomic_flags(const struct fastproc *handle, size_t index, uint64_t *value);
 
 /**
- * Inode number of the user namespace; 0 if not known. [FASTPROC_CREDENTIALS] [guarded]
+ * Inode number of the user namespace. [FASTPROC_CREDENTIALS] [guarded]
  */
 int fastproc_credentials_user_ns(const struct fastproc *handle, size_t index, uint32_t *value);
 
@@ -811,7 +811,7 @@ int fastproc_credentials_seccomp_mode(const struct fastproc *handle, size_t inde
 int fastproc_credentials_seccomp_filters(const struct fastproc *handle, size_t index, uint32_t *value);
 
 /**
- * File mode creation mask; -1 if the process has none any more. [FASTPROC_CREDENTIALS]
+ * File mode creation mask; a process that ends has none any more. [FASTPROC_CREDENTIALS]
  */
 int fastproc_credentials_umask(const struct fastproc *handle, size_t index, int32_t *value);
 
@@ -985,7 +985,7 @@ int fastproc_thread_nvcsw(const struct fastproc *handle, size_t index, uint64_t 
 int fastproc_thread_nivcsw(const struct fastproc *handle, size_t index, uint64_t *value);
 
 /**
- * Precise run time; 0 in a record parsed from `/proc`. Nanoseconds. [FASTPROC_THREADS]
+ * Precise run time; `/proc` does not tell. Nanoseconds. [FASTPROC_THREADS]
  */
 int fastproc_thread_sum_exec_ns(const struct fastproc *handle, size_t index, uint64_t *value);
 
