@@ -176,10 +176,7 @@ fn printed(text: &str) -> Values {
 #[test]
 fn every_member_of_a_record_has_an_accessor() {
     let accessors: BTreeSet<_> = accessors().into_iter().map(|(name, _)| name).collect();
-    for (structure, prefix, of) in [
-        (schema::RECORD, "", ""),
-        (schema::THREAD, "thread_", "thread."),
-    ] {
+    for (structure, prefix) in [(schema::RECORD, ""), (schema::THREAD, "thread_")] {
         for field in structure.fields() {
             let name = accessor(prefix, &field);
             let is_text = matches!(field.type_of, Type::Chars(_));
