@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fastproc::{Directories, Process};
+use fastproc::{Directories, Process, record::Credentials};
 
 use crate::reading::{Item, Reading};
 
@@ -93,7 +93,7 @@ impl Left {
         }
         let uid = process.users().map(|of| of.uid);
         let too_many = self.stuck.len() >= MOST_STUCK;
-        let namespace = process.credentials().and_then(|of| of.user_ns());
+        let namespace = process.credentials().and_then(Credentials::user_ns);
         let who = match (uid, namespace) {
             (Some(uid), Some(namespace)) if u64::from(namespace) == self.home => {
                 of_user(process.pid(), uid)

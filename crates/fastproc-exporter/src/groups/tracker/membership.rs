@@ -3,7 +3,7 @@
 use fastproc::{
     Process,
     difference::{Counters, Marks},
-    record::State,
+    record::{Cpu, State},
 };
 
 use super::{Describe, Moment, Tracked, Tracker, leader_switches};
@@ -56,7 +56,7 @@ impl Tracker {
                 u128::from(age_ns) < limit.as_nanos()
             });
         tracked.seen_ns = moment.boottime_ns;
-        let run_ns = process.cpu().and_then(|cpu| cpu.sum_exec_ns());
+        let run_ns = process.cpu().and_then(Cpu::sum_exec_ns);
         tracked.run_ns = run_ns.filter(|_| process.state() != State::Running);
         tracked.ppid = identity.ppid;
         tracked.orphan = false;
