@@ -130,10 +130,9 @@ man: build
 	@"$(TARGET)/release/fastproc" generate packaging/generated
 	@echo "written: packaging/generated"
 
-## make screenshots    the pictures of README, of the program as it is now, in docs/images
+## make screenshots    the README's picture of fastproc top, on a machine that looks busy; as root, with tmux
 screenshots: build
-	@scripts/screenshot docs/images/ps.svg "$(TARGET)/release/fastproc" ps --top 10 --filter "state != Z && rss > 0"; \
-	scripts/screenshot docs/images/top.svg "$(TARGET)/release/fastproc" top --once --filter kthread --sort -pcpu
+	scripts/busy-machine scripts/screenshot docs/images/top.svg 9 "$(TARGET)/release/fastproc" top --filter 'user != root'
 
 ## make deb            a Debian package with the service, the C library and the substitute for procps's, in target/debian; wants cargo-deb (cargo install cargo-deb)
 # The substitute for either version of procps's library, where Debian has it, whichever is installed here.
