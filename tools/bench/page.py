@@ -290,7 +290,7 @@ def summary(reports: dict[str, Row]) -> str:
             "scrape": after.get("ratio_vs_beside"),
         }[bench]
         costs = [f"{short(median(before, key) * scale)} ({usual})", f"{short(median(after, key) * scale)} ({ours})"]
-        rows.append([task, *costs, short(ratio), f"`bench {bench}`"])
+        rows.append([task, *costs, short(ratio), f"`fastproc bench {bench}`"])
     return table(["CPU time of", "usual, ms", "fastproc, ms", "times cheaper", "measured by"], rows)
 
 
