@@ -104,7 +104,7 @@ type Number = ((bool, u64), (u32, u32), u32);
 pub struct Sorter {
     /// Rows to be, by where they stand.
     order: Vec<u32>,
-    /// All values are fetched before the first is compared: one that changes meanwhile would make an order that is none.
+    /// All values are fetched before the first is compared: one that changes meanwhile would break the order.
     ranks: Vec<Rank>,
     texts: Vec<u8>,
     scratch: Vec<u8>,

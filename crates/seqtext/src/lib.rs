@@ -17,8 +17,8 @@
 //!
 //! Nothing is cut silently. A text that does not fit leaves the buffer *overflowed*, as in the kernel: its count equals
 //! its size, further calls change nothing, and [`SeqBuf::text`] returns [`Overflow`]. The caller takes more memory and
-//! renders again, as `seq_read` does. A text of `n` bytes needs `n + 1` bytes of memory, since a full buffer cannot be
-//! told from an overflowed one.
+//! renders again, as `seq_read` does. A text of `n` bytes needs `n + 1` bytes of memory, since a full buffer looks like
+//! an overflowed one.
 //!
 //! # Many values at once
 //!

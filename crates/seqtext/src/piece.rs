@@ -7,7 +7,7 @@ use crate::{SeqBuf, decimal, hex, octal};
 /// A value whose text can be appended by [`SeqBuf::put`].
 ///
 /// These are the literals `b"…"` (`&[u8; N]`), the numbers in their forms ([`Dec`], [`DecWidth`], [`Hex`], [`Hex16`],
-/// [`Octal`]), [`Label`]s, and of pieces the tuples of up to twelve, the arrays and the `Option`, whose `None` is no text.
+/// [`Octal`]), [`Label`]s, and tuples of up to twelve pieces, arrays of pieces, and `Option`, whose `None` has no text.
 /// The trait is sealed: the buffer relies on what it promises.
 pub trait Piece: Sealed {}
 
