@@ -133,7 +133,7 @@ man: build
 
 ## make screenshots    the README's picture of fastproc top, on a machine that looks busy; as root, with tmux
 screenshots: build
-	scripts/busy-machine scripts/screenshot docs/images/top.svg 9 "$(TARGET)/release/fastproc" top --filter 'user != root'
+	scripts/busy-machine scripts/screenshot docs/images/top.svg 9 "$(TARGET)/release/fastproc" top --filter 'user != root && user != nobody'
 
 ## make deb            a Debian package with the service, the C library and the substitute for procps's, in target/debian; wants cargo-deb (cargo install cargo-deb)
 # The substitute for either version of procps's library, where Debian has it, whichever is installed here.
