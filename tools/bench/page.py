@@ -370,7 +370,8 @@ this page, its plots and the tables in the README and in [exporter.md](exporter.
 - "Cold caches" is the first run of a case after the other cases have used the caches.
 - `bench latency` wakes a thread every millisecond on the CPU where processes are read, once as a `SCHED_FIFO` thread of priority 80
   and once as an ordinary thread.
-- A ratio compares medians of the same run; in `bench top` it is the median of each round's ratio. Where system calls cost more than on this machine, every ratio grows.
+- A ratio compares medians of the same run; in `bench top` it is the median of each round's ratio. Where system calls cost more than
+  on this machine, every ratio grows.
 - The machine should be idle: the first line of this page shows its load before the run.
 """
 
