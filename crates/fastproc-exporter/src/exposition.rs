@@ -291,6 +291,21 @@ mod tests {
     }
 
     #[test]
+    fn whole_numbers_have_their_sign() {
+        for (number, expected) in [
+            (0, "0"),
+            (7, "7"),
+            (-1, "-1"),
+            (-20, "-20"),
+            (i64::MIN, "-9223372036854775808"),
+        ] {
+            let mut text = Exposition::default();
+            text.value(Value::Signed(number));
+            assert_eq!(text.finish(), expected.as_bytes());
+        }
+    }
+
+    #[test]
     fn real_numbers_are_as_go_reads_them() {
         for (number, expected) in [
             (0.0, "0"),

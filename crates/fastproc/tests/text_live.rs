@@ -97,7 +97,7 @@ fn without_the_bit_huge_pages_come_from_the_kernel() {
     let format = status::Format::of_this_kernel(Path::new("/proc"), &host)
         .expect("the format can be learned");
     if !format.kernel_lines().any(|label| label == "THP_enabled") {
-        println!("skipped: this kernel has no transparent huge pages");
+        fastproc_testbed::gate::skipped("this kernel has no transparent huge pages");
         return;
     }
     let own = fs::read("/proc/self/status").expect("/proc is mounted");

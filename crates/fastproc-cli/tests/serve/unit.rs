@@ -76,7 +76,7 @@ fn the_units_expose_no_more_than_they_must() {
 #[test]
 fn a_service_that_never_was_root_serves_everybody() {
     let needed = ["systemd-socket-activate", "setpriv"];
-    if !gate::root() || !gate::programs(&needed) {
+    if !gate::bpf() || !gate::programs(&needed) {
         return;
     }
     let folder = Folder::new();
@@ -126,7 +126,12 @@ fn a_service_that_never_was_root_serves_everybody() {
         root = reads(0);
         !root.is_empty()
     });
-    let nobody = reads(65534);
+    // On a busy machine one walk may have taken all the time that is there for a user.
+    let mut nobody = String::new();
+    wait_until("it serves a user", || {
+        nobody = reads(65534);
+        !nobody.is_empty()
+    });
     let status = std::fs::read_to_string(format!("/proc/{}/status", service.id()));
     service.kill().expect("a child");
     service.wait().expect("a child");

@@ -215,7 +215,7 @@ mod tests {
             thread::spawn(move || waited.lock().is_ok_and(|waited| waited.recv().is_ok()))
         });
         let files = ProcessFiles::new();
-        let limit = Instant::now() + Duration::from_secs(60);
+        let limit = Instant::now() + Duration::from_secs(120);
         loop {
             let mut count = 0;
             let read = files.wchans(std::process::id(), false, |_| count += 1);

@@ -260,6 +260,29 @@ fn switches_count_once_whether_a_thread_is_listed_or_not() {
     assert_eq!(look(&mut machine, 0, &[]), (80, 0));
 }
 
+/// The exit of the first comes after that of who has had its pid since.
+#[test]
+fn an_exit_counts_for_the_process_that_had_the_pid_then() {
+    let (mut machine, mut tracker) = (Machine::default(), tracker(|_| ()));
+    machine.start(1, 0, "init", SECOND);
+    machine.start(10, 1, "web", SECOND);
+    machine.ended = Some(Vec::new());
+    machine.update(&mut tracker);
+    machine.exit(10);
+    machine.ended(10, 1, "db", FIRST + 1, 3 * SECOND);
+    machine.ended.as_mut().expect("exits")[0].1 = Some("/bin/db\0".into());
+    machine.update(&mut tracker);
+    let user = |tracker: &Tracker, name: &str| {
+        group(tracker, name).map(|group| group.total.get(Count::User))
+    };
+    assert_eq!(user(&tracker, "web"), Some(0));
+    assert_eq!(user(&tracker, "db"), Some(3 * SECOND));
+    machine.ended(10, 1, "web", SECOND, 7 * SECOND);
+    machine.update(&mut tracker);
+    assert_eq!(user(&tracker, "web"), Some(7 * SECOND));
+    assert_eq!(user(&tracker, "db"), Some(3 * SECOND));
+}
+
 #[test]
 fn what_ends_is_counted_to_the_end_and_once() {
     let rules = "process_names: [{name: '{{.ExeBase}}', cmdline: ['.+']}]";

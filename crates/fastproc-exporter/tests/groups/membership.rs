@@ -182,6 +182,15 @@ fn what_cannot_be_described_is_asked_again() {
 }
 
 #[test]
+fn the_name_of_a_group_is_escaped_in_its_label() {
+    let (mut machine, mut tracker) = (Machine::default(), tracker(|_| ()));
+    machine.start(10, 1, r#"a"b\c"#, SECOND);
+    machine.update(&mut tracker);
+    let group = group(&tracker, r#"a"b\c"#).expect("it runs");
+    assert_eq!(&*group.labels, r#"groupname="a\"b\\c""#);
+}
+
+#[test]
 fn names_alone_select() {
     let rules = Rules::of_names(&["web".into()], None).unwrap();
     let (mut machine, mut tracker) = (Machine::default(), tracker(|options| options.rules = rules));

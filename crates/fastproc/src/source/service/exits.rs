@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{Cmdline, Texts, exits::Exit, record::ExitRecord};
 
-/// How long it is waited for.
+/// How long it is waited for, if [`TIMEOUT_VARIABLE`](super::TIMEOUT_VARIABLE) does not say.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Processes that end, as the service shows them to this process: [`exits::Exits`](crate::exits::Exits) without privileges.
@@ -29,7 +29,7 @@ impl Exits {
     /// There is none, or it cannot record exits, or serves this process not at all.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let mut exits = Self {
-            connection: Connection::open(path, TIMEOUT)?,
+            connection: Connection::open(path, super::timeout().unwrap_or(TIMEOUT))?,
             last: 0,
             lost: 0,
         };
