@@ -363,7 +363,11 @@ impl Reader {
             Access::Denied
         };
         if self.files.is_none() {
-            self.files = Some(Files::of_this_kernel(&self.collector, Path::new("/proc"))?);
+            self.files = Some(Files::of_this_kernel(
+                self.collector.host(),
+                self.collector.calibration(),
+                Path::new("/proc"),
+            )?);
         }
         let Some(files) = &mut self.files else {
             return Err(NOT_KNOWN);

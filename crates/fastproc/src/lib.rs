@@ -46,46 +46,34 @@
 //! BPF takes `CAP_BPF` and `CAP_PERFMON` while a collector is opened and while it is used. Without, and in a pid or user
 //! namespace of its own, `/proc` is read, which shows what the kernel lets this process see.
 
-pub mod access;
-mod assemble;
-mod bpf;
-mod calibrate;
-mod collector;
+// scripts/lint-rooms says in which order data passes through these, and that none imports from a later one.
+mod base;
+mod collect;
 pub mod counters;
-pub mod cputime;
 mod details;
 pub mod difference;
-mod error;
 pub mod exits;
-pub mod fields;
-pub mod host;
-mod name;
-mod one_shot;
-mod order;
-mod process;
-pub mod record;
-pub mod schema;
+mod kernel;
+mod records;
+mod rules;
 mod snapshot;
 pub mod source;
 pub mod text;
-mod texts;
-mod time_namespace;
-mod timing;
 
-pub use calibrate::Calibration;
-pub use collector::{Arrays, Builder, Collector, Refusal};
-pub use details::{Cmdline, DetailError, Details, Directories, Directory, Rights};
+pub use base::{error::Error, host, host::Host, source_kind::SourceKind, timing::Part};
+pub use collect::{Arrays, Builder, Collector, Refusal, one_shot::OneShot};
+pub use details::{DetailError, Details, Directories, Directory};
 pub use difference::{Baseline, Change, Gone};
-pub use error::Error;
-pub use fields::Fields;
-pub use host::Host;
-pub use name::Name;
-pub use one_shot::OneShot;
-pub use process::{NestedIds, Process};
-pub use snapshot::{Pools, Snapshot, SnapshotStats};
-pub use source::{SourceKind, Table};
-pub use texts::{TextEntry, TextPlace, Texts};
-pub use timing::Part;
+pub use records::{fields, fields::Fields, name::Name, record, schema};
+pub use rules::{access, cputime, rights::Rights};
+pub use snapshot::{
+    Pools, Snapshot, SnapshotStats,
+    calibration::Calibration,
+    cmdline::Cmdline,
+    process::{NestedIds, Process},
+    table::Table,
+    texts::{TextEntry, TextPlace, Texts},
+};
 
 /// What the two READMEs show is compiled, as it stands there.
 #[cfg(doctest)]

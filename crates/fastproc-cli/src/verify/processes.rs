@@ -40,7 +40,11 @@ pub fn compare(
 ) -> Result<(SourceKind, u64, Tally), Failure> {
     let fields = Files::FIELDS | Fields::IO;
     let mut collector = Collector::builder().fields(fields).source(source).open()?;
-    let texts = Files::of_this_kernel(&collector, Path::new("/proc"))?;
+    let texts = Files::of_this_kernel(
+        collector.host(),
+        collector.calibration(),
+        Path::new("/proc"),
+    )?;
     privileges::drop()?;
     let mut comparison = Comparison {
         only: pids,

@@ -4,7 +4,7 @@ use std::io;
 
 use thiserror::Error;
 
-use crate::text::ParseError;
+use crate::base::error::parse::ParseError;
 
 /// Why counters cannot be had, or not by BPF.
 #[derive(Debug, Error)]
@@ -16,7 +16,7 @@ pub enum Error {
 
     /// BPF cannot be used.
     #[error(transparent)]
-    Bpf(#[from] crate::Error),
+    Bpf(#[from] crate::base::error::Error),
 
     /// A structure that everything else is found by is not where it should be.
     #[error("{what} cannot be found on this kernel")]
@@ -44,7 +44,10 @@ impl Error {
     /// The kernel's error number, where there is one.
     pub fn raw_os_error(&self) -> Option<i32> {
         match self {
-            Self::Bpf(crate::Error::Map { source, .. } | crate::Error::Run(source))
+            Self::Bpf(
+                crate::base::error::Error::Map { source, .. }
+                | crate::base::error::Error::Run(source),
+            )
             | Self::Read { source, .. } => source.raw_os_error(),
             _ => None,
         }

@@ -13,7 +13,7 @@ use std::{
 };
 
 use super::clock;
-use crate::bpf::Mapping;
+use crate::kernel::Mapping;
 
 /// How often a fork that the text has is waited for until it is announced: far longer than it needs unless it is preempted.
 const RETRIES: u32 = 20;

@@ -69,8 +69,8 @@ use self::{gather::Known, kept_file::KeptFile, routes::Survey, shared::Kernel};
 #[cfg(test)]
 pub(crate) use self::{layout::STRUCTURES, object::OBJECT};
 use crate::{
+    base::timing::{self, Part, Timing},
     text::{machine_stat::MachineStat, vmstat::VmStat},
-    timing::{self, Part, Timing},
 };
 
 bitflags! {
@@ -255,7 +255,7 @@ impl Shared {
         if self.process == std::process::id() {
             Ok(())
         } else {
-            Err(crate::Error::Forked.into())
+            Err(crate::base::error::Error::Forked.into())
         }
     }
 

@@ -16,10 +16,9 @@ use super::{
     types,
 };
 use crate::{
-    bpf::{KernelTypes, PerCpu},
-    source::bpf::support::capabilities,
+    base::timing,
+    kernel::{KernelTypes, PerCpu, support::capabilities},
     text::vmstat::Names,
-    timing,
 };
 
 /// Single words of the kernel's data, by the position that their addresses have in the configuration.

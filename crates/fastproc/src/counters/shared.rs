@@ -18,7 +18,7 @@ use super::{
     routes::{Routes, Scalar, Survey},
     trust::{Line, StatLine},
 };
-use crate::{text::vmstat::Names, timing};
+use crate::{base::timing, text::vmstat::Names};
 
 /// A lock that a panicking thread held protects plain numbers: they are as good as before.
 pub(super) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

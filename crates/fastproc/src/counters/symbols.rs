@@ -8,8 +8,8 @@ use std::{
 };
 
 use crate::{
-    Error,
-    bpf::{KernelTypes, Loader, ObjectFile, object_file, run},
+    base::error::Error,
+    kernel::{KernelTypes, Loader, ObjectFile, object_file, run},
 };
 
 pub(crate) static OBJECT: ObjectFile = object_file!("symbols.bpf");

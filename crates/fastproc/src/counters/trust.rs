@@ -2,7 +2,7 @@
 //! before and ours after.
 
 use super::report::{Evidence, LineReport, Route, WhyText};
-use crate::text::machine_stat::{MachineStat, TICK_NS};
+use crate::{records::record::TICK_NS, text::machine_stat::MachineStat};
 
 /// Rounds of the comparison at start, and of a second look at a line that seems wrong.
 pub(super) const ROUNDS: u32 = 20;

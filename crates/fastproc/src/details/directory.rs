@@ -14,7 +14,7 @@ use rustix::{
 };
 
 use super::DetailError;
-use crate::Host;
+use crate::base::{error::Error, host::Host};
 
 /// Longest command line that is read. A process chooses its own, up to all its memory, and must not choose ours.
 pub(super) const LONGEST: u64 = 128 * 1024;
@@ -34,10 +34,10 @@ impl Directories {
     ///
     /// # Errors
     /// `/proc` cannot be opened.
-    pub fn open(host: &Host) -> Result<Self, crate::Error> {
+    pub fn open(host: &Host) -> Result<Self, Error> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let proc = rustix::fs::open("/proc", flags, Mode::empty());
-        let proc = proc.map_err(|source| crate::Error::of_host("/proc", source.into()))?;
+        let proc = proc.map_err(|source| Error::of_host("/proc", source.into()))?;
         Ok(Self {
             proc,
             tick_ns: 1_000_000_000 / host.ticks_per_second.max(1),

@@ -6,22 +6,10 @@ use super::{
     DetailError,
     directory::{Directory, failed},
 };
-use crate::record::{Credentials, Users};
-
-/// Credentials of a process, and whether it may be dumped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rights {
-    pub(crate) users: Users,
-    pub(crate) credentials: Credentials,
-    pub(crate) is_dumpable: bool,
-}
-
-impl Rights {
-    /// The real user.
-    pub fn real_user(&self) -> u32 {
-        self.users.uid
-    }
-}
+use crate::{
+    records::record::{Credentials, Users},
+    rules::rights::Rights,
+};
 
 impl Directory {
     /// The rights of the process now. What is read between two calls that return the same was read with these.
@@ -97,7 +85,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     use super::*;
-    use crate::{Directories, Host};
+    use crate::{base::host::Host, details::Directories};
 
     #[test]
     fn they_are_read_below_the_name() {

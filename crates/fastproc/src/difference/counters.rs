@@ -1,6 +1,9 @@
 //! The counters of a process or thread that only ever grow.
 
-use crate::{Process, exits::Exit, record::ThreadRecord};
+use crate::{
+    records::record::ThreadRecord,
+    snapshot::{exit::Exit, process::Process},
+};
 
 /// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,7 +1,11 @@
 //! Processes that ended between two snapshots.
 
-use super::{Change, Counter, Counters, Entry, Growth, Marks, is_same_start};
-use crate::{Process, Snapshot, exits::Exit, record::Record};
+use super::{Change, Counter, Counters, Entry, Growth, Marks};
+use crate::records::record::is_same_start;
+use crate::{
+    records::record::Record,
+    snapshot::{Snapshot, exit::Exit, process::Process},
+};
 
 /// No exit comes later than that after its process has left the list of tasks.
 const LATEST_NS: u64 = 120_000_000_000;

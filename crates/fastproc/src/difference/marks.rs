@@ -1,7 +1,7 @@
 //! The highest that each counter was seen at, and what it has grown since.
 
 use super::counters::{COUNT, Counter, Counters, Set};
-use crate::record::TICK_NS;
+use crate::records::record::TICK_NS;
 
 /// The counters of one process or thread as they were last seen.
 ///

@@ -4,11 +4,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    Fields, SnapshotStats, SourceKind,
-    exits::Exit,
-    record::Record,
-    snapshot::{Ends, Places, Slot},
-    source::Table,
+    base::source_kind::SourceKind,
+    records::{fields::Fields, record::Record},
+    snapshot::{Ends, Places, Slot, SnapshotStats, exit::Exit, table::Table},
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -50,7 +48,7 @@ impl Made {
                 ..Table::default()
             },
             patched: Table::default(),
-            texts: crate::texts::TextTable::default(),
+            texts: crate::snapshot::texts::TextTable::default(),
             places: Places::Slots(&self.order),
             stats: self.stats,
             exits: self

@@ -12,8 +12,12 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Event, Exit, Exits, handout::Handout, programs::Programs};
-use crate::{Error, Snapshot, snapshot::Ends};
+use super::{Event, Exits, handout::Handout, programs::Programs};
+use crate::snapshot::exit::Exit;
+use crate::{
+    base::error::Error,
+    snapshot::{Ends, Snapshot},
+};
 
 /// Exits that are kept for a snapshot that nobody makes, some 130 MB; what comes then is lost, and counted.
 const MOST: usize = 1 << 19;

@@ -2,8 +2,10 @@
 
 use std::mem;
 
-use super::Exit;
-use crate::{Cmdline, Snapshot, record::is_same_start, snapshot::Ends};
+use crate::{
+    records::record::is_same_start,
+    snapshot::{Ends, Snapshot, cmdline::Cmdline, exit::Exit},
+};
 
 /// Exits that belong to the last snapshot, and those that are for a later one.
 #[derive(Debug, Default)]
@@ -82,7 +84,11 @@ mod tests {
     use std::{convert::Infallible, time::Duration};
 
     use super::*;
-    use crate::{SnapshotStats, SourceKind, record::Record, source::Table};
+    use crate::{
+        base::source_kind::SourceKind,
+        records::record::Record,
+        snapshot::{SnapshotStats, table::Table},
+    };
 
     #[test]
     fn what_ended_after_a_snapshot_belongs_to_the_next() {

@@ -11,13 +11,13 @@ use rustix::{
     process::{Pid, test_kill_process},
 };
 
-use super::{Event, Exec, Exit, Line, Owner, layout};
+use super::{Event, Exec, layout};
+use crate::snapshot::exit::{Exit, Line, Owner};
 use crate::{
-    Cmdline,
-    bpf::read,
-    cputime::{CpuTime, cputime_adjust},
-    name::until_nul,
-    record::Io,
+    base::plain::read,
+    records::{name::until_nul, record::Io},
+    rules::cputime::{CpuTime, cputime_adjust},
+    snapshot::cmdline::Cmdline,
 };
 
 /// How often it is looked for processes that went without a record.

@@ -5,8 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Exec, Exit};
-use crate::Cmdline;
+use super::Exec;
+use crate::snapshot::{cmdline::Cmdline, exit::Exit};
 
 /// Events of two CPUs may come in another order than they happened: a child's exit after its parent's.
 const LATEST: Duration = Duration::from_secs(10);

@@ -14,9 +14,8 @@ use rustix::{
 
 use super::layout::Settings;
 use crate::{
-    Error,
-    bpf::{KernelTypes, Loader, MappedRing, ObjectFile, Wanted, object_file},
-    timing,
+    base::{error::Error, timing},
+    kernel::{KernelTypes, Loader, MappedRing, ObjectFile, Wanted, object_file},
 };
 
 pub(crate) static OBJECT: ObjectFile = object_file!("exits.bpf");

@@ -3,7 +3,12 @@
 use std::path::Path;
 
 use super::{RenderError, Text, Units, stat, statm, status};
-use crate::{Collector, Fields, Process, access::Access};
+use crate::{
+    base::{error::parse::FormatError, host::Host},
+    records::fields::Fields,
+    rules::access::Access,
+    snapshot::{calibration::Calibration, process::Process},
+};
 
 /// Renders the files of processes, as the kernel would print them for this reader.
 #[derive(Debug)]
@@ -17,17 +22,20 @@ impl Files {
     /// The groups of fields that the three files show, and whatever says who may see them.
     pub const FIELDS: Fields = Fields::THREE_FILES;
 
-    /// Learns what this kernel prints.
+    /// Learns what this kernel prints; `host` and `calibration` are those of the collector that reads the processes.
     ///
     /// # Errors
     /// `/proc` cannot be read, or prints what is not known here.
-    pub fn of_this_kernel(collector: &Collector, proc: &Path) -> Result<Self, status::FormatError> {
-        let calibration = collector.calibration();
-        let format = status::Format::of_this_kernel(proc, collector.host())?
+    pub fn of_this_kernel(
+        host: &Host,
+        calibration: Calibration,
+        proc: &Path,
+    ) -> Result<Self, FormatError> {
+        let format = status::Format::of_this_kernel(proc, host)?
             .with_thp_disable_bit(calibration.thp_disable_bit)
             .with_thread_features(calibration.thread_features);
         Ok(Self {
-            units: Units::from(collector.host()),
+            units: Units::from(host),
             status: status::Renderer::new(format),
             text: Text::default(),
         })

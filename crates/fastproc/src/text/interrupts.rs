@@ -2,10 +2,10 @@
 //! `kernel/irq/proc.c` and `arch_show_interrupts()`.
 
 use super::{
-    ParseError,
     lines::{Source, digits, words},
     numbers::Numbers,
 };
+use crate::base::error::parse::ParseError;
 
 const FILE: &str = "/proc/interrupts";
 

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use super::{
-    ParseError,
     lines::{Source, digits, words},
     numbers::{Numbers, Writer},
 };
+use crate::base::error::parse::ParseError;
 
 const FILE: &str = "/proc/stat";
 
 /// The unit of the CPU times in the text.
-pub use crate::record::TICK_NS;
+pub use crate::records::record::TICK_NS;
 
 /// How long a CPU was in which state, since boot. The fields are nanoseconds in the order of the text; from a text, whole
 /// ticks.

@@ -28,8 +28,8 @@ pub mod uptime;
 pub mod vmstat;
 
 pub use buffer::Text;
-
-pub use cursor::ParseError;
 pub use files::Files;
 pub use render::RenderError;
 pub use units::Units;
+
+pub use crate::base::error::parse::ParseError;

@@ -1,10 +1,10 @@
 //! `/proc/softirqs`: softirqs by kind and CPU. See `show_softirqs()` in `fs/proc/softirqs.c`.
 
 use super::{
-    ParseError,
     lines::{Source, words},
     numbers::Numbers,
 };
+use crate::base::error::parse::ParseError;
 
 const FILE: &str = "/proc/softirqs";
 

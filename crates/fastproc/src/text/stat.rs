@@ -3,15 +3,19 @@
 use seqtext::{Dec, Piece, SeqBuf};
 
 use super::{
-    cursor::{Cursor, ParseError},
+    cursor::Cursor,
     name,
     render::{RenderError, require},
     units::Units,
 };
+use crate::base::error::parse::ParseError;
 use crate::{
-    Fields, Process,
-    access::Access,
-    record::{Layout, NAME_LEN, Record, State},
+    records::{
+        fields::Fields,
+        record::{Layout, NAME_LEN, Record, State},
+    },
+    rules::access::Access,
+    snapshot::process::Process,
 };
 
 const FILE: &str = "/proc/PID/stat";

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{ParseError, lines::Source, numbers::Numbers};
+use super::{lines::Source, numbers::Numbers};
+use crate::base::error::parse::ParseError;
 
 const FILE: &str = "/proc/vmstat";
 

@@ -1,7 +1,7 @@
 //! Records in orders that the kernel may write them in.
 
 use super::*;
-use crate::bpf::bytes_of;
+use crate::base::plain::bytes_of;
 
 /// The bytes of a record.
 fn record(kind: u32, pid: u32, start_ns: u64, end_ns: u64) -> Vec<u8> {

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::Error;
+use crate::base::error::Error;
 
 /// The tightest limit.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! How large the maps are: when they grow, by how much, and when they go back.
 
 use super::run::{POOL_SLACK, Run};
-use crate::record::{Record, ThreadRecord};
+use crate::records::record::{Record, ThreadRecord};
 
 /// `PID_MAX_LIMIT`: no machine has more tasks.
 const MOST_TASKS: u32 = 1 << 22;

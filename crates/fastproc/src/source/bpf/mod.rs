@@ -3,7 +3,6 @@
 mod allowance;
 mod capacity;
 mod object;
-pub(crate) mod support;
 
 /// What the programs and the library hand each other besides records.
 pub(crate) mod run {
@@ -16,23 +15,18 @@ pub(crate) mod run {
 
 use std::{path::Path, time::Duration};
 
-/// The objects: both walks, and their smaller variants.
-#[cfg(test)]
-pub(crate) static OBJECTS: [&crate::bpf::ObjectFile; 4] = [
-    &object::OPEN_CODED,
-    &object::ITERATOR,
-    &object::OPEN_CODED_TOP,
-    &object::ITERATOR_TOP,
-];
 use capacity::{Capacity, Shrink};
 use object::Tasks;
-pub(crate) use object::Walk;
 use run::{Run, Settings};
 
 use crate::{
-    Error, Fields, Table,
-    bpf::KernelTypes,
-    host::{Host, OnlineCpus, boottime_ns, running_processes, running_tasks},
+    base::{
+        error::Error,
+        host::{Host, OnlineCpus, boottime_ns, running_processes, running_tasks},
+    },
+    kernel::{KernelTypes, support, walk::Walk},
+    records::fields::Fields,
+    snapshot::table::Table,
 };
 
 /// How long one run of the walk may keep its CPU from everything else: a section of at most 200 us, less what the last
@@ -352,10 +346,10 @@ impl IndexEntry {
 /// The records of a walk while the library still works on them.
 #[derive(Debug)]
 pub(crate) struct TableMut<'a> {
-    pub(crate) records: &'a mut [crate::record::Record],
+    pub(crate) records: &'a mut [crate::records::record::Record],
     /// For each record its pid, and what of it changed: see [`IndexEntry`].
     pub(crate) index: &'a mut [u64],
-    pub(crate) threads: &'a mut [crate::record::ThreadRecord],
+    pub(crate) threads: &'a mut [crate::records::record::ThreadRecord],
     pub(crate) pool: &'a [u64],
     pub(crate) walk: WalkStats,
 }

@@ -3,15 +3,20 @@
 use rustix::{fd::OwnedFd, thread::CapabilitySet};
 
 use super::{
-    Error,
     cgroup::Cgroups,
     files::{FilePath, Files, Found},
     open_files::{OpenFiles, ProcessFiles},
 };
 use crate::{
-    Fields, Host,
-    record::{Io, Record, ThreadRecord},
-    text::{ParseError, Units, io, stat, statm, status},
+    base::{
+        error::{parse::ParseError, procfs::Error},
+        host::Host,
+    },
+    records::{
+        fields::Fields,
+        record::{Io, Record, ThreadRecord},
+    },
+    text::{Units, io, stat, statm, status},
 };
 
 /// What it takes to read processes.

@@ -22,11 +22,11 @@ use nix::{
 use rustix::process::{Gid, Pid, Uid, getegid, geteuid, getpid};
 
 use super::{
-    Error,
     mapping::{Mapping, passed_to_us},
     trust::is_trusted,
     wire::{self, HOLDS, Reply, Request},
 };
+use crate::base::error::service::Error;
 
 /// Longest text behind an answer: more does not fit into a message of a socket that nobody has tuned.
 const LONGEST_TEXT: usize = 192 << 10;

@@ -3,12 +3,15 @@
 use std::{path::Path, time::Duration};
 
 use super::{
-    Error,
     connection::Connection,
     layout,
-    wire::{Op, Reply, Request, Status, part},
+    wire::{Op, Reply, Request, part},
 };
-use crate::{Cmdline, Texts, exits::Exit, record::ExitRecord};
+use crate::{
+    base::error::service::{Error, Status},
+    records::record::ExitRecord,
+    snapshot::{cmdline::Cmdline, exit::Exit, texts::Texts},
+};
 
 /// How long it is waited for.
 const TIMEOUT: Duration = Duration::from_secs(10);

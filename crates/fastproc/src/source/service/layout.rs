@@ -4,7 +4,7 @@
 
 use std::{fmt::Write, sync::LazyLock};
 
-use crate::schema::{EXIT, Field, RECORD, Structure, THREAD, Type, Unit};
+use crate::records::schema::{EXIT, Field, RECORD, Structure, THREAD, Type, Unit};
 
 /// The description, as text: see `docs/protocol.md`.
 ///

@@ -15,7 +15,7 @@ use rustix::{
     mm::{MapFlags, ProtFlags, mmap, munmap},
 };
 
-use crate::{TextEntry, bpf::Plain};
+use crate::{base::plain::Plain, snapshot::texts::TextEntry};
 
 // SAFETY: `repr(C)`, of integers only, and without padding.
 unsafe impl Plain for TextEntry {}

@@ -4,7 +4,6 @@
 //! names it; the buffer is lent until the next request.
 
 mod connection;
-mod error;
 mod exits;
 pub mod layout;
 mod mapping;
@@ -18,7 +17,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub use error::Error;
 pub use exits::Exits;
 use nix::libc::{AT_SECURE, getauxval};
 
@@ -27,13 +25,21 @@ use self::{
     translation::Translation,
     wire::{Op, Reply, Request, part},
 };
+pub use crate::base::error::service::Error;
 use crate::{
-    Calibration, Fields, Host, Snapshot, SnapshotStats, TextEntry, Texts,
+    base::{error, host::Host, plain::Plain, source_kind::SourceKind},
     exits::{Answer, Served},
-    record::{ExitRecord, Record, ThreadRecord},
-    snapshot::{Places, Slot},
-    source::{SourceKind, Table, procfs::Procfs},
-    texts::TextTable,
+    records::{
+        fields::Fields,
+        record::{ExitRecord, Record, ThreadRecord},
+    },
+    snapshot::{
+        Places, Slot, Snapshot, SnapshotStats,
+        calibration::Calibration,
+        table::Table,
+        texts::{TextEntry, TextTable, Texts},
+    },
+    source::procfs::Procfs,
 };
 
 /// Where the service listens if nothing else is set.
@@ -182,7 +188,7 @@ impl Service {
     }
 
     /// Connects, and asks whether these fields are served to this process.
-    pub(crate) fn open(&mut self) -> Result<(), crate::Error> {
+    pub(crate) fn open(&mut self) -> Result<(), error::Error> {
         let opened = self.reconnect();
         self.failed = opened.is_err();
         Ok(opened?)
@@ -257,7 +263,7 @@ impl Service {
 
     /// Has the service make a snapshot that was begun no earlier than `not_before_ns`, and maps it. After an error the
     /// connection is made anew.
-    pub(crate) fn collect(&mut self, not_before_ns: u64) -> Result<(), crate::Error> {
+    pub(crate) fn collect(&mut self, not_before_ns: u64) -> Result<(), error::Error> {
         let started = Instant::now();
         let had_connection = self.connection.is_some();
         let max_age = self.settings.max_age;
@@ -279,7 +285,7 @@ impl Service {
             });
         }
         let made = made
-            .map_err(crate::Error::from)
+            .map_err(error::Error::from)
             .and_then(|()| self.read_own());
         if made.is_ok() {
             self.take_exits();
@@ -363,7 +369,7 @@ impl Service {
     }
 
     /// Reads what the service leaves to us, and finds its place among the rest.
-    fn read_own(&mut self) -> Result<(), crate::Error> {
+    fn read_own(&mut self) -> Result<(), error::Error> {
         self.records.clear();
         self.threads.clear();
         self.pool.clear();
@@ -397,7 +403,7 @@ impl Service {
         Ok(())
     }
 
-    fn part<T: crate::bpf::Plain>(&self, at: usize) -> Option<&[T]> {
+    fn part<T: Plain>(&self, at: usize) -> Option<&[T]> {
         let part = self.reply.parts[at];
         let connection = self.connection.as_ref()?;
         connection

@@ -4,10 +4,12 @@ use std::collections::HashMap;
 
 use super::layout;
 use crate::{
-    Fields,
-    bpf::{Plain, read},
-    record::{Record, ThreadRecord},
-    schema::{RECORD, Structure, THREAD},
+    base::plain::{Plain, read},
+    records::{
+        fields::Fields,
+        record::{Record, ThreadRecord},
+        schema::{RECORD, Structure, THREAD},
+    },
 };
 
 /// How records of another layout are read.

@@ -9,7 +9,7 @@ use std::{
 use rustix::process::geteuid;
 
 use super::has_more_rights_than_its_caller;
-use crate::access::in_initial_user_ns;
+use crate::base::namespaces::in_initial_user_ns;
 
 /// `DEFAULT_OVERFLOWUID`.
 const DEFAULT_OVERFLOW_UID: u32 = 65534;

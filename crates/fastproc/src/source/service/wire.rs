@@ -3,7 +3,8 @@
 //! A message is a row of 64-bit words, in the byte order of the machine that both ends run on. A longer message than is
 //! known is read as far as it is known, so that words can be added.
 
-use crate::Texts;
+pub use crate::base::error::service::Status;
+use crate::snapshot::{calibration::Calibration, texts::Texts};
 
 /// Version of the messages. The layout of records has an id of its own: [`Reply::layout`].
 pub const VERSION: u64 = 1;
@@ -117,73 +118,6 @@ impl Request {
     }
 }
 
-/// Whether there is an answer, or why there is none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-#[repr(u64)]
-#[non_exhaustive]
-pub enum Status {
-    /// There is one.
-    #[error("served")]
-    Ok = 0,
-    /// The service speaks another version.
-    #[error("the service speaks another version of the protocol; restart it after an upgrade")]
-    Version = 1,
-    /// The service does not know what was asked for.
-    #[error("the service does not understand the request")]
-    BadRequest = 2,
-    /// The service cannot collect these groups.
-    #[error("the service does not collect these fields")]
-    Groups = 3,
-    /// The reader lives in another namespace or root directory than the service.
-    #[error(
-        "this process is in another mount, pid, user or time namespace, or root directory, than the service"
-    )]
-    Namespace = 4,
-    /// `/proc` hides processes from the reader.
-    #[error("/proc is mounted with hidepid, and the service serves root alone")]
-    HidePid = 5,
-    /// What the kernel would show the reader cannot be told from its credentials.
-    #[error("the service cannot tell what the kernel would show this process")]
-    Credentials = 6,
-    /// The kernel cannot name the process that connected (before Linux 6.5). Ask once more: by the next request the service may
-    /// know who asks, unless it is root.
-    #[error("this kernel does not tell the service who has connected (Linux 6.5)")]
-    NoPeer = 7,
-    /// The message came from another process or user than the one that connected.
-    #[error("another process or user has made this connection")]
-    NotYours = 8,
-    /// Too much memory is lent to readers of this user, or they have had too many walks within a second.
-    #[error("readers of this user hold too many snapshots, or ask for too many")]
-    Busy = 9,
-    /// The service could not make a snapshot.
-    #[error("the service cannot make a snapshot")]
-    Failed = 10,
-    /// A status that this reader does not know.
-    #[error("the service refuses for a reason that this version does not know")]
-    Unknown = u64::MAX,
-}
-
-impl Status {
-    const ALL: [Self; 11] = [
-        Self::Ok,
-        Self::Version,
-        Self::BadRequest,
-        Self::Groups,
-        Self::Namespace,
-        Self::HidePid,
-        Self::Credentials,
-        Self::NoPeer,
-        Self::NotYours,
-        Self::Busy,
-        Self::Failed,
-    ];
-
-    fn from_word(word: u64) -> Self {
-        let known = usize::try_from(word).ok().and_then(|at| Self::ALL.get(at));
-        known.copied().unwrap_or(Self::Unknown)
-    }
-}
-
 /// A part of a buffer: a row of elements of one size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Part {
@@ -255,7 +189,7 @@ pub struct Reply {
     /// Where the service reads: 1 `bpf`, 2 `bpf-iter`, 3 `procfs`.
     pub source: u64,
     /// What was found out about this kernel.
-    pub calibration: crate::Calibration,
+    pub calibration: Calibration,
     /// Number of the last exit before the snapshot, or 0: exits are not recorded.
     pub exits_last: u64,
     /// Number after which every exit up to the last is here, or was lost.
@@ -283,7 +217,7 @@ impl Reply {
             torn: 0,
             missed: 0,
             source: 0,
-            calibration: crate::Calibration::default(),
+            calibration: Calibration::default(),
             exits_last: 0,
             exits_after: 0,
             parts: [Part::default(); part::COUNT],
@@ -353,7 +287,7 @@ impl Reply {
     }
 }
 
-fn facts(calibration: crate::Calibration) -> u64 {
+fn facts(calibration: Calibration) -> u64 {
     let mut facts = 0;
     if let Some(exact) = calibration.exact_rss {
         facts |= fact::EXACT_RSS_KNOWN;
@@ -372,10 +306,10 @@ fn facts(calibration: crate::Calibration) -> u64 {
     facts
 }
 
-fn calibration(facts: u64) -> crate::Calibration {
+fn calibration(facts: u64) -> Calibration {
     let has = |fact| facts & fact != 0;
     let bit = (facts >> fact::THP_DISABLE_BIT_SHIFT & 63) as u32;
-    crate::Calibration {
+    Calibration {
         exact_rss: has(fact::EXACT_RSS_KNOWN).then_some(has(fact::EXACT_RSS)),
         workers_by_comm: has(fact::WORKERS_BY_COMM),
         thp_disable_bit: has(fact::THP_DISABLE_BIT_KNOWN).then_some(bit),

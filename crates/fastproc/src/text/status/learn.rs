@@ -1,10 +1,9 @@
 //! Learning the format of status from the running kernel's own.
 
-use std::{fs, io, path::Path};
+use std::{fs, path::Path};
 
 use rustix::process::{SpeculationFeature, SpeculationFeatureState, speculative_feature_state};
 use seqtext::SeqBuf;
-use thiserror::Error;
 
 use super::{
     format::{Entry, Format, Label},
@@ -14,9 +13,13 @@ use super::{
     speculation::{Kind, Speculation},
 };
 use crate::{
-    Fields, Host, Process,
-    record::Record,
-    text::cursor::{Cursor, ParseError},
+    base::{
+        error::parse::{FormatError, ParseError},
+        host::Host,
+    },
+    records::{fields::Fields, record::Record},
+    snapshot::process::Process,
+    text::cursor::Cursor,
 };
 
 /// Whether processes have a say in their speculation, by `prctl(PR_GET_SPECULATION_CTRL)`.
@@ -41,22 +44,6 @@ impl SpeculationControl {
             indirect_branch: controlled(SpeculationFeature::IndirectBranchSpeculation),
         }
     }
-}
-
-/// Why the format could not be learned.
-#[derive(Debug, Error)]
-pub enum FormatError {
-    /// The process's own status could not be read.
-    #[error("cannot read {path}: is /proc mounted?")]
-    Read {
-        /// The file.
-        path: String,
-        /// The cause.
-        source: io::Error,
-    },
-    /// It is no status.
-    #[error(transparent)]
-    Parse(#[from] ParseError),
 }
 
 impl Format {

@@ -18,6 +18,8 @@ mod speculation;
 mod tests;
 
 pub use format::Format;
-pub use learn::{FormatError, SpeculationControl};
+pub use learn::SpeculationControl;
 pub use parse::{parse, tells_text};
 pub use render::Renderer;
+
+pub use crate::base::error::parse::FormatError;

@@ -6,11 +6,9 @@ use super::{
     mask::{self, take},
 };
 use crate::{
-    record::{Identity, Layout, Memory, Namespaces, Record, State},
-    text::{
-        cursor::{Cursor, ParseError},
-        name,
-    },
+    base::error::parse::ParseError,
+    records::record::{Identity, Layout, Memory, Namespaces, Record, State},
+    text::{cursor::Cursor, name},
 };
 
 pub(super) const FILE: &str = "/proc/PID/status";

@@ -8,7 +8,8 @@ use super::{
     mask::MaskText,
 };
 use crate::{
-    Fields, Process,
+    records::fields::Fields,
+    snapshot::process::Process,
     text::render::{RenderError, require},
 };
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Format, lines::Line};
-use crate::Host;
+use crate::base::host::Host;
 
 /// A line that does not survive is copied from the kernel's text, so that nobody would see that it is wrong.
 #[test]

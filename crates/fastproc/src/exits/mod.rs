@@ -1,0 +1,247 @@
+//! Processes that ended: each of them once, with its final values, however short it lived.
+//!
+//! Who polls loses what a process did after the last look at it, and all of what began and ended between two. Here the
+//! kernel's own tracepoints of the scheduler (`sched_process_exit`, `sched_process_free`) write a record of every
+//! process that is gone into a ring, and the reader takes them from there. It costs nothing while nobody has an
+//! [`Exits`] open.
+//!
+//! A process has its record when it has left `/proc`: when its parent has waited for it and the kernel has let go of
+//! it, some milliseconds later. Until then it is a zombie that a snapshot shows. So the sum over a snapshot and the
+//! exits before it leaves nothing out but what is on its way.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use fastproc::exits::{Event, Exits};
+//!
+//! # fn main() -> Result<(), fastproc::Error> {
+//! let mut exits = Exits::builder().open()?;
+//! loop {
+//!     exits.wait(Duration::from_secs(60))?;
+//!     exits.read(|event| {
+//!         if let Event::Exit(exit) = event {
+//!             println!("{} {} {} ns", exit.pid, exit.comm().escape_ascii(), exit.utime_ns + exit.stime_ns);
+//!         }
+//!     })?;
+//! }
+//! # }
+//! ```
+
+mod backlog;
+mod handout;
+mod layout;
+mod pending;
+mod programs;
+mod ring;
+mod served;
+
+use std::{os::fd::BorrowedFd, time::Duration};
+
+pub use self::programs::Programs;
+pub(crate) use self::{
+    backlog::Backlog,
+    served::{Answer, Served},
+};
+#[cfg(test)]
+pub(crate) use self::{layout::STRUCTURES, ring::OBJECT};
+use self::{layout::Settings, pending::Pending, ring::Rings};
+pub use crate::snapshot::exit::Exit;
+use crate::{
+    base::{
+        error::Error,
+        timing::{Part, Timing},
+    },
+    kernel::support,
+    records::{
+        fields::Fields,
+        record::{Cgroup, Identity, Record},
+    },
+    snapshot::cmdline::Cmdline,
+};
+
+/// A process that began to run another program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Exec<'a> {
+    /// Process id.
+    pub pid: u32,
+    /// Parent's process id.
+    pub ppid: u32,
+    /// When it started, in nanoseconds after boot (`task->start_boottime`).
+    pub start_ns: u64,
+    /// When it began to run the program, in nanoseconds after boot.
+    pub at_ns: u64,
+    /// Real user id.
+    pub uid: u32,
+    /// Effective user id.
+    pub euid: u32,
+    /// Kernel flags, `PF_*` (`task->flags`).
+    pub flags: u32,
+    /// Id of its cgroup in the default hierarchy; 0 if the kernel has none.
+    pub cgroup_id: u64,
+    /// Command name now.
+    pub comm: &'a [u8],
+    /// The path that execve(2) was given, cut after 127 bytes.
+    pub path: &'a [u8],
+    /// Its arguments, cut after 1 KiB. `None`: they could not be read.
+    pub cmdline: Option<Cmdline<'a>>,
+}
+
+impl Exec<'_> {
+    /// As a record, for what shows processes: running, with its ids and its name, and [`Fields::CGROUP`].
+    pub fn to_record(&self) -> Record {
+        let mut comm = [0; 16];
+        let len = self.comm.len().min(comm.len());
+        comm[..len].copy_from_slice(&self.comm[..len]);
+        Record {
+            identity: Identity {
+                start_ns: self.start_ns,
+                tgid: self.pid,
+                ppid: self.ppid,
+                tpgid: -1,
+                flags: self.flags,
+                num_threads: 1,
+                has_mm: 1,
+                groups: Fields::CGROUP.bits(),
+                comm,
+                ..Identity::default()
+            },
+            cgroup: Cgroup { id: self.cgroup_id },
+            ..Record::default()
+        }
+    }
+}
+
+/// What happened to a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// A process is gone.
+    Exit(Exit),
+    /// A thread is gone, if [`Builder::threads`] asked for them; of its process later.
+    ThreadExit(Exit),
+    /// A process runs another program, if [`Builder::execs`] asked for them.
+    Exec(Exec<'a>),
+}
+
+/// What to record.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Builder {
+    threads: bool,
+    execs: bool,
+    ring_bytes: u32,
+    at_once: bool,
+}
+
+impl Builder {
+    /// Whether to record every thread as well. Not if not set.
+    pub fn threads(mut self, threads: bool) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// Whether to record every exec as well. Not if not set.
+    pub fn execs(mut self, execs: bool) -> Self {
+        self.execs = execs;
+        self
+    }
+
+    /// Room for events that wait to be read, in bytes, in a power of two of pages; an exit takes about 300. 2 MiB if not
+    /// set. It grows, up to 64 MiB, when a reader finds it more than half full.
+    pub fn ring_bytes(mut self, bytes: u32) -> Self {
+        self.ring_bytes = bytes;
+        self
+    }
+
+    /// Whether [`Exits::wait`] ends with the first event, rather than when there are many. Not if not set, for to wake
+    /// the reader is most of what an event costs.
+    pub fn at_once(mut self, at_once: bool) -> Self {
+        self.at_once = at_once;
+        self
+    }
+
+    /// Begins to record. Needs `CAP_BPF` and `CAP_PERFMON`, and Linux 5.8.
+    ///
+    /// # Errors
+    /// The kernel refuses, or would hide some processes from this reader: in a pid or user namespace of its own, with
+    /// `hidepid`, under lockdown.
+    pub fn open(self) -> Result<Exits, Error> {
+        let timing = Timing::start();
+        support::permitted()?;
+        let settings = Settings {
+            page_shift: rustix::param::page_size().trailing_zeros(),
+            threads: self.threads.into(),
+            at_once: self.at_once.into(),
+            reserved: 0,
+        };
+        Ok(Exits {
+            rings: Rings::open(&settings, self.execs, self.ring_bytes)?,
+            pending: Pending::default(),
+            opening: timing.parts(),
+        })
+    }
+}
+
+/// Records every process that ends, until it is dropped.
+#[derive(Debug)]
+pub struct Exits {
+    rings: Rings,
+    pending: Pending,
+    opening: Vec<Part>,
+}
+
+impl Exits {
+    /// Starts to say what to record.
+    pub fn builder() -> Builder {
+        Builder {
+            threads: false,
+            execs: false,
+            ring_bytes: 2 << 20,
+            at_once: false,
+        }
+    }
+
+    /// Hands over what happened since the last time, in the order in which the kernel recorded it.
+    ///
+    /// # Errors
+    /// [`Error::Forked`]: this process was forked from the one that opened it.
+    pub fn read(&mut self, mut each: impl FnMut(Event<'_>)) -> Result<(), Error> {
+        let pending = &mut self.pending;
+        self.rings.read(|bytes| {
+            // A record that this library does not know is none.
+            let _ = pending.take(bytes, &mut each);
+        })?;
+        pending.give_up(&mut each);
+        Ok(())
+    }
+
+    /// Waits until there is much to read, or anything at all with [`Builder::at_once`]; at most so long. Returns whether
+    /// there is.
+    ///
+    /// # Errors
+    /// poll(2) failed.
+    pub fn wait(&self, timeout: Duration) -> Result<bool, Error> {
+        self.rings.wait(timeout)
+    }
+
+    /// Becomes readable when [`wait`](Self::wait) would end; for an event loop. It is another one after the ring has
+    /// grown, in [`read`](Self::read).
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.rings.fd()
+    }
+
+    /// Events that the ring had no room for, since it was opened. They are gone.
+    pub fn lost(&self) -> u64 {
+        self.rings.lost()
+    }
+
+    /// What opening took, part by part.
+    pub fn opening(&self) -> &[Part] {
+        &self.opening
+    }
+
+    /// Bytes of the ring.
+    pub fn ring_bytes(&self) -> u32 {
+        self.rings.bytes()
+    }
+}

@@ -1,0 +1,14 @@
+//! What a source hands over.
+
+use crate::records::record::{Record, ThreadRecord};
+
+/// What a source fills: records where they lie, and the pool that their offsets point into.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Table<'a> {
+    /// Processes, in the order the source met them.
+    pub records: &'a [Record],
+    /// Threads, where they were asked for, in the order the source met them.
+    pub threads: &'a [ThreadRecord],
+    /// Supplementary groups, nested ids and wide bitmaps.
+    pub pool: &'a [u64],
+}
