@@ -75,6 +75,7 @@ test-random:
 lint:
 	scripts/setup build
 	scripts/lint-python
+	scripts/lint-rooms
 	scripts/lint-rust
 	python3 tools/bench/page.py --check
 
