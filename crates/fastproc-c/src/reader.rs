@@ -337,7 +337,7 @@ impl Reader {
                 // Not by `Details`, which keep every line until the next snapshot.
                 None if !process.identity().is_kernel_thread() => {
                     let start_ns = process.identity().start_ns;
-                    let directory = self.directories.of(process.pid(), start_ns)?;
+                    let directory = self.directories.get(process.pid(), start_ns)?;
                     directory.cmdline(text)?;
                 }
                 None => {}
@@ -363,7 +363,7 @@ impl Reader {
             Access::Denied
         };
         if self.files.is_none() {
-            self.files = Some(Files::of_this_kernel(
+            self.files = Some(Files::open(
                 self.collector.host(),
                 self.collector.calibration(),
                 Path::new("/proc"),

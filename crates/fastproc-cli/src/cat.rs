@@ -140,7 +140,7 @@ impl Processes {
             .source(source)
             .one_shot(true)
             .open()?;
-        let texts = Files::of_this_kernel(
+        let texts = Files::open(
             collector.host(),
             collector.calibration(),
             Path::new("/proc"),

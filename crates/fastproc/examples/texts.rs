@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let units = Units::from(collector.host());
     // Which lines there are, and in what order, is learned from the running kernel once.
     let calibration = collector.calibration();
-    let format = status::Format::of_this_kernel(Path::new("/proc"), collector.host())?
+    let format = status::Format::read(Path::new("/proc"), collector.host())?
         .with_thp_disable_bit(calibration.thp_disable_bit)
         .with_thread_features(calibration.thread_features);
     let mut status = status::Renderer::new(format);
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let snapshot = collector.snapshot()?;
     let process = snapshot.get(pid).ok_or("there is no such process")?;
     // What the kernel would show to this program; BPF shows it everything.
-    let this = snapshot.get(own).and_then(Reader::of);
+    let this = snapshot.get(own).and_then(Reader::from_process);
     let access = this
         .ok_or("our own credentials are not known")?
         .access(process);

@@ -2,21 +2,21 @@
 //!
 //! Each case changes the whole process, so this file runs itself again for each.
 
-mod again;
+mod rerun;
 
 use std::{env, fs, path::Path, time::Duration};
 
-use again::{CASE, again, is_case};
 use fastproc::{
     Collector, Error, Fields, Process, SourceKind,
     counters::{self, Counters, Want},
     exits::{Event, Exits},
 };
 use fastproc_testbed::wait_until;
+use rerun::{CASE, is_case, rerun};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 fn quiet(test: &str, case: &str) {
-    let output = again(test, case);
+    let output = rerun(test, case);
     assert_eq!(
         String::from_utf8_lossy(&output.stderr),
         "",

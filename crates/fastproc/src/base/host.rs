@@ -1,4 +1,4 @@
-//! Facts about this machine that do not change while it runs, or only when a CPU comes or goes.
+//! Facts about this machine that stay the same while it runs, or change only when a CPU comes or goes.
 
 use std::{
     fs::{self, File},
@@ -16,11 +16,11 @@ pub struct Host {
     pub page_size: u64,
     /// `USER_HZ`: the ticks per second that `/proc` counts CPU times in.
     pub ticks_per_second: u64,
-    /// CPUs that could ever be there (`nr_cpu_ids`); without `/sys` the next multiple of four.
+    /// CPUs that can exist (`nr_cpu_ids`). Without `/sys`, the next multiple of four.
     pub possible_cpus: u32,
-    /// CPUs that are there now, as numbers. Empty: not known.
+    /// Numbers of the CPUs that are online. Empty if not known.
     pub online_cpus: Vec<u32>,
-    /// Memory nodes that could ever be there.
+    /// Memory nodes that can exist.
     pub possible_nodes: u32,
     /// What to add to a time since boot for the time namespace of this process, in nanoseconds.
     pub boot_offset_ns: i64,
@@ -100,20 +100,20 @@ pub(crate) fn online_cpus() -> Result<Vec<u32>, Error> {
     })
 }
 
-/// All tasks of the machine, threads included: the number after the slash in `/proc/loadavg`.
+/// All tasks of the machine, with threads: the number after the slash in `/proc/loadavg`.
 pub(crate) fn running_tasks(proc_root: &Path) -> Option<u32> {
     let text = fs::read_to_string(proc_root.join("loadavg")).ok()?;
     text.split(['/', ' ']).nth(4)?.parse().ok()
 }
 
-/// Time since boot, in nanoseconds, as this time namespace has it.
+/// Time since boot in this time namespace, in nanoseconds.
 pub(crate) fn boottime_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// About how many processes there are: `/proc` has a link for each and for a few other folders (`proc_root_getattr()`).
-/// To list it takes as long as to walk all of them.
+/// About how many processes there are: `/proc` has a link for each, and for a few other folders
+/// (`proc_root_getattr()`). Listing it would take as long as a walk.
 pub(crate) fn running_processes(proc_root: &Path) -> Option<u32> {
     let links = fs::metadata(proc_root).ok()?.nlink();
     u32::try_from(links).ok()
@@ -155,7 +155,7 @@ fn cpus_of_stat(stat: &str) -> Vec<u32> {
 }
 
 fn read(path: &str) -> Result<String, Error> {
-    fs::read_to_string(Path::new(path)).map_err(|source| Error::of_host(path, source))
+    fs::read_to_string(Path::new(path)).map_err(|source| Error::unreadable(path, source))
 }
 
 fn cpu_list(path: &str) -> Result<Vec<u32>, Error> {

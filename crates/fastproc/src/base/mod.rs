@@ -1,4 +1,4 @@
-//! What everything else stands on: errors, this machine, clocks, plain data.
+//! What all other folders need: errors, facts about this machine, clocks, plain data.
 
 pub mod error;
 pub mod host;

@@ -15,13 +15,14 @@ unsafe impl Plain for u8 {}
 // SAFETY: an integer.
 unsafe impl Plain for u64 {}
 
-/// The bytes of a plain value, to be put into a map before it is loaded.
+/// The bytes of a plain value, to be written to a map before it is loaded.
 pub(crate) fn bytes_of<T: Plain>(value: &T) -> &[u8] {
     // SAFETY: a plain value has no padding, so all of its bytes are initialised.
     unsafe { slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
 }
 
-/// The value that a program wrote at the start of these bytes, wherever they lie. `None`: there are too few.
+/// Reads a value that a program wrote at the start of these bytes, at any alignment. `None` if there are too few
+/// bytes.
 pub(crate) fn read<T: Plain>(bytes: &[u8]) -> Option<T> {
     let bytes = bytes.get(..size_of::<T>())?;
     // SAFETY: there are as many initialised bytes as the value has, and any bytes are one.
@@ -36,7 +37,7 @@ pub(crate) fn words<T: Plain>(value: &T) -> &[u64] {
     unsafe { slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>() / 8) }
 }
 
-/// The same, to be changed.
+/// A plain value as mutable words.
 pub(crate) fn words_mut<T: Plain>(value: &mut T) -> &mut [u64] {
     const { assert!(size_of::<T>().is_multiple_of(8) && align_of::<T>() == 8) };
     // SAFETY: as above; it is borrowed for as long, and any words are a value.

@@ -16,11 +16,12 @@ pub enum SourceKind {
 }
 
 impl SourceKind {
-    /// All by which a process reads for itself, in the order in which they are tried; the service comes before them.
+    /// The sources by which a process reads for itself, in the order in which they are tried. The service
+    /// comes before them.
     pub const ALL: [Self; 3] = [Self::Bpf, Self::BpfIter, Self::Procfs];
 
-    /// Whether its records hold no more than the kernel would show this process. With the other sources
-    /// [`Reader::access`](crate::access::Reader::access) tells what may be shown.
+    /// Whether its records hold no more than the kernel would show to this process. With the other sources,
+    /// [`Reader::access`](crate::access::Reader::access) decides what may be shown.
     pub const fn is_guarded(self) -> bool {
         matches!(self, Self::Service | Self::Procfs)
     }
@@ -42,7 +43,7 @@ impl fmt::Display for SourceKind {
     }
 }
 
-/// A source that is not known.
+/// The name is not that of a source.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no source is called {0:?}; there are service, bpf, bpf-iter and procfs")]
 pub struct UnknownSource(String);

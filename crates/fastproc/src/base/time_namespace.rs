@@ -1,10 +1,10 @@
-//! How the clocks of this process's time namespace are set off (`time_namespaces(7)`).
+//! The offset of the clock in this process's time namespace (`time_namespaces(7)`).
 
 use std::{fs, io, os::unix::fs::MetadataExt, path::Path};
 
 use crate::base::error::Error;
 
-/// `PROC_TIME_INIT_INO`: nothing is added there.
+/// `PROC_TIME_INIT_INO`: this namespace has no offset.
 const INITIAL: u64 = 0xEFFF_FFFA;
 
 /// Two of the links in `/proc/PID/ns`, as inode numbers.
@@ -17,8 +17,8 @@ struct Links {
 }
 
 impl Links {
-    /// `None`: the process is gone, we may not look, or the kernel has no time namespaces.
-    fn of(proc: &Path, process: &str) -> Option<Self> {
+    /// `None`: the process has ended, this reader may not see it, or the kernel has no time namespaces.
+    fn read(proc: &Path, process: &str) -> Option<Self> {
         let inode = |name| {
             let link = proc.join(process).join("ns").join(name);
             fs::metadata(link).ok().map(|file| file.ino())
@@ -30,21 +30,21 @@ impl Links {
     }
 }
 
-/// Whose `timens_offsets` describe the namespace of this process.
+/// The process whose `timens_offsets` describe the namespace of this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Described {
-    /// It is the initial one, which adds nothing.
+    /// None: the initial namespace has no offset.
     NotNeeded,
-    /// Those of this process itself.
+    /// This process itself.
     BySelf,
-    /// Those of a process whose children are born into it.
+    /// A process whose children are born into it.
     By(String),
-    /// No process's.
+    /// No process that could be found.
     ByNone,
 }
 
-/// A process that has called unshare(2) and has not forked is still in its old namespace, and its own file describes the
-/// new one. That of its parent may describe the old one.
+/// A process that has called unshare(2) and not yet forked is still in its old namespace, while its own file
+/// describes the new one. The file of its parent may describe the old one.
 fn described(own: Links, others: impl IntoIterator<Item = (String, Links)>) -> Described {
     if own.own == INITIAL {
         return Described::NotNeeded;
@@ -61,11 +61,11 @@ fn described(own: Links, others: impl IntoIterator<Item = (String, Links)>) -> D
 /// What to add to a time since boot for the time namespace of this process, in nanoseconds.
 ///
 /// # Errors
-/// This process is not where its children will be, and no process can be found that tells how its own namespace is set
-/// off.
+/// The children of this process are born into another namespace, and no process can be found whose file describes
+/// its own.
 pub(crate) fn boot_offset_ns(proc: &Path) -> Result<i64, Error> {
     // Without the links the kernel has no time namespaces.
-    let Some(own) = Links::of(proc, "self") else {
+    let Some(own) = Links::read(proc, "self") else {
         return Ok(0);
     };
     let others = || {
@@ -73,7 +73,7 @@ pub(crate) fn boot_offset_ns(proc: &Path) -> Result<i64, Error> {
         entries.filter_map(|entry| {
             let process = entry.ok()?.file_name().into_string().ok()?;
             let is_pid = process.bytes().all(|byte| byte.is_ascii_digit());
-            let links = Links::of(proc, &process).filter(|_| is_pid)?;
+            let links = Links::read(proc, &process).filter(|_| is_pid)?;
             Some((process, links))
         })
     };
@@ -93,15 +93,15 @@ pub(crate) fn boot_offset_ns(proc: &Path) -> Result<i64, Error> {
     };
     let path = proc.join(&process).join("timens_offsets");
     let text = fs::read_to_string(&path).map_err(|error| failure(&path, error))?;
-    // It may have called unshare(2) meanwhile, or be another process by now.
-    if Links::of(proc, &process).is_none_or(|links| links.children != own.own) {
+    // The process may have called unshare(2) meanwhile, or another process may have its pid.
+    if Links::read(proc, &process).is_none_or(|links| links.children != own.own) {
         return Err(failure(&path, io::ErrorKind::Interrupted.into()));
     }
     parse(&text).ok_or_else(|| failure(&path, io::ErrorKind::InvalidData.into()))
 }
 
 fn failure(path: &Path, source: io::Error) -> Error {
-    Error::of_host(path.display().to_string(), source)
+    Error::unreadable(path.display().to_string(), source)
 }
 
 /// The line `boottime SECONDS NANOSECONDS`.

@@ -1,5 +1,5 @@
-//! What opening takes, part by part. Whoever opens something starts a list of parts on its thread; whatever runs on this
-//! thread until the list ends says what it has done.
+//! Measures opening, part by part. Code that opens something starts a list on its thread; code that it calls on
+//! the same thread adds what it has done.
 
 use std::{
     cell::RefCell,
@@ -16,7 +16,7 @@ pub struct Part {
     pub name: &'static str,
     /// CPU time that it took.
     pub cpu: Duration,
-    /// Time of the clock on the wall that it took.
+    /// Wall-clock time that it took.
     pub wall: Duration,
 }
 
@@ -30,7 +30,7 @@ thread_local! {
     static LIST: RefCell<Option<List>> = const { RefCell::new(None) };
 }
 
-/// Takes in what is done on this thread, until dropped.
+/// Collects what is done on this thread, until it is dropped.
 pub(crate) struct Timing {
     outer: Option<List>,
 }
@@ -61,7 +61,7 @@ impl Drop for Timing {
     }
 }
 
-/// Says what was done since this was called last, or since the list was started. Costs nothing where there is none.
+/// Records what was done since the last call, or since the list was started. Costs nothing without a list.
 pub(crate) fn done(name: &'static str) {
     LIST.with_borrow_mut(|list| {
         let Some(list) = list else { return };

@@ -1,4 +1,5 @@
-//! From a walk to a snapshot: what is torn or missed is read from `/proc`, threads are folded, times are shown.
+//! Makes a snapshot from a walk: reads torn and missed processes from `/proc`, adds threads to their processes,
+//! and splits CPU times as the kernel does.
 
 use std::time::{Duration, Instant};
 
@@ -38,14 +39,14 @@ impl Patch {
         self.pool.push(0);
     }
 
-    /// Reads a process from `/proc`. `None`: it is no more.
+    /// Reads a process from `/proc`. `None`: it has ended.
     fn read(&mut self, procfs: &mut Procfs, pid: u32) -> Result<Option<Slot>, Error> {
         let mut record = Record::default();
         let there = procfs.read_one(pid, &mut record, &mut self.threads, &mut self.pool)?;
         Ok(there.then(|| self.push(pid, &record)))
     }
 
-    /// The same of one that is read at every look, in the order of the ids: its files stay open.
+    /// Does the same for a process that every snapshot reads, in the order of the ids: its files stay open.
     fn read_next(&mut self, procfs: &mut Procfs, pid: u32) -> Result<Option<Slot>, Error> {
         let mut record = Record::default();
         let there = procfs.read_next(pid, &mut record, &mut self.threads, &mut self.pool)?;
@@ -67,7 +68,7 @@ impl Patch {
     }
 }
 
-/// Everything that outlives a snapshot, apart from the source.
+/// The state that lives from one snapshot to the next, except for the source.
 #[derive(Debug)]
 pub(crate) struct Assembler {
     pub(crate) procfs: Procfs,
@@ -79,7 +80,7 @@ pub(crate) struct Assembler {
     reconciled: Option<Instant>,
     /// Pids of the last listing of `/proc`.
     listed: Vec<u32>,
-    /// Pids that `/proc` lists and the walk does not meet.
+    /// Pids that `/proc` lists and that the walk does not meet.
     missed: Vec<u32>,
     /// Processes of which the walk met a thread, but not the leader: the two had just exchanged their pids.
     orphans: Vec<u32>,
@@ -87,7 +88,7 @@ pub(crate) struct Assembler {
     patch: Patch,
     clock: CpuClock,
     thread_clock: ThreadClock,
-    /// How the last snapshot was made, unless that failed.
+    /// Statistics of the last snapshot. `None` if it failed.
     latest: Option<SnapshotStats>,
 }
 
@@ -118,13 +119,14 @@ impl Assembler {
         }
     }
 
-    /// A snapshot by a walk of the kernel's tasks.
+    /// Makes a snapshot by a walk of the kernel's tasks.
     pub(crate) fn walk<'a>(&'a mut self, bpf: &'a mut Bpf) -> Result<Snapshot<'a>, Error> {
         self.latest = None;
         // First, so that what it took reaches to the end of what began then.
         let started = Instant::now();
         let mut stats = self.stats();
-        // The listing comes before the walk: what it has and the walk has not was either missed, or is gone by then.
+        // The listing comes before the walk, so a pid that only the listing has was either missed by the
+        // walk or has ended.
         let reconcile = self
             .reconciled
             .is_none_or(|at| at.elapsed() >= self.reconcile_every);
@@ -154,7 +156,7 @@ impl Assembler {
         stats.torn = torn.count() as u32;
         let stood = known
             && self.orphans.is_empty()
-            && self.order.stands(index)
+            && self.order.is_same_walk(index)
             && self.serve_missed_again()?;
         if !stood {
             self.put_in_order(index, reconcile, stats.kernel_boottime_ns())?;
@@ -192,7 +194,7 @@ impl Assembler {
         })
     }
 
-    /// A snapshot by reading `/proc`.
+    /// Makes a snapshot by reading `/proc`.
     pub(crate) fn read(&mut self) -> Result<Snapshot<'_>, Error> {
         self.latest = None;
         // First, so that what it took reaches to the end of what began then.
@@ -219,7 +221,7 @@ impl Assembler {
         })
     }
 
-    /// The last snapshot once more: `bpf` is what walked, if a walk made it.
+    /// Returns the last snapshot again. `bpf` is the source that walked, if a walk made it.
     pub(crate) fn latest<'a>(&'a self, bpf: Option<&'a Bpf>) -> Option<Snapshot<'a>> {
         let walked = bpf.map_or_else(|| self.procfs.table(), Bpf::table);
         let threads = if self.fields.contains(Fields::THREADS) {
@@ -237,7 +239,7 @@ impl Assembler {
         })
     }
 
-    /// Sorts by pid what the walk met, and reads what it tore or missed.
+    /// Sorts by pid the processes that the walk met, and reads those that it tore or missed.
     fn put_in_order(
         &mut self,
         index: &[u64],
@@ -276,7 +278,8 @@ impl Assembler {
         Ok(())
     }
 
-    /// Reads what the walk misses once more into the same places. Whether all of it is still there.
+    /// Reads the processes that the walk misses into the same places again. Returns whether all of them still
+    /// exist.
     fn serve_missed_again(&mut self) -> Result<bool, Error> {
         self.patch.clear();
         self.procfs.begin();
@@ -288,7 +291,8 @@ impl Assembler {
         Ok(true)
     }
 
-    /// Fills in the times; only those of processes that have run, where all stand as in the last snapshot.
+    /// Fills in the CPU times. If the walk met the same processes as before, it does so only for those that
+    /// have run.
     fn show_cpu_times(&mut self, records: &mut [Record], index: &[u64], stood: bool) {
         let clock = &mut self.clock;
         let again = |clock: &mut CpuClock, position, record: &mut Record| {
@@ -329,13 +333,14 @@ impl Assembler {
     }
 }
 
-/// Pids that are listed and were not met. Both in any order of their own; `order` is sorted by pid.
+/// Returns the pids that are listed and that the walk did not meet. `order` is sorted by pid.
 fn find_missed(listed: &[u32], order: &[Slot], missed: &mut Vec<u32>) {
     let met = |pid: u32| order.binary_search_by_key(&pid, |slot| slot.pid).is_ok();
     missed.extend(listed.iter().copied().filter(|&pid| !met(pid)));
 }
 
-/// Reads what the walk misses from `/proc`, and forgets what is gone, or was only born while the walk went on.
+/// Reads the processes that the walk misses from `/proc`. Forgets those that have ended, or that started during
+/// the walk.
 fn serve_missed(
     missed: &mut Vec<u32>,
     patch: &mut Patch,
@@ -372,8 +377,8 @@ fn serve_missed(
     result
 }
 
-/// Adds the threads that an iterator met one by one to their processes, as the kernel does, and tears those whose sums may be
-/// wrong: where a thread has begun or ended meanwhile, one may be missing or be counted twice.
+/// Adds the threads that an iterator met one by one to their processes, as the kernel does. Tears a process whose
+/// sums may be wrong: if a thread started or ended meanwhile, it may be missing or counted twice.
 fn fold_threads(
     records: &mut [Record],
     index: &mut [u64],
@@ -385,7 +390,7 @@ fn fold_threads(
     for thread in threads.iter().filter(|thread| thread.tid != thread.tgid) {
         let found = match last {
             Some((tgid, found)) if tgid == thread.tgid => found,
-            // The iterator goes by pid.
+            // The iterator visits tasks in the order of their pids.
             _ => index.binary_search_by_key(&thread.tgid, |&entry| IndexEntry(entry).pid()),
         };
         last = Some((thread.tgid, found));

@@ -1,4 +1,4 @@
-//! What is asked of a collector, and its opening.
+//! The options of a collector, and how it is opened.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -65,108 +65,111 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// The groups of fields to collect. [`Fields::TOP`] if not set.
+    /// The groups of fields to collect. Default: [`Fields::TOP`].
     pub fn fields(mut self, fields: Fields) -> Self {
         self.fields = fields;
         self
     }
 
-    /// The only source to use. If not set, the first that works, in the order of [`SourceKind::ALL`].
+    /// The only source to use. Default: the first that works, in the order of [`SourceKind::ALL`].
     pub fn source(mut self, source: Option<SourceKind>) -> Self {
         self.source = source;
         self
     }
 
-    /// How often to compare the walk with the listing of `/proc`, to find what the walk misses. Five seconds if not
-    /// set.
+    /// How often to compare the walk with the listing of `/proc`, to find processes that the walk misses.
+    /// Default: five seconds.
     pub fn reconcile_every(mut self, interval: Duration) -> Self {
         self.reconcile_every = interval;
         self
     }
 
-    /// Where the service listens, or `None` not to use it unless it is the only source. The path in `FASTPROC_SOCKET`,
-    /// or [`service::DEFAULT_SOCKET`], if not set.
+    /// The socket of the service. With `None` the service is used only if it is the only source. Default: the
+    /// path in `FASTPROC_SOCKET`, or [`service::DEFAULT_SOCKET`].
     pub fn service_socket(mut self, socket: Option<PathBuf>) -> Self {
         self.socket = socket;
         self
     }
 
-    /// How old a snapshot of the service may be. Zero if not set: its walk begins after it was asked for, as is always
-    /// so with the other sources.
+    /// How old a snapshot of the service may be. Default: zero, so its walk begins after the request. Other
+    /// sources always read anew.
     pub fn max_age(mut self, age: Duration) -> Self {
         self.max_age = age;
         self
     }
 
-    /// Texts that [`Details`](crate::Details) will be asked for of most processes. A service brings them along; other
-    /// sources need not know. None if not set.
+    /// Texts that [`Details`](crate::Details) will be asked for, of most processes. A service returns them
+    /// with the records; other sources ignore this. Default: none.
     pub fn texts(mut self, texts: Texts) -> Self {
         self.texts = texts;
         self
     }
 
-    /// How old a text of the service may be. Zero if not set: it is read after the walk began, as [`Details`](crate::Details)
-    /// itself does.
+    /// How old a text of the service may be. Default: zero, so it is read after the walk began, as
+    /// [`Details`](crate::Details) itself would.
     ///
-    /// Otherwise the service hands out texts that it has kept, of processes that have not run since it read them and that
-    /// nobody traces. Then only somebody else can have changed them, by writing to memory of a process that rests or by
-    /// renaming a program; that is shown after this time at the latest.
+    /// Otherwise the service may return texts that it has kept, of processes that have not run since it read
+    /// them and that nobody traces. Such a text is wrong only if another process overwrote the memory of that
+    /// idle process, or if its program was renamed. The new text is shown after this time at the latest.
     pub fn texts_max_age(mut self, age: Duration) -> Self {
         self.texts_max_age = age;
         self
     }
 
-    /// How long to wait for the service. If not set, as long as `FASTPROC_SERVICE_TIMEOUT_MS` says in milliseconds, or else half a
-    /// second where another source can be used, half a minute where it is the only one.
+    /// How long to wait for the service. Default: the milliseconds in `FASTPROC_SERVICE_TIMEOUT_MS`, or else
+    /// half a second if another source may be used, and half a minute if none may.
     pub fn service_timeout(mut self, timeout: Duration) -> Self {
         self.service_timeout = Some(timeout);
         self
     }
 
-    /// Whether snapshots tell which processes ended since the last one ([`Snapshot::exits`](crate::Snapshot::exits)). Not if not set.
+    /// Whether snapshots have the processes that ended since the last one
+    /// ([`Snapshot::exits`](crate::Snapshot::exits)). Default: false.
     ///
-    /// They are recorded from when the collector is opened until it is dropped, whatever the source is: by the service, if
-    /// there is one, which shows of them what it shows of processes; else here, and kept for the next snapshot by a thread,
-    /// which is begun with the second: whoever gives up privileges can make one before. Where that is not allowed,
-    /// snapshots are made without, and [`Collector::exits_refused`] says why. So are snapshots before which nothing was
-    /// recorded for a while, because the service was started again.
+    /// Exits are recorded from opening the collector until it is dropped, with any source. If there is a
+    /// service, it records them, and shows of exited processes what it shows of running ones. Otherwise this
+    /// process records them, and a thread keeps them for the next snapshot. The thread starts with the second
+    /// snapshot, so a program may drop privileges after the first. If recording is not permitted, snapshots
+    /// have no exits, and [`Collector::exits_refused`] says why. A snapshot also has none if the service was
+    /// started again before it.
     pub fn exits(mut self, exits: bool) -> Self {
         self.exits = exits;
         self
     }
 
-    /// Whether their command lines are kept as well ([`Snapshot::exit_cmdline`](crate::Snapshot::exit_cmdline)), for which every exec is recorded. Not if
-    /// not set.
+    /// Whether the command lines of exits are kept as well
+    /// ([`Snapshot::exit_cmdline`](crate::Snapshot::exit_cmdline)). This records every exec. Default: false.
     pub fn exit_cmdlines(mut self, cmdlines: bool) -> Self {
         self.exit_cmdlines = cmdlines;
         self
     }
 
-    /// Whether [`Snapshot::threads`](crate::Snapshot::threads) has to have threads that are the only ones of their processes, whose records hold the same.
-    /// A source may list them all the same. It has if not set.
+    /// Whether [`Snapshot::threads`](crate::Snapshot::threads) must have a thread that is the only one of its
+    /// process, and whose record holds the same. With false, a source may still list it. Default: true.
     pub fn lone_threads(mut self, lone: bool) -> Self {
         self.lone_threads = lone;
         self
     }
 
-    /// How long the walk may keep its CPU from everything else before it makes way, at least one task long. 150 us if not
-    /// set: with what its last look at the clock may be late by, at most 200 us. A shorter one makes way more often, which
-    /// costs the walk time; a source that is not [`SourceKind::Bpf`] makes way after every task as it is.
+    /// How long a walk may keep its CPU busy before it pauses; it takes at least one task. Default: 150 us,
+    /// which with the delay of the last look at the clock is at most 200 us. A shorter time means more
+    /// pauses, which make the walk slower. Sources other than [`SourceKind::Bpf`] pause after every task
+    /// anyway.
     pub fn longest_section(mut self, section: Duration) -> Self {
         self.longest_section = section;
         self
     }
 
-    /// Whether one snapshot will be taken, so that programs that walk are worth loading only where there is much to read: see
-    /// [`OneShot`]. Where less is to be read, and no source is named and no service is there, [`SourceKind::Procfs`] is
-    /// taken without trying the others. Not if not set.
+    /// Whether the program takes only one snapshot. Then loading BPF programs pays only if there is much to
+    /// read: see [`OneShot`]. If there is little, no source is named and there is no service,
+    /// [`SourceKind::Procfs`] is used at once. Default: false.
     pub fn one_shot(mut self, one_shot: bool) -> Self {
         self.one_shot = one_shot;
         self
     }
 
-    /// Opens a source. With a source named, an error says why it cannot be used; without, the last resort `procfs`
-    /// needs no privileges, and [`Collector::refused`] remembers why the others did not do.
+    /// Opens a source. If a source was named, an error says why it cannot be used. Otherwise the last one,
+    /// `procfs`, needs no privileges, and [`Collector::refused`] says why the others could not be used.
     pub fn open(self) -> Result<Collector, Error> {
         let timing = Timing::start();
         let host = Host::read()?;
@@ -195,7 +198,7 @@ impl Builder {
             match opened {
                 Ok(()) => collector.served = true,
                 Err(error) if link.only => return Err(error),
-                // Most machines have none.
+                // Most machines have no service.
                 Err(Error::Service(service::Error::NotThere { .. })) => (),
                 Err(error) => collector.refused.push(Refusal {
                     source: SourceKind::Service,
@@ -215,7 +218,7 @@ impl Builder {
         Ok(collector)
     }
 
-    /// Opens a source of this process's own.
+    /// Opens a source in this process.
     pub(super) fn open_local(&self, host: &Host) -> Result<Local, Error> {
         let mut procfs = Procfs::open(&self.proc_root, self.fields, host)?;
         timing::done("format of the files");
@@ -258,7 +261,7 @@ impl Builder {
         if let Some(bpf) = &mut bpf {
             calibration = calibrate(bpf, &mut procfs, self.fields)?;
             timing::done("comparison with the files");
-            // What the walk misses comes from the text, and shall say the same by the same bit.
+            // Processes that the walk misses are read from the text, and must use the same bit.
             procfs.set_thp_disable_bit(calibration.thp_disable_bit);
         }
         let mut assembler = Assembler::new(

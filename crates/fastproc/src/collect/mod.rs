@@ -24,9 +24,9 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Arrays {
-    /// Processes that there is room for before they have to grow.
+    /// Processes that fit before the arrays must grow.
     pub processes: u32,
-    /// Bytes of all of them.
+    /// Bytes of all arrays.
     pub bytes: u64,
 }
 
@@ -43,21 +43,22 @@ pub struct Refusal {
 /// A source of this process's own.
 #[derive(Debug)]
 struct Local {
-    /// The one that opened it: a child of it shares maps and files with it.
+    /// The process that opened it. A child shares its maps and files, and must not use them.
     process: u32,
     bpf: Option<Bpf>,
     refused: Vec<Refusal>,
     assembler: Assembler,
 }
 
-/// How long the service is waited for, where there is another source, and where there is none.
+/// How long to wait for the service if there is another source, and if there is none.
 ///
-/// It answers within milliseconds, unless it walks a large table for others or waits for command lines, which it does for
-/// 0.4 seconds at most. A service that hangs costs this once: it is asked again without waiting.
+/// The service answers within milliseconds, unless it walks a large table for other readers or waits for command
+/// lines, which takes at most 0.4 seconds. A service that hangs causes this delay once: later requests do not
+/// wait.
 const TIMEOUT: Duration = Duration::from_millis(500);
 const ONLY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// After the service has failed it is tried again, later and later.
+/// A service that has failed is tried again after a delay, which grows with each failure.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_LAST: Duration = Duration::from_secs(60);
 
@@ -96,7 +97,7 @@ impl ServiceLink {
 
     fn open(&mut self) -> Result<(), Error> {
         let opened = self.service.open();
-        self.heed(opened)
+        self.schedule_retry(opened)
     }
 
     fn is_due(&self) -> bool {
@@ -105,7 +106,7 @@ impl ServiceLink {
 
     fn collect(&mut self, not_before_ns: u64) -> Result<(), Error> {
         let collected = self.service.collect(not_before_ns);
-        self.heed(collected)
+        self.schedule_retry(collected)
     }
 
     fn snapshot(&self) -> Option<Snapshot<'_>> {
@@ -113,14 +114,14 @@ impl ServiceLink {
         service.has_snapshot().then(|| service.snapshot())
     }
 
-    /// Sets the time of the next try.
-    fn heed(&mut self, result: Result<(), Error>) -> Result<(), Error> {
+    /// Sets the time of the next try from the result of this one.
+    fn schedule_retry(&mut self, result: Result<(), Error>) -> Result<(), Error> {
         match &result {
             Ok(()) => {
                 self.retry_at = None;
                 self.retry_after = RETRY_FIRST;
             }
-            // To see whether it has answered costs nothing.
+            // Checking whether it has answered costs nothing.
             Err(Error::Service(service::Error::Waiting)) => self.retry_at = None,
             Err(_) => {
                 self.retry_at = Some(Instant::now() + self.retry_after);
@@ -131,7 +132,7 @@ impl ServiceLink {
     }
 }
 
-/// Makes snapshots from one source; from the service, if there is one, and from the next source while it fails.
+/// Makes snapshots from one source. If there is a service, it makes them; while it fails, the next source does.
 #[derive(Debug)]
 pub struct Collector {
     host: Host,
@@ -139,20 +140,20 @@ pub struct Collector {
     service: Option<ServiceLink>,
     /// Whether the service made the last snapshot, or will make the first.
     served: bool,
-    /// When the last snapshot was begun: none that is older follows it, from whichever source.
+    /// When the last snapshot began. No later snapshot is older, whichever source makes it.
     last_ns: u64,
     local: Option<Local>,
     refused: Vec<Refusal>,
-    /// Those that are recorded here and not by the service.
+    /// The exits that this process records. `None` while the service records them.
     exits: Option<Backlog>,
-    /// Whether that began after the snapshot before the last.
+    /// Whether recording began after the snapshot before the last one.
     exits_are_new: bool,
     exits_refused: Option<Error>,
     opening: Vec<Part>,
 }
 
 impl Collector {
-    /// Starts to say what to collect.
+    /// Returns a builder, with which the caller says what to collect.
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -170,17 +171,17 @@ impl Collector {
         self.builder.fields
     }
 
-    /// Sources that were tried first and refused, and why.
+    /// The sources that were tried before the one in use, and why each refused.
     pub fn refused(&self) -> &[Refusal] {
         &self.refused
     }
 
-    /// Why exits are not recorded, if they were asked for and are not.
+    /// Why exits are not recorded although [`Builder::exits`] asked for them.
     pub fn exits_refused(&self) -> Option<&Error> {
         self.exits_refused.as_ref()
     }
 
-    /// The same, for who does not go on without.
+    /// Takes the reason out of the collector, for a caller that stops because of it.
     pub fn take_exits_refused(&mut self) -> Option<Error> {
         self.exits_refused.take()
     }
@@ -190,7 +191,7 @@ impl Collector {
         &self.host
     }
 
-    /// What was found out about this kernel by comparing records with its text.
+    /// What comparing records with the kernel's text has shown about this kernel.
     pub fn calibration(&self) -> Calibration {
         match self.service.as_ref().filter(|_| self.served) {
             Some(link) => link.service.calibration(),
@@ -205,7 +206,8 @@ impl Collector {
         self.local.as_ref().filter(|_| !self.served)?.bpf.as_ref()
     }
 
-    /// The arrays that the kernel and this process share. `None` unless it is BPF programs of this collector that read.
+    /// The arrays that the kernel and this process share. `None` unless this collector's own BPF programs
+    /// read.
     pub fn arrays(&self) -> Option<Arrays> {
         self.bpf().map(|bpf| Arrays {
             processes: bpf.capacity(),
@@ -213,7 +215,8 @@ impl Collector {
         })
     }
 
-    /// How long it took to load and verify the programs. `None` unless it is those of this collector that read.
+    /// How long it took to load and verify the programs. `None` unless this collector's own BPF programs
+    /// read.
     pub fn load_time(&self) -> Option<Duration> {
         self.bpf().map(Bpf::load_time)
     }
@@ -223,21 +226,21 @@ impl Collector {
         &self.opening
     }
 
-    /// Every process, now.
+    /// Makes a snapshot of every process.
     ///
-    /// A service that fails is left, with the next source in its place, and tried again later. No snapshot is older than
-    /// the one before it, from whichever source they are.
+    /// If the service fails, the next source takes its place, and the collector tries the service again
+    /// later. No snapshot is older than the one before it, even if another source made that one.
     ///
     /// # Errors
-    /// The kernel refused to run a program, or `/proc` cannot be read; or the service failed and is the only source
-    /// allowed. The next call may succeed. Or this process was forked from the one that opened the collector, which
-    /// reads by itself: it has to open its own.
+    /// The kernel refused to run a program, or `/proc` cannot be read, or the service failed and no other
+    /// source is allowed. The next call may succeed. It fails with [`Error::Forked`] in a child of the
+    /// process that opened the collector: the child must open its own.
     pub fn snapshot(&mut self) -> Result<Snapshot<'_>, Error> {
         self.served = self.collect_from_service()?;
         if !self.served && self.local.is_none() {
             self.open_local()?;
         }
-        // The service has recorded them, and does no more.
+        // The service has recorded them. Nothing is left to do here.
         self.exits_are_new = !self.served
             && self.builder.exits
             && self.exits.is_none()
@@ -250,7 +253,7 @@ impl Collector {
                 let nothing = service::Error::Protocol("no snapshot");
                 link.snapshot().ok_or(nothing)?
             }
-            // A system call, but a tenth of a microsecond.
+            // This is a system call, but takes a tenth of a microsecond.
             (Some(local), _) if local.process != std::process::id() => return Err(Error::Forked),
             (
                 Some(Local {
@@ -264,7 +267,8 @@ impl Collector {
             (None, _) => unreachable!("it was opened"),
         };
         self.last_ns = snapshot.stats().boottime_ns;
-        // After the walk: who has ended since is in one of the two, and never in both.
+        // After the walk: a process that has ended since is either in the snapshot or among its exits,
+        // never in both.
         if let Some(backlog) = &mut self.exits {
             backlog.take(&snapshot)?;
             if !self.exits_are_new {
@@ -274,7 +278,7 @@ impl Collector {
         Ok(snapshot)
     }
 
-    /// The last snapshot once more. `None`: there was none, or making the last one failed.
+    /// Returns the last snapshot again. `None` if there was none, or if making the last one failed.
     pub fn latest(&self) -> Option<Snapshot<'_>> {
         let mut snapshot = if self.served {
             self.service.as_ref()?.snapshot()?
@@ -300,7 +304,7 @@ impl Collector {
         }
     }
 
-    /// Begins to record exits, for there is no service that does.
+    /// Begins to record exits here, because no service records them.
     fn record_exits(&mut self) {
         match Backlog::open(self.builder.exit_cmdlines) {
             Ok(exits) => self.exits = Some(exits),

@@ -1,9 +1,9 @@
-//! Whether who looks once had better read `/proc`.
+//! Whether `/proc` is the cheaper source for a single snapshot.
 //!
-//! Programs that walk are loaded in the time in which some hundreds of processes can be read from `/proc`. Who takes many
-//! snapshots has that back soon, who takes one only where there are more processes. The rule counts files, for that is what
-//! reading `/proc` costs: it holds where the time for a file and the time for loading grow and shrink together, as they do
-//! from one machine to another.
+//! Loading the programs takes as long as reading some hundreds of processes from `/proc`. Many snapshots amortise
+//! that cost; a single one does so only on a machine with more processes. The rule counts files, because they are
+//! what reading `/proc` costs. It holds on any machine where the time for a file and the time for loading grow
+//! together.
 
 use std::path::Path;
 
@@ -12,27 +12,27 @@ use crate::{
     records::fields::Fields,
 };
 
-/// What one look would read of `/proc` on this machine now.
+/// What a single snapshot would read from `/proc` on this machine now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OneShot {
-    /// Files of `/proc` that would be read.
+    /// Number of files of `/proc` that it would read.
     pub files: u64,
 }
 
 impl OneShot {
-    /// So many files of `/proc` are read in the CPU time that it takes to load the programs that walk, and to walk: as `fastproc
-    /// bench attach` measures it, for the fields of `ps`.
+    /// The number of files of `/proc` that can be read in the CPU time that it takes to load the programs and
+    /// to walk once. `fastproc bench attach` measures it for the fields of `ps`.
     pub const FILES: u64 = 900;
 
-    /// Counts what there is now.
+    /// Counts the processes and threads that exist now.
     pub fn now(fields: Fields, proc_root: &Path) -> Self {
         let processes = running_processes(proc_root).unwrap_or(u32::MAX);
         let tasks = running_tasks(proc_root).unwrap_or(processes);
-        Self::of(fields, processes, tasks)
+        Self::from_counts(fields, processes, tasks)
     }
 
-    fn of(fields: Fields, processes: u32, tasks: u32) -> Self {
+    fn from_counts(fields: Fields, processes: u32, tasks: u32) -> Self {
         let of_io = u64::from(fields.contains(Fields::IO));
         // stat and status; see the source `procfs`.
         let of_process = 2 + of_io + u64::from(fields.contains(Fields::CGROUP));
@@ -46,7 +46,7 @@ impl OneShot {
         }
     }
 
-    /// Whether that is less than to load programs.
+    /// Whether reading them is cheaper than loading the programs.
     pub const fn is_cheaper(self) -> bool {
         self.files < Self::FILES
     }
@@ -58,13 +58,13 @@ mod tests {
 
     #[test]
     fn files_are_those_that_the_fields_are_in() {
-        let files = |fields| OneShot::of(fields, 100, 300).files;
+        let files = |fields| OneShot::from_counts(fields, 100, 300).files;
         assert_eq!(files(Fields::empty()), 200);
         assert_eq!(files(Fields::THREE_FILES), 200);
         assert_eq!(files(Fields::TOP | Fields::IO | Fields::CGROUP), 400);
         assert_eq!(files(Fields::CPU | Fields::THREADS), 200 + 600);
-        assert!(OneShot::of(Fields::TOP, 60, 90).is_cheaper());
-        assert!(!OneShot::of(Fields::TOP, 4000, 5000).is_cheaper());
-        assert!(!OneShot::of(Fields::TOP, u32::MAX, u32::MAX).is_cheaper());
+        assert!(OneShot::from_counts(Fields::TOP, 60, 90).is_cheaper());
+        assert!(!OneShot::from_counts(Fields::TOP, 4000, 5000).is_cheaper());
+        assert!(!OneShot::from_counts(Fields::TOP, u32::MAX, u32::MAX).is_cheaper());
     }
 }

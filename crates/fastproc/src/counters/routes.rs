@@ -105,11 +105,11 @@ impl Groups {
             computed: size("NR_VM_STAT_ITEMS").or_else(|| size("NR_VM_WRITEBACK_STAT_ITEMS"))?,
             events: size("NR_VM_EVENT_ITEMS").unwrap_or(0),
         };
-        let stands = |line: usize, name: &str| names.get(line) == Some(name);
-        let right = stands(0, "nr_free_pages")
-            && stands(groups.first_node(), "nr_inactive_anon")
-            && stands(groups.first_computed(), "nr_dirty_threshold")
-            && (groups.events == 0 || stands(groups.first_event(), "pgpgin"));
+        let is_at = |line: usize, name: &str| names.get(line) == Some(name);
+        let right = is_at(0, "nr_free_pages")
+            && is_at(groups.first_node(), "nr_inactive_anon")
+            && is_at(groups.first_computed(), "nr_dirty_threshold")
+            && (groups.events == 0 || is_at(groups.first_event(), "pgpgin"));
         right.then_some(groups)
     }
 

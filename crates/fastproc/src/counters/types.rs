@@ -60,7 +60,7 @@ const STRUCTURES: &[&str] = &[
 ];
 
 pub(super) fn load() -> Result<KernelTypes, Error> {
-    Ok(KernelTypes::of_this_kernel(Wanted {
+    Ok(KernelTypes::read(Wanted {
         object: Some(&OBJECT),
         structures: STRUCTURES,
         functions: &["bpf_rdonly_cast"],

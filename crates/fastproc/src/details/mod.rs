@@ -1,4 +1,5 @@
-//! What no record holds: the command line, the program and the cgroup's path, read from `/proc` on demand.
+//! What no record holds: the command line, the path of the program and of the cgroup, read from `/proc` on
+//! demand.
 
 mod cgroup;
 mod directory;
@@ -13,14 +14,14 @@ use crate::{
     snapshot::{cmdline::Cmdline, process::Process, texts::ProcessTexts},
 };
 
-/// Longest command line that is kept, so that many processes cannot make this large either.
+/// Longest command line that is kept, so that many long ones cannot fill the memory.
 const LONGEST_KEPT: usize = 4096;
 
 /// Why a detail is not known.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DetailError {
-    /// The process has ended; another one may have its pid.
+    /// The process has ended. Another one may have its pid.
     #[error("process {pid} is no more")]
     Gone {
         /// The pid it had.
@@ -36,7 +37,7 @@ pub enum DetailError {
         /// The detail.
         what: &'static str,
     },
-    /// The process has none: a kernel thread, or a zombie.
+    /// The process has no such detail: it is a kernel thread or a zombie.
     #[error("process {pid} has no {what}")]
     Absent {
         /// The process.
@@ -57,25 +58,25 @@ pub enum DetailError {
     },
 }
 
-/// Reads details of processes, once for each snapshot.
+/// Reads details of processes, and keeps them for one snapshot.
 ///
-/// A process is known by pid and start time. Before anything is read, the directory of the process is opened and its
-/// start time compared with the record's; what is then read through that directory can only be of that process, even
-/// if it ends and its pid is given away meanwhile.
+/// A process is identified by its pid and start time. Before it reads anything, it opens the directory of the
+/// process and compares the start time with the record's. What it reads through that directory belongs to that
+/// process, even if the process ends and its pid is reused meanwhile.
 ///
 /// # Nothing is kept for the next snapshot
-/// What is read is kept until [`renew`](Self::renew), so that a filter, a sort and a column of one snapshot agree, and no
-/// longer. exec(2) changes all of it and may leave the name as it was; a process rewrites its command line in place when
-/// it likes (`setproctitle(3)`), in which case it has run at least. But others may write to the memory of one that rests
-/// (`process_vm_writev(2)`, `ptrace(2)`, `/proc/PID/mem`, a process that shares its memory), which leaves no trace in any
-/// counter of it: that a command line has not changed cannot be proven by less than reading it.
+/// Details are kept until [`renew`](Self::renew), so that a filter, a sort and a column of one snapshot agree.
+/// They are not kept longer, because nothing shows that a command line is still the same. exec(2) changes it, and
+/// may leave the name as it was. A process may rewrite it in place (`setproctitle(3)`), which shows at least in
+/// its CPU time. Another process may overwrite it in an idle process (`process_vm_writev(2)`, `ptrace(2)`,
+/// `/proc/PID/mem`, shared memory), which shows in no counter.
 ///
-/// A service may have kept them, if it was asked to: [`Builder::texts_max_age`](crate::Builder::texts_max_age) says how long.
+/// A service may have kept command lines, if [`Builder::texts_max_age`](crate::Builder::texts_max_age) allows it.
 ///
-/// Reading a command line reads the memory of that process, and waits where that memory has to be fetched.
+/// Reading a command line reads the memory of that process, and waits if that memory has to be fetched.
 #[derive(Debug)]
 pub struct Details {
-    /// `None`: what is known was recorded, and there is nothing else.
+    /// `None` if only recorded details are known.
     directories: Option<Directories>,
     entries: HashMap<u32, Entry>,
     cgroups: Cgroups,
@@ -86,7 +87,8 @@ pub struct Details {
 #[derive(Debug)]
 struct Entry {
     start_ns: u64,
-    /// Its name; of what was recorded, none. With another one it mostly runs another program.
+    /// Its name when it was read, `None` if it was recorded. If the name has changed, the process mostly runs
+    /// another program.
     comm: Option<[u8; 16]>,
     cmdline: Option<Box<[u8]>>,
     exe: Option<Box<[u8]>>,
@@ -100,7 +102,7 @@ impl Entry {
 }
 
 impl Details {
-    /// Nothing is read yet.
+    /// Opens `/proc`. Reads no process yet.
     ///
     /// # Errors
     /// `/proc` cannot be opened.
@@ -113,8 +115,8 @@ impl Details {
         })
     }
 
-    /// Of processes that are not there: what [`keep_cmdline`](Self::keep_cmdline) and [`keep_cgroup`](Self::keep_cgroup)
-    /// were given is known, and nothing else.
+    /// Makes details of processes of another machine or time: only what [`keep_cmdline`](Self::keep_cmdline)
+    /// and [`keep_cgroup`](Self::keep_cgroup) were given is known.
     pub fn recorded() -> Self {
         Self {
             directories: None,
@@ -124,7 +126,7 @@ impl Details {
         }
     }
 
-    /// Takes the command line of a process, by its id and start time.
+    /// Keeps the command line of a process, by its id and start time.
     pub fn keep_cmdline(&mut self, pid: u32, start_ns: u64, cmdline: &[u8]) {
         let entry = Entry {
             start_ns,
@@ -135,7 +137,7 @@ impl Details {
         self.entries.insert(pid, entry);
     }
 
-    /// Takes the path of a cgroup, by its id.
+    /// Keeps the path of a cgroup, by its id.
     pub fn keep_cgroup(&mut self, id: u64, path: &[u8]) {
         self.cgroups.take(id, path);
     }
@@ -143,7 +145,7 @@ impl Details {
     /// The command line: `/proc/PID/cmdline`.
     ///
     /// # Errors
-    /// The process is gone, or the kernel does not let this reader have it.
+    /// The process has ended, or the kernel does not show it to this reader.
     pub fn cmdline<'a>(&'a mut self, process: Process<'a>) -> Result<Cmdline<'a>, DetailError> {
         if process.identity().is_kernel_thread() {
             return Ok(Cmdline {
@@ -159,7 +161,7 @@ impl Details {
             .is_none_or(|entry| entry.cmdline.is_none())
         {
             let cut = self.directory(process)?.cmdline(&mut self.scratch)?;
-            // A zombie has none any more, and it is a cheap answer.
+            // A zombie has none, and asking again is cheap.
             if self.scratch.is_empty() || self.scratch.len() > LONGEST_KEPT {
                 return Ok(Cmdline {
                     bytes: &self.scratch,
@@ -181,7 +183,7 @@ impl Details {
     /// Path of the program: where `/proc/PID/exe` leads. It ends in ` (deleted)` if the file is no more.
     ///
     /// # Errors
-    /// The process is gone or has no program, or the kernel does not let this reader have it.
+    /// The process has ended or has no program, or the kernel does not show it to this reader.
     pub fn exe<'a>(&'a mut self, process: Process<'a>) -> Result<&'a [u8], DetailError> {
         const WHAT: &str = "program";
         let pid = process.pid();
@@ -202,11 +204,11 @@ impl Details {
     /// Path of the cgroup in the default (version 2) hierarchy, as seen from this reader's cgroup namespace: the line
     /// `0::` of `/proc/PID/cgroup`.
     ///
-    /// It is kept by the id of the cgroup, so that one process of each is looked at; without
-    /// [`Fields::CGROUP`](crate::Fields::CGROUP) every process is.
+    /// Paths are kept by the id of the cgroup, so that one process of each cgroup is read. Without
+    /// [`Fields::CGROUP`](crate::Fields::CGROUP) every process is read.
     ///
     /// # Errors
-    /// The process is gone, or there is no such hierarchy.
+    /// The process has ended, or there is no such hierarchy.
     pub fn cgroup(&mut self, process: Process<'_>) -> Result<&[u8], DetailError> {
         const WHAT: &str = "cgroup";
         let pid = process.pid();
@@ -225,31 +227,31 @@ impl Details {
         Ok(path)
     }
 
-    /// A file in the directory of the process, such as `wchan` or `task/7/wchan`, as it is now and no more than 64 KiB of
-    /// it: for what neither a record has nor a method of its own. Nothing of it is kept.
+    /// A file in the directory of the process, such as `wchan` or `task/7/wchan`: its first 64 KiB, as they
+    /// are now. This is for files that neither a record nor another method has. Nothing is kept.
     ///
     /// # Errors
-    /// The process is gone, or the kernel does not let this reader have it.
+    /// The process has ended, or the kernel does not show the file to this reader.
     pub fn file(&mut self, process: Process<'_>, path: &CStr) -> Result<&[u8], DetailError> {
         let directory = self.directory(process)?;
         directory.file(path, "file", &mut self.scratch)?;
         Ok(&self.scratch)
     }
 
-    /// Where a link in the directory of the process leads, such as `ns/net`. Nothing of it is kept.
+    /// Where a link in the directory of the process leads, such as `ns/net`. Nothing is kept.
     ///
     /// # Errors
-    /// As [`file`](Self::file) has.
+    /// As for [`file`](Self::file).
     pub fn link(&mut self, process: Process<'_>, path: &CStr) -> Result<&[u8], DetailError> {
         self.scratch = self.directory(process)?.link(path)?;
         Ok(&self.scratch)
     }
 
-    /// The descriptors that a process has open, no more than `most`, each with what it leads to, in the order of their
-    /// numbers: the links in `/proc/PID/fd`. Nothing of it is kept.
+    /// The descriptors that a process has open, at most `most`, in the order of their numbers, each with the
+    /// target of its link in `/proc/PID/fd`. Nothing is kept.
     ///
     /// # Errors
-    /// As [`file`](Self::file) has.
+    /// As for [`file`](Self::file).
     pub fn open_files(
         &mut self,
         process: Process<'_>,
@@ -258,10 +260,11 @@ impl Details {
         self.directory(process)?.open_files(most)
     }
 
-    /// Whether the kernel lets this reader see what it shows only to those who could trace the process: addresses, I/O
-    /// counters, the exit status.
+    /// Whether the kernel lets this reader see what only those may see who could trace the process:
+    /// addresses, I/O counters, the exit status.
     ///
-    /// A BPF program reads them without asking. Who shows them to somebody else, or has no `CAP_SYS_PTRACE`, asks here.
+    /// A BPF program reads them without a check. Call this before you show them to somebody else, or without
+    /// `CAP_SYS_PTRACE`.
     pub fn may_trace(&self, process: Process<'_>) -> bool {
         if process.texts().and_then(ProcessTexts::exe).is_some() {
             return true;
@@ -269,12 +272,13 @@ impl Details {
         let Ok(directory) = self.directory(process) else {
             return false;
         };
-        // The access is checked before there is found to be no program.
+        // The kernel checks access before it finds that there is no program.
         matches!(directory.exe(), Ok(_) | Err(DetailError::Absent { .. }))
     }
 
-    /// Whether the kernel shows this reader the counters of I/O: it could trace the process, and owns the file. That of
-    /// a process that may not be dumped is root's (`task_dump_owner()` of fs/proc/base.c), also for the process itself.
+    /// Whether the kernel shows the I/O counters to this reader: it could trace the process, and owns the
+    /// file. root owns that file for non-dumpable processes (`task_dump_owner()` of fs/proc/base.c), so these
+    /// cannot read their own.
     pub fn may_read_io(&self, process: Process<'_>) -> bool {
         let mut text = Vec::new();
         self.directory(process)
@@ -282,7 +286,7 @@ impl Details {
             .is_ok()
     }
 
-    /// Another snapshot is looked at: what was read until now is read again when it is asked for.
+    /// Begins another snapshot: details that were read until now are read again when they are needed.
     pub fn renew(&mut self) {
         self.entries.clear();
         self.cgroups.clear();
@@ -308,12 +312,12 @@ impl Details {
         entry
     }
 
-    /// The directory of this very process.
+    /// The directory of this process itself.
     fn directory(&self, process: Process<'_>) -> Result<Directory, DetailError> {
         let (pid, what) = (process.pid(), "directory");
         let directories = self.directories.as_ref();
         let directories = directories.ok_or(DetailError::Absent { pid, what })?;
-        directories.of(pid, process.identity().start_ns)
+        directories.get(pid, process.identity().start_ns)
     }
 }
 

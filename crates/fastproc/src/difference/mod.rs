@@ -1,24 +1,24 @@
-//! What happened between two snapshots.
+//! What changed between two snapshots.
 //!
-//! Everything that compares a snapshot with an earlier one does so here: shares and rates ([`Baseline`]), and sums over
-//! time ([`Marks`], for who keeps them by process itself).
+//! All comparisons of snapshots are made here: shares and rates ([`Baseline`]), and sums over time ([`Marks`],
+//! for callers that keep them for each process themselves).
 //!
 //! # Over which time
-//! A snapshot is not of one instant: its records are read one after the other, from
+//! A snapshot is not taken at one instant. Its records are read one after the other, from
 //! [`SnapshotStats::boottime_ns`](crate::SnapshotStats::boottime_ns) on and for
-//! [`SnapshotStats::read_for`](crate::SnapshotStats::read_for). When a record was read is told by its place among them. What a
-//! process did is divided by
-//! - the time from the one reading of it to the other;
-//! - the time between the two snapshots, if only one of them has it, because it was born or has ended meanwhile: so the
-//!   shares of all of them, of what ended too, add up to what the machine did;
+//! [`SnapshotStats::read_for`](crate::SnapshotStats::read_for). The place of a record tells when it was read.
+//! What a process did is divided by
+//! - the time between the two readings of its record, if both snapshots have it;
+//! - the time between the two snapshots, if only one of them has it, because it started or ended in between. So
+//!   the shares of all processes, with the exited ones, add up to what the machine did;
 //! - its age when it was read, if there is no earlier snapshot: then everything was zero at its start;
-//! - but no less than [`SHORTEST_NS`], or than what lies between the two snapshots if that is less: what a process does
-//!   in its first microseconds says nothing of a second.
+//! - but no less than [`SHORTEST_NS`], or the time between the two snapshots if that is less: the first
+//!   microseconds of a process say nothing about a second.
 //!
 //! # Bounds
-//! No share of a process is more than the CPUs of the machine, and none of a thread more than one CPU; none is negative,
-//! and none is not a number. How many threads a process had at the two snapshots says nothing of how many it had between
-//! them. [`Marks`] says what happens to counters that seem to run backwards.
+//! The share of a process is at most the number of CPUs of the machine, and that of a thread at most 1. Shares
+//! are never negative or NaN. The number of threads at the two snapshots does not bound the share, because there
+//! may have been more in between. [`Marks`] says what happens to counters that seem to run backwards.
 
 mod counters;
 mod ended;
@@ -40,7 +40,7 @@ use crate::{
 /// No rate is over less time than this, unless the snapshots themselves are closer together.
 pub const SHORTEST_NS: u64 = TICK_NS;
 
-/// What has to be kept of a snapshot to compare a later one with it.
+/// What is kept of a snapshot, to compare a later one with it.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), fastproc::Error> {
@@ -63,22 +63,22 @@ pub struct Baseline {
     processes: Vec<Entry>,
     /// In the order of the thread ids.
     threads: Vec<Entry>,
-    /// Those that are in no snapshot any more, until their exits come.
+    /// The processes that later snapshots no longer have, until their exits arrive.
     leaving: Leaving,
     /// When reading the first snapshot began, or the last one before which exits were not recorded.
     first_ns: Option<u64>,
-    /// Memory to use again.
+    /// Memory to reuse.
     spare: Option<Box<Self>>,
-    /// CPUs of the machine, if it is not this one.
+    /// CPUs of the machine, if it is another one.
     cpus: Option<u32>,
 }
 
-/// What lies between two snapshots.
+/// The interval between two snapshots.
 #[derive(Clone, Copy, Debug)]
 struct Interval {
-    /// No rate is over less time.
+    /// No rate is over less time than this.
     shortest_ns: u64,
-    /// Nor one of what was born meanwhile than this.
+    /// No rate of a process that started in between is over less time than this.
     of_born_ns: u64,
     /// CPUs of the machine.
     cpus: u32,
@@ -92,7 +92,7 @@ struct Entry {
     marks: Marks,
 }
 
-/// What is compared: a process or one of its threads, as a snapshot has it.
+/// A process or thread in the snapshot that is compared.
 #[derive(Clone, Copy, Debug)]
 struct Subject<'a> {
     process: Process<'a>,
@@ -106,7 +106,7 @@ impl<'a> Subject<'a> {
         Self {
             process,
             thread: None,
-            counters: Counters::of_process(process),
+            counters: Counters::from_process(process),
             read_ns,
         }
     }
@@ -116,8 +116,8 @@ impl<'a> Subject<'a> {
             process,
             thread: Some(thread),
             counters: match process.io() {
-                Some(_) => Counters::of_thread(thread),
-                None => Counters::of_thread(thread).without_io(),
+                Some(_) => Counters::from_thread(thread),
+                None => Counters::from_thread(thread).without_io(),
             },
             read_ns,
         }
@@ -132,7 +132,7 @@ impl<'a> Subject<'a> {
             .map_or(self.process.identity().start_ns, |thread| thread.start_ns)
     }
 
-    /// Whether this is what the entry is of.
+    /// Whether `entry` is of this process or thread.
     fn is_of(&self, entry: &Entry) -> bool {
         entry.id == self.id()
             && is_same_start(entry.start_ns, self.start_ns())
@@ -142,7 +142,7 @@ impl<'a> Subject<'a> {
                     .are_of_another_thread(&self.counters, self.read_ns))
     }
 
-    /// What to keep of it, by what was kept before.
+    /// The entry to keep, given the one of the earlier snapshot.
     fn entry(&self, before: Option<&Entry>) -> Entry {
         let start_ns = self.start_ns();
         let mut marks = before.map_or_else(|| Marks::at_start(start_ns), |before| before.marks);
@@ -162,7 +162,7 @@ impl<'a> Subject<'a> {
             Some(_) => 1.0,
             None => f64::from(interval.cpus),
         };
-        // One that was born meanwhile did nothing in the rest of the time.
+        // A process that started in between did nothing in the rest of the time.
         let shortest_ns = match before {
             Some(_) => interval.shortest_ns,
             None => interval.of_born_ns,
@@ -190,40 +190,42 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// One process or thread of the later snapshot, and what it did since the earlier one.
+/// A process or thread of the later snapshot, and what it did since the earlier one.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Change<'a> {
     /// The process as it is now.
     pub process: Process<'a>,
-    /// The thread, if it is the change of one.
+    /// The thread, if this is the change of a thread.
     pub thread: Option<&'a ThreadRecord>,
-    /// Its end, if it is the change of a process that has ended: see [`Ended::change`].
+    /// The exit, if this is the change of an exited process: see [`Ended::change`].
     pub exit: Option<&'a Exit>,
-    /// Whether the earlier snapshot did not have it. All that it did was done since then.
+    /// Whether the earlier snapshot did not have it. Then it did everything since that snapshot.
     pub born: bool,
     /// CPU time used since the earlier snapshot, or since its start, in nanoseconds. `None` without
     /// [`Fields::CPU`](crate::Fields::CPU).
     pub cpu_ns: Option<u64>,
-    /// CPU time used per time passed: 1.0 is one whole CPU. `None` without [`Fields::CPU`](crate::Fields::CPU).
+    /// CPU time used per elapsed time: 1.0 is one whole CPU. `None` without
+    /// [`Fields::CPU`](crate::Fields::CPU).
     pub cpu_share: Option<f64>,
-    /// CPU time in user mode per time passed, as the kernel tells it in `stat`. It divides the time that it has measured by
-    /// samples, and corrects the parts later: over a short time this and the next may come to more or less than
-    /// `cpu_share`, but to no more than its bound.
+    /// CPU time in user mode per elapsed time, as the kernel shows it in `stat`. The kernel splits the
+    /// measured time by samples, and corrects the split later. So over a short time this and the next value
+    /// may add up to more or less than `cpu_share`, but not to more than its bound.
     pub user_share: Option<f64>,
-    /// CPU time in kernel mode per time passed.
+    /// CPU time in kernel mode per elapsed time.
     pub system_share: Option<f64>,
     /// Page faults without I/O, per second.
     pub minflt_per_second: Option<f64>,
     /// Page faults with I/O, per second.
     pub majflt_per_second: Option<f64>,
-    /// Bytes fetched from storage, per second. `None` without [`Fields::IO`](crate::Fields::IO), or if hidden.
+    /// Bytes read from storage, per second. `None` without [`Fields::IO`](crate::Fields::IO), or if the
+    /// kernel hides them.
     pub read_bytes_per_second: Option<f64>,
-    /// Bytes sent to storage, per second.
+    /// Bytes written to storage, per second.
     pub write_bytes_per_second: Option<f64>,
 }
 
-/// A process of the earlier snapshot that is no more.
+/// A process of the earlier snapshot that the later one does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Gone {
@@ -234,7 +236,8 @@ pub struct Gone {
 }
 
 impl Baseline {
-    /// Keeps this snapshot instead of the last one. Allocates only if there are more processes than ever before.
+    /// Keeps this snapshot instead of the last one. Allocates only if there are more processes than ever
+    /// before.
     pub fn set(&mut self, snapshot: &Snapshot<'_>) {
         let mut next = self.spare.take().unwrap_or_default();
         next.follow(self, snapshot);
@@ -242,8 +245,9 @@ impl Baseline {
         self.spare = Some(next);
     }
 
-    /// Keeps this snapshot, which came after that of `before`, instead of whatever it kept. For who still compares with
-    /// `before`: this is best done while the records have just been read, and later they are no longer in any cache.
+    /// Keeps this snapshot, which came after that of `before`, for a caller that still compares with
+    /// `before`. Call it right after the snapshot was made: later its records are no longer in the CPU's
+    /// caches.
     pub fn follow(&mut self, before: &Self, snapshot: &Snapshot<'_>) {
         self.began_ns = snapshot.stats().kernel_boottime_ns();
         self.cpus = before.cpus;
@@ -251,7 +255,7 @@ impl Baseline {
         self.processes.clear();
         self.processes
             .extend(subjects(snapshot).map(|subject| subject.entry(known.find(&subject))));
-        // What ended while nobody recorded it, or nobody had looked yet, is not known.
+        // Processes that ended before the first snapshot, or while exits were not recorded, are not known.
         self.first_ns = before
             .first_ns
             .filter(|_| snapshot.exits().is_some())
@@ -269,12 +273,12 @@ impl Baseline {
         self.threads.sort_unstable_by_key(|entry| entry.id);
     }
 
-    /// Says how many CPUs the machine has, of snapshots that are not of this one.
+    /// Sets how many CPUs the machine has, for snapshots of another machine.
     pub fn set_cpus(&mut self, cpus: u32) {
         self.cpus = Some(cpus.max(1));
     }
 
-    /// The CPUs of the machine now. Where the kernel does not tell, threads alone bound a share.
+    /// The CPUs of the machine now. If the kernel does not tell, only the bound of threads applies.
     fn cpus(&self) -> u32 {
         self.cpus.unwrap_or_else(|| {
             host::online_cpus().map_or(u32::MAX, |cpus| cpus.len().max(1) as u32)
@@ -301,7 +305,7 @@ impl Baseline {
             .map(move |subject| subject.change(find(&self.threads, &subject), interval))
     }
 
-    /// The processes that were there and are not in `now`, in the order of the pids.
+    /// The processes that the earlier snapshot had and `now` does not have, in the order of the pids.
     pub fn gone(&self, now: &Snapshot<'_>) -> impl Iterator<Item = Gone> {
         self.processes
             .iter()
@@ -316,8 +320,8 @@ impl Baseline {
             })
     }
 
-    /// The processes that ended since, as far as the kernel has let go of them by now, and what they did: those that were
-    /// there, and those that were born meanwhile. Nothing if exits are not recorded.
+    /// The processes that ended since, with what they did, if the kernel has released them by now: those of
+    /// the earlier snapshot, and those that started in between. Empty if exits are not recorded.
     pub fn ended<'a>(&self, now: &Snapshot<'a>) -> impl Iterator<Item = Ended<'a>> + use<'a, '_> {
         let now_ns = now.stats().kernel_boottime_ns();
         let exits = now.exits().unwrap_or_default();
@@ -326,7 +330,7 @@ impl Baseline {
             let was_before = self
                 .first_ns
                 .is_none_or(|first_ns| exit.start_ns < first_ns);
-            // It was there before, and it is not known what it had done by then.
+            // It started before, and what it had done by then is not known.
             if known.is_none() && was_before {
                 return None;
             }
@@ -361,7 +365,7 @@ impl Baseline {
     }
 }
 
-/// Entries of which ever higher ids are looked for: nearly always it is the very next one.
+/// Entries that are looked up by increasing ids: the next one nearly always fits.
 struct Ascending<'a>(&'a [Entry]);
 
 impl<'a> Ascending<'a> {

@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     base::source_kind::SourceKind,
     records::{fields::Fields, record::Record},
-    snapshot::{Ends, Places, Slot, SnapshotStats, exit::Exit, table::Table},
+    snapshot::{EndedExits, Places, Slot, SnapshotStats, exit::Exit, table::Table},
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -54,7 +54,7 @@ impl Made {
             exits: self
                 .exits
                 .as_deref()
-                .map(|exits| Ends { exits, lines: &[] }),
+                .map(|exits| EndedExits { exits, lines: &[] }),
         }
     }
 }
@@ -434,7 +434,7 @@ proptest! {
             } else {
                 record.identity.groups = 0;
             }
-            let growth = marks.advance(&Counters::of_process(Process::new(&record, &[])), time);
+            let growth = marks.advance(&Counters::from_process(Process::new(&record, &[])), time);
             prop_assert_eq!(growth.get(Counter::ReadBytes).is_some(), known);
             sum += growth.get(Counter::ReadBytes).unwrap_or(0);
         }
@@ -450,7 +450,7 @@ proptest! {
             if !known {
                 record.identity.groups = 0;
             }
-            Counters::of_process(Process::new(&record, &[]))
+            Counters::from_process(Process::new(&record, &[]))
         };
         let mut marks = Marks::at(&counters(first, known), 1);
         let grown = marks.advance(&counters(first + then, true), 2).get(Counter::ReadBytes);

@@ -4,18 +4,18 @@ use std::mem;
 
 use crate::{
     records::record::is_same_start,
-    snapshot::{Ends, Snapshot, cmdline::Cmdline, exit::Exit},
+    snapshot::{EndedExits, Snapshot, cmdline::Cmdline, exit::Exit},
 };
 
-/// Exits that belong to the last snapshot, and those that are for a later one.
+/// Exits that belong to the last snapshot, and those that belong to a later one.
 #[derive(Debug, Default)]
 pub(crate) struct Handout {
     exits: Vec<Exit>,
     /// The bytes of their command lines.
     lines: Vec<u8>,
-    /// Of processes that ended after the last snapshot, or after it had met them.
+    /// Processes that ended after the last snapshot, or after it had met them.
     held: Vec<Held>,
-    /// Before the last snapshot.
+    /// Number of exits that were lost before the last snapshot.
     lost: u64,
 }
 
@@ -28,8 +28,8 @@ struct Held {
 }
 
 impl Handout {
-    /// Turns to the next snapshot. `take` puts what has ended since the last one into the two, which are empty, and
-    /// returns how many were lost.
+    /// Goes on to the next snapshot. `take` appends the exits since the last one to the two vectors, which
+    /// are empty, and returns how many were lost.
     pub(super) fn turn<E>(
         &mut self,
         snapshot: &Snapshot<'_>,
@@ -54,7 +54,7 @@ impl Handout {
             let is_there = snapshot
                 .get(exit.pid)
                 .is_some_and(|process| is_same_start(process.identity().start_ns, exit.start_ns));
-            // On a busy machine it may be long before the exits are taken that belong to a snapshot.
+            // On a busy machine the exits of a snapshot may be taken long after it.
             let is_later = is_there || exit.end_ns.is_some_and(|at_ns| at_ns > end_ns);
             if is_later {
                 let line = exit.line(lines);
@@ -69,9 +69,9 @@ impl Handout {
         Ok(())
     }
 
-    /// What belongs to the last snapshot, and how much was lost before it.
-    pub(crate) fn ends(&self) -> (Ends<'_>, u64) {
-        let ends = Ends {
+    /// The exits of the last snapshot, and how many were lost before it.
+    pub(crate) fn ends(&self) -> (EndedExits<'_>, u64) {
+        let ends = EndedExits {
             exits: &self.exits,
             lines: &self.lines,
         };
@@ -112,7 +112,7 @@ mod tests {
         };
         let records: &'static [Record] = Box::leak(Box::new([record]));
         let mut handout = Handout::default();
-        let mut told = |snapshot: &Snapshot<'_>, come: &[Exit]| {
+        let mut ended = |snapshot: &Snapshot<'_>, come: &[Exit]| {
             let turned = handout.turn::<Infallible>(snapshot, |exits, _| {
                 exits.extend_from_slice(come);
                 Ok(0)
@@ -127,8 +127,8 @@ mod tests {
             exit(3, Some(151)),
             exit(4, None),
         ];
-        assert_eq!(told(&snapshot(records, 100), &come), [2, 4]);
-        assert_eq!(told(&snapshot(&[], 200), &[]), [1, 3]);
-        assert_eq!(told(&snapshot(&[], 300), &[]), [0; 0]);
+        assert_eq!(ended(&snapshot(records, 100), &come), [2, 4]);
+        assert_eq!(ended(&snapshot(&[], 200), &[]), [1, 3]);
+        assert_eq!(ended(&snapshot(&[], 300), &[]), [0; 0]);
     }
 }

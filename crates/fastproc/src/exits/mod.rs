@@ -1,13 +1,13 @@
-//! Processes that ended: each of them once, with its final values, however short it lived.
+//! Exited processes: each of them once, with its final values, however short it lived.
 //!
-//! Who polls loses what a process did after the last look at it, and all of what began and ended between two. Here the
-//! kernel's own tracepoints of the scheduler (`sched_process_exit`, `sched_process_free`) write a record of every
-//! process that is gone into a ring, and the reader takes them from there. It costs nothing while nobody has an
-//! [`Exits`] open.
+//! Polling misses what a process did after the last snapshot, and misses every process that started and ended
+//! between two. Here the scheduler's tracepoints (`sched_process_exit`, `sched_process_free`) write a record of
+//! every exited process into a ring buffer, and the reader takes the records from there. It costs nothing unless
+//! an [`Exits`] is open.
 //!
-//! A process has its record when it has left `/proc`: when its parent has waited for it and the kernel has let go of
-//! it, some milliseconds later. Until then it is a zombie that a snapshot shows. So the sum over a snapshot and the
-//! exits before it leaves nothing out but what is on its way.
+//! A process gets its record when it has left `/proc`: its parent has waited for it, and some milliseconds later
+//! the kernel has released it. Until then it is a zombie that snapshots show. So a snapshot and the exits before
+//! it together have every process, except those that the kernel is releasing just then.
 //!
 //! ```no_run
 //! use std::time::Duration;

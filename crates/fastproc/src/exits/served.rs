@@ -1,36 +1,36 @@
-//! Exits on their way through a service.
+//! Exits that a service records for its readers.
 
 use std::convert::Infallible;
 
 use super::handout::Handout;
 use crate::{
     records::record::ExitRecord,
-    snapshot::{Ends, Snapshot, exit::Exit},
+    snapshot::{EndedExits, Snapshot, exit::Exit},
 };
 
 /// What the service hands to one reader, from snapshot to snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct Served {
-    /// Number of the last exit that came; 0 before anything is known.
+    /// Number of the last exit that was received; 0 before the first answer.
     pub(crate) last: u64,
-    /// `None`: not all are known that belong to the last snapshot.
+    /// `None` if some exits of the last snapshot are not known.
     handout: Option<Handout>,
 }
 
-/// An answer of the service, as far as it is about exits.
+/// The part of an answer of the service that is about exits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer<'a> {
-    /// Every exit with a larger number is here, or was lost,
+    /// Every exit with a larger number is here or was lost,
     pub(crate) after: u64,
-    /// up to this one; 0: they are not recorded.
+    /// up to this one. 0: the service does not record exits.
     pub(crate) last: u64,
     pub(crate) exits: &'a [ExitRecord],
     pub(crate) lines: &'a [u8],
 }
 
 impl Served {
-    /// Takes what has ended and is not in `snapshot`. If the service has not recorded since the last time, for it was
-    /// started in between, then this snapshot has no exits, and what is missing is in no other.
+    /// Takes the exits that are not in `snapshot`. If the service was started again since the last time, this
+    /// snapshot has no exits, and those that are missing are in no other.
     pub(crate) fn take(&mut self, answer: Answer<'_>, snapshot: &Snapshot<'_>) {
         let before = std::mem::replace(&mut self.last, answer.last);
         if before == 0 || answer.last == 0 || answer.after != before {
@@ -39,15 +39,15 @@ impl Served {
         }
         let handout = self.handout.get_or_insert_default();
         let Ok(()) = handout.turn(snapshot, |exits, lines| {
-            exits.extend(answer.exits.iter().map(Exit::of_exit_record));
+            exits.extend(answer.exits.iter().map(Exit::from_exit_record));
             lines.extend_from_slice(answer.lines);
             let all = answer.last.saturating_sub(before);
             Ok::<_, Infallible>(all.saturating_sub(answer.exits.len() as u64))
         });
     }
 
-    /// What was taken last.
-    pub(crate) fn ends(&self) -> Option<(Ends<'_>, u64)> {
+    /// The exits that were taken last.
+    pub(crate) fn ends(&self) -> Option<(EndedExits<'_>, u64)> {
         self.handout.as_ref().map(Handout::ends)
     }
 }

@@ -1,4 +1,5 @@
-//! What every BPF object needs of the library: the kernel's types, loading, maps as memory.
+//! What every BPF program needs: the kernel's type information, loading, maps as memory, and what this kernel
+//! supports.
 
 mod btf;
 mod cut;

@@ -1,4 +1,4 @@
-//! An object file of this library's, prepared and loaded.
+//! Prepares and loads one of this library's object files.
 
 use std::{
     ffi::OsStr,
@@ -33,7 +33,7 @@ impl<'a> Loader<'a> {
     pub(crate) fn open(file: &'static ObjectFile, types: &'a KernelTypes) -> Result<Self, Error> {
         let log = Log::start();
         let mut builder = ObjectBuilder::default();
-        let cut = types.cut_as_file().map_err(Error::of_types)?;
+        let cut = types.cut_as_file().map_err(Error::no_types)?;
         if let Some(cut) = &cut {
             let path = format!("/proc/self/fd/{}", cut.as_raw_fd());
             builder
@@ -145,7 +145,7 @@ impl<'a> Loader<'a> {
             .collect::<Result<Vec<_>, _>>();
         reserved.map(drop).map_err(|errno| {
             let error = errno.into();
-            Error::of_descriptors(&error).unwrap_or(Error::Run(error))
+            Error::descriptor_limit(&error).unwrap_or(Error::Run(error))
         })
     }
 }
@@ -195,10 +195,10 @@ impl Loaded {
     /// The descriptor of a program.
     pub(crate) fn program(&self, name: &str) -> Result<OwnedFd, Error> {
         let program = self.find(name)?.fd.try_clone();
-        program.map_err(|error| Error::of_descriptors(&error).unwrap_or(Error::Run(error)))
+        program.map_err(|error| Error::descriptor_limit(&error).unwrap_or(Error::Run(error)))
     }
 
-    /// Attaches a program where its section says, for as long as what is returned is open.
+    /// Attaches a program as its section says, until the returned descriptor is closed.
     pub(crate) fn attach(&self, name: &str) -> Result<OwnedFd, Error> {
         let log = Log::start();
         let link = self.find(name)?.attach();
@@ -206,7 +206,7 @@ impl Loaded {
     }
 }
 
-/// Runs a program of the kind `syscall` once, and returns what it returned.
+/// Runs a program of the kind `syscall` once, and returns its result.
 pub(crate) fn run(program: BorrowedFd<'_>, arguments: &mut [u32]) -> Result<u32, Error> {
     let mut options = libbpf_sys::bpf_test_run_opts {
         sz: size_of::<libbpf_sys::bpf_test_run_opts>() as _,
@@ -233,7 +233,7 @@ fn refusal(log: &Log, error: &dyn std::error::Error) -> Error {
     // libbpf-rs keeps the kernel's number to itself.
     let too_many = io::Error::from(rustix::io::Errno::MFILE);
     if reason.ends_with(&too_many.to_string())
-        && let Some(error) = Error::of_descriptors(&too_many)
+        && let Some(error) = Error::descriptor_limit(&too_many)
     {
         return error;
     }

@@ -123,7 +123,7 @@ impl<'a> Prepared<'a> {
         types: &KernelTypes,
     ) -> io::Result<Self> {
         let section = program.section().to_str().unwrap_or_default();
-        let kind = Kind::of_section(section).ok_or(io::ErrorKind::Unsupported)?;
+        let kind = Kind::from_section(section).ok_or(io::ErrorKind::Unsupported)?;
         let mut options = bpf_prog_load_opts {
             sz: size_of::<bpf_prog_load_opts>() as _,
             expected_attach_type: kind.attach_type(),

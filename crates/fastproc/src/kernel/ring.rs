@@ -16,30 +16,31 @@ use rustix::{
 
 use crate::base::error::Error;
 
-/// Bits of the length in an event's header: it is being written; nobody wants it.
+/// Bits of the length in an event's header: busy (still being written) and discarded.
 const BUSY: u32 = 1 << 31;
 const DISCARDED: u32 = 1 << 30;
 /// Bytes of the header, and what events begin at a multiple of.
 const HEADER: usize = 8;
 
-/// The memory of a ring, mapped as long as this is there: to map it for every look costs more than the look.
+/// The memory of a ring buffer. It stays mapped while this value lives, because mapping it costs more than
+/// reading it.
 ///
-/// A process that is forked from this one does not get it. To copy its thousand entries of the page table makes a fork by
-/// half dearer; and two readers would take events from each other.
+/// A forked process does not get it. Copying its thousand page table entries would make a fork half as expensive
+/// again, and two readers would take events from each other.
 #[derive(Debug)]
 pub(crate) struct MappedRing {
     consumed: Pages,
     /// A page with how far programs have written, and the events.
     produced: Pages,
     bytes: usize,
-    /// An event that ends where the ring begins, in one piece.
+    /// An event that wraps around the end of the ring, copied into one piece.
     joined: Vec<u8>,
-    /// The process that has the memory.
+    /// The process that mapped the memory.
     process: u32,
 }
 
 impl MappedRing {
-    /// Maps the ring behind `fd`, of so many bytes: a power of two of pages.
+    /// Maps the ring behind `fd`. `bytes` is a power of two of pages.
     pub(crate) fn new(fd: BorrowedFd<'_>, bytes: u32) -> io::Result<Self> {
         let (page, bytes) = (page_size(), bytes as usize);
         assert!(bytes.is_power_of_two() && bytes >= page, "no ring");
@@ -52,7 +53,7 @@ impl MappedRing {
         })
     }
 
-    /// Hands over every event that waits, and returns how many bytes they took.
+    /// Calls `each` with every waiting event, and returns how many bytes they took.
     pub(crate) fn drain(&mut self, each: &mut impl FnMut(&[u8])) -> Result<usize, Error> {
         if self.process != process::id() {
             return Err(Error::Forked);

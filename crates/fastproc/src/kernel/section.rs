@@ -12,7 +12,7 @@ pub(super) enum Kind<'a> {
 }
 
 impl<'a> Kind<'a> {
-    pub(super) fn of_section(name: &'a str) -> Option<Self> {
+    pub(super) fn from_section(name: &'a str) -> Option<Self> {
         match name.split_once('/') {
             None if name == "syscall" => Some(Self::Syscall),
             Some(("iter", name)) => Some(Self::Iterator(name)),
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn a_section_says_what_a_program_attaches_to() {
-        let target = |section| Kind::of_section(section).map(Kind::target);
+        let target = |section| Kind::from_section(section).map(Kind::target);
         assert_eq!(target("syscall"), Some(None));
         assert_eq!(target("iter/task"), Some(Some("bpf_iter_task".into())));
         assert_eq!(

@@ -45,7 +45,7 @@ pub(crate) fn check(
     permitted()?;
     allow()?;
     timing::done("checks");
-    let types = KernelTypes::of_this_kernel(Wanted {
+    let types = KernelTypes::read(Wanted {
         object: Some(walk.object(fields)),
         structures: &["bpf_iter__task", "thread_struct", "signal_struct"],
         functions: &["bpf_iter_task_new", "bpf_map_lookup_percpu_elem"],

@@ -1,4 +1,4 @@
-//! What is asked of the running kernel's type information, and what it answers.
+//! What to ask the running kernel's type information, and the answers.
 
 use std::{collections::HashMap, io, os::fd::OwnedFd};
 
@@ -35,7 +35,7 @@ impl<'a> Wanted<'a> {
     pub(super) fn targets(&self) -> Vec<String> {
         let sections = self.object.map(ObjectFile::section_names);
         let sections = sections.unwrap_or_default();
-        let targets = sections.into_iter().filter_map(Kind::of_section);
+        let targets = sections.into_iter().filter_map(Kind::from_section);
         targets.filter_map(Kind::target).collect()
     }
 
@@ -47,7 +47,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// What the kernel's types say. Only the answers are kept: all of it is megabytes.
+/// Answers from the kernel's types. Only they are kept: the type information has megabytes.
 #[derive(Debug, Default)]
 pub(crate) struct KernelTypes {
     /// For libbpf; `None`: it has to look for itself.
@@ -79,7 +79,7 @@ impl KernelTypes {
         self.functions.contains_key(name)
     }
 
-    /// What the kernel calls this function; 0: it has none of the name.
+    /// The kernel's id of this function; 0 if it has none of that name.
     pub(crate) fn function_id(&self, name: &str) -> u32 {
         self.functions.get(name).copied().unwrap_or(0)
     }
@@ -88,7 +88,7 @@ impl KernelTypes {
         self.structures.contains_key(name)
     }
 
-    /// What the kernel calls this structure, or this type of a tracepoint; 0: it has none of the name.
+    /// The kernel's id of this structure, or of this tracepoint's type; 0 if it has none of that name.
     pub(crate) fn id(&self, name: &str) -> u32 {
         self.ids.get(name).copied().unwrap_or(0)
     }

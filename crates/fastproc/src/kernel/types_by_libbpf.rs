@@ -1,4 +1,4 @@
-//! The same answers by libbpf, for a kernel whose type information has kinds that `types.rs` does not know.
+//! Asks libbpf instead, for a kernel whose type information has kinds that `types_in_one_pass.rs` does not know.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! The kernel's type information, read in one pass. Where it meets what it does not know, libbpf answers instead, at its own
-//! pace.
+//! Reads the kernel's type information in one pass. If it has an unknown kind, libbpf answers instead, which is
+//! slower.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -31,12 +31,12 @@ const NAMED: u32 = 1 << btf::STRUCT
 const LISTS: u32 = 1 << btf::ENUM | 1 << btf::ENUM64;
 
 impl KernelTypes {
-    pub(crate) fn of_this_kernel(wanted: Wanted<'_>) -> Result<Self, Error> {
-        let file = File::open(PATH).map_err(Error::of_types)?;
+    pub(crate) fn read(wanted: Wanted<'_>) -> Result<Self, Error> {
+        let file = File::open(PATH).map_err(Error::no_types)?;
         let found = match MappedFile::new(&file) {
             Ok(mapped) => Pass::over(mapped.as_bytes(), wanted),
             // Kernels before 6.16 do not let it be mapped.
-            Err(_) => Pass::over(&fs::read(PATH).map_err(Error::of_types)?, wanted),
+            Err(_) => Pass::over(&fs::read(PATH).map_err(Error::no_types)?, wanted),
         };
         match found {
             Some(found) => Ok(found),
@@ -52,7 +52,7 @@ struct Pass<'a> {
 }
 
 impl<'a> Pass<'a> {
-    /// `None`: there is something that is not known.
+    /// `None` if there is an unknown kind.
     fn over(bytes: &'a [u8], wanted: Wanted<'_>) -> Option<KernelTypes> {
         let of_object = wanted.object.map(ObjectFile::type_names);
         let of_object = of_object.unwrap_or_default();
@@ -76,7 +76,7 @@ impl<'a> Pass<'a> {
             Names::new(functions.into_iter()),
         );
         let constants = Names::new(wanted.constants.iter().copied());
-        // Lists of constants are looked through whatever their names.
+        // All lists of constants are searched, whatever their names.
         let lists = if wanted.constants.is_empty() {
             0
         } else {

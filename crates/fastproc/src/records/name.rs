@@ -18,16 +18,16 @@ pub struct Name {
 
 impl Name {
     /// The name in this record.
-    pub(crate) fn of(record: &Record) -> Self {
+    pub(crate) fn from_record(record: &Record) -> Self {
         let parts = &record.name;
         match parts.kind {
             NAME_COMM => Self::new(until_nul(&record.identity.comm)),
             NAME_FULL => Self::new(until_nul(&parts.text)),
-            _ => Self::of_worker(parts),
+            _ => Self::from_worker(parts),
         }
     }
 
-    /// A name of these bytes; what the kernel has no room for is cut, as there.
+    /// A name of these bytes, cut like the kernel cuts it.
     pub(crate) fn new(name: &[u8]) -> Self {
         let len = name.len().min(NAME_LEN - 1);
         let mut bytes = [0; NAME_LEN];
@@ -39,7 +39,7 @@ impl Name {
     }
 
     /// `format_worker_id()` and `wq_worker_comm()` of kernel/workqueue.c.
-    fn of_worker(parts: &NameParts) -> Self {
+    fn from_worker(parts: &NameParts) -> Self {
         let (description, rescued) = parts.text.split_at(NAME_LEN / 2);
         let has = |flag| parts.worker_flags & flag != 0;
         let mut id = [0; NAME_LEN];
@@ -60,7 +60,7 @@ impl Name {
                 .put_decimal_ll("", parts.pool_id.into());
             text.put_decimal_ll(":", parts.worker_id.into());
         }
-        // At most 41 bytes, so that it always fits.
+        // This is at most 41 bytes, so it always fits.
         let mut name = Self::new(text.text().unwrap_or_default());
         let description = until_nul(description);
         if has(WORKER_POOL) && !description.is_empty() {

@@ -17,8 +17,8 @@ pub const NAME_LEN: usize = NAME_SIZE;
 /// library is built for.
 pub const TICK_NS: u64 = 10_000_000;
 
-/// Whether two start times of a pid or thread id are of the same process or thread: `/proc` tells them to a tick, the
-/// kernel's structures exactly.
+/// Whether two start times of a pid or thread id belong to the same process or thread. `/proc` shows them in
+/// ticks, the kernel's structures exactly.
 pub const fn is_same_start(start_ns: u64, other_ns: u64) -> bool {
     start_ns.abs_diff(other_ns) < TICK_NS
 }
@@ -120,9 +120,9 @@ impl Identity {
 }
 
 impl Memory {
-    /// Resident set, exact where the kernel's own statm is: `VmRSS`, `resident` of statm.
+    /// Resident set, as exact as in statm of this kernel: `VmRSS`, `resident` of statm.
     pub const fn rss(&self) -> u64 {
-        // No kernel has as much, but whoever made a recording may say so.
+        // No kernel has that much memory, but a recording may claim it.
         self.shared().saturating_add(self.rss_anon)
     }
 
@@ -133,18 +133,18 @@ impl Memory {
 }
 
 impl Record {
-    /// All of it as words, for who keeps records in a form of its own. Any words are a record.
+    /// The record as words, for callers that store records in their own form. Any words are a valid record.
     pub fn words(&self) -> &[u64] {
         words(self)
     }
 
-    /// The same, to be changed.
+    /// The record as mutable words.
     pub fn words_mut(&mut self) -> &mut [u64] {
         words_mut(self)
     }
 
-    /// Moves what it points to in the pool by so many words, for who puts pools behind one another. What points nowhere
-    /// stays so.
+    /// Adds `by` to its offsets in the pool, for callers that append pools to each other. An offset of 0,
+    /// which points nowhere, stays.
     pub fn move_in_pool(&mut self, by: u32) {
         for at in [
             &mut self.credentials.groups_at,
@@ -160,31 +160,31 @@ impl Record {
 }
 
 impl ExitRecord {
-    /// All of it as words, as [`Record::words`].
+    /// The exit as words, like [`Record::words`].
     pub fn words(&self) -> &[u64] {
         words(self)
     }
 
-    /// The same, to be changed.
+    /// The exit as mutable words.
     pub fn words_mut(&mut self) -> &mut [u64] {
         words_mut(self)
     }
 }
 
 impl ThreadRecord {
-    /// All of it as words, as [`Record::words`].
+    /// The thread as words, like [`Record::words`].
     pub fn words(&self) -> &[u64] {
         words(self)
     }
 
-    /// The same, to be changed.
+    /// The thread as mutable words.
     pub fn words_mut(&mut self) -> &mut [u64] {
         words_mut(self)
     }
 }
 
 impl Credentials {
-    /// `NoNewPrivs`: execve(2) grants nothing any more.
+    /// `NoNewPrivs`: execve(2) no longer grants privileges.
     pub const fn no_new_privs(&self) -> bool {
         self.atomic_flags & 1 != 0
     }

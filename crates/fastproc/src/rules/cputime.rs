@@ -52,12 +52,12 @@ fn forward(rtime: u64, stime: u64, shown: CpuTime) -> CpuTime {
     }
 }
 
-/// What the times are made of: of a process or a thread.
+/// The inputs of the calculation, for a process or a thread.
 #[derive(Clone, Copy)]
 struct Counted {
     sum_exec_ns: u64,
     sampled: CpuTime,
-    /// What the kernel has shown last, to whomever.
+    /// What the kernel has shown last, to any reader.
     prev: CpuTime,
 }
 
@@ -83,24 +83,24 @@ macro_rules! counted {
     };
 }
 
-/// What the kernel would show now of a process, whatever a collector has shown before.
-pub fn of_process(cpu: &Cpu) -> CpuTime {
+/// The CPU time that the kernel would show for a process now, whatever a collector has shown before.
+pub fn shown_by_kernel(cpu: &Cpu) -> CpuTime {
     counted!(cpu).shown_by_kernel()
 }
 
-/// Remembers what was shown of each process, as the kernel does in `signal->prev_cputime`.
+/// Remembers what was shown for each process, as the kernel does in `signal->prev_cputime`.
 ///
-/// A BPF program cannot write there, and if nobody reads `/proc` the kernel's memory stands still: the split between
-/// user and system time would then be made afresh each time, and could move either of them back.
+/// A BPF program cannot write to that member. While nobody reads `/proc` it does not change, so each snapshot
+/// would split the time anew, and user or system time could go back.
 #[derive(Debug, Default)]
 pub(crate) struct CpuClock {
-    shown: Vec<Shown>,
-    before: Vec<Shown>,
+    shown: Vec<ShownTime>,
+    before: Vec<ShownTime>,
     at: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Shown {
+struct ShownTime {
     pid: u32,
     start_ns: u64,
     sum_exec_ns: u64,
@@ -115,7 +115,7 @@ impl CpuClock {
         self.at = 0;
     }
 
-    /// The times to show for the next process.
+    /// Returns the times to show for the next process.
     pub(crate) fn show(&mut self, pid: u32, start_ns: u64, cpu: &Cpu) -> CpuTime {
         while self
             .before
@@ -125,15 +125,15 @@ impl CpuClock {
             self.at += 1;
         }
         let before = self.before.get(self.at).copied();
-        let shown = Shown::after(before, pid, start_ns, counted!(cpu));
+        let shown = ShownTime::after(before, pid, start_ns, counted!(cpu));
         self.shown.push(shown);
         shown.time
     }
 
-    /// The times to show for the process at this place of the last pass; the others stay as they are.
+    /// Returns the times to show for the process at this place of the last pass. The others stay as they are.
     pub(crate) fn show_again(&mut self, at: usize, pid: u32, start_ns: u64, cpu: &Cpu) -> CpuTime {
         let before = self.shown.get(at).copied();
-        let shown = Shown::after(before, pid, start_ns, counted!(cpu));
+        let shown = ShownTime::after(before, pid, start_ns, counted!(cpu));
         if let Some(place) = self.shown.get_mut(at) {
             *place = shown;
         }
@@ -141,11 +141,11 @@ impl CpuClock {
     }
 }
 
-/// The same for threads, which come in any order.
+/// Does the same for threads, which come in any order.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadClock {
-    shown: HashMap<u32, Shown>,
-    before: HashMap<u32, Shown>,
+    shown: HashMap<u32, ShownTime>,
+    before: HashMap<u32, ShownTime>,
 }
 
 impl ThreadClock {
@@ -155,20 +155,20 @@ impl ThreadClock {
         self.shown.clear();
         for thread in threads {
             let before = self.before.get(&thread.tid).copied();
-            let shown = Shown::after(before, thread.tid, thread.start_ns, counted!(thread));
+            let shown = ShownTime::after(before, thread.tid, thread.start_ns, counted!(thread));
             (thread.utime_ns, thread.stime_ns) = (shown.time.utime_ns, shown.time.stime_ns);
             self.shown.insert(thread.tid, shown);
         }
     }
 }
 
-impl Shown {
-    /// The kernel may have split the time for somebody else in another proportion than was shown here: then one part of it
-    /// cannot be as large as there and the other as large as here, and what was shown here is not taken back. That moves
-    /// the border between the two, by no more than the samples moved it; their sum is exact.
+impl ShownTime {
+    /// The kernel may have shown another split to another reader. Then both parts cannot be at least as large
+    /// as there and as here; what was shown here counts. This moves the border between the two by no more
+    /// than the samples moved it. Their sum is exact.
     fn after(before: Option<Self>, pid: u32, start_ns: u64, counted: Counted) -> Self {
         let before = before.filter(|before| {
-            // The text has no run time, and the start time and both parts cut to ticks.
+            // The text has no run time, and cuts the start time and both parts to ticks.
             let of_text = before.sum_exec_ns == 0 || counted.sum_exec_ns == 0;
             let same_start =
                 before.start_ns == start_ns || of_text && is_same_start(before.start_ns, start_ns);
@@ -179,7 +179,8 @@ impl Shown {
                 utime_ns: before.time.utime_ns.max(counted.prev.utime_ns),
                 stime_ns: before.time.stime_ns.max(counted.prev.stime_ns),
             },
-            // What has not run shows what it showed; unless the kernel has shown somebody more.
+            // A thread that has not run shows the same times, unless the kernel has shown more to
+            // another reader.
             Some(before)
                 if before.sum_exec_ns == counted.sum_exec_ns
                     && counted.prev.utime_ns <= before.time.utime_ns
@@ -199,7 +200,7 @@ impl Shown {
     }
 }
 
-/// Moves the border between user and system time so that neither falls back, if their sum allows it.
+/// Moves the border between user and system time so that neither goes back, if their sum allows it.
 fn not_backwards(now: CpuTime, before: CpuTime) -> CpuTime {
     if now.sum() <= before.sum() {
         before

@@ -4,10 +4,10 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Calibration {
-    /// Whether statm and status of this kernel count the per-CPU parts of the resident set (as from Linux 6.12 on).
-    /// `None`: no process had any, or memory was not asked for.
+    /// Whether statm and status of this kernel count the per-CPU parts of the resident set, as Linux 6.12 and
+    /// later do. `None` if no process had such parts, or memory was not asked for.
     pub exact_rss: Option<bool>,
-    /// Whether a worker's name is its `comm` and its description, as before Linux 6.11.
+    /// Whether the name of a kernel worker is its `comm` and its description, as before Linux 6.11.
     pub workers_by_comm: bool,
     /// Which bit of `mm->flags` disables transparent huge pages; its position is in no type information.
     pub thp_disable_bit: Option<u32>,

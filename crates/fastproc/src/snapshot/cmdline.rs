@@ -3,8 +3,8 @@
 /// A command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cmdline<'a> {
-    /// The arguments as `/proc/PID/cmdline` has them, each followed by a NUL unless the process did otherwise. Empty
-    /// for a kernel thread or a zombie.
+    /// The arguments as in `/proc/PID/cmdline`: each ends with a NUL, unless the process has changed them.
+    /// Empty for a kernel thread or a zombie.
     pub bytes: &'a [u8],
     /// Whether it is longer, and only its first 128 KiB were read.
     pub cut: bool,

@@ -1,4 +1,4 @@
-//! What is known of a process that has ended.
+//! An exited process.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::records::{
     },
 };
 
-/// A process, or a thread, that is gone: its final values.
+/// An exited process or thread, with its final values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Exit {
@@ -20,16 +20,16 @@ pub struct Exit {
     pub pid: u32,
     /// Thread id: [`pid`](Self::pid) of a process.
     pub tid: u32,
-    /// Parent's process id when its last thread ended (`real_parent->tgid`). `None`: that was before the exits were
-    /// opened, or it is a thread.
+    /// Parent's process id when its last thread ended (`real_parent->tgid`). `None` for a thread, or if the
+    /// process ended before the exits were opened.
     pub ppid: Option<u32>,
     /// When it started, in nanoseconds after boot (`task->start_boottime`).
     pub start_ns: u64,
     /// When its last thread ended, in nanoseconds after boot. `None`: as for [`ppid`](Self::ppid).
     pub end_ns: Option<u64>,
-    /// Whether the values are those with which it left `/proc`. If not, then the kernel's last record of it was lost, and
-    /// they are those with which its last thread began to end: what it took to take down its memory is missing, and what
-    /// threads that ended with it did after that.
+    /// Whether the values are those with which it left `/proc`. If not, the kernel's last record was lost,
+    /// and they are those of the moment when its last thread began to exit: the time to free its memory is
+    /// missing, and what other exiting threads did after that.
     pub is_final: bool,
     /// Command name, NUL padded (`task->comm`).
     pub comm: [u8; 16],
@@ -43,7 +43,7 @@ pub struct Exit {
     pub egid: u32,
     /// Id of its cgroup in the default hierarchy; 0 if the kernel has none.
     pub cgroup_id: u64,
-    /// Exit status as waitpid(2) shows it. `None`: the kernel would not have shown it to this reader.
+    /// Exit status as waitpid(2) returns it. `None` if the kernel would have hidden it from this reader.
     pub status: Option<i32>,
     /// Kernel flags, `PF_*` (`task->flags`).
     pub flags: u32,
@@ -55,44 +55,44 @@ pub struct Exit {
     pub gtime_ns: u64,
     /// The precise run time, in nanoseconds (`sum_exec_runtime`).
     pub sum_exec_ns: u64,
-    /// User time of children that it waited for, in nanoseconds; 0 of a thread, as the next four.
+    /// User time of children that it waited for, in nanoseconds. This and the next four are 0 for a thread.
     pub cutime_ns: u64,
-    /// System time of those, in nanoseconds.
+    /// System time of these children, in nanoseconds.
     pub cstime_ns: u64,
-    /// Guest time of those, in nanoseconds.
+    /// Guest time of these children, in nanoseconds.
     pub cgtime_ns: u64,
-    /// Page faults without I/O of those.
+    /// Page faults without I/O of these children.
     pub cminflt: u64,
-    /// Page faults with I/O of those.
+    /// Page faults with I/O of these children.
     pub cmajflt: u64,
     /// Page faults without I/O.
     pub minflt: u64,
     /// Page faults with I/O.
     pub majflt: u64,
-    /// Context switches that it asked for, of all its threads.
+    /// Voluntary context switches of all its threads.
     pub nvcsw: u64,
-    /// Context switches that it was made to do, of all its threads.
+    /// Involuntary context switches of all its threads.
     pub nivcsw: u64,
-    /// The most memory it ever had resident, in bytes (`signal->maxrss`); 0 of a thread.
+    /// Largest resident set that it ever had, in bytes (`signal->maxrss`); 0 for a thread.
     pub peak_rss: u64,
-    /// Bytes and calls of its I/O, of all its threads. `None`: the kernel would not have shown it to this reader.
+    /// I/O of all its threads. `None` if the kernel would have hidden it from this reader.
     pub io: Option<Io>,
     pub(crate) owner: Owner,
     pub(crate) line: Line,
 }
 
-/// What decides who might see all of a process, beside its ids.
+/// What decides, besides its ids, who may see everything about a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Owner {
     pub(crate) suid: u32,
     pub(crate) sgid: u32,
     pub(crate) user_ns: u32,
     pub(crate) cap_permitted: u64,
-    /// Whether its memory might be dumped by its user. `None`: not known.
+    /// Whether the process was dumpable. `None` if not known.
     pub(crate) dumpable: Option<bool>,
 }
 
-/// Where the command line of an exit stands among those of all exits of a snapshot.
+/// The place of the command line of an exit among those of a snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Line {
     pub(crate) at: u32,
@@ -122,7 +122,7 @@ impl Exit {
         until_nul(&self.comm)
     }
 
-    /// What it returned, if it ended by itself.
+    /// Its exit code, if no signal ended it.
     pub fn code(&self) -> Option<i32> {
         let status = self.status?;
         self.signal().is_none().then_some(status >> 8 & 0xff)
@@ -134,9 +134,9 @@ impl Exit {
         (signal != 0).then_some(signal)
     }
 
-    /// As a record, for what shows processes: dead, with its ids, its name, [`Fields::CPU`], [`Fields::IO`] and
-    /// [`Fields::CGROUP`]. Of who it was it has what is here and no more: not its group, its session or its terminal. Its
-    /// context switches are those of all its threads, not of the leading one alone.
+    /// The exit as a record, for programs that show processes: dead, with its ids, its name, [`Fields::CPU`],
+    /// [`Fields::IO`] and [`Fields::CGROUP`]. Other members, such as its process group, session and terminal,
+    /// are not known. Its context switches are those of all its threads, not of the leading one alone.
     pub fn to_record(&self) -> Record {
         let mut groups = Fields::CPU | Fields::CGROUP;
         groups.set(Fields::IO, self.io.is_some());
@@ -179,7 +179,7 @@ impl Exit {
         }
     }
 
-    /// How long it lived, if it is known when it ended.
+    /// How long it lived. `None` if it is not known when it ended.
     pub fn lifetime(&self) -> Option<Duration> {
         let end_ns = self.end_ns?;
         Some(Duration::from_nanos(end_ns.saturating_sub(self.start_ns)))
@@ -187,7 +187,7 @@ impl Exit {
 }
 
 impl Exit {
-    /// As the service hands it out. `line_at`: where its command line, if there is one, stands among those of all.
+    /// The exit as the service sends it. `line_at` is the place of its command line among those of all exits.
     pub fn to_exit_record(
         &self,
         number: u64,
@@ -238,8 +238,9 @@ impl Exit {
         }
     }
 
-    /// What the service has handed out, or what was kept: without what only the kernel side knows.
-    pub fn of_exit_record(record: &ExitRecord) -> Self {
+    /// Makes an exit from one that a service sent, or that was recorded. It lacks what only the recording
+    /// process knows.
+    pub fn from_exit_record(record: &ExitRecord) -> Self {
         let is_known = |bit| record.known & bit != 0;
         Self {
             pid: record.pid,
@@ -342,8 +343,8 @@ mod tests {
             cut: true,
         };
         let sent = whole.to_exit_record(1, Some(line), 2);
-        assert_eq!(Exit::of_exit_record(&sent), whole);
+        assert_eq!(Exit::from_exit_record(&sent), whole);
         let sent = nothing.to_exit_record(1, None, 0);
-        assert_eq!(Exit::of_exit_record(&sent), nothing);
+        assert_eq!(Exit::from_exit_record(&sent), nothing);
     }
 }

@@ -15,14 +15,14 @@ use crate::{
     snapshot::{cmdline::Cmdline, exit::Exit, process::Process, table::Table, texts::TextTable},
 };
 
-/// Where a process stands: its pid, and its place in one of the two tables.
+/// A process by its pid, and its place in one of the two tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Slot {
     pub(crate) pid: u32,
     at: u32,
 }
 
-/// The bit that says: in the table that was read from `/proc`.
+/// This bit marks a place in the table that was read from `/proc`.
 const PATCHED: u32 = 1 << 31;
 
 impl Slot {
@@ -51,12 +51,12 @@ impl Slot {
     }
 }
 
-/// Where the processes stand, in the order of their pids.
+/// The places of the processes, in the order of their pids.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Places<'a> {
-    /// In this order.
+    /// In the order of these slots.
     Slots(&'a [Slot]),
-    /// The walk's own table is in order, and nothing was read from `/proc`.
+    /// The walk's own table is in the order of pids, and nothing was read from `/proc`.
     AsTheyLie,
 }
 
@@ -64,26 +64,28 @@ pub(crate) enum Places<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SnapshotStats {
-    /// The source.
+    /// The source that read it.
     pub source: SourceKind,
     /// Time since boot when the first record was about to be read, in nanoseconds (`CLOCK_BOOTTIME`).
     pub boottime_ns: u64,
-    /// How long reading the records took from then on: each is of a time in between.
+    /// How long it took to read the records. Each record is from a time in this interval.
     pub read_for: Duration,
-    /// What that clock is ahead of the one that start times are counted on, in nanoseconds: the offset of this process's
+    /// How far that clock is ahead of the clock of start times, in nanoseconds: the offset of this process's
     /// time namespace, [`Host::boot_offset_ns`](crate::Host::boot_offset_ns).
     pub boot_offset_ns: i64,
-    /// How long all of it took, listings and sorting included.
+    /// How long the whole snapshot took, with listings and sorting.
     pub took: Duration,
-    /// Records that were replaced while being read, and were read again from `/proc`.
+    /// Records that changed while they were read, and were read again from `/proc`.
     pub torn: u32,
-    /// Processes that the walk does not meet and `/proc` lists; they are served from there.
+    /// Processes that `/proc` lists and the walk does not meet. They are read from `/proc`.
     pub missed: u32,
-    /// Times that the walk was repeated because an array was too small.
+    /// How often the walk was repeated because an array was too small.
     pub grown: u32,
-    /// Signal action tables that had not to be read, because the process has not run since the last snapshot.
+    /// Signal action tables that were not read again, because the process has not run since the last
+    /// snapshot.
     pub reused_actions: u32,
-    /// Exits since the last snapshot that there was no room for: they are gone. See [`Snapshot::exits`].
+    /// Exits since the last snapshot that were lost because there was no room for them. See
+    /// [`Snapshot::exits`].
     pub lost_exits: u64,
 }
 
@@ -103,8 +105,8 @@ impl SnapshotStats {
         }
     }
 
-    /// Of a snapshot that was kept: by which source it was read, when reading began, on the clock that start times are
-    /// counted on, and for how long.
+    /// Statistics of a recorded snapshot: the source that read it, when reading began, on the clock of start
+    /// times, and how long it took.
     pub const fn recorded(source: SourceKind, began_ns: u64, read_for: Duration) -> Self {
         let mut stats = Self::new(source, began_ns, 0);
         stats.read_for = read_for;
@@ -112,13 +114,13 @@ impl SnapshotStats {
         stats
     }
 
-    /// When the first record was about to be read, on the clock that start times are counted on: time namespaces do not
-    /// change that one.
+    /// When the first record was about to be read, on the clock of start times, which time namespaces do not
+    /// change.
     pub const fn kernel_boottime_ns(&self) -> u64 {
         self.boottime_ns.saturating_add_signed(-self.boot_offset_ns)
     }
 
-    /// When the last record had been read, on the same clock: no process of the snapshot started later.
+    /// When the last record had been read, on the same clock. No process of the snapshot started later.
     pub const fn kernel_end_ns(&self) -> u64 {
         let read_for_ns = self.read_for.as_nanos() as u64;
         self.kernel_boottime_ns().saturating_add(read_for_ns)
@@ -129,9 +131,9 @@ impl SnapshotStats {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Pools<'a> {
-    /// Of what the source itself read.
+    /// Words that the source itself read.
     pub own: &'a [u64],
-    /// Of what was read from `/proc` to complete it.
+    /// Words that were read from `/proc` to complete the snapshot.
     pub from_text: &'a [u64],
 }
 
@@ -140,22 +142,22 @@ pub struct Pools<'a> {
 pub struct Snapshot<'a> {
     pub(crate) walked: Table<'a>,
     pub(crate) patched: Table<'a>,
-    /// Of the first of the two.
+    /// The texts of the processes in `walked`.
     pub(crate) texts: TextTable<'a>,
     pub(crate) places: Places<'a>,
     pub(crate) stats: SnapshotStats,
-    pub(crate) exits: Option<Ends<'a>>,
+    pub(crate) exits: Option<EndedExits<'a>>,
 }
 
-/// What ended before a snapshot, and the command lines of it.
+/// The processes that ended before a snapshot, and their command lines.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ends<'a> {
+pub(crate) struct EndedExits<'a> {
     pub(crate) exits: &'a [Exit],
     pub(crate) lines: &'a [u8],
 }
 
 impl<'a> Snapshot<'a> {
-    /// A snapshot of records that were kept. They must be in the order of their pids, each of which there is once.
+    /// Makes a snapshot of recorded records. They must be in the order of their pids, with no pid twice.
     pub const fn recorded(table: Table<'a>, stats: SnapshotStats) -> Self {
         const NOTHING: Table<'static> = Table {
             records: &[],
@@ -175,10 +177,10 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// The same with exits that were kept, and how many more there were: see [`exits`](Self::exits).
+    /// Adds recorded exits, and the number of exits that were lost: see [`exits`](Self::exits).
     #[must_use]
     pub const fn with_exits(mut self, exits: &'a [Exit], lost: u64) -> Self {
-        self.exits = Some(Ends { exits, lines: &[] });
+        self.exits = Some(EndedExits { exits, lines: &[] });
         self.stats.lost_exits = lost;
         self
     }
@@ -191,12 +193,12 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// Whether there is none; not even this process.
+    /// Whether the snapshot has no process at all.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How it was made.
+    /// How the snapshot was made.
     pub fn stats(&self) -> SnapshotStats {
         self.stats
     }
@@ -209,24 +211,26 @@ impl<'a> Snapshot<'a> {
         (0..self.len()).map(move |at| snapshot.process(snapshot.slot(at)))
     }
 
-    pub(crate) fn set_exits(&mut self, (ends, lost): (Ends<'a>, u64)) {
+    pub(crate) fn set_exits(&mut self, (ends, lost): (EndedExits<'a>, u64)) {
         self.stats.lost_exits = lost;
         self.exits = Some(ends);
     }
 
-    /// The processes that ended since the last snapshot, with their final values, however short they lived. `None`: they
-    /// are not recorded, or were not all the time since then; see [`Builder::exits`](crate::Builder::exits).
+    /// The processes that ended since the last snapshot, with their final values, however short they lived.
+    /// `None` if exits are not recorded, or were not recorded for the whole time since then; see
+    /// [`Builder::exits`](crate::Builder::exits).
     ///
-    /// A process is in snapshots as long as the walk meets it, as a zombie in the end, and then once among the exits of a
-    /// later one: mostly of the next. The kernel lets go of a process some milliseconds after it has left the list of
-    /// tasks, and of what ended right before a snapshot the one after it tells.
+    /// A process is in every snapshot until the walk no longer meets it, at the end as a zombie. It is then
+    /// once among the exits of a later snapshot, mostly of the next one. The kernel releases a process some
+    /// milliseconds after it has left the list of tasks, so a process that ended right before a snapshot may
+    /// be among the exits of the one after it.
     pub fn exits(&self) -> Option<&'a [Exit]> {
         self.exits.map(|ends| ends.exits)
     }
 
-    /// The first 1,024 bytes of the arguments that one of these exits had been started with, each with its NUL; of a
-    /// process that never executed a program those of its parent, which it was forked from. `None`: they are not known,
-    /// or [`Builder::exit_cmdlines`](crate::Builder::exit_cmdlines) did not ask for them.
+    /// The first 1,024 bytes of the arguments with which this exited process had been started, each followed
+    /// by a NUL. A process that never executed a program has those of its parent. `None` if they are not
+    /// known, or if [`Builder::exit_cmdlines`](crate::Builder::exit_cmdlines) did not ask for them.
     pub fn exit_cmdline(&self, exit: &Exit) -> Option<Cmdline<'a>> {
         exit.line(self.exits?.lines)
     }
@@ -241,14 +245,14 @@ impl<'a> Snapshot<'a> {
         self.find(pid).map(|(_, process)| process)
     }
 
-    /// The same, with its place in the order of the pids.
+    /// The process with this pid, and its place in the order of the pids.
     pub(crate) fn find(&self, pid: u32) -> Option<(usize, Process<'a>)> {
         let at = self.position(pid)?;
         Some((at, self.process(self.slot(at))))
     }
 
-    /// When the process at this place in [`iter`](Self::iter) was read, on the clock that start times are counted on. It is
-    /// told by the place: a source reads the processes in about the order of their pids.
+    /// When the process at this place in [`iter`](Self::iter) was read, on the clock of start times. This is
+    /// an estimate from the place: a source reads the processes in about the order of their pids.
     pub fn read_ns(&self, place: usize) -> u64 {
         let read_for_ns = self.stats.read_for.as_nanos();
         let after_ns = read_for_ns * place as u128 / self.len().max(1) as u128;
@@ -257,7 +261,7 @@ impl<'a> Snapshot<'a> {
             .saturating_add(after_ns as u64)
     }
 
-    /// Where the process with this pid stands in [`iter`](Self::iter).
+    /// The place in [`iter`](Self::iter) of the process with this pid.
     pub fn position(&self, pid: u32) -> Option<usize> {
         let found = match self.places {
             Places::Slots(slots) => slots.binary_search_by_key(&pid, |slot| slot.pid),
@@ -279,14 +283,15 @@ impl<'a> Snapshot<'a> {
     /// The threads, if they were asked for, in the order in which the source met them.
     pub fn threads(&self) -> impl Iterator<Item = &'a ThreadRecord> + Clone + use<'a> {
         let snapshot = *self;
-        // The walk has also met the threads of a process that it tore, which was then read from /proc with its threads.
+        // If the walk tore a process, that process was read again from /proc with its threads. Leave out
+        // those of the walk.
         let walked = self.walked.threads.iter();
         let walked = walked
             .filter(move |thread| snapshot.stats.torn == 0 || snapshot.is_walked(thread.tgid));
         walked.chain(self.patched.threads)
     }
 
-    /// The threads as above, each with its process.
+    /// The same threads, each with its process.
     pub fn threads_with_processes(
         &self,
     ) -> impl Iterator<Item = (Process<'a>, &'a ThreadRecord)> + use<'a> {
@@ -294,14 +299,14 @@ impl<'a> Snapshot<'a> {
             .map(|(_, process, thread)| (process, thread))
     }
 
-    /// The same, with the place of the process in the order of the pids.
+    /// The same threads, each with its process and the place of that process in the order of the pids.
     pub(crate) fn threads_with_places(
         &self,
     ) -> impl Iterator<Item = (usize, Process<'a>, &'a ThreadRecord)> + use<'a> {
         let snapshot = *self;
         let mut last: Option<(usize, Process<'a>)> = None;
         self.threads().filter_map(move |thread| {
-            // Threads of a process mostly follow one another.
+            // Threads of one process mostly follow each other.
             if last.is_none_or(|(_, process)| process.pid() != thread.tgid) {
                 last = snapshot.find(thread.tgid);
             }
@@ -315,7 +320,7 @@ impl<'a> Snapshot<'a> {
             .is_some_and(|at| self.slot(at).in_walk().is_some())
     }
 
-    /// What this process of the snapshot was read by: `procfs` where a walk tore or missed it.
+    /// The source that read this process: `procfs` if the walk tore or missed it.
     pub fn source_of(&self, process: Process<'_>) -> SourceKind {
         if self.is_walked(process.pid()) {
             self.stats.source
@@ -335,7 +340,7 @@ impl<'a> Snapshot<'a> {
     fn process(&self, slot: Slot) -> Process<'a> {
         match slot.in_walk() {
             Some(at) => Process::new(&self.walked.records[at], self.walked.pool)
-                .with_texts(self.texts.of(at)),
+                .with_texts(self.texts.get(at)),
             None => Process::new(&self.patched.records[slot.in_patch()], self.patched.pool),
         }
     }

@@ -12,10 +12,10 @@ use crate::{
     snapshot::texts::ProcessTexts,
 };
 
-/// One process of a snapshot: a record where it lies, not a copy.
+/// One process of a snapshot: a view of its record, not a copy.
 ///
-/// Each group of fields is `None` when it was not asked for, and when the source could not know it (the I/O counters of
-/// another user's process, say): nothing is ever zero for want of knowledge.
+/// A group of fields is `None` if it was not asked for, or if the source could not read it, such as the I/O
+/// counters of another user's process. An unknown value is never shown as zero.
 #[derive(Clone, Copy, Debug)]
 pub struct Process<'a> {
     record: &'a Record,
@@ -76,7 +76,7 @@ impl<'a> Process<'a> {
         self.record.identity.tgid
     }
 
-    /// Who it is and what it is doing.
+    /// Its ids, name and state.
     pub const fn identity(self) -> &'a Identity {
         &self.record.identity
     }
@@ -88,15 +88,16 @@ impl<'a> Process<'a> {
 
     /// The name that `/proc/PID/stat` and `status` show; for a kernel worker, what it works on.
     pub fn name(self) -> Name {
-        Name::of(self.record)
+        Name::from_record(self.record)
     }
 
     fn group<T>(self, field: Fields, group: &'a T) -> Option<&'a T> {
         (self.record.identity.groups & field.bits() != 0).then_some(group)
     }
 
-    /// The command line as `/proc/PID/cmdline` has it, if a service brought it along: see
-    /// [`Builder::texts`](crate::Builder::texts). [`Details::cmdline`](crate::Details::cmdline) reads it where none did.
+    /// The command line as in `/proc/PID/cmdline`, if a service returned it with the record: see
+    /// [`Builder::texts`](crate::Builder::texts). Otherwise [`Details::cmdline`](crate::Details::cmdline)
+    /// reads it.
     pub fn served_cmdline(self) -> Option<&'a [u8]> {
         self.texts.and_then(ProcessTexts::cmdline)
     }
@@ -111,12 +112,12 @@ impl<'a> Process<'a> {
         self.group(Fields::MEMORY, &self.record.memory)
     }
 
-    /// What else is known of its memory. All zero for a process without memory of its own.
+    /// More about its memory. All zero for a process without memory of its own.
     pub fn memory_details(self) -> Option<&'a MemoryDetails> {
         self.group(Fields::MEMORY_DETAILS, &self.record.memory_details)
     }
 
-    /// Addresses. Also `None` where the kernel hid them from this reader.
+    /// Addresses. Also `None` if the kernel hides them from this reader.
     pub fn layout(self) -> Option<&'a Layout> {
         self.group(Fields::LAYOUT, &self.record.layout)
             .filter(|_| self.record.identity.masked == 0)
@@ -127,7 +128,7 @@ impl<'a> Process<'a> {
         self.group(Fields::USERS, &self.record.users)
     }
 
-    /// Capabilities, seccomp, umask. Of the supplementary groups how many there are.
+    /// Capabilities, seccomp, umask, and the number of supplementary groups.
     pub fn credentials(self) -> Option<&'a Credentials> {
         self.group(Fields::CREDENTIALS, &self.record.credentials)
     }
@@ -147,7 +148,7 @@ impl<'a> Process<'a> {
         self.group(Fields::SCHEDULING, &self.record.scheduling)
     }
 
-    /// What else is known of its scheduling.
+    /// More about its scheduling.
     pub fn scheduling_details(self) -> Option<&'a SchedulingDetails> {
         self.group(Fields::SCHEDULING_DETAILS, &self.record.scheduling_details)
     }
@@ -167,7 +168,7 @@ impl<'a> Process<'a> {
         self.group(Fields::CGROUP, &self.record.cgroup.id).copied()
     }
 
-    /// Exit status as waitpid(2) shows it; `None` where the kernel hid it from this reader.
+    /// Exit status as waitpid(2) returns it. `None` if the kernel hides it from this reader.
     pub fn exit_code(self) -> Option<i32> {
         (self.record.identity.masked == 0).then_some(self.record.identity.exit_code)
     }
@@ -178,7 +179,7 @@ impl<'a> Process<'a> {
         (0..count).map(move |i| (words[i / 2] >> (32 * (i % 2))) as u32)
     }
 
-    /// The words that the supplementary groups are in, two in each, and how many these are.
+    /// The words that hold the supplementary groups, two in each, and the number of groups.
     pub(crate) fn group_words(self) -> (&'a [u64], usize) {
         let credentials = &self.record.credentials;
         let count = if self.credentials().is_some() {
@@ -208,20 +209,20 @@ impl<'a> Process<'a> {
             })
     }
 
-    /// CPUs that the leading thread may run on; bit n of word w stands for CPU 64 w + n. None without
+    /// CPUs that the leading thread may run on. Bit n of word w is CPU 64 w + n. Empty without
     /// [`Fields::SCHEDULING_DETAILS`].
     pub fn cpus_allowed(self, words: usize) -> &'a [u64] {
         let details = self.scheduling_details();
         details.map_or(&[], |of| self.mask(&of.cpus_allowed, of.cpus_at, words))
     }
 
-    /// Memory nodes that it may allocate from, likewise.
+    /// Memory nodes that it may allocate from, in the same form.
     pub fn mems_allowed(self, words: usize) -> &'a [u64] {
         let details = self.scheduling_details();
         details.map_or(&[], |of| self.mask(&of.mems_allowed, of.mems_at, words))
     }
 
-    /// The first word stands for all of them on a machine with no more.
+    /// On a machine that needs only one word, the record itself has it.
     fn mask(self, first: &'a u64, at: u32, words: usize) -> &'a [u64] {
         match at {
             0 => core::slice::from_ref(first),

@@ -1,13 +1,13 @@
-//! What a source hands over.
+//! The records that a source returns.
 
 use crate::records::record::{Record, ThreadRecord};
 
-/// What a source fills: records where they lie, and the pool that their offsets point into.
+/// The records that a source has filled, and the pool that their offsets point into.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Table<'a> {
     /// Processes, in the order the source met them.
     pub records: &'a [Record],
-    /// Threads, where they were asked for, in the order the source met them.
+    /// Threads, if they were asked for, in the order the source met them.
     pub threads: &'a [ThreadRecord],
     /// Supplementary groups, nested ids and wide bitmaps.
     pub pool: &'a [u64],

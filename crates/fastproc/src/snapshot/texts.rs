@@ -1,12 +1,13 @@
-//! Texts that a source brings along with its records.
+//! Texts that a source returns with its records.
 
 use std::time::Duration;
 
 use bitflags::bitflags;
 
 bitflags! {
-    /// Texts of processes that no record holds. A collector is told of them so that a service, which keeps them, brings
-    /// them along; [`Details`](crate::Details) hands them out, and reads from `/proc` what did not come.
+    /// Texts of processes that no record holds. A collector passes on which of them the reader wants, so that
+    /// a service, which keeps them, returns them with the records. [`Details`](crate::Details) hands them
+    /// out, and reads the others from `/proc`.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct Texts: u32 {
         /// Command lines.
@@ -17,17 +18,19 @@ bitflags! {
 }
 
 impl Texts {
-    /// How old a kept command line may be for `ps` and `top`: see
-    /// [`Builder::texts_max_age`](crate::Builder::texts_max_age). Only what somebody else wrote by force into the memory of
-    /// a process that rests is shown so late. The path of a program changes when a file is renamed: that is kept no time.
+    /// How old a kept command line may be in `ps` and `top`: see
+    /// [`Builder::texts_max_age`](crate::Builder::texts_max_age). The limit matters only if another process
+    /// overwrote the memory of an idle process. The path of a program changes when a file is renamed, so it
+    /// is not kept.
     pub const MAX_AGE: Duration = Duration::from_secs(60);
 }
 
-/// Where the texts of one process stand.
+/// The places of the texts of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct TextEntry {
-    /// When the older of them was about to be read: time since boot, in nanoseconds, on the clock of start times.
+    /// When the older of the two was about to be read: time since boot, in nanoseconds, on the clock of start
+    /// times.
     pub read_ns: u64,
     /// The command line.
     pub cmdline: TextPlace,
@@ -35,13 +38,13 @@ pub struct TextEntry {
     pub exe: TextPlace,
 }
 
-/// Where a text stands.
+/// The place of one text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct TextPlace {
     /// First byte, counted from the beginning of all texts.
     pub at: u32,
-    /// Bytes, or `u32::MAX`: it is not here, and `/proc` is to be asked.
+    /// Length in bytes. `u32::MAX` means that the text is not here and must be read from `/proc`.
     pub len: u32,
 }
 
@@ -52,7 +55,7 @@ impl TextPlace {
         len: u32::MAX,
     };
 
-    fn of(self, bytes: &[u8]) -> Option<&[u8]> {
+    fn slice(self, bytes: &[u8]) -> Option<&[u8]> {
         let (at, len) = (self.at as usize, self.len as usize);
         bytes.get(at..at.checked_add(len)?)
     }
@@ -61,14 +64,14 @@ impl TextPlace {
 /// The texts of all processes of a table.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TextTable<'a> {
-    /// One for each record, in their order; or none at all.
+    /// One entry for each record, in their order, or none at all.
     pub(crate) entries: &'a [TextEntry],
     pub(crate) bytes: &'a [u8],
 }
 
 impl<'a> TextTable<'a> {
     /// The texts of the process whose record has this place.
-    pub(crate) fn of(&self, at: usize) -> Option<ProcessTexts<'a>> {
+    pub(crate) fn get(&self, at: usize) -> Option<ProcessTexts<'a>> {
         let entry = self.entries.get(at)?;
         Some(ProcessTexts {
             entry,
@@ -86,11 +89,11 @@ pub(crate) struct ProcessTexts<'a> {
 
 impl<'a> ProcessTexts<'a> {
     pub(crate) fn cmdline(self) -> Option<&'a [u8]> {
-        self.entry.cmdline.of(self.bytes)
+        self.entry.cmdline.slice(self.bytes)
     }
 
     pub(crate) fn exe(self) -> Option<&'a [u8]> {
-        self.entry.exe.of(self.bytes)
+        self.entry.exe.slice(self.bytes)
     }
 }
 
@@ -109,13 +112,13 @@ mod tests {
             entries: &entries,
             bytes: b"abc",
         };
-        let texts = table.of(0).expect("an entry");
+        let texts = table.get(0).expect("an entry");
         assert_eq!(texts.cmdline(), Some(&b"bc"[..]));
         assert_eq!(texts.exe(), None);
-        assert!(table.of(1).is_none());
+        assert!(table.get(1).is_none());
         for (at, len) in [(1, 3), (4, 0), (u32::MAX, 1), (0, u32::MAX - 1)] {
-            assert_eq!(TextPlace { at, len }.of(b"abc"), None, "{at} {len}");
+            assert_eq!(TextPlace { at, len }.slice(b"abc"), None, "{at} {len}");
         }
-        assert_eq!(TextPlace { at: 3, len: 0 }.of(b"abc"), Some(&b""[..]));
+        assert_eq!(TextPlace { at: 3, len: 0 }.slice(b"abc"), Some(&b""[..]));
     }
 }

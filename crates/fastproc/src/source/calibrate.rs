@@ -1,4 +1,4 @@
-//! What cannot be asked of a kernel's type information, found out by comparing records with the kernel's own text.
+//! Compares records with the kernel's own text, to find out what type information does not tell.
 
 use rustix::thread::{disable_transparent_huge_pages, transparent_huge_pages_are_disabled};
 
@@ -13,8 +13,8 @@ use crate::{
     source::{bpf::Bpf, procfs::Procfs},
 };
 
-/// Processes to compare: enough to tell, few enough to cost nothing. All of them say the same, but for one that changes
-/// between the walk and the reading of its text.
+/// How many processes to compare: enough to be sure, few enough to be cheap. All give the same answer, except for
+/// one that changes between the walk and the reading of its text.
 const SAMPLE: usize = 16;
 
 /// Compares one walk with the text.
@@ -34,14 +34,14 @@ pub(crate) fn calibrate(
     }
     if fields.contains(Fields::MEMORY_DETAILS) {
         calibration.thp_disable_bit = thp_disable_bit(bpf)?;
-        // Records that are read again from the text are no different.
+        // Records that are read again from the text must agree.
         procfs.set_thp_disable_bit(calibration.thp_disable_bit);
     }
     calibration.thread_features = fields.contains(Fields::CREDENTIALS) && bpf.has_thread_features();
     Ok(calibration)
 }
 
-/// Reads one process from the text. `None`: it is gone.
+/// Reads one process from the text. `None`: it has ended.
 fn text_of(procfs: &mut Procfs, pid: u32) -> Result<Option<Record>, Error> {
     let mut record = Record::default();
     let alive = procfs.read_one(pid, &mut record, &mut Vec::new(), &mut vec![0])?;
@@ -72,7 +72,7 @@ fn exact_rss(records: &[Record], procfs: &mut Procfs) -> Result<Option<bool>, Er
     })
 }
 
-/// Disables huge pages for this process for the length of a walk, and looks which bit changes.
+/// Disables huge pages for this process during a walk, and returns which bit changes.
 fn thp_disable_bit(bpf: &mut Bpf) -> Result<Option<u32>, Error> {
     let own = std::process::id();
     let flags = |bpf: &mut Bpf| -> Result<Option<u64>, Error> {
@@ -85,7 +85,7 @@ fn thp_disable_bit(bpf: &mut Bpf) -> Result<Option<u32>, Error> {
             .filter(|record| record.identity.torn == 0)
             .map(|record| record.memory_details.mm_flags))
     };
-    // A kernel without huge pages has no such switch, nor the line.
+    // A kernel without huge pages has neither the switch nor the line in status.
     let Ok(disabled) = transparent_huge_pages_are_disabled() else {
         return Ok(None);
     };
@@ -108,14 +108,14 @@ fn workers_by_comm(records: &[Record], procfs: &mut Procfs) -> Result<bool, Erro
         .iter()
         .filter(|record| record.name.kind == NAME_WORKER)
     {
-        let (id, comm) = (Name::of(record), worker_by_comm(record));
+        let (id, comm) = (Name::from_record(record), worker_by_comm(record));
         if id == comm {
             continue;
         }
         let Some(text) = text_of(procfs, record.identity.tgid)? else {
             continue;
         };
-        let text = Name::of(&text);
+        let text = Name::from_record(&text);
         by_id += usize::from(text == id);
         by_comm += usize::from(text == comm);
         if by_id + by_comm >= SAMPLE {

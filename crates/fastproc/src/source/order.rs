@@ -2,19 +2,19 @@
 
 use crate::{snapshot::Slot, source::bpf::IndexEntry};
 
-/// Where each process stands.
+/// The place of each process.
 ///
-/// From one second to the next hardly any process comes or goes. While the walk meets the same pids in the same places
-/// the order stands, and a snapshot costs the library a look at one word a process.
+/// Few processes start or end within a second. While the walk meets the same pids in the same places, the order
+/// stays, and a snapshot reads one word for each process.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
     /// By pid.
     pub(crate) slots: Vec<Slot>,
-    /// Pids in the order of the walk; empty if that cannot be compared with.
+    /// Pids in the order of the walk. Empty if the next walk cannot be compared with it.
     walked: Vec<u32>,
-    /// For each place of the walk, which process it is by pid.
+    /// For each place of the walk, the position of its process in the order of pids.
     positions: Vec<u32>,
-    /// Whether the last snapshot came to its end: only then is what changed since known.
+    /// Whether the last snapshot was completed. Only then is it known what changed since.
     complete: bool,
 }
 
@@ -25,18 +25,18 @@ impl Order {
         self.walked.clear();
     }
 
-    /// A snapshot begins, and may fail. Returns whether the last one did not.
+    /// Begins a snapshot, which may fail. Returns whether the last one was completed.
     pub(crate) fn begin(&mut self) -> bool {
         std::mem::replace(&mut self.complete, false)
     }
 
-    /// The snapshot has come to its end.
+    /// Completes the snapshot.
     pub(crate) fn complete(&mut self) {
         self.complete = true;
     }
 
-    /// Whether this walk met the same processes in the same places, all of them whole.
-    pub(crate) fn stands(&self, index: &[u64]) -> bool {
+    /// Whether this walk met the same processes in the same places, and none was torn.
+    pub(crate) fn is_same_walk(&self, index: &[u64]) -> bool {
         let entries = index.iter().map(|&entry| IndexEntry(entry));
         self.walked.len() == index.len()
             && entries
@@ -44,7 +44,7 @@ impl Order {
                 .all(|(entry, &pid)| entry.pid() == pid && !entry.is_torn())
     }
 
-    /// Sorts the slots, and remembers the walk if they are its own: none torn, met twice or come from elsewhere.
+    /// Sorts the slots. Remembers the walk, unless a process was torn, met twice or read from elsewhere.
     pub(crate) fn settle(&mut self, index: &[u64]) {
         self.slots.sort_unstable();
         let all = self.slots.len();
@@ -56,7 +56,7 @@ impl Order {
         }
     }
 
-    /// Finds out the positions, once all slots are there.
+    /// Computes the positions, once all slots are there.
     pub(crate) fn number(&mut self, walked: usize) {
         self.positions.clear();
         self.positions.resize(walked, 0);
@@ -67,7 +67,7 @@ impl Order {
         }
     }
 
-    /// Which process, by pid, stands at this place of the walk.
+    /// The position in the order of pids of the process at this place of the walk.
     pub(crate) fn position(&self, at: usize) -> usize {
         self.positions[at] as usize
     }

@@ -26,12 +26,8 @@ impl Files {
     ///
     /// # Errors
     /// `/proc` cannot be read, or prints what is not known here.
-    pub fn of_this_kernel(
-        host: &Host,
-        calibration: Calibration,
-        proc: &Path,
-    ) -> Result<Self, FormatError> {
-        let format = status::Format::of_this_kernel(proc, host)?
+    pub fn open(host: &Host, calibration: Calibration, proc: &Path) -> Result<Self, FormatError> {
+        let format = status::Format::read(proc, host)?
             .with_thp_disable_bit(calibration.thp_disable_bit)
             .with_thread_features(calibration.thread_features);
         Ok(Self {

@@ -1,9 +1,9 @@
 //! Walks of the kernel's tasks while everything moves, and while the table outgrows its array. Needs root.
 
 mod actions;
-#[path = "../again/mod.rs"]
-mod again;
 mod each;
+#[path = "../rerun/mod.rs"]
+mod rerun;
 mod script;
 mod sums;
 mod threads;

@@ -8,9 +8,8 @@ use fastproc::{Collector, Fields, SourceKind};
 use fastproc_testbed::{Change, Changing, Storm, alone, gate, wait_until};
 
 use super::{
-    SECTIONS, Sleepers,
-    again::{again, is_case},
-    open, open_in_sections,
+    SECTIONS, Sleepers, open, open_in_sections,
+    rerun::{is_case, rerun},
 };
 
 /// Whether this is the process of its own that the test is to run in. If not, runs it there.
@@ -20,7 +19,7 @@ fn has_own_process(test: &str) -> bool {
         return true;
     }
     if gate::bpf() {
-        again(&format!("threads::{test}"), CASE_NAME);
+        rerun(&format!("threads::{test}"), CASE_NAME);
     }
     false
 }

@@ -147,7 +147,7 @@ pub(super) fn first_marks(born: bool, process: Process<'_>, moment: Moment) -> M
     if born {
         Marks::at_start(process.identity().start_ns)
     } else {
-        Marks::at(&Counters::of_process(process), moment.boottime_ns)
+        Marks::at(&Counters::from_process(process), moment.boottime_ns)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What can go wrong, why, and what to do about it.
+//! What can go wrong, with the cause and what to do about it.
 
 pub mod parse;
 pub mod procfs;
@@ -26,7 +26,8 @@ pub enum Error {
     )]
     NoBtf(#[source] io::Error),
 
-    /// What the running kernel says of its structures is not to be seen from here, as in a chroot or a container with `/proc` alone.
+    /// The kernel's description of its structures cannot be read here, as in a chroot or a container with
+    /// only `/proc`.
     #[error(
         "there is no /sys here, where the kernel describes its structures (/sys/kernel/btf/vmlinux); \
          mount it (mount -t sysfs sysfs /sys), or use the source procfs"
@@ -49,7 +50,7 @@ pub enum Error {
     )]
     Lockdown,
 
-    /// The kernel lacks what the source is made of.
+    /// The kernel lacks a feature that the source needs.
     #[error("this kernel is too old for it: it has no {missing} (Linux {since})")]
     KernelTooOld {
         /// What the kernel does not have.
@@ -91,14 +92,14 @@ pub enum Error {
     )]
     HidePid,
 
-    /// CPU times are not where this library reads them.
+    /// CPU times are not in the members that this library reads.
     #[error("CPU times are accounted {how} on this kernel, and only its own text has them")]
     CpuAccounting {
         /// How, as in `by nohz_full CPUs`.
         how: &'static str,
     },
 
-    /// The process may have no more descriptors.
+    /// The process may not open more descriptors.
     #[error(
         "no more than {limit} descriptors may be open, and it takes more: raise the limit (ulimit -n; LimitNOFILE= of a \
          systemd unit)"
@@ -108,7 +109,7 @@ pub enum Error {
         limit: u64,
     },
 
-    /// A control group leaves less memory than it takes.
+    /// A control group has less memory left than is needed.
     #[error(
         "{} is {limit_bytes} bytes, of which {left_bytes} are left, and it takes {needed_bytes}: raise it (MemoryMax= \
          of a systemd unit; the memory limit of a container), ask for fewer fields, or use the source procfs", file.display()
@@ -118,9 +119,9 @@ pub enum Error {
         file: PathBuf,
         /// The limit.
         limit_bytes: u64,
-        /// What of it is not used, or can be taken back.
+        /// How much of it is unused or can be reclaimed.
         left_bytes: u64,
-        /// What the arrays take, and loading the programs.
+        /// How much the arrays and loading the programs need.
         needed_bytes: u64,
     },
 
@@ -145,7 +146,7 @@ pub enum Error {
         source: io::Error,
     },
 
-    /// The table grew faster than the array for it, again and again.
+    /// The table grew faster than its array, several times in a row.
     #[error(
         "there are more than {capacity} {what}, and the array for them cannot grow fast enough"
     )]
@@ -177,15 +178,15 @@ pub enum Error {
 
 impl From<procfs::Error> for Error {
     fn from(error: procfs::Error) -> Self {
-        let descriptors = error.io().and_then(Self::of_descriptors);
+        let descriptors = error.io().and_then(Self::descriptor_limit);
         descriptors.unwrap_or(Self::Procfs(error))
     }
 }
 
 impl Error {
-    /// What is missing where the kernel's description of its structures cannot be read.
-    pub(crate) fn of_types(error: io::Error) -> Self {
-        if let Some(limit) = Self::of_descriptors(&error) {
+    /// The error for type information that cannot be read.
+    pub(crate) fn no_types(error: io::Error) -> Self {
+        if let Some(limit) = Self::descriptor_limit(&error) {
             limit
         } else if Path::new("/sys/kernel").exists() {
             Self::NoBtf(error)
@@ -194,14 +195,14 @@ impl Error {
         }
     }
 
-    /// A file of the machine that cannot be read.
-    pub(crate) fn of_host(path: impl Into<String>, source: io::Error) -> Self {
+    /// The error for a file of the machine that cannot be read.
+    pub(crate) fn unreadable(path: impl Into<String>, source: io::Error) -> Self {
         let path = path.into();
-        Self::of_descriptors(&source).unwrap_or(Self::Host { path, source })
+        Self::descriptor_limit(&source).unwrap_or(Self::Host { path, source })
     }
 
-    /// The limit of descriptors, if it is that.
-    pub(crate) fn of_descriptors(error: &io::Error) -> Option<Self> {
+    /// The error for the limit of descriptors, if `error` is about it.
+    pub(crate) fn descriptor_limit(error: &io::Error) -> Option<Self> {
         let errno = Errno::from_io_error(error)?;
         (errno == Errno::MFILE).then(|| Self::Descriptors {
             limit: getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX),

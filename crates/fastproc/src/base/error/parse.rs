@@ -4,7 +4,7 @@ use std::io;
 
 use thiserror::Error;
 
-/// A text that is not what the kernel writes, and where it ceases to be.
+/// A text that differs from what the kernel writes, and the place where it does.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{file}, line {line}, byte {byte}: expected {expected}")]
 pub struct ParseError {
@@ -14,7 +14,7 @@ pub struct ParseError {
     pub line: usize,
     /// Byte in that line, counted from 1.
     pub byte: usize,
-    /// What should stand there.
+    /// What was expected there.
     pub expected: &'static str,
 }
 
@@ -29,7 +29,7 @@ pub enum FormatError {
         /// The cause.
         source: io::Error,
     },
-    /// It is no status.
+    /// The file is not a status file.
     #[error(transparent)]
     Parse(#[from] ParseError),
 }

@@ -18,7 +18,7 @@ pub enum Error {
         /// Why not.
         source: io::Error,
     },
-    /// A file could not be read though its process is there.
+    /// A file could not be read although its process exists.
     #[error("cannot read {path}")]
     Read {
         /// The file, below the root.
@@ -31,7 +31,7 @@ pub enum Error {
     Parse {
         /// The process.
         pid: u32,
-        /// Where and what.
+        /// Where it differs, and what was expected.
         source: ParseError,
     },
     /// The lines of status could not be learned.
@@ -40,7 +40,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the kernel said, if it is that.
+    /// What the kernel answered, if it is the cause.
     pub(crate) fn io(&self) -> Option<&io::Error> {
         match self {
             Self::List { source, .. }

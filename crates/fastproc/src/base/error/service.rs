@@ -6,7 +6,7 @@ use std::{io, path::PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nobody listens there.
+    /// Nothing listens on the socket.
     #[error(
         "no service at {0} (`sudo fastproc serve --no-metrics --socket {0}` starts one)",
         path.display()
@@ -18,7 +18,7 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// Another user than root or oneself runs it, and root has not put the socket where it is.
+    /// Another user than root or this one runs it, in a folder that not only root can write to.
     #[error("the service at {} is run by user {uid}; only those of root and of oneself are trusted, and those in a folder that only root can write", path.display())]
     Untrusted {
         /// The socket.
@@ -26,32 +26,33 @@ pub enum Error {
         /// Who runs it.
         uid: u32,
     },
-    /// It answers, and does not serve this reader.
+    /// It answers, but refuses to serve this reader.
     #[error("{0}")]
     Refused(Status),
     /// It did not answer in time.
     #[error("the service did not answer within {waited_ms} ms")]
     Timeout {
-        /// How long it was waited for.
+        /// How long this process waited.
         waited_ms: u128,
     },
-    /// It failed before, was asked once more whether it serves, and has not answered yet. Nobody waits for that.
+    /// It failed before, was asked again whether it serves, and has not answered yet. Nothing waits for the
+    /// answer.
     #[error("the service failed, and has not answered since")]
     Waiting,
     /// It has ended, or the connection failed.
     #[error("the connection to the service broke")]
     Broken(#[source] io::Error),
-    /// It lays out records in another way, and not all of these fields are among those that it describes.
+    /// It has another layout of records, whose description lacks some of these fields.
     #[error(
         "the service lays out records in another way, without all of these fields; use the same version on both sides"
     )]
     Layout,
-    /// It serves, and does not record what ends.
+    /// It serves, but does not record exits.
     #[error(
         "the service cannot record exits: it does not read by BPF, or too much was asked of it just now"
     )]
     NoExits,
-    /// What it answers makes no sense.
+    /// Its answer is not valid.
     #[error("the service answered what makes no sense: {0}")]
     Protocol(&'static str),
     /// Its buffer cannot be mapped.
@@ -59,18 +60,18 @@ pub enum Error {
     Buffer(#[source] io::Error),
 }
 
-/// Whether there is an answer, or why there is none.
+/// Whether a request was served, or why not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[repr(u64)]
 #[non_exhaustive]
 pub enum Status {
-    /// There is one.
+    /// It was served.
     #[error("served")]
     Ok = 0,
     /// The service speaks another version.
     #[error("the service speaks another version of the protocol; restart it after an upgrade")]
     Version = 1,
-    /// The service does not know what was asked for.
+    /// The service does not understand the request.
     #[error("the service does not understand the request")]
     BadRequest = 2,
     /// The service cannot collect these groups.
@@ -84,17 +85,17 @@ pub enum Status {
     /// `/proc` hides processes from the reader.
     #[error("/proc is mounted with hidepid, and the service serves root alone")]
     HidePid = 5,
-    /// What the kernel would show the reader cannot be told from its credentials.
+    /// The service cannot decide from the reader's credentials what the kernel would show it.
     #[error("the service cannot tell what the kernel would show this process")]
     Credentials = 6,
-    /// The kernel cannot name the process that connected (before Linux 6.5). Ask once more: by the next request the service may
-    /// know who asks, unless it is root.
+    /// The kernel cannot name the process that connected (before Linux 6.5). Ask again: by the next request
+    /// the service may know the reader, unless it is root.
     #[error("this kernel does not tell the service who has connected (Linux 6.5)")]
     NoPeer = 7,
     /// The message came from another process or user than the one that connected.
     #[error("another process or user has made this connection")]
     NotYours = 8,
-    /// Too much memory is lent to readers of this user, or they have had too many walks within a second.
+    /// Readers of this user hold too much memory, or have asked for too many walks within a second.
     #[error("readers of this user hold too many snapshots, or ask for too many")]
     Busy = 9,
     /// The service could not make a snapshot.

@@ -1,5 +1,5 @@
-//! What is taken away from a record before everybody may see it. It is made of the tags that members have in
-//! `bpf/record.h`: what has none is taken away from everybody's.
+//! Removes from a record what not everybody may see. The tags of members in `bpf/record.h` decide; a member
+//! without a tag is removed.
 
 use std::sync::LazyLock;
 
@@ -13,23 +13,24 @@ use crate::{
     snapshot::calibration::Calibration,
 };
 
-static PLANS: LazyLock<[Plan; 3]> = LazyLock::new(|| [RECORD, THREAD, EXIT].map(Plan::of));
+static PLANS: LazyLock<[Plan; 3]> =
+    LazyLock::new(|| [RECORD, THREAD, EXIT].map(Plan::from_structure));
 
 /// A word of a structure, and the bits of it that are kept.
 type Kept = (usize, u64);
 
-/// What is done to the words of a structure.
+/// The changes to the words of a structure.
 #[derive(Debug)]
 struct Plan {
-    /// The words of which not all is for everybody.
+    /// The words of which everybody sees only a part.
     public: Vec<Kept>,
-    /// The words of which not all is for those who could trace the process.
+    /// The words of which only a part is visible to those who could trace the process.
     tracers: Vec<Kept>,
     ticks: Vec<usize>,
     boot_ticks: Vec<usize>,
 }
 
-/// Which bytes of a structure somebody may see: none, before its members say so.
+/// The bytes of a structure that a reader may see: none, until its members add theirs.
 #[derive(Debug)]
 struct Bytes {
     public: Vec<u8>,
@@ -37,7 +38,7 @@ struct Bytes {
 }
 
 impl Plan {
-    fn of(structure: &Structure) -> Self {
+    fn from_structure(structure: &Structure) -> Self {
         let mut plan = Self {
             public: Vec::new(),
             tracers: Vec::new(),
@@ -92,7 +93,7 @@ impl Plan {
     }
 }
 
-/// The words that do not stay as they are.
+/// The words that change.
 fn kept(bytes: &[u8]) -> Vec<Kept> {
     let words = bytes.chunks(8).enumerate().map(|(at, bytes)| {
         let mut word = [0; 8];
@@ -116,11 +117,12 @@ fn word_of(type_of: Type, offset: usize) -> usize {
     offset / 8
 }
 
-/// Takes away from records what the kernel does not show everybody, and the precision that it does not show.
+/// Removes from records what the kernel does not show to everybody, and the precision that it does not show.
 #[derive(Clone, Copy, Debug)]
 pub struct Mask {
     tick_ns: u64,
-    /// What readers' clocks are ahead of that of start times: where ticks begin.
+    /// How far the readers' clocks are ahead of the clock of start times. Ticks are counted on the readers'
+    /// clocks.
     boot_offset_ns: i64,
     thp_disable_bit: Option<u32>,
 }
@@ -135,9 +137,9 @@ impl Mask {
         }
     }
 
-    /// As everybody may see it.
+    /// Reduces a record to what everybody may see.
     pub fn record(&self, record: &mut Record) {
-        // Of these flags one is in everybody's status file: `THP_enabled`.
+        // Everybody's status file shows one of these flags: `THP_enabled`.
         let thp = self.thp_disable_bit.map_or(0, |bit| 1 << bit);
         let thp = record.memory_details.mm_flags & thp;
         Self::hide(record);
@@ -145,42 +147,42 @@ impl Mask {
         PLANS[0].round(record.words_mut(), self);
     }
 
-    /// Takes away from a record what not everybody may see. Times keep their precision.
+    /// Removes from a record what not everybody may see. Times keep their precision.
     pub fn hide(record: &mut Record) {
         PLANS[0].hide(record.words_mut());
         record.identity.masked = 1;
         record.identity.groups &= !Fields::IO.bits();
     }
 
-    /// As somebody may see it who could trace the process.
+    /// Reduces a record to what a reader may see who could trace the process.
     pub fn record_for_tracers(record: &mut Record) {
         keep(&PLANS[0].tracers, record.words_mut());
     }
 
-    /// A thread, as everybody may see it.
+    /// Reduces a thread to what everybody may see.
     pub fn thread(&self, thread: &mut ThreadRecord) {
         Self::hide_thread(thread);
         PLANS[1].round(thread.words_mut(), self);
     }
 
-    /// Takes away from a thread what not everybody may see. Times keep their precision.
+    /// Removes from a thread what not everybody may see. Times keep their precision.
     pub fn hide_thread(thread: &mut ThreadRecord) {
         PLANS[1].hide(thread.words_mut());
     }
 
-    /// A thread, as somebody may see it who could trace its process.
+    /// Reduces a thread to what a reader may see who could trace its process.
     pub fn thread_for_tracers(thread: &mut ThreadRecord) {
         keep(&PLANS[1].tracers, thread.words_mut());
     }
 
-    /// What has ended, as everybody may see it.
+    /// Reduces an exit to what everybody may see.
     pub fn exit(&self, exit: &mut ExitRecord) {
         PLANS[2].hide(exit.words_mut());
         exit.known &= !(EXIT_STATUS | EXIT_IO);
         PLANS[2].round(exit.words_mut(), self);
     }
 
-    /// What has ended, as somebody may see it who could have traced it.
+    /// Reduces an exit to what a reader may see who could have traced the process.
     pub fn exit_for_tracers(exit: &mut ExitRecord) {
         keep(&PLANS[2].tracers, exit.words_mut());
     }

@@ -17,9 +17,9 @@ use crate::{
 /// Whether a reader may see what the kernel shows only to those who could trace the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
-    /// All of it.
+    /// The reader may see everything.
     Granted,
-    /// Without addresses, wait channel and exit code.
+    /// The reader may see everything but addresses, wait channel and exit code.
     Denied,
 }
 
@@ -28,7 +28,7 @@ const CAP_SYS_PTRACE: u64 = 1 << 19;
 const DUMPABLE_MASK: u64 = 3;
 const DUMPABLE: u64 = 1;
 
-/// Somebody who reads.
+/// Who reads records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reader {
     /// Process id.
@@ -41,23 +41,24 @@ pub struct Reader {
     pub cap_effective: u64,
     /// Inode number of the user namespace; 0 if not known.
     pub user_ns: u32,
-    /// Whether a security module with rules of its own (`SELinux`, `AppArmor`, Smack, Landlock) confines the reader. It
-    /// may then see itself, and nothing else is certain.
+    /// Whether a security module with rules of its own (`SELinux`, `AppArmor`, Smack, Landlock) confines the
+    /// reader. Such a reader may see itself; about other processes nothing is certain.
     pub confined: bool,
 }
 
-/// Whether the kernel would show this thread everything about everyone: it may trace all, and read files that are not
-/// its own.
+/// Whether the kernel would show this thread everything about every process: it may trace all of them, and read
+/// files that it does not own.
 ///
-/// Capabilities say so in the initial user namespace alone, and security modules may still object (Landlock to every
-/// process outside of its sandbox): the kernel is asked about the parent of its threads, or who has that number here.
+/// Capabilities decide that only in the initial user namespace, and a security module may still deny it (Landlock
+/// denies every process outside of its sandbox). So this asks the kernel about the parent of its threads, or
+/// whichever process has pid 2 here.
 pub fn may_trace_all() -> bool {
     let files = CapabilitySet::DAC_READ_SEARCH | CapabilitySet::DAC_OVERRIDE;
     let holds = capabilities(None).is_ok_and(|held| {
         held.effective.contains(CapabilitySet::SYS_PTRACE) && held.effective.intersects(files)
     });
     let is_shown = || match std::fs::read_link("/proc/2/exe") {
-        // The access is checked before there is found to be no program.
+        // The kernel checks access before it finds that there is no program.
         Err(error) => error.kind() == io::ErrorKind::NotFound,
         Ok(_) => true,
     };
@@ -65,9 +66,9 @@ pub fn may_trace_all() -> bool {
 }
 
 impl Reader {
-    /// The reader that is this process; `None` without its [`Fields::USERS`](crate::Fields::USERS) and
+    /// The reader that is this process. `None` without its [`Fields::USERS`](crate::Fields::USERS) and
     /// [`Fields::CREDENTIALS`](crate::Fields::CREDENTIALS).
-    pub fn of(process: Process<'_>) -> Option<Self> {
+    pub fn from_process(process: Process<'_>) -> Option<Self> {
         let (users, credentials) = (process.users()?, process.credentials()?);
         Some(Self {
             pid: process.pid(),
@@ -79,18 +80,19 @@ impl Reader {
         })
     }
 
-    /// What this reader may see of `target`: `__ptrace_may_access()` of kernel/ptrace.c with
-    /// `PTRACE_MODE_READ_FSCREDS`, and `cap_ptrace_access_check()` of security/commoncap.c.
+    /// What this reader may see of `target`, by the rule of `__ptrace_may_access()` in kernel/ptrace.c with
+    /// `PTRACE_MODE_READ_FSCREDS`, and of `cap_ptrace_access_check()` in security/commoncap.c.
     ///
-    /// Access is granted to the process itself; and otherwise where both of these hold:
-    /// - the reader's filesystem ids are the real, effective and saved ids of the target, its effective capabilities
-    ///   include all that the target is permitted, both are in one user namespace and the target may be dumped; or the
-    ///   reader has `CAP_SYS_PTRACE` over the target's user namespace;
+    /// A process may see itself. Otherwise access is granted if both of these hold:
+    /// - the reader's filesystem ids equal the real, effective and saved ids of the target, its effective
+    ///   capabilities include all permitted ones of the target, both are in one user namespace and the target
+    ///   is dumpable; or the reader has `CAP_SYS_PTRACE` in the target's user namespace;
     /// - no security module objects ([`confined`](Self::confined)).
     ///
-    /// Where a record does not hold what the rule asks for (the groups that [`of`](Self::of) takes, and
-    /// [`Fields::MEMORY_DETAILS`](crate::Fields::MEMORY_DETAILS)), access is denied, as also where the kernel had already
-    /// hidden it from whoever read the record.
+    /// Access is denied if a record lacks what the rule needs (the groups that
+    /// [`from_process`](Self::from_process) needs, and
+    /// [`Fields::MEMORY_DETAILS`](crate::Fields::MEMORY_DETAILS)), or if the kernel had already hidden it
+    /// from the reader of the record.
     pub fn access(&self, target: Process<'_>) -> Access {
         if target.identity().masked == 0 && (self.pid == target.pid() || self.may_trace(target)) {
             Access::Granted
@@ -99,16 +101,17 @@ impl Reader {
         }
     }
 
-    /// The same of a process with these rights, at the time when they were read.
+    /// The same for a process with these rights, at the time when they were read.
     pub fn access_with(&self, rights: &Rights) -> Access {
         let may = self.may_trace_with(&rights.users, &rights.credentials, || rights.is_dumpable);
         if may { Access::Granted } else { Access::Denied }
     }
 
-    /// A process that has ended, with as much of it as this reader might see: of its exit status when it was a zombie,
-    /// of its I/O before. Kernels that do not tell whether it could be dumped do not ask for it of a zombie either.
+    /// Removes from an exit what this reader could not have seen: the exit status of the zombie, and the I/O
+    /// counters before. Older kernels do not show whether a zombie was dumpable, and do not check it for the
+    /// exit status.
     #[must_use]
-    pub fn sees(&self, exit: &Exit) -> Exit {
+    pub fn redact_exit(&self, exit: &Exit) -> Exit {
         let owner = &exit.owner;
         let users = Users {
             uid: exit.uid,
@@ -134,15 +137,15 @@ impl Reader {
         }
     }
 
-    /// Whether this reader may see the arguments with which a process that has ended executed its program.
+    /// Whether this reader may see the arguments with which an exited process executed its program.
     ///
-    /// A program may erase them from its command line while it runs, as `mysql` and `curl` do with passwords. So they are for
-    /// its user, and for those who might have traced it.
-    pub fn sees_arguments(&self, exit: &Exit) -> bool {
+    /// A program may erase them from its command line while it runs, as `mysql` and `curl` do with passwords.
+    /// So only its user may see them, and those who could have traced it.
+    pub fn may_see_arguments(&self, exit: &Exit) -> bool {
         let uids = [exit.uid, exit.euid, exit.owner.suid];
         let gids = [exit.gid, exit.egid, exit.owner.sgid];
         let is_own = uids == [self.fsuid; 3] && gids == [self.fsgid; 3];
-        is_own || self.sees(exit).io.is_some()
+        is_own || self.redact_exit(exit).io.is_some()
     }
 
     fn may_trace(&self, target: Process<'_>) -> bool {
@@ -162,7 +165,8 @@ impl Reader {
             return false;
         }
         if self.may_trace_namespace(credentials.user_ns) {
-            // The memory may belong to another user namespace than the credentials; the initial one is above all.
+            // The memory may belong to another user namespace than the credentials. The initial one is
+            // above all of them.
             return self.user_ns == INITIAL_USER_NS || is_dumpable();
         }
         self.has_ids_of(users)
@@ -172,8 +176,8 @@ impl Reader {
             && is_dumpable()
     }
 
-    /// `ns_capable(user_ns, CAP_SYS_PTRACE)`, as far as it can be told: capabilities in a namespace hold there and
-    /// below, and only the initial one is known to be above every other.
+    /// `ns_capable(user_ns, CAP_SYS_PTRACE)`, as far as it is known here: capabilities count in their own
+    /// namespace and those below it, and only the initial one is known to be above every other.
     fn may_trace_namespace(&self, user_ns: u32) -> bool {
         self.cap_effective & CAP_SYS_PTRACE != 0
             && (self.user_ns == INITIAL_USER_NS || (self.user_ns != 0 && self.user_ns == user_ns))
@@ -354,7 +358,7 @@ mod tests {
             exit
         };
         let seen = |reader: Reader, exit: Exit| {
-            let seen = reader.sees(&exit);
+            let seen = reader.redact_exit(&exit);
             (seen.status.is_some(), seen.io.is_some())
         };
         assert_eq!(seen(USER, exit(|_| ())), (true, true));

@@ -98,7 +98,7 @@ impl Tasks {
             }
             Program::Iterate(link) => {
                 let done = iterate(link.as_fd()).and_then(drain);
-                done.map_err(|error| Error::of_descriptors(&error).unwrap_or(Error::Run(error)))
+                done.map_err(|error| Error::descriptor_limit(&error).unwrap_or(Error::Run(error)))
             }
         }
     }

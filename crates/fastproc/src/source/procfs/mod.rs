@@ -1,7 +1,7 @@
-//! The kernel's text: the source that needs no privileges, and serves what the others miss.
+//! Reads the kernel's text: the source that needs no privileges, and that reads what the other sources miss.
 //!
-//! What `/proc` shows is what there is: under `hidepid`, or with the `/proc` of another pid namespace mounted, that is
-//! less than every process. A process that ends while it is read is left out.
+//! It shows what `/proc` shows. With `hidepid`, or with the `/proc` of another pid namespace, that is not every
+//! process. A process that ends while it is read is left out.
 
 mod cgroup;
 mod files;
@@ -24,11 +24,11 @@ use crate::{
     text::status,
 };
 
-/// Reads processes from `/proc`, with memory that is used again: nothing is allocated for a process.
+/// Reads processes from `/proc`. It reuses its memory, and allocates nothing for a process.
 ///
-/// From the second [`collect`](Self::collect) on, two files each of up to 1024 processes are kept open, as far as the lower
-/// half of the numbers of descriptors suffices that this program may have (`ulimit -n`): that halves the cost of reading
-/// them, and the upper half is never taken from the program.
+/// From the second [`collect`](Self::collect) on, it keeps two files open for each of up to 1024 processes, which
+/// halves the cost of reading them. It uses only the lower half of the descriptor numbers that this program may
+/// have (`ulimit -n`).
 #[derive(Debug)]
 pub struct Procfs {
     reader: Reader,
@@ -50,9 +50,9 @@ impl Procfs {
             path: root.display().to_string(),
             source: error.into(),
         })?;
-        // In the /proc of another pid namespace nobody is oneself, but the kernel is the same.
-        let format = status::Format::of_this_kernel(root, host)
-            .or_else(|_| status::Format::of_this_kernel(Path::new("/proc"), host))?;
+        // In the /proc of another pid namespace this process is not found, but the kernel is the same.
+        let format = status::Format::read(root, host)
+            .or_else(|_| status::Format::read(Path::new("/proc"), host))?;
         Ok(Self {
             reader: Reader::new(Files::new(directory, root), fields, format, host),
             pids: Vec::new(),
@@ -62,8 +62,8 @@ impl Procfs {
         })
     }
 
-    /// Sets the bit of `mm->flags` in which records shall have it that a process may not have transparent huge pages.
-    /// Until then they do not have it.
+    /// Sets which bit of `mm->flags` says that a process may not have transparent huge pages. Until then
+    /// records do not have it.
     pub fn set_thp_disable_bit(&mut self, bit: Option<u32>) {
         self.reader.set_thp_disable_bit(bit);
     }
@@ -73,9 +73,10 @@ impl Procfs {
         self.reader.pids(pids)
     }
 
-    /// Reads one process into `record`, appending to `threads` and `pool`. Returns whether it is there.
+    /// Reads one process into `record`, and appends to `threads` and `pool`. Returns whether the process
+    /// exists.
     ///
-    /// The record holds, of the groups that were asked for at [`open`](Self::open), those that this reader may see.
+    /// The record has the groups of [`open`](Self::open) that the kernel shows to this reader.
     pub fn read_one(
         &mut self,
         pid: u32,
@@ -86,12 +87,13 @@ impl Procfs {
         self.reader.read(pid, record, threads, pool)
     }
 
-    /// To be called before processes are read by [`read_next`](Self::read_next).
+    /// Call this before processes are read by [`read_next`](Self::read_next).
     pub(crate) fn begin(&mut self) {
         self.reader.begin();
     }
 
-    /// As [`read_one`](Self::read_one), in the order of the ids, by files that are kept open for the next time.
+    /// Like [`read_one`](Self::read_one), but in the order of the ids, with files that stay open for the next
+    /// time.
     pub(crate) fn read_next(
         &mut self,
         pid: u32,

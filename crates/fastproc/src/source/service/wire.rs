@@ -1,7 +1,7 @@
 //! Messages between a reader and the service: see `docs/protocol.md`.
 //!
-//! A message is a row of 64-bit words, in the byte order of the machine that both ends run on. A longer message than is
-//! known is read as far as it is known, so that words can be added.
+//! A message is a sequence of 64-bit words, in the byte order of the machine, on which both ends run. A receiver
+//! ignores words after those that it knows, so words can be added.
 
 pub use crate::base::error::service::Status;
 use crate::snapshot::{calibration::Calibration, texts::Texts};
@@ -9,14 +9,14 @@ use crate::snapshot::{calibration::Calibration, texts::Texts};
 /// Version of the messages. The layout of records has an id of its own: [`Reply::layout`].
 pub const VERSION: u64 = 1;
 
-/// Descriptors of buffers that a reader can say it has.
+/// Number of buffers that a reader can say it has mapped.
 pub const HOLDS: usize = 4;
 
-/// What is asked for.
+/// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Op {
-    /// Whether this reader is served at all, and how; no buffer.
+    /// Whether and how the service serves this reader. The answer has no buffer.
     Hello = 1,
     /// A snapshot.
     Snapshot = 2,
@@ -24,7 +24,7 @@ pub enum Op {
     Layout = 3,
     /// Who uses the service, as JSON.
     Status = 4,
-    /// What ended, without a snapshot.
+    /// Exits, without a snapshot.
     Exits = 5,
 }
 
@@ -41,24 +41,24 @@ impl Op {
     }
 }
 
-/// A question.
+/// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// What is asked for.
     pub op: Op,
     /// Groups of fields, as the bits of [`Fields`](crate::Fields).
     pub groups: u32,
-    /// Greatest age of a snapshot, in nanoseconds. 0: a walk that begins after this message came.
+    /// Greatest age of a snapshot, in nanoseconds. 0: its walk must begin after this message arrived.
     pub max_age_ns: u64,
     /// Generation of the last snapshot that this reader had, or 0.
     pub generation: u64,
     /// Buffers that this reader has mapped, by their ids; 0 for none.
     pub holds: [u64; HOLDS],
-    /// Texts that shall come with the records.
+    /// Texts that the answer must bring along.
     pub texts: Texts,
     /// How long before the walk began a text may have been read, in nanoseconds.
     pub texts_max_age_ns: u64,
-    /// Whether this reader wants what ended, which is recorded as long as somebody does.
+    /// Whether this reader wants exits. They are recorded while any reader wants them.
     pub exits: bool,
     /// Number of the last exit that this reader has had, or 0.
     pub exits_after: u64,
@@ -67,7 +67,7 @@ pub struct Request {
 impl Request {
     /// Words of the message.
     pub const WORDS: usize = 13;
-    /// Words that there must be; the others are 0 if they are missing.
+    /// Words that must be present. Missing words after these are 0.
     const NEEDED: usize = 12;
 
     /// The message.
@@ -90,7 +90,7 @@ impl Request {
         ]
     }
 
-    /// Reads a message.
+    /// Parses a message.
     pub fn from_words(words: &[u64]) -> Result<Self, Status> {
         match words.first() {
             None => return Err(Status::BadRequest),
@@ -118,12 +118,12 @@ impl Request {
     }
 }
 
-/// A part of a buffer: a row of elements of one size.
+/// A part of a buffer: a sequence of elements of one size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Part {
     /// Bytes from the start of the buffer.
     pub offset: u64,
-    /// Elements.
+    /// Number of elements.
     pub count: u64,
     /// Bytes from one element to the next.
     pub stride: u64,
@@ -139,11 +139,12 @@ pub mod part {
     pub const POOL: usize = 2;
     /// Processes that the reader must read from `/proc` itself: 32-bit pids, in ascending order.
     pub const UNSURE: usize = 3;
-    /// Where the texts of each process stand: a [`TextEntry`](crate::TextEntry) for each record, in their order.
+    /// Where the texts of each process are: a [`TextEntry`](crate::TextEntry) for each record, in their
+    /// order.
     pub const TEXTS: usize = 4;
     /// The bytes of all texts.
     pub const TEXT_BYTES: usize = 5;
-    /// Processes that ended, as [`ExitRecord`](crate::record::ExitRecord), in the order of their numbers.
+    /// Exited processes, as [`ExitRecord`](crate::record::ExitRecord), in the order of their numbers.
     pub const EXITS: usize = 6;
     /// The bytes of their command lines.
     pub const EXIT_LINES: usize = 7;
@@ -151,7 +152,7 @@ pub mod part {
     pub const COUNT: usize = 8;
 }
 
-/// What was found out about the kernel by comparing records with its text: see [`Calibration`](crate::Calibration).
+/// What comparing records with the kernel's text has shown: see [`Calibration`](crate::Calibration).
 mod fact {
     pub(super) const EXACT_RSS_KNOWN: u64 = 1;
     pub(super) const EXACT_RSS: u64 = 1 << 1;
@@ -164,17 +165,17 @@ mod fact {
 /// An answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// Whether there is an answer.
+    /// Whether the request was served.
     pub status: Status,
     /// Id of the layout of records: [`layout::id`](super::layout::id).
     pub layout: u64,
-    /// Number of the snapshot; larger ones are younger. Never 0.
+    /// Number of the snapshot, never 0. A larger number is a later snapshot.
     pub generation: u64,
     /// Groups of fields that the records hold.
     pub groups: u32,
     /// Whether the descriptor of the buffer comes with this message.
     pub has_descriptor: bool,
-    /// Id of the buffer, never given twice; 0 for none.
+    /// Id of the buffer, which is never reused; 0 for none.
     pub buffer: u64,
     /// Bytes of the buffer.
     pub buffer_bytes: u64,
@@ -182,19 +183,19 @@ pub struct Reply {
     pub kernel_boottime_ns: u64,
     /// How long reading the records took from then on, in nanoseconds.
     pub read_for_ns: u64,
-    /// Records that were replaced while being read, and were read again from `/proc`.
+    /// Records that changed while they were read, and were read again from `/proc`.
     pub torn: u32,
     /// Processes that the walk does not meet.
     pub missed: u32,
-    /// Where the service reads: 1 `bpf`, 2 `bpf-iter`, 3 `procfs`.
+    /// The service's own source: 1 `bpf`, 2 `bpf-iter`, 3 `procfs`.
     pub source: u64,
     /// What was found out about this kernel.
     pub calibration: Calibration,
-    /// Number of the last exit before the snapshot, or 0: exits are not recorded.
+    /// Number of the last exit before the snapshot. 0: exits are not recorded.
     pub exits_last: u64,
-    /// Number after which every exit up to the last is here, or was lost.
+    /// Every exit with a larger number, up to `exits_last`, is in this answer or was lost.
     pub exits_after: u64,
-    /// Where in the buffer things are: see [`part`].
+    /// The places of the parts in the buffer: see [`part`].
     pub parts: [Part; part::COUNT],
 }
 
@@ -251,7 +252,7 @@ impl Reply {
         words
     }
 
-    /// Reads a message. `None`: it is none.
+    /// Parses a message. `None` if it is not valid.
     pub fn from_words(words: &[u64]) -> Option<Self> {
         let words: &[u64; Self::WORDS] = words.first_chunk()?;
         if words[0] != VERSION {
@@ -322,7 +323,7 @@ pub fn to_bytes(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-/// The words of a message. A rest of less than a word is no part of it.
+/// The words of a message. Bytes after the last whole word are ignored.
 pub fn from_bytes(bytes: &[u8]) -> impl Iterator<Item = u64> {
     let (words, _) = bytes.as_chunks::<8>();
     words.iter().map(|word| u64::from_ne_bytes(*word))

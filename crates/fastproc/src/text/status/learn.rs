@@ -33,7 +33,7 @@ pub struct SpeculationControl {
 
 impl SpeculationControl {
     /// Asks the running kernel.
-    pub fn of_this_kernel() -> Self {
+    pub fn read() -> Self {
         let controlled = |feature| {
             speculative_feature_state(feature).is_ok_and(|state| {
                 state.is_some_and(|state| state.contains(SpeculationFeatureState::PRCTL))
@@ -48,7 +48,7 @@ impl SpeculationControl {
 
 impl Format {
     /// Learns the format of the kernel that this process runs on; `proc` is where the proc file system is mounted.
-    pub fn of_this_kernel(proc: &Path, host: &Host) -> Result<Self, FormatError> {
+    pub fn read(proc: &Path, host: &Host) -> Result<Self, FormatError> {
         let path = proc.join("self/status");
         let own = fs::read(&path).map_err(|source| FormatError::Read {
             path: path.display().to_string(),
@@ -57,7 +57,7 @@ impl Format {
         Ok(Self::learn(
             &own,
             Some(host.possible_cpus as usize),
-            SpeculationControl::of_this_kernel(),
+            SpeculationControl::read(),
         )?)
     }
 

@@ -50,7 +50,7 @@ fn only_what_a_tag_shows_is_kept() {
         ],
     };
     const BYTES: [u8; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
-    let plan = Plan::of(&WHOLE);
+    let plan = Plan::from_structure(&WHOLE);
     let all = u64::from_ne_bytes(BYTES);
     let time = 7 * TICK + 1;
     let words = [all, all, all, time, time, all];

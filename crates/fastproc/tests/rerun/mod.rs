@@ -9,7 +9,7 @@ use std::{
 pub const CASE: &str = "FASTPROC_OPENING_CASE";
 
 /// Runs the test of this name again with `case` set, and returns what came of it.
-pub fn again(test: &str, case: &str) -> Output {
+pub fn rerun(test: &str, case: &str) -> Output {
     let exe = env::current_exe().expect("this test has a path");
     let output = Command::new(exe)
         .args(["--exact", test, "--nocapture", "--test-threads=1"])

@@ -1,4 +1,4 @@
-//! Children in Python, and the exits that are told of them.
+//! Children in Python, and the exits that are recorded for them.
 
 use std::{
     process::{Child, Command, ExitStatus, Stdio},
@@ -28,20 +28,24 @@ pub fn read(exits: &mut Exits, mut each: impl FnMut(&Exit)) {
         .expect("the ring can be read");
 }
 
-/// Waits until this child's exit is told, and reaps it. Hands over all exits that come meanwhile. Returns what its parent is
-/// told.
-pub fn until_told(exits: &mut Exits, mut child: Child, mut each: impl FnMut(&Exit)) -> ExitStatus {
-    let mut is_told = false;
-    wait_until("an exit that is told or lost", || {
+/// Waits until this child's exit is recorded, and reaps it. Hands over all exits that come meanwhile. Returns its exit
+/// status.
+pub fn until_recorded(
+    exits: &mut Exits,
+    mut child: Child,
+    mut each: impl FnMut(&Exit),
+) -> ExitStatus {
+    let mut is_recorded = false;
+    wait_until("an exit that is recorded or lost", || {
         exits
             .wait(Duration::from_millis(20))
             .expect("it can be waited for");
         let has_ended = child.try_wait().expect("our child").is_some();
         read(exits, |exit| {
-            is_told |= exit.pid == child.id();
+            is_recorded |= exit.pid == child.id();
             each(exit);
         });
-        has_ended && (is_told || exits.lost() > 0)
+        has_ended && (is_recorded || exits.lost() > 0)
     });
     child.wait().expect("our child")
 }
