@@ -3,9 +3,10 @@
 use std::{cell::Cell, fs, path::Path, time::Duration};
 
 use fastproc::{
-    Baseline, Change, Collector, Details, Directories, Fields, Gone, NestedIds, Process, Snapshot,
-    SourceKind, Texts,
+    Baseline, Collector, Details, Directories, Fields, NestedIds, Process, Snapshot, SourceKind,
+    Texts,
     access::{Access, may_trace_all},
+    difference::{Change, Gone},
     record::ThreadRecord,
     text::Files,
 };

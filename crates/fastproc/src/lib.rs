@@ -64,19 +64,35 @@ mod snapshot;
 pub mod source;
 pub mod text;
 
-pub use base::{error::Error, host, host::Host, source_kind::SourceKind, timing::Part};
-pub use collect::{Arrays, Builder, Collector, Refusal, one_shot::OneShot};
-pub use details::{DetailError, Details, Directories, Directory};
-pub use difference::{Baseline, Change, Gone};
-pub use records::{fields, fields::Fields, name::Name, record, schema};
-pub use rules::{access, cputime, rights::Rights};
+pub use base::{
+    error::Error,
+    host::Host,
+    source_kind::{SourceKind, UnknownSource},
+    timing::Part,
+};
+pub use collect::{Arrays, Builder, Collector, Refusal};
+pub use details::{DetailError, Details};
+pub use difference::Baseline;
+pub use records::{fields::Fields, name::Name, record, schema};
+pub use rules::access;
 pub use snapshot::{
     Pools, Snapshot, SnapshotStats,
     calibration::Calibration,
     cmdline::Cmdline,
     process::{NestedIds, Process},
-    table::Table,
-    texts::{TextEntry, TextPlace, Texts},
+    texts::Texts,
+};
+// Only the other crates of this project use these. They may change in any version.
+#[doc(hidden)]
+pub use {
+    base::host,
+    collect::one_shot::OneShot,
+    details::{Directories, Directory},
+    rules::{cputime, rights::Rights},
+    snapshot::{
+        table::Table,
+        texts::{TextEntry, TextPlace},
+    },
 };
 
 /// What the two READMEs show is compiled, as it stands there.

@@ -51,7 +51,7 @@ impl Host {
 
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
-/// The list of online CPUs, for who asks again and again: the file stays open.
+/// The list of online CPUs. Its file stays open, for repeated reading.
 #[derive(Debug)]
 pub(crate) struct OnlineCpus {
     /// Without `/sys` there is none.

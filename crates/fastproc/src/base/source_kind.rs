@@ -18,7 +18,7 @@ pub enum SourceKind {
 impl SourceKind {
     /// The sources by which a process reads for itself, in the order in which they are tried. The service
     /// comes before them.
-    pub const ALL: [Self; 3] = [Self::Bpf, Self::BpfIter, Self::Procfs];
+    pub const LOCAL: [Self; 3] = [Self::Bpf, Self::BpfIter, Self::Procfs];
 
     /// Whether its records hold no more than the kernel would show to this process. With the other sources,
     /// [`Reader::access`](crate::access::Reader::access) decides what may be shown.
@@ -52,7 +52,7 @@ impl FromStr for SourceKind {
     type Err = UnknownSource;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let mut known = [Self::Service].into_iter().chain(Self::ALL);
+        let mut known = [Self::Service].into_iter().chain(Self::LOCAL);
         let known = known.find(|kind| kind.name() == name);
         known.ok_or_else(|| UnknownSource(name.into()))
     }

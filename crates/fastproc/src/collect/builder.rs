@@ -71,7 +71,7 @@ impl Builder {
         self
     }
 
-    /// The only source to use. Default: the first that works, in the order of [`SourceKind::ALL`].
+    /// The only source to use. Default: the first that works, in the order of [`SourceKind::LOCAL`].
     pub fn source(mut self, source: Option<SourceKind>) -> Self {
         self.source = source;
         self
@@ -233,7 +233,7 @@ impl Builder {
         let kinds = match self.source {
             Some(kind) => vec![kind],
             None if reads_proc => Vec::new(),
-            None => SourceKind::ALL.to_vec(),
+            None => SourceKind::LOCAL.to_vec(),
         };
         for kind in kinds {
             let walk = match kind {

@@ -21,6 +21,7 @@ use crate::{
 };
 
 /// The arrays that records are written to.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Arrays {
@@ -182,6 +183,7 @@ impl Collector {
     }
 
     /// Takes the reason out of the collector, for a caller that stops because of it.
+    #[doc(hidden)]
     pub fn take_exits_refused(&mut self) -> Option<Error> {
         self.exits_refused.take()
     }
@@ -208,6 +210,7 @@ impl Collector {
 
     /// The arrays that the kernel and this process share. `None` unless this collector's own BPF programs
     /// read.
+    #[doc(hidden)]
     pub fn arrays(&self) -> Option<Arrays> {
         self.bpf().map(|bpf| Arrays {
             processes: bpf.capacity(),
@@ -217,11 +220,13 @@ impl Collector {
 
     /// How long it took to load and verify the programs. `None` unless this collector's own BPF programs
     /// read.
+    #[doc(hidden)]
     pub fn load_time(&self) -> Option<Duration> {
         self.bpf().map(Bpf::load_time)
     }
 
     /// What opening took, part by part.
+    #[doc(hidden)]
     pub fn opening(&self) -> &[Part] {
         &self.opening
     }
@@ -272,7 +277,7 @@ impl Collector {
         if let Some(backlog) = &mut self.exits {
             backlog.take(&snapshot)?;
             if !self.exits_are_new {
-                snapshot.set_exits(backlog.ends());
+                snapshot.set_exits(backlog.exits());
             }
         }
         Ok(snapshot)
@@ -287,7 +292,7 @@ impl Collector {
             local.assembler.latest(local.bpf.as_ref())?
         };
         if let Some(backlog) = self.exits.as_ref().filter(|_| !self.exits_are_new) {
-            snapshot.set_exits(backlog.ends());
+            snapshot.set_exits(backlog.exits());
         }
         Some(snapshot)
     }

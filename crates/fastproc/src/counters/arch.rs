@@ -1,5 +1,5 @@
-//! The interrupts that have no number, which the architecture counts: x86's `irq_cpustat_t`. Elsewhere there are none, or
-//! the line of the sum will be seen to disagree.
+//! The interrupts that have no number, which the architecture counts: x86's `irq_cpustat_t`. Other architectures
+//! have none, or the comparison finds that the sum differs.
 
 use crate::kernel::KernelTypes;
 

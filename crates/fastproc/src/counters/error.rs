@@ -1,4 +1,4 @@
-//! What can go wrong, why, and what to do about it.
+//! What can go wrong, with the cause and what to do about it.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::base::error::parse::ParseError;
 
-/// Why counters cannot be had, or not by BPF.
+/// Why counters cannot be read, or not by BPF.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -18,7 +18,7 @@ pub enum Error {
     #[error(transparent)]
     Bpf(#[from] crate::base::error::Error),
 
-    /// A structure that everything else is found by is not where it should be.
+    /// A structure that leads to the others was not found.
     #[error("{what} cannot be found on this kernel")]
     NotFound {
         /// The structure.
@@ -35,7 +35,7 @@ pub enum Error {
         source: io::Error,
     },
 
-    /// A file of the kernel is not as this library knows it.
+    /// A file of the kernel has an unknown form.
     #[error(transparent)]
     Parse(#[from] ParseError),
 }

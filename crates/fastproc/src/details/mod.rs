@@ -117,6 +117,7 @@ impl Details {
 
     /// Makes details of processes of another machine or time: only what [`keep_cmdline`](Self::keep_cmdline)
     /// and [`keep_cgroup`](Self::keep_cgroup) were given is known.
+    #[doc(hidden)]
     pub fn recorded() -> Self {
         Self {
             directories: None,
@@ -127,6 +128,7 @@ impl Details {
     }
 
     /// Keeps the command line of a process, by its id and start time.
+    #[doc(hidden)]
     pub fn keep_cmdline(&mut self, pid: u32, start_ns: u64, cmdline: &[u8]) {
         let entry = Entry {
             start_ns,
@@ -138,6 +140,7 @@ impl Details {
     }
 
     /// Keeps the path of a cgroup, by its id.
+    #[doc(hidden)]
     pub fn keep_cgroup(&mut self, id: u64, path: &[u8]) {
         self.cgroups.take(id, path);
     }

@@ -85,12 +85,12 @@ impl Set {
 
 /// The values of the counters of a process or thread. A counter may be unknown, which is not zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct TaskCounters {
     pub(super) values: [u64; COUNT],
     pub(super) known: Set,
 }
 
-impl Counters {
+impl TaskCounters {
     /// The counters of a process: the sum of all its threads, with those that have ended.
     pub fn from_process(process: Process<'_>) -> Self {
         let mut counters = Self::default();

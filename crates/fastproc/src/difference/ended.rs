@@ -1,6 +1,6 @@
 //! Processes that ended between two snapshots.
 
-use super::{Change, Counter, Counters, Entry, Growth, Marks};
+use super::{Change, Counter, Entry, Growth, Marks, TaskCounters};
 use crate::records::record::is_same_start;
 use crate::{
     records::record::Record,
@@ -23,6 +23,7 @@ pub struct Ended<'a> {
 }
 
 /// What an exited process did since the earlier snapshot, for a caller that keeps it with a copy of the exit.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     born: bool,
@@ -39,7 +40,7 @@ impl<'a> Ended<'a> {
             born: known.is_none(),
             cost: Cost {
                 born: known.is_none(),
-                growth: marks.growth(&Counters::from_exit(exit), u64::MAX),
+                growth: marks.growth(&TaskCounters::from_exit(exit), u64::MAX),
                 elapsed_ns: Some(elapsed_ns.max(1)),
             },
         }
@@ -107,13 +108,13 @@ impl Cost {
 /// Processes that have left the snapshots and whose exits have not arrived yet. What they did before must be
 /// subtracted from their exits.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Leaving {
+pub(super) struct AwaitingExit {
     /// In the order of the pids, with the time when they left.
     entries: Vec<(Entry, u64)>,
     exits: Vec<(u32, u64)>,
 }
 
-impl Leaving {
+impl AwaitingExit {
     /// Goes on to the next snapshot: `before` and `after` are the processes of the two.
     pub(super) fn follow(
         &mut self,

@@ -1,6 +1,6 @@
 //! The highest value of each counter that was seen, and how much it has grown since.
 
-use super::counters::{COUNT, Counter, Counters, Set};
+use super::counters::{COUNT, Counter, Set, TaskCounters};
 use crate::records::record::TICK_NS;
 
 /// The counters of one process or thread as they were last seen.
@@ -35,7 +35,7 @@ impl Marks {
 
     /// Marks of counters as they were at that time. What they counted before does not count. An unknown
     /// counter counts from when it is first known.
-    pub fn at(now: &Counters, taken_ns: u64) -> Self {
+    pub fn at(now: &TaskCounters, taken_ns: u64) -> Self {
         let mut marks = Self::at_start(taken_ns);
         marks.values = now.values;
         for counter in Counter::ALL {
@@ -45,7 +45,7 @@ impl Marks {
     }
 
     /// How much the counters have grown until `now`, which was read at `now_ns`.
-    pub fn growth(&self, now: &Counters, now_ns: u64) -> Growth {
+    pub fn growth(&self, now: &TaskCounters, now_ns: u64) -> Growth {
         let mut growth = Growth {
             grown: [0; COUNT],
             known: now.known.without(self.unset),
@@ -60,7 +60,7 @@ impl Marks {
     }
 
     /// The same, and sets the marks to `now`.
-    pub fn advance(&mut self, now: &Counters, now_ns: u64) -> Growth {
+    pub fn advance(&mut self, now: &TaskCounters, now_ns: u64) -> Growth {
         let growth = self.growth(now, now_ns);
         let was_behind = self.behind;
         let past = Set::new(std::array::from_fn(|at| now.values[at] >= self.values[at]));
@@ -83,7 +83,8 @@ impl Marks {
     /// own counters: some may be lower, or the run time may have grown by more than the elapsed time. This
     /// test is for threads only: the sums of a process may seem to run backwards, while of a thread only CPU
     /// times may, if they are in ticks.
-    pub fn are_of_another_thread(&self, now: &Counters, now_ns: u64) -> bool {
+    #[doc(hidden)]
+    pub fn are_of_another_thread(&self, now: &TaskCounters, now_ns: u64) -> bool {
         const EXACT: [Counter; 4] = [
             Counter::MinorFaults,
             Counter::MajorFaults,

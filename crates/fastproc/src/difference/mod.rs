@@ -24,9 +24,9 @@ mod counters;
 mod ended;
 mod marks;
 
-use self::ended::Leaving;
+use self::ended::AwaitingExit;
 pub use self::{
-    counters::{Counter, Counters},
+    counters::{Counter, TaskCounters},
     ended::{Cost, Ended},
     marks::{Growth, Marks},
 };
@@ -64,7 +64,7 @@ pub struct Baseline {
     /// In the order of the thread ids.
     threads: Vec<Entry>,
     /// The processes that later snapshots no longer have, until their exits arrive.
-    leaving: Leaving,
+    leaving: AwaitingExit,
     /// When reading the first snapshot began, or the last one before which exits were not recorded.
     first_ns: Option<u64>,
     /// Memory to reuse.
@@ -97,7 +97,7 @@ struct Entry {
 struct Subject<'a> {
     process: Process<'a>,
     thread: Option<&'a ThreadRecord>,
-    counters: Counters,
+    counters: TaskCounters,
     read_ns: u64,
 }
 
@@ -106,7 +106,7 @@ impl<'a> Subject<'a> {
         Self {
             process,
             thread: None,
-            counters: Counters::from_process(process),
+            counters: TaskCounters::from_process(process),
             read_ns,
         }
     }
@@ -116,8 +116,8 @@ impl<'a> Subject<'a> {
             process,
             thread: Some(thread),
             counters: match process.io() {
-                Some(_) => Counters::from_thread(thread),
-                None => Counters::from_thread(thread).without_io(),
+                Some(_) => TaskCounters::from_thread(thread),
+                None => TaskCounters::from_thread(thread).without_io(),
             },
             read_ns,
         }
@@ -248,6 +248,7 @@ impl Baseline {
     /// Keeps this snapshot, which came after that of `before`, for a caller that still compares with
     /// `before`. Call it right after the snapshot was made: later its records are no longer in the CPU's
     /// caches.
+    #[doc(hidden)]
     pub fn follow(&mut self, before: &Self, snapshot: &Snapshot<'_>) {
         self.began_ns = snapshot.stats().kernel_boottime_ns();
         self.cpus = before.cpus;

@@ -434,7 +434,7 @@ proptest! {
             } else {
                 record.identity.groups = 0;
             }
-            let growth = marks.advance(&Counters::from_process(Process::new(&record, &[])), time);
+            let growth = marks.advance(&TaskCounters::from_process(Process::new(&record, &[])), time);
             prop_assert_eq!(growth.get(Counter::ReadBytes).is_some(), known);
             sum += growth.get(Counter::ReadBytes).unwrap_or(0);
         }
@@ -450,7 +450,7 @@ proptest! {
             if !known {
                 record.identity.groups = 0;
             }
-            Counters::from_process(Process::new(&record, &[]))
+            TaskCounters::from_process(Process::new(&record, &[]))
         };
         let mut marks = Marks::at(&counters(first, known), 1);
         let grown = marks.advance(&counters(first + then, true), 2).get(Counter::ReadBytes);

@@ -12,7 +12,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Event, Exits, handout::Handout, programs::Programs};
+use super::{Event, Exits, programs::Programs, queue::ExitQueue};
 use crate::snapshot::exit::Exit;
 use crate::{
     base::error::Error,
@@ -33,7 +33,7 @@ pub(crate) struct Backlog {
     taken: u8,
     /// The process that opened it. A child of it has no such thread.
     process: u32,
-    handout: Handout,
+    queue: ExitQueue,
     lost: u64,
 }
 
@@ -52,7 +52,7 @@ struct State {
     /// `None` if command lines were not asked for.
     programs: Option<Programs>,
     dropped: u64,
-    ends: bool,
+    must_end: bool,
     failed: Option<Error>,
 }
 
@@ -65,7 +65,7 @@ impl Backlog {
                 lines: Vec::new(),
                 programs: cmdlines.then(Programs::default),
                 dropped: 0,
-                ends: false,
+                must_end: false,
                 failed: None,
             }),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
@@ -76,7 +76,7 @@ impl Backlog {
             thread: None,
             taken: 0,
             process: std::process::id(),
-            handout: Handout::default(),
+            queue: ExitQueue::default(),
             lost: 0,
         })
     }
@@ -98,7 +98,7 @@ impl Backlog {
         }
         self.taken = 2.min(self.taken + 1);
         let (shared, lost) = (&self.shared, &mut self.lost);
-        self.handout.turn(snapshot, |exits, lines| {
+        self.queue.advance(snapshot, |exits, lines| {
             let mut state = shared.lock();
             let ring = state.exits.fd().as_raw_fd();
             state.read()?;
@@ -116,8 +116,8 @@ impl Backlog {
     }
 
     /// The exits that were taken last.
-    pub(crate) fn ends(&self) -> (EndedExits<'_>, u64) {
-        self.handout.ends()
+    pub(crate) fn exits(&self) -> (EndedExits<'_>, u64) {
+        self.queue.exits()
     }
 }
 
@@ -127,7 +127,7 @@ impl Drop for Backlog {
         if self.process != std::process::id() {
             return;
         }
-        self.shared.lock().ends = true;
+        self.shared.lock().must_end = true;
         self.shared.wake();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -157,7 +157,7 @@ impl Shared {
                     ring.map_err(Error::Run)
                 });
                 match ring {
-                    _ if state.ends => return,
+                    _ if state.must_end => return,
                     Ok(ring) => ring,
                     Err(error) => {
                         state.failed = Some(error);

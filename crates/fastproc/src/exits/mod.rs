@@ -27,10 +27,10 @@
 //! ```
 
 mod backlog;
-mod handout;
 mod layout;
 mod pending;
 mod programs;
+mod queue;
 mod ring;
 mod served;
 
@@ -58,7 +58,7 @@ use crate::{
     snapshot::cmdline::Cmdline,
 };
 
-/// A process that began to run another program.
+/// A process that executed another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Exec<'a> {
@@ -68,7 +68,7 @@ pub struct Exec<'a> {
     pub ppid: u32,
     /// When it started, in nanoseconds after boot (`task->start_boottime`).
     pub start_ns: u64,
-    /// When it began to run the program, in nanoseconds after boot.
+    /// When it executed the program, in nanoseconds after boot.
     pub at_ns: u64,
     /// Real user id.
     pub uid: u32,
@@ -78,16 +78,17 @@ pub struct Exec<'a> {
     pub flags: u32,
     /// Id of its cgroup in the default hierarchy; 0 if the kernel has none.
     pub cgroup_id: u64,
-    /// Command name now.
+    /// Its new command name.
     pub comm: &'a [u8],
     /// The path that execve(2) was given, cut after 127 bytes.
     pub path: &'a [u8],
-    /// Its arguments, cut after 1 KiB. `None`: they could not be read.
+    /// Its arguments, cut after 1 KiB. `None` if they could not be read.
     pub cmdline: Option<Cmdline<'a>>,
 }
 
 impl Exec<'_> {
-    /// As a record, for what shows processes: running, with its ids and its name, and [`Fields::CGROUP`].
+    /// The exec as a record, for programs that show processes: running, with its ids and name, and
+    /// [`Fields::CGROUP`].
     pub fn to_record(&self) -> Record {
         let mut comm = [0; 16];
         let len = self.comm.len().min(comm.len());
@@ -111,15 +112,15 @@ impl Exec<'_> {
     }
 }
 
-/// What happened to a process.
+/// An event of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// A process is gone.
+    /// A process has exited.
     Exit(Exit),
-    /// A thread is gone, if [`Builder::threads`] asked for them; of its process later.
+    /// A thread has exited, if [`Builder::threads`] asked for threads. Its process follows later.
     ThreadExit(Exit),
-    /// A process runs another program, if [`Builder::execs`] asked for them.
+    /// A process has executed another program, if [`Builder::execs`] asked for execs.
     Exec(Exec<'a>),
 }
 
@@ -134,37 +135,37 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Whether to record every thread as well. Not if not set.
+    /// Whether to record every thread as well. Default: false.
     pub fn threads(mut self, threads: bool) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Whether to record every exec as well. Not if not set.
+    /// Whether to record every exec as well. Default: false.
     pub fn execs(mut self, execs: bool) -> Self {
         self.execs = execs;
         self
     }
 
-    /// Room for events that wait to be read, in bytes, in a power of two of pages; an exit takes about 300. 2 MiB if not
-    /// set. It grows, up to 64 MiB, when a reader finds it more than half full.
+    /// Size of the ring buffer in bytes, a power of two of pages; an exit takes about 300. Default: 2 MiB.
+    /// When a reader finds it more than half full, it grows, up to 64 MiB.
     pub fn ring_bytes(mut self, bytes: u32) -> Self {
         self.ring_bytes = bytes;
         self
     }
 
-    /// Whether [`Exits::wait`] ends with the first event, rather than when there are many. Not if not set, for to wake
-    /// the reader is most of what an event costs.
+    /// Whether [`Exits::wait`] ends with the first event, and not only when there are many. Default: false,
+    /// because waking the reader is most of the cost of an event.
     pub fn at_once(mut self, at_once: bool) -> Self {
         self.at_once = at_once;
         self
     }
 
-    /// Begins to record. Needs `CAP_BPF` and `CAP_PERFMON`, and Linux 5.8.
+    /// Begins to record. This needs `CAP_BPF` and `CAP_PERFMON`, and Linux 5.8.
     ///
     /// # Errors
-    /// The kernel refuses, or would hide some processes from this reader: in a pid or user namespace of its own, with
-    /// `hidepid`, under lockdown.
+    /// The kernel refuses, or would hide some processes from this reader: in a pid or user namespace other
+    /// than the initial one, with `hidepid`, under lockdown.
     pub fn open(self) -> Result<Exits, Error> {
         let timing = Timing::start();
         support::permitted()?;
@@ -182,7 +183,7 @@ impl Builder {
     }
 }
 
-/// Records every process that ends, until it is dropped.
+/// Records every exited process, until it is dropped.
 #[derive(Debug)]
 pub struct Exits {
     rings: Rings,
@@ -191,7 +192,7 @@ pub struct Exits {
 }
 
 impl Exits {
-    /// Starts to say what to record.
+    /// Returns a builder, with which the caller says what to record.
     pub fn builder() -> Builder {
         Builder {
             threads: false,
@@ -201,7 +202,7 @@ impl Exits {
         }
     }
 
-    /// Hands over what happened since the last time, in the order in which the kernel recorded it.
+    /// Calls `each` with every event since the last call, in the order in which the kernel recorded them.
     ///
     /// # Errors
     /// [`Error::Forked`]: this process was forked from the one that opened it.
@@ -215,8 +216,8 @@ impl Exits {
         Ok(())
     }
 
-    /// Waits until there is much to read, or anything at all with [`Builder::at_once`]; at most so long. Returns whether
-    /// there is.
+    /// Waits until there is much to read, or anything at all with [`Builder::at_once`], but not longer than
+    /// `timeout`. Returns whether there is something to read.
     ///
     /// # Errors
     /// poll(2) failed.
@@ -224,8 +225,8 @@ impl Exits {
         self.rings.wait(timeout)
     }
 
-    /// Becomes readable when [`wait`](Self::wait) would end; for an event loop. It is another one after the ring has
-    /// grown, in [`read`](Self::read).
+    /// A descriptor for an event loop. It becomes readable when [`wait`](Self::wait) would end. After
+    /// [`read`](Self::read) it is another one if the ring buffer has grown.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.rings.fd()
     }
@@ -236,6 +237,7 @@ impl Exits {
     }
 
     /// What opening took, part by part.
+    #[doc(hidden)]
     pub fn opening(&self) -> &[Part] {
         &self.opening
     }

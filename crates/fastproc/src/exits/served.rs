@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use super::handout::Handout;
+use super::queue::ExitQueue;
 use crate::{
     records::record::ExitRecord,
     snapshot::{EndedExits, Snapshot, exit::Exit},
@@ -14,7 +14,7 @@ pub(crate) struct Served {
     /// Number of the last exit that was received; 0 before the first answer.
     pub(crate) last: u64,
     /// `None` if some exits of the last snapshot are not known.
-    handout: Option<Handout>,
+    queue: Option<ExitQueue>,
 }
 
 /// The part of an answer of the service that is about exits.
@@ -34,11 +34,11 @@ impl Served {
     pub(crate) fn take(&mut self, answer: Answer<'_>, snapshot: &Snapshot<'_>) {
         let before = std::mem::replace(&mut self.last, answer.last);
         if before == 0 || answer.last == 0 || answer.after != before {
-            self.handout = None;
+            self.queue = None;
             return;
         }
-        let handout = self.handout.get_or_insert_default();
-        let Ok(()) = handout.turn(snapshot, |exits, lines| {
+        let queue = self.queue.get_or_insert_default();
+        let Ok(()) = queue.advance(snapshot, |exits, lines| {
             exits.extend(answer.exits.iter().map(Exit::from_exit_record));
             lines.extend_from_slice(answer.lines);
             let all = answer.last.saturating_sub(before);
@@ -47,7 +47,7 @@ impl Served {
     }
 
     /// The exits that were taken last.
-    pub(crate) fn ends(&self) -> Option<(EndedExits<'_>, u64)> {
-        self.handout.as_ref().map(Handout::ends)
+    pub(crate) fn exits(&self) -> Option<(EndedExits<'_>, u64)> {
+        self.queue.as_ref().map(ExitQueue::exits)
     }
 }

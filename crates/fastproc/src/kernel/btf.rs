@@ -1,4 +1,4 @@
-//! BTF as it lies in memory: Documentation/bpf/btf.rst. Nothing here trusts it; what does not fit is `None`.
+//! BTF as it is in memory: Documentation/bpf/btf.rst. Nothing here trusts it; invalid parts are `None`.
 
 pub(super) const INT: u32 = 1;
 pub(super) const PTR: u32 = 2;
@@ -83,7 +83,7 @@ impl Type {
         self.at + 12 + index * ENTRY_BYTES[self.kind() as usize] as usize
     }
 
-    /// Where the next type lies. `None`: a kind that is not known has a length that is not known.
+    /// Where the next type begins. `None` for an unknown kind, whose length is not known.
     #[inline]
     pub(super) const fn end(self) -> Option<usize> {
         // From tables: to branch by kind a hundred thousand times is most of what going over types takes.
@@ -94,7 +94,8 @@ impl Type {
         }
     }
 
-    /// Bits from the beginning of the structure to a member whose second word this is; `None`: a bit-field.
+    /// Bits from the beginning of the structure to the member whose second word this is. `None` for a
+    /// bit-field.
     pub(super) const fn member_offset(self, word: u32) -> Option<u32> {
         let has_bit_fields = self.info >> 31 != 0;
         match (has_bit_fields, word >> 24) {
@@ -152,7 +153,7 @@ impl<'a> Btf<'a> {
         std::str::from_utf8(&rest[..rest.iter().position(|&byte| byte == 0)?]).ok()
     }
 
-    /// All types, the first of them with the id 1. Ends early at what is not known; see [`Types::is_whole`].
+    /// All types; the first has the id 1. Ends early at an unknown kind; see [`Types::is_whole`].
     pub(super) fn iter(self) -> Types<'a> {
         Types { btf: self, at: 0 }
     }

@@ -1,9 +1,9 @@
 //! A BTF of some hundreds of types for libbpf, instead of the kernel's.
 //!
-//! libbpf goes through all of some 130,000 types for each structure that a program's relocations name, and loads those of
-//! every module. So it is given a BTF of the types that the programs name, and what these hold by value; pointers in it
-//! lead nowhere. Its ids are not the kernel's, so programs that hand an id to the kernel are told it as a constant, not by
-//! a relocation.
+//! For each structure that the relocations of a program name, libbpf searches all of some 130,000 types, and
+//! loads those of every module. So it gets a BTF of only those types that the programs name and of those that
+//! they contain by value. Pointers in it lead nowhere. Its ids differ from the kernel's, so programs that pass an
+//! id to the kernel get it as a constant, not by a relocation.
 
 use std::collections::HashMap;
 
@@ -35,7 +35,7 @@ impl Places {
     }
 }
 
-/// Writes a BTF of the types that it is given and of what they hold by value.
+/// Writes a BTF of the given types and of those that they contain by value.
 pub(super) struct Cut<'a> {
     btf: Btf<'a>,
     places: &'a Places,
@@ -45,7 +45,7 @@ pub(super) struct Cut<'a> {
     order: Vec<u32>,
     types: Vec<u8>,
     names: Vec<u8>,
-    /// The one pointer that there is: it leads nowhere.
+    /// The only pointer type, which leads nowhere.
     pointer: Option<u32>,
 }
 

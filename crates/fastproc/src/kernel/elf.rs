@@ -1,4 +1,4 @@
-//! As much of ELF as it takes to find a section and a symbol in an object of this machine's own byte order.
+//! The part of ELF that is needed to find a section and a symbol in an object of this machine's own byte order.
 
 fn short(elf: &[u8], at: usize) -> Option<usize> {
     Some(usize::from(u16::from_ne_bytes(

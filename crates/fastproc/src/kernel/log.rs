@@ -1,20 +1,21 @@
-//! What libbpf says, kept instead of printed. libbpf has one callback for the whole process; each thread has its own log.
+//! Keeps libbpf's messages instead of printing them. libbpf has one callback for the whole process; each thread
+//! has its own log.
 
 use std::{cell::RefCell, sync::OnceLock};
 
 use libbpf_rs::{PrintCallback, PrintLevel, set_print};
 
-/// The verifier's log can be megabytes; its end says what went wrong.
+/// The verifier's log can have megabytes. Its end says what went wrong.
 const LONGEST: usize = 4096;
 
-/// What an application that uses libbpf too had set before; it goes on hearing of its own calls.
+/// The callback that the application had set before. It still gets the messages of the application's own calls.
 static PREVIOUS: OnceLock<Option<(PrintLevel, PrintCallback)>> = OnceLock::new();
 
 thread_local! {
     static LOG: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Keeps what libbpf says to this thread from now on, until dropped. Every call of libbpf is made under one.
+/// Keeps libbpf's messages to this thread until it is dropped. Every call of libbpf is made under one.
 pub(crate) struct Log {
     outer: Option<String>,
 }

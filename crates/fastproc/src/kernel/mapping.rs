@@ -1,4 +1,4 @@
-//! The maps' memory, in this process. Here is all the `unsafe` that reaches into it.
+//! The memory of maps, mapped into this process. All `unsafe` code that accesses it is here.
 
 use std::{io, os::fd::AsFd, ptr::NonNull, slice};
 
@@ -8,8 +8,8 @@ use crate::base::plain::Plain;
 
 /// The memory of a `BPF_F_MMAPABLE` array map.
 ///
-/// Where one owner holds it, [`as_slice`](Self::as_slice) is safe: the kernel side writes only while one of our programs
-/// runs, and every run takes `&mut` of what holds this mapping. Where several share it, each access says why it may.
+/// If one owner holds it, [`as_slice`](Self::as_slice) is safe: the kernel writes only while one of our programs
+/// runs, and every run takes `&mut` of the owner. If several share it, each access says why it is safe.
 #[derive(Debug)]
 pub(crate) struct Mapping<T: Plain> {
     start: NonNull<T>,
@@ -45,13 +45,13 @@ impl<T: Plain> Mapping<T> {
         unsafe { self.slice(0, self.len) }
     }
 
-    /// All elements, to be changed by the library.
+    /// All elements, mutable.
     pub(crate) fn as_mut_slice(&mut self) -> &mut [T] {
         // SAFETY: as for `as_slice`; `&mut self` makes this the only reference.
         unsafe { self.slice_mut(0, self.len) }
     }
 
-    /// Elements that nobody writes while the slice lives.
+    /// Elements that nothing writes while the slice lives.
     ///
     /// # Safety
     /// No program that writes these elements may run, and nothing else may change them, until the slice is gone.
@@ -61,7 +61,7 @@ impl<T: Plain> Mapping<T> {
         unsafe { slice::from_raw_parts(self.start.as_ptr().add(first), count) }
     }
 
-    /// Elements that nobody else reads or writes while the slice lives.
+    /// Elements that nothing else reads or writes while the slice lives.
     ///
     /// # Safety
     /// As for [`slice`](Self::slice), and there may be no other slice of these elements.
@@ -75,14 +75,14 @@ impl<T: Plain> Mapping<T> {
         unsafe { slice::from_raw_parts_mut(self.start.as_ptr().add(first), count) }
     }
 
-    /// A copy of one element, whoever may be writing it.
+    /// A copy of one element, which a program may be writing.
     pub(crate) fn load(&self, index: usize) -> T {
         assert!(index < self.len, "beyond the map");
         // SAFETY: within the mapping; volatile, for a program may write meanwhile, and any bytes are a valid `T`.
         unsafe { self.start.as_ptr().add(index).read_volatile() }
     }
 
-    /// Replaces one element, whoever may be reading it.
+    /// Replaces one element, which a program may be reading.
     pub(crate) fn store(&self, index: usize, value: T) {
         assert!(index < self.len, "beyond the map");
         // SAFETY: within the mapping; volatile, for a program may read meanwhile.
@@ -101,7 +101,7 @@ fn bytes<T>(len: usize) -> usize {
     (len * size_of::<T>()).next_multiple_of(rustix::param::page_size())
 }
 
-/// A whole file of the kernel's that never changes, mapped.
+/// A kernel file that never changes, mapped as a whole.
 pub(super) struct MappedFile {
     start: NonNull<u8>,
     len: usize,

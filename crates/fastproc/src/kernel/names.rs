@@ -1,8 +1,9 @@
-//! Looking for a few names among a hundred thousand.
+//! Finds a few names among a hundred thousand.
 
 use std::collections::HashSet;
 
-/// Names to look for, behind a sieve of their first eight bytes: a kernel has a hundred thousand others.
+/// The names to find. Their first eight bytes are checked first, because a kernel has a hundred thousand other
+/// names.
 pub(super) struct Names<'a> {
     sieve: Box<[u64; 1024]>,
     names: HashSet<&'a [u8]>,
@@ -19,7 +20,7 @@ impl<'a> Names<'a> {
         Self { sieve, names }
     }
 
-    /// A number of 16 bits, of what stands before the first NUL in the first eight bytes.
+    /// A 16-bit hash of the bytes before the first NUL, of the first eight.
     #[inline]
     fn place(names: &[u8]) -> usize {
         const ONES: u64 = 0x0101_0101_0101_0101;
@@ -30,7 +31,7 @@ impl<'a> Names<'a> {
             word[..names.len()].copy_from_slice(names);
             u64::from_le_bytes(word)
         };
-        // The highest bit of each byte that is 0, and perhaps of some behind the first such.
+        // The highest bit of each byte that is 0, and perhaps of some after the first such byte.
         let nul = word.wrapping_sub(ONES) & !word & (ONES << 7);
         let before = if nul == 0 {
             u64::MAX

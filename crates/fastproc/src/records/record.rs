@@ -134,17 +134,20 @@ impl Memory {
 
 impl Record {
     /// The record as words, for callers that store records in their own form. Any words are a valid record.
+    #[doc(hidden)]
     pub fn words(&self) -> &[u64] {
         words(self)
     }
 
     /// The record as mutable words.
+    #[doc(hidden)]
     pub fn words_mut(&mut self) -> &mut [u64] {
         words_mut(self)
     }
 
     /// Adds `by` to its offsets in the pool, for callers that append pools to each other. An offset of 0,
     /// which points nowhere, stays.
+    #[doc(hidden)]
     pub fn move_in_pool(&mut self, by: u32) {
         for at in [
             &mut self.credentials.groups_at,
@@ -161,11 +164,13 @@ impl Record {
 
 impl ExitRecord {
     /// The exit as words, like [`Record::words`].
+    #[doc(hidden)]
     pub fn words(&self) -> &[u64] {
         words(self)
     }
 
     /// The exit as mutable words.
+    #[doc(hidden)]
     pub fn words_mut(&mut self) -> &mut [u64] {
         words_mut(self)
     }
@@ -173,11 +178,13 @@ impl ExitRecord {
 
 impl ThreadRecord {
     /// The thread as words, like [`Record::words`].
+    #[doc(hidden)]
     pub fn words(&self) -> &[u64] {
         words(self)
     }
 
     /// The thread as mutable words.
+    #[doc(hidden)]
     pub fn words_mut(&mut self) -> &mut [u64] {
         words_mut(self)
     }

@@ -188,6 +188,7 @@ impl Exit {
 
 impl Exit {
     /// The exit as the service sends it. `line_at` is the place of its command line among those of all exits.
+    #[doc(hidden)]
     pub fn to_exit_record(
         &self,
         number: u64,
@@ -240,6 +241,7 @@ impl Exit {
 
     /// Makes an exit from one that a service sent, or that was recorded. It lacks what only the recording
     /// process knows.
+    #[doc(hidden)]
     pub fn from_exit_record(record: &ExitRecord) -> Self {
         let is_known = |bit| record.known & bit != 0;
         Self {

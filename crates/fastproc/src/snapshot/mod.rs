@@ -107,6 +107,7 @@ impl SnapshotStats {
 
     /// Statistics of a recorded snapshot: the source that read it, when reading began, on the clock of start
     /// times, and how long it took.
+    #[doc(hidden)]
     pub const fn recorded(source: SourceKind, began_ns: u64, read_for: Duration) -> Self {
         let mut stats = Self::new(source, began_ns, 0);
         stats.read_for = read_for;
@@ -128,6 +129,7 @@ impl SnapshotStats {
 }
 
 /// The words that records point into: lists that are too long for a record.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Pools<'a> {
@@ -158,6 +160,7 @@ pub(crate) struct EndedExits<'a> {
 
 impl<'a> Snapshot<'a> {
     /// Makes a snapshot of recorded records. They must be in the order of their pids, with no pid twice.
+    #[doc(hidden)]
     pub const fn recorded(table: Table<'a>, stats: SnapshotStats) -> Self {
         const NOTHING: Table<'static> = Table {
             records: &[],
@@ -178,6 +181,7 @@ impl<'a> Snapshot<'a> {
     }
 
     /// Adds recorded exits, and the number of exits that were lost: see [`exits`](Self::exits).
+    #[doc(hidden)]
     #[must_use]
     pub const fn with_exits(mut self, exits: &'a [Exit], lost: u64) -> Self {
         self.exits = Some(EndedExits { exits, lines: &[] });
@@ -321,6 +325,7 @@ impl<'a> Snapshot<'a> {
     }
 
     /// The source that read this process: `procfs` if the walk tore or missed it.
+    #[doc(hidden)]
     pub fn source_of(&self, process: Process<'_>) -> SourceKind {
         if self.is_walked(process.pid()) {
             self.stats.source
@@ -330,6 +335,7 @@ impl<'a> Snapshot<'a> {
     }
 
     /// The pools that the records' offsets point into.
+    #[doc(hidden)]
     pub fn pools(&self) -> Pools<'a> {
         Pools {
             own: self.walked.pool,

@@ -5,8 +5,3 @@ pub(crate) mod calibrate;
 pub(crate) mod order;
 pub mod procfs;
 pub mod service;
-
-pub use crate::{
-    base::source_kind::{SourceKind, UnknownSource},
-    snapshot::table::Table,
-};

@@ -1,4 +1,4 @@
-//! The three files of a process, by one renderer that knows this kernel.
+//! Renders the three files of a process as this kernel prints them.
 
 use std::path::Path;
 
@@ -19,13 +19,14 @@ pub struct Files {
 }
 
 impl Files {
-    /// The groups of fields that the three files show, and whatever says who may see them.
+    /// The groups of fields that the three files need, and those that decide who may see them.
     pub const FIELDS: Fields = Fields::THREE_FILES;
 
-    /// Learns what this kernel prints; `host` and `calibration` are those of the collector that reads the processes.
+    /// Learns the format that this kernel prints. `host` and `calibration` are those of the collector that
+    /// reads the processes.
     ///
     /// # Errors
-    /// `/proc` cannot be read, or prints what is not known here.
+    /// `/proc` cannot be read, or has an unknown format.
     pub fn open(host: &Host, calibration: Calibration, proc: &Path) -> Result<Self, FormatError> {
         let format = status::Format::read(proc, host)?
             .with_thp_disable_bit(calibration.thp_disable_bit)
@@ -60,10 +61,10 @@ impl Files {
         self.status.needs_kernel_text(process)
     }
 
-    /// `/proc/PID/status`; `kernel` is the kernel's own, where it is needed.
+    /// `/proc/PID/status`; `kernel` is the kernel's own text, if it is needed.
     ///
     /// # Errors
-    /// As [`stat`](Self::stat), and where the kernel's own is needed and not given.
+    /// As for [`stat`](Self::stat), and if the kernel's text is needed but missing.
     pub fn status(
         &mut self,
         process: Process<'_>,

@@ -62,6 +62,7 @@ impl Softirqs {
 }
 
 /// The text of `/proc/softirqs`, kept from one rendering to the next.
+#[doc(hidden)]
 #[derive(Clone, Debug, Default)]
 pub struct Renderer {
     numbers: Numbers,

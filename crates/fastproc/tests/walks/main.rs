@@ -399,7 +399,7 @@ fn a_difference_tells_born_gone_and_busy() {
     if !gate::bpf() {
         return;
     }
-    for source in SourceKind::ALL {
+    for source in SourceKind::LOCAL {
         let mut collector = open(source, Fields::TOP);
         let mut before = Baseline::default();
         let sleeper = Sleepers::start(1);
@@ -454,7 +454,7 @@ fn supplementary_groups_are_one_list_while_they_change() {
     let _alone = alone();
     let changing = Changing::start(Change::Groups).expect("groups can be set");
     let lists = GROUPS.map(|(group, count)| vec![group; count]);
-    for source in SourceKind::ALL {
+    for source in SourceKind::LOCAL {
         let mut collector = open(source, Fields::CREDENTIALS);
         let mut met = [0; 2];
         // Few, as it has a CPU for itself meanwhile.

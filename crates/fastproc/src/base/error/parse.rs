@@ -7,6 +7,7 @@ use thiserror::Error;
 /// A text that differs from what the kernel writes, and the place where it does.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{file}, line {line}, byte {byte}: expected {expected}")]
+#[non_exhaustive]
 pub struct ParseError {
     /// The file, as in `/proc/PID/stat`.
     pub file: &'static str,
@@ -20,6 +21,7 @@ pub struct ParseError {
 
 /// Why the format could not be learned.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum FormatError {
     /// The process's own status could not be read.
     #[error("cannot read {path}: is /proc mounted?")]

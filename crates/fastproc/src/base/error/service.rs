@@ -1,6 +1,6 @@
 //! Why the service is not used.
 
-use std::{io, path::PathBuf};
+use std::{io, path::PathBuf, time::Duration};
 
 /// Why the service cannot be used, or why it failed. A collector that may choose goes on with the next source.
 #[derive(Debug, thiserror::Error)]
@@ -30,10 +30,10 @@ pub enum Error {
     #[error("{0}")]
     Refused(Status),
     /// It did not answer in time.
-    #[error("the service did not answer within {waited_ms} ms")]
+    #[error("the service did not answer within {} ms", waited.as_millis())]
     Timeout {
         /// How long this process waited.
-        waited_ms: u128,
+        waited: Duration,
     },
     /// It failed before, was asked again whether it serves, and has not answered yet. Nothing waits for the
     /// answer.

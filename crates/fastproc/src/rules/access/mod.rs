@@ -6,6 +6,7 @@ use std::io;
 
 use rustix::thread::{CapabilitySet, capabilities};
 
+#[doc(hidden)]
 pub use self::mask::Mask;
 use crate::{
     base::namespaces::{INITIAL_USER_NS, in_initial_user_ns},
@@ -102,6 +103,7 @@ impl Reader {
     }
 
     /// The same for a process with these rights, at the time when they were read.
+    #[doc(hidden)]
     pub fn access_with(&self, rights: &Rights) -> Access {
         let may = self.may_trace_with(&rights.users, &rights.credentials, || rights.is_dumpable);
         if may { Access::Granted } else { Access::Denied }

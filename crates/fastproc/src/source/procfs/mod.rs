@@ -29,6 +29,7 @@ use crate::{
 /// From the second [`collect`](Self::collect) on, it keeps two files open for each of up to 1024 processes, which
 /// halves the cost of reading them. It uses only the lower half of the descriptor numbers that this program may
 /// have (`ulimit -n`).
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct Procfs {
     reader: Reader,

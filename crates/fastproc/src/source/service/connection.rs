@@ -198,7 +198,7 @@ impl Connection {
                 Err(Errno::EINTR) => (),
                 Err(Errno::EAGAIN) => {
                     return Err(Error::Timeout {
-                        waited_ms: self.timeout.as_millis(),
+                        waited: self.timeout,
                     });
                 }
                 Err(error) => return Err(broken(error)),

@@ -5,10 +5,12 @@
 
 mod connection;
 mod exits;
+#[doc(hidden)]
 pub mod layout;
 mod mapping;
 mod translation;
 mod trust;
+#[doc(hidden)]
 pub mod wire;
 
 use std::{
@@ -25,7 +27,7 @@ use self::{
     translation::Translation,
     wire::{Op, Reply, Request, part},
 };
-pub use crate::base::error::service::Error;
+pub use crate::base::error::service::{Error, Status};
 use crate::{
     base::{error, host::Host, plain::Plain, source_kind::SourceKind},
     exits::{Answer, Served},
@@ -61,6 +63,7 @@ pub fn socket_path() -> Option<PathBuf> {
 
 /// How long this process waits for the service, if the variable is set. It is ignored in the same cases as in
 /// [`socket_path`].
+#[doc(hidden)]
 pub fn timeout() -> Option<Duration> {
     let milliseconds = variable(TIMEOUT_VARIABLE)?.to_str()?.parse().ok()?;
     Some(Duration::from_millis(milliseconds)).filter(|timeout| !timeout.is_zero())
@@ -85,6 +88,7 @@ pub fn status(path: &Path) -> Result<String, Error> {
 }
 
 /// Returns the layout of the records of the service at this socket: see `docs/protocol.md`.
+#[doc(hidden)]
 pub fn layout_of(path: &Path) -> Result<String, Error> {
     ask_for_text(path, Op::Layout)
 }
@@ -160,7 +164,7 @@ impl Service {
             connection: None,
             greeting: None,
             failed: false,
-            reply: Reply::empty(wire::Status::Ok),
+            reply: Reply::empty(Status::Ok),
             translation: None,
             translated: Vec::new(),
             translated_threads: Vec::new(),
@@ -484,7 +488,7 @@ impl Service {
     /// The snapshot that was mapped last.
     pub(crate) fn snapshot(&self) -> Snapshot<'_> {
         let boot_offset_ns = self.host.boot_offset_ns;
-        let (exits, lost_exits) = self.exits.ends().unzip();
+        let (exits, lost_exits) = self.exits.exits().unzip();
         let stats = SnapshotStats {
             source: SourceKind::Service,
             boottime_ns: self.began_ns(),
@@ -522,7 +526,7 @@ fn nanoseconds(time: Duration) -> u64 {
 
 fn check(reply: &Reply) -> Result<(), Error> {
     match reply.status {
-        wire::Status::Ok => Ok(()),
+        Status::Ok => Ok(()),
         status => Err(Error::Refused(status)),
     }
 }

@@ -9,7 +9,7 @@ use crate::{
 
 /// Exits that belong to the last snapshot, and those that belong to a later one.
 #[derive(Debug, Default)]
-pub(crate) struct Handout {
+pub(crate) struct ExitQueue {
     exits: Vec<Exit>,
     /// The bytes of their command lines.
     lines: Vec<u8>,
@@ -27,10 +27,10 @@ struct Held {
     cut: bool,
 }
 
-impl Handout {
+impl ExitQueue {
     /// Goes on to the next snapshot. `take` appends the exits since the last one to the two vectors, which
     /// are empty, and returns how many were lost.
-    pub(super) fn turn<E>(
+    pub(super) fn advance<E>(
         &mut self,
         snapshot: &Snapshot<'_>,
         take: impl FnOnce(&mut Vec<Exit>, &mut Vec<u8>) -> Result<u64, E>,
@@ -70,7 +70,7 @@ impl Handout {
     }
 
     /// The exits of the last snapshot, and how many were lost before it.
-    pub(crate) fn ends(&self) -> (EndedExits<'_>, u64) {
+    pub(crate) fn exits(&self) -> (EndedExits<'_>, u64) {
         let ends = EndedExits {
             exits: &self.exits,
             lines: &self.lines,
@@ -111,14 +111,14 @@ mod tests {
             Snapshot::recorded(table, stats)
         };
         let records: &'static [Record] = Box::leak(Box::new([record]));
-        let mut handout = Handout::default();
+        let mut queue = ExitQueue::default();
         let mut ended = |snapshot: &Snapshot<'_>, come: &[Exit]| {
-            let turned = handout.turn::<Infallible>(snapshot, |exits, _| {
+            let turned = queue.advance::<Infallible>(snapshot, |exits, _| {
                 exits.extend_from_slice(come);
                 Ok(0)
             });
             assert!(turned.is_ok());
-            let (ends, _) = handout.ends();
+            let (ends, _) = queue.exits();
             ends.exits.iter().map(|exit| exit.pid).collect::<Vec<_>>()
         };
         let come = [
