@@ -76,6 +76,7 @@ lint:
 	scripts/setup build
 	scripts/lint-python
 	scripts/lint-words
+	scripts/lint-rooms
 	scripts/lint-rust
 	python3 tools/bench/page.py --check
 

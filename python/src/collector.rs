@@ -7,8 +7,9 @@ use std::{
 };
 
 use fastproc::{
-    Baseline, Change, Fields, Process, Snapshot, SourceKind, Texts,
+    Baseline, Fields, Process, Snapshot, SourceKind, Texts,
     access::may_trace_all,
+    difference::Change,
     exits::Exit,
     record::{Record, ThreadRecord},
 };

@@ -3,9 +3,10 @@
 use std::{cell::Cell, fs, path::Path, time::Duration};
 
 use fastproc::{
-    Baseline, Change, Collector, Details, Directories, Fields, Gone, NestedIds, Process, Snapshot,
-    SourceKind, Texts,
+    Baseline, Collector, Details, Directories, Fields, NestedIds, Process, Snapshot, SourceKind,
+    Texts,
     access::{Access, may_trace_all},
+    difference::{Change, Gone},
     record::ThreadRecord,
     text::Files,
 };
@@ -337,7 +338,7 @@ impl Reader {
                 // Not by `Details`, which keep every line until the next snapshot.
                 None if !process.identity().is_kernel_thread() => {
                     let start_ns = process.identity().start_ns;
-                    let directory = self.directories.of(process.pid(), start_ns)?;
+                    let directory = self.directories.get(process.pid(), start_ns)?;
                     directory.cmdline(text)?;
                 }
                 None => {}
@@ -363,7 +364,11 @@ impl Reader {
             Access::Denied
         };
         if self.files.is_none() {
-            self.files = Some(Files::of_this_kernel(&self.collector, Path::new("/proc"))?);
+            self.files = Some(Files::open(
+                self.collector.host(),
+                self.collector.calibration(),
+                Path::new("/proc"),
+            )?);
         }
         let Some(files) = &mut self.files else {
             return Err(NOT_KNOWN);

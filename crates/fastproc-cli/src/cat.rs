@@ -140,7 +140,11 @@ impl Processes {
             .source(source)
             .one_shot(true)
             .open()?;
-        let texts = Files::of_this_kernel(&collector, Path::new("/proc"))?;
+        let texts = Files::open(
+            collector.host(),
+            collector.calibration(),
+            Path::new("/proc"),
+        )?;
         privileges::drop()?;
         let shown = Shown::new(collector.host())?;
         Ok(Self {

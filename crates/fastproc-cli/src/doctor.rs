@@ -171,7 +171,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 fn examine() -> Result<Report, Failure> {
-    let sources = SourceKind::ALL.map(try_source).into();
+    let sources = SourceKind::LOCAL.map(try_source).into();
     let service = examine_service();
     let mut collector = Collector::builder().fields(Fields::all()).open()?;
     let source = collector.source();

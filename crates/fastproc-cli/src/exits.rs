@@ -376,7 +376,7 @@ impl Stream {
     ) -> Result<(), OutputError> {
         match event {
             Event::Exit(exit) => {
-                let cmdline = programs.and_then(|programs| programs.of(exit));
+                let cmdline = programs.and_then(|programs| programs.cmdline(exit));
                 self.show_exit(exit, cmdline)
             }
             Event::Exec(exec) => {

@@ -1,7 +1,8 @@
 //! What a row of the table is about, and what its values are looked up in.
 
 use fastproc::{
-    Baseline, Change, Cmdline, Details, Host, Process, Snapshot,
+    Baseline, Cmdline, Details, Host, Process, Snapshot,
+    difference::Change,
     exits::{Exec, Exit},
     record::{Io, Record, State, ThreadRecord},
 };

@@ -167,7 +167,7 @@ impl Exits {
         let (queue, last) = (&mut self.queue, &mut self.last);
         let read = exits.read(|event| match event {
             Event::Exit(exit) => {
-                let line = programs.of(&exit);
+                let line = programs.cmdline(&exit);
                 *last += 1;
                 let one = Kept {
                     number: *last,

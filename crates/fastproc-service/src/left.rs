@@ -106,7 +106,7 @@ impl Left {
 
     /// `uid`: its real user, if its record tells.
     fn who(&self, pid: u32, start_ns: u64, directories: &Directories, uid: Option<u32>) -> Who {
-        let Ok(directory) = directories.of(pid, start_ns) else {
+        let Ok(directory) = directories.get(pid, start_ns) else {
             return Who::Process(pid);
         };
         let namespace = directory.user_namespace();

@@ -166,7 +166,7 @@ pub(crate) fn read(
 ) -> Vec<Read> {
     let mut texts = Vec::new();
     // Whose directory cannot be opened has ended, and there is nothing to be told of it.
-    let Ok(directory) = directories.of(item.pid, item.start_ns) else {
+    let Ok(directory) = directories.get(item.pid, item.start_ns) else {
         return texts;
     };
     for kind in item.kinds.iter() {

@@ -78,7 +78,7 @@ impl View {
     pub(crate) fn of_exit(&self, exit: &Exit) -> Exit {
         match self {
             Self::All => *exit,
-            Self::Of(reader) => reader.sees(exit),
+            Self::Of(reader) => reader.redact_exit(exit),
         }
     }
 
@@ -86,7 +86,7 @@ impl View {
     pub(crate) fn shows_arguments(&self, exit: &Exit) -> bool {
         match self {
             Self::All => true,
-            Self::Of(reader) => reader.sees_arguments(exit),
+            Self::Of(reader) => reader.may_see_arguments(exit),
         }
     }
 }

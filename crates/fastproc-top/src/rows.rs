@@ -1,6 +1,6 @@
 //! From a snapshot to the rows that are shown of it.
 
-use fastproc::{Change, record::State as ProcessState};
+use fastproc::{difference::Change, record::State as ProcessState};
 use fastproc_columns::{Branch, Event, Forest, Lookup, Row, Sorter};
 
 use crate::{

@@ -112,7 +112,7 @@ fn write_structure(structure: &Structure, style: &Style) -> String {
              fn default() -> Self {{\n        Self {{\n{zeros}        }}\n    }}\n}}\n\n\
          const _: () = {{\n    assert!(size_of::<{name}>() == {sizes}, \"no padding\");\n}};\n\n\
          // SAFETY: `#[repr(C)]`, of integers only; asserted above to have no padding.\n\
-         unsafe impl crate::bpf::Plain for {name} {{}}\n\n"
+         unsafe impl crate::base::plain::Plain for {name} {{}}\n\n"
     );
     out
 }

@@ -1,6 +1,6 @@
 //! From a snapshot to what is shown of it.
 
-use fastproc::{Baseline, Change, Snapshot, exits::Exit, record::Record};
+use fastproc::{Baseline, Snapshot, difference::Change, exits::Exit, record::Record};
 use fastproc_columns::{Filter, Lookup, Row, RowList, Sort, Sorter, forest};
 
 use super::{

@@ -40,7 +40,11 @@ pub fn compare(
 ) -> Result<(SourceKind, u64, Tally), Failure> {
     let fields = Files::FIELDS | Fields::IO;
     let mut collector = Collector::builder().fields(fields).source(source).open()?;
-    let texts = Files::of_this_kernel(&collector, Path::new("/proc"))?;
+    let texts = Files::open(
+        collector.host(),
+        collector.calibration(),
+        Path::new("/proc"),
+    )?;
     privileges::drop()?;
     let mut comparison = Comparison {
         only: pids,
@@ -99,7 +103,7 @@ impl Snap {
             let mut record = *process.record();
             // Where the service has rounded them, what they are made of is rounded too, and makes others.
             if record.identity.masked == 0 {
-                let time = cputime::of_process(&record.cpu);
+                let time = cputime::shown_by_kernel(&record.cpu);
                 (record.cpu.utime_ns, record.cpu.stime_ns) = (time.utime_ns, time.stime_ns);
             }
             let pool = usize::from(!std::ptr::eq(process.pool(), pools[0]));

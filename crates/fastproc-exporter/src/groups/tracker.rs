@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use fastproc::{
     Process,
-    difference::{Counters, Marks, is_same_start},
+    difference::{Marks, TaskCounters, is_same_start},
     exits::Exit,
     record::{TICK_NS, ThreadRecord},
 };
@@ -376,7 +376,7 @@ impl Tracker {
 
     /// Adds what a process did to its group, and what it has.
     fn sum_up(&mut self, moment: Moment, tracked: &mut Tracked, process: Process<'_>) {
-        let counters = Counters::of_process(process);
+        let counters = TaskCounters::from_process(process);
         if tracked.joined {
             // It counts as if it had not been seen before.
             tracked.marks = first_marks(tracked.born, process, moment);

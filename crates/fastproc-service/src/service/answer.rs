@@ -252,7 +252,7 @@ impl Service {
 }
 
 fn source_number(source: SourceKind) -> u64 {
-    let at = SourceKind::ALL.iter().position(|kind| *kind == source);
+    let at = SourceKind::LOCAL.iter().position(|kind| *kind == source);
     at.map_or(0, |at| at as u64 + 1)
 }
 

@@ -1,8 +1,8 @@
 //! Processes that exited in the current interval, with what they did in it.
 
 use fastproc::{
-    Baseline, Change, Snapshot,
-    difference::{Cost, Counter},
+    Baseline, Snapshot,
+    difference::{Change, Cost, Counter},
     exits::Exit,
     record::Record,
 };

@@ -218,7 +218,7 @@ impl Frame {
         for _ in 0..count {
             let mut record = ExitRecord::default();
             input.words(record.words_mut())?;
-            exits.push(Exit::of_exit_record(&record));
+            exits.push(Exit::from_exit_record(&record));
         }
         self.exits = Some(exits);
         Ok(())
@@ -356,7 +356,7 @@ mod tests {
             let exit = |&(pid, time): &(u32, u64)| {
                 let mut record = ExitRecord::default();
                 (record.pid, record.utime_ns) = (pid, time);
-                Exit::of_exit_record(&record)
+                Exit::from_exit_record(&record)
             };
             pids.iter().map(exit).collect()
         });

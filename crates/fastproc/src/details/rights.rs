@@ -1,4 +1,4 @@
-//! What decides who may see a process now: read from `/proc`, at the time when something else is read there.
+//! Reads the rights of a process from `/proc`, at the time when something else is read there.
 
 use rustix::fs::{AtFlags, statat};
 
@@ -6,28 +6,17 @@ use super::{
     DetailError,
     directory::{Directory, failed},
 };
-use crate::record::{Credentials, Users};
-
-/// Credentials of a process, and whether it may be dumped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rights {
-    pub(crate) users: Users,
-    pub(crate) credentials: Credentials,
-    pub(crate) is_dumpable: bool,
-}
-
-impl Rights {
-    /// The real user.
-    pub fn real_user(&self) -> u32 {
-        self.users.uid
-    }
-}
+use crate::{
+    records::record::{Credentials, Users},
+    rules::rights::Rights,
+};
 
 impl Directory {
-    /// The rights of the process now. What is read between two calls that return the same was read with these.
+    /// The rights of the process now. If two calls return the same, everything that was read in between was
+    /// read with these.
     ///
     /// # Errors
-    /// The process is gone, or hidden from this reader.
+    /// The process has ended, or is hidden from this reader.
     pub fn rights(&self) -> Result<Rights, DetailError> {
         const WHAT: &str = "credentials";
         let mut status = Vec::new();
@@ -36,7 +25,8 @@ impl Directory {
             let source = std::io::Error::other("its status is not what the kernel writes there");
             failed(self.pid(), WHAT, source)
         })?;
-        // The namespace leads to a file; who owns `exe` says whether the process may be dumped (`task_dump_owner()`).
+        // The namespace is a link to a file. The owner of `exe` shows whether the process is dumpable
+        // (`task_dump_owner()`).
         let failed = |error: rustix::io::Errno| failed(self.pid(), WHAT, error.into());
         let namespace = statat(self.fd(), c"ns/user", AtFlags::empty()).map_err(failed)?;
         let owner = statat(self.fd(), c"exe", AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
@@ -56,7 +46,7 @@ impl Directory {
     /// The user namespace of the process, as a file.
     ///
     /// # Errors
-    /// The process is gone, or hidden from this reader.
+    /// The process has ended, or is hidden from this reader.
     pub fn user_namespace(&self) -> Result<std::fs::File, DetailError> {
         let file = super::directory::open(self.fd(), c"ns/user");
         file.map(Into::into)
@@ -66,7 +56,7 @@ impl Directory {
 
 /// Users and groups, and the permitted capabilities.
 fn parse(status: &[u8]) -> Option<(Users, u64)> {
-    // The name of the process comes first, and has no end of a line within.
+    // The name of the process comes first, and cannot contain a line end.
     let text = std::str::from_utf8(status.get(status.iter().position(|&b| b == b'\n')?..)?);
     let text = text.ok()?;
     let line = |name: &str| {
@@ -97,7 +87,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     use super::*;
-    use crate::{Directories, Host};
+    use crate::{base::host::Host, details::Directories};
 
     #[test]
     fn they_are_read_below_the_name() {
@@ -119,7 +109,7 @@ mod tests {
         let start_ns = ticks * (1_000_000_000 / host.ticks_per_second);
         let start_ns = start_ns.saturating_add_signed(-host.boot_offset_ns);
         let directory = directories
-            .of(std::process::id(), start_ns)
+            .get(std::process::id(), start_ns)
             .expect("this process");
         let rights = directory.rights().expect("its own");
         let own = std::fs::metadata("/proc/self/ns/user").expect("it is there");

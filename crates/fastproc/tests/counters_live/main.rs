@@ -105,7 +105,7 @@ enum Kind {
 
 impl Kind {
     /// Of the number at `place` in the line of this name.
-    fn of(name: &str, place: usize) -> Self {
+    fn from_name(name: &str, place: usize) -> Self {
         match name {
             "procs_running" | "procs_blocked" => Self::Fleeting,
             // Time moves between idle and iowait.
@@ -149,7 +149,7 @@ impl Tally {
             for (place, &ours) in ours.iter().enumerate() {
                 let (before, after) = (before[place], after[place]);
                 self.nonzero += u64::from(ours != 0);
-                match Kind::of(name, place) {
+                match Kind::from_name(name, place) {
                     Kind::Grows => assert!(
                         (before..=after).contains(&ours),
                         "{file}: {name}: {before} <= {ours} <= {after}"
@@ -242,7 +242,8 @@ fn every_line_is_the_kernels_when_quiet_and_under_load() {
     for line in &report.lines {
         // The comparison at start gives up a gauge that others move all the time.
         assert!(
-            line.route != Route::Text(WhyText::Disagreed) || Kind::of(&line.name, 0) != Kind::Grows,
+            line.route != Route::Text(WhyText::Disagreed)
+                || Kind::from_name(&line.name, 0) != Kind::Grows,
             "{} {} disagreed at start",
             line.file,
             line.name

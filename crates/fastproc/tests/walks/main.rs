@@ -1,9 +1,9 @@
 //! Walks of the kernel's tasks while everything moves, and while the table outgrows its array. Needs root.
 
 mod actions;
-#[path = "../again/mod.rs"]
-mod again;
 mod each;
+#[path = "../rerun/mod.rs"]
+mod rerun;
 mod script;
 mod sums;
 mod threads;
@@ -407,7 +407,7 @@ fn a_difference_tells_born_gone_and_busy() {
     if !gate::bpf() {
         return;
     }
-    for source in SourceKind::ALL {
+    for source in SourceKind::LOCAL {
         let mut collector = open(source, Fields::TOP);
         let mut before = Baseline::default();
         let sleeper = Sleepers::start(1);
@@ -462,7 +462,7 @@ fn supplementary_groups_are_one_list_while_they_change() {
     let _alone = alone();
     let changing = Changing::start(Change::Groups).expect("groups can be set");
     let lists = GROUPS.map(|(group, count)| vec![group; count]);
-    for source in SourceKind::ALL {
+    for source in SourceKind::LOCAL {
         let mut collector = open(source, Fields::CREDENTIALS);
         let mut met = [0; 2];
         // Few, as it has a CPU for itself meanwhile.

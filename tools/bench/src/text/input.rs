@@ -71,7 +71,7 @@ impl Input {
     pub fn take() -> Result<Self, Failure> {
         let mut collector = Collector::builder().fields(Fields::THREE_FILES).open()?;
         let calibration = collector.calibration();
-        let format = status::Format::of_this_kernel(Path::new("/proc"), collector.host())?
+        let format = status::Format::read(Path::new("/proc"), collector.host())?
             .with_thp_disable_bit(calibration.thp_disable_bit)
             .with_thread_features(calibration.thread_features);
         let (records, pools) = take(&collector.snapshot()?);

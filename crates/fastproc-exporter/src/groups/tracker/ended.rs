@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use fastproc::difference::{Counters, Marks, is_same_start};
+use fastproc::difference::{Marks, TaskCounters, is_same_start};
 
 use super::{Describe, Gone, Moment, SWITCHES, Tracked, Tracker};
 use crate::{
@@ -61,7 +61,7 @@ impl Tracker {
             let Some(group) = self.groups.get_mut(group) else {
                 continue;
             };
-            let growth = marks.growth(&Counters::of_exit(exit), moment.boottime_ns);
+            let growth = marks.growth(&TaskCounters::from_exit(exit), moment.boottime_ns);
             let mut grown = Counts::from(&growth);
             // Those of all its threads, less what was counted by thread.
             let switches = [exit.nvcsw, exit.nivcsw]

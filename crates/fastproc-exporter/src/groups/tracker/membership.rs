@@ -2,7 +2,7 @@
 
 use fastproc::{
     Process,
-    difference::{Counters, Marks},
+    difference::{Marks, TaskCounters},
     record::State,
 };
 
@@ -147,7 +147,7 @@ pub(super) fn first_marks(born: bool, process: Process<'_>, moment: Moment) -> M
     if born {
         Marks::at_start(process.identity().start_ns)
     } else {
-        Marks::at(&Counters::of_process(process), moment.boottime_ns)
+        Marks::at(&TaskCounters::from_process(process), moment.boottime_ns)
     }
 }
 

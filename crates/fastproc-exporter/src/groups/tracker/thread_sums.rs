@@ -1,7 +1,7 @@
 //! What threads add to the sums of their groups.
 
 use fastproc::{
-    difference::{Counters, Marks, is_same_start},
+    difference::{Marks, TaskCounters, is_same_start},
     record::{State, TICK_NS, ThreadRecord},
 };
 
@@ -26,7 +26,7 @@ impl Tracker {
         let now_ns = moment.boottime_ns;
         for thread in threads {
             let key = threads::key(thread);
-            let now = Counters::of_thread(thread);
+            let now = TaskCounters::from_thread(thread);
             let listed = self.finder.find(&self.threads_before, key);
             let mut known = listed.map(|at| self.threads_before[at]).filter(|known| {
                 is_same_start(known.start_ns, thread.start_ns)

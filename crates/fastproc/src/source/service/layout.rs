@@ -1,14 +1,14 @@
-//! What is where in a record, for readers that were built from another description of it.
+//! Describes the layout of records, for readers that were built with another one.
 //!
-//! The description is made from the one that the records themselves are made from, [`crate::schema`].
+//! The description is made from [`crate::schema`], as the records are.
 
 use std::{fmt::Write, sync::LazyLock};
 
-use crate::schema::{EXIT, Field, RECORD, Structure, THREAD, Type, Unit};
+use crate::records::schema::{EXIT, Field, RECORD, Structure, THREAD, Type, Unit};
 
-/// The description, as text: see `docs/protocol.md`.
+/// Returns the description as text: see `docs/protocol.md`.
 ///
-/// A line for each structure and for each field of it, in columns with a tab between them.
+/// It has a line for each structure and for each of its fields, with columns that are separated by tabs.
 pub fn text() -> &'static str {
     static TEXT: LazyLock<String> = LazyLock::new(|| {
         let mut text = String::new();
@@ -20,7 +20,7 @@ pub fn text() -> &'static str {
     &TEXT
 }
 
-/// Id of this layout: readers with the same one may take records as they lie.
+/// The id of this layout. Readers with the same id can use records without translating them.
 pub fn id() -> u64 {
     static ID: LazyLock<u64> = LazyLock::new(|| fnv(text().as_bytes()));
     *ID
@@ -42,7 +42,7 @@ fn describe(text: &mut String, name: &str, structure: &Structure) {
     }
 }
 
-/// What must be the same for a field to be the same: its type, its unit, its group.
+/// What two layouts must agree on for a field to be the same: its type, its unit, its group.
 pub(super) fn described(field: &Field) -> [String; 3] {
     let unit = match field.unit {
         Unit::None => "-",

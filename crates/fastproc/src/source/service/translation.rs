@@ -1,16 +1,18 @@
-//! Records of a service of another version, read by the names of their fields.
+//! Reads records of a service of another version by the names of their fields.
 
 use std::collections::HashMap;
 
 use super::layout;
 use crate::{
-    Fields,
-    bpf::{Plain, read},
-    record::{Record, ThreadRecord},
-    schema::{RECORD, Structure, THREAD},
+    base::plain::{Plain, read},
+    records::{
+        fields::Fields,
+        record::{Record, ThreadRecord},
+        schema::{RECORD, Structure, THREAD},
+    },
 };
 
-/// How records of another layout are read.
+/// How to read records of another layout.
 #[derive(Debug)]
 pub(super) struct Translation {
     /// Id of that layout.
@@ -24,7 +26,7 @@ pub(super) struct Translation {
 /// Where the fields of a structure come from.
 #[derive(Debug, Default)]
 struct Plan {
-    /// Bytes of the structure there.
+    /// Bytes of the structure in that layout.
     stride: usize,
     copies: Vec<Copied>,
 }
@@ -37,7 +39,8 @@ struct Copied {
 }
 
 impl Translation {
-    /// From the description that the service gives. `None`: not even what is in every record is there.
+    /// Makes a translation from the service's description. `None` if it lacks fields that every record must
+    /// have.
     pub(super) fn parse(layout: u64, text: &str) -> Option<Self> {
         let (process, mut lacks) = Plan::parse("process", RECORD, text)?;
         let thread = Plan::parse("thread", THREAD, text);
@@ -75,7 +78,7 @@ impl Translation {
 }
 
 impl Plan {
-    /// How to read a structure, and the groups that are not there as they are here.
+    /// How to read a structure, and the groups that are missing or different in it.
     fn parse(name: &str, structure: &Structure, text: &str) -> Option<(Self, Fields)> {
         let mut lines = text
             .lines()
@@ -114,7 +117,7 @@ impl Plan {
         Some((plan, lacks))
     }
 
-    /// Neighbours that are neighbours there, too, are copied at once.
+    /// Neighbours that are also neighbours in the other layout are copied together.
     fn copy(&mut self, next: Copied) {
         match self.copies.last_mut() {
             Some(last) if last.from + last.len == next.from && last.to + last.len == next.to => {
@@ -129,7 +132,7 @@ impl Plan {
         if self.stride == 0 {
             return;
         }
-        // What is not copied stays 0.
+        // Members that are not copied stay 0.
         let mut ours = vec![0; size_of::<T>()];
         records.extend(bytes.chunks_exact(self.stride).filter_map(|theirs| {
             for &Copied { from, to, len } in &self.copies {
