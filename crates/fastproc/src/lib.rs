@@ -76,7 +76,7 @@ pub use calibrate::Calibration;
 pub use collector::{Arrays, Builder, Collector, Refusal};
 pub use details::{Cmdline, DetailError, Details, Directories, Directory, Rights};
 pub use difference::{Baseline, Change, Gone};
-pub use error::Error;
+pub use error::{Error, error_chain};
 pub use fields::Fields;
 pub use host::Host;
 pub use name::Name;
