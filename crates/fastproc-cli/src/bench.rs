@@ -1,4 +1,4 @@
-//! `fastproc bench`: runs the benchmarks' own program, as git and cargo run theirs.
+//! `fastproc bench`: runs the program `fastproc-bench`, as git and cargo run their subcommands.
 
 use std::{
     env,
@@ -13,11 +13,11 @@ use crate::failure::Failure;
 /// The program: installed beside this one, or where the shell looks for programs.
 const PROGRAM: &str = "fastproc-bench";
 
-/// Measure what reading costs on this machine: runs fastproc-bench.
+/// Run a benchmark of fastproc-bench on this machine.
 #[derive(clap::Args, Clone, Debug)]
 #[command(disable_help_flag = true)]
 pub struct Args {
-    /// A benchmark and its arguments; --help lists them
+    /// Run this benchmark with its arguments; fastproc bench --help lists them.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
 }
@@ -33,7 +33,7 @@ enum BenchError {
     Failed(#[source] io::Error),
 }
 
-/// Becomes that program.
+/// Replaces this process by that program.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let beside = env::current_exe()
         .ok()

@@ -69,13 +69,4 @@ impl Reloaded {
     }
 }
 
-/// An error with its causes, in one line.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text += &format!(": {error}");
-        cause = error.source();
-    }
-    text
-}
+pub use fastproc::error_chain as chain;

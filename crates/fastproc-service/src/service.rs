@@ -192,7 +192,7 @@ impl Service {
     /// Prepares to serve at this socket: what reading takes is loaded. Privileges may be given up after.
     pub fn open(listener: OwnedFd, settings: &Settings) -> Result<Self, Error> {
         // Numbers that a service before this one has not given.
-        let first = boottime_ns();
+        let first = fastproc::host::boottime_ns();
         let host = Host::read()?;
         Ok(Self {
             listener,
@@ -512,7 +512,7 @@ impl Service {
             && self.budget.allows(uid, self.costs.start_exits, now)
         {
             let began = cpu_time();
-            self.exits.start(boottime_ns());
+            self.exits.start(fastproc::host::boottime_ns());
             self.watch_ring();
             self.costs.start_exits = cpu_time().saturating_sub(began);
             self.charged_apart = self.costs.start_exits;
@@ -573,11 +573,6 @@ impl Service {
             self.buffers.give_back(lent);
         }
     }
-}
-
-fn boottime_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 fn wait(error: io::Error) -> Error {

@@ -85,7 +85,7 @@ pub use snapshot::{
 // Only the other crates of this project use these. They may change in any version.
 #[doc(hidden)]
 pub use {
-    base::host,
+    base::{error::error_chain, host},
     collect::one_shot::OneShot,
     details::{Directories, Directory},
     rules::{cputime, rights::Rights},

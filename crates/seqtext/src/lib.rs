@@ -51,14 +51,15 @@ mod buf;
 mod decimal;
 mod escape;
 mod hex;
+mod numbers;
 mod octal;
 mod piece;
 mod sixteen;
 mod store;
 
-pub use buf::{Overflow, SeqBuf};
+pub use buf::{Overflow, Piece, SeqBuf};
 pub use escape::Escape;
-pub use piece::{Dec, DecWidth, Hex, Hex16, Label, Octal, Piece};
+pub use piece::{Dec, DecWidth, Hex, Hex16, Label, Octal};
 
 /// The examples of README.md are tested with the others.
 #[cfg(doctest)]

@@ -103,13 +103,7 @@ impl Bench {
 
 fn main() -> ExitCode {
     Bench::parse().run().unwrap_or_else(|failure| {
-        let mut causes = vec![failure.to_string()];
-        let mut next = failure.source();
-        while let Some(cause) = next {
-            causes.push(cause.to_string());
-            next = cause.source();
-        }
-        eprintln!("fastproc-bench: {}", causes.join(": "));
+        eprintln!("fastproc-bench: {}", fastproc::error_chain(&*failure));
         ExitCode::from(FAILED)
     })
 }

@@ -47,7 +47,7 @@ pub struct Facts {
 
 impl Facts {
     /// Of a machine.
-    pub fn of(host: &Host, total_memory: u64) -> Self {
+    pub fn new(host: &Host, total_memory: u64) -> Self {
         Self {
             page_size: host.page_size,
             ticks_per_second: host.ticks_per_second,

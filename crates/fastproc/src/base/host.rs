@@ -106,8 +106,10 @@ pub(crate) fn running_tasks(proc_root: &Path) -> Option<u32> {
     text.split(['/', ' ']).nth(4)?.parse().ok()
 }
 
-/// Time since boot in this time namespace, in nanoseconds.
-pub(crate) fn boottime_ns() -> u64 {
+/// The time since boot in this time namespace, in nanoseconds. For the crates of this workspace.
+#[doc(hidden)]
+#[must_use]
+pub fn boottime_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

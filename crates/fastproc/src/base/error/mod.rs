@@ -15,6 +15,22 @@ use rustix::{
 };
 use thiserror::Error;
 
+/// An error and its causes on one line, for the programs of this workspace. A cause that the text before already has is left out.
+#[doc(hidden)]
+#[must_use]
+pub fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = text + ": " + &cause_text;
+        }
+        next = cause.source();
+    }
+    text
+}
+
 /// Why a source cannot be used, or why it failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]

@@ -1,32 +1,32 @@
-//! Questions, lists and lines of text: what a person answers.
+//! Lists, prompts and questions, and what the user's answers do.
 
-use fastproc_columns::field;
+use fastproc_columns::{field, parse_interval};
 
 use super::Effect;
 use crate::{
     group::GroupBy,
     id::Id,
-    settings,
     signals::SIGNALS,
-    state::{Asked, Choice, Deed, List, Over, State},
+    state::{Choice, List, Overlay, ProcessAction, Prompt, State},
     target::Target,
     window::Window,
 };
 
-/// What is pasted must not be taken for commands that change processes or files.
-pub(super) const TOO_FAST: &str = "that came faster than keys are typed; press the key again";
+/// Pasted text must not be taken for commands that change processes or files.
+pub(super) const TOO_FAST: &str =
+    "ignored: keys came faster than a person types; press the key again";
 
 impl State {
     pub(super) fn accept(&mut self) -> Option<Effect> {
         if self.is_pasted_answer() {
-            if let Some(Over::Prompt { error, .. }) = &mut self.over {
+            if let Some(Overlay::Prompt { error, .. }) = &mut self.overlay {
                 *error = Some(TOO_FAST.into());
             }
             self.fail(TOO_FAST);
             return None;
         }
-        match self.over.take()? {
-            Over::List(list) => {
+        match self.overlay.take()? {
+            Overlay::List(list) => {
                 let (_, choice) = list.items.into_iter().nth(list.window.cursor)?;
                 match choice {
                     Choice::Sort(name) => {
@@ -35,7 +35,7 @@ impl State {
                         });
                         self.sort_by(name, descending);
                     }
-                    Choice::Signal(signal) => self.question(Deed::Signal(signal)),
+                    Choice::Signal(signal) => self.question(ProcessAction::Signal(signal)),
                     Choice::User(user) => {
                         let filter = user.and_then(|user| GroupBy::User.filter(user.as_bytes()));
                         if let Err(error) = self.set_filter(&filter.unwrap_or_default()) {
@@ -45,43 +45,46 @@ impl State {
                 }
                 None
             }
-            Over::Question { deed } => Some(Effect::Do(deed, std::mem::take(&mut self.aim))),
-            Over::Help(_) => None,
-            Over::Prompt { asked, text, .. } => match self.take(asked, &text) {
+            Overlay::Question { action } => {
+                Some(Effect::Do(action, std::mem::take(&mut self.targets)))
+            }
+            Overlay::Help(_) => None,
+            Overlay::Prompt { prompt, text, .. } => match self.take(prompt, &text) {
                 Ok(effect) => effect,
                 Err(error) => {
                     let error = Some(error);
-                    self.over = Some(Over::Prompt { asked, text, error });
+                    self.overlay = Some(Overlay::Prompt {
+                        prompt,
+                        text,
+                        error,
+                    });
                     None
                 }
             },
         }
     }
 
-    /// Takes a line of text. An error says why it is none of what was asked.
-    pub(super) fn take(&mut self, asked: Asked, text: &str) -> Result<Option<Effect>, String> {
+    /// Applies a line of text. An error says why the text is invalid.
+    pub(super) fn take(&mut self, prompt: Prompt, text: &str) -> Result<Option<Effect>, String> {
         let trimmed = text.trim();
-        match asked {
-            Asked::Filter => self
+        match prompt {
+            Prompt::Filter => self
                 .set_filter(trimmed)
                 .map_err(|error| error.to_string())?,
-            Asked::Columns => self
+            Prompt::Columns => self
                 .set_columns(trimmed)
                 .map_err(|error| error.to_string())?,
-            Asked::Search => {
+            Prompt::Search => {
                 self.search = text.into();
                 self.seek = (!text.is_empty()).then_some(1);
             }
-            Asked::Interval => {
-                let seconds = trimmed
-                    .parse()
-                    .ok()
-                    .filter(|&s| settings::interval(s).is_some());
-                self.settings.interval = seconds.ok_or("give seconds, at least 0.01")?;
+            Prompt::Interval => {
+                let interval = parse_interval(trimmed).map_err(|error| error.to_string())?;
+                self.settings.interval = interval.as_secs_f64();
                 return Ok(Some(Effect::Refresh));
             }
-            Asked::Pid => {
-                let pid = trimmed.parse().map_err(|_| "that is no process id")?;
+            Prompt::Pid => {
+                let pid = trimmed.parse().map_err(|_| "give a process id, a number")?;
                 self.follow = Some(Id {
                     pid,
                     tid: pid,
@@ -89,36 +92,40 @@ impl State {
                     process_start_ns: 0,
                 });
             }
-            Asked::Nice => {
+            Prompt::Nice => {
                 let nice = trimmed
                     .parse()
                     .ok()
                     .filter(|nice| (-20..=19).contains(nice));
                 let nice = nice.ok_or("give a number from -20 to 19")?;
-                self.question(Deed::Nice(nice));
+                self.question(ProcessAction::Nice(nice));
             }
-            Asked::Time => return Ok(Some(Effect::GoTo(trimmed.into()))),
+            Prompt::Time => return Ok(Some(Effect::GoTo(trimmed.into()))),
         }
         Ok(None)
     }
 
-    pub(super) fn ask(&mut self, asked: Asked, text: String) {
-        if asked == Asked::Nice && !self.take_aim() {
+    pub(super) fn ask(&mut self, prompt: Prompt, text: String) {
+        if prompt == Prompt::Nice && !self.take_targets() {
             return;
         }
         let error = None;
-        self.over = Some(Over::Prompt { asked, text, error });
+        self.overlay = Some(Overlay::Prompt {
+            prompt,
+            text,
+            error,
+        });
     }
 
     pub(super) fn ask_signal(&mut self) {
-        if !self.take_aim() {
+        if !self.take_targets() {
             return;
         }
-        // Whichever of its threads was chosen, it is for the process, and once.
-        for target in &mut self.aim {
-            *target = Target::of(target.id.process());
+        // A signal goes to the process, once, even if several of its threads were selected.
+        for target in &mut self.targets {
+            *target = Target::new(target.id.process());
         }
-        self.aim.dedup();
+        self.targets.dedup();
         let items: Vec<_> = SIGNALS
             .iter()
             .map(|&(number, name)| (format!("{number:>2} SIG{name}"), Choice::Signal(number)))
@@ -149,47 +156,47 @@ impl State {
             rows: items.len(),
             ..Window::default()
         };
-        self.over = Some(Over::List(List {
+        self.overlay = Some(Overlay::List(List {
             title,
             items,
             window,
         }));
     }
 
-    /// Asks before anything is done to the processes that the key meant.
-    pub(super) fn deed(&mut self, deed: Deed) {
-        if self.take_aim() {
-            self.question(deed);
+    /// Asks before the selected processes are changed.
+    pub(super) fn confirm(&mut self, action: ProcessAction) {
+        if self.take_targets() {
+            self.question(action);
         }
     }
 
-    /// Asks whether to do it to those that were chosen when the key was pressed.
-    fn question(&mut self, deed: Deed) {
-        self.over = Some(Over::Question { deed });
+    /// Opens the question.
+    fn question(&mut self, action: ProcessAction) {
+        self.overlay = Some(Overlay::Question { action });
     }
 
-    /// Fixes what something is to be done to, now that a key asks for it: the table moves on while the person answers.
-    fn take_aim(&mut self) -> bool {
-        let targets = self.targets();
+    /// Fixes the targets when the key is pressed: the table changes while the user answers. Returns whether there are any.
+    fn take_targets(&mut self) -> bool {
+        let targets = self.selected_ids();
         if self.is_replay {
-            self.fail("these processes are of a recording");
+            self.fail("the processes of a recording cannot be changed");
         } else if targets.is_empty() {
-            self.fail("there is no process to do it to");
+            self.fail("no process is selected");
         } else if self.is_burst {
             self.fail(TOO_FAST);
         } else {
-            self.aim = targets.into_iter().map(Target::of).collect();
+            self.targets = targets.into_iter().map(Target::new).collect();
             return true;
         }
         false
     }
 
-    /// Whether an answer that leads to a change of processes came as no person types.
+    /// Whether an answer that changes processes was pasted.
     fn is_pasted_answer(&self) -> bool {
-        let changes = match &self.over {
-            Some(Over::Question { .. }) => true,
-            Some(Over::Prompt { asked, .. }) => *asked == Asked::Nice,
-            Some(Over::List(list)) => {
+        let changes = match &self.overlay {
+            Some(Overlay::Question { .. }) => true,
+            Some(Overlay::Prompt { prompt, .. }) => *prompt == Prompt::Nice,
+            Some(Overlay::List(list)) => {
                 matches!(
                     list.items.get(list.window.cursor),
                     Some((_, Choice::Signal(_)))

@@ -1,11 +1,11 @@
-//! What a command line of ps(1) is turned into before it is parsed.
+//! Translates a command line of ps(1) before it is parsed.
 
 use std::ffi::OsString;
 
 use clap::ValueEnum;
 use fastproc_columns::Names;
 
-use super::{form::Format, ps1};
+use super::{format::Format, ps1};
 
 /// Letters that may follow `-a` and `-x` where ps(1) takes them for words: `-ax`, `-aux`, `-axjf`.
 const LETTERS: &str = "axujlsvXfHhcnwroOkTgZ";
@@ -57,7 +57,7 @@ pub fn as_in_ps(arguments: Vec<OsString>) -> Vec<OsString> {
     result
 }
 
-/// Whether it names columns rather than a form of output.
+/// Whether it is a list of columns, not an output format.
 fn is_list(value: &str) -> bool {
     let is_format = Format::from_str(value, true).is_ok();
     !is_format && ps1::parse(value).is_ok()

@@ -7,10 +7,10 @@ use fastproc::{
     record::Record,
 };
 
-/// Of more than these, those that used least CPU are counted and not shown.
+/// The most processes to show; beyond it, those that used least CPU are only counted.
 const MOST: usize = 1024;
 
-/// One of them.
+/// An exited process.
 #[derive(Clone, Debug)]
 pub struct ExitedProcess {
     exit: Exit,
@@ -25,19 +25,19 @@ impl ExitedProcess {
     }
 }
 
-/// Those between the last two looks. Who exited before has no row: it did nothing since.
+/// The processes that exited between the last two snapshots.
 #[derive(Clone, Debug, Default)]
 pub struct Exited {
     processes: Vec<ExitedProcess>,
-    /// How many there were; `None`: that is not recorded.
+    /// The number of exits; `None` if exits are not recorded.
     pub count: Option<u64>,
-    /// How many more there were, of which nothing is known.
+    /// The number of exits whose records were lost.
     pub lost: u64,
 }
 
 impl Exited {
-    /// Takes a look.
-    pub(super) fn look(&mut self, before: Option<&Baseline>, now: &Snapshot<'_>) {
+    /// Takes the exits of a snapshot.
+    pub fn look(&mut self, before: Option<&Baseline>, now: &Snapshot<'_>) {
         self.processes.clear();
         self.count = now.exits().map(|exits| exits.len() as u64);
         self.lost = now.stats().lost_exits;
@@ -56,7 +56,7 @@ impl Exited {
             }));
     }
 
-    /// Those that can be shown.
+    /// The processes to show.
     pub fn iter(&self) -> impl Iterator<Item = &ExitedProcess> {
         self.processes.iter()
     }

@@ -1,4 +1,4 @@
-//! The forms of output.
+//! The output formats.
 
 mod csv;
 pub mod json;
@@ -14,17 +14,17 @@ use clap::ValueEnum;
 use fastproc::SnapshotStats;
 use fastproc_columns::{Field, Lookup, Row, UnknownField, field};
 
-/// How to write the rows.
+/// An output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// For people: aligned, rounded, cut to the width of the terminal
+    /// A table for people: aligned, rounded, cut to the width of the terminal
     #[default]
     Table,
-    /// One object a snapshot, on a line, with the rows in an array
+    /// One JSON object per snapshot, on one line, with the rows in an array
     Json,
-    /// One object a row, on a line
+    /// One JSON object per row, on one line
     Ndjson,
-    /// One line a row, quoted by RFC 4180 where need be
+    /// One line per row, quoted as in RFC 4180 where necessary
     Csv,
 }
 
@@ -33,7 +33,7 @@ pub enum Format {
 pub struct Column {
     /// The field.
     pub field: &'static Field,
-    /// Its name in JSON and csv.
+    /// Its name in JSON and CSV.
     pub key: String,
 }
 
@@ -49,45 +49,45 @@ impl FromStr for Column {
     }
 }
 
-/// What every table of a call has in common.
+/// How the output is laid out.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// The fields that are shown.
     pub columns: Vec<Column>,
-    /// Whether they are named at the top.
+    /// Whether a heading names them.
     pub headings: bool,
-    /// Whether columns may be left out where the terminal is too narrow: nobody has asked for them by name.
+    /// Whether a narrow terminal may leave out columns: only if the user did not name them.
     pub may_drop: bool,
-    /// How a table follows the one before.
+    /// Where a table appears after the previous one.
     pub follows: Follows,
-    /// Whether no text in csv shall pass for a formula.
+    /// Whether CSV protects text that a spreadsheet would take for a formula.
     pub no_formulas: bool,
 }
 
-/// How a table follows the one before.
+/// Where a table appears after the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follows {
-    /// Below it, after an empty line.
+    /// Below it, separated by an empty line.
     Apart,
     /// Drawn over it.
     InPlace,
-    /// As more rows of it, below the one heading.
+    /// Directly below it, without another heading.
     Continued,
 }
 
-/// What there is to write: some rows of a snapshot.
+/// The rows to write.
 pub struct Rows<'r, 'a> {
-    /// The snapshot. `None`: they are of none, but events as they happen.
+    /// The snapshot that they come from; `None` for events.
     pub stats: Option<SnapshotStats>,
-    /// Processes that it has.
+    /// The number of processes in it.
     pub processes: usize,
-    /// Processes that had ended before it, if that is asked for.
+    /// The number of processes that exited before it, if exits are shown.
     pub ended: Option<usize>,
-    /// Whether the rows are about threads.
+    /// Whether each row is a thread.
     pub threads: bool,
-    /// Whether more snapshots follow or have gone before.
+    /// Whether there are several snapshots.
     pub repeated: bool,
-    /// What the rows are about, in their order.
+    /// The rows, in order.
     pub shown: Box<dyn Iterator<Item = Row<'a>> + 'r>,
 }
 
@@ -99,9 +99,9 @@ impl fmt::Debug for Rows<'_, '_> {
     }
 }
 
-/// Writes rows in some form.
-pub trait Form {
-    /// Writes these rows. Called once for each snapshot.
+/// Writes rows in one output format.
+pub trait RowWriter {
+    /// Writes the rows of one snapshot.
     fn write(
         &mut self,
         rows: Rows<'_, '_>,
@@ -111,8 +111,8 @@ pub trait Form {
 }
 
 impl Format {
-    /// A writer of rows.
-    pub fn writer(self, layout: Layout) -> Box<dyn Form> {
+    /// Creates a writer for this format.
+    pub fn writer(self, layout: Layout) -> Box<dyn RowWriter> {
         match self {
             Self::Table => Box::new(table::Table::new(layout)),
             Self::Json => Box::new(json::Json::document(layout.columns)),

@@ -4,7 +4,7 @@ use std::io;
 
 use fastproc_columns::{Lookup, Value, number};
 
-use super::{Column, Form, Layout, Rows};
+use super::{Column, Layout, RowWriter, Rows};
 
 /// A header, then a record a row.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Csv {
     }
 }
 
-impl Form for Csv {
+impl RowWriter for Csv {
     fn write(
         &mut self,
         rows: Rows<'_, '_>,
@@ -67,7 +67,7 @@ impl Form for Csv {
     }
 }
 
-/// Whether somebody else may have chosen it. A number may be negative.
+/// Whether another user may have chosen the text. A number may be negative.
 const fn is_text(value: Value<'_>) -> bool {
     matches!(
         value,
@@ -83,7 +83,7 @@ fn is_formula(text: &[u8]) -> bool {
     )
 }
 
-/// The error of the output itself: wrapped, nobody could tell a pipe that was closed from a full disk.
+/// The error of the output itself: a wrapped one would hide whether a pipe was closed or a disk is full.
 fn plain(error: ::csv::Error) -> io::Error {
     match error.into_kind() {
         ::csv::ErrorKind::Io(error) => error,
@@ -97,7 +97,7 @@ mod tests {
     use fastproc_columns::Row;
 
     use super::*;
-    use crate::ps::form::Follows;
+    use crate::ps::format::Follows;
 
     fn written(name: &[u8], no_formulas: bool) -> String {
         let mut record = Record::default();
@@ -118,7 +118,7 @@ mod tests {
             ended: None,
             threads: false,
             repeated: false,
-            shown: Box::new(std::iter::once(Row::of(Process::new(&record, &[])))),
+            shown: Box::new(std::iter::once(Row::new(Process::new(&record, &[])))),
         };
         let host = Host::read().expect("/proc is there");
         let mut output = Vec::new();

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use fastproc_columns::{Lookup, escape::is_right_to_left};
 use unicode_width::UnicodeWidthStr;
 
-use super::{Follows, Form, Layout, Rows};
+use super::{Follows, Layout, RowWriter, Rows};
 use crate::terminal;
 
 /// Spaces between columns.
@@ -162,7 +162,7 @@ impl Table {
     }
 }
 
-impl Form for Table {
+impl RowWriter for Table {
     fn write(
         &mut self,
         rows: Rows<'_, '_>,
@@ -237,7 +237,7 @@ mod tests {
             ended: None,
             threads: false,
             repeated: false,
-            shown: Box::new(records.iter().map(|of| Row::of(Process::new(of, &[])))),
+            shown: Box::new(records.iter().map(|of| Row::new(Process::new(of, &[])))),
         };
         let host = Host::read().expect("/proc is there");
         let mut output = Vec::new();

@@ -6,7 +6,7 @@ use fastproc_columns::{Lookup, Row, Unit, Value, arguments, escape::escape};
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::ser::Formatter;
 
-use super::{Column, Form, Rows};
+use super::{Column, RowWriter, Rows};
 
 /// Objects with a member for each column.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl Json {
     }
 }
 
-impl Form for Json {
+impl RowWriter for Json {
     fn write(
         &mut self,
         rows: Rows<'_, '_>,

@@ -1,31 +1,29 @@
-//! What a call of `fastproc ps` comes down to: in the words of fastproc, or in those of ps(1).
+//! What `fastproc ps` does for given arguments: columns, selection, order and output, of fastproc or of ps(1).
 
 use fastproc::Fields;
 use fastproc_columns::Sort;
 
 use super::{
     args::Args,
-    form::{Column, Follows, Form, Format, Layout},
+    format::{Column, Follows, Format, Layout, RowWriter},
     ps1, redraw,
     selection::{Choice, Selection},
     words::Words,
 };
 use crate::{failure::Failure, terminal};
 
-/// Something that ps(1) would do, and this does not.
+/// A combination of arguments that is not possible.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum UsageError {
-    #[error(
-        "cannot sort by '{0}', a rate over an interval, and there is none; give one, as in --interval 1"
-    )]
+    #[error("cannot sort by the rate '{0}' without an interval; give one, as in --interval 1")]
     Rate(&'static str),
-    #[error(
-        "what has ended cannot be shown by threads: leave out --exited, or --threads, -L, -T or H"
-    )]
+    #[error("--exited shows processes, not threads; leave out --exited, or --threads, -L, -T or H")]
     ExitedThreads,
-    #[error("what ends cannot be recorded")]
+    #[error("exits cannot be recorded")]
     Exits(#[source] Box<fastproc::Error>),
-    #[error("--tree and threads cannot be shown together")]
+    #[error(
+        "a tree cannot show threads; leave out --tree, -H or --forest, or --threads, -L, -T or H"
+    )]
     TreeOfThreads,
     #[error(
         "a word such as 'u' and an option such as -f each name a set of columns; type one of them, as in ps aux or ps -ef"
@@ -33,9 +31,9 @@ pub(super) enum UsageError {
     Sets,
 }
 
-/// What a call comes down to, in the words of fastproc or those of ps(1).
-pub(super) struct Asked {
-    pub(super) form: Box<dyn Form>,
+/// What to read and how to show it.
+pub(super) struct Plan {
+    pub(super) writer: Box<dyn RowWriter>,
     pub(super) columns: Vec<Column>,
     pub(super) selection: Selection,
     pub(super) sort: Sort,
@@ -45,15 +43,15 @@ pub(super) struct Asked {
     pub(super) needs: Fields,
 }
 
-/// Our own columns, for those who name none.
+/// The default columns.
 pub(super) const DEFAULT: &str = "pid,user,state,pcpu,pmem,rss,vsize,num_threads,etime,time,comm";
-/// The same for threads.
+/// The default columns of threads.
 const OF_THREADS: &str = "pid,tid,user,state,pcpu,processor,etime,time,comm";
-/// Columns of a line after one `-w`.
+/// The width of a line after one `-w`.
 const WIDE: u32 = 132;
 
 impl Args {
-    /// Whether an option or a word says which columns of ps(1) to show.
+    /// Whether an argument chooses columns of ps(1).
     fn names_columns_of_ps(&self, words: &Words) -> bool {
         let ps = &self.as_in_ps;
         words.any
@@ -71,7 +69,7 @@ impl Args {
             || ps.spid
     }
 
-    /// Whether an option of ps(1) selects or orders what is shown.
+    /// Whether an option of ps(1) selects or orders rows.
     fn selects_as_ps(&self, selection: &Selection) -> bool {
         let ps = &self.as_in_ps;
         !selection.admits_all()
@@ -83,7 +81,7 @@ impl Args {
             || self.no_headers
     }
 
-    /// Whether an option asks for what ps(1) does not have.
+    /// Whether there is an option that ps(1) does not have.
     fn is_own(&self) -> bool {
         self.threads
             || self.tree
@@ -101,7 +99,7 @@ impl Args {
                 || (self.selects_as_ps(selection) && !self.is_own()))
     }
 
-    /// Which processes are named, by lists and letters.
+    /// The processes that lists and letters select.
     fn selection(&self, words: &Words) -> Selection {
         let mut selection = Selection::from(&self.select);
         selection.and(Selection::from(&self.more));
@@ -139,7 +137,7 @@ impl Args {
         Ok(shape)
     }
 
-    /// The columns as ps(1) writes them.
+    /// The columns in the layout of ps(1).
     fn columns_of_ps(&self, words: &Words) -> Result<Vec<ps1::Column>, Failure> {
         let shape = self.shape(words)?;
         let parse = |lists: &[String]| {
@@ -162,12 +160,12 @@ impl Args {
         })
     }
 
-    pub(super) fn ask(
+    pub(super) fn plan(
         &self,
         words: &Words,
         format: Format,
         like_ps: bool,
-    ) -> Result<Asked, Failure> {
+    ) -> Result<Plan, Failure> {
         let ps = &self.as_in_ps;
         let threads = self.threads || words.threads || ps.lwp || ps.spid;
         let tree = self.tree || words.tree || ps.indented || ps.forest;
@@ -218,7 +216,7 @@ impl Args {
             own.or_else(|error| ps1::sort_keys(sort).parse().map_err(|_| error))?
         };
         let headings = !(self.no_headers || words.no_headings);
-        let form: Box<dyn Form> = if like_ps {
+        let writer: Box<dyn RowWriter> = if like_ps {
             let wide = ps.wide.saturating_add(words.wide);
             let one_wide = Some(WIDE.max(terminal::width().unwrap_or(0) as u32));
             Box::new(ps1::Table {
@@ -245,8 +243,8 @@ impl Args {
                 no_formulas: self.no_formulas,
             })
         };
-        Ok(Asked {
-            form,
+        Ok(Plan {
+            writer,
             columns,
             selection,
             sort,

@@ -1,54 +1,12 @@
 //! Where snapshots and the machine's numbers come from.
 
-pub mod exited;
 mod live;
 mod replay;
 
-use fastproc::{Baseline, Fields, Host, Snapshot};
-
-use self::exited::Exited;
+use fastproc::{Fields, Host};
 
 pub use self::{live::Live, replay::Replay};
-use crate::{details::Page, error::Error, id::Id, machine::Machine};
-
-/// What there is to be shown: the last snapshot and the one before.
-#[derive(Clone, Copy, Debug)]
-pub struct View<'a> {
-    /// Every process.
-    pub snapshot: Snapshot<'a>,
-    /// What it is compared with; `None` of the first.
-    pub before: Option<&'a Baseline>,
-    /// The machine.
-    pub machine: &'a Machine,
-    /// What that is compared with.
-    pub earlier: Option<&'a Machine>,
-    /// Processes that exited between the two.
-    pub exited: &'a Exited,
-    /// Limits and open files, of a recording; else they are read.
-    pub pages: Option<&'a Pages>,
-}
-
-/// Limits and open files that were recorded.
-#[derive(Debug, Default)]
-pub struct Pages(std::collections::HashMap<(u32, u64), [Option<Vec<u8>>; 2]>);
-
-impl Pages {
-    fn keep(&mut self, page: Page, pid: u32, start_ns: u64, text: Vec<u8>) {
-        let of = self.0.entry((pid, start_ns)).or_default();
-        of[usize::from(page == Page::Files)] = Some(text);
-    }
-
-    /// The lines of a page, or why there are none.
-    pub fn read(&self, page: Page, id: Id) -> Result<Vec<Vec<u8>>, String> {
-        if page == Page::Environment {
-            return Err("environments are not recorded".into());
-        }
-        let of = self.0.get(&(id.pid, id.start_ns));
-        let text = of.and_then(|of| of[usize::from(page == Page::Files)].as_deref());
-        let text = text.ok_or("not recorded of this process, or only later in the recording")?;
-        Ok(text.split(|&byte| byte == b'\n').map(Into::into).collect())
-    }
-}
+use crate::{error::Error, observation::View};
 
 /// Snapshots, one after the other.
 #[derive(Debug)]

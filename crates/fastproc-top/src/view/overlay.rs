@@ -2,13 +2,11 @@
 
 use ratatui_core::layout::Rect;
 
-use super::{
-    canvas::{Canvas, width},
-    theme::Theme,
-};
+use super::theme::Theme;
 use crate::{
+    canvas::{Canvas, width},
     keys::{BINDINGS, Key, Place},
-    state::{Deed, List, Message, Over, State},
+    state::{List, Message, Overlay, ProcessAction, State},
     target::Target,
     window::Window,
 };
@@ -29,9 +27,13 @@ const BAR: [(&str, &str); 10] = [
 
 /// Draws the last line: what is asked, what there is to say, or the keys.
 pub fn last_line(canvas: &mut Canvas<'_>, state: &State, theme: Theme) {
-    match &state.over {
-        Some(Over::Prompt { asked, text, error }) => {
-            let at = canvas.text(0, 0, asked.label(), theme.bold());
+    match &state.overlay {
+        Some(Overlay::Prompt {
+            prompt,
+            text,
+            error,
+        }) => {
+            let at = canvas.text(0, 0, prompt.label(), theme.bold());
             // The end is where the person writes.
             let room = i32::from(canvas.area.width) - at - 1;
             let skipped = (width(text) as i32 - room).max(0);
@@ -47,8 +49,8 @@ pub fn last_line(canvas: &mut Canvas<'_>, state: &State, theme: Theme) {
                 part.text(0, end + 1, error, theme.error());
             }
         }
-        Some(Over::Question { deed }) => {
-            let text = question(*deed, state, canvas.area.width.into());
+        Some(Overlay::Question { action }) => {
+            let text = question(*action, state, canvas.area.width.into());
             canvas.text(0, 0, &text, theme.error());
         }
         _ => {
@@ -71,9 +73,9 @@ pub fn last_line(canvas: &mut Canvas<'_>, state: &State, theme: Theme) {
 }
 
 /// What is asked before something is done to processes, so that all but their names fits.
-fn question(deed: Deed, state: &State, room: usize) -> String {
-    let what = deed.describe();
-    match state.aim.as_slice() {
+fn question(action: ProcessAction, state: &State, room: usize) -> String {
+    let what = action.describe();
+    match state.targets.as_slice() {
         [one] => {
             let room = room.saturating_sub(width(&what) + width(" ? (y/n)"));
             format!("{what} {}? (y/n)", one.describe_in(room))
@@ -89,32 +91,32 @@ fn question(deed: Deed, state: &State, room: usize) -> String {
 }
 
 /// Draws what lies over the rest of the screen.
-pub fn draw(canvas: &mut Canvas<'_>, over: &mut Over, aim: &[Target], theme: Theme) {
-    match over {
-        Over::List(list) => draw_list(canvas, list, theme),
-        Over::Help(window) => draw_help(canvas, window, theme),
-        Over::Question { .. } if aim.len() > 1 => draw_aim(canvas, aim, theme),
-        Over::Prompt { .. } | Over::Question { .. } => {}
+pub fn draw(canvas: &mut Canvas<'_>, overlay: &mut Overlay, targets: &[Target], theme: Theme) {
+    match overlay {
+        Overlay::List(list) => draw_list(canvas, list, theme),
+        Overlay::Help(window) => draw_help(canvas, window, theme),
+        Overlay::Question { .. } if targets.len() > 1 => draw_targets(canvas, targets, theme),
+        Overlay::Prompt { .. } | Overlay::Question { .. } => {}
     }
 }
 
 /// Draws above the question whom it is about.
-fn draw_aim(canvas: &mut Canvas<'_>, aim: &[Target], theme: Theme) {
+fn draw_targets(canvas: &mut Canvas<'_>, targets: &[Target], theme: Theme) {
     let height = usize::from(canvas.area.height);
-    let shown = if aim.len() > height {
+    let shown = if targets.len() > height {
         height.saturating_sub(1)
     } else {
-        aim.len()
+        targets.len()
     };
-    let more = usize::from(shown < aim.len());
+    let more = usize::from(shown < targets.len());
     let mut part = canvas.lines((height - shown - more) as u16, u16::MAX);
     part.clear();
     let room = usize::from(part.area.width);
-    for (line, target) in aim.iter().take(shown).enumerate() {
+    for (line, target) in targets.iter().take(shown).enumerate() {
         part.text(line as u16, 0, &target.describe_in(room), theme.plain());
     }
     if more > 0 {
-        let text = format!("and {} more", aim.len() - shown);
+        let text = format!("and {} more", targets.len() - shown);
         part.text(shown as u16, 0, &text, theme.error());
     }
 }
