@@ -82,8 +82,10 @@ impl Blame {
         }
     }
 
-    pub(crate) fn add(&mut self, uid: u32, why: Why) {
+    /// Counts it for a user. Where nobody knows whose it is, only the sum grows.
+    pub(crate) fn add(&mut self, uid: Option<u32>, why: Why) {
         self.sum.add(why);
+        let Some(uid) = uid else { return };
         let known = self.users.len() < MOST_USERS || self.users.contains_key(&uid);
         if known {
             self.users.entry(uid).or_default().add(why);
@@ -118,15 +120,20 @@ mod tests {
             LINES.fetch_add(1, Ordering::Relaxed);
         }));
         for _ in 0..100_000 {
-            blame.add(7, Why::OverBudget);
+            blame.add(Some(7), Why::OverBudget);
         }
         assert_eq!(LINES.load(Ordering::Relaxed), 1);
         assert_eq!(blame.users[&7].over_budget_total, 100_000);
         let mut silent = Blame::new(None);
         for uid in 0..10_000 {
-            silent.add(uid, Why::Blocked);
+            silent.add(Some(uid), Why::Blocked);
         }
+        silent.add(None, Why::Blocked);
         assert_eq!(silent.users.len(), MOST_USERS);
-        assert_eq!(silent.sum.blocked_total, 10_000);
+        assert_eq!(silent.sum.blocked_total, 10_001);
+        assert_eq!(
+            silent.users[&0].blocked_total, 1,
+            "root is not blamed for others"
+        );
     }
 }

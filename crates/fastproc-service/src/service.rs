@@ -30,7 +30,7 @@ use rustix::event::{
 
 use self::{
     jobs::Job,
-    turn::{Costs, Waiting},
+    turn::{Costs, Parked, Waiting},
 };
 use crate::{
     blame::{Blame, Why},
@@ -169,6 +169,10 @@ pub struct Service {
     /// Since when nobody is accepted, for want of descriptors.
     paused: Option<Instant>,
     waiting: Vec<Waiting>,
+    /// Those who wait for texts that are read for others.
+    parked: Parked,
+    /// Whether texts have begun to be read, or are read, since those were looked at.
+    jobs_changed: bool,
     /// Whether something of that can be done at once.
     can_go_on: bool,
     costs: Costs,
@@ -214,6 +218,8 @@ impl Service {
             connections: HashMap::new(),
             paused: None,
             waiting: Vec::new(),
+            parked: Parked::default(),
+            jobs_changed: false,
             can_go_on: false,
             costs: Costs::default(),
             charged_apart: Duration::ZERO,
@@ -336,7 +342,7 @@ impl Service {
                     .map_or(u32::MAX, |credentials| credentials.uid());
             let of_user = self.connections.get(&uid).copied().unwrap_or(0);
             if self.clients.len() >= CONNECTIONS || (uid != 0 && of_user >= CONNECTIONS_OF_USER) {
-                self.blame.add(uid, Why::CutOff);
+                self.blame.add(Some(uid), Why::CutOff);
                 continue;
             }
             let token = self.next_client;
@@ -583,3 +589,6 @@ fn boottime_ns() -> u64 {
 fn wait(error: io::Error) -> Error {
     Error::Wait(error)
 }
+
+#[cfg(test)]
+mod tests;

@@ -88,11 +88,13 @@ impl Service {
         self.send(token, &reply.to_words(), reply.has_descriptor.then_some(id));
     }
 
-    /// Writes a snapshot into a buffer. `None`: texts are being read for it, and it is handed out then.
+    /// Writes a snapshot into a buffer. `None`: texts are being read for it, and it is handed out then. Without `reads_texts`
+    /// it has those that are kept.
     pub(super) fn fill(
         &mut self,
         waiting: &Waiting,
         contents: Contents,
+        reads_texts: bool,
     ) -> Result<Option<u64>, Status> {
         let view = waiting.view;
         let collector = self
@@ -114,7 +116,9 @@ impl Service {
                 (shown != Shown::Unsure).then(|| fill::kinds_for(contents.texts, shown))
             });
             let expected = self.costs.text * missing.len() as u32;
-            if !self.budget.allows(view.uid(), expected, Instant::now()) {
+            if !reads_texts {
+                missing.clear();
+            } else if !self.budget.allows(view.uid(), expected, Instant::now()) {
                 self.counted.texts_refused += 1;
                 missing.clear();
             }
@@ -209,7 +213,7 @@ impl Service {
 
     pub(super) fn blame(&mut self, token: u64, why: Why) {
         if let Some(client) = self.clients.get(&token) {
-            self.blame.add(client.uid, why);
+            self.blame.add(Some(client.uid), why);
         }
     }
 
