@@ -23,6 +23,7 @@ mod peer;
 mod reading;
 mod rest;
 mod service;
+mod settings;
 mod socket;
 mod status;
 mod texts;
@@ -30,5 +31,6 @@ mod tiers;
 mod view;
 
 pub use confine::confine;
-pub use service::{CONNECTIONS, Error, Service, Settings};
+pub use service::{CONNECTIONS, Error, Service};
+pub use settings::Settings;
 pub use socket::{SocketError, bind, bind_for, passed_by_systemd};

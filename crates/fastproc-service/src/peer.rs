@@ -22,6 +22,7 @@ use nix::{
 };
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
+    fs::{AtFlags, CWD, StatxFlags, makedev, statx},
     process::{Pid, PidfdFlags, pidfd_open},
 };
 
@@ -48,15 +49,21 @@ struct Place {
 }
 
 impl Place {
-    fn of(metadata: &fs::Metadata) -> Self {
+    fn from_metadata(metadata: &fs::Metadata) -> Self {
         Self {
             device: metadata.dev(),
             inode: metadata.ino(),
         }
     }
 
+    /// Where a path leads. Nobody is asked for it but the kernel: a file system in user space might never answer.
     fn at(path: &str) -> io::Result<Self> {
-        fs::metadata(path).map(|metadata| Self::of(&metadata))
+        let flags = AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
+        let status = statx(CWD, path, flags, StatxFlags::INO)?;
+        Ok(Self {
+            device: makedev(status.stx_dev_major, status.stx_dev_minor),
+            inode: status.stx_ino,
+        })
     }
 }
 
@@ -288,7 +295,8 @@ fn lives_here(pidfd: &OwnedFd, pid: i32, home: &Home) -> Result<(), Status> {
             return Err(Status::Namespace);
         }
     }
-    match Place::at(&format!("/proc/{pid}/root/.")) {
+    // Without a slash behind it, the directory itself is not looked into.
+    match Place::at(&format!("/proc/{pid}/root")) {
         Ok(root) if root == home.root => Ok(()),
         _ => Err(Status::Namespace),
     }
@@ -302,7 +310,7 @@ fn namespace(pidfd: &OwnedFd, ioctl: libc::Ioctl) -> io::Result<Place> {
     }
     // SAFETY: the kernel has just made it for this process, and nothing else knows it.
     let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
-    Ok(Place::of(&file.metadata()?))
+    Ok(Place::from_metadata(&file.metadata()?))
 }
 
 fn has_ended(pidfd: &OwnedFd) -> bool {

@@ -1,12 +1,16 @@
 //! Turns over requests that wait: how often each is looked at.
 
-use std::{os::fd::AsFd, sync::mpsc};
+use std::{os::fd::AsFd, sync::mpsc, time::Duration};
 
-use fastproc::{Texts as Kinds, access::Reader};
-use nix::sys::socket::{AddressFamily, SockType, socketpair};
+use fastproc::{
+    Fields, Texts as Kinds,
+    access::Reader,
+    source::service::wire::{Op, Request},
+};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 
 use super::*;
-use crate::reading::tests::held_at;
+use crate::{peer::Known, reading::tests::held_at, view::View};
 
 const USER: u32 = 54_321;
 const WAITING: u64 = 50;
@@ -43,6 +47,7 @@ fn service(texts: Kinds, texts_timeout: Duration) -> (Service, Vec<OwnedFd>) {
             Client {
                 socket: own,
                 uid: USER,
+                account: USER,
                 peer: Known::Nothing,
                 lent: None,
                 exits: None,

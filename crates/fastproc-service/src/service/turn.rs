@@ -117,7 +117,7 @@ impl Service {
         self.can_go_on = self
             .asked
             .iter()
-            .any(|(_, asked)| *asked >= super::ASKED_AT_ONCE);
+            .any(|(_, asked)| *asked >= super::requests::ASKED_AT_ONCE);
         waiting.retain(|waiting| {
             let Some(client) = self.clients.get(&waiting.client) else {
                 return false;
