@@ -259,7 +259,7 @@ impl Exits {
             if let Some(line) = line {
                 lines[at..end].copy_from_slice(line.bytes);
             }
-            let exit = view.of_exit(&one.exit);
+            let exit = view.mask_exit(&one.exit);
             *to = exit.to_exit_record(one.number, line, at as u32);
             if exit.status.is_none() {
                 mask.exit(to);

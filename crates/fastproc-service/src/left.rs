@@ -8,7 +8,7 @@ use std::{
 use fastproc::{Directories, Process};
 
 use crate::{
-    owner::{Home, Owner},
+    owner::{Owner, UserNamespace},
     reading::Reading,
 };
 
@@ -29,13 +29,13 @@ struct Held {
 /// All who are left to the readers.
 #[derive(Debug)]
 pub(crate) struct Left {
-    home: Home,
+    home: UserNamespace,
     until: HashMap<Owner, Instant>,
     held: Vec<Held>,
 }
 
 impl Left {
-    pub(crate) fn new(home: Home) -> Self {
+    pub(crate) fn new(home: UserNamespace) -> Self {
         Self {
             home,
             until: HashMap::new(),
@@ -95,7 +95,7 @@ impl Left {
         let uid = process.users().map(|of| of.uid);
         let is_home = process
             .credentials()
-            .is_some_and(|of| self.home.is(of.user_ns));
+            .is_some_and(|of| self.home.has_inode(of.user_ns));
         let owner = match uid {
             Some(uid) if is_home => Owner::from_real_user(pid, uid),
             _ => match directories.of(pid, process.identity().start_ns) {
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn who_begins_to_hold_up_a_reading_that_nobody_waits_for_is_left_too() {
         const PATIENCE: Duration = Duration::from_secs(3600);
-        let mut left = Left::new(Home::new());
+        let mut left = Left::new(UserNamespace::own());
         let (reading, release) = held_at(3);
         left.watch(reading, PATIENCE);
         let now = Instant::now();

@@ -31,6 +31,6 @@ mod tiers;
 mod view;
 
 pub use confine::confine;
-pub use service::{CONNECTIONS, Error, Service};
-pub use settings::Settings;
+pub use service::{Error, Service};
+pub use settings::{CONNECTIONS, Settings};
 pub use socket::{SocketError, bind, bind_for, passed_by_systemd};

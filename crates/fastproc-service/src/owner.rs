@@ -45,21 +45,21 @@ impl Owner {
     }
 }
 
-/// The user namespace of this process, which owners are told by.
+/// The user namespace of this process, by which it finds the owners of others.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Home {
+pub(crate) struct UserNamespace {
     inode: u64,
 }
 
-impl Home {
-    pub(crate) fn new() -> Self {
+impl UserNamespace {
+    pub(crate) fn own() -> Self {
         let namespace = std::fs::metadata("/proc/self/ns/user");
         Self {
             inode: namespace.map_or(0, |file| file.ino()),
         }
     }
 
-    pub(crate) fn is(self, user_ns: u32) -> bool {
+    pub(crate) fn has_inode(self, user_ns: u32) -> bool {
         u64::from(user_ns) == self.inode
     }
 
@@ -67,7 +67,7 @@ impl Home {
     pub(crate) fn owner(self, directory: &Directory, pid: u32, uid: Option<u32>) -> Owner {
         let namespace = directory.user_namespace().ok();
         let uid = match namespace.and_then(|file| maker(file, self.inode)) {
-            Some(Maker::Home) => uid.or_else(|| directory.rights().ok().map(|of| of.real_user())),
+            Some(Maker::Own) => uid.or_else(|| directory.rights().ok().map(|of| of.real_user())),
             Some(Maker::User(uid)) => Some(uid),
             None => None,
         };
@@ -81,14 +81,14 @@ impl Home {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Maker {
     /// It is this process's.
-    Home,
+    Own,
     /// Who made the outermost one around it, below this process's.
     User(u32),
 }
 
 fn maker(mut namespace: File, home: u64) -> Option<Maker> {
     if namespace.metadata().ok()?.ino() == home {
-        return Some(Maker::Home);
+        return Some(Maker::Own);
     }
     for _ in 0..DEEPEST {
         // SAFETY: the request takes no argument, and returns a new descriptor or an error.
@@ -118,7 +118,7 @@ mod tests {
     fn the_owner_of_a_namespace_is_who_made_the_outermost_one() {
         let own = File::open("/proc/self/ns/user").expect("it is there");
         let home = own.metadata().expect("a file").ino();
-        assert_eq!(maker(own, home), Some(Maker::Home));
+        assert_eq!(maker(own, home), Some(Maker::Own));
         if !fastproc_testbed::gate::root() {
             return;
         }

@@ -15,7 +15,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::{
     budget::cpu_time,
-    owner::{Home, Owner},
+    owner::{Owner, UserNamespace},
     rest::Rest,
 };
 
@@ -236,7 +236,7 @@ fn lock(progress: &Mutex<Progress>) -> std::sync::MutexGuard<'_, Progress> {
 pub(crate) struct Source {
     pub(crate) directories: Arc<Directories>,
     pub(crate) boot_offset_ns: i64,
-    pub(crate) home: Home,
+    pub(crate) home: UserNamespace,
 }
 
 /// Tells whose the process is, and reads its texts that are wanted, and its rights with the path of its program if those are.

@@ -24,7 +24,6 @@ use rustix::event::{
     eventfd,
 };
 
-pub use self::connections::CONNECTIONS;
 use self::{
     connections::{Client, PAUSE},
     jobs::Job,
@@ -32,7 +31,7 @@ use self::{
 };
 use crate::{
     blame::Blame, budget::Budget, buffers::Buffers, exits::Exits, hidepid::Hidepid, peer::Home,
-    settings::Settings, status::Counted, texts::Texts, tiers::Tiers, view::Shown,
+    settings::Settings, status::Counted, texts::Texts, tiers::Tiers, view::Visibility,
 };
 
 /// Events that are looked at in one go; those who ask meanwhile share the next walk.
@@ -96,7 +95,7 @@ pub struct Service {
     asked: Vec<(u32, usize)>,
     /// Users who have had work done in this turn.
     served: Vec<u32>,
-    shown: Vec<Shown>,
+    shown: Vec<Visibility>,
     counted: Counted,
     blame: Blame,
     started: Instant,
@@ -115,7 +114,7 @@ impl Service {
             mounts: File::open("/proc/self/mounts").map_err(wait)?,
             idle_exit: settings.idle_exit,
             peer_pidfd: settings.peer_pidfd,
-            home: Home::of_this_process().map_err(wait)?,
+            home: Home::read().map_err(wait)?,
             hidepid: Hidepid::read(),
             texts: Texts::open(&host)?,
             host,
@@ -223,7 +222,7 @@ impl Service {
                 LISTENER => self.accept(),
                 MOUNTS => (),
                 RING => self.read_exits(),
-                TEXTS => self.hear_of_texts(),
+                TEXTS => self.drain_texts_done(),
                 client => self.receive(client),
             }
         }

@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use fastproc::SourceKind;
 
-use crate::{buffers, service::CONNECTIONS};
+use crate::buffers;
+
+/// Connections at once, of all users; one has a quarter of them, but root all.
+pub const CONNECTIONS: usize = 4096;
+pub(crate) const CONNECTIONS_OF_USER: usize = CONNECTIONS / 4;
 
 /// How to serve.
 #[derive(Clone, Debug)]

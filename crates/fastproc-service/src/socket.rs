@@ -30,7 +30,7 @@ pub enum SocketError {
     Bind {
         /// Where.
         path: PathBuf,
-        /// Why not.
+        /// Reason not.
         #[source]
         source: io::Error,
     },

@@ -19,7 +19,7 @@ use fastproc::{
 
 use crate::{
     left::Left,
-    owner::Home,
+    owner::UserNamespace,
     reading::{self, Item, Read, Reading, Source},
     rest::Rest,
     view::View,
@@ -61,7 +61,7 @@ fn shows(view: View, kind: Kinds, rights: Option<&Rights>) -> bool {
 struct Kept {
     pid: u32,
     start_ns: u64,
-    /// By [`place_of`].
+    /// By [`index_of`].
     texts: [Option<Text>; 2],
 }
 
@@ -76,7 +76,7 @@ impl Kept {
     }
 }
 
-fn place_of(kind: Kinds) -> usize {
+fn index_of(kind: Kinds) -> usize {
     usize::from(kind == Kinds::EXE)
 }
 
@@ -96,7 +96,7 @@ pub(crate) struct Texts {
 
 impl Texts {
     pub(crate) fn open(host: &fastproc::Host) -> Result<Self, fastproc::Error> {
-        let home = Home::new();
+        let home = UserNamespace::own();
         Ok(Self {
             source: Source {
                 directories: Arc::new(Directories::open(host)?),
@@ -124,7 +124,7 @@ impl Texts {
 
     /// Whose texts must be read again: those that may have changed, or are older than `max_age` at the beginning of the
     /// walk. `wanted` says which ones, of the process at this place of the snapshot; `None`: it is not handed out.
-    pub(crate) fn look(
+    pub(crate) fn find_missing(
         &mut self,
         snapshot: Snapshot<'_>,
         max_age: Duration,
@@ -148,7 +148,7 @@ impl Texts {
             let rest = Rest::from_process(process);
             let mut missing = Kinds::empty();
             for kind in kinds.iter() {
-                let text = &mut kept.texts[place_of(kind)];
+                let text = &mut kept.texts[index_of(kind)];
                 let holds = |text: &Text| {
                     text.read_ns >= began_ns
                         || (text.read_ns >= oldest_ns && rest.is_some() && rest == text.rest)
@@ -225,7 +225,7 @@ impl Texts {
                 rest: item.rest,
                 rights: read.rights,
             };
-            let slot = &mut kept.texts[place_of(kind)];
+            let slot = &mut kept.texts[index_of(kind)];
             let replaced = slot.as_ref().map_or(0, Text::len);
             // What another reading has found meanwhile is as good, and may be younger.
             let is_younger = slot
@@ -266,7 +266,7 @@ impl Texts {
         let kept = self.kept.get(place).filter(|kept| kept.is_of(process))?;
         // A zombie has lost what it had.
         let kept = (process.identity().has_mm != 0).then_some(kept)?;
-        let text = kept.texts[place_of(kind)].as_ref()?;
+        let text = kept.texts[index_of(kind)].as_ref()?;
         let text = Some(text).filter(|text| shows(view, kind, text.rights.as_ref()))?;
         Some((text.bytes.as_deref()?, text.read_ns))
     }

@@ -11,7 +11,7 @@ use thiserror::Error;
 use self::cgroup::Cgroups;
 pub use self::{
     directory::{Directories, Directory},
-    rights::Rights,
+    rights::{Rights, parse_rights},
 };
 use crate::{Host, Process, texts::ProcessTexts};
 

@@ -74,6 +74,8 @@ mod timing;
 
 pub use calibrate::Calibration;
 pub use collector::{Arrays, Builder, Collector, Refusal};
+#[doc(hidden)] // For the service of this workspace.
+pub use details::parse_rights;
 pub use details::{Cmdline, DetailError, Details, Directories, Directory, Rights};
 pub use difference::{Baseline, Change, Gone};
 pub use error::Error;

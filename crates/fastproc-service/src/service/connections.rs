@@ -12,11 +12,12 @@ use nix::{
 use rustix::event::epoll::{self, EventData, EventFlags};
 
 use super::{EVENTS, LISTENER, Service};
-use crate::{blame::Why, peer::Known};
+use crate::{
+    blame::Reason,
+    peer::Known,
+    settings::{CONNECTIONS, CONNECTIONS_OF_USER},
+};
 
-/// Connections at once, of all users; one has a quarter of them, but root all.
-pub const CONNECTIONS: usize = 4096;
-const CONNECTIONS_OF_USER: usize = CONNECTIONS / 4;
 /// The account of connections of uid 0 until they have been found to have root's rights: whoever has that number without them
 /// has the limits of any other user. It is the number of no user.
 const UNPROVEN_ROOT: u32 = u32::MAX;
@@ -60,7 +61,7 @@ impl Service {
             let of_account = self.connections.get(&account).copied().unwrap_or(0);
             let too_many = of_account >= CONNECTIONS_OF_USER;
             if too_many {
-                self.blame.add(Some(uid), Why::CutOff);
+                self.blame.add(Some(uid), Reason::CutOff);
             }
             if account == UNPROVEN_ROOT && too_many {
                 // Root itself can still connect, and is known when it asks.
@@ -69,7 +70,7 @@ impl Service {
                 continue;
             }
             if self.clients.len() >= CONNECTIONS {
-                self.blame.add(Some(uid), Why::CutOff);
+                self.blame.add(Some(uid), Reason::CutOff);
                 continue;
             }
             let token = self.next_client;

@@ -6,7 +6,7 @@ use fastproc::source::service::wire::{Request, Status, part};
 
 use super::{Service, turn::Waiting};
 use crate::{
-    blame::Why,
+    blame::Reason,
     buffers::Contents,
     memory::Counts,
     reading::{Item, Limits, Reading},
@@ -97,7 +97,7 @@ impl Service {
     }
 
     /// Takes note that some reading is over.
-    pub(super) fn hear_of_texts(&self) {
+    pub(super) fn drain_texts_done(&self) {
         // Whose counter it is does not matter.
         let _ = rustix::io::read(self.texts_done.as_fd(), &mut [0; 8]);
     }
@@ -149,7 +149,7 @@ impl Service {
             if let Some((owner, took)) = outcome.blamed {
                 // A worker has stood still for it so long.
                 self.texts.left.add(owner, now);
-                self.blame.add(owner.uid(), Why::Blocked);
+                self.blame.add(owner.uid(), Reason::Blocked);
                 if let Some(uid) = owner.uid() {
                     self.budget.spend(uid, took, now);
                 }

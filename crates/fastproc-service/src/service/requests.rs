@@ -10,11 +10,11 @@ use nix::errno::Errno;
 
 use super::{Service, turn::Waiting};
 use crate::{
-    blame::Why,
+    blame::Reason,
     budget::cpu_time,
     hidepid::Hidepid,
     message::{read, unread},
-    peer::{Asked, Peer, Sender},
+    peer::{Peer, PeerQuery, Sender},
     view::View,
 };
 
@@ -63,7 +63,7 @@ impl Service {
         }
         // Who has not had the last answer, or has not read it, shall not have the next one pile up.
         if client.waits || unread(&client.socket) {
-            self.blame(token, Why::CutOff);
+            self.blame(token, Reason::CutOff);
             return self.close(token);
         }
         let request = match Request::from_words(&words) {
@@ -76,7 +76,7 @@ impl Service {
                 .budget
                 .allows(account, self.costs.identify, Instant::now())
         {
-            return self.refuse_for(token, Why::OverBudget);
+            return self.refuse_for(token, Reason::OverBudget);
         }
         // Little is done for most requests, and much for a first one and for a text.
         let began = (is_new || is_text).then(cpu_time);
@@ -104,7 +104,7 @@ impl Service {
             self.hidepid = Hidepid::read();
         }
         let hides = self.hidepid.hides;
-        let peer = client.peer.of(Asked {
+        let peer = client.peer.identify(PeerQuery {
             socket: &client.socket,
             sender,
             op: request.op,
@@ -135,7 +135,7 @@ impl Service {
         if !request.texts.is_empty() {
             groups |= self.texts.needs();
         }
-        let tier = Fields::from_bits(request.groups).and_then(|_| self.tiers.of(groups));
+        let tier = Fields::from_bits(request.groups).and_then(|_| self.tiers.find(groups));
         let Some(tier) = tier.or_else(|| (request.op == Op::Exits).then_some(0)) else {
             return self.refuse(token, Status::Groups);
         };

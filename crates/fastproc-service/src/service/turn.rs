@@ -15,7 +15,7 @@ use fastproc::{
 
 use super::Service;
 use crate::{
-    blame::Why, budget::cpu_time, buffers::Contents, exits::Range, tiers::COUNT, view::View,
+    blame::Reason, budget::cpu_time, buffers::Contents, exits::Range, tiers::COUNT, view::View,
 };
 
 /// Where the settings name a time without an end.
@@ -185,7 +185,7 @@ impl Service {
             expected += self.costs.walk[tier];
         }
         if !self.budget.allows(uid, expected, Instant::now()) {
-            self.refuse_for(client, Why::OverBudget);
+            self.refuse_for(client, Reason::OverBudget);
             return Step::Answered;
         }
         if was_served {
@@ -193,7 +193,7 @@ impl Service {
         }
         // Said before any work, if it is known.
         if !self.buffers.has_room(waiting.view, self.costs.bytes[tier]) {
-            self.refuse_for(client, Why::OverMemory);
+            self.refuse_for(client, Reason::OverMemory);
             return Step::Answered;
         }
         let began = cpu_time();
@@ -219,7 +219,7 @@ impl Service {
             .spend(uid, end.saturating_sub(began), Instant::now());
         match filled {
             Ok(()) => (),
-            Err(Status::Busy) => self.refuse_for(client, Why::OverMemory),
+            Err(Status::Busy) => self.refuse_for(client, Reason::OverMemory),
             Err(status) => self.refuse(client, status),
         }
         Step::Worked
@@ -283,7 +283,7 @@ impl Service {
         let uid = waiting.uid();
         let expected = self.costs.write_exits;
         if !self.budget.allows(uid, expected, Instant::now()) {
-            self.refuse_for(client, Why::OverBudget);
+            self.refuse_for(client, Reason::OverBudget);
             return Step::Answered;
         }
         if was_served {
@@ -292,7 +292,7 @@ impl Service {
         let began = cpu_time();
         match self.hand_exits(client, &request, view) {
             Ok(()) => (),
-            Err(Status::Busy) => self.refuse_for(client, Why::OverMemory),
+            Err(Status::Busy) => self.refuse_for(client, Reason::OverMemory),
             Err(status) => self.refuse(client, status),
         }
         self.costs.write_exits = cpu_time().saturating_sub(began);
