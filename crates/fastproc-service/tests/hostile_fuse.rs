@@ -5,22 +5,25 @@ mod common;
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, Read, Write},
-    os::fd::AsRawFd,
+    os::{fd::AsRawFd, unix::net::UnixStream},
     path::Path,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
     time::Duration,
 };
 
-use common::{Raw, Served, become_user, in_child, request, turns};
+use common::{Child, Raw, Served, become_user, in_child, request, stream_pair, turns};
 use fastproc::{
     Fields, Texts,
     source::service::wire::{Op, Request, Status},
 };
-use fastproc_testbed::{Folder, alone, gate, wait_until};
-use nix::libc;
+use fastproc_testbed::{Folder, alone, gate};
+use nix::{
+    libc,
+    sys::{
+        signal::{Signal, kill},
+        wait::{WaitPidFlag, WaitStatus, waitpid},
+    },
+};
+use rustix::event::{PollFd, PollFlags, poll};
 
 const BYSTANDER: u32 = 54_622;
 
@@ -31,13 +34,12 @@ const HEADER: usize = 40;
 /// Bytes of the longest request; the kernel wants room for it.
 const LONGEST: usize = 1 << 17;
 
-/// A file system of one directory, which answers until it is told to hang.
+/// A file system of one directory, which answers until it is told to hang. A process of its own answers: when that has ended,
+/// so has the file system, and whoever waits has an error.
 struct HungFuse {
     folder: Folder,
-    device: Arc<File>,
-    hangs: Arc<AtomicBool>,
-    /// The number of the request that it has taken since, and never answers.
-    taken: Arc<Mutex<Option<u64>>>,
+    server: Child,
+    control: UnixStream,
 }
 
 impl HungFuse {
@@ -65,52 +67,60 @@ impl HungFuse {
         if mounted != 0 {
             return Err(io::Error::last_os_error());
         }
-        let mounted = Self {
+        let (control, told) = stream_pair();
+        let server = in_child(|| serve(&device, told));
+        Ok(Self {
             folder,
-            device: Arc::new(device),
-            hangs: Arc::default(),
-            taken: Arc::default(),
-        };
-        let (device, hangs) = (Arc::clone(&mounted.device), Arc::clone(&mounted.hangs));
-        let taken = Arc::clone(&mounted.taken);
-        std::thread::spawn(move || {
-            let mut bytes = vec![0; LONGEST];
-            // It ends when nobody has the file system any more.
-            while let Ok(len) = (&*device).read(&mut bytes) {
-                let word = |at: usize| bytes[at..at + 4].try_into().map(u32::from_ne_bytes);
-                let number = bytes[8..16].try_into().map(u64::from_ne_bytes);
-                let number = number.expect("eight bytes");
-                assert!(len >= HEADER);
-                if hangs.load(Ordering::SeqCst) {
-                    *taken.lock().unwrap_or_else(PoisonError::into_inner) = Some(number);
-                    return;
-                }
-                answer(&device, word(4).expect("four bytes"), number);
-            }
-        });
-        Ok(mounted)
+            server,
+            control,
+        })
     }
 
-    fn has_taken_one(&self) -> bool {
-        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        taken.is_some()
+    /// From now on nothing is answered.
+    fn hang(&mut self) {
+        self.control.write_all(b".").expect("it serves");
     }
 
-    /// Who waits for the request that was taken goes on, with an error.
-    fn release(&self) {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(number) = taken.take() {
-            reply(&self.device, number, -libc::EIO, &[]);
-        }
+    /// Waits until somebody waits for an answer.
+    fn wait_until_asked(&mut self) {
+        self.control.read_exact(&mut [0]).expect("it serves");
     }
 }
 
 impl Drop for HungFuse {
     fn drop(&mut self) {
-        self.release();
         let target = c_path(&self.folder);
         // SAFETY: a text with an end.
         unsafe { libc::umount2(target.as_ptr().cast(), libc::MNT_DETACH) };
+    }
+}
+
+/// Answers until it is told to hang. Then no request is taken any more: of one that was, nobody could end who waits for it, not
+/// even by a signal.
+fn serve(mut device: &File, mut control: UnixStream) {
+    // SAFETY: it changes nothing but which signal this process gets.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    let mut bytes = vec![0; LONGEST];
+    loop {
+        let mut polled = [
+            PollFd::new(&control, PollFlags::IN),
+            PollFd::new(&device, PollFlags::IN),
+        ];
+        poll(&mut polled, None).expect("both are open");
+        if !polled[0].revents().is_empty() {
+            break;
+        }
+        let len = device.read(&mut bytes).expect("a request");
+        assert!(len >= HEADER);
+        let operation = bytes[4..8].try_into().map(u32::from_ne_bytes);
+        let number = bytes[8..16].try_into().map(u64::from_ne_bytes);
+        let (operation, number) = operation.ok().zip(number.ok()).expect("numbers");
+        answer(device, operation, number);
+    }
+    poll(&mut [PollFd::new(&device, PollFlags::IN)], None).expect("it is open");
+    control.write_all(b".").expect("the test listens");
+    loop {
+        nix::unistd::pause();
     }
 }
 
@@ -142,7 +152,7 @@ fn reply(device: &File, number: u64, error: i32, body: &[u32]) {
     bytes.extend(number.to_ne_bytes());
     bytes.extend(body.iter().flat_map(|word| word.to_ne_bytes()));
     // What is not wanted any more is refused.
-    let _ = (&mut &*device).write(&bytes);
+    let _ = (&*device).write(&bytes);
 }
 
 /// Who connects was asked for its root directory in a way that asks the file system which that lies in.
@@ -156,8 +166,9 @@ fn whose_directories_lie_in_a_file_system_that_hangs_is_refused_and_delays_nobod
         gate::skipped("it needs /dev/fuse");
         return;
     }
-    let hung = HungFuse::mount("hung").expect("root may mount");
+    // Ended in the opposite order: the service may wait for the file system when the test fails.
     let served = Served::start("hung-service", None);
+    let mut hung = HungFuse::mount("hung").expect("root may mount");
     let path = served.path();
     let (mut own, mut its) = turns();
     let place = hung.folder.to_path_buf();
@@ -175,11 +186,11 @@ fn whose_directories_lie_in_a_file_system_that_hangs_is_refused_and_delays_nobod
         its.wait();
     });
     own.wait();
-    hung.hangs.store(true, Ordering::SeqCst);
+    hung.hang();
     // So it would go to whoever asks for it.
     let root = format!("/proc/{}/root/.", attacker.0);
     let waits = in_child(|| assert!(fs::metadata(root).is_err()));
-    wait_until("somebody hangs", || hung.has_taken_one());
+    hung.wait_until_asked();
     own.give();
     own.wait();
     for uid in [0, BYSTANDER] {
@@ -196,8 +207,9 @@ fn whose_directories_lie_in_a_file_system_that_hangs_is_refused_and_delays_nobod
         })
         .join();
     }
-    assert!(hung.has_taken_one(), "it still hangs");
-    hung.release();
+    let state = waitpid(waits.0, Some(WaitPidFlag::WNOHANG));
+    assert_eq!(state, Ok(WaitStatus::StillAlive), "it still hangs");
+    kill(hung.server.0, Signal::SIGKILL).expect("it is ours");
     waits.join();
     own.give();
     attacker.join();
