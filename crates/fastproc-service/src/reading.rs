@@ -422,7 +422,7 @@ pub(crate) mod tests {
             slowest: Some((Owner::User(7), slowest)),
             current: Some(Current {
                 owner: Owner::User(8),
-                since: asked + limits.all - Duration::from_millis(1),
+                since: asked + limits.all * 399 / 400,
             }),
             ..Progress::default()
         };
