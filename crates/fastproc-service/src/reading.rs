@@ -391,6 +391,38 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn whose_a_process_is_is_told_before_it_is_read() {
+        let host = fastproc::Host::read().expect("/proc");
+        let mut own = fastproc::Collector::builder()
+            .fields(fastproc::Fields::USERS)
+            .source(Some(fastproc::SourceKind::Procfs))
+            .open()
+            .expect("/proc");
+        let snapshot = own.snapshot().expect("/proc");
+        let process = snapshot.get(std::process::id()).expect("it runs");
+        let (pid, uid) = (process.pid(), rustix::process::getuid().as_raw());
+        let source = Source {
+            directories: Arc::new(Directories::open(&host).expect("/proc")),
+            boot_offset_ns: host.boot_offset_ns,
+            home: UserNamespace::own(),
+        };
+        for known in [None, Some(uid)] {
+            let item = Item {
+                pid,
+                start_ns: process.identity().start_ns,
+                uid: known,
+                rest: None,
+                kinds: Kinds::CMDLINE,
+                place: 0,
+            };
+            let mut told = Vec::new();
+            let texts = read(&item, &source, false, &mut |owner| told.push(owner));
+            assert_eq!(texts.len(), 1);
+            assert_eq!(told, [Owner::from_real_user(pid, uid)]);
+        }
+    }
+
+    #[test]
     fn who_takes_too_long_is_left_and_what_was_read_before_is_there() {
         let (reading, release) = held_at(3);
         let limits = Limits { one: HOUR, ..NEVER };
