@@ -30,7 +30,7 @@ pub enum SocketError {
     Bind {
         /// Where.
         path: PathBuf,
-        /// Reason not.
+        /// Why not.
         #[source]
         source: io::Error,
     },
