@@ -87,7 +87,7 @@ pub use snapshot::{
 pub use {
     base::{error::error_chain, host},
     collect::one_shot::OneShot,
-    details::{Directories, Directory},
+    details::{Directories, Directory, parse_rights},
     rules::{cputime, rights::Rights},
     snapshot::{
         table::Table,

@@ -8,7 +8,10 @@ mod rights;
 use std::{collections::HashMap, ffi::CStr, io};
 
 use self::cgroup::Cgroups;
-pub use self::directory::{Directories, Directory};
+pub use self::{
+    directory::{Directories, Directory},
+    rights::parse_rights,
+};
 use crate::{
     base::{error::Error, host::Host},
     snapshot::{cmdline::Cmdline, process::Process, texts::ProcessTexts},

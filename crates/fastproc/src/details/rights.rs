@@ -21,7 +21,7 @@ impl Directory {
         const WHAT: &str = "credentials";
         let mut status = Vec::new();
         self.file(c"status", WHAT, &mut status)?;
-        let (mut users, cap_permitted) = parse(&status).ok_or_else(|| {
+        let (mut users, credentials) = parse_rights(&status).ok_or_else(|| {
             let source = std::io::Error::other("its status is not what the kernel writes there");
             failed(self.pid(), WHAT, source)
         })?;
@@ -35,7 +35,7 @@ impl Directory {
         Ok(Rights {
             users,
             credentials: Credentials {
-                cap_permitted,
+                cap_permitted: credentials.cap_permitted,
                 user_ns: namespace.st_ino as u32,
                 ..Credentials::default()
             },
@@ -54,8 +54,9 @@ impl Directory {
     }
 }
 
-/// Users and groups, and the permitted capabilities.
-fn parse(status: &[u8]) -> Option<(Users, u64)> {
+/// Reads the rights of a process from its status: all of its users and groups, its permitted and effective capabilities, and
+/// `no_new_privs`. `None`: the text is not what the kernel writes there.
+pub fn parse_rights(status: &[u8]) -> Option<(Users, Credentials)> {
     // The name of the process comes first, and cannot contain a line end.
     let text = std::str::from_utf8(status.get(status.iter().position(|&b| b == b'\n')?..)?);
     let text = text.ok()?;
@@ -66,20 +67,27 @@ fn parse(status: &[u8]) -> Option<(Users, u64)> {
     let ids = |name| {
         let mut ids = line(name)?.split_whitespace().map(str::parse);
         let mut next = || ids.next()?.ok();
-        Some([next()?, next()?, next()?])
+        Some([next()?, next()?, next()?, next()?])
     };
-    let ([uid, euid, suid], [gid, egid, sgid]) = (ids("Uid")?, ids("Gid")?);
+    let set = |name| u64::from_str_radix(line(name)?.trim(), 16).ok();
+    let ([uid, euid, suid, fsuid], [gid, egid, sgid, fsgid]) = (ids("Uid")?, ids("Gid")?);
     let users = Users {
         uid,
         euid,
         suid,
+        fsuid,
         gid,
         egid,
         sgid,
-        ..Users::default()
+        fsgid,
     };
-    let cap_permitted = u64::from_str_radix(line("CapPrm")?.trim(), 16).ok()?;
-    Some((users, cap_permitted))
+    let credentials = Credentials {
+        cap_permitted: set("CapPrm")?,
+        cap_effective: set("CapEff")?,
+        atomic_flags: u64::from(line("NoNewPrivs")?.trim() != "0"),
+        ..Credentials::default()
+    };
+    Some((users, credentials))
 }
 
 #[cfg(test)]
@@ -91,13 +99,17 @@ mod tests {
 
     #[test]
     fn they_are_read_below_the_name() {
-        let status =
-            b"Name:\tUid:\\n\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\nCapPrm:\t00000000000000ff\n";
-        let (users, permitted) = parse(status).expect("all is there");
-        assert_eq!((users.uid, users.euid, users.suid), (1, 2, 3));
-        assert_eq!((users.gid, users.egid, users.sgid), (5, 6, 7));
-        assert_eq!(permitted, 0xff);
-        assert!(parse(b"Name:\tx\nUid:\t1\t2\n").is_none() && parse(b"").is_none());
+        let status = b"Name:\tUid:\\n\nUmask:\t0022\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\n\
+            CapPrm:\t00000000000000ff\nCapEff:\t000001ffffffffff\nNoNewPrivs:\t1\n";
+        let (users, credentials) = parse_rights(status).expect("all is there");
+        let uids = [users.uid, users.euid, users.suid, users.fsuid];
+        let gids = [users.gid, users.egid, users.sgid, users.fsgid];
+        assert_eq!((uids, gids), ([1, 2, 3, 4], [5, 6, 7, 8]));
+        assert_eq!(credentials.cap_permitted, 0xff);
+        assert_eq!(credentials.cap_effective, 0x1ff_ffff_ffff);
+        assert!(credentials.no_new_privs());
+        assert!(parse_rights(b"Name:\tx\nUid:\t1\t2\n").is_none());
+        assert!(parse_rights(b"").is_none());
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! its descriptor. The buffer is lent to the reader until its next request.
 
 mod connection;
+mod environment;
 mod exits;
 #[doc(hidden)]
 pub mod layout;
@@ -14,13 +15,13 @@ mod trust;
 pub mod wire;
 
 use std::{
-    ffi::OsString,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
+pub(crate) use environment::has_more_rights_than_its_caller;
+pub use environment::{DEFAULT_SOCKET, SOCKET_VARIABLE, TIMEOUT_VARIABLE, socket_path, timeout};
 pub use exits::Exits;
-use nix::libc::{AT_SECURE, getauxval};
 
 use self::{
     connection::Connection,
@@ -43,44 +44,6 @@ use crate::{
     },
     source::procfs::Procfs,
 };
-
-/// Where the service listens by default.
-pub const DEFAULT_SOCKET: &str = "/run/fastproc/fastproc.sock";
-/// Environment variable with another path of the socket.
-pub const SOCKET_VARIABLE: &str = "FASTPROC_SOCKET";
-/// Environment variable with the milliseconds to wait for the service.
-pub const TIMEOUT_VARIABLE: &str = "FASTPROC_SERVICE_TIMEOUT_MS";
-
-/// The socket at which this process looks for the service. `None` if the variable is empty.
-///
-/// The variable is ignored in a program that executes with more rights than its caller has: set-user-ID,
-/// set-group-ID or with file capabilities (`AT_SECURE` of getauxval(3)).
-pub fn socket_path() -> Option<PathBuf> {
-    let path = variable(SOCKET_VARIABLE).unwrap_or_else(|| DEFAULT_SOCKET.into());
-    let path = PathBuf::from(path);
-    (!path.as_os_str().is_empty()).then_some(path)
-}
-
-/// How long this process waits for the service, if the variable is set. It is ignored in the same cases as in
-/// [`socket_path`].
-#[doc(hidden)]
-pub fn timeout() -> Option<Duration> {
-    let milliseconds = variable(TIMEOUT_VARIABLE)?.to_str()?.parse().ok()?;
-    Some(Duration::from_millis(milliseconds)).filter(|timeout| !timeout.is_zero())
-}
-
-/// A variable of the environment, unless the caller of this program has fewer rights than the program.
-fn variable(name: &str) -> Option<OsString> {
-    std::env::var_os(name).filter(|_| !has_more_rights_than_its_caller())
-}
-
-/// Whether this program was executed with rights that its caller does not have. The kernel recorded that at
-/// execve(2). A program that has dropped rights since, such as a daemon, counts as one without.
-pub(crate) fn has_more_rights_than_its_caller() -> bool {
-    // SAFETY: reads what the kernel has left in this process for it. The file of that, /proc/self/auxv, is not for a process
-    // that has given up rights.
-    unsafe { getauxval(AT_SECURE) != 0 }
-}
 
 /// Returns who uses the service at this socket, as JSON.
 pub fn status(path: &Path) -> Result<String, Error> {
