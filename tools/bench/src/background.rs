@@ -171,7 +171,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let numbers = numbers()?;
     let counters = Options::new().open()?;
     // One for all: readers beyond the number of CPUs share their memory, which costs time.
-    let reader = RefCell::new(counters.reader());
+    let mut reader = counters.reader();
+    // Some lines are proven only some seconds after the first read.
+    reader.stat()?;
+    let reader = RefCell::new(reader);
     let mut jobs = decimals(&numbers, args.reads);
     let mut skipped = Vec::new();
     jobs.push(
