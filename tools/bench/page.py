@@ -267,7 +267,7 @@ def plot(title: str, unit: str, bars: list[tuple[str, float]]) -> str:
     most = max(value for _, value in bars)
     body, y = [], 36
     for label, (name, value) in zip(labels, bars, strict=True):
-        ours = ' class="ours"' if name.startswith(("fastproc", "seqtext")) else ""
+        ours = ' class="ours"' if name.startswith("fastproc") else ""
         middle = y + line * len(label) / 2
         body += [
             f'<text x="{left - 8}" y="{y + line * number + 13}" text-anchor="end">{words}</text>'
