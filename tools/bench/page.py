@@ -28,12 +28,6 @@ SCAN = {
     "bpf-lean": "fastproc, the fields of `top` (`bpf-lean`)",
     "bpf-iter-full": "fastproc, every field, by the iterator of older kernels (`bpf-iter-full`)",
 }
-TEXT = {
-    "kernel-open": "the kernel: open, read and close",
-    "kernel-pread": "the kernel: pread of kept descriptors",
-    "core-fmt": "`core::fmt`, from a record",
-    "seqtext": "seqtext, from a record",
-}
 LOADS = {
     "idle": "nothing",
     "proc-stat": "`cat /proc/[0-9]*/stat` in a loop",
@@ -110,44 +104,6 @@ def latency(report: Row) -> str:
         f"{report['looks_per_second']} times per second by fastproc (`fastproc bench latency`). "
         f"The thread wakes every millisecond, as in cyclictest:\n\n{table(heads, rows)}"
     )
-
-
-def text(report: Row) -> str:
-    ns = "ns_per_text"
-    rows = [
-        [name, short(median(row, ns)), spread(row, ns), short(row["ratio_vs_kernel_pread"])]
-        for name, row in rows_of(report, TEXT, lambda row: bool(row["file"] == "all"))
-    ]
-    heads = ["source of the texts", "ns", "least – most", "times cheaper than pread"]
-    return f"Time to produce the texts of `stat`, `statm` and `status` of one process (`fastproc bench text`):\n\n{table(heads, rows)}"
-
-
-def decimal(report: Row) -> str:
-    ns = "ns_per_number"
-    inputs = {
-        "real": "numbers of a real /proc file",
-        "digits-3": "3 digits",
-        "digits-10": "10 digits",
-        "digits-20": "20 digits",
-    }
-    found = {(row["case"], row["input"]): row for row in report["rows"]}
-    inputs = {key: name for key, name in inputs.items() if ("seqtext", key) in found}
-    cases = dict.fromkeys(row["case"] for row in report["rows"])
-    rows = [
-        [f"`{case}`", *[short(median(found[case, key], ns)) if (case, key) in found else "–" for key in inputs]]
-        for case in cases
-    ]
-    return f"Decimal conversion, ns per number (`fastproc bench decimal`):\n\n{table(['method', *inputs.values()], rows)}"
-
-
-def stat(report: Row) -> str:
-    us = "cpu_us_per_read"
-    rows = [
-        [f"`{row['case']}`", row["file"], short(median(row, us)), spread(row, us), short(row["ratio_vs_kernel_open"])]
-        for row in report["rows"]
-    ]
-    heads = ["reader", "file", "us per read", "least – most", "times cheaper than open, read and close"]
-    return f"CPU time of reading the machine's counters (`fastproc bench stat`):\n\n{table(heads, rows)}"
 
 
 def scrape(report: Row) -> str:
@@ -297,9 +253,6 @@ def summary(reports: dict[str, Row]) -> str:
 SECTIONS: dict[str, Callable[[Row], str]] = {
     "scan": scan,
     "latency": latency,
-    "text": text,
-    "decimal": decimal,
-    "stat": stat,
     "exits": exits,
     "top": top,
     "scrape": scrape,
@@ -314,7 +267,7 @@ def plot(title: str, unit: str, bars: list[tuple[str, float]]) -> str:
     most = max(value for _, value in bars)
     body, y = [], 36
     for label, (name, value) in zip(labels, bars, strict=True):
-        ours = ' class="ours"' if name.startswith(("fastproc", "seqtext")) else ""
+        ours = ' class="ours"' if name.startswith("fastproc") else ""
         middle = y + line * len(label) / 2
         body += [
             f'<text x="{left - 8}" y="{y + line * number + 13}" text-anchor="end">{words}</text>'
@@ -343,11 +296,6 @@ def plots(reports: dict[str, Row]) -> dict[str, str]:
         fifo = rows_of(report, LOADS, lambda row: bool(row["class"] == "fifo"))
         drawn["latency"] = plot(
             "Wake-up latency of a real-time thread, p99", "us", [(name, row["p99_us"]) for name, row in fifo]
-        )
-    if report := reports.get("text"):
-        rows = rows_of(report, TEXT, lambda row: bool(row["file"] == "all"))
-        drawn["text"] = plot(
-            "The texts of stat, statm and status", "ns", [(name, median(row, "ns_per_text")) for name, row in rows]
         )
     return drawn
 

@@ -5,13 +5,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 use serde::{Serialize, Serializer};
 
 use super::{
     command::cpu_ns,
     idle::Idle,
-    measure::Failure,
+    measure::{Failure, clock},
     report::{Column, Report, Row, Skipped, Spread, column, four_decimals},
     scan_proc::ThreeFiles,
     server::Server,
@@ -262,9 +262,7 @@ struct Measured {
 
 /// Measures, and prints the report.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let idle = (args.processes > 0)
-        .then(|| Idle::start(args.processes))
-        .transpose()?;
+    let idle = Idle::start_some(args.processes)?;
     let mut three_files = ThreeFiles::open()?;
     let mut processes = three_files.scan()?;
     let (mut measured, mut skipped) = (Vec::new(), Vec::new());
@@ -293,9 +291,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     let mut baseline = Vec::new();
     for _ in 0..args.rounds {
-        let before = own_cpu();
+        let before = clock(ClockId::ThreadCPUTime);
         processes = three_files.scan()?;
-        baseline.push(own_cpu().saturating_sub(before).as_secs_f64() * 1e3);
+        baseline.push(
+            clock(ClockId::ThreadCPUTime)
+                .saturating_sub(before)
+                .as_secs_f64()
+                * 1e3,
+        );
         for case in &mut measured {
             case.round()?;
         }
@@ -380,9 +383,4 @@ impl Measured {
             peak_rss_bytes: self.server.status("VmHWM:")?,
         })
     }
-}
-
-fn own_cpu() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
