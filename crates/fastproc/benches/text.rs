@@ -42,8 +42,12 @@ fn rendered(bencher: Bencher<'_, '_>) {
         .fields(Files::FIELDS)
         .open()
         .expect("/proc can be read");
-    let mut files =
-        Files::of_this_kernel(&collector, Path::new("/proc")).expect("the format is known");
+    let mut files = Files::open(
+        collector.host(),
+        collector.calibration(),
+        Path::new("/proc"),
+    )
+    .expect("the format is known");
     let snapshot = collector.snapshot().expect("/proc can be read");
     let process = snapshot
         .get(std::process::id())
