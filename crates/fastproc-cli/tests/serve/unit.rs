@@ -81,7 +81,7 @@ fn a_service_that_never_was_root_serves_everybody() {
     }
     let folder = Folder::new();
     let socket = folder.path().join("socket");
-    let program = folder.copy(FASTPROC, "fastproc");
+    let program = folder.programs();
     let capabilities = "-all,+bpf,+perfmon,+sys_ptrace,+dac_read_search";
     let mut service = Command::new(needed[0])
         .args(["--seqpacket", "--listen"])

@@ -8,8 +8,8 @@ use rustix::{
 };
 
 use crate::{
-    configuration::Reloaded,
     exposition::{Exposition, Family, Value, escape},
+    reloaded::Reloaded,
 };
 
 super::families! {

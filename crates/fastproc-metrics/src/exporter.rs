@@ -9,7 +9,6 @@ use fastproc::{
 use rustix::thread::{CapabilitySet, capabilities};
 
 use crate::{
-    configuration::Reloaded,
     costly::{self, Costly},
     exposition::{Exposition, Format},
     groups::{Describe, Description, Gone, Moment, Options, Tracker},
@@ -18,6 +17,7 @@ use crate::{
         write_own,
     },
     naming::{Rules, Wants},
+    reloaded::Reloaded,
 };
 
 /// How to open an [`Exporter`].
