@@ -42,6 +42,7 @@ use fastproc_service::Service;
 use self::{
     collectors::Collectors,
     configuration::Files,
+    exporter::Configured,
     flags::{boolean, duration, share},
     signals::Signals,
 };
@@ -332,20 +333,19 @@ fn serve_metrics(
     }
     let descriptors = descriptors::raise_limit(args.max_connections + taken.unwrap_or(0))?;
     let once = args.once_to_stdout_delay;
-    let mut exporter = None;
-    let (mut rules, mut scheme) = (None, "http");
-    if once.is_none() || !args.files().are_none() {
-        let mut started = exporter::Exporter::start(args)?;
-        let Some(configured) = started.configure()? else {
-            return started.end();
-        };
-        rules = configured.rules;
-        if configured.has_tls {
-            scheme = "https";
-        }
-        exporter = Some(started);
-    }
-    let mut settings = args.settings(rules)?;
+    // Nobody else understands its files.
+    let mut exporter = match once {
+        Some(_) if args.files().are_none() => None,
+        _ => Some(exporter::Exporter::start(args)?),
+    };
+    let configured = match &mut exporter {
+        None => Configured::default(),
+        Some(started) => match started.configure()? {
+            Some(configured) => configured,
+            None => return exporter.map_or(Ok(ExitCode::SUCCESS), exporter::Exporter::end),
+        },
+    };
+    let mut settings = args.settings(configured.rules)?;
     if descriptors < descriptors::FOR_BPF && settings.source.is_none() {
         say(&format!(
             "no more than {descriptors} descriptors may be open (ulimit -n), too few for BPF: /proc is read"
@@ -365,21 +365,14 @@ fn serve_metrics(
             settings.groups.rules
         ));
     }
-    if let Some(delay) = once {
-        if let Some(exporter) = exporter {
-            exporter.end()?;
+    let exporter = match (exporter, once) {
+        (Some(exporter), None) => exporter,
+        (exporter, delay) => {
+            exporter.map(exporter::Exporter::end).transpose()?;
+            return write_once(args, settings, delay.unwrap_or_default());
         }
-        let mut exporter = open(settings)?;
-        give_up_root(args, &[exporter.source()], exporter.needs_proc_of_others())?;
-        exporter.collect()?;
-        std::thread::sleep(delay);
-        exporter.collect()?;
-        io::stdout().write_all(&exporter.write(Format::Prometheus, Vec::new()))?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let Some(exporter) = exporter else {
-        return Ok(ExitCode::SUCCESS);
     };
+    let scheme = if configured.has_tls { "https" } else { "http" };
     let listener = listen::at(&args.listen)?;
     let address = listener.local_addr()?;
     let metrics = open(settings)?;
@@ -398,7 +391,11 @@ fn serve_metrics(
     if signals.leave_to_exporter() {
         serving.hang_up()?;
     }
-    let service = service.map(socket::start).transpose()?;
+    let service = service.map(|mut service| {
+        service.collects_for(serving.pid());
+        socket::start(service)
+    });
+    let service = service.transpose()?;
     confine();
     say(&format!(
         "serving {scheme}://{address}{}, from {}",
@@ -416,6 +413,17 @@ fn serve_metrics(
             Err(_) => return Err("the service has failed".into()),
         }
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Looks twice, so much apart, and writes the metrics to standard output.
+fn write_once(args: &Args, settings: Settings, delay: Duration) -> Result<ExitCode, Failure> {
+    let mut exporter = open(settings)?;
+    give_up_root(args, &[exporter.source()], exporter.needs_proc_of_others())?;
+    exporter.collect()?;
+    std::thread::sleep(delay);
+    exporter.collect()?;
+    io::stdout().write_all(&exporter.write(Format::Prometheus, Vec::new()))?;
     Ok(ExitCode::SUCCESS)
 }
 

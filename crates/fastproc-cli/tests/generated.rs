@@ -56,6 +56,6 @@ fn every_option_is_in_the_man_page_and_the_completions() {
         "fastproc-exporter.fish",
     ];
     for text in names.map(read) {
-        assert!(text.replace("\\-", "-").contains("web.listen-address"));
+        assert!(text.replace("\\-", "-").contains("web.telemetry-path"));
     }
 }

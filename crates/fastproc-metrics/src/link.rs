@@ -173,6 +173,17 @@ pub struct Scrape {
     pub format: Option<Format>,
     /// How the configuration was read the last time.
     pub reloaded: Reloaded,
+    /// What the process takes that asks.
+    pub used: Used,
+}
+
+/// What a process takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Used {
+    /// CPU time since it began, in nanoseconds.
+    pub cpu_ns: u64,
+    /// Resident memory.
+    pub resident_bytes: u64,
 }
 
 impl Scrape {
@@ -197,14 +208,14 @@ impl Scrape {
         [
             collects | format | reloaded,
             self.reloaded.success_unix_ns,
-            0,
-            0,
+            self.used.cpu_ns,
+            self.used.resident_bytes,
         ]
     }
 
     /// Of these words.
     pub fn of(words: [u64; WORDS]) -> Self {
-        let [flags, success_unix_ns, ..] = words;
+        let [flags, success_unix_ns, cpu_ns, resident_bytes] = words;
         let has = |flag| flags & flag != 0;
         Self {
             collects: has(Self::COLLECTS),
@@ -216,6 +227,10 @@ impl Scrape {
             reloaded: Reloaded {
                 successful: has(Self::RELOADED),
                 success_unix_ns,
+            },
+            used: Used {
+                cpu_ns,
+                resident_bytes,
             },
         }
     }
@@ -252,6 +267,10 @@ mod tests {
                     reloaded: Reloaded {
                         successful,
                         success_unix_ns: 17,
+                    },
+                    used: Used {
+                        cpu_ns: 18,
+                        resident_bytes: 19,
                     },
                 };
                 assert_eq!(Scrape::of(scrape.words()), scrape);

@@ -48,7 +48,7 @@ pub struct Exporter {
 }
 
 /// What its configuration says.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Configured {
     /// The rules that a file has.
     pub rules: Option<Rules>,
@@ -178,6 +178,10 @@ pub struct Serving {
 }
 
 impl Serving {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Has it read its configuration again.
     pub fn hang_up(&self) -> io::Result<()> {
         Ok(pidfd_send_signal(&self.process, Signal::HUP)?)

@@ -84,7 +84,8 @@ fn who_speaks_with_the_network_holds_no_privileges_and_opens_nothing() {
     // The key and the passwords were read by the other process.
     let open = descriptors(exporter);
     let files: Vec<_> = open.iter().filter(|link| link.starts_with('/')).collect();
-    let allowed = |link: &str| link == "/dev/null" || link.starts_with("/memfd:");
+    let own = format!("/proc/{exporter}/statm");
+    let allowed = |link: &str| link == "/dev/null" || link == own || link.starts_with("/memfd:");
     assert!(files.iter().all(|link| allowed(link)), "{files:?}");
 
     // Nothing of the network comes to the one that holds privileges, and it executes nothing.
@@ -108,6 +109,32 @@ fn neither_process_is_left_without_the_other() {
     let (status, stderr) = server.wait();
     assert_eq!(status.code(), Some(2), "{stderr}");
     assert!(stderr.contains("fastproc-exporter has failed"), "{stderr}");
+}
+
+#[test]
+fn the_status_and_doctor_tell_both_processes() {
+    let folder = Folder::new();
+    let socket = folder.path().join("socket");
+    let socket = socket.to_str().expect("UTF-8");
+    let server = Server::start(&["--source=procfs", "--socket", socket]);
+    let ask = |arguments: &[&str]| {
+        let mut command = Command::new(FASTPROC);
+        command.args(arguments).env("FASTPROC_SOCKET", socket);
+        let output = command.output().expect("it can be started");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("it prints text")
+    };
+    let status = ask(&["serve", "--status", "--json"]);
+    let status: serde_json::Value = serde_json::from_str(&status).expect("it is JSON");
+    assert_eq!(status["pid"], server.pid());
+    assert_eq!(status["exporter"], server.exporter());
+    let both = format!(
+        "process {}, and {} serves metrics",
+        server.pid(),
+        server.exporter()
+    );
+    let told = ask(&["doctor"]);
+    assert!(told.contains(&both), "{told}");
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn the_units_expose_no_more_than_they_must() {
     if !gate::programs(&["systemd-analyze"]) {
         return;
     }
-    for (name, most) in [("fastproc-snapshots.service", 35), ("fastproc.service", 27)] {
+    for (name, most) in [("fastproc-snapshots.service", 35), ("fastproc.service", 20)] {
         let output = Command::new("systemd-analyze")
             .args(["security", "--offline=true", "--no-pager"])
             .arg(format!("--threshold={most}"))

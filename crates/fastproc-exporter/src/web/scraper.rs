@@ -15,12 +15,16 @@ use std::{
 use bytes::Bytes;
 use fastproc_metrics::{
     exposition::Format,
-    link::{Link, Scrape, lend},
+    link::{Link, Scrape, Used, lend},
     memory,
     naming::Item,
     reloaded::Reloaded,
 };
 use flate2::{Compression, write::GzEncoder};
+use rustix::{
+    param::page_size,
+    time::{ClockId, clock_gettime},
+};
 use tokio::sync::oneshot;
 
 /// Requests that wait for the thread. There are no more than connections.
@@ -123,6 +127,8 @@ pub struct Scraper {
     link: Link,
     /// Where that process writes its texts.
     page: Option<File>,
+    /// What this process takes of memory.
+    statm: Option<File>,
     requests: mpsc::Receiver<Request>,
     ready: Arc<AtomicBool>,
     news: Arc<Mutex<News>>,
@@ -148,6 +154,8 @@ pub fn scraper(link: Link, min_interval: Duration) -> (Scraper, ScraperHandle) {
     let scraper = Scraper {
         link,
         page: None,
+        // Nothing can be opened later.
+        statm: File::open("/proc/self/statm").ok(),
         requests,
         ready,
         news,
@@ -214,6 +222,19 @@ impl Scraper {
         Ok(body)
     }
 
+    fn used(&self) -> Used {
+        let cpu = clock_gettime(ClockId::ProcessCPUTime);
+        let mut text = [0; 128];
+        let read = self.statm.as_ref().map(|file| file.read_at(&mut text, 0));
+        let read = read.and_then(Result::ok).unwrap_or(0);
+        let text = str::from_utf8(&text[..read]).unwrap_or_default();
+        let pages = text.split(' ').nth(1).and_then(|pages| pages.parse().ok());
+        Used {
+            cpu_ns: cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64,
+            resident_bytes: pages.unwrap_or(0_u64) * page_size() as u64,
+        }
+    }
+
     /// Has the process that collects do this, and reads the text that it wrote.
     fn ask(&mut self, collects: bool, format: Option<Format>) -> Result<Bytes, Ended> {
         let (rules, reloaded) = {
@@ -227,6 +248,7 @@ impl Scraper {
             collects,
             format,
             reloaded,
+            used: self.used(),
         };
         let answer = self
             .link
