@@ -70,7 +70,7 @@ fn item(node: Node<'_>, warnings: &mut Vec<String>) -> Result<Item, Wrong> {
             "name" if value.is_null() => {}
             "name" => {
                 named_at = value;
-                item.name = value.text("name")?.to_owned();
+                item.name = value.text("name")?.into();
             }
             "comm" => item.comms = texts()?,
             "exe" => item.exes = texts()?,
@@ -107,7 +107,7 @@ mod tests {
         }
     }
 
-    fn rules_of(file: Configured) -> Rules {
+    fn rules_of(file: &Configured) -> Rules {
         Rules::of_items(&file.items).unwrap()
     }
 
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn selectors_are_as_documented() {
         let rules = rules_of(
-            parse(
+            &parse(
                 r#"
 process_names:
   # a name
@@ -165,7 +165,7 @@ process_names:
 
     #[test]
     fn all_expressions_must_match_and_the_first_item_wins() {
-        let rules = rules_of(parse("process_names:\n- {name: 'a {{.Matches.x}}{{.Matches.y}}', cmdline: ['-x=(?P<x>\\w+)', '-y=(?P<y>\\w+)']}\n- {name: b, cmdline: ['.+']}\n- {name: c, comm: [kthreadd]}\n").unwrap());
+        let rules = rules_of(&parse("process_names:\n- {name: 'a {{.Matches.x}}{{.Matches.y}}', cmdline: ['-x=(?P<x>\\w+)', '-y=(?P<y>\\w+)']}\n- {name: b, cmdline: ['.+']}\n- {name: c, comm: [kthreadd]}\n").unwrap());
         assert_eq!(name(&rules, "p", "p\0-x=1\0-y=2\0"), Some("a 12".into()));
         assert_eq!(name(&rules, "p", "p\0-x=1\0"), Some("b".into()));
         assert_eq!(name(&rules, "kthreadd", ""), Some("c".into()));
@@ -201,7 +201,7 @@ process_names:
     #[test]
     fn a_name_is_no_path() {
         let file = parse("process_names: [{comm: [ksoftirqd/0, migration/0]}]").unwrap();
-        let rules = rules_of(file);
+        let rules = rules_of(&file);
         assert_eq!(name(&rules, "ksoftirqd/0", ""), Some("ksoftirqd/0".into()));
         assert_eq!(name(&rules, "migration/0", ""), Some("migration/0".into()));
     }
@@ -249,7 +249,7 @@ process_names:
 
     #[test]
     fn what_must_be_read_is_known_before() {
-        let wants = |text: &str| rules_of(parse(text).unwrap()).wants();
+        let wants = |text: &str| rules_of(&parse(text).unwrap()).wants();
         assert!(!wants("process_names: [{name: x, comm: [a]}]").cmdline);
         assert!(wants("process_names: [{comm: [a]}]").cmdline);
         assert!(wants("process_names: [{name: '{{.Username}}', comm: [a]}]").username);

@@ -99,9 +99,9 @@ impl Item {
         while !bytes.is_empty() {
             items.push(Self {
                 name: text(&mut bytes)?,
-                comms: list(&mut bytes)?,
-                exes: list(&mut bytes)?,
-                cmdlines: list(&mut bytes)?,
+                comms: list(&mut bytes).ok()?,
+                exes: list(&mut bytes).ok()?,
+                cmdlines: list(&mut bytes).ok()?,
             });
         }
         Some(items)
@@ -121,15 +121,19 @@ fn text(bytes: &mut &[u8]) -> Option<String> {
     String::from_utf8(text.to_vec()).ok()
 }
 
-fn list(bytes: &mut &[u8]) -> Option<Option<Vec<String>>> {
-    match number(bytes)? {
-        u32::MAX => Some(None),
+/// A list, or that there is none.
+fn list(bytes: &mut &[u8]) -> Result<Option<Vec<String>>, CutShort> {
+    match number(bytes).ok_or(CutShort)? {
+        u32::MAX => Ok(None),
         length => (0..length)
-            .map(|_| text(bytes))
-            .collect::<Option<_>>()
+            .map(|_| text(bytes).ok_or(CutShort))
+            .collect::<Result<_, _>>()
             .map(Some),
     }
 }
+
+/// There are not so many bytes.
+struct CutShort;
 
 impl Rules {
     /// The rules of these items, the first of which that matches names a process.
