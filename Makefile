@@ -10,10 +10,10 @@ ARGS ?= ps
 help:
 	@sed -n 's/^##  *//p' $(MAKEFILE_LIST)
 
-## make build          builds the command, in release mode
+## make build          builds the command, and the exporter that it starts, in release mode
 build:
 	scripts/setup build
-	$(CARGO) build --release --locked -p fastproc-cli
+	$(CARGO) build --release --locked -p fastproc-cli -p fastproc-exporter
 
 ## make run            the process table, sorted by CPU
 run: build
@@ -123,7 +123,7 @@ api:
 ## make bench          every benchmark; docs/performance.md, its plots and the README's tables from what it measured
 bench: procps
 	scripts/setup build bench
-	$(CARGO) build --release --locked -p fastproc-cli -p fastproc-bench
+	$(CARGO) build --release --locked -p fastproc-cli -p fastproc-exporter -p fastproc-bench
 	@"$(TARGET)/release/fastproc" bench all --output docs/performance.json
 	python3 tools/bench/page.py
 

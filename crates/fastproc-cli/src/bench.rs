@@ -1,14 +1,8 @@
 //! `fastproc bench`: runs the program `fastproc-bench`, as git and cargo run their subcommands.
 
-use std::{
-    env,
-    ffi::{OsStr, OsString},
-    io,
-    os::unix::process::CommandExt as _,
-    process::{Command, ExitCode},
-};
+use std::{ffi::OsString, io, os::unix::process::CommandExt as _, process::ExitCode};
 
-use crate::failure::Failure;
+use crate::{failure::Failure, program};
 
 /// The program: installed beside this one, or where the shell looks for programs.
 const PROGRAM: &str = "fastproc-bench";
@@ -35,12 +29,7 @@ enum BenchError {
 
 /// Replaces this process by that program.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let beside = env::current_exe()
-        .ok()
-        .map(|path| path.with_file_name(PROGRAM));
-    let beside = beside.filter(|path| path.is_file());
-    let program = beside.as_deref().map_or(OsStr::new(PROGRAM), AsRef::as_ref);
-    let error = Command::new(program).args(&args.arguments).exec();
+    let error = program::command(PROGRAM).args(&args.arguments).exec();
     Err(match error.kind() {
         io::ErrorKind::NotFound => BenchError::NotInstalled,
         _ => BenchError::Failed(error),

@@ -91,6 +91,8 @@ struct Service {
     socket: Option<String>,
     version: Option<String>,
     pid: Option<u64>,
+    /// The process that serves what this one collects, if metrics are served as well.
+    exporter: Option<u64>,
     /// What it reads from.
     source: Option<String>,
     /// What it shows this process.
@@ -272,13 +274,13 @@ fn examine_service() -> Service {
     let status: Option<serde_json::Value> =
         status.and_then(|status| serde_json::from_str(&status).ok());
     let text = |name: &str| Some(status.as_ref()?.get(name)?.as_str()?.to_owned());
+    let number = |name: &str| status.as_ref()?.get(name)?.as_u64();
     let all = rustix::process::geteuid().is_root();
     Service {
         socket: Some(path.display().to_string()),
         version: text("version"),
-        pid: status
-            .as_ref()
-            .and_then(|status| status.get("pid")?.as_u64()),
+        pid: number("pid"),
+        exporter: number("exporter"),
         source: text("source"),
         shares: tried.usable.then_some(if all {
             "everything"

@@ -14,7 +14,10 @@ use clap_mangen::{
     roff::{Roff, roman},
 };
 
-use crate::Failure;
+use crate::{Failure, serve};
+
+/// The other name of `fastproc serve`.
+const EXPORTER: &str = "fastproc-exporter";
 
 /// Write man pages (man1/) and completions for bash, zsh and fish into a folder.
 #[derive(clap::Args, Clone, Debug)]
@@ -42,8 +45,14 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         let mut file = File::create(pages.join(format!("{name}.1")))?;
         page(command.clone(), &name, &mut file)?;
     }
-    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-        clap_complete::generate_to(shell, &mut crate::command(), "fastproc", &args.directory)?;
+    // Started by hand it has the same flags.
+    let serve = <serve::Args as clap::Args>::augment_args(Command::new(EXPORTER));
+    let mut file = File::create(pages.join(format!("{EXPORTER}.1")))?;
+    page(serve.clone(), EXPORTER, &mut file)?;
+    for (name, command) in [("fastproc", crate::command()), (EXPORTER, serve)] {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            clap_complete::generate_to(shell, &mut command.clone(), name, &args.directory)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

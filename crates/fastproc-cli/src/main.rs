@@ -8,6 +8,7 @@ mod failure;
 mod generate;
 mod output;
 mod privileges;
+mod program;
 mod ps;
 mod run;
 mod serve;

@@ -30,7 +30,7 @@ mod texts;
 mod tiers;
 mod view;
 
-pub use confine::confine;
+pub use confine::{confine, confine_to_descriptors};
 pub use service::{Error, Service};
 pub use settings::{CONNECTIONS, Settings};
 pub use socket::{SocketError, bind, bind_for, passed_by_systemd};

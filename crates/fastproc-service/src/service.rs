@@ -59,6 +59,7 @@ pub enum Error {
 #[derive(Debug)]
 pub struct Service {
     listener: OwnedFd,
+    exporter: Option<u32>,
     epoll: OwnedFd,
     mounts: File,
     idle_exit: Option<Duration>,
@@ -144,7 +145,13 @@ impl Service {
             counted: Counted::default(),
             blame: Blame::new(settings.log),
             started: Instant::now(),
+            exporter: None,
         })
+    }
+
+    /// Has the status name the process that serves metrics, for which this one collects.
+    pub fn collects_for(&mut self, exporter: u32) {
+        self.exporter = Some(exporter);
     }
 
     /// The source that is read from.

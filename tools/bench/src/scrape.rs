@@ -9,7 +9,6 @@ use rustix::time::ClockId;
 use serde::{Serialize, Serializer};
 
 use super::{
-    command::cpu_ns,
     idle::Idle,
     measure::{Failure, clock},
     report::{Column, Report, Row, Skipped, Spread, column, four_decimals},
@@ -352,14 +351,14 @@ impl Measured {
     }
 
     fn round(&mut self) -> Result<(), Failure> {
-        let (before, started) = (cpu_ns(self.server.pid)?, Instant::now());
+        let (before, started) = (self.server.cpu_ns()?, Instant::now());
         self.body_bytes = self.server.scrape(self.gzip)?;
         self.wall.push(started.elapsed().as_secs_f64() * 1e3);
         // What it does after its answer is part of the scrape, too: until it rests, or others keep it busy.
-        let mut after = cpu_ns(self.server.pid)?;
+        let mut after = self.server.cpu_ns()?;
         for _ in 0..50 {
             std::thread::sleep(Duration::from_millis(20));
-            let now = cpu_ns(self.server.pid)?;
+            let now = self.server.cpu_ns()?;
             if now == after {
                 break;
             }

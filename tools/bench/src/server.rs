@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    command::{Ending, fastproc},
+    command::{Ending, cpu_ns, fastproc},
     measure::Failure,
 };
 
@@ -73,6 +73,16 @@ impl Server {
         let mut server = Self::running(child.0.id(), &address)?;
         server.child = Some(child);
         Ok(server)
+    }
+
+    /// CPU time of it and of what it has started.
+    pub fn cpu_ns(&self) -> Result<u64, Failure> {
+        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.pid))?;
+        let mut sum = cpu_ns(self.pid)?;
+        for child in children.split_ascii_whitespace() {
+            sum += cpu_ns(child.parse()?)?;
+        }
+        Ok(sum)
     }
 
     /// One that runs already.

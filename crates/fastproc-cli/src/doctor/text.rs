@@ -90,7 +90,11 @@ fn service(report: &Report) -> String {
             format!("refuses: {}", first_line(error))
         }
     };
-    format!("{socket}: version {version}, process {pid}, from {source}; {shares}")
+    let exporter = service
+        .exporter
+        .map(|pid| format!(", and {pid} serves metrics"));
+    let exporter = exporter.unwrap_or_default();
+    format!("{socket}: version {version}, process {pid}{exporter}, from {source}; {shares}")
 }
 
 fn resident_set(report: &Report) -> &'static str {

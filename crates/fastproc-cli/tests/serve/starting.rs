@@ -47,7 +47,7 @@ fn too_few_descriptors_are_named() {
         return;
     }
     let folder = Folder::new();
-    let program = folder.copy(FASTPROC, "fastproc");
+    let program = folder.programs();
     let output = limited("-n 20")
         .args(["setpriv", "--bounding-set=-sys_resource"])
         .args(["--inh-caps=-sys_resource"])

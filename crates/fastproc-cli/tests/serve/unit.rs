@@ -59,7 +59,7 @@ fn the_units_expose_no_more_than_they_must() {
     if !gate::programs(&["systemd-analyze"]) {
         return;
     }
-    for (name, most) in [("fastproc-snapshots.service", 35), ("fastproc.service", 27)] {
+    for (name, most) in [("fastproc-snapshots.service", 35), ("fastproc.service", 20)] {
         let output = Command::new("systemd-analyze")
             .args(["security", "--offline=true", "--no-pager"])
             .arg(format!("--threshold={most}"))
@@ -81,7 +81,7 @@ fn a_service_that_never_was_root_serves_everybody() {
     }
     let folder = Folder::new();
     let socket = folder.path().join("socket");
-    let program = folder.copy(FASTPROC, "fastproc");
+    let program = folder.programs();
     let capabilities = "-all,+bpf,+perfmon,+sys_ptrace,+dac_read_search";
     let mut service = Command::new(needed[0])
         .args(["--seqpacket", "--listen"])

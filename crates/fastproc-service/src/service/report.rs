@@ -26,6 +26,7 @@ impl Service {
         let report = Report {
             version: env!("CARGO_PKG_VERSION"),
             pid: std::process::id(),
+            exporter: self.exporter,
             source: self.source().name(),
             uptime_seconds: self.started.elapsed().as_secs_f64(),
             clients: self

@@ -1,6 +1,6 @@
-//! Which group a process belongs to: the configuration of process-exporter.
+//! Which group a process belongs to, by rules as process-exporter has them.
 
-mod file;
+mod items;
 mod mapping;
 mod regex;
 mod rules;
@@ -8,7 +8,7 @@ mod subject;
 mod template;
 
 pub use self::{
-    file::{Configured, parse, read},
+    items::{Item, WrongItem, check_expression, check_name},
     mapping::MappingError,
     rules::Rules,
     subject::{Subject, Wants},

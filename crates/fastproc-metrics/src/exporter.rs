@@ -9,15 +9,16 @@ use fastproc::{
 use rustix::thread::{CapabilitySet, capabilities};
 
 use crate::{
-    configuration::Reloaded,
     costly::{self, Costly},
     exposition::{Exposition, Format},
     groups::{Describe, Description, Gone, Moment, Options, Tracker},
+    link::Used,
     metrics::{
         ExitCounts, Extras, HostMetrics, LeftOut, Own, Switches, series_of_a_group, write_groups,
         write_own,
     },
     naming::{Rules, Wants},
+    reloaded::Reloaded,
 };
 
 /// How to open an [`Exporter`].
@@ -68,6 +69,7 @@ pub struct Exporter {
     exits: Option<ExitCounts>,
     costly: Costly,
     reloaded: Reloaded,
+    beside: Used,
 }
 
 impl Exporter {
@@ -124,6 +126,7 @@ impl Exporter {
             torn: 0,
             grown: 0,
             reloaded: Reloaded::now(),
+            beside: Used::default(),
         })
     }
 
@@ -163,6 +166,11 @@ impl Exporter {
             self.tracker.regroup(rules);
         }
         self.reloaded = reloaded;
+    }
+
+    /// What another process takes that serves the metrics: it is told as if this one took it.
+    pub fn count_as_own(&mut self, used: Used) {
+        self.beside = used;
     }
 
     /// Looks at everything once. What cannot be read is told by the metrics, and returned.
@@ -274,6 +282,7 @@ impl Exporter {
                 costly_cpu_ns: self.costly.is_wanted().then(|| self.costly.spent_ns()),
                 btime: self.host_metrics.btime(),
                 reloaded: self.reloaded,
+                beside: self.beside,
             },
         );
         text.finish()

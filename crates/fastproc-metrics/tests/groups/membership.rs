@@ -1,11 +1,8 @@
 //! Which process is in which group.
 
-use fastproc_exporter::{
-    groups::Count,
-    naming::{self, Rules},
-};
+use fastproc_metrics::{groups::Count, naming::Rules};
 
-use crate::machine::{FIRST, Machine, SECOND, group, minor, procs, tracker};
+use crate::machine::{FIRST, Machine, SECOND, group, minor, named, procs, tracker};
 
 /// As process-exporter does it: a process is named once, and stays what it was first.
 #[test]
@@ -31,9 +28,7 @@ fn a_process_stays_in_its_group_whatever_it_becomes() {
 #[test]
 fn what_is_in_no_group_may_come_into_one() {
     for recheck in [false, true] {
-        let rules = naming::parse("process_names: [{name: web, comm: [web]}]")
-            .unwrap()
-            .rules;
+        let rules = named(&[("web", "web")]);
         let (mut machine, mut tracker) = (
             Machine::default(),
             tracker(|options| {
@@ -55,11 +50,7 @@ fn what_is_in_no_group_may_come_into_one() {
 /// What it did before is its group's only if it began under the eyes of the tracker; as process-exporter does it.
 #[test]
 fn who_comes_into_a_group_brings_what_it_did_since_the_first_look() {
-    let only_web = || {
-        naming::parse("process_names: [{name: web, comm: [web]}]")
-            .unwrap()
-            .rules
-    };
+    let only_web = || named(&[("web", "web")]);
     for (started, brings) in [(SECOND, 0), (FIRST + 1, 50)] {
         let (mut machine, mut tracker) = (
             Machine::default(),
@@ -90,9 +81,7 @@ fn who_comes_into_a_group_brings_what_it_did_since_the_first_look() {
 
 #[test]
 fn a_young_child_stays_with_its_parents_group_when_they_end() {
-    let rules = naming::parse("process_names: [{name: shells, comm: [sh]}]")
-        .unwrap()
-        .rules;
+    let rules = named(&[("shells", "sh")]);
     let (mut machine, mut tracker) = (Machine::default(), tracker(|options| options.rules = rules));
     machine.start(10, 1, "sh", SECOND);
     machine.update(&mut tracker);
@@ -109,11 +98,7 @@ fn a_young_child_stays_with_its_parents_group_when_they_end() {
 
 #[test]
 fn names_are_looked_at_again_only_while_the_process_is_young() {
-    let only_web = || {
-        naming::parse("process_names: [{name: web, comm: [web]}]")
-            .unwrap()
-            .rules
-    };
+    let only_web = || named(&[("web", "web")]);
     let mut machine = Machine::default();
     let mut tracker = tracker(|options| {
         options.rules = only_web();
@@ -132,11 +117,7 @@ fn names_are_looked_at_again_only_while_the_process_is_young() {
 
 #[test]
 fn children_belong_to_their_parents_group_unless_they_have_one() {
-    let rules = || {
-        naming::parse("process_names: [{name: shells, comm: [sh]}, {name: db, comm: [db]}]")
-            .unwrap()
-            .rules
-    };
+    let rules = || named(&[("shells", "sh"), ("db", "db")]);
     for children in [true, false] {
         let mut machine = Machine::default();
         let mut tracker = tracker(|options| {
@@ -202,9 +183,7 @@ fn names_alone_select() {
 
 #[test]
 fn a_child_that_no_rule_names_is_of_its_parent_in_the_end_too() {
-    let rules = naming::parse("process_names: [{name: all, comm: [parent]}]")
-        .expect("rules")
-        .rules;
+    let rules = named(&[("all", "parent")]);
     let mut tracker = tracker(|options| options.rules = rules);
     let mut machine = Machine::default();
     machine.start(1, 0, "init", SECOND);

@@ -1,11 +1,11 @@
 //! Whether it is worth it that the text is rendered by seqtext: the same series by it and by `prometheus-client`.
 //!
-//! `cargo bench -p fastproc-exporter --bench rendering` prints CPU time for one text of 4,000 groups with 19 series each,
+//! `cargo bench -p fastproc-metrics --bench rendering` prints CPU time for one text of 4,000 groups with 19 series each,
 //! both ways in turn.
 
 use std::{hint::black_box, sync::atomic::AtomicU64};
 
-use fastproc_exporter::exposition::{Exposition, Family, Format, Kind, Value};
+use fastproc_metrics::exposition::{Exposition, Family, Format, Kind, Value};
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
     metrics::{counter::Counter, family::Family as ClientFamily, gauge::Gauge},

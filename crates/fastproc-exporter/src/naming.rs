@@ -1,27 +1,23 @@
 //! `process_names`: the configuration file of process-exporter.
 
-use std::path::Path;
+use std::{io, path::Path};
 
-use super::{
-    regex::compile,
-    rules::{Rule, Rules},
-    subject::base,
-    template::Template,
-};
+use fastproc_metrics::naming::{Item, check_expression, check_name};
+
 use crate::document::{self, ConfigError, Node, Wrong};
 
 /// What a configuration file says.
 #[derive(Debug)]
 pub struct Configured {
     /// Which process belongs to which group.
-    pub rules: Rules,
+    pub items: Vec<Item>,
     /// What is not used, with the line of each.
     pub warnings: Vec<String>,
 }
 
-/// Reads a configuration file.
-pub fn read(path: &Path) -> Result<Configured, ConfigError> {
-    document::read_file(path, |root| configured(*root))
+/// What a configuration file says, of which this was read.
+pub fn read(path: &Path, text: io::Result<Vec<u8>>) -> Result<Configured, ConfigError> {
+    document::read_file(path, text, |root| configured(*root))
 }
 
 /// Reads the text of a configuration file.
@@ -29,24 +25,16 @@ pub fn parse(text: &str) -> Result<Configured, Wrong> {
     document::read(text, |root| configured(*root))
 }
 
-impl Default for Rules {
-    /// A group for each name of a process that has a command line: what the packages of process-exporter ship.
-    fn default() -> Self {
-        let text = "process_names: [{name: \"{{.Comm}}\", cmdline: ['.+']}]";
-        parse(text).map_or_else(|_| Self::from_rules(Vec::new()), |file| file.rules)
-    }
-}
-
-/// The rules in a document. What is not known is not used, there as here.
+/// The items in a document. What is not known is not used, there as here.
 fn configured(root: Node<'_>) -> Result<Configured, Wrong> {
     let mut warnings = Vec::new();
-    let mut rules = None;
+    let mut rules: Option<Vec<Item>> = None;
     for (key, name, value) in root.entries("the configuration")? {
         if name != "process_names" {
             warnings.push(unused(key, "there is only process_names"));
         } else if !value.is_null() {
             let items = value.list("process_names")?.into_iter();
-            let items = items.map(|item| rule(item, &mut warnings));
+            let items = items.map(|node| item(node, &mut warnings));
             rules = Some(items.collect::<Result<Vec<_>, _>>()?);
         }
     }
@@ -57,7 +45,7 @@ fn configured(root: Node<'_>) -> Result<Configured, Wrong> {
         ));
     }
     Ok(Configured {
-        rules: Rules::from_rules(rules.unwrap_or_default()),
+        items: rules.unwrap_or_default(),
         warnings,
     })
 }
@@ -70,75 +58,43 @@ fn unused(key: Node<'_>, known: &str) -> String {
     )
 }
 
-fn rule(node: Node<'_>, warnings: &mut Vec<String>) -> Result<Rule, Wrong> {
-    let mut template = (node, "");
-    let (mut comms, mut exes, mut cmdlines) = (None, None, None);
+fn item(node: Node<'_>, warnings: &mut Vec<String>) -> Result<Item, Wrong> {
+    let mut item = Item::default();
+    let mut named_at = node;
     for (key, name, value) in node.entries("an item of process_names")? {
+        let texts = || -> Result<Option<Vec<String>>, Wrong> {
+            let texts = value.texts(name)?;
+            Ok(texts.map(|texts| texts.into_iter().map(|(_, text)| text.to_owned()).collect()))
+        };
         match name {
             "name" if value.is_null() => {}
-            "name" => template = (value, value.text("name")?),
-            "comm" => {
-                let texts = value.texts("comm")?;
-                comms = texts.map(|texts| {
-                    texts
-                        .into_iter()
-                        .map(|(_, comm)| comm.as_bytes().to_vec())
-                        .collect()
-                });
+            "name" => {
+                named_at = value;
+                item.name = value.text("name")?.into();
             }
-            "exe" => {
-                let texts = value.texts("exe")?;
-                exes = texts.map(|texts| {
-                    texts
-                        .into_iter()
-                        .map(|(_, exe)| {
-                            let whole = exe.contains('/').then(|| exe.as_bytes().to_vec());
-                            let key = if whole.is_some() {
-                                base(exe.as_bytes())
-                            } else {
-                                exe.as_bytes()
-                            };
-                            (key.to_vec(), whole)
-                        })
-                        .collect()
-                });
-            }
+            "comm" => item.comms = texts()?,
+            "exe" => item.exes = texts()?,
             "cmdline" => {
-                let texts = value.texts("cmdline")?;
-                let compiled = texts.map(|texts| {
-                    texts
-                        .into_iter()
-                        .map(|(item, pattern)| {
-                            compile(pattern).map_err(|reason| item.wrong(reason))
-                        })
-                        .collect::<Result<Vec<_>, _>>()
-                });
-                cmdlines = compiled.transpose()?;
+                for (node, pattern) in value.texts("cmdline")?.into_iter().flatten() {
+                    check_expression(pattern).map_err(|reason| node.wrong(reason))?;
+                }
+                item.cmdlines = texts()?;
             }
             _ => warnings.push(unused(key, "an item has name, comm, exe and cmdline")),
         }
     }
-    if comms.is_none() && exes.is_none() && cmdlines.is_none() {
+    if item.comms.is_none() && item.exes.is_none() && item.cmdlines.is_none() {
         return Err(node.wrong("this item selects nothing: it needs comm, exe or cmdline"));
     }
-    let (at, text) = template;
-    let text = if text.is_empty() {
-        "{{.ExeBase}}"
-    } else {
-        text
-    };
-    Ok(Rule {
-        comms,
-        exes,
-        cmdlines,
-        name: Template::parse(text).map_err(|reason| at.wrong(reason))?,
-    })
+    check_name(&item.name).map_err(|reason| named_at.wrong(reason))?;
+    Ok(item)
 }
 
 #[cfg(test)]
 mod tests {
+    use fastproc_metrics::naming::{Rules, Subject};
+
     use super::*;
-    use crate::naming::Subject;
 
     fn subject<'a>(comm: &'a str, cmdline: &'a str) -> Subject<'a> {
         Subject {
@@ -151,6 +107,10 @@ mod tests {
         }
     }
 
+    fn rules_of(file: &Configured) -> Rules {
+        Rules::of_items(&file.items).unwrap()
+    }
+
     fn name(rules: &Rules, comm: &str, cmdline: &str) -> Option<String> {
         rules.name_of(&subject(comm, cmdline))
     }
@@ -158,8 +118,9 @@ mod tests {
     /// The selectors that process-exporter documents: a name, a program by base or whole path, expressions with names.
     #[test]
     fn selectors_are_as_documented() {
-        let rules = parse(
-            r#"
+        let rules = rules_of(
+            &parse(
+                r#"
 process_names:
   # a name
   - comm:
@@ -173,9 +134,9 @@ process_names:
     cmdline:
     - -config.path\s+(?P<Cfgfile>\S+)
 "#,
-        )
-        .unwrap()
-        .rules;
+            )
+            .unwrap(),
+        );
         assert_eq!(name(&rules, "bash", "-bash\0"), Some("-bash".into()));
         assert_eq!(name(&rules, "bash", ""), Some("bash".into()));
         assert_eq!(
@@ -204,25 +165,11 @@ process_names:
 
     #[test]
     fn all_expressions_must_match_and_the_first_item_wins() {
-        let rules = parse(
-            "process_names:\n- {name: 'a {{.Matches.x}}{{.Matches.y}}', cmdline: ['-x=(?P<x>\\w+)', '-y=(?P<y>\\w+)']}\n- {name: b, cmdline: ['.+']}\n- {name: c, comm: [kthreadd]}\n",
-        )
-        .unwrap()
-        .rules;
+        let rules = rules_of(&parse("process_names:\n- {name: 'a {{.Matches.x}}{{.Matches.y}}', cmdline: ['-x=(?P<x>\\w+)', '-y=(?P<y>\\w+)']}\n- {name: b, cmdline: ['.+']}\n- {name: c, comm: [kthreadd]}\n").unwrap());
         assert_eq!(name(&rules, "p", "p\0-x=1\0-y=2\0"), Some("a 12".into()));
         assert_eq!(name(&rules, "p", "p\0-x=1\0"), Some("b".into()));
         assert_eq!(name(&rules, "kthreadd", ""), Some("c".into()));
         assert_eq!(name(&rules, "kswapd0", ""), None);
-    }
-
-    #[test]
-    fn by_default_whatever_has_a_command_line_is_grouped_by_name() {
-        let rules = Rules::default();
-        assert_eq!(
-            name(&rules, "cron", "/usr/sbin/cron\0-f\0"),
-            Some("cron".into())
-        );
-        assert_eq!(name(&rules, "kthreadd", ""), None);
     }
 
     #[test]
@@ -254,7 +201,7 @@ process_names:
     #[test]
     fn a_name_is_no_path() {
         let file = parse("process_names: [{comm: [ksoftirqd/0, migration/0]}]").unwrap();
-        let rules = file.rules;
+        let rules = rules_of(&file);
         assert_eq!(name(&rules, "ksoftirqd/0", ""), Some("ksoftirqd/0".into()));
         assert_eq!(name(&rules, "migration/0", ""), Some("migration/0".into()));
     }
@@ -289,7 +236,8 @@ process_names:
             ),
         ] {
             let file = parse(text).unwrap_or_else(|wrong| panic!("{text}: {wrong:?}"));
-            let found = usize::from(name(&file.rules, "a", "a\0").is_some());
+            let found =
+                usize::from(name(&Rules::of_items(&file.items).unwrap(), "a", "a\0").is_some());
             assert_eq!(found, names, "{text}");
             assert!(
                 file.warnings.iter().any(|found| found.contains(warning)) || warning.is_empty(),
@@ -301,7 +249,7 @@ process_names:
 
     #[test]
     fn what_must_be_read_is_known_before() {
-        let wants = |text: &str| parse(text).unwrap().rules.wants();
+        let wants = |text: &str| rules_of(&parse(text).unwrap()).wants();
         assert!(!wants("process_names: [{name: x, comm: [a]}]").cmdline);
         assert!(wants("process_names: [{comm: [a]}]").cmdline);
         assert!(wants("process_names: [{name: '{{.Username}}', comm: [a]}]").username);

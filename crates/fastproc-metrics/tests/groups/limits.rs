@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use fastproc_exporter::groups::{Count, Limits, Rank, Tracker};
+use fastproc_metrics::groups::{Count, Limits, Rank, Tracker};
 
 use crate::machine::{Machine, SECOND, minor, procs, tracker};
 

@@ -8,8 +8,9 @@ use rustix::{
 };
 
 use crate::{
-    configuration::Reloaded,
     exposition::{Exposition, Family, Value, escape},
+    link::Used,
+    reloaded::Reloaded,
 };
 
 super::families! {
@@ -103,6 +104,8 @@ pub struct Own<'a> {
     pub btime: u64,
     /// How the configuration was read the last time.
     pub reloaded: Reloaded,
+    /// What the process takes that serves them.
+    pub beside: Used,
 }
 
 /// Writes it.
@@ -144,14 +147,14 @@ pub fn write_own(text: &mut Exposition, own: Own<'_>) {
     if let Some(cpu_ns) = own.costly_cpu_ns {
         one(&COSTLY_CPU, "", Value::Nano(cpu_ns));
     }
-    write_process(text, own.btime);
+    write_process(text, own.btime, own.beside);
 }
 
-/// What every exporter says of its own process, under the names that all have.
-fn write_process(text: &mut Exposition, btime: u64) {
+/// What every exporter says of its own process, under the names that all have; with the time and memory of that beside it.
+fn write_process(text: &mut Exposition, btime: u64, beside: Used) {
     let cpu = clock_gettime(ClockId::ProcessCPUTime);
     let cpu_ns = cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64;
-    text.one(&CPU, Value::Nano(cpu_ns));
+    text.one(&CPU, Value::Nano(cpu_ns.saturating_add(beside.cpu_ns)));
     if let Ok(folder) = std::fs::read_dir("/proc/self/fd") {
         // One of them is the folder's.
         let open = folder.count().saturating_sub(1);
@@ -167,7 +170,11 @@ fn write_process(text: &mut Exposition, btime: u64) {
         text.one(&VIRTUAL, Value::Whole(size));
         let limit = getrlimit(Resource::As).current;
         text.one(&VIRTUAL_MAX, Value::Whole(limit.unwrap_or(u64::MAX)));
-        text.one(&RESIDENT, Value::Whole(pages * page_size() as u64));
+        let resident = pages * page_size() as u64;
+        text.one(
+            &RESIDENT,
+            Value::Whole(resident.saturating_add(beside.resident_bytes)),
+        );
         let tick_ns = 1_000_000_000 / clock_ticks_per_second();
         text.one(&START, Value::Nano(btime * 1_000_000_000 + start * tick_ns));
     }

@@ -7,9 +7,9 @@ use fastproc::{
     exits::Exit,
     record::{Record, ThreadRecord},
 };
-use fastproc_exporter::{
+use fastproc_metrics::{
     groups::{Count, Describe, Description, Gone, Group, Moment, Options, Tracker},
-    naming::Wants,
+    naming::{Item, Rules, Wants},
 };
 
 pub const SECOND: u64 = 1_000_000_000;
@@ -164,4 +164,17 @@ pub fn minor(tracker: &Tracker, name: &str) -> u64 {
 
 pub fn procs(tracker: &Tracker, name: &str) -> Option<u64> {
     group(tracker, name).map(|group| group.now.procs)
+}
+
+/// Rules by the names of groups, and of the processes in them.
+pub fn named(groups: &[(&str, &str)]) -> Rules {
+    let items: Vec<Item> = groups
+        .iter()
+        .map(|&(name, comm)| Item {
+            name: name.into(),
+            comms: Some(vec![comm.into()]),
+            ..Item::default()
+        })
+        .collect();
+    Rules::of_items(&items).expect("no expression is in them")
 }

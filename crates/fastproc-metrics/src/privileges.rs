@@ -12,7 +12,7 @@ use rustix::{
 };
 
 /// What is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// BPF programs are run, and loaded again when an array must grow.
     pub bpf: bool,

@@ -1,9 +1,9 @@
 //! What is counted, and when it begins and ends.
 
 use fastproc::Fields;
-use fastproc_exporter::{
+use fastproc_metrics::{
     groups::{Count, Tracker},
-    naming,
+    naming::{Item, Rules},
 };
 
 use crate::machine::{FIRST, Machine, SECOND, group, minor, procs, tracker};
@@ -285,8 +285,11 @@ fn an_exit_counts_for_the_process_that_had_the_pid_then() {
 
 #[test]
 fn what_ends_is_counted_to_the_end_and_once() {
-    let rules = "process_names: [{name: '{{.ExeBase}}', cmdline: ['.+']}]";
-    let rules = naming::parse(rules).expect("rules").rules;
+    let rules = Rules::of_items(&[Item {
+        cmdlines: Some(vec![".+".into()]),
+        ..Item::default()
+    }]);
+    let rules = rules.expect("rules");
     let mut tracker = tracker(|options| options.rules = rules);
     let mut machine = Machine::default();
     machine.start(1, 0, "init", SECOND);
