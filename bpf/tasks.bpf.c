@@ -174,6 +174,12 @@ __noinline int finish(u32 index)
 	run.node = 0;
 	if (!r || !entry)
 		return 0;
+	/* Its text would not do instead: the kernel looks up the credentials for each part of it. */
+	if (r->identity.torn & FP_TORN_CREDENTIALS && ++run.tries < MAX_TRIES) {
+		run.next = run.leader;
+		drop_from(index);
+		return 0;
+	}
 	/*
 	 * The kernel's own readers of these sums do the same: an exiting thread moves its share into the signal struct. And a
 	 * thread that calls execve(2) takes the leader's pid, which is then listed twice, before the leader is gone.

@@ -202,7 +202,7 @@ pub(crate) fn put_tight<P: Piece>(memory: &mut [MaybeUninit<u8>], count: usize, 
 ///
 /// These are the literals `b"…"` (`&[u8; N]`), the numbers in their forms ([`Dec`](crate::Dec),
 /// [`DecWidth`](crate::DecWidth), [`Hex`](crate::Hex), [`Hex16`](crate::Hex16), [`Octal`](crate::Octal)),
-/// [`Label`](crate::Label)s, and of pieces the tuples of up to twelve, the arrays and the `Option`, whose `None` is no text.
+/// [`Label`](crate::Label)s, and tuples of up to twelve pieces, arrays of pieces, and `Option`, whose `None` has no text.
 /// The trait is sealed: the buffer relies on what it promises.
 pub trait Piece: Sealed {}
 
