@@ -10,10 +10,10 @@ ARGS ?= ps
 help:
 	@sed -n 's/^##  *//p' $(MAKEFILE_LIST)
 
-## make build          builds the command, in release mode
+## make build          builds the command, and the exporter that it starts, in release mode
 build:
 	scripts/setup build
-	$(CARGO) build --release --locked -p fastproc-cli
+	$(CARGO) build --release --locked -p fastproc-cli -p fastproc-exporter
 
 ## make run            the process table, sorted by CPU
 run: build
@@ -75,6 +75,8 @@ test-random:
 lint:
 	scripts/setup build
 	scripts/lint-python
+	scripts/lint-words
+	scripts/lint-rooms
 	scripts/lint-rust
 	python3 tools/bench/page.py --check
 
@@ -126,7 +128,7 @@ api:
 ## make bench          every benchmark; docs/performance.md, its plots and the README's tables from what it measured
 bench: procps
 	scripts/setup build bench
-	$(CARGO) build --release --locked -p fastproc-cli -p fastproc-bench
+	$(CARGO) build --release --locked -p fastproc-cli -p fastproc-exporter -p fastproc-bench
 	@"$(TARGET)/release/fastproc" bench all --output docs/performance.json
 	python3 tools/bench/page.py
 
@@ -135,10 +137,9 @@ man: build
 	@"$(TARGET)/release/fastproc" generate packaging/generated
 	@echo "written: packaging/generated"
 
-## make screenshots    the pictures of README, of the program as it is now, in docs/images
+## make screenshots    the README's picture of fastproc top, on a machine that looks busy; as root, with tmux
 screenshots: build
-	@scripts/screenshot docs/images/ps.svg "$(TARGET)/release/fastproc" ps --top 10 --filter "state != Z && rss > 0"; \
-	scripts/screenshot docs/images/top.svg "$(TARGET)/release/fastproc" top --once --filter kthread --sort -pcpu
+	scripts/busy-machine scripts/screenshot docs/images/top.svg 9 "$(TARGET)/release/fastproc" top --filter 'user != root && user != nobody'
 
 ## make deb            a Debian package with the service, the C library and the substitute for procps's, in target/debian; wants cargo-deb (cargo install cargo-deb)
 # The substitute for either version of procps's library, where Debian has it, whichever is installed here.

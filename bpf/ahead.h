@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Looking ahead. A walk over thousands of tasks waits for memory more than it works: what it reads lies in some thirty
- * lines of the cache for each, and the processor cannot see far enough ahead in a BPF program's code to fetch the next
- * task's in time. So the walk loads a word of each line before it needs them, and drops it: first the lines of the task
- * struct two tasks ahead, then, when those have come, of what the next task points to. The loads wait for nothing, and
- * nothing waits for them.
+ * Prefetching. A walk over thousands of tasks mostly waits for memory: it reads about thirty cache lines per task, and the
+ * processor cannot look far enough ahead in a BPF program's code to fetch those of the next task in time. So the walk loads
+ * a word of each line before it needs the line, and drops the word: first from the task struct two tasks ahead, then, when
+ * that has arrived, from what the next task points to. The loads wait for nothing, and nothing waits for them.
  */
 #ifndef FASTPROC_AHEAD_H
 #define FASTPROC_AHEAD_H
@@ -66,7 +65,7 @@ static __always_inline void touch_task(struct task_struct *t)
 	}
 }
 
-/* What is two pointers away from the task that comes now: the rest of it has come already. */
+/* What is two pointers away from the current task; the rest has arrived already. */
 static __always_inline void touch_far(struct task_struct *t)
 {
 	u64 counters;
@@ -80,7 +79,7 @@ static __always_inline void touch_far(struct task_struct *t)
 	if (!WANTED(FP_MEMORY) || !HAS_RSS_PARTS(t->mm) || !t->mm)
 		return;
 	counters = RSS_PARTS(t->mm);
-	/* of more CPUs than that the parts lie where the processor's own prefetching may find them, or not */
+	/* with more CPUs, only the processor's own prefetching may find the parts */
 	for (u32 i = 0; i < 4; i++) {
 		u32 key = i;
 		u64 *offset = bpf_map_lookup_elem(&cpu_offsets, &key);
@@ -90,7 +89,7 @@ static __always_inline void touch_far(struct task_struct *t)
 	}
 }
 
-/* The lines of the record that comes next: it is written soon, and a line is read before it is written. */
+/* The lines of the next record: the processor reads a line before it writes to it. */
 static __always_inline void touch_record(u32 index)
 {
 	u32 key = index + 1;

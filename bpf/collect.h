@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * From a task to its record. Included by the two programs that walk the tasks; each says how a pointer without a
- * type is read (FIELD): by bpf_rdonly_cast(), or by bpf_probe_read_kernel() where the kernel has no cast; and whether
- * a task that does not run has a wait channel (WAITS).
+ * From a task to its record. The two programs that walk the tasks include this file. Each defines how to read a pointer
+ * without a type (FIELD): by bpf_rdonly_cast(), or by bpf_probe_read_kernel() if the kernel lacks the cast; and whether a
+ * task that does not run has a wait channel (WAITS).
  *
  * Functions with inner loops are global (not static, not inlined): the verifier then checks each once instead of
  * once for every path that leads to it, and loading takes a tenth of a second instead of several. A kernel pointer
@@ -31,7 +31,7 @@ static __always_inline void collect_leader(struct task_struct *t, struct fp_reco
 	const struct cred *cred;
 	u32 flags = t->flags;
 	u64 *entry = bpf_map_lookup_elem(&index_of_records, &index);
-	/* the record still holds the process that had this place in the run before: usually the same one */
+	/* the record still contains the process that had this place in the previous run: usually the same one */
 	u64 start_ns = r->identity.start_ns, ran = r->cpu.sum_exec_ns;
 	u64 shown_utime = r->cpu.prev_utime_ns, shown_stime = r->cpu.prev_stime_ns, moved;
 
@@ -49,8 +49,8 @@ static __always_inline void collect_leader(struct task_struct *t, struct fp_reco
 			 (shown_stime ^ r->cpu.prev_stime_ns);
 	}
 	/*
-	 * The objective credentials, as __task_cred() takes them: not what the task may be acting as. All of one object, which
-	 * is replaced as a whole. They are taken before the flags of its memory, in the order of __ptrace_may_access():
+	 * The objective credentials, as in __task_cred(), not those that the task may be acting with. One object has them all,
+	 * and is replaced as a whole. Read them before the flags of its memory, in the order of __ptrace_may_access():
 	 * commit_creds() clears dumpable before it publishes other ids.
 	 */
 	cred = RELOAD(t->real_cred);
@@ -61,7 +61,7 @@ static __always_inline void collect_leader(struct task_struct *t, struct fp_reco
 		collect_users(cred, &r->users);
 	if (WANTED(FP_CREDENTIALS))
 		collect_credentials(t, cred, r, index);
-	/* The service decides by both who may see the record, so both must be of one moment. */
+	/* The service decides from both who may see the record, so both must be of one moment. */
 	if (WANTED(FP_USERS | FP_CREDENTIALS) && REPLACED(t->real_cred, cred))
 		r->identity.torn |= FP_TORN_CREDENTIALS;
 	if (WANTED(FP_SIGNALS))

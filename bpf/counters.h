@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What counters.bpf.c and the library hand each other: one layout for both sides, written as record.h is.
+ * What counters.bpf.c and the library exchange: one layout for both sides, in the form of record.h.
  *
  * Addresses go in, numbers come out. A *slot* is one reader's private set of records: slots never share a writable
  * record, so readers on several threads run at once.
@@ -63,7 +63,7 @@ struct counters_config {
 #define COUNTERS_WANT_SOFTIRQS (1u << 5)
 #define COUNTERS_WANT_STAT (COUNTERS_WANT_COUNTS | COUNTERS_WANT_TIMES | COUNTERS_WANT_SOFTIRQS)
 
-/* One a slot: what to do, and what came of it as a whole. */
+/* One per slot: the request, and the result as a whole. */
 struct counters_run {
 	/* from the library */
 	u32 want;
@@ -83,7 +83,7 @@ struct counters_run {
 	u32 faults; /* reads that the kernel refused */
 };
 
-/* One a CPU and slot. */
+/* One per CPU and slot. */
 struct counters_cpu {
 	u64 cpustat[COUNTERS_CPUSTATS]; /* ns */
 	u64 idle_ns; /* tick_sched's, with the running period */
@@ -102,14 +102,14 @@ struct counters_cpu {
 	u32 unused;
 };
 
-/* One an interrupt descriptor and slot. */
+/* One per interrupt descriptor and slot. */
 struct counters_irq {
 	u64 desc; /* struct irq_desc */
 	u32 irq;
 	u32 count;
 };
 
-/* What decides a row of /proc/interrupts besides the counts: if it changes, the row's words may have. */
+/* What a row of /proc/interrupts depends on besides the counts: if it changes, the words of the row may have changed. */
 struct counters_irq_words {
 	u64 action;
 	u64 action_name;
@@ -129,7 +129,7 @@ struct counters_located {
 	u32 rq_cpu;
 	s32 irq_dir_fd;
 	u32 nodes; /* entries of `nodes` in use */
-	u32 walk_closed; /* the task list was seen to its end */
+	u32 walk_closed; /* the walk reached the end of the task list */
 };
 
 struct counters_args {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Every process that ends, with its final values.
+ * Every exited process, with its final values.
  *
- * A process is over when its last thread leaves do_exit(): `process_exits` says when that was and who its parent is.
- * Taking down its memory still costs CPU time then, and until its parent has waited for it it is a zombie that /proc
- * shows. `task_freed` comes after it has left the list of tasks: by then __exit_signal() has added every thread, the leader
- * too, to signal_struct, and nothing can change any more. So a process is either in a walk or has its record here.
+ * A process exits when its last thread leaves do_exit(): `process_exits` records the time and the parent. Freeing its
+ * memory still takes CPU time after that, and until its parent waits for it, /proc shows a zombie. `task_freed` runs after
+ * the process has left the list of tasks: by then __exit_signal() has added every thread, the leader too, to signal_struct,
+ * and nothing changes any more. So a process is either in a walk or has its record here.
  */
 #include "kernel.h"
 #include "exits.h"
@@ -16,7 +16,7 @@
 #include "kfunc.h"
 #include "sequence.h"
 
-/* What the kernel calls the type: see tasks.bpf.c. */
+/* The id of the type in this kernel: see tasks.bpf.c. */
 const volatile struct {
 	u32 task_struct;
 } type_ids;
@@ -63,7 +63,7 @@ static __always_inline void *reserve(void **ring, u64 size)
 	return 0;
 }
 
-/* Waking the reader is most of what an event costs: where it may wait, it is woken when a quarter of the ring is used. */
+/* Waking the reader is most of the cost of an event. If it may wait, wake it when a quarter of the ring is used. */
 static __always_inline void submit(void *ring, void *event)
 {
 	u64 flags = 0;
@@ -76,7 +76,7 @@ static __always_inline void submit(void *ring, void *event)
 	bpf_ringbuf_submit(event, flags);
 }
 
-/* One that the verifier does not trust: for every pointer loaded through one it searches the type information. */
+/* A pointer that the verifier does not trust: it searches the type information for every load through a trusted one. */
 static __always_inline struct task_struct *task_of(u64 *arguments)
 {
 	struct task_struct *t = (void *)arguments[0];
@@ -96,7 +96,7 @@ static __always_inline u64 cgroup_of(struct task_struct *t)
 	return bpf_core_field_exists(t->cgroups) ? t->cgroups->dfl_cgrp->kn->id : 0;
 }
 
-/* What signal_struct has of the threads that are gone. */
+/* The sums of the exited threads in signal_struct. */
 static __always_inline void gone_threads(struct exits_exit *e, struct signal_struct *signal)
 {
 	e->sum_exec_ns = signal->sum_sched_runtime;
@@ -133,7 +133,7 @@ static __always_inline void add_thread(struct exits_exit *e, struct task_struct 
 		IO_SET(e, +=, t->ioac);
 }
 
-/* Not in line, as every function that tells the type information about an event: the library compares it with its own. */
+/* Not inlined, so that the type information has the layout of the event: the library compares it with its own. */
 static __noinline void identify(struct exits_exit *e, struct task_struct *t, s32 status)
 {
 	const struct cred *cred = t->real_cred;
@@ -159,8 +159,8 @@ static __noinline void identify(struct exits_exit *e, struct task_struct *t, s32
 }
 
 /*
- * Whether its user may look into it, as get_dumpable() has it: 1 of the lowest two flags of its memory, which newer kernels
- * remember when it has gone.
+ * Whether its user may read it, as in get_dumpable(): the lowest two flags of its memory are 1. Newer kernels remember
+ * them after the memory is gone.
  */
 static __always_inline u32 dumpable(struct task_struct *t)
 {
@@ -176,7 +176,7 @@ static __always_inline u32 dumpable(struct task_struct *t)
 	return is ? EXITS_DUMPABLE_YES : EXITS_DUMPABLE_NO;
 }
 
-/* As wait_task_zombie() has it. */
+/* As in wait_task_zombie(). */
 static __always_inline s32 status_of_process(struct task_struct *leader)
 {
 	struct signal_struct *signal = leader->signal;
@@ -184,12 +184,12 @@ static __always_inline s32 status_of_process(struct task_struct *leader)
 	return signal->flags & SIGNAL_GROUP_EXIT ? signal->group_exit_code : leader->exit_code;
 }
 
-/* More threads than that are not looked for among those that are on their way out. */
+/* The most exiting threads that are searched. */
 #define MOST_THREADS 64
 
 /*
- * Adds what __exit_signal() has not added to signal_struct yet: the thread that ends now; a leader that ended before it,
- * which is kept until all others are gone; and others that are on their way out.
+ * Adds the threads that __exit_signal() has not added to signal_struct yet: the exiting thread; a leader that exited
+ * before it, which stays until all others are gone; and other exiting threads.
  */
 static __noinline void add_threads(struct exits_exit *e, struct task_struct *t)
 {
@@ -258,7 +258,7 @@ SEC("tp_btf/sched_process_exit") int process_ends(u64 *arguments)
 	return 0;
 }
 
-/* A leader that lost its place to a thread which called execve() has that thread's pid by now, and is none any more. */
+/* A leader that lost its place to a thread which called execve() has that thread's pid by now, and is no longer a leader. */
 SEC("tp_btf/sched_process_free") int task_freed(u64 *arguments)
 {
 	struct task_struct *t = task_of(arguments);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What exits.bpf.c writes into its ring, and how it is set up. Written as record.h is. Every event begins with
+ * What exits.bpf.c writes into its ring, and its settings, in the form of record.h. Every event begins with
  * `exits_event`.
  */
 #ifndef FASTPROC_EXITS_H
@@ -9,13 +9,13 @@
 #include "types.h"
 
 /* exits_event.kind */
-#define EXITS_ENDED 1  /* exits_exit: the last thread of a process ends; what it does from here on is not in the values */
+#define EXITS_ENDED 1  /* exits_exit: the last thread of a process exits; the values do not include what it does after that */
 #define EXITS_EXIT 2   /* exits_exit: a process is gone, with its final values; end_ns and ppid are 0 */
-#define EXITS_THREAD 3 /* exits_exit: a thread is gone, where threads were asked for */
+#define EXITS_THREAD 3 /* exits_exit: a thread is gone, if threads are recorded */
 #define EXITS_EXEC 4   /* exits_exec: a process runs another program */
 
 /* exits_exit.dumpable: whether its memory might be dumped by its user when its last thread ended */
-#define EXITS_DUMPABLE_UNKNOWN 0 /* the memory was gone by then, as it is before Linux 6.16, and nothing remembers it */
+#define EXITS_DUMPABLE_UNKNOWN 0 /* the memory was gone, as it is before Linux 6.16, and nothing else records it */
 #define EXITS_DUMPABLE_NO 1
 #define EXITS_DUMPABLE_YES 2
 

@@ -72,7 +72,7 @@ typedef struct cpumask cpumask_t;
 typedef struct { u64 bits[1]; } nodemask_t;
 
 struct list_head { struct list_head *next, *prev; };
-/* Four words side by side, that every kernel with a network knows: by it the per-CPU parts of rss are read. */
+/* Four adjacent words, a type of every kernel with a network: used to read the per-CPU parts of rss. */
 struct in6_addr { union { u32 u6_addr32[4]; } in6_u; };
 struct ns_common { u32 inum; };
 struct user_namespace { struct ns_common ns; };
@@ -187,7 +187,7 @@ struct thread_info { u32 cpu; };
 struct sched_entity { u64 sum_exec_runtime; };
 struct task_struct {
 	struct thread_info thread_info;
-	/* on_cpu shrinks to a byte in newer kernels: libbpf fits a load to the size only where it is unsigned */
+	/* on_cpu is a byte in newer kernels: libbpf adapts the size of a load only if the member is unsigned */
 	u32 __state, flags, ptrace, policy, rt_priority, on_cpu;
 	u32 user_dumpable : 1;
 	int prio, static_prio, exit_state, exit_code, exit_signal;

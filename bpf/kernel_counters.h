@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The kernel's members that counters.bpf.c reads, and no others. libbpf moves every access to where the running kernel
- * keeps the member, so order and size mean nothing here; only names and types do.
+ * The kernel's members that counters.bpf.c reads, and no others. libbpf relocates every access to the offset in the running
+ * kernel, so only names and types matter here, not order and size.
  */
 #ifndef FASTPROC_KERNEL_COUNTERS_H
 #define FASTPROC_KERNEL_COUNTERS_H

@@ -2,17 +2,16 @@
 /*
  * The kernel's own functions that the programs call.
  *
- * A call names its function by an id of the kernel's type information. For a function that is declared with __ksym libbpf
- * reads all of that information to find the id, and this takes as long as the rest of what it does. The library reads it
- * anyway. So a call is written here as the instruction that it is, with the place of the id in function_ids instead of the
- * id, and the library replaces it.
+ * A call names its function by an id from the kernel's type information. For a function declared with __ksym, libbpf reads
+ * all of that information to find the id, which takes as long as the rest of its work. The library reads it anyway. So the
+ * call is written here as an instruction, with an index into function_ids in place of the id, and the library replaces it.
  */
 #ifndef FASTPROC_KFUNC_H
 #define FASTPROC_KFUNC_H
 
 struct bpf_iter_task;
 
-/* What the kernel calls its functions; 0: it has none of the name. The library writes them here, and into the calls. */
+/* The ids of the functions in this kernel, 0 if it lacks one. The library writes them here and into the calls. */
 const volatile struct {
 	u32 bpf_rdonly_cast, bpf_rcu_read_lock, bpf_rcu_read_unlock;
 	u32 bpf_iter_task_new, bpf_iter_task_next, bpf_iter_task_destroy;

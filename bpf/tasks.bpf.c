@@ -2,17 +2,17 @@
 /*
  * Every process, in sections (kernels from 6.7).
  *
- * Nothing else runs on a CPU while a BPF program does, where the kernel is not preemptible. So a run ends when its time
- * is over, and the next goes on where it ended: the library calls walk() until run.done.
+ * On a kernel without preemption nothing else runs on a CPU while a BPF program does. So a run stops when its time is over,
+ * and the next run continues there: the library calls walk() until run.done.
  *
- * Between two runs any task may end. The list of processes only ever loses members and gains new ones at its end, except
- * that a thread that calls execve(2) takes its leader's place in it. So a run goes on after the last process met that is
- * still on the list, and drops the records of those after it: their tasks are no more, or another leads the process, which
- * is then met again. A process whose threads were being added up is continued if the last of them is still there, else
- * met again or read from /proc.
+ * Between two runs any task may exit. The list of processes only loses members and gains new ones at its end, except that a
+ * thread that calls execve(2) takes its leader's place. So a run continues after the last process met that is still on the
+ * list, and drops the records after it: their tasks are gone, or another thread leads the process, which the walk then meets
+ * again. A process whose threads were being summed up is continued if the last of them is still there; else it is met again
+ * or read from /proc.
  *
- * A task is a plain number here, and cast where it is read: a pointer that the verifier trusts makes it search the
- * kernel's type information, for every pointer that is loaded through it.
+ * A task is a plain number here, and cast where it is read: for every pointer loaded through a trusted pointer, the
+ * verifier searches the kernel's type information.
  */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
@@ -20,8 +20,8 @@
 #include "kfunc.h"
 
 /*
- * What the kernel calls the types that casts name. The library writes them here: libbpf makes its relocations by a cut of
- * the kernel's type information, in which the ids are others.
+ * The kernel's ids of the types that casts name. The library writes them here: libbpf relocates with an excerpt of the
+ * kernel's type information, which has other ids.
  */
 const volatile struct {
 	u32 task_struct, signal_struct, pid, upid, cred, group_info, ucounts, in6_addr;
@@ -34,7 +34,7 @@ const volatile struct {
 #define CAST(type, pointer) ((type *)rdonly_cast((const void *)(pointer), ID_OF(type)))
 #define FIELD(type, pointer, member) (CAST(type, pointer)->member)
 
-/* Kernels that have this iterator give every task that does not run a wait channel. */
+/* On kernels that have this iterator, every task that does not run has a wait channel. */
 #define WAITS(t, id) 1
 
 #include "collect.h"
@@ -53,9 +53,9 @@ struct {
 	__type(value, struct place);
 } places SEC(".maps");
 
-/* A section's work between two looks at the clock, in processes of a lean record. */
+/* How many processes with lean records a section reads before it checks the clock again. */
 #define UNITS 8
-/* A process whose threads end while they are added up is met again this often, if it has few; else it is torn. */
+/* A process with few threads, which exit while they are summed up, is met again this often; with many it is torn. */
 #define MAX_TRIES 3
 #define FEW_THREADS 64
 #define MAX_STEPS (1 << 23)
@@ -68,8 +68,8 @@ static __always_inline u64 next_node(u64 node)
 }
 
 /*
- * Whether this is still that task and on its list, so that RCU keeps what follows it. What was removed from a list is
- * nobody's predecessor. That is looked at first: memory that has come to another task meanwhile has another start.
+ * Whether this is still that task and on its list, so that RCU keeps what follows it. No node's `prev` points to a removed
+ * one. Check that first: memory that belongs to another task by now has another start time.
  */
 static __always_inline int is_here(u64 task, u64 node, u32 pid, u64 start_ns)
 {
@@ -80,9 +80,9 @@ static __always_inline int is_here(u64 task, u64 node, u32 pid, u64 start_ns)
 }
 
 /*
- * Finds the record this task had in the walk before, if it had one: run.has_old and run.old_at. New tasks join the end
- * of the list and dead ones leave it, so the old records stand in the same order, never before the new index: all are
- * met in one pass.
+ * Finds the record of this task in the previous walk, if it had one: run.has_old and run.old_at. New tasks join the end of
+ * the list and dead ones leave it, so old records have the same order and are never before the new index: one pass meets
+ * all of them.
  */
 int find_old(u32 index, u32 tgid, u64 start_ns);
 #if GROUPS & FP_SIGNALS
@@ -174,8 +174,14 @@ __noinline int finish(u32 index)
 	run.node = 0;
 	if (!r || !entry)
 		return 0;
+	/* Its text would not do instead: the kernel looks up the credentials for each part of it. */
+	if (r->identity.torn & FP_TORN_CREDENTIALS && ++run.tries < MAX_TRIES) {
+		run.next = run.leader;
+		drop_from(index);
+		return 0;
+	}
 	/*
-	 * The kernel's own readers of these sums do the same: a thread that ends moves its share into the signal struct. And a
+	 * The kernel's own readers of these sums do the same: an exiting thread moves its share into the signal struct. And a
 	 * thread that calls execve(2) takes the leader's pid, which is then listed twice, before the leader is gone.
 	 */
 	if (FOLDS && (run.sequence & 1 || run.sequence != stats_sequence(CAST(struct task_struct, run.leader)) ||
@@ -208,7 +214,7 @@ static __always_inline int step_thread(void)
 	struct task_struct *t;
 	u64 task;
 
-	/* through memory, here and below: a pointer may not be handed to a global function, its value may */
+	/* through memory, here and below: a global function accepts the value of a pointer, not a pointer */
 	RELOAD(run.node) = next_node(run.node);
 	if (RELOAD(run.node) == run.head) {
 		finish(last);
@@ -265,7 +271,7 @@ static int step(u32 i, void *unused)
 	return run.node ? step_thread() : step_process();
 }
 
-/* Finds the last record whose task is still on the list: after that one the walk goes on. */
+/* Finds the last record whose task is still on the list: the walk continues after it. */
 static int go_back(u32 i, void *unused)
 {
 	u32 at = run.back - 1;
@@ -283,7 +289,7 @@ static int go_back(u32 i, void *unused)
 	return 0;
 }
 
-/* Goes on where the run before has ended. */
+/* Continues where the previous run stopped. */
 static __always_inline void resume(void)
 {
 	u32 last = run.records - 1;
@@ -311,8 +317,8 @@ SEC("syscall") int walk(void *ctx)
 	run.deadline_ns = bpf_ktime_get_ns() + run.section_ns;
 	bpf_rcu_read_lock();
 	/*
-	 * The idle task, where the list begins and ends, and the first process. A kernel may have its iterator pass over
-	 * tasks, to hide them: seen is the first process of a sandbox. They are not for this walk either.
+	 * The idle task, where the list begins and ends, and the first process. A kernel's iterator may skip tasks to hide
+	 * them, as has been seen with the first process of a sandbox. This walk skips them too.
 	 */
 	bpf_iter_task_new(&it, 0, BPF_TASK_ITER_ALL_PROCS);
 	run.first = (u64)bpf_iter_task_next(&it);

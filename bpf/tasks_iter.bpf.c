@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Every process by an iter/task program (kernels from 5.8). The kernel goes through the pids in order and lets go of
- * RCU between them, so the walk may be as long as it likes; but a thread need not follow its leader, and the library
- * folds the threads.
+ * Every process by an iter/task program (kernels from 5.8). The kernel visits the pids in order and leaves the RCU section
+ * between them, so the walk may take any time. But a thread need not follow its leader, so the library sums up the threads.
  */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include "kfunc.h"
 
-/* What the kernel calls the type: see tasks.bpf.c. */
+/* The id of the type in this kernel: see tasks.bpf.c. */
 const volatile struct {
 	u32 task_struct;
 } type_ids;
@@ -29,8 +28,8 @@ static __always_inline u8 waits(struct task_struct *t, struct fp_identity *id);
 #define FOLDS WANTED(FP_CPU | FP_IO | FP_THREADS)
 
 /*
- * Another when a thread has begun or ended: then the sums of a process, whose threads are read one by one, may lack one
- * or have one twice. Threads that end are counted by the sequence, those that begin by how many there are.
+ * Changes when a thread starts or exits: then the sums of a process, whose threads are read one by one, may lack a thread
+ * or count it twice. The sequence counts exiting threads, and the number of threads shows new ones.
  */
 static __always_inline u32 threads_state(struct task_struct *t)
 {
@@ -38,8 +37,8 @@ static __always_inline u32 threads_state(struct task_struct *t)
 }
 
 /*
- * Whether this may be the leader of a process all the same: where another thread calls execve(2), the two exchange their
- * pids while the kernel holds one of them for us. Its own is looked at first.
+ * Whether this may still be the leader of a process: if another thread calls execve(2), the two exchange their pids while
+ * the kernel holds one of them for us. Check its own pid first.
  */
 static __always_inline int changes_leader(struct task_struct *t)
 {
@@ -97,7 +96,7 @@ SEC("iter/task") int visit(struct bpf_iter__task *ctx)
 
 	if (!t)
 		return 0;
-	/* one that the verifier does not trust: for every pointer loaded through one it searches the type information */
+	/* a pointer that the verifier does not trust: it searches the type information for every load through a trusted one */
 	if (function_ids.bpf_rdonly_cast)
 		t = rdonly_cast(t, type_ids.task_struct);
 	if (RELOAD(t->pid) == RELOAD(t->tgid))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The types that the shared structures are made of. */
+/* The types of the members of shared structures. */
 #ifndef FASTPROC_TYPES_H
 #define FASTPROC_TYPES_H
 
@@ -12,7 +12,7 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 #endif
 
-/* The same, with their unit: the description of a record tells it. */
+/* The same with a unit, which the description of a record includes. */
 typedef u64 fp_ns;
 typedef u64 fp_bytes;
 

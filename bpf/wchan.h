@@ -3,8 +3,8 @@
  * Whether a task that is not running has a wait channel, as do_task_stat() prints it.
  *
  * Since 5.16, when core_state moved, every such task has one. Before, get_wchan() followed the frame pointers of the
- * task's stack to the first function that is not the scheduler's, and found none where the kernel was built without
- * frame pointers, except by chance. So the same is done here; what cannot be followed, the kernel itself must say.
+ * task's stack to the first function outside the scheduler, and found one only by chance if the kernel was built without
+ * frame pointers. This code does the same; if it cannot follow a stack, the library asks the kernel.
  */
 #ifndef FASTPROC_WCHAN_H
 #define FASTPROC_WCHAN_H

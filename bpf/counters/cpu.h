@@ -5,8 +5,8 @@
 /* ---- one CPU ---- */
 
 /*
- * Functions of their own, for clang hoists the offsets of members that this kernel may lack out of loops, past the
- * question whether it has them.
+ * Separate functions, because clang hoists the offsets of members that this kernel may lack out of loops, past the check
+ * whether it has them.
  */
 static __noinline u32 idle_sequence(u64 tick, u64 times)
 {
@@ -55,7 +55,7 @@ static __noinline void idle_of_tick(struct counters_cpu *to, u64 tick, u32 waiti
 	to->iowait_ns = iowait;
 }
 
-/* kcpustat_field_dyntick(): stolen time is taken off the next period, so that no reader sees idle time go back */
+/* kcpustat_field_dyntick(): subtracts stolen time from the next period, so that no reader sees idle time decrease */
 static __noinline void idle_of_times(struct counters_cpu *to, u64 times, u32 waiting)
 {
 	u64 sums = times + bpf_core_field_offset(struct kernel_cpustat, cpustat);
@@ -154,8 +154,8 @@ static __always_inline u32 read_counts(struct counters_cpu *to, struct counters_
 }
 
 /*
- * Whether the record has all that an offline CPU has counted. A CPU that was back meanwhile, for however short a time, has
- * switched tasks: its state alone would not tell.
+ * Whether the record is complete for an offline CPU. A CPU that was online in between, even briefly, has switched tasks; its
+ * state alone would not show that.
  */
 static __always_inline bool has_settled(struct counters_cpu *record, struct counters_place *place, u32 generation)
 {
@@ -177,7 +177,7 @@ static long read_cpu(u32 cpu, struct slot_loop *loop)
 		to->hotplug_state = state = READ_IF(struct cpuhp_cpu_state, place->hotplug, state);
 	waiting = READ_IF(struct rq, place->rq, nr_iowait.counter);
 	to->nr_iowait = waiting;
-	/* Nothing else moves on a CPU that is offline, once it is all the way; what it has counted still counts. */
+	/* Once a CPU is completely offline, nothing else changes there; its counts remain valid. */
 	if (!place->online && !state && has_settled(to, place, loop->generation))
 		return 0;
 	if (loop->want & COUNTERS_WANT_TIMES)

@@ -211,7 +211,7 @@ static __always_inline void read_irqs(struct counters_config *from, struct count
 	}
 	run->irqs_sum = before;
 	run->irqs_sum_after = after;
-	/* a descriptor freed meanwhile left the directory first */
+	/* a descriptor that was freed meanwhile left the directory first */
 	run->irq_rev_now = READ_IF(struct kernfs_node, from->irq_dir, dir.rev);
 }
 

@@ -33,7 +33,7 @@ int locate(void *unused)
 	if (!to)
 		return 1;
 	bpf_loop(possible_cpus, anchor_of, 0, 0);
-	/* through memory, for the verifier knows a map too well to let it be looked into */
+	/* through memory: the verifier does not allow loads from a map pointer */
 	*(volatile u64 *)&to->percpu_pointer = (u64)&anchor;
 	map = *(volatile u64 *)&to->percpu_pointer;
 	to->percpu_pointer = word(map + bpf_core_field_offset(struct bpf_array, pptrs));
@@ -70,7 +70,7 @@ static long next_task(u32 i, struct node_search *search)
 	u32 slot = search->found;
 	u64 *to;
 
-	/* "kswapd" and the node's number: little need to look at more, pgdat->kswapd points back */
+	/* "kswapd" and the node's number; pgdat->kswapd, which points back, is the real check */
 	name = word(task + bpf_core_field_offset(struct task_struct, comm));
 	if (KSWAPD(name)) {
 		kthread = POINTER(struct task_struct, task, worker_private);

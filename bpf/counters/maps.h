@@ -127,7 +127,7 @@ struct {
 	__type(value, u64); /* struct pglist_data */
 } nodes SEC(".maps");
 
-/* where this element lies on each CPU: the library reads `__per_cpu_offset` off it */
+/* the address of this element on each CPU: the library derives `__per_cpu_offset` from it */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -144,8 +144,8 @@ struct {
 } anchors SEC(".maps");
 
 /*
- * What the kernel calls the types that casts name. The library writes them here: libbpf makes its relocations by a cut of
- * the kernel's type information, in which the ids are others.
+ * The kernel's ids of the types that casts name. The library writes them here: libbpf relocates with an excerpt of the
+ * kernel's type information, which has other ids.
  */
 const volatile struct {
 	u32 task_struct, kthread, files_struct, fdtable, file, inode, kernfs_node, rb_node, seqcount;
@@ -170,11 +170,11 @@ const volatile struct {
 		read_value;                                                                                                    \
 	})
 
-/* The same, where a kernel may lack the member: the library compares with the text, and will see. */
+/* The same for a member that a kernel may lack: the library notices when it compares with the text. */
 #define READ_IF(type, address, member)                                                                                 \
 	(bpf_core_field_exists(((type *)0)->member) ? READ(type, address, member) : 0)
 
-/* Any 64-bit word. rb_node begins with one, which is all that is asked of it here. */
+/* Any 64-bit word: rb_node begins with one. */
 static __always_inline u64 word(u64 address)
 {
 	u64 value = 0;
@@ -185,7 +185,7 @@ static __always_inline u64 word(u64 address)
 	return value;
 }
 
-/* A pointer, as a number: the verifier would go on checking a typed one against the type it came from. */
+/* A pointer as a number: the verifier would keep checking a typed one against its original type. */
 #define POINTER(type, address, member)                                                                                 \
 	(bpf_core_field_exists(((type *)0)->member)                                                                        \
 		 ? word((u64)(address) + bpf_core_field_offset(((type *)0)->member))                                           \

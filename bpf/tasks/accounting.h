@@ -9,7 +9,7 @@ static __always_inline void collect_cpu(struct task_struct *t, struct fp_cpu *c)
 {
 	struct signal_struct *signal = t->signal;
 
-	/* dead threads have left their share in the signal struct; living ones are folded in as the walk meets them */
+	/* exited threads have left their share in the signal struct; the walk adds living ones as it meets them */
 	c->sampled_utime_ns = signal->utime + t->utime;
 	c->sampled_stime_ns = signal->stime + t->stime;
 	c->sum_exec_ns = signal->sum_sched_runtime + t->se.sum_exec_runtime;

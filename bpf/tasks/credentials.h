@@ -4,10 +4,10 @@
 #define FASTPROC_TASKS_CREDENTIALS_H
 
 /*
- * The supplementary groups. How many there are and which come from one group_info, as the kernel's own readers take them:
- * setgroups(2) never changes a list in place, it gives the task another. RCU keeps this one: the credentials that hold it
- * are let go of by call_rcu(). If the task has others by now, the copy is dropped all the same: what is past a list is
- * kernel memory, and is not trusted to one guarantee.
+ * The supplementary groups. Their number and their ids come from one group_info, as in the kernel's own readers:
+ * setgroups(2) never changes a list in place, but gives the task another. RCU keeps this one: call_rcu() frees the
+ * credentials that hold it. The copy is dropped anyway if the task has other groups by now: memory past a list belongs to
+ * the kernel, so one guarantee is not enough.
  */
 int collect_groups(u32 index, u64 info);
 #if GROUPS & FP_CREDENTIALS
@@ -29,7 +29,7 @@ __noinline int collect_groups(u32 index, u64 info)
 		r->identity.torn |= FP_TORN_POOL;
 		return 0;
 	}
-	/* The same object as the last in this section of RCU, which has it keep its list: the copy is good for both. */
+	/* The same object as the last one in this RCU section, so the list is the same, and the copy is valid for both. */
 	if (info == run.groups) {
 		r->credentials.groups_at = run.groups_at;
 		return 0;
@@ -110,7 +110,7 @@ static __always_inline void collect_credentials(struct task_struct *t, const str
 			r->identity.torn |= FP_TORN_FS;
 	}
 	c->ngroups = c->groups_at = 0;
-	/* through memory: a kernel pointer may not be handed to a global function, its value may */
+	/* through memory: a global function accepts the value of a kernel pointer, not the pointer */
 	*slot = (u64)cred->group_info;
 	info = *slot;
 	*slot = (u64)t;

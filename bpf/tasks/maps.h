@@ -14,7 +14,7 @@ struct {
 	__type(value, struct fp_record);
 } records SEC(".maps");
 
-/* The few bits of every record that the library looks at each time, side by side. */
+/* The bits of every record that the library reads each time, adjacent to each other. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -35,7 +35,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
-	/* without types: the library makes the value as large as the pool, and the kernel compares sizes with types */
+	/* no types: the library sets the size of the value to that of the pool, and the kernel compares sizes with types */
 	__uint(key_size, 4);
 	__uint(value_size, 8);
 } pool SEC(".maps");
@@ -52,7 +52,7 @@ struct {
 const volatile struct fp_settings settings;
 struct fp_run run SEC(".data.run");
 
-/* The groups that this object has code for: some objects have little of it, to be opened quickly. */
+/* The groups that this object has code for: some objects have few, so that they load quickly. */
 #ifndef GROUPS
 #define GROUPS (~0)
 #endif
@@ -60,8 +60,8 @@ struct fp_run run SEC(".data.run");
 #define WANTED(group) (settings.groups & (group) & GROUPS)
 #include "../sequence.h"
 /*
- * Whether a pointer is another by now than the one that was followed, so that what was read may be of a freed object. All
- * loads before it stay before it: the compiler is told, x86 keeps loads in order.
+ * Whether a pointer differs by now from the one that was followed, so that the values may be of a freed object. All loads
+ * before it stay before it: the barrier holds the compiler, and x86 keeps loads in order.
  */
 #define REPLACED(x, followed) ({ barrier(); RELOAD(x) != (followed); })
 #define ARRAY_OF_ACTIONS 64
@@ -89,7 +89,7 @@ static __always_inline u64 *pool_at(u32 at)
 	u32 zero = 0;
 	u64 *words = bpf_map_lookup_elem(&pool, &zero);
 
-	/* The bound is the compiler's to forget and the verifier's to want: keep it next to the use. */
+	/* The compiler may drop the bound, which the verifier needs: keep it next to the use. */
 	asm volatile("" : "+r"(at));
 	if (!words || at > settings.max_pool - FP_POOL_SLACK)
 		return 0;

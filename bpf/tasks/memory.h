@@ -74,7 +74,7 @@ static __always_inline void collect_rss_counters(struct mm_struct *mm, struct fp
 		volatile u64 *slot = &run.task;
 		u64 task = *slot;
 
-		/* through memory: a kernel pointer may not be handed to a global function, its value may */
+		/* through memory: a global function accepts the value of a kernel pointer, not the pointer */
 		*slot = RSS_PARTS(mm);
 		collect_rss(*slot);
 		*slot = task;
@@ -143,8 +143,8 @@ static __always_inline void collect_layout(struct mm_struct *mm, struct fp_layou
 }
 
 /*
- * The flag of its memory by which its user may trace a process that has none any more, SUID_DUMP_USER. Newer kernels
- * remember it; others do not ask.
+ * SUID_DUMP_USER, the flag of the memory that lets a user trace the process after the memory is gone. Newer kernels
+ * remember it; older ones do not check it.
  */
 static __always_inline u64 dumpable_without_memory(struct task_struct *t)
 {
@@ -176,8 +176,8 @@ static __always_inline void collect_mm(struct task_struct *t, struct fp_record *
 	if (WANTED(FP_LAYOUT))
 		collect_layout(mm, &r->layout);
 	/*
-	 * An mm is not freed by RCU: if it was replaced meanwhile, what was read may be of a freed one. And where
-	 * the user registers of a dying task lie depends on the architecture: such a record comes from /proc.
+	 * RCU does not free an mm: if it was replaced meanwhile, the values may be of a freed one. And the position of
+	 * the user registers of a dying task depends on the architecture, so its record comes from /proc.
 	 */
 	if (REPLACED(t->mm, mm) ||
 	    (WANTED(FP_LAYOUT) && (flags & (PF_EXITING | PF_DUMPCORE | PF_POSTCOREDUMP))))

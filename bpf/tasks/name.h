@@ -12,7 +12,7 @@ static __always_inline void *kthread_of(struct task_struct *t)
 	return old->set_child_tid;
 }
 
-/* A kernel thread's name is longer than comm: its full name, or for a workqueue worker what it works on. */
+/* The name of a kernel thread may be longer than comm: its full name, or for a workqueue worker its current work. */
 static __always_inline void collect_name(struct task_struct *t, struct fp_record *r, u32 index)
 {
 	struct fp_name_parts *n = &r->name;
@@ -51,7 +51,7 @@ static __always_inline void collect_name(struct task_struct *t, struct fp_record
 		bpf_probe_read_kernel_str(n->text, 32, worker + bpf_core_field_offset(struct worker, desc));
 		n->worker_flags = worker_flags;
 		n->kind = FP_NAME_WORKER;
-		/* a worker that ends takes the flag back, and only then frees what was read here */
+		/* an exiting worker clears the flag, and only then frees what was read here */
 		barrier();
 		if (!(RELOAD(t->flags) & PF_WQ_WORKER))
 			r->identity.torn |= FP_TORN_NAME;

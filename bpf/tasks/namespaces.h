@@ -42,7 +42,7 @@ __noinline int collect_nested_ids(u32 index)
 	if (!at || !words)
 		return 0;
 	own = (u64)FIELD(struct task_struct, run.task, thread_pid);
-	/* read again: execve(2) by a thread exchanges it, and a process that is waited for has none */
+	/* read again: execve(2) in a thread exchanges it, and a reaped process has none */
 	if (!own || FIELD(struct pid, own, level) != level) {
 		r->identity.torn |= FP_TORN_NAMESPACES;
 		return 0;
@@ -51,7 +51,7 @@ __noinline int collect_nested_ids(u32 index)
 	tgid = (u64)FIELD(struct signal_struct, signal, pids[PIDTYPE_TGID]);
 	pgrp = (u64)FIELD(struct signal_struct, signal, pids[PIDTYPE_PGID]);
 	session = (u64)FIELD(struct signal_struct, signal, pids[PIDTYPE_SID]);
-	/* all of one group and one session: the process may have gone to others since its identity was read */
+	/* all of one group and one session: the process may have changed them since its identity was read */
 	r->identity.pgrp = outermost_nr(pgrp);
 	r->identity.session = outermost_nr(session);
 	for (u32 i = 0; i < MAX_LEVEL; i++) {

@@ -19,7 +19,7 @@ SEC("syscall") int find_cpu_offsets(void *ctx)
 	volatile u64 *slot = &run.task;
 	u64 cookie = 0;
 
-	/* through memory, here and below: no arithmetic is allowed on a map pointer, and none of two pointers */
+	/* through memory, here and below: the verifier allows no arithmetic on a map pointer, or with two pointers */
 	*slot = (u64)&anchor;
 	bpf_probe_read_kernel(&cookie, sizeof(cookie), (void *)(*slot + bpf_core_field_offset(struct bpf_array, pptrs)));
 	for (u32 i = 0; i < settings.max_cpus; i++) {

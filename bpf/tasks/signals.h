@@ -14,7 +14,7 @@ static __always_inline u64 nonzero(u64 v)
 	return v >> 63;
 }
 
-/* Which signals are ignored or caught. 2 KiB a process: the largest single cost of a full record. */
+/* Which signals are ignored or caught. 2 KiB per process: the largest single cost of a full record. */
 u64 actions[ARRAY_OF_ACTIONS * MAX_ACTION_WORDS];
 
 int collect_actions(u32 index);
@@ -35,7 +35,7 @@ __noinline int collect_actions(u32 index)
 	}
 	bpf_probe_read_kernel(actions, ARRAY_OF_ACTIONS * size,
 			      (void *)sighand + bpf_core_field_offset(struct sighand_struct, action));
-	/* Most actions are SIG_DFL, a zero: look at eight at a time, and closer only where one is not. */
+	/* Most actions are SIG_DFL, a zero: check eight at a time, and each of them only if one is not. */
 	for (u32 base = 0; base < ARRAY_OF_ACTIONS; base += 8) {
 		u64 any = 0;
 
@@ -83,10 +83,10 @@ static __always_inline u64 queued_signals(struct task_struct *t)
 }
 
 /*
- * Signal actions belong to the task that runs: only sigaction(2), execve(2) and a caught one-shot signal change
- * them, all of them in the task itself. So a lone task that has not been on a CPU since they were read still has
- * them. Every run ends in a counted switch before on_cpu falls to zero; hence on_cpu is looked at first. A thread that
- * executes a program becomes the leader, and may have as many switches: the run time of the group tells that.
+ * Only the running task changes its signal actions: by sigaction(2), execve(2) or a caught one-shot signal. So a task
+ * without other threads that has not been on a CPU since they were read still has them. Every run ends in a counted switch
+ * before on_cpu becomes zero, so check on_cpu first. A thread that calls execve(2) becomes the leader, and may have as many
+ * switches; the run time of the group shows the difference.
  */
 static __always_inline u64 resting_switches(struct task_struct *t)
 {
@@ -101,7 +101,7 @@ static __always_inline u64 resting_switches(struct task_struct *t)
 	return RELOAD(t->nvcsw) + RELOAD(t->nivcsw);
 }
 
-/* Takes the actions over from the run before, where they still hold. Returns whether it did. */
+/* Copies the actions of the previous run if they are still valid. Returns whether it did. */
 int reuse_actions(u32 index, u64 switches, u64 run_ns);
 #if GROUPS & FP_SIGNALS
 __noinline int reuse_actions(u32 index, u64 switches, u64 run_ns)

@@ -3,7 +3,7 @@
 #ifndef FASTPROC_TASKS_STATE_H
 #define FASTPROC_TASKS_STATE_H
 
-/* The task state as __task_state_index() folds it; the library takes the highest bit. */
+/* The task state as in __task_state_index(); the library uses the highest bit. */
 static __always_inline u32 report_state(u32 state, u32 exit_state)
 {
 	u32 report = (state | exit_state) & TASK_REPORT;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* One thread, where threads are listed. */
+/* One thread, if threads are listed. */
 #ifndef FASTPROC_TASKS_THREADS_H
 #define FASTPROC_TASKS_THREADS_H
 

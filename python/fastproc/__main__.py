@@ -10,13 +10,15 @@ import fastproc
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m fastproc", description="The processes, as a small table.")
-    parser.add_argument("fields", nargs="?", default=",".join(fastproc.DEFAULT_FIELDS), help="as for ps -o")
-    parser.add_argument("--sort", default="-pcpu", help="what to sort by; with a minus sign, the largest first")
-    parser.add_argument("--filter", help="show only what meets a condition, as in 'rss > 100M'")
-    parser.add_argument("--top", type=int, default=20, help="no more rows than this")
-    parser.add_argument("--source", choices=["service", "bpf", "bpf-iter", "procfs"])
-    parser.add_argument("--interval", type=float, help="shares and rates over so many seconds")
+    parser = argparse.ArgumentParser(prog="python -m fastproc", description="Print the processes as a small table.")
+    parser.add_argument(
+        "fields", nargs="?", default=",".join(fastproc.DEFAULT_FIELDS), help="show these fields, separated by commas"
+    )
+    parser.add_argument("--sort", default="-pcpu", help="sort by this field; a minus sign puts the largest value first")
+    parser.add_argument("--filter", help="show only rows that match an expression, as in 'rss > 100M'")
+    parser.add_argument("--top", type=int, default=20, help="show at most this many rows")
+    parser.add_argument("--source", choices=["service", "bpf", "bpf-iter", "procfs"], help="read from this source")
+    parser.add_argument("--interval", type=float, help="compute shares and rates over this many seconds")
     arguments = parser.parse_args()
     try:
         collector = fastproc.Collector(
@@ -37,7 +39,7 @@ def main() -> int:
     try:
         print(table, flush=True)
     except BrokenPipeError:
-        # Whoever reads has seen enough, as head(1) has; and nothing shall be written at the exit either.
+        # The reader, such as head(1), has closed the pipe; the interpreter must not write at its exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 

@@ -7,8 +7,9 @@ use std::{
 };
 
 use fastproc::{
-    Baseline, Change, Fields, Process, Snapshot, SourceKind, Texts,
+    Baseline, Fields, Process, Snapshot, SourceKind, Texts,
     access::may_trace_all,
+    difference::Change,
     exits::Exit,
     record::{Record, ThreadRecord},
 };
@@ -352,7 +353,7 @@ fn fill(
         len: columns.first().map_or(0, |column| column.data.len),
         columns,
         text: settings.text,
-        origin: Origin::of(snapshot, lookup),
+        origin: Origin::new(snapshot, lookup),
         gone: Vec::new(),
         exited: None,
     }
@@ -368,7 +369,7 @@ fn rows<'a>(
         |process: Process<'a>, thread: Option<&'a ThreadRecord>, change: Option<Change<'a>>| Row {
             thread,
             change,
-            ..Row::of(process)
+            ..Row::new(process)
         };
     let changed = move |change: Change<'a>| row(change.process, change.thread, Some(change));
     match before {
@@ -377,7 +378,7 @@ fn rows<'a>(
                 .threads_with_processes()
                 .map(move |(process, thread)| row(process, Some(thread), None)),
         ),
-        None => Box::new(snapshot.iter().map(Row::of)),
+        None => Box::new(snapshot.iter().map(Row::new)),
         Some(before) if settings.threads => Box::new(before.thread_changes(snapshot).map(changed)),
         Some(before) => Box::new(before.changes(snapshot).map(changed)),
     }

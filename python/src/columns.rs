@@ -151,7 +151,7 @@ pub struct Origin {
 
 impl Origin {
     /// Of this snapshot, which the clock of `lookup` is set to.
-    pub fn of(snapshot: &Snapshot<'_>, lookup: &Lookup) -> Self {
+    pub fn new(snapshot: &Snapshot<'_>, lookup: &Lookup) -> Self {
         let stats = snapshot.stats();
         Self {
             source: stats.source,

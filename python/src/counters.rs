@@ -27,7 +27,7 @@ impl Counters {
         let options = counters::Options::new().readers(1).bpf(bpf);
         let counters = py
             .detach(|| options.open())
-            .map_err(|error| errors::of(py, &error))?;
+            .map_err(|error| errors::to_py_err(py, &error))?;
         let reader = Mutex::new(counters.reader());
         Ok(Self {
             inner: counters,
@@ -54,7 +54,9 @@ impl Counters {
             let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
             reader.collect(Want::STAT | Want::VMSTAT).cloned()
         };
-        let sample = py.detach(collect).map_err(|error| errors::of(py, &error))?;
+        let sample = py
+            .detach(collect)
+            .map_err(|error| errors::to_py_err(py, &error))?;
         let stat = &sample.stat;
         let all = PyDict::new(py);
         let times = |times: &fastproc::text::machine_stat::CpuTimes| times.ns.to_vec();

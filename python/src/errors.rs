@@ -66,7 +66,7 @@ pub fn of_collector(py: Python<'_>, error: &fastproc::Error) -> PyErr {
 }
 
 /// The same for any other error.
-pub fn of(py: Python<'_>, error: &(dyn error::Error + 'static)) -> PyErr {
+pub fn to_py_err(py: Python<'_>, error: &(dyn error::Error + 'static)) -> PyErr {
     with_cause(py, Error::new_err(error.to_string()), error)
 }
 

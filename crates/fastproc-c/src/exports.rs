@@ -88,11 +88,11 @@ pub unsafe extern "C" fn fastproc_close(handle: *mut Fastproc) -> c_int {
 pub unsafe extern "C" fn fastproc_field(name: *const c_char, field: *mut u32) -> c_int {
     // SAFETY: NULL, or a place for a value.
     let Some(field) = (unsafe { field.as_mut() }) else {
-        return Failure::Null.tell();
+        return Failure::Null.report();
     };
     *field = 0;
     if name.is_null() {
-        return Failure::Null.tell();
+        return Failure::Null.report();
     }
     // SAFETY: a string, says the caller.
     let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
@@ -110,7 +110,7 @@ pub unsafe extern "C" fn fastproc_field(name: *const c_char, field: *mut u32) ->
     Failure::Argument(format!(
         "no field is called {name:?}; there are {names}, cmdline and exe"
     ))
-    .tell()
+    .report()
 }
 
 /// The source that is used now: "service", "bpf", "bpf-iter" or "procfs". NULL for a handle that cannot be used.

@@ -7,7 +7,7 @@ use std::{
     ffi::{CStr, CString, c_char, c_int},
 };
 
-use fastproc::{DetailError, Fields, text};
+use fastproc::{DetailError, Fields, error_chain, text};
 
 use crate::constants::{
     FASTPROC_ERROR_ARGUMENT, FASTPROC_ERROR_CLOSED, FASTPROC_ERROR_FORKED, FASTPROC_ERROR_INTERNAL,
@@ -89,19 +89,19 @@ impl Failure {
     /// What went wrong, and what to do. Nothing is allocated for what may happen for every process.
     fn message(&self) -> Cow<'static, CStr> {
         let text = match self {
-            Self::Null => c"a pointer is NULL that leads to the handle or to where the answer goes",
+            Self::Null => c"a pointer to the handle or to the result is NULL",
             Self::Place => {
                 c"there is no such place in the snapshot: places begin at 0 and end before fastproc_count(), \
-                 fastproc_thread_count() or fastproc_gone_count(), and are others in the next snapshot"
+                 fastproc_thread_count() or fastproc_gone_count(), and change with each snapshot"
             }
             Self::Closed => c"the handle has been closed: open another one by fastproc_open()",
             Self::Forked => {
                 c"the handle was opened before fork(), and its memory is the parent's: open another one in the child"
             }
             Self::Panicked => {
-                c"a defect of the library: close the handle and open another one, and report what led to it"
+                c"a defect of the library: close the handle, open another one, and report the defect"
             }
-            Self::NoSnapshot => c"there is no snapshot: call fastproc_snapshot() first, and see what it returns",
+            Self::NoSnapshot => c"there is no snapshot: call fastproc_snapshot() first, and check its result",
             Self::NotCompared => {
                 c"the snapshot has not been compared with the one before: call fastproc_difference() after fastproc_snapshot()"
             }
@@ -114,7 +114,7 @@ impl Failure {
                     .map(|(name, _)| format!("FASTPROC_{}", name.replace('-', "_").to_uppercase()))
                     .collect();
                 return owned(format!(
-                    "it was not asked for: open with {} among the fields",
+                    "the value was not read: open with {} among the fields",
                     names.join(" | ")
                 ));
             }
@@ -127,7 +127,7 @@ impl Failure {
     }
 
     /// Keeps the message for [`last`], and returns the number.
-    pub(crate) fn tell(&self) -> c_int {
+    pub(crate) fn report(&self) -> c_int {
         let message = self.message();
         // A thread that ends has no place for it any more.
         let _ = LAST.try_with(|last| *last.borrow_mut() = message);
@@ -135,18 +135,9 @@ impl Failure {
     }
 }
 
-/// An error with what caused it.
+/// An error with its causes.
 fn chain(error: &dyn Error) -> Cow<'static, CStr> {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = text + ": " + &more;
-        }
-        cause = error.source();
-    }
-    owned(text)
+    owned(error_chain(error))
 }
 
 fn owned(text: String) -> Cow<'static, CStr> {

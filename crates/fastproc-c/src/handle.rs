@@ -81,11 +81,11 @@ fn catch<T>(body: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     result.unwrap_or(Err(Failure::Panicked))
 }
 
-/// Runs `body`; a failure or a panic is told and becomes a number.
+/// Runs `body`; a failure or a panic is recorded and becomes an error number.
 fn guarded(body: impl FnOnce() -> Result<(), Failure>) -> c_int {
     match catch(body) {
         Ok(()) => FASTPROC_OK,
-        Err(failure) => failure.tell(),
+        Err(failure) => failure.report(),
     }
 }
 
@@ -127,7 +127,7 @@ impl Fastproc {
                 if matches!(failure, Failure::Panicked) {
                     self.state.store(BROKEN, Ordering::Relaxed);
                 }
-                failure.tell()
+                failure.report()
             }
         }
     }
@@ -144,7 +144,7 @@ pub(crate) unsafe fn open(
     prepare();
     // SAFETY: NULL, or a place for a pointer.
     let Some(handle) = (unsafe { handle.as_mut() }) else {
-        return Failure::Null.tell();
+        return Failure::Null.report();
     };
     *handle = ptr::null_mut();
     guarded(|| {
@@ -210,12 +210,12 @@ pub(crate) unsafe fn get<T: Default>(
 ) -> c_int {
     // SAFETY: NULL, or a place for a value.
     let Some(value) = (unsafe { value.as_mut() }) else {
-        return Failure::Null.tell();
+        return Failure::Null.report();
     };
     *value = T::default();
     // SAFETY: NULL, or a handle.
     let Some(handle) = (unsafe { handle.as_ref() }) else {
-        return Failure::Null.tell();
+        return Failure::Null.report();
     };
     handle.guarded(|| {
         *value = get(handle.shared()?)?;
@@ -237,7 +237,7 @@ pub(crate) unsafe fn count(
     value
 }
 
-/// Changes what a handle stands for.
+/// Changes the state behind a handle.
 ///
 /// # Safety
 /// As all functions.
@@ -248,7 +248,7 @@ pub(crate) unsafe fn change(
     // SAFETY: NULL, or a handle.
     match unsafe { handle.as_ref() } {
         Some(handle) => handle.guarded(|| change(handle.exclusive()?)),
-        None => Failure::Null.tell(),
+        None => Failure::Null.report(),
     }
 }
 
@@ -264,7 +264,7 @@ pub(crate) unsafe fn hand_out(
 ) -> c_int {
     // SAFETY: NULL, or a place for a pointer.
     let Some(text) = (unsafe { text.as_mut() }) else {
-        return Failure::Null.tell();
+        return Failure::Null.report();
     };
     let mut found = (c"".as_ptr(), 0);
     // SAFETY: as the caller promises.

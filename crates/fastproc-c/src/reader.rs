@@ -3,9 +3,10 @@
 use std::{cell::Cell, fs, path::Path, time::Duration};
 
 use fastproc::{
-    Baseline, Change, Collector, Details, Directories, Fields, Gone, NestedIds, Process, Snapshot,
-    SourceKind, Texts,
+    Baseline, Collector, Details, Directories, Fields, NestedIds, Process, Snapshot, SourceKind,
+    Texts,
     access::{Access, may_trace_all},
+    difference::{Change, Gone},
     record::ThreadRecord,
     text::Files,
 };
@@ -19,13 +20,13 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guard {
     Public,
-    /// Only to those who could trace the process.
+    /// Only to users who may trace the process.
     Guarded,
     /// Of those only to whom it shows the counters of I/O: see [`Details::may_read_io`].
     Io,
 }
 
-/// What a handle stands for.
+/// The state behind a handle.
 #[derive(Debug)]
 pub(crate) struct Reader {
     collector: Collector,
@@ -45,8 +46,8 @@ pub(crate) struct Reader {
     earlier: Option<Baseline>,
     /// The snapshot that was compared last, and whether there was an earlier one.
     compared: Option<(u64, bool)>,
-    changes: Vec<Did>,
-    thread_changes: Vec<Did>,
+    changes: Vec<ChangeValues>,
+    thread_changes: Vec<ChangeValues>,
     gone: Vec<Gone>,
     /// The threads of the last snapshot, in its memory.
     threads: Vec<*const ThreadRecord>,
@@ -70,7 +71,7 @@ const TEXTS: usize = Text::Characters as usize + 1;
 
 /// What a process or thread did between two snapshots.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Did {
+pub(crate) struct ChangeValues {
     pub(crate) born: Option<bool>,
     pub(crate) cpu_ns: Option<u64>,
     pub(crate) cpu_share: Option<f64>,
@@ -82,8 +83,8 @@ pub(crate) struct Did {
     pub(crate) write_bytes_per_second: Option<f64>,
 }
 
-impl Did {
-    fn of(change: &Change<'_>) -> Self {
+impl ChangeValues {
+    fn new(change: &Change<'_>) -> Self {
         Self {
             born: Some(change.born),
             cpu_ns: change.cpu_ns,
@@ -337,7 +338,7 @@ impl Reader {
                 // Not by `Details`, which keep every line until the next snapshot.
                 None if !process.identity().is_kernel_thread() => {
                     let start_ns = process.identity().start_ns;
-                    let directory = self.directories.of(process.pid(), start_ns)?;
+                    let directory = self.directories.get(process.pid(), start_ns)?;
                     directory.cmdline(text)?;
                 }
                 None => {}
@@ -363,7 +364,11 @@ impl Reader {
             Access::Denied
         };
         if self.files.is_none() {
-            self.files = Some(Files::of_this_kernel(&self.collector, Path::new("/proc"))?);
+            self.files = Some(Files::open(
+                self.collector.host(),
+                self.collector.calibration(),
+                Path::new("/proc"),
+            )?);
         }
         let Some(files) = &mut self.files else {
             return Err(NOT_KNOWN);
@@ -432,11 +437,14 @@ impl Reader {
         self.thread_changes.clear();
         self.gone.clear();
         if let Some(earlier) = &self.earlier {
-            self.changes
-                .extend(earlier.changes(&snapshot).map(|change| Did::of(&change)));
+            self.changes.extend(
+                earlier
+                    .changes(&snapshot)
+                    .map(|change| ChangeValues::new(&change)),
+            );
             let of_threads = earlier.thread_changes(&snapshot);
             self.thread_changes
-                .extend(of_threads.map(|change| Did::of(&change)));
+                .extend(of_threads.map(|change| ChangeValues::new(&change)));
             self.gone.extend(earlier.gone(&snapshot));
         }
         self.compared = Some((self.serial, self.earlier.is_some()));
@@ -459,7 +467,7 @@ impl Reader {
         &self,
         place: usize,
         guard: Guard,
-        get: impl FnOnce(&Did) -> Option<T>,
+        get: impl FnOnce(&ChangeValues) -> Option<T>,
     ) -> Result<T, Failure> {
         let process = self.process(place)?;
         self.compared()?;
@@ -473,7 +481,7 @@ impl Reader {
         &self,
         place: usize,
         guard: Guard,
-        get: impl FnOnce(&Did) -> Option<T>,
+        get: impl FnOnce(&ChangeValues) -> Option<T>,
     ) -> Result<T, Failure> {
         let of = self.find(self.thread(place)?.tgid)?;
         self.compared()?;

@@ -1,23 +1,17 @@
-//! `fastproc bench`: runs the benchmarks' own program, as git and cargo run theirs.
+//! `fastproc bench`: runs the program `fastproc-bench`, as git and cargo run their subcommands.
 
-use std::{
-    env,
-    ffi::{OsStr, OsString},
-    io,
-    os::unix::process::CommandExt as _,
-    process::{Command, ExitCode},
-};
+use std::{ffi::OsString, io, os::unix::process::CommandExt as _, process::ExitCode};
 
-use crate::failure::Failure;
+use crate::{failure::Failure, program};
 
 /// The program: installed beside this one, or where the shell looks for programs.
 const PROGRAM: &str = "fastproc-bench";
 
-/// Measure what reading costs on this machine: runs fastproc-bench.
+/// Run a benchmark of fastproc-bench on this machine.
 #[derive(clap::Args, Clone, Debug)]
 #[command(disable_help_flag = true)]
 pub struct Args {
-    /// A benchmark and its arguments; --help lists them
+    /// Run this benchmark with its arguments; fastproc bench --help lists them.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
 }
@@ -33,14 +27,9 @@ enum BenchError {
     Failed(#[source] io::Error),
 }
 
-/// Becomes that program.
+/// Replaces this process by that program.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let beside = env::current_exe()
-        .ok()
-        .map(|path| path.with_file_name(PROGRAM));
-    let beside = beside.filter(|path| path.is_file());
-    let program = beside.as_deref().map_or(OsStr::new(PROGRAM), AsRef::as_ref);
-    let error = Command::new(program).args(&args.arguments).exec();
+    let error = program::command(PROGRAM).args(&args.arguments).exec();
     Err(match error.kind() {
         io::ErrorKind::NotFound => BenchError::NotInstalled,
         _ => BenchError::Failed(error),

@@ -1,4 +1,4 @@
-//! `fastproc cat`: the kernel's own texts, from records.
+//! `fastproc cat`: files of `/proc`, rendered from records.
 
 use std::{
     fs,
@@ -17,42 +17,45 @@ use fastproc::{
 
 use crate::{
     Failure,
-    privileges::{self, Shown},
+    privileges::{self, AccessCheck},
+    source::{IrqsLatency, Source},
 };
 
-/// Print files of /proc as cat would, from records instead of the kernel's text.
+/// Print files of /proc like cat, rendered from records.
 ///
-/// Processes: /proc/PID/stat, statm and status, also written PID/stat. The machine: /proc/stat, vmstat, interrupts,
-/// softirqs, loadavg, uptime, meminfo, diskstats, net/dev, net/wireless, and /etc/mtab.
+/// The files of a process are /proc/PID/stat, statm and status; /proc/ can be left out, as in 1/stat. The files of the machine
+/// are /proc/stat, vmstat, interrupts, softirqs, loadavg, uptime, meminfo, diskstats, net/dev, net/wireless, and /etc/mtab.
 ///
-/// Exit status: 0; 1 if a file could not be printed, with cat's message; 2 if nothing could be.
+/// The exit status is 0; 1 if a file could not be printed, with the message of cat(1); and 2 if no file could be printed.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:
   fastproc cat /proc/1/status 1/stat
+      Print two files of process 1
   fastproc cat --all stat
-  fastproc cat --all status --proc              the kernel's own, for comparison
-  fastproc cat /proc/stat /proc/vmstat
-  fastproc cat --stat-irqs-latency-ms 100 /proc/stat")]
+      Print the stat file of every process
+  fastproc cat --all status --proc
+      Print the kernel's own text, for comparison
+  fastproc cat --stat-irqs-latency 100ms /proc/stat /proc/vmstat
+      Print counters of the machine, with interrupt counts that are at most 100 ms old")]
 pub struct Args {
-    /// Files to print
+    /// Print these files.
     #[arg(
         value_name = "PATH",
         required_unless_present = "all",
         conflicts_with = "all"
     )]
     paths: Vec<PathBuf>,
-    /// Print this file of every process, in the order of their pids
+    /// Print this file of every process, ordered by process id.
     #[arg(long, value_name = "FILE")]
     all: Option<ProcessFile>,
-    /// Print the kernel's own text
+    /// Print the kernel's own text.
     #[arg(long)]
     proc: bool,
-    /// Where the processes are read from
+    /// Read processes from this source.
     #[arg(long, value_enum, default_value_t)]
-    source: crate::source::Source,
-    /// Interrupt counts of /proc/stat may be this old; 0: always exact
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    stat_irqs_latency_ms: u64,
+    source: Source,
+    #[command(flatten)]
+    latency: IrqsLatency,
 }
 
 /// A file that every process has.
@@ -75,12 +78,12 @@ impl ProcessFile {
     }
 }
 
-/// What a path stands for.
+/// What a path refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
     Process(u32, ProcessFile),
     Machine(MachineFile),
-    /// Not a file that is rendered.
+    /// A file that fastproc does not render.
     Other,
 }
 
@@ -102,7 +105,7 @@ fn all_of_the_kernel(file: ProcessFile, out: &mut impl Write) -> Result<ExitCode
     let mut pids: Vec<u32> = pids.collect();
     pids.sort_unstable();
     for pid in pids {
-        // A process that is gone by now has no text.
+        // A process that has exited meanwhile has no text.
         if let Ok(text) = fs::read(kernel_path(pid, file)) {
             out.write_all(&text)?;
         }
@@ -115,11 +118,11 @@ fn all(file: ProcessFile, args: &Args, out: &mut impl Write) -> Result<ExitCode,
     let Processes {
         collector,
         texts,
-        shown,
+        checker,
     } = &mut processes;
     let snapshot = collector.snapshot()?;
     for process in snapshot.iter() {
-        if let Some(text) = render(texts, shown.of(process, &snapshot), process, file)? {
+        if let Some(text) = render(texts, checker.access(process, &snapshot), process, file)? {
             out.write_all(text)?;
         }
     }
@@ -130,7 +133,7 @@ fn all(file: ProcessFile, args: &Args, out: &mut impl Write) -> Result<ExitCode,
 struct Processes {
     collector: Collector,
     texts: Files,
-    shown: Shown,
+    checker: AccessCheck,
 }
 
 impl Processes {
@@ -140,18 +143,22 @@ impl Processes {
             .source(source)
             .one_shot(true)
             .open()?;
-        let texts = Files::of_this_kernel(&collector, Path::new("/proc"))?;
+        let texts = Files::open(
+            collector.host(),
+            collector.calibration(),
+            Path::new("/proc"),
+        )?;
         privileges::drop()?;
-        let shown = Shown::new(collector.host())?;
+        let checker = AccessCheck::new(collector.host())?;
         Ok(Self {
             collector,
             texts,
-            shown,
+            checker,
         })
     }
 }
 
-/// The text of a process. `None`: it needs the kernel's, and is gone.
+/// The text of a process. `None`: it needs the kernel's text, and the process has exited.
 fn render<'t>(
     texts: &'t mut Files,
     access: Access,
@@ -198,7 +205,7 @@ fn files(args: &Args, out: &mut impl Write) -> Result<ExitCode, Failure> {
             }
             Target::Other => Err(io::Error::new(
                 io::ErrorKind::Unsupported,
-                "not a file of /proc that fastproc renders; --proc prints the kernel's own",
+                "fastproc does not render this file; --proc prints the kernel's own text",
             )),
         };
         if let Err(error) = printed {
@@ -206,7 +213,7 @@ fn files(args: &Args, out: &mut impl Write) -> Result<ExitCode, Failure> {
                 return Err(error.into());
             }
             out.flush()?;
-            // cat's own words
+            // The message of cat(1).
             writeln!(io::stderr(), "cat: {}: {}", path.display(), reason(&error))?;
             code = ExitCode::FAILURE;
         }
@@ -215,10 +222,9 @@ fn files(args: &Args, out: &mut impl Write) -> Result<ExitCode, Failure> {
 }
 
 fn open_counters(args: &Args) -> Result<counters::Reader, Failure> {
-    let latency = Duration::from_millis(args.stat_irqs_latency_ms);
     let options = counters::Options::new()
         .bpf(args.source.kind() != Some(SourceKind::Procfs))
-        .stat_irqs_latency(latency)
+        .stat_irqs_latency(args.latency.get())
         .text_latency(Duration::ZERO);
     let counters: Counters = options.open()?;
     Ok(counters.reader())
@@ -247,11 +253,11 @@ fn print_process(
     let Processes {
         collector,
         texts,
-        shown,
+        checker,
     } = processes;
     let snapshot = collector.snapshot()?;
     if let Some(process) = snapshot.get(pid)
-        && let Some(text) = render(texts, shown.of(process, &snapshot), process, file)?
+        && let Some(text) = render(texts, checker.access(process, &snapshot), process, file)?
     {
         return Ok(out.write_all(text));
     }

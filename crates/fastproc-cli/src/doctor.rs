@@ -1,4 +1,4 @@
-//! `fastproc doctor`: what this machine allows, what would be used, and why.
+//! `fastproc doctor`: which sources work on this machine, which one is used, and why.
 
 mod text;
 mod timing;
@@ -15,31 +15,34 @@ use rustix::thread::{CapabilitySet, capabilities};
 use serde::Serialize;
 
 use self::timing::Timing;
-use crate::{Failure, failure::chain};
+use crate::{Failure, failure::chain, output::TextOrJson};
 
-/// Tell what this machine allows: what is used, what is missing, and what to do about it
+/// Report which sources work on this machine, what is missing, and how to fix it.
 ///
-/// A few lines; where every single counter comes from is told by --counters, and all of it by --json.
+/// The report has a few lines. --counters adds the source of every counter; --json prints everything.
 ///
-/// Exit status: 0; 2 if it could not run.
+/// The exit status is 0, or 2 if the command could not run.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:
   fastproc doctor
+      Report what works and what is missing
   fastproc doctor --timing
+      Also measure how long opening takes
   fastproc doctor --counters
-  fastproc doctor --json | jq '.sources[] | select(.usable | not) | .error'")]
+      Also list the source of every counter of the machine
+  fastproc doctor --json | jq '.sources[] | select(.usable | not) | .error'
+      List why sources cannot be used")]
 pub struct Args {
-    /// Tell what the parts of opening take, in CPU time: for the fields of `ps`, the counters and the exits
+    /// Measure the CPU time that each part of opening takes, for fastproc ps, counters and exits.
     #[arg(long)]
     timing: bool,
 
-    /// Tell of every line of the machine's counters where it comes from
+    /// List where each line of the machine's counters comes from.
     #[arg(long)]
     counters: bool,
 
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: TextOrJson,
 }
 
 #[derive(Serialize)]
@@ -81,13 +84,15 @@ struct Source {
     error: Option<String>,
 }
 
-/// The service that this process would use, as it tells of itself.
+/// The service that this process would use.
 #[derive(Default, Serialize)]
 struct Service {
-    /// Where it is looked for.
+    /// The path of its socket.
     socket: Option<String>,
     version: Option<String>,
     pid: Option<u64>,
+    /// The process that serves what this one collects, if metrics are served as well.
+    exporter: Option<u64>,
     /// What it reads from.
     source: Option<String>,
     /// What it shows this process.
@@ -95,14 +100,14 @@ struct Service {
     error: Option<String>,
 }
 
-/// Who looks once, as `ps` does without an interval.
+/// How a single snapshot is read, as by `ps` without an interval.
 #[derive(Serialize)]
 struct OneLook {
-    /// Where it reads without a service.
+    /// The source without a service.
     source: &'static str,
-    /// Files of `/proc` that it would read for the fields of `ps`.
+    /// The files of `/proc` that it would read for the fields of `ps`.
     files: u64,
-    /// From so many on it does not.
+    /// The number of files from which on BPF is used.
     limit: u64,
 }
 
@@ -157,7 +162,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         report.timing = timing::all();
     }
     let mut out = std::io::stdout().lock();
-    if args.json {
+    if args.output.is_json() {
         serde_json::to_writer(&mut out, &report)?;
         writeln!(out)?;
     } else {
@@ -171,7 +176,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 fn examine() -> Result<Report, Failure> {
-    let sources = SourceKind::ALL.map(try_source).into();
+    let sources = SourceKind::LOCAL.map(try_source).into();
     let service = examine_service();
     let mut collector = Collector::builder().fields(Fields::all()).open()?;
     let source = collector.source();
@@ -269,13 +274,13 @@ fn examine_service() -> Service {
     let status: Option<serde_json::Value> =
         status.and_then(|status| serde_json::from_str(&status).ok());
     let text = |name: &str| Some(status.as_ref()?.get(name)?.as_str()?.to_owned());
+    let number = |name: &str| status.as_ref()?.get(name)?.as_u64();
     let all = rustix::process::geteuid().is_root();
     Service {
         socket: Some(path.display().to_string()),
         version: text("version"),
-        pid: status
-            .as_ref()
-            .and_then(|status| status.get("pid")?.as_u64()),
+        pid: number("pid"),
+        exporter: number("exporter"),
         source: text("source"),
         shares: tried.usable.then_some(if all {
             "everything"

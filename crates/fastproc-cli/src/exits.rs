@@ -1,4 +1,4 @@
-//! `fastproc exits`: processes as they end.
+//! `fastproc exits`: processes as they exit.
 
 use std::{
     io::{self, Write},
@@ -14,6 +14,7 @@ use fastproc::{
     Cmdline, Host, Process,
     difference::Ended,
     exits::{Event, Exit, Exits, Programs},
+    host::boottime_ns,
     source::service,
 };
 use fastproc_columns::{self as columns, Filter, Lookup, Row};
@@ -29,56 +30,59 @@ use crate::{
     output::{Output, OutputError},
     privileges,
     ps::{
-        form::{Column, Follows, Form, Format, Layout, Rows},
+        format::{Column, Follows, Format, Layout, RowWriter, Rows},
         help::FieldParser,
         selection::{Select, Selection},
     },
 };
 
 const AFTER_HELP: &str = "\
-Fields and filters are those of fastproc ps: see fastproc ps --help. Of a process that has ended
-these are known: pid, ppid, comm, cmdline, user, ruser, group, rgroup, cgroup_id, starttime, start,
-ended, etime (how long it lived), time, utime, stime, guest_time, pcpu (over its life), the times
-and faults of its children (cutime …), minflt, majflt, nvcsw, nivcsw, vmhwm (the most memory that it
-had resident), the fields of its I/O, flags, status, exit_code and final. The others are not known.
+Fields and filters are those of fastproc ps; see fastproc ps --help. For an exited process these
+fields are known: pid, ppid, comm, cmdline, user, ruser, group, rgroup, cgroup_id, starttime, start,
+ended, etime (its lifetime), time, utime, stime, guest_time, pcpu (over its lifetime), the times and
+faults of its children (cutime …), minflt, majflt, nvcsw, nivcsw, vmhwm (its largest resident
+memory), the fields of its I/O, flags, status, exit_code and final. The other fields are unknown.
 
-A process is told of when its parent has waited for it and the kernel has let go of it, with the
-kernel's last values. If the kernel's last record was lost, it comes some seconds later with what is
-known, and final is false: then what it took to take down its memory is missing, and the last part
-of what a thread did that was still running. What had ended before this command began is not told,
-though the kernel lets go of it later; if events were lost, it may be, without ended, ppid and etime.
+A process is shown when its parent has waited for it and the kernel has released it, with the
+kernel's final values. If the kernel's last record of it was lost, the process is shown some seconds
+later with the values that are known, and final is false: the CPU time for releasing its memory and
+the last time slice of a running thread are then missing. A process that exited before this command
+started is not shown, unless events were lost: then it may appear without ended, ppid and etime.
 
 Examples:
   fastproc exits
-      Every process that ends, as it ends
+      Show every process as it exits
   fastproc exits --execs -o event,pid,ppid,user,cmdline
-      Every program that is run, too, with its arguments
+      Also show every program that is executed, with its arguments
   fastproc exits --filter 'status != 0' -o ended,pid,comm,status
-      What fails or is killed
+      Show what fails or is killed
   fastproc exits --filter 'time > 1s' -o pid,etime,time,vmhwm,read_bytes,cmdline
-      What has used much
+      Show what used much CPU time
   fastproc exits --format ndjson > exits.ndjson
-      For programs
+      Write JSON for another program
 
-It ends by Ctrl-C, and when the reader of its output is gone.
+The command runs until Ctrl-C, --count, or until the reader of its output goes away.
+
+Privileges:
+  Recording exits needs the privileges to read by BPF, or a service. A service shows each user what
+  the kernel would show that user; it has no execs, and reports some tenths of a second later.
 
 Exit status:
-  0  something was shown
-  1  nothing was
-  2  the command line is wrong, or exits cannot be recorded: that takes the privileges of reading by
-     BPF, or a service, which tells each user what the kernel would show, without execs, and some
-     tenths of a second later";
+  0  at least one row was shown
+  1  no row was shown
+  2  the command line is invalid, or exits cannot be recorded";
 
-/// Show processes as they end, however short they lived
+/// Show processes as they exit, however short their lifetime.
 ///
-/// Every process that ends is recorded by the scheduler's own tracepoints, with its final values.
+/// The scheduler's tracepoints record every process that exits, with its final values.
 #[derive(Debug, clap::Args)]
 #[command(max_term_width = 100, after_help = AFTER_HELP)]
 #[allow(clippy::struct_excessive_bools, reason = "one for each option")]
 pub struct Args {
-    /// Columns to show, as for fastproc ps
+    /// Show these columns, as for fastproc ps.
     ///
-    /// [default: ended,pid,ppid,user,etime,time,vmhwm,status,comm; with --execs also event, and cmdline for comm]
+    /// The default is ended,pid,ppid,user,etime,time,vmhwm,status,comm. With --execs, it begins with event and ends with
+    /// cmdline instead of comm.
     #[arg(
         short = 'o',
         long = "fields",
@@ -89,67 +93,67 @@ pub struct Args {
     )]
     fields: Vec<Column>,
 
-    /// Show only what meets a condition, as in 'time > 1s && user != root'
+    /// Show only rows that match an expression, as in 'time > 1s && user != root'.
     #[arg(long, value_name = "EXPR")]
     filter: Option<Filter>,
 
     #[command(flatten)]
     select: Select,
 
-    /// Show every exec as well
+    /// Also show every exec.
     #[arg(long)]
     execs: bool,
 
-    /// Stop after N rows; when interrupted if not set
+    /// Stop after N rows; the default is to continue until interrupted.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
-    /// How to write it
+    /// Write in this format.
     #[arg(long, value_enum, default_value_t)]
     format: StreamFormat,
 
-    /// Write JSON: short for --format ndjson
+    /// Write JSON, one object per row; the same as --format json or ndjson.
     #[arg(long, conflicts_with = "format")]
     json: bool,
 
-    /// Do not name the columns of a table or of csv
+    /// Leave out the heading of a table or of CSV.
     #[arg(long, visible_alias = "no-headings")]
     no_headers: bool,
 
-    /// In csv, write a ' before texts that a spreadsheet would take for a formula
+    /// In CSV, write a ' before text that a spreadsheet would take for a formula.
     #[arg(long)]
     no_formulas: bool,
 
-    /// Do not say on standard error what was lost
+    /// Do not print to standard error how many events were lost.
     #[arg(short, long)]
     quiet: bool,
 }
 
 impl Args {
-    fn form(&self) -> Format {
+    fn format(&self) -> Format {
         if self.json {
             Format::Ndjson
         } else {
-            self.format.form()
+            self.format.format()
         }
     }
 }
 
-/// The forms in which rows can follow one another without end.
+/// The formats that can be written row by row.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum StreamFormat {
-    /// For people
+    /// A table for people
     #[default]
     Table,
-    /// One object a row, on a line
+    /// One JSON object per row, on one line
     #[value(alias = "json")]
     Ndjson,
-    /// One line a row, quoted by RFC 4180 where need be
+    /// One line per row, quoted as in RFC 4180 where necessary
     Csv,
 }
 
 impl StreamFormat {
-    const fn form(self) -> Format {
+    const fn format(self) -> Format {
         match self {
             Self::Table => Format::Table,
             Self::Ndjson => Format::Ndjson,
@@ -161,9 +165,9 @@ impl StreamFormat {
 const EXITS: &str = "ended,pid,ppid,user,etime,time,vmhwm,status,comm";
 const EXITS_AND_EXECS: &str = "event,ended,pid,ppid,user,etime,time,vmhwm,status,cmdline";
 
-/// Shows events until somebody has had enough.
+/// Shows events until a signal, the count or a closed output ends it.
 pub fn run(args: Args) -> Result<ExitCode, Failure> {
-    let form = args.form();
+    let format = args.format();
     let columns = if args.fields.is_empty() {
         let names = if args.execs { EXITS_AND_EXECS } else { EXITS };
         names.split(',').map(str::parse).collect::<Result<_, _>>()?
@@ -186,13 +190,13 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         follows: Follows::Continued,
         no_formulas: args.no_formulas,
     };
-    // A service shows no more than it may.
+    // A service hides what this user may not see.
     let sees_all = matches!(feed, Feed::Service(_)) || privileges::may_trace_all();
     let mut lookup = Lookup::new(&host, sees_all)?;
     lookup.set_time(0);
     let mut stream = Stream {
         lookup,
-        form: form.writer(layout),
+        writer: format.writer(layout),
         selection: (&args.select).into(),
         filter: args.filter,
         execs: args.execs,
@@ -214,7 +218,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         if !args.quiet && feed.lost() > lost {
             let more = feed.lost() - lost;
             lost = feed.lost();
-            // Where standard error is closed there is nobody to tell.
+            // Nothing can be reported if standard error is closed.
             let _ = writeln!(io::stderr(), "fastproc: {more} events were lost");
         }
         if ends || stream.left == 0 {
@@ -230,9 +234,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
 
 /// The time since boot, as the kernel has it: a time namespace may have another.
 fn now_ns(host: &Host) -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
-    now_ns.saturating_add_signed(-host.boot_offset_ns)
+    boottime_ns().saturating_add_signed(-host.boot_offset_ns)
 }
 
 /// Where exits come from.
@@ -248,7 +250,7 @@ const EVERY: Timespec = Timespec {
     tv_nsec: 100_000_000,
 };
 
-/// How often it is looked for processes that went without a record.
+/// How often to look for processes whose record was lost.
 const SECOND: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 0,
@@ -297,7 +299,7 @@ impl Feed {
         }
     }
 
-    /// How long to wait for it. Of a process that went without a record nothing ever comes: it has to be looked for.
+    /// How long to wait for an event. A process whose record was lost causes none, so it must be looked for.
     const fn patience(&self) -> &'static Timespec {
         match self {
             Self::Own(..) => &SECOND,
@@ -330,7 +332,7 @@ impl Stops {
     /// Waits for an event, no longer than that. Returns whether it is time to end.
     fn wait(&self, events: Option<BorrowedFd<'_>>, patience: &Timespec) -> Result<bool, Failure> {
         let output = io::stdout();
-        // Of a pipe, that nobody reads it any more.
+        // The reader of the pipe has closed it.
         let output: BorrowedFd<'_> = output.as_fd();
         let mut fds = vec![
             PollFd::new(&self.signalled, PollFlags::IN),
@@ -355,7 +357,7 @@ struct Undated {
 /// From events to rows.
 struct Stream {
     lookup: Lookup,
-    form: Box<dyn Form>,
+    writer: Box<dyn RowWriter>,
     selection: Selection,
     filter: Option<Filter>,
     execs: bool,
@@ -376,7 +378,7 @@ impl Stream {
     ) -> Result<(), OutputError> {
         match event {
             Event::Exit(exit) => {
-                let cmdline = programs.and_then(|programs| programs.of(exit));
+                let cmdline = programs.and_then(|programs| programs.cmdline(exit));
                 self.show_exit(exit, cmdline)
             }
             Event::Exec(exec) => {
@@ -389,7 +391,7 @@ impl Stream {
                 let record = exec.to_record();
                 self.show(&Row {
                     event: Some(columns::Event::Exec(exec)),
-                    ..Row::of(Process::new(&record, &[]))
+                    ..Row::new(Process::new(&record, &[]))
                 })
             }
             _ => Ok(()),
@@ -465,8 +467,8 @@ impl Stream {
             repeated: false,
             shown: Box::new(row.copied().into_iter()),
         };
-        let (form, lookup) = (&mut self.form, &mut self.lookup);
-        Ok(form.write(rows, lookup, &mut self.output)?)
+        let (writer, lookup) = (&mut self.writer, &mut self.lookup);
+        Ok(writer.write(rows, lookup, &mut self.output)?)
     }
 }
 

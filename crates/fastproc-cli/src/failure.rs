@@ -1,19 +1,15 @@
-//! Why a subcommand could not run, told to a person.
+//! Errors of subcommands.
 
 use std::{error::Error, io};
 
-/// A typed error each, of which a person reads the chain of causes.
+/// Why a subcommand failed.
 pub type Failure = Box<dyn Error + Send + Sync>;
 
-/// The error and its causes, on one line.
-pub fn chain(failure: &(dyn Error + 'static)) -> String {
-    let causes: Vec<String> = causes(failure).map(ToString::to_string).collect();
-    causes.join(": ")
-}
+pub use fastproc::error_chain as chain;
 
-/// Whether the failure is that nobody reads standard output any more, as in `fastproc ps | head -1`.
+/// Whether the reader of standard output closed it, as in `fastproc ps | head -1`.
 pub fn is_broken_pipe(failure: &(dyn Error + 'static)) -> bool {
-    // What the library writes to is not standard output, but the service.
+    // The library writes to the service, not to standard output.
     let of_library = |error: &&(dyn Error + 'static)| {
         error.is::<fastproc::Error>() || error.is::<fastproc::source::service::Error>()
     };

@@ -7,19 +7,23 @@ use std::{
     process::ExitCode,
 };
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_complete::Shell;
 use clap_mangen::{
     Man,
     roff::{Roff, roman},
 };
 
-use crate::{Cli, Failure};
+use crate::{Failure, serve};
+
+/// The other name of `fastproc serve`.
+const EXPORTER: &str = "fastproc-exporter";
 
 /// Write man pages (man1/) and completions for bash, zsh and fish into a folder.
 #[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  fastproc generate target/generated")]
 pub struct Args {
-    /// The folder, which is made if need be
+    /// Write into this folder, and create it if necessary.
     directory: PathBuf,
 }
 
@@ -27,7 +31,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let pages = args.directory.join("man1");
     fs::create_dir_all(&pages)?;
-    let mut command = Cli::command();
+    let mut command = crate::command();
     command.build();
     let shown = command.get_subcommands().filter(|sub| !sub.is_hide_set());
     for command in shown
@@ -41,8 +45,14 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         let mut file = File::create(pages.join(format!("{name}.1")))?;
         page(command.clone(), &name, &mut file)?;
     }
-    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-        clap_complete::generate_to(shell, &mut Cli::command(), "fastproc", &args.directory)?;
+    // Started by hand it has the same flags.
+    let serve = <serve::Args as clap::Args>::augment_args(Command::new(EXPORTER));
+    let mut file = File::create(pages.join(format!("{EXPORTER}.1")))?;
+    page(serve.clone(), EXPORTER, &mut file)?;
+    for (name, command) in [("fastproc", crate::command()), (EXPORTER, serve)] {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            clap_complete::generate_to(shell, &mut command.clone(), name, &args.directory)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -8,6 +8,7 @@ mod failure;
 mod generate;
 mod output;
 mod privileges;
+mod program;
 mod ps;
 mod run;
 mod serve;
@@ -18,24 +19,24 @@ mod usage;
 mod verify;
 
 use std::{
+    ffi::OsString,
     io::{self, Write},
     process::ExitCode,
 };
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use failure::Failure;
 
-/// The answer is no: nothing matched, or a value was wrong.
+/// A negative result: nothing matched, or a value was wrong.
 const NO: u8 = 1;
-/// The command could not run, or was called wrongly (clap's own choice for the latter).
+/// The command line is invalid (as clap has it), or the command could not run.
 const FAILED: u8 = 2;
 
-/// What a Linux machine says about itself, straight from the kernel's structures.
+/// Read processes and counters of Linux by BPF, instead of parsing /proc.
 ///
-/// The process table is read by a BPF program that writes plain records into memory which it shares with this command,
-/// at a small part of what it costs to read the files of /proc. Where BPF cannot be used, /proc is read, and shows the
-/// same values.
+/// A BPF program writes plain records of all processes into memory that it shares with this command, which costs a small
+/// fraction of reading the files of /proc. Where BPF cannot be used, fastproc reads /proc and shows the same values.
 #[derive(Debug, Parser)]
 #[command(
     name = "fastproc",
@@ -43,7 +44,7 @@ const FAILED: u8 = 2;
     arg_required_else_help = true,
     max_term_width = 100
 )]
-#[command(after_help = "Every subcommand has a --help of its own.")]
+#[command(after_help = "See fastproc COMMAND --help for the options of each command.")]
 #[command(after_long_help = AFTER_HELP)]
 struct Cli {
     #[command(subcommand)]
@@ -51,28 +52,32 @@ struct Cli {
 }
 
 const AFTER_HELP: &str = "\
-Every subcommand has a --help of its own.
+See fastproc COMMAND --help for the options of each command.
 
 Examples:
-  fastproc ps --top 20     the processes that used most CPU time
-  fastproc top             the same on a screen, as it changes
-  fastproc exits           processes as they end
-  fastproc doctor          what this machine allows, and what is missing
-  fastproc verify          whether every value is the kernel's own
+  fastproc ps --top 20     List the processes with the largest CPU share
+  fastproc top             Show the processes on a screen, as they change
+  fastproc exits           Show processes as they exit
+  fastproc doctor          Report what works on this machine, and what is missing
+  fastproc verify          Compare every value with the kernel's own files
+
+Durations:
+  A duration is a number of seconds, as in 2 or 0.5, or has units (ns, us, ms, s, m, h, d), as in
+  500ms or 1m30s.
 
 Exit status:
-  0  success; also when the reader of a pipe had enough and went away
-  1  the answer is no: nothing matched, a value was wrong (each subcommand says which)
-  2  the command line is wrong, or the command could not run; standard error says why
+  0  success; also if the reader of a pipe closed it early
+  1  a negative result: no process matched, or a value was wrong
+  2  the command line is invalid, or the command could not run; standard error has the reason
 
 Environment:
-  NO_COLOR  if set and not empty, nothing is coloured
-  COLUMNS   width of a table, instead of the terminal's
+  NO_COLOR  if set and not empty, no colour is used
+  COLUMNS   the width of a table, instead of that of the terminal
 
 Privileges:
-  Reading by BPF takes CAP_BPF and CAP_PERFMON. What else root has is given up as soon as the
-  programs are loaded, apart from what reading /proc of others takes (CAP_SYS_PTRACE and
-  CAP_DAC_READ_SEARCH).";
+  Reading by BPF needs CAP_BPF and CAP_PERFMON. When the BPF programs are loaded, fastproc drops all
+  other capabilities except CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, which reading the files of other
+  users' processes in /proc needs.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -106,7 +111,18 @@ impl Command {
     }
 }
 
-/// As many descriptors as this process may have: what is read again and again is kept open.
+/// The definition of the command line.
+fn command() -> clap::Command {
+    usage::end_sentences(Cli::command())
+}
+
+fn parse(
+    arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+) -> clap::error::Result<Cli> {
+    Cli::from_arg_matches(&command().try_get_matches_from(arguments)?)
+}
+
+/// Raises the limit of open files to its maximum: files that are read repeatedly are kept open.
 fn raise_descriptor_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
@@ -115,7 +131,7 @@ fn raise_descriptor_limit() {
             current: maximum,
             maximum,
         };
-        // Whoever may not raise it has as many as before.
+        // A failure leaves the limit as it was.
         let _ = setrlimit(Resource::Nofile, limits);
     }
 }
@@ -123,13 +139,12 @@ fn raise_descriptor_limit() {
 fn main() -> ExitCode {
     raise_descriptor_limit();
     let arguments = ps::as_in_ps(serve::with_two_dashes(std::env::args_os()));
-    let cli =
-        Cli::try_parse_from(arguments).unwrap_or_else(|error| usage::in_our_words(error).exit());
+    let cli = parse(arguments).unwrap_or_else(|error| usage::in_our_words(error).exit());
     match cli.command.run() {
         Ok(code) => code,
         Err(failure) if failure::is_broken_pipe(failure.as_ref()) => ExitCode::SUCCESS,
         Err(failure) => {
-            // Where standard error is closed there is nobody to tell.
+            // Nothing can be reported if standard error is closed.
             let _ = writeln!(
                 io::stderr(),
                 "fastproc: {}",

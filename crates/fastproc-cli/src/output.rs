@@ -1,6 +1,8 @@
-//! Standard output: written in large pieces, and quiet when its reader has had enough.
+//! Standard output, written in large pieces; and the options that choose between text and JSON.
 
 use std::io::{self, Write};
+
+use clap::ValueEnum;
 
 /// Bytes that are gathered before they are written.
 const PIECE: usize = 64 * 1024;
@@ -17,7 +19,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Writes what has been gathered so far.
+    /// Writes what has been gathered.
     pub fn finish(&mut self) -> Result<(), OutputError> {
         Ok(self.flush()?)
     }
@@ -39,5 +41,35 @@ impl Write for Output {
             .and_then(|()| standard.flush());
         self.gathered.clear();
         written
+    }
+}
+
+/// The formats of a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    /// Text for people
+    #[default]
+    #[value(alias = "table")]
+    Text,
+    /// One JSON object
+    Json,
+}
+
+/// `--format` and `--json` of commands that print a report.
+#[derive(Clone, Debug, clap::Args)]
+pub struct TextOrJson {
+    /// Write in this format.
+    #[arg(long, value_enum, default_value_t)]
+    format: ReportFormat,
+
+    /// Write JSON; the same as --format json.
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+}
+
+impl TextOrJson {
+    /// Whether the report is to be JSON.
+    pub fn is_json(&self) -> bool {
+        self.json || self.format == ReportFormat::Json
     }
 }

@@ -1,4 +1,4 @@
-//! Giving up what is not needed any more.
+//! Drops privileges that are not needed any more.
 
 pub use fastproc::access::may_trace_all;
 use fastproc::{Details, Host, Process, Snapshot, access::Access};
@@ -7,21 +7,21 @@ use rustix::{
     thread::{CapabilitySet, capabilities, set_capabilities, set_no_new_privs},
 };
 
-/// What is kept: an array that grows takes its programs to be loaded again, and `/proc` shows some files of others only
-/// to those who may trace or read anything.
+/// The capabilities to keep: when the array grows, the BPF programs are loaded again; and some files of other users' processes
+/// in `/proc` need the other two.
 const KEPT: CapabilitySet = CapabilitySet::BPF
     .union(CapabilitySet::PERFMON)
     .union(CapabilitySet::SYS_PTRACE)
     .union(CapabilitySet::DAC_READ_SEARCH);
 
-/// What the kernel shows this process.
-pub struct Shown {
+/// Decides what the kernel would show this process.
+pub struct AccessCheck {
     all: bool,
     details: Details,
 }
 
-impl Shown {
-    /// To be asked when privileges have been given up.
+impl AccessCheck {
+    /// Creates the check. Privileges must have been dropped before.
     pub fn new(host: &Host) -> Result<Self, fastproc::Error> {
         Ok(Self {
             all: may_trace_all(),
@@ -29,8 +29,8 @@ impl Shown {
         })
     }
 
-    /// What it shows of a process. The text, and the service, hold no more than that; for the rest it is asked.
-    pub fn of(&self, process: Process<'_>, snapshot: &Snapshot<'_>) -> Access {
+    /// What the kernel would show of a process. `/proc` and the service already hide what it would not.
+    pub fn access(&self, process: Process<'_>, snapshot: &Snapshot<'_>) -> Access {
         if self.all || snapshot.source_of(process).is_guarded() || self.details.may_trace(process) {
             Access::Granted
         } else {
@@ -39,21 +39,19 @@ impl Shown {
     }
 }
 
-/// The kernel let this process give up nothing.
+/// Privileges could not be dropped.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot give up privileges that are not needed")]
+#[error("cannot drop privileges that are not needed")]
 pub struct PrivilegesError(#[from] Errno);
 
-/// Gives up every capability that reading processes does not take, for good, and for programs that this one might
-/// execute.
+/// Drops every capability that reading processes does not need, permanently and for programs that this one executes.
 ///
-/// Capabilities belong to threads: this must run while there is one. Without more of them than needed it does nothing
-/// but forbid new ones.
+/// Capabilities belong to threads, so call this while there is only one.
 pub fn drop() -> Result<(), PrivilegesError> {
     drop_but(CapabilitySet::empty())
 }
 
-/// The same, but for what is needed beside it.
+/// The same, but keeps the capabilities `needed` as well.
 pub fn drop_but(needed: CapabilitySet) -> Result<(), PrivilegesError> {
     let kept = KEPT | needed;
     set_no_new_privs(true)?;

@@ -1,10 +1,9 @@
 //! `fastproc ps`: the process table.
 
 mod args;
-mod asked;
-mod before;
-pub mod form;
+pub mod format;
 pub mod help;
+mod plan;
 mod ps1;
 mod redraw;
 #[cfg(test)]
@@ -12,6 +11,7 @@ mod round_trip;
 mod screen;
 pub mod selection;
 mod summary;
+mod translate;
 mod words;
 
 use std::{
@@ -24,32 +24,29 @@ use fastproc::{Baseline, Collector, Fields, Texts};
 use fastproc_columns::{Field, Filter, Lookup, Sort, Sorter};
 
 use self::{
-    asked::{Asked, UsageError},
-    form::{Column, Format},
+    format::{Column, Format},
+    plan::{Plan, UsageError},
     redraw::Redraw,
     screen::Screen,
 };
 use crate::{NO, failure::Failure, output::Output, privileges, terminal};
 
-pub use self::{
-    args::{Args, interval},
-    before::as_in_ps,
-};
+pub use self::{args::Args, translate::as_in_ps};
 
-/// Shows the table, once or again and again.
+/// Shows the table, once or at every interval.
 pub fn run(args: Args) -> Result<ExitCode, Failure> {
-    let words = words::understand(&args.words)?;
+    let words = words::parse_words(&args.words)?;
     let format = if args.json { Format::Json } else { args.format };
     let like_ps = args.is_like_ps(&words, format);
-    let Asked {
-        form,
+    let Plan {
+        writer,
         columns,
         selection,
         sort,
         threads,
         tree,
         needs: more,
-    } = args.ask(&words, format, like_ps)?;
+    } = args.plan(&words, format, like_ps)?;
     if threads && tree {
         return Err(UsageError::TreeOfThreads.into());
     }
@@ -77,7 +74,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
             .chain(args.filter.iter().flat_map(Filter::fields)),
     );
     let cmdlines = (of_shown | of_all).contains(Texts::CMDLINE);
-    // Of a few rows they are read one by one.
+    // For a few rows they are read one by one.
     let shows_all = args.top.is_none() && args.filter.is_none() && selection.admits_all();
     let wanted = if shows_all { of_shown | of_all } else { of_all };
     let kept = wanted & Texts::CMDLINE;
@@ -96,7 +93,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     privileges::drop()?;
     let mut screen = Screen {
         lookup: Lookup::new(collector.host(), false)?,
-        form,
+        writer,
         sort,
         top: args.top.unwrap_or(usize::MAX),
         selection,
@@ -126,12 +123,12 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Where one table is drawn over the other.
+/// How tables are drawn over one another; `None`: one below the other.
 fn redraw(interval: Option<Duration>, format: Format) -> Option<Redraw> {
     Redraw::new().filter(|_| interval.is_some() && format == Format::Table)
 }
 
-/// The groups of fields that these ask for, and no other.
+/// The groups of fields that the columns, the order and the filter need.
 fn needs(columns: &[Column], sort: &Sort, filter: Option<&Filter>) -> Fields {
     let needs = columns
         .iter()
@@ -154,7 +151,7 @@ fn watch(
     let mut before = Baseline::default();
     let mut any = false;
     let mut due = Instant::now();
-    // The first snapshot is only what the second is compared with.
+    // The first snapshot is only compared with the second.
     for times in 0.. {
         let fallback = summary::fallback(collector);
         let snapshot = collector.snapshot()?;
@@ -184,7 +181,7 @@ fn next_due(due: Instant, interval: Duration, now: Instant) -> Instant {
 
 #[cfg(test)]
 mod tests {
-    use super::{asked::DEFAULT, *};
+    use super::{plan::DEFAULT, *};
 
     #[test]
     fn only_what_is_named_is_collected() {
@@ -226,14 +223,6 @@ mod tests {
         ] {
             let next = next_due(due, interval, due + Duration::from_secs(late_seconds));
             assert_eq!((next - due).as_secs(), next_seconds, "{late_seconds} s");
-        }
-    }
-
-    #[test]
-    fn an_interval_is_a_time() {
-        assert_eq!(interval("0.5"), Ok(Duration::from_millis(500)));
-        for wrong in ["0", "-1", "nan", "inf", "x", "", "1e300"] {
-            assert!(interval(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `fastproc run`: other people's programs, with the substitute for procps's library.
+//! `fastproc run`: runs programs with the substitute for procps's library.
 
 mod system;
 
@@ -13,25 +13,28 @@ use std::{
 
 use clap::ValueEnum;
 
-use crate::failure::Failure;
+use crate::{failure::Failure, output::ReportFormat};
 
-/// Run ps, top, pgrep, w as they are, many times faster: with process tables from records
+/// Run ps, top, pgrep or w of procps with process tables from records.
 #[derive(clap::Args, Clone, Debug)]
-#[command(after_long_help = AFTER_HELP)]
+#[command(after_help = AFTER_HELP)]
 #[command(
     override_usage = "fastproc run -- COMMAND [ARGUMENT]...\n       fastproc run --system on|off|status|check"
 )]
 pub struct Args {
-    /// Let every program of this machine use it, or none; or say what is the case
+    /// Turn the substitute library on or off for every program of this machine, or report its state.
     #[arg(long, value_enum, value_name = "WHAT", conflicts_with = "command")]
     system: Option<Switch>,
-    /// With --system status: print one JSON object
-    #[arg(long, requires = "system")]
+    /// Write the result of --system in this format; the default is text.
+    #[arg(long, value_enum, requires = "system")]
+    format: Option<ReportFormat>,
+    /// Write JSON; the same as --format json.
+    #[arg(long, requires = "system", conflicts_with = "format")]
     json: bool,
-    /// Where the substitute lies, if not beside this program or in /usr/lib/fastproc/procps
+    /// Use the substitute library in this folder, not the one beside this program or in /usr/lib/fastproc/procps.
     #[arg(long, value_name = "FOLDER")]
     library: Option<PathBuf>,
-    /// What to run
+    /// Run this command with its arguments.
     #[arg(
         last = true,
         value_name = "COMMAND",
@@ -41,28 +44,32 @@ pub struct Args {
 }
 
 const AFTER_HELP: &str = "\
-procps's tools read processes by its library, libproc2. In its place they get one that asks the
-service for records (fastproc serve --socket PATH), or loads programs of its own where there are
-very many processes. Where neither can be had they are as they were. The output is the same.
+The tools of procps read processes through its library, libproc2. fastproc run substitutes a library
+that asks the service for records (fastproc serve --socket PATH), or loads BPF programs if there are
+very many processes. If neither is possible, the tools use their own library. Their output is the
+same in all cases.
 
 Examples:
   fastproc run -- top
+      Run top of procps with the substitute library
   fastproc run -- watch ps aux
+      The same for every program that watch starts
   sudo fastproc run --system on
+      Use the substitute library in every program of this machine
 
 Environment:
-  LIBPROC2_FASTPROC=off  a program that uses it is as it was";
+  LIBPROC2_FASTPROC  if it is off, programs use the library of procps";
 
 /// What to do with the whole machine.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Switch {
-    /// Every program of the machine uses it
+    /// Every program of the machine uses the substitute library
     On,
-    /// No program does
+    /// No program uses it
     Off,
-    /// Say whether it is on
+    /// Report whether it is on
     Status,
-    /// Turn it off if ps does not work with it, as after an upgrade of procps
+    /// Turn it off if ps does not work with it, for example after an upgrade of procps
     Check,
 }
 
@@ -70,7 +77,7 @@ enum Switch {
 enum RunError {
     #[error(
         "the substitute for procps's library is not installed, neither beside this program nor in {INSTALLED}. \
-         In fastproc's sources, make procps builds it; --library says where it lies"
+         In fastproc's sources, make procps builds it; --library names its folder"
     )]
     NotInstalled,
     #[error("cannot run {}", .0.display())]
@@ -91,7 +98,11 @@ const NAMES: [&str; 2] = ["libproc2.so.0", "libproc2.so.1"];
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let folder = folder(args.library.as_deref());
     if let Some(switch) = args.system {
-        return Ok(system::run(switch, folder, args.json)?);
+        return Ok(system::run(
+            switch,
+            folder,
+            args.json || args.format == Some(ReportFormat::Json),
+        )?);
     }
     let folder = folder?;
     let Some((program, arguments)) = args.command.split_first() else {

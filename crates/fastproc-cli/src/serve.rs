@@ -10,7 +10,9 @@
 
 mod collectors;
 mod configuration;
+mod exporter;
 mod flags;
+mod listen;
 mod signals;
 mod socket;
 
@@ -24,8 +26,8 @@ use std::{
 
 use clap::{ArgAction, ValueEnum};
 use fastproc::SourceKind;
-use fastproc_exporter::{
-    configuration::{Reload, chain},
+use fastproc_metrics::{
+    collecting::Collecting,
     costly, descriptors,
     exporter::{Exporter, Settings},
     exposition::Format,
@@ -33,7 +35,6 @@ use fastproc_exporter::{
     naming::Rules,
     privileges::{self, Needs},
     procfs,
-    web::{Limits, Server, scraper},
 };
 
 use fastproc_service::Service;
@@ -41,10 +42,11 @@ use fastproc_service::Service;
 use self::{
     collectors::Collectors,
     configuration::Files,
+    exporter::Configured,
     flags::{boolean, duration, share},
     signals::Signals,
 };
-use crate::{Failure, source::Source};
+use crate::{Failure, failure::chain, source::Source};
 
 pub use self::flags::with_two_dashes;
 
@@ -188,7 +190,7 @@ pub struct Args {
     #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = duration)]
     min_interval: Duration,
     /// Connections at once. A further one takes the place of one that asks nothing.
-    #[arg(long, value_name = "N", default_value_t = Limits::default().connections)]
+    #[arg(long, value_name = "N", default_value_t = 256)]
     max_connections: usize,
     /// Where processes are read from.
     #[arg(long, value_enum, default_value_t)]
@@ -221,6 +223,7 @@ impl Args {
         Files {
             groups: self.config.clone(),
             web: self.web_config.clone(),
+            names: Vec::new(),
         }
     }
 
@@ -291,11 +294,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         Some((service, taken)) if args.socket.no_metrics => {
             descriptors::raise_limit(taken)?;
             give_up_root(args, &[service.source()], true)?;
-            if let Err(error) = fastproc_service::confine() {
-                say(&format!(
-                    "what is not needed is not forbidden, system calls are not filtered: {error}"
-                ));
-            }
+            confine();
             say(&format!("serving snapshots, from {}", service.source()));
             socket::run(service)
         }
@@ -308,9 +307,18 @@ fn give_up_root(args: &Args, sources: &[SourceKind], proc_of_others: bool) -> Re
     let needs = Needs {
         bpf: sources.iter().any(|source| *source != SourceKind::Procfs),
         proc_of_others,
-        configuration: !args.files().is_empty(),
+        configuration: !args.files().are_none(),
     };
     Ok(privileges::drop_to(args.user.as_deref(), needs)?)
+}
+
+/// From now on this process executes nothing and writes no file.
+fn confine() {
+    if let Err(error) = fastproc_service::confine() {
+        say(&format!(
+            "what is not needed is not forbidden, system calls are not filtered: {error}"
+        ));
+    }
 }
 
 fn serve_metrics(
@@ -324,9 +332,20 @@ fn serve_metrics(
         procfs::mount(&args.procfs)?;
     }
     let descriptors = descriptors::raise_limit(args.max_connections + taken.unwrap_or(0))?;
-    let files = args.files();
-    let configuration = files.read()?;
-    let mut settings = args.settings(configuration.rules)?;
+    let once = args.once_to_stdout_delay;
+    // Nobody else understands its files.
+    let mut exporter = match once {
+        Some(_) if args.files().are_none() => None,
+        _ => Some(exporter::Exporter::start(args)?),
+    };
+    let configured = match &mut exporter {
+        None => Configured::default(),
+        Some(started) => match started.configure()? {
+            Some(configured) => configured,
+            None => return exporter.map_or(Ok(ExitCode::SUCCESS), exporter::Exporter::end),
+        },
+    };
+    let mut settings = args.settings(configured.rules)?;
     if descriptors < descriptors::FOR_BPF && settings.source.is_none() {
         say(&format!(
             "no more than {descriptors} descriptors may be open (ulimit -n), too few for BPF: /proc is read"
@@ -346,29 +365,20 @@ fn serve_metrics(
             settings.groups.rules
         ));
     }
-    if let Some(delay) = args.once_to_stdout_delay {
-        let mut exporter = open(settings)?;
-        give_up_root(args, &[exporter.source()], exporter.needs_proc_of_others())?;
-        exporter.collect()?;
-        std::thread::sleep(delay);
-        exporter.collect()?;
-        io::stdout().write_all(&exporter.write(Format::Prometheus, Vec::new()))?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let web = configuration.web;
-    let scheme = if web.has_tls() { "https" } else { "http" };
-    let mut server = Server::bind(&args.listen, web, Limits::default())?;
-    server.serve_metrics_at(&args.telemetry_path);
-    let had_groups = !settings.groups.rules.is_empty();
-    server.reload_by(Reload {
-        read: Arc::new(move || files.read_again(had_groups)),
-        log: say,
-        by_request: args.enable_lifecycle,
-    });
-    let exporter = open(settings)?;
-    let source = exporter.source();
+    let exporter = match (exporter, once) {
+        (Some(exporter), None) => exporter,
+        (exporter, delay) => {
+            exporter.map(exporter::Exporter::end).transpose()?;
+            return write_once(args, settings, delay.unwrap_or_default());
+        }
+    };
+    let scheme = if configured.has_tls { "https" } else { "http" };
+    let listener = listen::at(&args.listen)?;
+    let address = listener.local_addr()?;
+    let metrics = open(settings)?;
+    let source = metrics.source();
     // The service reads /proc to tell who asks.
-    let proc_of_others = service.is_some() || exporter.needs_proc_of_others();
+    let proc_of_others = service.is_some() || metrics.needs_proc_of_others();
     // Either may fall back to /proc by itself.
     let sources: Vec<SourceKind> = service
         .iter()
@@ -376,33 +386,26 @@ fn serve_metrics(
         .chain([source])
         .collect();
     give_up_root(args, &sources, proc_of_others)?;
-    // The readers of the service may take theirs at any time.
-    let left = descriptors::left();
-    let left = left.saturating_sub(taken.unwrap_or(0)).max(left / 2);
-    let places = args.max_connections.min(left).max(1);
-    if places < args.max_connections {
-        say(&format!(
-            "the limit of open descriptors (ulimit -n) leaves room for {places} connections at once"
-        ));
+    let (scrapes, serving) = exporter.begin(&listener)?;
+    drop(listener);
+    if signals.leave_to_exporter() {
+        serving.hang_up()?;
     }
-    server.limit_connections(places);
-    let service = service.map(socket::start).transpose()?;
+    let service = service.map(|mut service| {
+        service.collects_for(serving.pid());
+        socket::start(service)
+    });
+    let service = service.transpose()?;
+    confine();
     say(&format!(
-        "serving {scheme}://{}{}, from {}",
-        server.address()?,
+        "serving {scheme}://{address}{}, from {}",
         args.telemetry_path,
         source.name()
     ));
-    let (scraper, handle) = scraper(exporter, args.min_interval);
-    let web = std::thread::Builder::new()
-        .name("web".into())
-        .spawn(move || server.run(handle, || signals.leave_to_server()))?;
-    // Ends when the web server has, which holds the only handle.
-    scraper.run(|error| say(&chain(error)));
-    match web.join() {
-        Ok(served) => served?,
-        Err(_) => return Err("the web server has failed".into()),
-    }
+    let collected = Collecting::new(metrics, scrapes)?.run(|error| say(&chain(error)));
+    // Its link is closed now, and it ends if it has not.
+    serving.wait(&signals)?;
+    collected?;
     if let Some((stop, thread)) = service {
         drop(stop);
         match thread.join() {
@@ -410,6 +413,17 @@ fn serve_metrics(
             Err(_) => return Err("the service has failed".into()),
         }
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Looks twice, so much apart, and writes the metrics to standard output.
+fn write_once(args: &Args, settings: Settings, delay: Duration) -> Result<ExitCode, Failure> {
+    let mut exporter = open(settings)?;
+    give_up_root(args, &[exporter.source()], exporter.needs_proc_of_others())?;
+    exporter.collect()?;
+    std::thread::sleep(delay);
+    exporter.collect()?;
+    io::stdout().write_all(&exporter.write(Format::Prometheus, Vec::new()))?;
     Ok(ExitCode::SUCCESS)
 }
 

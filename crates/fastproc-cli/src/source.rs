@@ -1,26 +1,29 @@
-//! `--source`, the same for every subcommand.
+//! `--source` and `--stat-irqs-latency`, the same for every subcommand.
+
+use std::time::Duration;
 
 use clap::ValueEnum;
 use fastproc::SourceKind;
+use fastproc_columns::parse_duration;
 
 /// Where the processes are read from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Source {
-    /// The first of the others that works here
+    /// The first of the following sources that works on this machine
     #[default]
     Auto,
-    /// A service, started by fastproc serve --socket
+    /// A service, started with fastproc serve --socket
     Service,
     /// A BPF program that walks the tasks (Linux 6.7 and later)
     Bpf,
     /// A BPF program that the kernel's task iterator calls (Linux 5.8 and later)
     BpfIter,
-    /// The files of /proc, without privileges
+    /// The files of /proc; needs no privileges
     Procfs,
 }
 
 impl Source {
-    /// What the library is told.
+    /// The only source that the library may use; `None`: it chooses.
     pub const fn kind(self) -> Option<SourceKind> {
         match self {
             Self::Auto => None,
@@ -29,5 +32,30 @@ impl Source {
             Self::BpfIter => Some(SourceKind::BpfIter),
             Self::Procfs => Some(SourceKind::Procfs),
         }
+    }
+}
+
+/// How old interrupt counts may be.
+#[derive(Clone, Debug, clap::Args)]
+pub struct IrqsLatency {
+    /// Allow interrupt counts of /proc/stat to be this old, as in 0.5 or 100ms; 0 means always exact.
+    #[arg(long, value_name = "DURATION", default_value = "0", value_parser = parse_duration)]
+    stat_irqs_latency: Duration,
+
+    /// The same in milliseconds, as earlier versions had it.
+    #[arg(
+        long,
+        value_name = "N",
+        hide = true,
+        conflicts_with = "stat_irqs_latency"
+    )]
+    stat_irqs_latency_ms: Option<u64>,
+}
+
+impl IrqsLatency {
+    /// The age in either spelling.
+    pub fn get(&self) -> Duration {
+        self.stat_irqs_latency_ms
+            .map_or(self.stat_irqs_latency, Duration::from_millis)
     }
 }

@@ -9,38 +9,37 @@ use std::{
     time::Duration,
 };
 
-use clap::{Parser as _, ValueEnum as _};
-use fastproc_columns::{Filter, Sort, field};
+use clap::ValueEnum as _;
+use fastproc_columns::{Filter, Sort, field, parse_interval};
 use fastproc_top::{Left, Options, Screen, default_path};
 use rustix::thread::CapabilitySet;
 
 use self::foreign::{Foreign, is_of_top, refuse_order};
 use crate::{
-    Cli,
     failure::Failure,
-    output::Output,
+    output::{Output, ReportFormat},
     privileges,
     ps::selection::{Pids, Users},
     source::Source,
     terminal,
 };
 
-/// Show the processes on a screen, as they change
+/// Show processes on a screen that is refreshed.
 ///
-/// The keys are those of htop and top; h shows all of them. Shares and rates are over the time between two looks.
+/// The keys are those of htop and top; h lists them. Shares and rates cover the time between two refreshes.
 #[derive(Debug, clap::Args)]
-#[command(max_term_width = 100, after_long_help = AFTER_LONG_HELP)]
+#[command(max_term_width = 100, after_help = AFTER_HELP, after_long_help = AFTER_LONG_HELP)]
 #[allow(clippy::struct_excessive_bools, reason = "one for each option")]
 pub struct Args {
-    /// Columns to show: fields of fastproc ps, by name
+    /// Show these columns, named as in fastproc ps.
     #[arg(short = 'o', long = "fields", value_name = "FIELD,…", value_delimiter = ',', value_parser = field_name, allow_hyphen_values = true)]
     fields: Vec<String>,
 
-    /// Show only these processes; 0 is this command itself
+    /// Show only these processes; 0 means this command itself.
     #[arg(short, long, value_name = "PID,…")]
     pid: Vec<Pids>,
 
-    /// Show only the processes of these effective users, by name or number
+    /// Show only the processes of these effective users, by name or number.
     #[arg(
         short,
         long,
@@ -50,27 +49,27 @@ pub struct Args {
     )]
     user: Vec<Users>,
 
-    /// What to sort by; with a minus sign, the largest first [default: -pcpu]
+    /// Sort by these fields; a minus sign puts the largest value first; the default is -pcpu.
     #[arg(long, value_name = "[-]FIELD,…", allow_hyphen_values = true, value_parser = parsed::<Sort>)]
     sort: Option<String>,
 
-    /// Show only what meets a condition, as for fastproc ps
+    /// Show only rows that match an expression, as in fastproc ps.
     #[arg(long, value_name = "EXPR", value_parser = parsed::<Filter>)]
     filter: Option<String>,
 
-    /// Look every so many seconds [default: 1]
-    #[arg(short = 'd', long, value_name = "SECONDS", alias = "delay", value_parser = super::ps::interval)]
+    /// Refresh at this interval, as in 2, 0.5 or 500ms; the default is 1 second.
+    #[arg(short = 'd', long, value_name = "DURATION", alias = "delay", value_parser = parse_interval)]
     interval: Option<Duration>,
 
-    /// Leave after N looks, after the first
+    /// Exit after N refreshes, not counting the first screen.
     #[arg(short = 'n', long, value_name = "N", aliases = ["iterations", "max-iterations"], value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
-    /// Show every thread on a row of its own
+    /// Show each thread on its own row.
     #[arg(short = 'H', long, alias = "threads-show")]
     threads: bool,
 
-    /// Show children below their parents
+    /// Show children below their parents.
     #[arg(
         short = 't',
         long,
@@ -79,45 +78,51 @@ pub struct Args {
     )]
     tree: bool,
 
-    /// Write a table as text after every interval, until --count or a signal ends it
+    /// Write a table as text after every interval, until --count or a signal ends it.
     ///
-    /// As wide as the terminal, or COLUMNS, or 120 columns; as high as the terminal, or with every row. A blank line
-    /// is between two tables.
+    /// The width is that of COLUMNS, of the terminal, or 120 columns. On a terminal a table has as many rows as fit; elsewhere
+    /// it has all rows. An empty line separates two tables.
     #[arg(short, long, alias = "batch-mode")]
     batch: bool,
 
-    /// Write one table as text and leave: --batch --count 1
+    /// Write one table as text and exit; the same as --batch --count 1.
     #[arg(long, conflicts_with = "count")]
     once: bool,
 
-    /// With --once: write one JSON object, that of fastproc ps --interval
-    #[arg(long, requires = "once", conflicts_with = "replay")]
+    /// With --once, write in this format; the default is text.
+    ///
+    /// JSON is the object that fastproc ps --interval writes.
+    #[arg(long, value_enum, requires = "once", conflicts_with = "replay")]
+    format: Option<ReportFormat>,
+
+    /// Write JSON; the same as --format json.
+    #[arg(long, requires = "once", conflicts_with_all = ["format", "replay"])]
     json: bool,
 
-    /// Write what is looked at into a file, which must not be there yet
+    /// Record all snapshots into a new file.
     ///
-    /// Where standard output is no terminal, it records without a screen until a signal ends it, or --count.
+    /// If standard output is not a terminal, no screen is shown; a signal or --count ends the recording.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["once", "batch", "replay"])]
     record: Option<PathBuf>,
 
-    /// Stop when the recording would have more MiB than this
+    /// Stop before the recording exceeds this size, in MiB.
     #[arg(long, value_name = "MIB", default_value_t = 1024, requires = "record",
           value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
     record_limit: u64,
 
-    /// Show a recording
+    /// Show a recording.
     ///
-    /// The keys , and . go to the snapshot before and after, { and } a minute, b to a time, Z stops and goes on.
+    /// The keys , and . go one snapshot back and forward, { and } one minute; b goes to a time; Z pauses and continues.
     #[arg(long, value_name = "FILE", conflicts_with = "source")]
     replay: Option<PathBuf>,
 
-    /// Where to read from
+    /// Read processes from this source.
     #[arg(long, value_enum, default_value_t)]
     source: Source,
 
-    /// The settings file; it is written only by the key W
+    /// Read settings from this file; only the key W writes it.
     ///
-    /// [default: fastproc/top.toml where settings are kept, as a rule ~/.config]
+    /// The default is fastproc/top.toml in the user configuration folder, normally ~/.config.
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
 
@@ -125,45 +130,53 @@ pub struct Args {
     foreign: Foreign,
 }
 
+const AFTER_HELP: &str = "\
+Examples:
+  fastproc top --interval 500ms
+  fastproc top -o pid,pcpu,read/s,write/s,cmdline --sort -write/s
+  fastproc top --filter 'user == postgres' --tree
+
+See --help for recordings, the environment and more examples; the key h lists the keys.";
+
 const AFTER_LONG_HELP: &str = "\
-Columns, filters and orders are those of fastproc ps, whose --help has the fields.
+Columns, filters and sort orders are those of fastproc ps; fastproc ps --help lists the fields.
 
-What is read of a process itself - its command line and its cgroup's path - is read again once a
-second; everything else at every look.
+Command lines and cgroup paths are read once a second, everything else at every refresh.
 
-A signal or a nice value is for the process that stood under the cursor when the key was pressed, and
-the question names it. Otherwise the cursor keeps its row, whichever process comes there, as in
-htop; F stays with a process. Processes that exited are counted above the table; x shows them, with
-what they did in the interval. What comes faster than a person types is taken for pasted text: it
-changes no process, writes no settings and does not leave.
+A signal or a nice value goes to the process that was under the cursor when the key was pressed; a
+question names it first. When the table changes, the cursor keeps its row, as in htop; F makes it
+follow a process. The header counts processes that exited; x shows them, with what they did in the
+interval. Keys that arrive faster than a person types count as pasted text: they change no process,
+write no settings and do not exit.
 
 Environment:
-  NO_COLOR  if set and not empty, nothing is coloured
+  NO_COLOR  if set and not empty, no colour is used
   LC_ALL, LC_CTYPE, LANG
-            where the first that is set does not name UTF-8, only ASCII is drawn
+            if the first of these that is set does not name UTF-8, only ASCII is drawn
 
 Examples:
-  fastproc top --interval 0.1
-      Ten looks a second
+  fastproc top --interval 100ms
+      Refresh ten times a second
   fastproc top -o pid,pcpu,read/s,write/s,cmdline --sort -write/s
-      Who writes
+      Show what writes to disk
   fastproc top --filter 'user == postgres' --tree
-      The processes of a user, children below their parents
+      Show the processes of a user as a tree
   fastproc top -b -n 1 | head -20
-      A single table, for a script
-  fastproc top --interval 10 --record day.fp > /dev/null &
+      Write a single table, for a script
+  fastproc top --interval 10s --record day.fp > /dev/null &
+      Record in the background
   fastproc top --replay day.fp
-      What a machine did, looked at later";
+      Show the recording";
 
 fn field_name(name: &str) -> Result<String, field::UnknownField> {
-    // Of a name of top(1) more can be said when all of them are there.
+    // refuse_order() checks names of top(1) later, when it has all of them.
     if !is_of_top(name) {
         field::find(name)?;
     }
     Ok(name.to_owned())
 }
 
-/// What -p and -u select, and what the filter admits of it.
+/// A filter for what -p, -u and --filter select together.
 fn filter(pids: Vec<Pids>, users: Vec<Users>, filter: Option<String>) -> Option<String> {
     let any = |field: &str, numbers: Vec<u32>| {
         let terms: Vec<_> = numbers
@@ -185,12 +198,12 @@ fn filter(pids: Vec<Pids>, users: Vec<Users>, filter: Option<String>) -> Option<
     }
 }
 
-/// A text that can be parsed; the screen keeps the text.
+/// Checks that a text can be parsed; the screen keeps the text.
 fn parsed<T: std::str::FromStr>(text: &str) -> Result<String, T::Err> {
     text.parse::<T>().map(|_| text.to_owned())
 }
 
-/// What `fastproc ps` shows after one interval.
+/// Writes what `fastproc ps` writes after one interval.
 fn json(args: &Args) -> Result<ExitCode, Failure> {
     let interval = args.interval.unwrap_or(Duration::from_secs(1));
     let mut line = vec![
@@ -218,7 +231,7 @@ fn json(args: &Args) -> Result<ExitCode, Failure> {
     line.extend(options.filter_map(|(name, value)| Some(format!("--{name}={}", value?))));
     line.extend(args.threads.then(|| "--threads".to_owned()));
     line.extend(args.tree.then(|| "--tree".to_owned()));
-    Cli::try_parse_from(line)?.command.run()
+    crate::parse(line)?.command.run()
 }
 
 /// Shows the screen.
@@ -228,7 +241,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     for name in &args.fields {
         field::find(name)?;
     }
-    if args.json {
+    if args.json || args.format == Some(ReportFormat::Json) {
         return json(&args);
     }
     let options = Options {
@@ -248,7 +261,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     };
     let records_only = options.record.is_some() && !stdout().is_terminal();
     let mut screen = Screen::open(options)?;
-    // Signals and nice values of others.
+    // To send signals to processes of other users, and to change their nice values.
     privileges::drop_but(CapabilitySet::KILL | CapabilitySet::SYS_NICE)?;
     screen.set_sees_all(privileges::may_trace_all());
     if args.batch || args.once {
@@ -264,7 +277,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         Left::ByChoice => Ok(ExitCode::SUCCESS),
         Left::BySignal(signal) => {
             drop(screen);
-            // Who waits for this program shall see what ended it.
+            // The parent shall see which signal ended this program.
             signal_hook::low_level::emulate_default_handler(signal)?;
             Ok(ExitCode::SUCCESS)
         }

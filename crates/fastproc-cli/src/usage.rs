@@ -1,4 +1,4 @@
-//! What is said of a command line that is not understood.
+//! Help that ends its sentences, and errors about an invalid command line.
 
 use std::{
     error::Error as _,
@@ -6,11 +6,37 @@ use std::{
 };
 
 use clap::{
-    Error,
+    Command, Error,
+    builder::StyledStr,
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-/// The same error in words of ours, where clap has words of its own for it.
+/// Ends every help text with a full stop: the derive macro removes it from one-line comments.
+pub fn end_sentences(command: Command) -> Command {
+    let ended = |text: Option<&StyledStr>| {
+        let text = text?.to_string();
+        let is_open = text.ends_with(|c: char| c.is_alphanumeric() || matches!(c, ')' | '\''));
+        is_open.then(|| text + ".")
+    };
+    let command = command.mut_args(|arg| {
+        let [short, long] = [ended(arg.get_help()), ended(arg.get_long_help())];
+        let arg = match short {
+            Some(text) => arg.help(text),
+            None => arg,
+        };
+        match long {
+            Some(text) => arg.long_help(text),
+            None => arg,
+        }
+    });
+    let command = match ended(command.get_about()) {
+        Some(text) => command.about(text),
+        None => command,
+    };
+    command.mut_subcommands(end_sentences)
+}
+
+/// The same error with a message that says what to type, where clap's does not.
 pub fn in_our_words(error: Error) -> Error {
     let message = match error.kind() {
         ErrorKind::ValueValidation => wrong_number(&error),
@@ -32,7 +58,7 @@ fn text(error: &Error, kind: ContextKind) -> Option<&str> {
     }
 }
 
-/// An option that takes a number, and was given something else.
+/// An option that needs a number, and got something else.
 fn wrong_number(error: &Error) -> Option<String> {
     let source = error.source()?;
     let argument = text(error, ContextKind::InvalidArg)?;
@@ -41,7 +67,7 @@ fn wrong_number(error: &Error) -> Option<String> {
     let is_number = source.is::<ParseIntError>() || source.is::<ParseFloatError>();
     if is_number {
         return Some(format!(
-            "{option} takes a number, such as 10; '{value}' is none"
+            "{option} needs a number, such as 10; '{value}' is not a number"
         ));
     }
     let source = source.to_string();
@@ -54,7 +80,7 @@ fn wrong_number(error: &Error) -> Option<String> {
         format!(" and at most {most}")
     };
     Some(format!(
-        "{option} takes a number that is at least {least}{most}, such as 10; it was given '{value}'"
+        "{option} needs a number of at least {least}{most}; '{value}' is outside that range"
     ))
 }
 
@@ -67,14 +93,14 @@ fn names(error: &Error, kind: ContextKind) -> Option<String> {
     }
 }
 
-/// An option whose value does not follow.
+/// An option without its value.
 fn missing_value(error: &Error) -> Option<String> {
     let argument = text(error, ContextKind::InvalidArg)?;
     let is_missing = text(error, ContextKind::InvalidValue).is_none_or(str::is_empty);
     let has_choice = names(error, ContextKind::ValidValue).is_some();
     (is_missing && !has_choice).then(|| {
         let (option, value) = argument.split_once(' ').unwrap_or((argument, "a value"));
-        format!("{option} takes {value} after it, and nothing follows")
+        format!("{option} needs a value: {option} {value}")
     })
 }
 
@@ -82,7 +108,7 @@ fn conflict(error: &Error) -> Option<String> {
     let one = names(error, ContextKind::InvalidArg)?;
     let other = names(error, ContextKind::PriorArg)?;
     Some(format!(
-        "{one} does not go with {other}: leave out one of them"
+        "{one} and {other} cannot be combined; leave out one of them"
     ))
 }
 
@@ -90,15 +116,15 @@ fn missing_option(error: &Error) -> Option<String> {
     let missing = names(error, ContextKind::InvalidArg)?;
     missing
         .starts_with('-')
-        .then(|| format!("{missing} is missing: what was typed takes it"))
+        .then(|| format!("{missing} is missing; the other options need it"))
 }
 
-/// An option that there is none of: with the nearest one, and where all of them are.
+/// An unknown option: suggests the most similar one, or what to type instead.
 fn unknown_option(error: &Error) -> Option<String> {
     let option = text(error, ContextKind::InvalidArg)?;
     if option[1..].starts_with(|c: char| c.is_ascii_digit()) {
         return Some(format!(
-            "'{}' is a negative number, and no option takes one here",
+            "'{}' is a negative number, which no option accepts here",
             option.escape_debug()
         ));
     }
@@ -109,22 +135,22 @@ fn unknown_option(error: &Error) -> Option<String> {
     let instead = OTHERS.iter().find(|(other, _)| *other == option);
     let hint = instead.map_or(nearest, |(_, instead)| format!("; {instead}"));
     Some(format!(
-        "there is no option {}{hint}\n\n--help names all that there are",
+        "there is no option {}{hint}\n\n--help lists all options",
         option.escape_debug()
     ))
 }
 
-/// Options of ps(1) that have no meaning here, and what to type instead.
+/// Options of ps(1) that fastproc does not have, and what to type instead.
 const OTHERS: &[(&str, &str)] = &[
     ("-m", "type -L for a row for each thread"),
     ("-V", "type fastproc --version"),
     (
         "-S",
-        "times of children are columns: --fields pid,cutime,cstime",
+        "show the times of children as columns: --fields pid,cutime,cstime",
     ),
     (
         "--cumulative",
-        "times of children are columns: --fields pid,cutime,cstime",
+        "show the times of children as columns: --fields pid,cutime,cstime",
     ),
     ("--headers", "type | less, or fastproc top"),
     ("--heading", "type | less, or fastproc top"),

@@ -33,7 +33,7 @@ impl Recording {
     /// The heading says that it has begun.
     fn start(arguments: &[&str]) -> Self {
         let mut child = start(&[&["--format", "csv"], arguments].concat());
-        let lines = Lines::of(child.stdout.take().expect("a pipe"));
+        let lines = Lines::new(child.stdout.take().expect("a pipe"));
         lines.line("a heading");
         Self { child, lines }
     }

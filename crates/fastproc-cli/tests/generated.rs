@@ -49,4 +49,13 @@ fn every_option_is_in_the_man_page_and_the_completions() {
         );
     }
     assert!(read("man1/fastproc.1").contains("fastproc"));
+    let names = [
+        "man1/fastproc-exporter.1",
+        "fastproc-exporter.bash",
+        "_fastproc-exporter",
+        "fastproc-exporter.fish",
+    ];
+    for text in names.map(read) {
+        assert!(text.replace("\\-", "-").contains("web.telemetry-path"));
+    }
 }

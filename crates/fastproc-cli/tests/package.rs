@@ -233,3 +233,31 @@ fn the_changelog_of_the_package_begins_with_this_version() {
     let begins = format!("fastproc ({}-", env!("CARGO_PKG_VERSION"));
     assert!(text.starts_with(&begins), "{text}");
 }
+
+/// A program that may be privileged parses nothing from the network: `fastproc-exporter` does.
+#[test]
+fn the_command_has_no_web_server_in_it() {
+    let needed = |package: &str| {
+        let output = Command::new(env!("CARGO"))
+            .args([
+                "tree",
+                "--offline",
+                "--edges=normal",
+                "--prefix=none",
+                "--package",
+            ])
+            .arg(package)
+            .output()
+            .expect("cargo is there");
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).expect("names are UTF-8");
+        let of_web = ["hyper", "rustls", "bcrypt", "saphyr", "tokio"];
+        let names = text.lines().filter_map(|line| line.split(' ').next());
+        let mut found: Vec<_> = names.filter(|name| of_web.contains(name)).collect();
+        found.sort_unstable();
+        found.dedup();
+        found.len()
+    };
+    assert_eq!(needed("fastproc-exporter"), 5);
+    assert_eq!(needed("fastproc-cli"), 0);
+}

@@ -32,7 +32,7 @@ fn a_program_of_the_same_name_is_not_taken_for_the_one_before() {
         &format!("{of_shell} && cmdline =~ \"second\""),
         "pid,comm,cmdline",
     );
-    let lines = Lines::of(all.stdout.take().expect("a pipe"));
+    let lines = Lines::new(all.stdout.take().expect("a pipe"));
     let first = lines.line("the first program");
     assert!(first.contains("first"), "{first}");
     let mut stdin = shell.stdin.take().expect("a pipe");
@@ -44,7 +44,7 @@ fn a_program_of_the_same_name_is_not_taken_for_the_one_before() {
         second
     });
     // A row only comes where the filter knows it, too.
-    let admitted = Lines::of(filtered.stdout.take().expect("a pipe")).line("a row");
+    let admitted = Lines::new(filtered.stdout.take().expect("a pipe")).line("a row");
     assert!(admitted.contains("second"), "{admitted}");
     for child in [&mut all, &mut filtered, &mut shell] {
         child.kill().expect("it is ours");

@@ -32,7 +32,7 @@ fn all_fields() -> Vec<String> {
         .expect("the help lists the fields");
     fields
         .lines()
-        .take_while(|line| !line.contains("Fields marked"))
+        .take_while(|line| !line.contains("fields marked"))
         .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
         .map(|line| line.split_whitespace().next().expect("a name").to_owned())
         .collect()

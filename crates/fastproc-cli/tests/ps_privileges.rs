@@ -10,7 +10,7 @@ use std::{
 };
 
 use common::for_everyone;
-use fastproc_testbed::{Folder, alone, gate, wait_until};
+use fastproc_testbed::{Change, Changing, Folder, alone, gate, wait_until};
 use serde_json::Value;
 
 const NOBODY: u32 = 65534;
@@ -85,10 +85,20 @@ fn without_privileges_it_reads_proc_and_says_why() {
     assert!(line.contains("bpf was refused: CAP_BPF"), "{line}");
 }
 
+/// Whether the kernel's threads are in this pid namespace, as they are not in a container. If not, the test is skipped.
+#[track_caller]
+fn has_kernel_threads() -> bool {
+    let is_there = fs::read("/proc/2/comm").is_ok_and(|comm| comm == b"kthreadd\n");
+    if !is_there {
+        gate::skipped("it needs kernel threads");
+    }
+    is_there
+}
+
 /// Root of a user namespace has all capabilities there, and none over a kernel thread.
 #[test]
 fn who_is_root_in_a_user_namespace_is_shown_nothing_more() {
-    if !gate::root() || !gate::programs(&["unshare"]) {
+    if !gate::root() || !gate::programs(&["unshare"]) || !has_kernel_threads() {
         return;
     }
     let output = Command::new("unshare")
@@ -114,12 +124,13 @@ fn who_is_root_in_a_user_namespace_is_shown_nothing_more() {
 /// The line of a kernel thread that runs reads the same for who may trace it and who may not.
 #[test]
 fn a_kernel_thread_that_runs_hides_as_much_as_one_that_sleeps() {
-    if !gate::root() {
+    if !gate::root() || !has_kernel_threads() {
         return;
     }
     let copy = for_everyone();
-    // Gives the kernel's threads something to do.
     let _alone = alone();
+    // Gives the kernel's threads something to do; and those of one CPU wait for it, and are shown as running meanwhile.
+    let _changing = Changing::start(Change::Groups).expect("groups can be set");
     let storm = fastproc_testbed::Storm::start().expect("a storm");
     wait_until("a kernel thread runs", || {
         let mut running = false;

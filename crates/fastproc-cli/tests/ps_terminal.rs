@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use fastproc_testbed::gate;
+
 /// The screen of a terminal as far as tables need one.
 struct Screen {
     lines: Vec<Vec<char>>,
@@ -99,7 +101,7 @@ fn on_terminal(lines: usize, columns: usize, arguments: &str) -> Option<Screen> 
     let output = match output {
         Ok(output) => output,
         Err(error) => {
-            eprintln!("SKIPPED: script(1) makes the terminal: {error}");
+            gate::skipped(&format!("script(1) makes the terminal: {error}"));
             return None;
         }
     };

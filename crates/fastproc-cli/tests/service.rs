@@ -153,7 +153,11 @@ fn ps_shows_where_a_program_lies_now() {
             assert_eq!(line.as_deref(), Some(expected.as_str()), "of all: {all}");
         }
     };
-    // It has executed it by then.
+    // Whoever starts it is told before it has its command line.
+    let line = format!("/proc/{pid}/cmdline");
+    wait_until("its command line", || {
+        fs::read(&line).is_ok_and(|line| line.ends_with(b"1000\0"))
+    });
     shows(first.display().to_string());
     fs::rename(&first, &second).expect("it is ours");
     shows(second.display().to_string());

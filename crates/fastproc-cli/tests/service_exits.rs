@@ -18,7 +18,7 @@ fn as_nobody(served: &Served, arguments: &[&str]) -> (Child, Lines) {
         .spawn()
         .expect("it starts");
     let output = child.stdout.take().expect("a pipe");
-    (child, Lines::of(output))
+    (child, Lines::new(output))
 }
 
 #[test]

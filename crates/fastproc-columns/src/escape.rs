@@ -7,7 +7,7 @@ use std::io::Write;
 ///
 /// What can be printed stays. A backslash becomes `\\`; a control, formatting, combining or unassigned character
 /// becomes an escape as in Rust: `\n`, `\t`, `\r`, `\u{202e}`; and a byte that is not part of valid UTF-8 becomes
-/// `\xff`. Nothing else has a backslash in it, so the bytes can be had back.
+/// `\xff`. Nothing else contains a backslash, so the bytes can be restored.
 pub fn escape(bytes: &[u8], to: &mut Vec<u8>) {
     for chunk in bytes.utf8_chunks() {
         escape_text(chunk.valid(), to);

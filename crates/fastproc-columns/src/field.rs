@@ -270,12 +270,12 @@ mod tests {
         lookup.set_clock(&snapshot);
         let rows = before.changes(&snapshot).map(|change| Row {
             change: Some(change),
-            ..Row::of(change.process)
+            ..Row::new(change.process)
         });
         let threads = before.thread_changes(&snapshot).map(|change| Row {
             change: Some(change),
             thread: change.thread,
-            ..Row::of(change.process)
+            ..Row::new(change.process)
         });
         for row in rows.chain(threads) {
             for field in FIELDS {
@@ -313,7 +313,7 @@ mod tests {
                 let mut value = |record, thread, of_thread: bool| {
                     let row = Row {
                         thread: of_thread.then_some(thread),
-                        ..Row::of(Process::new(record, &[]))
+                        ..Row::new(Process::new(record, &[]))
                     };
                     format!("{:?}", field.value(&row, &mut lookup))
                 };

@@ -5,7 +5,7 @@ mod decimal;
 mod hints;
 mod literal;
 mod parse;
-mod time;
+pub(crate) mod time;
 mod unescape;
 
 use std::{cmp::Ordering, str::FromStr};
@@ -20,7 +20,7 @@ use crate::{
     row::{Lookup, Row},
 };
 
-/// A condition that a process or thread meets, or does not, or of which that is not known.
+/// A condition on a process or thread. Its result is true, false or unknown.
 #[derive(Clone, Debug)]
 pub struct Filter {
     root: Node,
@@ -72,20 +72,20 @@ impl FromStr for Filter {
 }
 
 impl Filter {
-    /// The groups of fields that it looks at.
+    /// The groups of fields that it needs.
     pub fn needs(&self) -> Fields {
         let fields = self.fields().into_iter();
         fields.fold(Fields::empty(), |needs, field| needs | field.needs)
     }
 
-    /// The fields that it looks at.
+    /// The fields that it compares.
     pub fn fields(&self) -> Vec<&'static Field> {
         let mut fields = Vec::new();
         self.root.fields(&mut fields);
         fields
     }
 
-    /// Whether all that it looks at is known of a single snapshot.
+    /// Checks that a single snapshot has all its fields, that is, no rates.
     ///
     /// # Errors
     /// A rate is not: it is over an interval between two.
@@ -177,7 +177,7 @@ mod tests {
 
     fn admits(filter: &str) -> bool {
         let record = record();
-        let row = Row::of(Process::new(&record, &[]));
+        let row = Row::new(Process::new(&record, &[]));
         let host = fastproc::Host::read().expect("a machine");
         let mut lookup = Lookup::new(&host, true).expect("/proc");
         lookup.now_ns = 6_500_000_000;
@@ -250,7 +250,7 @@ mod tests {
         ] {
             let filter: Filter = filter.parse().unwrap_or_else(|error| panic!("{error}"));
             assert!(
-                filter.admits(&Row::of(Process::new(&record, &[])), &mut lookup),
+                filter.admits(&Row::new(Process::new(&record, &[])), &mut lookup),
                 "{filter:?}"
             );
         }
@@ -263,7 +263,7 @@ mod tests {
         ] {
             let filter: Filter = filter.parse().unwrap_or_else(|error| panic!("{error}"));
             assert!(
-                !filter.admits(&Row::of(Process::new(&record, &[])), &mut lookup),
+                !filter.admits(&Row::new(Process::new(&record, &[])), &mut lookup),
                 "{filter:?}"
             );
         }

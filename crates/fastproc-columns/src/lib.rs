@@ -18,7 +18,7 @@
 //! let mut lookup = Lookup::new(collector.host(), true)?;
 //! let snapshot = collector.snapshot()?;
 //! lookup.set_clock(&snapshot);
-//! for row in snapshot.iter().map(Row::of) {
+//! for row in snapshot.iter().map(Row::new) {
 //!     if filter.admits(&row, &mut lookup) {
 //!         println!("{} {:?}", row.process.pid(), rss.value(&row, &mut lookup));
 //!     }
@@ -27,6 +27,7 @@
 //! # }
 //! ```
 
+mod duration;
 pub mod escape;
 pub mod field;
 mod filter;
@@ -38,6 +39,7 @@ mod tree;
 mod unit;
 mod value;
 
+pub use duration::{DurationError, is_interval, parse_duration, parse_interval};
 pub use field::{FIELDS, Field, UnknownField};
 pub use filter::{Filter, FilterError, parse_date};
 pub use names::Names;

@@ -60,7 +60,7 @@ impl Names {
     }
 
     /// The name, or the number if it has none.
-    pub fn of(&mut self, id: u32) -> &[u8] {
+    pub fn name(&mut self, id: u32) -> &[u8] {
         self.known.entry(id).or_insert_with(|| {
             let name = (self.ask)(id).map(String::into_bytes);
             let digits = || {
@@ -98,8 +98,8 @@ mod tests {
 
     #[test]
     fn an_id_without_a_name_is_a_number() {
-        assert_eq!(Names::users().of(0), b"root");
-        assert_eq!(Names::users().of(3_999_999_999), b"3999999999");
-        assert_eq!(Names::groups().of(3_999_999_999), b"3999999999");
+        assert_eq!(Names::users().name(0), b"root");
+        assert_eq!(Names::users().name(3_999_999_999), b"3999999999");
+        assert_eq!(Names::groups().name(3_999_999_999), b"3999999999");
     }
 }

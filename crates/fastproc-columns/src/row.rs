@@ -1,7 +1,8 @@
-//! What a row of the table is about, and what its values are looked up in.
+//! The rows of a process table, and the lookup of values that are not in a record.
 
 use fastproc::{
-    Baseline, Change, Cmdline, Details, Host, Process, Snapshot,
+    Baseline, Cmdline, Details, Host, Process, Snapshot,
+    difference::Change,
     exits::{Exec, Exit},
     record::{Io, Record, State, ThreadRecord},
 };
@@ -34,8 +35,8 @@ pub struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// A row about a process, of which nothing earlier is known.
-    pub const fn of(process: Process<'a>) -> Self {
+    /// A row of a process, without a comparison.
+    pub const fn new(process: Process<'a>) -> Self {
         Self {
             process,
             thread: None,
@@ -50,7 +51,7 @@ impl<'a> Row<'a> {
         Self {
             change: Some(change),
             event: change.exit.map(|exit| Event::Exit(exit, cmdline)),
-            ..Self::of(change.process)
+            ..Self::new(change.process)
         }
     }
 
@@ -250,7 +251,7 @@ impl Lookup {
             let time = clock_gettime(id);
             i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
         };
-        // This thread may stand still between two readings: of some tries the one with the clocks closest together.
+        // This thread may be preempted between two readings, so take the best of several tries.
         let tries = (0..8).map(|_| {
             let before = ns(ClockId::Boottime);
             let calendar = ns(ClockId::Realtime);

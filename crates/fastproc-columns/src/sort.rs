@@ -45,7 +45,7 @@ impl Sort {
         self.keys.iter().map(|key| key.field)
     }
 
-    /// The groups of fields that it looks at.
+    /// The groups of fields that it needs.
     pub fn needs(&self) -> Fields {
         self.fields()
             .fold(Fields::empty(), |needs, field| needs | field.needs)
@@ -76,14 +76,14 @@ impl<'a> RowList<'a> for [Row<'a>] {
     }
 }
 
-/// All processes, of which nothing earlier is known.
+/// All processes of a snapshot, without a comparison.
 impl<'a> RowList<'a> for Snapshot<'a> {
     fn len(&self) -> usize {
         self.len()
     }
 
     fn row(&self, place: usize) -> Row<'a> {
-        Row::of(self.at(place).expect("a place of the list"))
+        Row::new(self.at(place).expect("a place of the list"))
     }
 }
 
@@ -104,7 +104,7 @@ type Number = ((bool, u64), (u32, u32), u32);
 pub struct Sorter {
     /// Rows to be, by where they stand.
     order: Vec<u32>,
-    /// All values are fetched before the first is compared: one that changes meanwhile would make an order that is none.
+    /// All values are fetched before the first comparison: a value that changes meanwhile would break the ordering.
     ranks: Vec<Rank>,
     texts: Vec<u8>,
     scratch: Vec<u8>,
@@ -256,7 +256,7 @@ mod tests {
             record(4, b"kworker/", Some(50)),
             record(5, b"b", Some(70)),
         ];
-        let row = |record| Row::of(Process::new(record, &[]));
+        let row = |record| Row::new(Process::new(record, &[]));
         let rows: Vec<_> = records.iter().map(row).collect();
         let host = fastproc::Host::read().expect("a machine");
         let mut lookup = Lookup::new(&host, true).expect("/proc");

@@ -9,7 +9,7 @@ const DEEPEST: u32 = 60;
 /// No row.
 const NONE: u32 = u32::MAX;
 
-/// Where a row stands in a tree.
+/// The place of a row in a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Branch {
     /// Its place among the rows.
@@ -175,7 +175,7 @@ mod tests {
         let records: Vec<_> = processes.iter().map(record).collect();
         let rows: Vec<_> = records
             .iter()
-            .map(|record| Row::of(Process::new(record, &[])))
+            .map(|record| Row::new(Process::new(record, &[])))
             .collect();
         forest(&rows)
             .into_iter()
@@ -229,7 +229,7 @@ mod tests {
             record
         };
         let records: Vec<_> = processes.iter().map(record).collect();
-        let row = |record| Row::of(Process::new(record, &[]));
+        let row = |record| Row::new(Process::new(record, &[]));
         let rows: Vec<_> = records.iter().map(row).collect();
         let mut forest = Forest::default();
         let shown = |forest: &mut Forest, folded: &[u32]| -> Vec<u32> {

@@ -74,7 +74,7 @@ fn each_shows_its_own_member() {
         "capbnd" credentials.cap_bounding,
         "capamb" credentials.cap_ambient,
     };
-    let row = Row::of(Process::new(&record, &[]));
+    let row = Row::new(Process::new(&record, &[]));
     let mut lookup = Lookup::new(&Host::read().expect("a machine"), true).expect("/proc");
     for (name, number) in expected {
         let value = field::find(name).expect(name).value(&row, &mut lookup);

@@ -1,11 +1,10 @@
 //! What a reload reads anew: the rules of groups, and the web configuration with its users, keys and certificates.
 
-use std::{
-    sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::sync::Arc;
 
-use crate::{naming::Rules, web::WebConfig};
+use fastproc_metrics::naming::Item;
+
+use crate::web::WebConfig;
 
 /// Why a configuration cannot be used.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -14,7 +13,7 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Clone, Debug)]
 pub struct Configuration {
     /// How processes are grouped; `None` without a file that says so.
-    pub rules: Option<Rules>,
+    pub rules: Option<Vec<Item>>,
     /// How clients are served.
     pub web: WebConfig,
 }
@@ -37,35 +36,6 @@ impl std::fmt::Debug for Reload {
         f.debug_struct("Reload")
             .field("by_request", &self.by_request)
             .finish_non_exhaustive()
-    }
-}
-
-/// How the configuration was read the last time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reloaded {
-    /// Whether it could be used.
-    pub successful: bool,
-    /// When it was read that is used, in nanoseconds since 1970.
-    pub success_unix_ns: u64,
-}
-
-impl Reloaded {
-    /// It has been read now, and is used.
-    pub fn now() -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        Self {
-            successful: true,
-            success_unix_ns: now.map_or(0, |now| now.as_nanos() as u64),
-        }
-    }
-
-    /// It could not be used this time.
-    #[must_use]
-    pub fn failed(self) -> Self {
-        Self {
-            successful: false,
-            ..self
-        }
     }
 }
 

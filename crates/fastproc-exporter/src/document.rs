@@ -1,6 +1,9 @@
 //! YAML whose every node knows its line, so that a wrong configuration can be told from where it is wrong.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use saphyr::{LoadableYamlNode, MarkedYaml, Scalar, YamlData, YamlLoader};
 use saphyr_parser::{Marker, Parser};
@@ -15,7 +18,7 @@ pub enum ConfigError {
         path: PathBuf,
         /// Why not.
         #[source]
-        source: std::io::Error,
+        source: io::Error,
     },
     /// What a line says cannot be used.
     #[error("{}:{line}: {reason}", path.display())]
@@ -57,12 +60,16 @@ impl Wrong {
     }
 }
 
-/// Reads a file and makes something of its first document.
+/// Makes something of the first document of a file, of which this was read.
 pub fn read_file<T>(
     path: &Path,
+    text: io::Result<Vec<u8>>,
     understand: impl FnOnce(&Node<'_>) -> Result<T, Wrong>,
 ) -> Result<T, ConfigError> {
-    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
+    let text = text.and_then(|bytes| {
+        String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    });
+    let text = text.map_err(|source| ConfigError::Read {
         path: path.into(),
         source,
     })?;

@@ -1,22 +1,21 @@
-//! Process and host metrics for Prometheus, from one snapshot of the kernel's own structures a scrape.
-#![allow(
-    clippy::struct_excessive_bools,
-    reason = "a switch for each thing that can be switched"
-)]
+//! Serves fastproc's metrics to Prometheus: HTTP, TLS and passwords.
+//!
+//! It reads nothing of the machine: `fastproc serve` starts it, collects, and hands it the text of each scrape.
 #![allow(
     clippy::format_push_string,
     reason = "none of these strings is on the way of a scrape"
 )]
 
+pub mod collected;
 pub mod configuration;
-pub mod costly;
-pub mod descriptors;
 pub mod document;
-pub mod exporter;
-pub mod exposition;
-pub mod groups;
-pub mod metrics;
+pub mod files;
 pub mod naming;
-pub mod privileges;
-pub mod procfs;
+pub mod options;
 pub mod web;
+
+/// On standard error, where a service's log is. Where that is closed there is nobody to tell.
+pub fn say(text: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "fastproc: {text}");
+}

@@ -81,7 +81,7 @@ pub(crate) struct Rows {
 impl Rows {
     /// # Safety
     /// `fetch` is null, or was returned by a function of procps and is looked at before the next is called.
-    pub(crate) unsafe fn of(fetch: *mut Fetch) -> Self {
+    pub(crate) unsafe fn from_fetch(fetch: *mut Fetch) -> Self {
         // SAFETY: not null, and so valid.
         let stacks = unsafe { fetch.as_ref() }.map_or(ptr::null_mut(), |fetch| fetch.stacks);
         Self { stacks }

@@ -18,7 +18,7 @@ use crate::{
     rows::Filler,
 };
 
-/// Who answers.
+/// Which library answers.
 #[derive(Debug)]
 enum Source {
     /// Not decided: nothing was fetched yet.
@@ -211,7 +211,7 @@ impl Context {
         }
         self.history.turn();
         // SAFETY: just fetched.
-        for head in unsafe { Rows::of(fetched) } {
+        for head in unsafe { Rows::from_fetch(fetched) } {
             let counted = head.wrapping_add(self.numbers.len());
             // SAFETY: what is counted lies behind the caller's items.
             let [pid, ticks, majflt, minflt] =

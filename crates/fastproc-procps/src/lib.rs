@@ -5,7 +5,7 @@
 //! comes from procps's own library: wholly for a context that records cannot be had for, for few columns or few processes
 //! otherwise. So every value that is hard to make is procps's, whichever version it is.
 //!
-//! This runs within somebody else's program. It prints nothing, starts no thread, keeps its capabilities, and no panic leaves it.
+//! This code runs within other programs. It prints nothing, starts no thread, keeps its capabilities, and no panic leaves it.
 
 mod abi;
 mod arena;

@@ -85,10 +85,10 @@ impl Companion {
         };
         if pids.len() > SELECT_MOST {
             // SAFETY: just fetched.
-            hand_over(unsafe { Rows::of(self.real.reap(TASKS_ONLY)) });
+            hand_over(unsafe { Rows::from_fetch(self.real.reap(TASKS_ONLY)) });
         } else if !pids.is_empty() {
             // SAFETY: just fetched.
-            hand_over(unsafe { Rows::of(self.real.select(pids, SELECT_PID)) });
+            hand_over(unsafe { Rows::from_fetch(self.real.select(pids, SELECT_PID)) });
         }
     }
 }

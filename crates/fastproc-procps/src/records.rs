@@ -1,4 +1,4 @@
-//! Records of processes, where there are any to be had that are worth it.
+//! Records of processes, where they are available and cheaper than reading files.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(crate) struct Records {
 }
 
 impl Records {
-    /// Decides whether records are to be had for these fields. `None`: procps's own library shall read.
+    /// Decides whether to use records for these fields. `None`: procps's own library reads.
     pub(crate) fn decide(fields: Fields, texts: Texts) -> Option<Self> {
         let process = std::process::id();
         let service = Collector::builder()
@@ -66,7 +66,7 @@ impl Records {
         Clock::new(self.collector.host())
     }
 
-    /// Every process, now. `None`: it cannot be had any more.
+    /// Every process, now. `None`: records are no longer available.
     pub(crate) fn snapshot(&mut self, fields: Fields, texts: Texts) -> Option<Snapshot<'_>> {
         if !self.collector.fields().contains(fields) || !self.texts.contains(texts) {
             *self = Self::decide(fields | self.collector.fields(), texts | self.texts)?;

@@ -218,3 +218,43 @@ pub(crate) fn signals(item: Item, process: Process<'_>) -> Option<u64> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use fastproc::Fields;
+
+    use super::*;
+
+    /// Each counter is another number, so that none is taken for its neighbour.
+    #[test]
+    fn what_children_did_is_added_to_its_own_counter() {
+        let host = Host::read().expect("the host can be asked");
+        let clock = Clock::new(&host);
+        let mut record = Record::default();
+        record.identity.groups = Fields::CPU.bits();
+        let cpu = &mut record.cpu;
+        (cpu.minflt, cpu.cminflt, cpu.majflt, cpu.cmajflt) = (1, 20, 300, 4000);
+        let ticks = |count: u64| count * clock.tick_ns;
+        (cpu.utime_ns, cpu.stime_ns) = (ticks(1), ticks(20));
+        (cpu.cutime_ns, cpu.cstime_ns) = (ticks(300), ticks(4000));
+        (cpu.gtime_ns, cpu.cgtime_ns) = (ticks(5), ticks(60));
+        let process = Process::new(&record, &[]);
+        for (item, expected) in [
+            (Item::FLT_MIN, 1),
+            (Item::FLT_MIN_C, 21),
+            (Item::FLT_MAJ, 300),
+            (Item::FLT_MAJ_C, 4300),
+            (Item::TICS_USER, 1),
+            (Item::TICS_USER_C, 301),
+            (Item::TICS_SYSTEM, 20),
+            (Item::TICS_SYSTEM_C, 4020),
+            (Item::TICS_ALL, 21),
+            (Item::TICS_ALL_C, 4321),
+            (Item::TICS_GUEST, 5),
+            (Item::TICS_GUEST_C, 65),
+        ] {
+            let shown = number(item, process, &clock, Sums::default());
+            assert_eq!(shown, Some(expected), "{item:?}");
+        }
+    }
+}

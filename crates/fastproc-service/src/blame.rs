@@ -15,7 +15,7 @@ const MOST_USERS: usize = 256;
 
 /// What a user is blamed for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Why {
+pub(crate) enum Reason {
     /// It asked for more work than it may have done.
     OverBudget,
     /// Its readers hold as much memory as they may.
@@ -26,7 +26,7 @@ pub(crate) enum Why {
     CutOff,
 }
 
-impl Why {
+impl Reason {
     const fn text(self) -> &'static str {
         match self {
             Self::OverBudget => {
@@ -54,12 +54,12 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    fn add(&mut self, why: Why) {
+    fn add(&mut self, why: Reason) {
         *match why {
-            Why::OverBudget => &mut self.over_budget_total,
-            Why::OverMemory => &mut self.over_memory_total,
-            Why::Blocked => &mut self.blocked_total,
-            Why::CutOff => &mut self.cut_off_total,
+            Reason::OverBudget => &mut self.over_budget_total,
+            Reason::OverMemory => &mut self.over_memory_total,
+            Reason::Blocked => &mut self.blocked_total,
+            Reason::CutOff => &mut self.cut_off_total,
         } += 1;
     }
 }
@@ -70,7 +70,7 @@ pub(crate) struct Blame {
     log: Option<fn(&str)>,
     pub(crate) sum: Counts,
     pub(crate) users: BTreeMap<u32, Counts>,
-    told: HashMap<(u32, Why), Instant>,
+    told: HashMap<(u32, Reason), Instant>,
     last: Option<Instant>,
 }
 
@@ -82,8 +82,10 @@ impl Blame {
         }
     }
 
-    pub(crate) fn add(&mut self, uid: u32, why: Why) {
+    /// Counts it for a user. Where nobody knows whose it is, only the sum grows.
+    pub(crate) fn add(&mut self, uid: Option<u32>, why: Reason) {
         self.sum.add(why);
+        let Some(uid) = uid else { return };
         let known = self.users.len() < MOST_USERS || self.users.contains_key(&uid);
         if known {
             self.users.entry(uid).or_default().add(why);
@@ -118,15 +120,20 @@ mod tests {
             LINES.fetch_add(1, Ordering::Relaxed);
         }));
         for _ in 0..100_000 {
-            blame.add(7, Why::OverBudget);
+            blame.add(Some(7), Reason::OverBudget);
         }
         assert_eq!(LINES.load(Ordering::Relaxed), 1);
         assert_eq!(blame.users[&7].over_budget_total, 100_000);
         let mut silent = Blame::new(None);
         for uid in 0..10_000 {
-            silent.add(uid, Why::Blocked);
+            silent.add(Some(uid), Reason::Blocked);
         }
+        silent.add(None, Reason::Blocked);
         assert_eq!(silent.users.len(), MOST_USERS);
-        assert_eq!(silent.sum.blocked_total, 10_000);
+        assert_eq!(silent.sum.blocked_total, 10_001);
+        assert_eq!(
+            silent.users[&0].blocked_total, 1,
+            "root is not blamed for others"
+        );
     }
 }

@@ -70,7 +70,30 @@ const fn refuse(error: i32) -> sock_filter {
     step(BPF_RET | BPF_K, libc::SECCOMP_RET_ERRNO | error as u32)
 }
 
-fn filter() -> Vec<sock_filter> {
+/// Not at all for who has everything open that it needs: to open, connect to or listen at anything more, and to touch other
+/// processes or the system.
+const NEEDLESS: &[c_long] = &[
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_open,
+    libc::SYS_openat,
+    libc::SYS_socket,
+    libc::SYS_connect,
+    libc::SYS_bind,
+    libc::SYS_process_vm_readv,
+    libc::SYS_pidfd_open,
+    libc::SYS_kill,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_mount,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_userfaultfd,
+];
+
+fn filter(needless: &[c_long]) -> Vec<sock_filter> {
     let allow = step(BPF_RET | BPF_K, libc::SECCOMP_RET_ALLOW);
     let is = BPF_JMP | BPF_JEQ | BPF_K;
     let mut filter = vec![
@@ -81,7 +104,7 @@ fn filter() -> Vec<sock_filter> {
         jump(BPF_JMP | BPF_JGE | BPF_K, ARCH.1, 0, 1),
         refuse(libc::ENOSYS),
     ];
-    for &call in FORBIDDEN {
+    for &call in FORBIDDEN.iter().chain(needless) {
         filter.extend([jump(is, call as u32, 0, 1), refuse(libc::EPERM)]);
     }
     for &(call, flags) in OPENING {
@@ -104,8 +127,20 @@ fn filter() -> Vec<sock_filter> {
 /// # Errors
 /// The kernel has no filters of system calls.
 pub fn confine() -> io::Result<()> {
+    forbid(&[])
+}
+
+/// The same, and to open files and sockets at all: for a process that has open what it needs, and accepts connections.
+///
+/// # Errors
+/// The kernel has no filters of system calls.
+pub fn confine_to_descriptors() -> io::Result<()> {
+    forbid(NEEDLESS)
+}
+
+fn forbid(needless: &[c_long]) -> io::Result<()> {
     rustix::thread::set_no_new_privs(true)?;
-    let mut filter = filter();
+    let mut filter = filter(needless);
     let program = libc::sock_fprog {
         len: filter.len() as u16,
         filter: filter.as_mut_ptr(),

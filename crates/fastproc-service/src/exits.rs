@@ -21,6 +21,9 @@ use crate::{
 /// Bytes of command lines that are kept. When there are more, the oldest exits lose theirs, and stay.
 const MOST_BYTES: usize = 8 << 20;
 
+/// The kernel may have had no memory to spare, or no room for another program.
+const TRY_AGAIN_AFTER_NS: u64 = 10_000_000_000;
+
 #[derive(Debug)]
 struct Kept {
     number: u64,
@@ -92,7 +95,8 @@ pub(crate) struct Range {
 #[derive(Debug)]
 pub(crate) struct Exits {
     recording: Option<Recording>,
-    refused: bool,
+    /// When the kernel refused to record, in nanoseconds since boot.
+    refused_ns: Option<u64>,
     queue: Queue,
     /// Recording began after this number.
     since: u64,
@@ -105,7 +109,7 @@ impl Exits {
     pub(crate) fn new(first: u64, most: usize) -> Self {
         Self {
             recording: None,
-            refused: false,
+            refused_ns: None,
             queue: Queue {
                 most,
                 ..Queue::default()
@@ -119,15 +123,22 @@ impl Exits {
         self.recording.is_some()
     }
 
-    /// Begins to record, if the kernel allows it; if it did not once, it is not asked again.
+    /// Whether to try to record now: a kernel that has refused is not asked again at once.
+    pub(crate) fn may_start(&self, now_ns: u64) -> bool {
+        let is_soon = |at| now_ns.saturating_sub(at) < TRY_AGAIN_AFTER_NS;
+        !self.is_recording() && !self.refused_ns.is_some_and(is_soon)
+    }
+
+    /// Begins to record, if the kernel allows it.
     pub(crate) fn start(&mut self, now_ns: u64) {
-        if self.refused {
-            return;
-        }
-        let Ok(exits) = exits::Exits::builder().execs(true).open() else {
-            self.refused = true;
-            return;
-        };
+        let exits = exits::Exits::builder().execs(true).open();
+        self.begin(exits.ok(), now_ns);
+    }
+
+    /// With what the kernel has given.
+    fn begin(&mut self, exits: Option<exits::Exits>, now_ns: u64) {
+        self.refused_ns = exits.is_none().then_some(now_ns);
+        let Some(exits) = exits else { return };
         self.recording = Some(Recording {
             exits,
             programs: Programs::default(),
@@ -167,7 +178,7 @@ impl Exits {
         let (queue, last) = (&mut self.queue, &mut self.last);
         let read = exits.read(|event| match event {
             Event::Exit(exit) => {
-                let line = programs.of(&exit);
+                let line = programs.cmdline(&exit);
                 *last += 1;
                 let one = Kept {
                     number: *last,
@@ -248,7 +259,7 @@ impl Exits {
             if let Some(line) = line {
                 lines[at..end].copy_from_slice(line.bytes);
             }
-            let exit = view.of_exit(&one.exit);
+            let exit = view.mask_exit(&one.exit);
             *to = exit.to_exit_record(one.number, line, at as u32);
             if exit.status.is_none() {
                 mask.exit(to);
@@ -298,6 +309,18 @@ mod tests {
             queue.drop_first();
         }
         assert_eq!((queue.bytes, queue.without_line), (0, 0));
+    }
+
+    #[test]
+    fn a_kernel_that_has_refused_to_record_is_asked_again_after_a_while() {
+        let mut exits = Exits::new(7, 1);
+        assert!(exits.may_start(0));
+        for refused_ns in [5, 5 + TRY_AGAIN_AFTER_NS] {
+            exits.begin(None, refused_ns);
+            assert!(!exits.is_recording());
+            assert!(!exits.may_start(refused_ns + TRY_AGAIN_AFTER_NS - 1));
+            assert!(exits.may_start(refused_ns + TRY_AGAIN_AFTER_NS));
+        }
     }
 
     #[test]

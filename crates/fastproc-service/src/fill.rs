@@ -10,7 +10,7 @@ use fastproc::{
 use crate::{
     memory::{Counts, Parts},
     texts::{Texts, Writer},
-    view::{Mask, Shown, View, hide_io_without_memory},
+    view::{Mask, View, Visibility, hide_io_without_memory},
 };
 
 /// Groups whose records point into the pool.
@@ -31,17 +31,17 @@ pub(crate) struct Filling<'a> {
 }
 
 /// A thread, and what is shown of it.
-struct OfThread<'a> {
+struct VisibleThread<'a> {
     thread: &'a ThreadRecord,
-    shown: Shown,
+    shown: Visibility,
     /// Whether its process has memory.
     has_memory: bool,
 }
 
 impl<'a> Filling<'a> {
     /// How much there is to be written, of what is `shown` of each process.
-    pub(crate) fn plan(&self, shown: &[Shown]) -> Counts {
-        let unsure = shown.iter().filter(|&&shown| shown == Shown::Unsure);
+    pub(crate) fn plan(&self, shown: &[Visibility]) -> Counts {
+        let unsure = shown.iter().filter(|&&shown| shown == Visibility::Unsure);
         let unsure = unsure.count();
         let pools = self.snapshot.pools();
         let records = shown.len() - unsure;
@@ -60,12 +60,12 @@ impl<'a> Filling<'a> {
         }
     }
 
-    fn text_bytes(&self, shown: &[Shown]) -> usize {
+    fn text_bytes(&self, shown: &[Visibility]) -> usize {
         if self.kinds.is_empty() {
             return 0;
         }
         let processes = self.snapshot.iter().zip(shown).enumerate();
-        let shown = processes.filter(|(_, (_, shown))| **shown != Shown::Unsure);
+        let shown = processes.filter(|(_, (_, shown))| **shown != Visibility::Unsure);
         shown
             .map(|(place, (process, &shown))| {
                 let kinds = kinds_for(self.kinds, shown);
@@ -75,10 +75,13 @@ impl<'a> Filling<'a> {
     }
 
     /// The threads that are shown, and how.
-    fn threads<'s>(&self, shown: &'s [Shown]) -> impl Iterator<Item = OfThread<'a>> + use<'a, 's> {
+    fn threads<'s>(
+        &self,
+        shown: &'s [Visibility],
+    ) -> impl Iterator<Item = VisibleThread<'a>> + use<'a, 's> {
         let wanted = self.groups.contains(Fields::THREADS);
         let snapshot = self.snapshot;
-        let mut last = (0, Shown::Unsure, false);
+        let mut last = (0, Visibility::Unsure, false);
         let threads = wanted.then(|| snapshot.threads()).into_iter().flatten();
         threads.filter_map(move |thread| {
             if last.0 != thread.tgid {
@@ -87,19 +90,19 @@ impl<'a> Filling<'a> {
                 let has_memory = at
                     .and_then(|at| snapshot.at(at))
                     .is_some_and(|process| process.identity().has_mm != 0);
-                last = (thread.tgid, shown.unwrap_or(Shown::Unsure), has_memory);
+                last = (thread.tgid, shown.unwrap_or(Visibility::Unsure), has_memory);
             }
-            let thread = OfThread {
+            let thread = VisibleThread {
                 thread,
                 shown: last.1,
                 has_memory: last.2,
             };
-            (thread.shown != Shown::Unsure).then_some(thread)
+            (thread.shown != Visibility::Unsure).then_some(thread)
         })
     }
 
     /// Writes what [`plan`](Self::plan) has counted. Returns the bytes of texts.
-    pub(crate) fn write(&self, shown: &[Shown], parts: &mut Parts<'_>) -> usize {
+    pub(crate) fn write(&self, shown: &[Visibility], parts: &mut Parts<'_>) -> usize {
         let pools = self.snapshot.pools();
         let (walked, patched) = (pools.own, pools.from_text);
         if !parts.pool.is_empty() {
@@ -111,7 +114,7 @@ impl<'a> Filling<'a> {
         let mut texts = parts.texts.iter_mut();
         let mut bytes = Writer::at(&mut *parts.text_bytes, 0);
         for (place, (process, &shown)) in self.snapshot.iter().zip(shown).enumerate() {
-            if shown == Shown::Unsure {
+            if shown == Visibility::Unsure {
                 if let Some(pid) = unsure.next() {
                     *pid = process.pid();
                 }
@@ -121,7 +124,7 @@ impl<'a> Filling<'a> {
                     // What was read from `/proc` points into a pool of its own, which stands behind the other.
                     to.move_in_pool(walked.len() as u32);
                 }
-                if shown == Shown::Public {
+                if shown == Visibility::Public {
                     self.mask.record(to);
                 } else {
                     Mask::record_for_tracers(to);
@@ -139,7 +142,7 @@ impl<'a> Filling<'a> {
         let written = bytes.len();
         for (to, of) in parts.threads.iter_mut().zip(self.threads(shown)) {
             *to = *of.thread;
-            if of.shown == Shown::Public {
+            if of.shown == Visibility::Public {
                 self.mask.thread(to);
             } else {
                 Mask::thread_for_tracers(to);
@@ -154,16 +157,16 @@ impl<'a> Filling<'a> {
 }
 
 /// Fills `shown` with what a view shows of each process of a snapshot, in their order.
-pub(crate) fn look(snapshot: Snapshot<'_>, view: View, shown: &mut Vec<Shown>) {
+pub(crate) fn visibilities(snapshot: Snapshot<'_>, view: View, shown: &mut Vec<Visibility>) {
     shown.clear();
     let each = snapshot.iter();
-    shown.extend(each.map(|process| view.of(process, || user_ns(process.pid()))));
+    shown.extend(each.map(|process| view.visibility(process, || user_ns(process.pid()))));
 }
 
 /// Anybody may read a command line; where the program lies, only who could trace the process.
-pub(crate) fn kinds_for(kinds: Kinds, shown: Shown) -> Kinds {
+pub(crate) fn kinds_for(kinds: Kinds, shown: Visibility) -> Kinds {
     match shown {
-        Shown::Full => kinds,
+        Visibility::Full => kinds,
         _ => kinds & Kinds::CMDLINE,
     }
 }

@@ -11,6 +11,7 @@ use std::{
 
 use fastproc::{
     access::Reader,
+    parse_rights,
     source::service::wire::{Op, Status},
 };
 use nix::{
@@ -22,6 +23,7 @@ use nix::{
 };
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
+    fs::{AtFlags, CWD, StatxFlags, makedev, statx},
     process::{Pid, PidfdFlags, pidfd_open},
 };
 
@@ -48,15 +50,21 @@ struct Place {
 }
 
 impl Place {
-    fn of(metadata: &fs::Metadata) -> Self {
+    fn from_metadata(metadata: &fs::Metadata) -> Self {
         Self {
             device: metadata.dev(),
             inode: metadata.ino(),
         }
     }
 
+    /// Where a path leads. Nobody is asked for it but the kernel: a file system in user space might never answer.
     fn at(path: &str) -> io::Result<Self> {
-        fs::metadata(path).map(|metadata| Self::of(&metadata))
+        let flags = AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
+        let status = statx(CWD, path, flags, StatxFlags::INO)?;
+        Ok(Self {
+            device: makedev(status.stx_dev_major, status.stx_dev_minor),
+            inode: status.stx_ino,
+        })
     }
 }
 
@@ -69,7 +77,7 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    pub(crate) fn of_this_process() -> io::Result<Self> {
+    pub(crate) fn read() -> io::Result<Self> {
         let namespace = |(name, _)| Place::at(&format!("/proc/self/ns/{name}")).ok();
         Ok(Self {
             namespaces: NAMESPACES.map(namespace),
@@ -100,7 +108,7 @@ pub(crate) struct Peer {
 
 /// What it takes to tell who asks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct PeerQuery<'a> {
     pub(crate) socket: &'a OwnedFd,
     pub(crate) sender: Option<Sender>,
     pub(crate) op: Op,
@@ -146,7 +154,7 @@ impl Known {
     }
 
     /// Who asks, for as far as it is certain what the kernel would show it.
-    pub(crate) fn of(&mut self, asked: Asked<'_>) -> Result<Peer, Status> {
+    pub(crate) fn identify(&mut self, asked: PeerQuery<'_>) -> Result<Peer, Status> {
         if let Self::Decided(known) = self {
             return *known;
         }
@@ -174,7 +182,7 @@ impl Known {
     }
 
     /// Takes hold of the process that has the number of who has connected.
-    fn pin(&mut self, credentials: UnixCredentials, asked: Asked<'_>) -> Result<Peer, Status> {
+    fn pin(&mut self, credentials: UnixCredentials, asked: PeerQuery<'_>) -> Result<Peer, Status> {
         let pinned = if credentials.uid() == 0 {
             Err(Status::NoPeer)
         } else {
@@ -215,9 +223,9 @@ fn pin(pid: i32, socket: &OwnedFd) -> Result<OwnedFd, Status> {
 fn identify(
     pidfd: &OwnedFd,
     credentials: UnixCredentials,
-    asked: Asked<'_>,
+    asked: PeerQuery<'_>,
 ) -> Result<Peer, Status> {
-    let Asked {
+    let PeerQuery {
         socket,
         home,
         hides,
@@ -226,7 +234,7 @@ fn identify(
     let pid = credentials.pid();
     lives_here(pidfd, pid, home)?;
     let status = fs::read(format!("/proc/{pid}/status")).map_err(|_| Status::Credentials)?;
-    let now = Now::parse(&status).ok_or(Status::Credentials)?;
+    let (users, rights) = parse_rights(&status).ok_or(Status::Credentials)?;
     let label = match security_label(socket) {
         Label::Free => process_label(pid),
         Label::Confined => Label::Confined,
@@ -238,19 +246,21 @@ fn identify(
     let (uid, gid) = (credentials.uid(), credentials.gid());
     // Its present credentials grant nothing, for it may have executed a program of more rights since; they must be the
     // plain ones of that user.
-    if now.uids != [uid; 4] || now.gids != [gid; 4] {
+    let uids = [users.uid, users.euid, users.suid, users.fsuid];
+    let gids = [users.gid, users.egid, users.sgid, users.fsgid];
+    if uids != [uid; 4] || gids != [gid; 4] {
         return Err(Status::Credentials);
     }
     let view = if uid == 0 {
         // To trace everybody, and to read files that are another user's, as the counters of I/O are.
-        let traces = now.cap_effective & CAP_SYS_PTRACE != 0;
-        let reads = now.cap_effective & (CAP_DAC_OVERRIDE | CAP_DAC_READ_SEARCH) != 0;
+        let traces = rights.cap_effective & CAP_SYS_PTRACE != 0;
+        let reads = rights.cap_effective & (CAP_DAC_OVERRIDE | CAP_DAC_READ_SEARCH) != 0;
         if !traces || !reads || label == Label::Confined {
             return Err(Status::Credentials);
         }
         View::All
     } else {
-        if now.cap_effective != 0 {
+        if rights.cap_effective != 0 {
             return Err(Status::Credentials);
         }
         if hides {
@@ -263,7 +273,7 @@ fn identify(
             cap_effective: 0,
             user_ns: home.user_ns(),
             // Landlock takes no_new_privs from who has no privileges, and shows nowhere else.
-            confined: label == Label::Confined || now.no_new_privs,
+            confined: label == Label::Confined || rights.no_new_privs(),
         })
     };
     Ok(Peer {
@@ -288,7 +298,8 @@ fn lives_here(pidfd: &OwnedFd, pid: i32, home: &Home) -> Result<(), Status> {
             return Err(Status::Namespace);
         }
     }
-    match Place::at(&format!("/proc/{pid}/root/.")) {
+    // Without a slash behind it, the directory itself is not looked into.
+    match Place::at(&format!("/proc/{pid}/root")) {
         Ok(root) if root == home.root => Ok(()),
         _ => Err(Status::Namespace),
     }
@@ -302,7 +313,7 @@ fn namespace(pidfd: &OwnedFd, ioctl: libc::Ioctl) -> io::Result<Place> {
     }
     // SAFETY: the kernel has just made it for this process, and nothing else knows it.
     let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
-    Ok(Place::of(&file.metadata()?))
+    Ok(Place::from_metadata(&file.metadata()?))
 }
 
 fn has_ended(pidfd: &OwnedFd) -> bool {
@@ -343,13 +354,13 @@ fn security_label(socket: &OwnedFd) -> Label {
             _ => Label::Confined,
         };
     }
-    label_of(label.get(..len as usize).unwrap_or_default())
+    parse_label(label.get(..len as usize).unwrap_or_default())
 }
 
 /// What the security modules say of a process. `AppArmor` labels no sockets before Linux 6.17, and confines all the same.
 fn process_label(pid: i32) -> Label {
     let confines = |file: &str| match fs::read(format!("/proc/{pid}/attr/{file}")) {
-        Ok(label) => label_of(&label) == Label::Confined,
+        Ok(label) => parse_label(&label) == Label::Confined,
         // No such module, or none that has labels.
         Err(error) => !matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINVAL)),
     };
@@ -361,7 +372,7 @@ fn process_label(pid: i32) -> Label {
 }
 
 /// `AppArmor` says `unconfined`, `SELinux` a user, a role, a type and a level.
-fn label_of(label: &[u8]) -> Label {
+fn parse_label(label: &[u8]) -> Label {
     let end = label.iter().position(|&byte| byte == 0);
     let label = label[..end.unwrap_or(label.len())].trim_ascii();
     let free = label.is_empty()
@@ -370,56 +381,9 @@ fn label_of(label: &[u8]) -> Label {
     if free { Label::Free } else { Label::Confined }
 }
 
-/// What a process's status says of its rights now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Now {
-    /// Real, effective, saved, of the file system.
-    uids: [u32; 4],
-    gids: [u32; 4],
-    cap_effective: u64,
-    no_new_privs: bool,
-}
-
-impl Now {
-    fn parse(status: &[u8]) -> Option<Self> {
-        let text = std::str::from_utf8(status.get(status.iter().position(|&b| b == b'\n')?..)?);
-        let text = text.ok()?;
-        let line = |name: &str| {
-            text.lines()
-                .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-        };
-        let ids = |name| {
-            let mut ids = line(name)?.split_whitespace().map(str::parse);
-            let mut next = || ids.next()?.ok();
-            Some([next()?, next()?, next()?, next()?])
-        };
-        Some(Self {
-            uids: ids("Uid")?,
-            gids: ids("Gid")?,
-            cap_effective: u64::from_str_radix(line("CapEff")?.trim(), 16).ok()?,
-            no_new_privs: line("NoNewPrivs")?.trim() != "0",
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn rights_are_read_below_the_name() {
-        let status = b"Name:\tUid:\\n\nUmask:\t0022\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\n\
-            CapEff:\t000001ffffffffff\nNoNewPrivs:\t1\n";
-        let expected = Now {
-            uids: [1, 2, 3, 4],
-            gids: [5, 6, 7, 8],
-            cap_effective: 0x1ff_ffff_ffff,
-            no_new_privs: true,
-        };
-        assert_eq!(Now::parse(status), Some(expected));
-        assert_eq!(Now::parse(b"Name:\tx\nUid:\t1\t2\n"), None);
-        assert_eq!(Now::parse(b""), None);
-    }
 
     #[test]
     fn labels_that_confine_nothing_are_known() {
@@ -429,14 +393,14 @@ mod tests {
             b"",
             b"unconfined_u:unconfined_r:unconfined_t:s0-s0:c0.c1023\0",
         ] {
-            assert_eq!(label_of(free), Label::Free, "{}", free.escape_ascii());
+            assert_eq!(parse_label(free), Label::Free, "{}", free.escape_ascii());
         }
         for confined in [
             &b"docker-default (enforce)"[..],
             b"system_u:system_r:httpd_t:s0",
             b"_",
         ] {
-            assert_eq!(label_of(confined), Label::Confined);
+            assert_eq!(parse_label(confined), Label::Confined);
         }
     }
 
@@ -444,7 +408,7 @@ mod tests {
     fn this_process_is_labelled_as_its_file_says() {
         let pid = std::process::id() as i32;
         let label = fs::read("/proc/self/attr/current").unwrap_or_default();
-        assert_eq!(process_label(pid), label_of(&label));
+        assert_eq!(process_label(pid), parse_label(&label));
         // A process that has ended: whoever asks looks at its pidfd after this.
         assert_eq!(process_label(i32::MAX), Label::Free);
     }

@@ -13,18 +13,26 @@ use std::{
 use fastproc::{Directories, Rights, Texts as Kinds};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::{budget::cpu_time, texts::Rest};
+use crate::{
+    budget::cpu_time,
+    owner::{Owner, UserNamespace},
+    rest::Rest,
+};
 
 /// Longest text that is kept or handed out. Of longer ones no more than a byte is read that tells so.
 pub(crate) const LONGEST: usize = 4096;
 /// Bytes of all texts that are read at once. Further ones are left to the reader.
 const MOST_BYTES: usize = 2 << 20;
+/// Who took at least this part of the time that a reading may take is blamed if it took longer.
+const BLAMED_PART: u32 = 8;
 
 /// A process of which something is read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item {
     pub(crate) pid: u32,
     pub(crate) start_ns: u64,
+    /// Its real user, if its record tells.
+    pub(crate) uid: Option<u32>,
     /// `None`: it may be changing.
     pub(crate) rest: Option<Rest>,
     pub(crate) kinds: Kinds,
@@ -50,10 +58,33 @@ pub(crate) struct Read {
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) texts: Vec<Read>,
-    /// The process that takes too long.
-    pub(crate) stuck_at: Option<Item>,
+    /// Whose process took too long, and how long.
+    pub(crate) blamed: Option<(Owner, Duration)>,
     /// CPU time that it took.
     pub(crate) cpu: Duration,
+}
+
+/// How long a request waits for texts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// For all of them.
+    pub(crate) all: Duration,
+    /// For those of one process.
+    pub(crate) one: Duration,
+}
+
+impl Limits {
+    /// Who took less than this is not blamed.
+    pub(crate) fn blamed_from(self) -> Duration {
+        self.one.min(self.all / BLAMED_PART)
+    }
+}
+
+/// What is being read.
+#[derive(Clone, Copy, Debug)]
+struct Current {
+    owner: Owner,
+    since: Instant,
 }
 
 #[derive(Debug, Default)]
@@ -62,25 +93,43 @@ struct Progress {
     items: VecDeque<Item>,
     texts: Vec<Read>,
     bytes: usize,
-    /// What is being read, and since when.
-    current: Option<(Item, Instant)>,
+    current: Option<Current>,
+    /// Whose process has taken longest of those that are read, and how long.
+    slowest: Option<(Owner, Duration)>,
     cpu: Duration,
     over: bool,
+}
+
+/// Processes that are being read, one after the other.
+impl Progress {
+    /// Notes how long what was being read has taken.
+    fn end_current(&mut self, now: Instant) {
+        let took = self.current.take().map(|current| current.took(now));
+        self.slowest = self.slowest.into_iter().chain(took).max_by_key(|of| of.1);
+    }
+}
+
+impl Current {
+    fn took(self, now: Instant) -> (Owner, Duration) {
+        (self.owner, now.saturating_duration_since(self.since))
+    }
 }
 
 /// Processes that are being read, one after the other.
 #[derive(Debug)]
 pub(crate) struct Reading {
     progress: Arc<Mutex<Progress>>,
-    began: Instant,
+    asked: Instant,
 }
 
 impl Reading {
-    /// Begins. The thread has the rights that this one has now. `done` is written to when it is over.
+    /// Begins to read what somebody has waited for since `asked`. The thread has the rights that this one has now. `read` says
+    /// whose a process is before it reads what may take long. `done` is written to when it is over.
     pub(crate) fn start(
         items: Vec<Item>,
+        asked: Instant,
         done: Arc<OwnedFd>,
-        mut read: impl FnMut(&Item) -> Vec<Read> + Send + 'static,
+        mut read: impl FnMut(&Item, &mut dyn FnMut(Owner)) -> Vec<Read> + Send + 'static,
     ) -> io::Result<Self> {
         let progress = Arc::new(Mutex::new(Progress {
             items: items.into(),
@@ -88,7 +137,7 @@ impl Reading {
         }));
         let reading = Self {
             progress: Arc::clone(&progress),
-            began: Instant::now(),
+            asked,
         };
         let next = move |texts: Vec<Read>, progress: &mut Progress| {
             for text in texts {
@@ -97,9 +146,14 @@ impl Reading {
                     progress.texts.push(text);
                 }
             }
+            let now = Instant::now();
+            progress.end_current(now);
             progress.cpu = cpu_time();
             let next = progress.items.pop_front();
-            progress.current = next.map(|item| (item, Instant::now()));
+            progress.current = next.map(|item| Current {
+                owner: Owner::Unknown { pid: item.pid },
+                since: now,
+            });
             progress.over = next.is_none();
             next
         };
@@ -109,7 +163,11 @@ impl Reading {
                 // Nothing is locked while it is read.
                 let item = next(texts, &mut lock(&progress));
                 let Some(item) = item else { break };
-                texts = read(&item);
+                texts = read(&item, &mut |owner| {
+                    if let Some(current) = &mut lock(&progress).current {
+                        current.owner = owner;
+                    }
+                });
             }
             // Its counter overflows after more readings than there can be.
             let _ = rustix::io::write(&*done, &1_u64.to_ne_bytes());
@@ -121,30 +179,46 @@ impl Reading {
         Ok(reading)
     }
 
-    /// What came of it, if it is over, or has taken as long as `limit`, or one process as long as `stuck`. Then no more is
-    /// read.
-    pub(crate) fn outcome(&self, limit: Duration, stuck: Duration) -> Option<Outcome> {
+    /// What came of it by `now`, if it is over, or has taken longer than it may. Then no more is read, and who took longest is
+    /// blamed if that was long.
+    pub(crate) fn outcome(&self, limits: Limits, now: Instant) -> Option<Outcome> {
         let mut progress = lock(&self.progress);
-        let current = progress.current;
-        let stuck_at = current.filter(|(_, since)| since.elapsed() >= stuck);
-        if !progress.over && stuck_at.is_none() && self.began.elapsed() < limit {
+        let current = progress.current.map(|current| current.took(now));
+        let stuck = current.filter(|(_, took)| *took >= limits.one);
+        let is_late = now.saturating_duration_since(self.asked) >= limits.all;
+        if !progress.over && stuck.is_none() && !is_late {
             return None;
         }
         progress.items = VecDeque::new();
+        let slow = || {
+            let all = progress.slowest.into_iter().chain(current);
+            let slowest = all.max_by_key(|(_, took)| *took);
+            slowest.filter(|(_, took)| *took >= limits.blamed_from())
+        };
+        let blamed = if progress.over {
+            None
+        } else {
+            stuck.or_else(slow)
+        };
         Some(Outcome {
             texts: std::mem::take(&mut progress.texts),
-            stuck_at: stuck_at.map(|(item, _)| item),
+            blamed,
             cpu: progress.cpu,
         })
     }
 
-    /// When [`outcome`](Self::outcome) may have something to tell, if it is not over before.
-    pub(crate) fn deadline(&self, limit: Duration, stuck: Duration) -> Instant {
+    /// When [`outcome`](Self::outcome) has something to tell, if it is not over before.
+    pub(crate) fn deadline(&self, limits: Limits) -> Option<Instant> {
         let current = lock(&self.progress).current;
-        let late = self.began.checked_add(limit);
-        let of_current = current.and_then(|(_, since)| since.checked_add(stuck));
-        let far = || Instant::now() + Duration::from_secs(3600);
-        late.into_iter().chain(of_current).min().unwrap_or_else(far)
+        let late = self.asked.checked_add(limits.all);
+        let of_current = current.and_then(|current| current.since.checked_add(limits.one));
+        late.into_iter().chain(of_current).min()
+    }
+
+    /// Whose process is being read, and how long it has taken. `None`: it is over.
+    pub(crate) fn current(&self, now: Instant) -> Option<(Owner, Duration)> {
+        let current = lock(&self.progress).current;
+        current.map(|current| current.took(now))
     }
 
     /// Whether the thread has nothing to do any more.
@@ -157,18 +231,27 @@ fn lock(progress: &Mutex<Progress>) -> std::sync::MutexGuard<'_, Progress> {
     progress.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reads the texts of a process that are wanted, and its rights with the path of its program if those are.
+/// What it takes to read texts.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    pub(crate) directories: Arc<Directories>,
+    pub(crate) boot_offset_ns: i64,
+    pub(crate) home: UserNamespace,
+}
+
+/// Tells whose the process is, and reads its texts that are wanted, and its rights with the path of its program if those are.
 pub(crate) fn read(
     item: &Item,
-    directories: &Directories,
-    boot_offset_ns: i64,
+    source: &Source,
     rights: bool,
+    tell_owner: &mut dyn FnMut(Owner),
 ) -> Vec<Read> {
     let mut texts = Vec::new();
     // Whose directory cannot be opened has ended, and there is nothing to be told of it.
-    let Ok(directory) = directories.of(item.pid, item.start_ns) else {
+    let Ok(directory) = source.directories.get(item.pid, item.start_ns) else {
         return texts;
     };
+    tell_owner(source.home.owner(&directory, item.pid, item.uid));
     for kind in item.kinds.iter() {
         let now = clock_gettime(ClockId::Boottime);
         let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
@@ -183,7 +266,7 @@ pub(crate) fn read(
             texts.push(Read {
                 item: *item,
                 kind,
-                read_ns: now_ns.saturating_add_signed(-boot_offset_ns),
+                read_ns: now_ns.saturating_add_signed(-source.boot_offset_ns),
                 bytes,
                 rights,
             });
@@ -212,106 +295,4 @@ fn exe(directory: &fastproc::Directory, with_rights: bool) -> Option<Text> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::mpsc;
-
-    use fastproc_testbed::{wait_for, wait_until};
-    use rustix::event::{EventfdFlags, eventfd};
-
-    use super::*;
-
-    const SHORT: Duration = Duration::from_millis(20);
-
-    fn items(pids: std::ops::Range<u32>) -> Vec<Item> {
-        let item = |pid| Item {
-            pid,
-            start_ns: 0,
-            rest: None,
-            kinds: Kinds::CMDLINE,
-            place: 0,
-        };
-        pids.map(item).collect()
-    }
-
-    fn text(item: &Item, bytes: usize) -> Vec<Read> {
-        vec![Read {
-            item: *item,
-            kind: Kinds::CMDLINE,
-            read_ns: 0,
-            bytes: Some(vec![b'x'; bytes].into()),
-            rights: None,
-        }]
-    }
-
-    fn done() -> Arc<OwnedFd> {
-        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        Arc::new(eventfd(0, flags).expect("a descriptor"))
-    }
-
-    /// A reading that stands at process 3 until the other end of the channel is dropped.
-    fn held_at_3() -> (Reading, mpsc::Sender<()>) {
-        let (release, held) = mpsc::channel::<()>();
-        let (tell, arrived) = mpsc::channel();
-        let read = move |item: &Item| {
-            if item.pid == 3 {
-                tell.send(()).expect("the test listens");
-                let _ = held.recv();
-            }
-            text(item, 1)
-        };
-        let reading = Reading::start(items(0..100), done(), read).expect("a thread");
-        arrived.recv().expect("it arrives");
-        (reading, release)
-    }
-
-    fn nothing_more_is_read(reading: &Reading, release: mpsc::Sender<()>) {
-        assert!(!reading.is_over());
-        drop(release);
-        wait_until("the end of the thread", || reading.is_over());
-        assert_eq!(lock(&reading.progress).texts.len(), 1, "that of process 3");
-    }
-
-    #[test]
-    fn everything_is_read_and_the_end_is_told() {
-        let done = done();
-        let read = |item: &Item| text(item, 1);
-        let reading = Reading::start(items(0..100), Arc::clone(&done), read).expect("a thread");
-        wait_until("it is told", || {
-            rustix::io::read(&*done, &mut [0; 8]).is_ok()
-        });
-        let outcome = reading.outcome(Duration::MAX, Duration::MAX);
-        let outcome = outcome.expect("it is over");
-        let pids: Vec<u32> = outcome.texts.iter().map(|text| text.item.pid).collect();
-        assert_eq!(pids, (0..100).collect::<Vec<_>>());
-        assert!(outcome.stuck_at.is_none() && reading.is_over());
-    }
-
-    #[test]
-    fn who_takes_too_long_is_left_and_what_was_read_before_is_there() {
-        let (reading, release) = held_at_3();
-        let outcome = wait_for("an outcome", || reading.outcome(Duration::MAX, SHORT));
-        assert_eq!(outcome.stuck_at.map(|item| item.pid), Some(3));
-        assert_eq!(outcome.texts.len(), 3);
-        nothing_more_is_read(&reading, release);
-    }
-
-    #[test]
-    fn it_takes_no_longer_than_the_limit_says() {
-        let (reading, release) = held_at_3();
-        let outcome = wait_for("an outcome", || reading.outcome(SHORT, Duration::MAX));
-        assert!(outcome.stuck_at.is_none());
-        assert_eq!(outcome.texts.len(), 3);
-        nothing_more_is_read(&reading, release);
-    }
-
-    #[test]
-    fn however_much_there_is_no_more_is_held_than_the_bound() {
-        let count = 3 * MOST_BYTES / LONGEST;
-        let read = |item: &Item| text(item, LONGEST);
-        let reading = Reading::start(items(0..count as u32), done(), read).expect("a thread");
-        let outcome = wait_for("an outcome", || {
-            reading.outcome(Duration::MAX, Duration::MAX)
-        });
-        assert_eq!(outcome.texts.len(), MOST_BYTES / LONGEST);
-    }
-}
+pub(crate) mod tests;

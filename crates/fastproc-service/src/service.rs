@@ -1,27 +1,23 @@
 //! The loop: who connects, who asks, who is answered.
 
 mod answer;
+mod connections;
+mod exits;
 mod jobs;
 mod report;
+mod requests;
 mod turn;
 
 use std::{
     collections::HashMap,
     fs::File,
     io,
-    os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use fastproc::{
-    Fields, Host, Refusal, SourceKind,
-    source::service::wire::{Op, Request, Status},
-};
-use nix::{
-    errno::Errno,
-    sys::socket::{SockFlag, accept4},
-};
+use fastproc::{Host, Refusal, SourceKind};
 use rustix::event::{
     EventfdFlags, Timespec,
     epoll::{self, Event, EventData, EventFlags},
@@ -29,32 +25,17 @@ use rustix::event::{
 };
 
 use self::{
+    connections::{Client, PAUSE},
     jobs::Job,
-    turn::{Costs, Waiting},
+    turn::{Costs, Parked, Waiting},
 };
 use crate::{
-    blame::{Blame, Why},
-    budget::{Budget, cpu_time},
-    buffers::{self, Buffers},
-    exits::Exits,
-    hidepid::Hidepid,
-    message::{read, unread},
-    peer::{Asked, Home, Known, Peer, Sender},
-    status::Counted,
-    texts::Texts,
-    tiers::Tiers,
-    view::{Shown, View},
+    blame::Blame, budget::Budget, buffers::Buffers, exits::Exits, hidepid::Hidepid, peer::Home,
+    settings::Settings, status::Counted, texts::Texts, tiers::Tiers, view::Visibility,
 };
 
-/// Connections at once, of all users; one other than root has a quarter of them.
-pub const CONNECTIONS: usize = 4096;
-const CONNECTIONS_OF_USER: usize = CONNECTIONS / 4;
 /// Events that are looked at in one go; those who ask meanwhile share the next walk.
 const EVENTS: usize = 512;
-/// What one user may ask before others are answered, in [`weight`]s.
-const ASKED_AT_ONCE: usize = 256;
-/// How long nobody is accepted after there was no descriptor for somebody.
-const PAUSE: Duration = Duration::from_millis(250);
 
 const LISTENER: u64 = 0;
 const STOP: u64 = 1;
@@ -62,63 +43,6 @@ const MOUNTS: u64 = 2;
 const RING: u64 = 3;
 const TEXTS: u64 = 4;
 const FIRST_CLIENT: u64 = 16;
-
-/// How to serve.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Settings {
-    /// The only source to read from.
-    pub source: Option<SourceKind>,
-    /// End after so long without connections.
-    pub idle_exit: Option<Duration>,
-    /// How long a request waits for command lines and paths of programs, 400 ms if not set, and half of that for those of
-    /// one process. A reader that has another source waits 500 ms for the whole answer.
-    pub texts_timeout: Duration,
-    /// Exits that are kept for the slowest reader: 65,536 if not set, some 25 MB.
-    pub exits_kept: usize,
-    /// Whether the kernel is asked which process has connected (`SO_PEERPIDFD`): so if not set. Kernels before 6.5 cannot
-    /// tell; without it the service does as it does there.
-    pub peer_pidfd: bool,
-    /// CPU time that work for one user may take, as a share of one CPU: 0.5 if not set. Root has no limit.
-    pub cpu_of_user: f64,
-    /// Bytes of snapshots that the readers of one user may hold: 64 MiB if not set. Root's may hold four times as much.
-    pub memory_of_user: usize,
-    /// The same of the readers of all users but root: 512 MiB if not set.
-    pub memory_of_all: usize,
-    /// Is told who was refused and who holds up work, at most once a minute for each user and reason.
-    pub log: Option<fn(&str)>,
-}
-
-impl Settings {
-    fn memory(&self) -> buffers::Limits {
-        buffers::Limits {
-            of_user: self.memory_of_user,
-            of_all: self.memory_of_all,
-        }
-    }
-
-    /// Descriptors that a service takes with these settings, if readers do their worst.
-    pub fn descriptors(&self) -> usize {
-        // Before Linux 6.5 each has a pidfd of its reader, too, until it asks a second time.
-        2 * CONNECTIONS + self.memory().buffers()
-    }
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            source: None,
-            idle_exit: None,
-            texts_timeout: Duration::from_millis(400),
-            exits_kept: 1 << 16,
-            peer_pidfd: true,
-            cpu_of_user: 0.5,
-            memory_of_user: 64 << 20,
-            memory_of_all: 512 << 20,
-            log: None,
-        }
-    }
-}
 
 /// The service cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -131,25 +55,11 @@ pub enum Error {
     Wait(#[source] io::Error),
 }
 
-/// A reader.
-#[derive(Debug)]
-struct Client {
-    socket: OwnedFd,
-    uid: u32,
-    /// Who it is, found out when it asks.
-    peer: Known,
-    /// The buffer that it may read, until its next request.
-    lent: Option<u64>,
-    /// The last exit that it has had, if it wants them.
-    exits: Option<u64>,
-    /// Whether it waits for an answer.
-    waits: bool,
-}
-
 /// The resident service.
 #[derive(Debug)]
 pub struct Service {
     listener: OwnedFd,
+    exporter: Option<u32>,
     epoll: OwnedFd,
     mounts: File,
     idle_exit: Option<Duration>,
@@ -163,12 +73,16 @@ pub struct Service {
     budget: Budget,
     buffers: Buffers,
     clients: HashMap<u64, Client>,
-    /// Connections by user.
+    /// Connections by the account that they are charged to.
     connections: HashMap<u32, usize>,
     next_client: u64,
     /// Since when nobody is accepted, for want of descriptors.
     paused: Option<Instant>,
     waiting: Vec<Waiting>,
+    /// Those who wait for texts that are read for others.
+    parked: Parked,
+    /// Whether texts have begun to be read, or are read, since those were looked at.
+    jobs_changed: bool,
     /// Whether something of that can be done at once.
     can_go_on: bool,
     costs: Costs,
@@ -182,7 +96,7 @@ pub struct Service {
     asked: Vec<(u32, usize)>,
     /// Users who have had work done in this turn.
     served: Vec<u32>,
-    shown: Vec<Shown>,
+    shown: Vec<Visibility>,
     counted: Counted,
     blame: Blame,
     started: Instant,
@@ -192,7 +106,7 @@ impl Service {
     /// Prepares to serve at this socket: what reading takes is loaded. Privileges may be given up after.
     pub fn open(listener: OwnedFd, settings: &Settings) -> Result<Self, Error> {
         // Numbers that a service before this one has not given.
-        let first = boottime_ns();
+        let first = fastproc::host::boottime_ns();
         let host = Host::read()?;
         Ok(Self {
             listener,
@@ -201,7 +115,7 @@ impl Service {
             mounts: File::open("/proc/self/mounts").map_err(wait)?,
             idle_exit: settings.idle_exit,
             peer_pidfd: settings.peer_pidfd,
-            home: Home::of_this_process().map_err(wait)?,
+            home: Home::read().map_err(wait)?,
             hidepid: Hidepid::read(),
             texts: Texts::open(&host)?,
             host,
@@ -214,6 +128,8 @@ impl Service {
             connections: HashMap::new(),
             paused: None,
             waiting: Vec::new(),
+            parked: Parked::default(),
+            jobs_changed: false,
             can_go_on: false,
             costs: Costs::default(),
             charged_apart: Duration::ZERO,
@@ -229,7 +145,13 @@ impl Service {
             counted: Counted::default(),
             blame: Blame::new(settings.log),
             started: Instant::now(),
+            exporter: None,
         })
+    }
+
+    /// Has the status name the process that serves metrics, for which this one collects.
+    pub fn collects_for(&mut self, exporter: u32) {
+        self.exporter = Some(exporter);
     }
 
     /// The source that is read from.
@@ -307,7 +229,7 @@ impl Service {
                 LISTENER => self.accept(),
                 MOUNTS => (),
                 RING => self.read_exits(),
-                TEXTS => self.hear_of_texts(),
+                TEXTS => self.drain_texts_done(),
                 client => self.receive(client),
             }
         }
@@ -317,269 +239,11 @@ impl Service {
         self.settle_exits();
         false
     }
-
-    fn accept(&mut self) {
-        // As many as there are; the rest of a flood comes with the next event.
-        for _ in 0..EVENTS {
-            let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-            let socket = match accept4(self.listener.as_raw_fd(), flags) {
-                // SAFETY: the kernel has just made it for this process, and nothing else knows it.
-                Ok(socket) => unsafe { OwnedFd::from_raw_fd(socket) },
-                Err(Errno::ECONNABORTED | Errno::EINTR) => continue,
-                Err(Errno::EAGAIN) => return,
-                // Without descriptors or memory for more, those who are here are served, and who waits goes its own way.
-                Err(_) => return self.pause(),
-            };
-            self.counted.connections += 1;
-            let uid =
-                nix::sys::socket::getsockopt(&socket, nix::sys::socket::sockopt::PeerCredentials)
-                    .map_or(u32::MAX, |credentials| credentials.uid());
-            let of_user = self.connections.get(&uid).copied().unwrap_or(0);
-            if self.clients.len() >= CONNECTIONS || (uid != 0 && of_user >= CONNECTIONS_OF_USER) {
-                self.blame.add(uid, Why::CutOff);
-                continue;
-            }
-            let token = self.next_client;
-            self.next_client += 1;
-            if self.watch(socket.as_fd(), token, EventFlags::IN).is_ok() {
-                let client = Client {
-                    socket,
-                    uid,
-                    peer: Known::Nothing,
-                    lent: None,
-                    exits: None,
-                    waits: false,
-                };
-                self.clients.insert(token, client);
-                *self.connections.entry(uid).or_default() += 1;
-            }
-        }
-    }
-
-    /// Accepts nobody for a while: the socket would be reported again at once, and for ever.
-    fn pause(&mut self) {
-        self.counted.pauses += 1;
-        let none = EventFlags::empty();
-        if epoll::modify(
-            &self.epoll,
-            &self.listener,
-            EventData::new_u64(LISTENER),
-            none,
-        )
-        .is_ok()
-        {
-            self.paused = Some(Instant::now());
-        }
-    }
-
-    fn accept_again(&mut self) {
-        if self.paused.is_some_and(|since| since.elapsed() >= PAUSE) {
-            self.paused = None;
-            let again = EventFlags::IN;
-            let data = EventData::new_u64(LISTENER);
-            if epoll::modify(&self.epoll, &self.listener, data, again).is_err() {
-                self.paused = Some(Instant::now());
-            }
-        }
-    }
-
-    /// Whether this user has asked so much that others come first. What is not read now is reported again, behind them.
-    fn others_come_first(&mut self, uid: u32, weight: usize) -> bool {
-        let asked = self.asked.iter_mut().find(|(of, _)| *of == uid);
-        match asked {
-            Some((_, asked)) if *asked >= ASKED_AT_ONCE => true,
-            Some((_, asked)) => {
-                *asked += weight;
-                false
-            }
-            None => {
-                self.asked.push((uid, weight));
-                false
-            }
-        }
-    }
-
-    /// Reads one request.
-    fn receive(&mut self, token: u64) {
-        let Some(client) = self.clients.get(&token) else {
-            return;
-        };
-        let (uid, is_new) = (client.uid, !client.peer.is_decided());
-        // Finding out who it is takes as long as reading many requests.
-        if self.others_come_first(uid, if is_new { 16 } else { 1 }) {
-            self.can_go_on = true;
-            return;
-        }
-        let Some(client) = self.clients.get_mut(&token) else {
-            return;
-        };
-        let (words, sender) = match read(&client.socket) {
-            Ok(Some(message)) => message,
-            Err(Errno::EAGAIN | Errno::EINTR) => return,
-            Ok(None) | Err(_) => return self.close(token),
-        };
-        self.counted.requests += 1;
-        if let Some(lent) = client.lent.take() {
-            self.buffers.give_back(lent);
-        }
-        // Who has not had the last answer, or has not read it, shall not have the next one pile up.
-        if client.waits || unread(&client.socket) {
-            self.blame(token, Why::CutOff);
-            return self.close(token);
-        }
-        let request = match Request::from_words(&words) {
-            Ok(request) => request,
-            Err(status) => return self.refuse(token, status),
-        };
-        let is_text = matches!(request.op, Op::Layout | Op::Status);
-        if (is_new || is_text) && !self.budget.allows(uid, self.costs.identify, Instant::now()) {
-            return self.refuse_for(token, Why::OverBudget);
-        }
-        // Little is done for most requests, and much for a first one and for a text.
-        let began = (is_new || is_text).then(cpu_time);
-        self.charged_apart = Duration::ZERO;
-        self.sort(token, request, sender);
-        if let Some(began) = began {
-            let took = cpu_time().saturating_sub(began);
-            let took = took.saturating_sub(self.charged_apart);
-            if is_new && !is_text {
-                self.costs.identify = took;
-            }
-            self.budget.spend(uid, took, Instant::now());
-        }
-    }
-
-    /// Answers what can be answered at once; the rest waits for its turn.
-    fn sort(&mut self, token: u64, request: Request, sender: Option<Sender>) {
-        let Some(client) = self.clients.get_mut(&token) else {
-            return;
-        };
-        // fsconfig(2) sets hidepid without an event of the mounts.
-        if !client.peer.is_decided() || self.hidepid.is_old() {
-            self.hidepid = Hidepid::read();
-        }
-        let hides = self.hidepid.hides;
-        let peer = client.peer.of(Asked {
-            socket: &client.socket,
-            sender,
-            op: request.op,
-            home: &self.home,
-            hides,
-            peer_pidfd: self.peer_pidfd,
-        });
-        let peer = match peer {
-            Ok(peer) if Some(peer.sender) != sender => return self.refuse(token, Status::NotYours),
-            Ok(Peer {
-                view: View::Of(_), ..
-            }) if hides => return self.refuse(token, Status::HidePid),
-            Ok(peer) => peer,
-            // The description and the status of the service are no secret.
-            Err(_) if matches!(request.op, Op::Layout | Op::Status) => {
-                return self.tell(token, request.op);
-            }
-            Err(status) => return self.refuse(token, status),
-        };
-        if matches!(request.op, Op::Layout | Op::Status) {
-            return self.tell(token, request.op);
-        }
-        self.want_exits(token, &request, peer.view);
-        let mut groups = Fields::from_bits_truncate(request.groups) | peer.view.needs();
-        if !request.texts.is_empty() {
-            groups |= self.texts.needs();
-        }
-        let tier = Fields::from_bits(request.groups).and_then(|_| self.tiers.of(groups));
-        let Some(tier) = tier.or_else(|| (request.op == Op::Exits).then_some(0)) else {
-            return self.refuse(token, Status::Groups);
-        };
-        if let Some(client) = self.clients.get_mut(&token) {
-            client.waits = true;
-        }
-        self.waiting.push(Waiting {
-            client: token,
-            view: peer.view,
-            tier,
-            request,
-            came: Instant::now(),
-        });
-    }
-
-    /// Exits are recorded as long as a reader wants them.
-    fn want_exits(&mut self, token: u64, request: &Request, view: View) {
-        let wants = request.exits || request.op == Op::Exits;
-        let (uid, now) = (view.uid(), Instant::now());
-        if wants
-            && !self.exits.is_recording()
-            && self.budget.allows(uid, self.costs.start_exits, now)
-        {
-            let began = cpu_time();
-            self.exits.start(boottime_ns());
-            self.watch_ring();
-            self.costs.start_exits = cpu_time().saturating_sub(began);
-            self.charged_apart = self.costs.start_exits;
-            self.budget.spend(uid, self.costs.start_exits, now);
-        }
-        if let Some(client) = self.clients.get_mut(&token) {
-            let last = self.exits.last().unwrap_or(0);
-            let had = Some(request.exits_after).filter(|&had| had != 0);
-            client.exits = wants.then(|| had.unwrap_or(last));
-        }
-    }
-
-    fn read_exits(&mut self) {
-        if self.exits.read() {
-            self.watch_ring();
-        }
-    }
-
-    fn watch_ring(&mut self) {
-        let Some(ring) = self.exits.fd() else { return };
-        // Once for each quarter that it fills: who asks reads it as well.
-        if self
-            .watch(ring, RING, EventFlags::IN | EventFlags::ET)
-            .is_err()
-        {
-            self.exits.stop();
-        }
-    }
-
-    /// Forgets what all have had who want it.
-    fn settle_exits(&mut self) {
-        if !self.exits.is_recording() {
-            return;
-        }
-        match self
-            .clients
-            .values()
-            .filter_map(|client| client.exits)
-            .min()
-        {
-            Some(had) => self.exits.forget(had),
-            None => self.exits.stop(),
-        }
-    }
-
-    fn close(&mut self, token: u64) {
-        // Closing takes it out of the epoll set. What it has asked for is not done any more.
-        let Some(client) = self.clients.remove(&token) else {
-            return;
-        };
-        if let Some(count) = self.connections.get_mut(&client.uid) {
-            *count -= 1;
-            if *count == 0 {
-                self.connections.remove(&client.uid);
-            }
-        }
-        if let Some(lent) = client.lent {
-            self.buffers.give_back(lent);
-        }
-    }
-}
-
-fn boottime_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 fn wait(error: io::Error) -> Error {
     Error::Wait(error)
 }
+
+#[cfg(test)]
+mod tests;

@@ -33,6 +33,9 @@ impl Counted {
 pub(crate) struct Report<'a> {
     pub(crate) version: &'static str,
     pub(crate) pid: u32,
+    /// The process that serves metrics, if this one collects for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) exporter: Option<u32>,
     pub(crate) source: &'static str,
     pub(crate) uptime_seconds: f64,
     /// Connections now, by user.

@@ -19,7 +19,9 @@ use fastproc::{
 
 use crate::{
     left::Left,
-    reading::{self, Item, Outcome, Read, Reading},
+    owner::UserNamespace,
+    reading::{self, Item, Read, Reading, Source},
+    rest::Rest,
     view::View,
 };
 
@@ -59,7 +61,7 @@ fn shows(view: View, kind: Kinds, rights: Option<&Rights>) -> bool {
 struct Kept {
     pid: u32,
     start_ns: u64,
-    /// By [`place_of`].
+    /// By [`index_of`].
     texts: [Option<Text>; 2],
 }
 
@@ -74,74 +76,55 @@ impl Kept {
     }
 }
 
-fn place_of(kind: Kinds) -> usize {
+fn index_of(kind: Kinds) -> usize {
     usize::from(kind == Kinds::EXE)
-}
-
-/// What is the same while a process rests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rest {
-    /// Every run ends in a switch that is counted before it is on no CPU any more, and the walk looks at that first.
-    switches: u64,
-    /// A thread that executes a program takes the leader's place, with switches of its own; the run time is of both.
-    run_ns: u64,
-}
-
-impl Rest {
-    /// `None`: the process runs, or somebody else uses its memory. It may be changing.
-    fn of(process: Process<'_>) -> Option<Self> {
-        let (identity, cpu) = (process.identity(), process.cpu()?);
-        let is_alone = identity.num_threads == 1 && process.memory()?.mm_users() == Some(1);
-        let rests = identity.on_cpu() == Some(0) && identity.tracer_pid == 0;
-        let run_ns = cpu.sum_exec_ns()?;
-        (is_alone && rests).then(|| Self {
-            switches: cpu.nvcsw.wrapping_add(cpu.nivcsw),
-            run_ns,
-        })
-    }
 }
 
 /// The texts of all processes.
 #[derive(Debug)]
 pub(crate) struct Texts {
-    directories: Arc<Directories>,
-    boot_offset_ns: i64,
+    source: Source,
     /// Of every process of the snapshot that was looked at last, in its order, which is that of the pids: what follows the
     /// order needs no search.
     kept: Vec<Kept>,
     /// Of the snapshot before, while the next is looked at.
     before: Vec<Kept>,
     bytes: usize,
-    left: Left,
+    pub(crate) left: Left,
     pub(crate) reads: u64,
 }
 
 impl Texts {
     pub(crate) fn open(host: &fastproc::Host) -> Result<Self, fastproc::Error> {
+        let home = UserNamespace::own();
         Ok(Self {
-            directories: Arc::new(Directories::open(host)?),
-            boot_offset_ns: host.boot_offset_ns,
+            source: Source {
+                directories: Arc::new(Directories::open(host)?),
+                boot_offset_ns: host.boot_offset_ns,
+                home,
+            },
             kept: Vec::new(),
             before: Vec::new(),
             bytes: 0,
-            left: Left::new(),
+            left: Left::new(home),
             reads: 0,
         })
     }
 
-    /// The fields of a record that tell whether a text still holds; and whose it is, while somebody is left to the readers.
+    /// The fields of a record that tell whether a text still holds, and whose it is; and in which user namespace that is,
+    /// while somebody is left to the readers.
     pub(crate) fn needs(&self) -> Fields {
-        let needs = Fields::CPU | Fields::MEMORY;
+        let needs = Fields::CPU | Fields::MEMORY | Fields::USERS;
         if self.left.is_empty() {
             needs
         } else {
-            needs | Fields::USERS | Fields::CREDENTIALS
+            needs | Fields::CREDENTIALS
         }
     }
 
     /// Whose texts must be read again: those that may have changed, or are older than `max_age` at the beginning of the
     /// walk. `wanted` says which ones, of the process at this place of the snapshot; `None`: it is not handed out.
-    pub(crate) fn look(
+    pub(crate) fn find_missing(
         &mut self,
         snapshot: Snapshot<'_>,
         max_age: Duration,
@@ -162,10 +145,10 @@ impl Texts {
             if identity.is_kernel_thread() || identity.has_mm == 0 {
                 continue;
             }
-            let rest = Rest::of(process);
+            let rest = Rest::from_process(process);
             let mut missing = Kinds::empty();
             for kind in kinds.iter() {
-                let text = &mut kept.texts[place_of(kind)];
+                let text = &mut kept.texts[index_of(kind)];
                 let holds = |text: &Text| {
                     text.read_ns >= began_ns
                         || (text.read_ns >= oldest_ns && rest.is_some() && rest == text.rest)
@@ -180,10 +163,11 @@ impl Texts {
                     missing |= kind;
                 }
             }
-            if !missing.is_empty() && !self.left.has(process, &self.directories) {
+            if !missing.is_empty() && !self.left.has(process, &self.source.directories) {
                 items.push(Item {
                     pid: process.pid(),
                     start_ns: identity.start_ns,
+                    uid: process.users().map(|users| users.uid),
                     rest,
                     kinds: missing,
                     place: place - 1,
@@ -211,23 +195,24 @@ impl Texts {
         self.bytes -= before.map(|ended| ended.bytes()).sum::<usize>();
     }
 
-    /// Begins to read for this view. `done` is written to in the end.
+    /// Begins to read for this view what was asked for at `asked`. `done` is written to in the end.
     pub(crate) fn read(
         &self,
         items: Vec<Item>,
         view: View,
+        asked: Instant,
         done: Arc<OwnedFd>,
     ) -> io::Result<Reading> {
-        let directories = Arc::clone(&self.directories);
-        let boot_offset_ns = self.boot_offset_ns;
+        let source = self.source.clone();
         let rights = view != View::All;
-        let read = move |item: &Item| reading::read(item, &directories, boot_offset_ns, rights);
-        Reading::start(items, done, read)
+        Reading::start(items, asked, done, move |item, tell_owner| {
+            reading::read(item, &source, rights, tell_owner)
+        })
     }
 
-    /// Keeps what was read. Returns the user whose process has held it up, if one has and it is not root's.
-    pub(crate) fn keep(&mut self, outcome: Outcome, reading: Reading) -> Option<u32> {
-        for read in outcome.texts {
+    /// Keeps what was read.
+    pub(crate) fn keep(&mut self, texts: Vec<Read>) {
+        for read in texts {
             self.reads += 1;
             let Read { item, kind, .. } = read;
             let Ok(at) = self.kept.binary_search_by_key(&item.pid, |kept| kept.pid) else {
@@ -240,7 +225,7 @@ impl Texts {
                 rest: item.rest,
                 rights: read.rights,
             };
-            let slot = &mut kept.texts[place_of(kind)];
+            let slot = &mut kept.texts[index_of(kind)];
             let replaced = slot.as_ref().map_or(0, Text::len);
             // What another reading has found meanwhile is as good, and may be younger.
             let is_younger = slot
@@ -254,8 +239,6 @@ impl Texts {
                 *slot = Some(text);
             }
         }
-        let item = outcome.stuck_at?;
-        self.left.add(&item, reading, &self.directories)
     }
 
     /// Bytes that [`write`](Self::write) appends.
@@ -283,7 +266,7 @@ impl Texts {
         let kept = self.kept.get(place).filter(|kept| kept.is_of(process))?;
         // A zombie has lost what it had.
         let kept = (process.identity().has_mm != 0).then_some(kept)?;
-        let text = kept.texts[place_of(kind)].as_ref()?;
+        let text = kept.texts[index_of(kind)].as_ref()?;
         let text = Some(text).filter(|text| shows(view, kind, text.rights.as_ref()))?;
         Some((text.bytes.as_deref()?, text.read_ns))
     }

@@ -85,7 +85,7 @@ impl Tiers {
     }
 
     /// The cheapest tier that has these fields.
-    pub(crate) fn of(&self, fields: Fields) -> Option<usize> {
+    pub(crate) fn find(&self, fields: Fields) -> Option<usize> {
         self.all
             .iter()
             .position(|tier| tier.fields.contains(fields))

@@ -19,7 +19,7 @@ pub(crate) enum View {
 
 /// What a view shows of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shown {
+pub(crate) enum Visibility {
     /// All of it.
     Full,
     /// What everybody may see.
@@ -46,15 +46,19 @@ impl View {
     }
 
     /// What of a process may be shown. `user_ns`: its user namespace, where its record does not tell.
-    pub(crate) fn of(&self, process: Process<'_>, user_ns: impl FnOnce() -> u32) -> Shown {
+    pub(crate) fn visibility(
+        &self,
+        process: Process<'_>,
+        user_ns: impl FnOnce() -> u32,
+    ) -> Visibility {
         let Self::Of(reader) = self else {
-            return Shown::Full;
+            return Visibility::Full;
         };
         let Some((ids, credentials)) = process.users().zip(process.credentials()) else {
-            return Shown::Unsure;
+            return Visibility::Unsure;
         };
         if reader.access(process) == Access::Granted {
-            return Shown::Full;
+            return Visibility::Full;
         }
         let user_ns = credentials.user_ns().unwrap_or_else(user_ns);
         let users = [ids.uid, ids.euid, ids.suid];
@@ -63,19 +67,19 @@ impl View {
         // itself, and others as a security module says.
         let is_another = users != [reader.fsuid; 3] || groups != [reader.fsgid; 3];
         if is_another && user_ns == reader.user_ns {
-            Shown::Public
+            Visibility::Public
         } else {
-            Shown::Unsure
+            Visibility::Unsure
         }
     }
 }
 
 impl View {
     /// A process that has ended, as it would have been shown.
-    pub(crate) fn of_exit(&self, exit: &Exit) -> Exit {
+    pub(crate) fn mask_exit(&self, exit: &Exit) -> Exit {
         match self {
             Self::All => *exit,
-            Self::Of(reader) => reader.sees(exit),
+            Self::Of(reader) => reader.redact_exit(exit),
         }
     }
 
@@ -83,7 +87,7 @@ impl View {
     pub(crate) fn shows_arguments(&self, exit: &Exit) -> bool {
         match self {
             Self::All => true,
-            Self::Of(reader) => reader.sees_arguments(exit),
+            Self::Of(reader) => reader.may_see_arguments(exit),
         }
     }
 }

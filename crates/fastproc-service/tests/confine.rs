@@ -4,7 +4,8 @@ mod common;
 
 use std::{
     fs::{self, File, OpenOptions},
-    io::ErrorKind,
+    io::{ErrorKind, Read, Write},
+    os::unix::net::{UnixDatagram, UnixStream},
     process::Command,
 };
 
@@ -60,6 +61,27 @@ fn it_executes_nothing_and_writes_no_file() {
     })
     .join();
     assert!(!new.exists());
+    gate::ran();
+}
+
+#[test]
+fn who_needs_descriptors_alone_opens_none() {
+    in_child(|| {
+        let connect = || UnixDatagram::unbound().map(drop);
+        File::open("/dev/null").expect("it may");
+        connect().expect("it may");
+        fastproc_service::confine_to_descriptors().expect("the kernel can");
+        let error = File::open("/dev/null").expect_err("to open it must not");
+        assert_eq!(error.kind(), ErrorKind::PermissionDenied);
+        let error = connect().expect_err("sockets neither");
+        assert_eq!(error.kind(), ErrorKind::PermissionDenied);
+        Command::new("true").status().expect_err("nor programs");
+        // What it has goes on, and threads are no processes.
+        let (mut one, mut other) = UnixStream::pair().expect("it reaches nobody");
+        std::thread::spawn(move || one.write_all(b"x").expect("it may"));
+        other.read_exact(&mut [0]).expect("it may");
+    })
+    .join();
     gate::ran();
 }
 

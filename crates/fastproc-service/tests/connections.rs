@@ -130,7 +130,7 @@ fn the_io_of_a_zombie_is_for_root_as_in_proc() {
         become_user(NOBODY);
         let start = |program: &str| {
             let mut command = std::process::Command::new(program);
-            command.arg("60").spawn().expect("it runs")
+            command.arg("1000").spawn().expect("it runs")
         };
         let (mut zombie, mut living) = (start("true"), start("sleep"));
         let mut collector = builder.open().expect("it is served");

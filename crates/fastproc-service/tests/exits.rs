@@ -271,7 +271,7 @@ fn a_service_that_was_started_again_makes_no_false_difference() {
             .get(pid)
             .and_then(|process| process.cpu()?.sum_exec_ns());
         before.set(&snapshot);
-        state == Some(fastproc::record::State::Sleeping) && ran > Some(100_000_000)
+        state == Some(fastproc::record::State::Sleeping) && ran > Some(20_000_000)
     });
     served.restart(None);
     drop(burner.stdin.take());

@@ -4,14 +4,78 @@ mod common;
 
 use std::{os::fd::AsFd, time::Duration};
 
-use common::{Raw, in_child, request, settings, stream_pair, turns};
+use common::{Raw, Served, in_child, request, settings, stream_pair, turns};
 use fastproc::{
     SourceKind,
     source::service::wire::{Op, Status},
 };
 use fastproc_service::{Service, bind};
 use fastproc_testbed::{Folder, alone, gate, wait_until};
-use rustix::process::{Resource, getrlimit, setrlimit};
+use rustix::{
+    process::{Resource, getrlimit, setrlimit},
+    thread::{CapabilitySet, CapabilitySets, set_capabilities},
+};
+
+/// Root was exempt from the limit of connections as soon as it had connected, and so was whoever has its number alone, as in
+/// most containers.
+#[test]
+fn who_has_the_number_of_root_and_not_its_rights_has_the_connections_of_a_user() {
+    const MOST: u64 = 1024;
+    const ASKED: u64 = 1200;
+    let _alone = alone();
+    if !gate::root() {
+        return;
+    }
+    common::raise_descriptors();
+    let served = Served::start("unproven", Some(SourceKind::Procfs));
+    let path = served.path();
+    let (mut own, mut its) = turns();
+    let child = in_child(|| {
+        let none = CapabilitySet::empty();
+        let sets = CapabilitySets {
+            effective: none,
+            permitted: none,
+            inheritable: none,
+        };
+        set_capabilities(None, sets).expect("whoever has some may lose them");
+        let raws: Vec<Raw> = (0..ASKED)
+            .map(|_| Raw::open(&path).expect("it listens"))
+            .collect();
+        its.give();
+        its.wait();
+        let asked = request(Op::Snapshot, Duration::ZERO);
+        let refused = raws.last().and_then(|raw| raw.ask(asked));
+        let status = refused.map(|(reply, _)| reply.status);
+        assert_eq!(status, Some(Status::Credentials));
+        its.give();
+        its.wait();
+    });
+    own.wait();
+    wait_until("all are accepted", || {
+        served.status("/connections_total") >= ASKED
+    });
+    // Root is served all the same, as often as it likes.
+    let raws: Vec<Raw> = (0..MOST + 100)
+        .map(|_| {
+            let raw = Raw::open(&path).expect("it listens");
+            let (reply, _) = raw
+                .ask(request(Op::Hello, Duration::ZERO))
+                .expect("an answer");
+            assert_eq!(reply.status, Status::Ok);
+            raw
+        })
+        .collect();
+    let all = served.status("/clients/0");
+    let roots = raws.len() as u64 + 1;
+    assert!(
+        all <= MOST + roots,
+        "{all} connections, {roots} of them root's"
+    );
+    own.give();
+    own.wait();
+    own.give();
+    child.join();
+}
 
 /// F11: without a descriptor for who connects the service asked again and again, as fast as it could.
 #[test]

@@ -1,44 +1,44 @@
-//! What actions do to the state. What reaches further is returned as an [`Effect`].
+//! Applies actions to the state, and returns as an [`Effect`] what must be done outside of it.
 
-mod asking;
+mod prompts;
 
 use crate::{
     details::{Details, Page},
     group::GroupBy,
     keys::{self, Action, Key, Place},
-    state::{Asked, Deed, List, Over, State},
+    state::{List, Overlay, ProcessAction, Prompt, State},
     target::Target,
     window::Window,
 };
 
-/// What there is to do outside of the state.
+/// What must be done outside of the state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Leave the program.
+    /// Quit the program.
     Quit,
-    /// Leave it unless more keys follow: what is pasted must not go on in the shell.
+    /// Quit unless more keys follow: the rest of pasted text must not reach the shell.
     QuitIfLast,
-    /// Stop it until somebody goes on.
+    /// Suspend the program.
     Suspend,
-    /// Draw everything anew.
+    /// Redraw the screen.
     Redraw,
     /// Read now.
     Refresh,
     /// Do something to processes.
-    Do(Deed, Vec<Target>),
+    Do(ProcessAction, Vec<Target>),
     /// Write the settings.
     Save,
-    /// So many snapshots of the recording on.
+    /// Move by this many snapshots of the recording.
     Step(i32),
-    /// So many minutes of the recording on.
+    /// Move by this many minutes of the recording.
     Minutes(i32),
-    /// To this time of the recording.
+    /// Go to this time of the recording.
     GoTo(String),
-    /// Mark what is below the process of the cursor.
+    /// Mark the process at the cursor and its descendants.
     MarkTree,
     /// Show a list of the users.
     Users,
-    /// Say whether processes that exited can be shown.
+    /// Report whether exited processes can be shown.
     Exited,
 }
 
@@ -52,8 +52,8 @@ impl State {
             }
             return self.act(place, action);
         }
-        if let (Some(Over::Prompt { text, error, .. }), Some(character)) =
-            (&mut self.over, key.character())
+        if let (Some(Overlay::Prompt { text, error, .. }), Some(character)) =
+            (&mut self.overlay, key.character())
             && !character.is_control()
             && text.len() < 4096
         {
@@ -65,7 +65,7 @@ impl State {
 
     /// Text that was pasted.
     pub fn paste(&mut self, pasted: &str) {
-        if let Some(Over::Prompt { text, error, .. }) = &mut self.over {
+        if let Some(Overlay::Prompt { text, error, .. }) = &mut self.overlay {
             let room = 4096_usize.saturating_sub(text.len());
             text.extend(pasted.chars().filter(|c| !c.is_control()).take(room));
             *error = None;
@@ -77,24 +77,24 @@ impl State {
             Action::Quit => return Some(Effect::Quit),
             Action::Suspend => return Some(Effect::Suspend),
             Action::Redraw => return Some(Effect::Redraw),
-            Action::Help => self.over = Some(Over::Help(Window::default())),
+            Action::Help => self.overlay = Some(Overlay::Help(Window::default())),
             Action::Kill => self.ask_signal(),
-            Action::Renice => self.ask(Asked::Nice, String::new()),
+            Action::Renice => self.ask(Prompt::Nice, String::new()),
             Action::Pause => self.paused = !self.paused,
             Action::Step(_) | Action::Minutes(_) | Action::GoTo if !self.is_replay => {
-                self.fail("only a recording can be moved in (--replay FILE)");
+                self.fail("only a recording has other times (--replay FILE)");
             }
             Action::Step(by) => {
                 self.paused = true;
                 return Some(Effect::Step(by));
             }
             Action::Minutes(by) => return Some(Effect::Minutes(by)),
-            Action::GoTo => self.ask(Asked::Time, String::new()),
+            Action::GoTo => self.ask(Prompt::Time, String::new()),
             _ => {
                 return match place {
                     Place::Table => self.act_on_table(action),
                     Place::Details => self.act_on_details(action),
-                    _ => self.act_on_over(action),
+                    _ => self.act_on_overlay(action),
                 };
             }
         }
@@ -144,7 +144,7 @@ impl State {
             Action::Idle => {
                 settings.idle = !settings.idle;
                 let text = shown(settings.idle);
-                self.say(format!("what used no CPU is {text}"));
+                self.say(format!("processes that used no CPU are {text}"));
             }
             Action::Exited => {
                 settings.exited = !settings.exited;
@@ -159,13 +159,13 @@ impl State {
             Action::CommandLines => self.toggle_command_lines(),
             Action::Columns => {
                 let names: Vec<_> = self.columns.iter().map(|field| field.name).collect();
-                self.ask(Asked::Columns, names.join(","));
+                self.ask(Prompt::Columns, names.join(","));
             }
-            Action::Filter => self.ask(Asked::Filter, self.settings.filter.clone()),
-            Action::Search => self.ask(Asked::Search, String::new()),
+            Action::Filter => self.ask(Prompt::Filter, self.settings.filter.clone()),
+            Action::Search => self.ask(Prompt::Search, String::new()),
             Action::Found(direction) if !self.search.is_empty() => self.seek = Some(direction),
             Action::Follow => self.follow = self.selected.filter(|_| self.follow.is_none()),
-            Action::FollowPid => self.ask(Asked::Pid, String::new()),
+            Action::FollowPid => self.ask(Prompt::Pid, String::new()),
             Action::Mark => {
                 if let Some(id) = self.selected {
                     if !self.marked.remove(&id) {
@@ -179,9 +179,9 @@ impl State {
             Action::Details => self.open(Page::Overview),
             Action::Files => self.open(Page::Files),
             Action::Environment => self.open(Page::Environment),
-            Action::NiceBy(by) => self.deed(Deed::NiceBy(by)),
-            Action::Interval => self.ask(Asked::Interval, String::new()),
-            Action::Save if self.is_burst => self.fail(asking::TOO_FAST),
+            Action::NiceBy(by) => self.confirm(ProcessAction::NiceBy(by)),
+            Action::Interval => self.ask(Prompt::Interval, String::new()),
+            Action::Save if self.is_burst => self.fail(prompts::TOO_FAST),
             Action::Save => return Some(Effect::Save),
             Action::Refresh => return Some(Effect::Refresh),
             Action::User => return Some(Effect::Users),
@@ -221,24 +221,24 @@ impl State {
         None
     }
 
-    fn act_on_over(&mut self, action: Action) -> Option<Effect> {
-        match (self.over.as_mut()?, action) {
-            (_, Action::Back | Action::Refuse) => self.over = None,
+    fn act_on_overlay(&mut self, action: Action) -> Option<Effect> {
+        match (self.overlay.as_mut()?, action) {
+            (_, Action::Back | Action::Refuse) => self.overlay = None,
             (_, Action::Accept) => return self.accept(),
-            (Over::List(List { window, .. }), action) => scroll(window, action),
-            (Over::Help(window), Action::Move(by)) => {
+            (Overlay::List(List { window, .. }), action) => scroll(window, action),
+            (Overlay::Help(window), Action::Move(by)) => {
                 window.top = window.top.saturating_add_signed(by as isize);
             }
-            (Over::Help(window), Action::Page(by)) => {
+            (Overlay::Help(window), Action::Page(by)) => {
                 let page = window.height.saturating_sub(1).max(1) as isize;
                 window.top = window.top.saturating_add_signed(by as isize * page);
             }
-            (Over::Help(window), Action::First) => window.top = 0,
-            (Over::Prompt { text, error, .. }, Action::Delete) => {
+            (Overlay::Help(window), Action::First) => window.top = 0,
+            (Overlay::Prompt { text, error, .. }, Action::Delete) => {
                 text.pop();
                 *error = None;
             }
-            (Over::Prompt { text, error, .. }, Action::DeleteLine) => {
+            (Overlay::Prompt { text, error, .. }, Action::DeleteLine) => {
                 text.clear();
                 *error = None;
             }
@@ -250,7 +250,7 @@ impl State {
     fn open(&mut self, page: Page) {
         if let (Some(by), Some(key)) = (self.settings.group, self.selected_group.as_deref()) {
             let Some(filter) = by.filter(key) else {
-                self.fail("no filter can tell these processes");
+                self.fail("no filter matches exactly these processes");
                 return;
             };
             match self.set_filter(&filter) {
@@ -261,13 +261,13 @@ impl State {
                 Err(error) => self.fail(error.to_string()),
             }
         } else if let Some(id) = self.selected {
-            self.details = Some(Details::of(id, page));
+            self.details = Some(Details::new(id, page));
         }
     }
 
     fn fold(&mut self) {
         if !self.settings.tree {
-            self.fail("nothing is folded but a tree (F5)");
+            self.fail("only a tree can be folded (F5)");
         } else if let Some(id) = self.selected
             && !self.folded.remove(&id.pid)
         {

@@ -1,4 +1,4 @@
-//! Times of the calendar, in the time zone of who looks.
+//! Calendar times in the user's time zone.
 
 use fastproc_columns::number;
 

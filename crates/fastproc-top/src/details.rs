@@ -151,14 +151,14 @@ impl Watched {
         if row.thread.is_some() || !is_there {
             return;
         }
-        let of = self.processes.entry(Id::of(row)).or_default();
+        let of = self.processes.entry(Id::from_row(row)).or_default();
         if of.look < self.looks {
             of.push(row, self.looks, self.now_ns);
         }
     }
 
     /// What a process did.
-    pub fn of(&self, id: Id) -> Option<&Histories> {
+    pub fn get(&self, id: Id) -> Option<&Histories> {
         self.processes.get(&id)
     }
 
@@ -183,7 +183,7 @@ pub struct Details {
 
 impl Details {
     /// Of this process.
-    pub fn of(id: Id, page: Page) -> Self {
+    pub fn new(id: Id, page: Page) -> Self {
         Self {
             // Of a thread its process.
             id: id.process(),

@@ -3,15 +3,15 @@
 use fastproc_columns::Lookup;
 
 use crate::{
+    canvas::{Canvas, Sheet},
     details::Watched,
-    feed::View,
+    observation::View,
     rows::Picker,
     state::State,
     view::{
-        canvas::{Canvas, Sheet},
         details,
         header::{Header, Histories},
-        over,
+        overlay,
         table::Table,
         theme::Theme,
     },
@@ -90,15 +90,15 @@ impl Painter {
             }
             self.picker.recycle(picked);
         }
-        if let Some(over) = &mut state.over {
-            over::draw(
+        if let Some(overlay) = &mut state.overlay {
+            overlay::draw(
                 &mut canvas.lines(0, height.saturating_sub(1)),
-                over,
-                &state.aim,
+                overlay,
+                &state.targets,
                 theme,
             );
         }
-        over::last_line(&mut canvas.lines(height.saturating_sub(1), 1), state, theme);
+        overlay::last_line(&mut canvas.lines(height.saturating_sub(1), 1), state, theme);
     }
 
     fn header<'a>(

@@ -1,10 +1,8 @@
-//! What can go wrong.
+//! The errors of the screen and of recordings.
 
 use std::{io, path::PathBuf};
 
-use crate::record;
-
-/// Why the screen could not be shown, or not any longer.
+/// Why the screen could not be shown, or ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -16,11 +14,11 @@ pub enum Error {
     Counters(#[from] fastproc::counters::Error),
     /// Standard input or output is no terminal.
     #[error(
-        "standard input and output must be a terminal; --once writes a single screen, and fastproc ps --interval many"
+        "standard input and output must be a terminal; use --once to write one table, or --batch to write many"
     )]
     NoTerminal,
     /// The terminal cannot move its cursor.
-    #[error("the terminal '{0}' (TERM) cannot move its cursor; --once writes a single screen")]
+    #[error("the terminal '{0}' (TERM) cannot move its cursor; use --once to write one table")]
     DumbTerminal(String),
     /// The terminal failed.
     #[error("the terminal failed")]
@@ -41,11 +39,11 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong.
         #[source]
-        source: record::Error,
+        source: RecordingError,
     },
     /// A recording cannot be read any further.
     #[error("cannot read the recording")]
-    Replay(#[from] record::Error),
+    Replay(#[from] RecordingError),
     /// A recording cannot be written.
     #[error("cannot write the recording {}", .path.display())]
     Record {
@@ -58,4 +56,25 @@ pub enum Error {
     /// A field, filter or order is wrong.
     #[error(transparent)]
     Choice(#[from] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Why a recording cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordingError {
+    /// The file cannot be read or written.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It is something else.
+    #[error("it is not a recording made by fastproc top")]
+    NotARecording,
+    /// It has no snapshot.
+    #[error("it contains no snapshot")]
+    Empty,
+    /// It was made by a later version.
+    #[error("its format is version {0}, and this program knows version 1; use a newer one")]
+    Version(u32),
+    /// It is damaged.
+    #[error("it is damaged: {0}")]
+    Damaged(&'static str),
 }

@@ -16,12 +16,12 @@ pub enum GroupBy {
     User,
     /// Cgroups of the default hierarchy.
     Cgroup,
-    /// Containers, as the path of the cgroup tells them.
+    /// Containers, found by the path of the cgroup.
     Container,
 }
 
 impl GroupBy {
-    /// The one after it; after the last there is none.
+    /// The next grouping; `None` after the last.
     pub const fn next(now: Option<Self>) -> Option<Self> {
         match now {
             None => Some(Self::Name),
@@ -42,7 +42,7 @@ impl GroupBy {
         }
     }
 
-    /// The groups of fields that it looks at.
+    /// The groups of fields that it needs.
     pub fn needs(self) -> Fields {
         let key = match self {
             Self::Name => Fields::empty(),
@@ -150,7 +150,7 @@ impl Groups {
                 }
                 GroupBy::User => row
                     .users()
-                    .map_or(b"?", |(_, effective)| lookup.users.of(effective)),
+                    .map_or(b"?", |(_, effective)| lookup.users.name(effective)),
                 GroupBy::Cgroup => lookup.details.cgroup(row.process).unwrap_or(b"?"),
                 GroupBy::Container => {
                     let path = lookup.details.cgroup(row.process).unwrap_or_default();

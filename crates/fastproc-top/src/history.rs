@@ -19,7 +19,7 @@ impl History {
             .push_back(value.map_or(f32::NAN, |value| value as f32));
     }
 
-    /// Leaves out so many values.
+    /// Skips this many values.
     pub fn skip(&mut self, count: u64) {
         for _ in 0..count.min(LENGTH as u64) {
             self.push(None);

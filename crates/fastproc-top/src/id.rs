@@ -1,9 +1,9 @@
-//! Which process or thread is meant.
+//! The identity of a process or thread.
 
 use fastproc::{Process, Snapshot};
 use fastproc_columns::Row;
 
-/// A process or thread, for good: pids are given away again, and start times tell.
+/// Identifies a process or thread permanently: pids are reused, so start times are part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Id {
     /// Process id.
@@ -12,13 +12,13 @@ pub struct Id {
     pub tid: u32,
     /// Start time after boot.
     pub start_ns: u64,
-    /// That of its process; of a process the same.
+    /// Start time of its process; of a process the same.
     pub process_start_ns: u64,
 }
 
 impl Id {
-    /// That of a row.
-    pub fn of(row: &Row<'_>) -> Self {
+    /// The identity of a row's process or thread.
+    pub fn from_row(row: &Row<'_>) -> Self {
         Self {
             pid: row.process.pid(),
             tid: row.tid(),
@@ -27,7 +27,7 @@ impl Id {
         }
     }
 
-    /// Its process in a snapshot, if that has the very one: a pid may have been given away since.
+    /// Its process in a snapshot, if the pid was not reused.
     pub fn find<'a>(&self, snapshot: &Snapshot<'a>) -> Option<Process<'a>> {
         let process = snapshot.get(self.pid)?;
         let start_ns = process.identity().start_ns;
@@ -35,7 +35,7 @@ impl Id {
         is_same.then_some(process)
     }
 
-    /// That of its process.
+    /// The identity of its process.
     pub const fn process(self) -> Self {
         Self {
             tid: self.pid,

@@ -56,15 +56,15 @@ pub enum Action {
     Refuse,
     /// Stop this program, as other programs stop at Ctrl-Z.
     Suspend,
-    /// Draw everything anew.
+    /// Redraw the screen.
     Redraw,
     /// Read now.
     Refresh,
     /// Show the keys.
     Help,
-    /// Move by so many rows.
+    /// Move by this many rows.
     Move(i32),
-    /// Move by so many pages.
+    /// Move by this many pages.
     Page(i32),
     /// To the first row.
     First,
@@ -128,9 +128,9 @@ pub enum Action {
     Kill,
     /// Change the nice value, by writing it.
     Renice,
-    /// Change the nice value by so much.
+    /// Change the nice value by this amount.
     NiceBy(i32),
-    /// Write the seconds between two looks.
+    /// Enter the refresh interval.
     Interval,
     /// Stop or go on.
     Pause,
@@ -156,7 +156,7 @@ pub enum Action {
     DeleteLine,
 }
 
-/// A key, as terminals tell it.
+/// A key, as terminals report it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
     code: KeyCode,
@@ -193,11 +193,11 @@ impl Key {
     pub fn all_of(event: &KeyEvent) -> impl Iterator<Item = Self> {
         let escape = event.modifiers.contains(KeyModifiers::ALT);
         let escape = escape.then_some(Self::ESCAPE);
-        escape.into_iter().chain([Self::of(event)])
+        escape.into_iter().chain([Self::from_event(event)])
     }
 
     /// The key of an event. Shift is in the character already.
-    fn of(event: &KeyEvent) -> Self {
+    fn from_event(event: &KeyEvent) -> Self {
         Self {
             code: match event.code {
                 KeyCode::BackTab => KeyCode::BackTab,
@@ -280,7 +280,7 @@ const fn ctrl(character: char) -> Key {
 /// All of them. Where htop and top have a key for something, it is the same here.
 #[rustfmt::skip]
 pub static BINDINGS: &[Binding] = &[
-    bind(Table, &[k(C::Up), ctrl('p')], A::Move(-1), "up; the cursor keeps its row (F: it stays with its process)"),
+    bind(Table, &[k(C::Up), ctrl('p')], A::Move(-1), "up; the cursor keeps its row (F: it follows its process)"),
     bind(Table, &[k(C::Down), ctrl('n')], A::Move(1), "down"),
     bind(Table, &[k(C::PageUp), ctrl('b')], A::Page(-1), "a page up"),
     bind(Table, &[k(C::PageDown), ctrl('f')], A::Page(1), "a page down"),
@@ -289,7 +289,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(Table, &[k(C::Left)], A::Side(-8), "scroll to the left"),
     bind(Table, &[k(C::Right)], A::Side(8), "scroll to the right"),
     bind(Table, &[c('0')], A::LeftEdge, "back to the left edge"),
-    bind(Table, &[k(C::Enter)], A::Details, "the process in detail, with threads and files; a group's members"),
+    bind(Table, &[k(C::Enter)], A::Details, "show details, threads and files; in a group, its processes"),
     bind(Table, &[c('P')], A::SortBy("pcpu"), "sort by CPU"),
     bind(Table, &[c('M')], A::SortBy("pmem"), "sort by memory"),
     bind(Table, &[c('T')], A::SortBy("time"), "sort by CPU time"),
@@ -298,71 +298,71 @@ pub static BINDINGS: &[Binding] = &[
     bind(Table, &[c('<')], A::SortColumn(-1), "sort by the column to the left"),
     bind(Table, &[c('>')], A::SortColumn(1), "sort by the column to the right"),
     bind(Table, &[c('I'), c('R')], A::Reverse, "sort the other way round"),
-    bind(Table, &[f(5), c('t'), c('V')], A::Tree, "children below their parents"),
-    bind(Table, &[c('+'), c('-')], A::Fold, "in a tree: fold what is below, or unfold it"),
-    bind(Table, &[c('H')], A::Threads, "every thread on a row of its own"),
-    bind(Table, &[c('K')], A::KernelThreads, "hide kernel threads, or show them"),
-    bind(Table, &[c('i')], A::Idle, "hide what used no CPU, or show it"),
-    bind(Table, &[c('c'), c('p')], A::CommandLines, "command lines, or names"),
-    bind(Table, &[f(2), c('f')], A::Columns, "write the columns"),
-    bind(Table, &[c('g')], A::Group, "add up by name, user, cgroup, container; then not"),
-    bind(Table, &[c('x')], A::Exited, "show processes that exited in this interval, or hide them"),
+    bind(Table, &[f(5), c('t'), c('V')], A::Tree, "show children below their parents"),
+    bind(Table, &[c('+'), c('-')], A::Fold, "in a tree: fold or unfold the children"),
+    bind(Table, &[c('H')], A::Threads, "show each thread on its own row"),
+    bind(Table, &[c('K')], A::KernelThreads, "hide or show kernel threads"),
+    bind(Table, &[c('i')], A::Idle, "hide or show processes that used no CPU"),
+    bind(Table, &[c('c'), c('p')], A::CommandLines, "show command lines or names"),
+    bind(Table, &[f(2), c('f')], A::Columns, "edit the columns"),
+    bind(Table, &[c('g')], A::Group, "add up by name, user, cgroup, container; then stop"),
+    bind(Table, &[c('x')], A::Exited, "show or hide processes that exited in the interval"),
     bind(Table, &[f(4), c('\\'), c('o')], A::Filter, "filter: rss > 100M && user != root"),
     bind(Table, &[c('u')], A::User, "choose a user"),
     bind(Table, &[f(3), c('/'), c('L')], A::Search, "search in names and command lines"),
-    bind(Table, &[c('n'), c('&')], A::Found(1), "the next that was searched for"),
-    bind(Table, &[ctrl('r')], A::Found(-1), "the one before"),
-    bind(Table, &[c('F')], A::Follow, "stay with this process wherever it moves, or with the row again"),
-    bind(Table, &[c('#')], A::FollowPid, "write the id of a process to stay with"),
-    bind(Table, &[c(' ')], A::Mark, "mark or unmark; marked ones are added up"),
-    bind(Table, &[c('C')], A::MarkTree, "mark with all that is below it"),
+    bind(Table, &[c('n'), c('&')], A::Found(1), "go to the next match"),
+    bind(Table, &[ctrl('r')], A::Found(-1), "go to the previous match"),
+    bind(Table, &[c('F')], A::Follow, "follow this process when it moves, or keep the row again"),
+    bind(Table, &[c('#')], A::FollowPid, "enter the id of a process to follow"),
+    bind(Table, &[c(' ')], A::Mark, "mark or unmark; marked processes are added up"),
+    bind(Table, &[c('C')], A::MarkTree, "mark with all its descendants"),
     bind(Table, &[c('U')], A::Unmark, "unmark all"),
-    bind(Table, &[c('l')], A::Files, "its open files"),
-    bind(Table, &[c('e')], A::Environment, "its environment"),
-    bind(Table, &[f(9), c('k')], A::Kill, "send a signal to the process of the cursor, or to marked ones"),
-    bind(Table, &[c('r')], A::Renice, "write its nice value"),
-    bind(Table, &[f(7), c(']')], A::NiceBy(-1), "more CPU for it (nice - 1)"),
-    bind(Table, &[f(8), c('[')], A::NiceBy(1), "less CPU for it (nice + 1)"),
-    bind(Table, &[c('d'), c('s')], A::Interval, "write the seconds between two looks"),
-    bind(Table, &[c('Z')], A::Pause, "stop, or go on"),
-    bind(Table, &[c('1')], A::Cpus, "every CPU on its own, or all together"),
-    bind(Table, &[c('m')], A::Header, "hide the header, or show it"),
-    bind(Table, &[c('z')], A::Colour, "colour, or none"),
+    bind(Table, &[c('l')], A::Files, "show its open files"),
+    bind(Table, &[c('e')], A::Environment, "show its environment"),
+    bind(Table, &[f(9), c('k')], A::Kill, "send a signal to the marked processes, or the one at the cursor"),
+    bind(Table, &[c('r')], A::Renice, "enter a nice value"),
+    bind(Table, &[f(7), c(']')], A::NiceBy(-1), "raise its priority (nice - 1)"),
+    bind(Table, &[f(8), c('[')], A::NiceBy(1), "lower its priority (nice + 1)"),
+    bind(Table, &[c('d'), c('s')], A::Interval, "enter the refresh interval"),
+    bind(Table, &[c('Z')], A::Pause, "pause or continue"),
+    bind(Table, &[c('1')], A::Cpus, "show each CPU, or all together"),
+    bind(Table, &[c('m')], A::Header, "hide or show the header"),
+    bind(Table, &[c('z')], A::Colour, "turn colour on or off"),
     bind(Table, &[c('W')], A::Save, "write these settings to top.toml"),
     bind(Table, &[c(',')], A::Step(-1), "in a recording: one snapshot back"),
-    bind(Table, &[c('.')], A::Step(1), "in a recording: one snapshot on"),
+    bind(Table, &[c('.')], A::Step(1), "in a recording: one snapshot forward"),
     bind(Table, &[c('{')], A::Minutes(-1), "in a recording: a minute back"),
-    bind(Table, &[c('}')], A::Minutes(1), "in a recording: a minute on"),
-    bind(Table, &[c('b')], A::GoTo, "in a recording: write a time to go to"),
-    bind(Table, &[ctrl('l')], A::Redraw, "draw everything anew"),
-    bind(Table, &[k(C::Tab)], A::Refresh, "read now"),
-    bind(Table, &[ctrl('z')], A::Suspend, "stop this program; fg goes on"),
+    bind(Table, &[c('}')], A::Minutes(1), "in a recording: a minute forward"),
+    bind(Table, &[c('b')], A::GoTo, "in a recording: enter a time to go to"),
+    bind(Table, &[ctrl('l')], A::Redraw, "redraw the screen"),
+    bind(Table, &[k(C::Tab)], A::Refresh, "refresh now"),
+    bind(Table, &[ctrl('z')], A::Suspend, "suspend this program; fg continues"),
     bind(Table, &[f(1), c('h'), c('?')], A::Help, "this help"),
-    bind(Table, &[k(C::Esc)], A::Back, "drop the filter, the search, what is followed"),
-    bind(Table, &[f(10), c('q'), ctrl('c')], A::Quit, "leave"),
+    bind(Table, &[k(C::Esc)], A::Back, "clear the filter and the search, and stop following"),
+    bind(Table, &[f(10), c('q'), ctrl('c')], A::Quit, "quit"),
 
-    bind(Details, &[k(C::Tab), k(C::Right)], A::Tab(1), "the next page"),
-    bind(Details, &[k(C::BackTab), k(C::Left)], A::Tab(-1), "the page before"),
+    bind(Details, &[k(C::Tab), k(C::Right)], A::Tab(1), "next page"),
+    bind(Details, &[k(C::BackTab), k(C::Left)], A::Tab(-1), "previous page"),
     bind(Details, &[k(C::Up)], A::Move(-1), "up"),
     bind(Details, &[k(C::Down)], A::Move(1), "down"),
     bind(Details, &[k(C::PageUp)], A::Page(-1), "a page up"),
     bind(Details, &[k(C::PageDown), c(' ')], A::Page(1), "a page down"),
     bind(Details, &[k(C::Home)], A::First, "to the first line"),
-    bind(Details, &[c('l')], A::Files, "its open files"),
-    bind(Details, &[c('e')], A::Environment, "its environment"),
+    bind(Details, &[c('l')], A::Files, "show its open files"),
+    bind(Details, &[c('e')], A::Environment, "show its environment"),
     bind(Details, &[f(5), c('R')], A::Refresh, "read files, limits and environment again"),
     bind(Details, &[f(9), c('k')], A::Kill, "send a signal to it"),
-    bind(Details, &[c('r')], A::Renice, "write its nice value"),
-    bind(Details, &[c('Z')], A::Pause, "stop, or go on"),
+    bind(Details, &[c('r')], A::Renice, "enter a nice value"),
+    bind(Details, &[c('Z')], A::Pause, "pause or continue"),
     bind(Details, &[c(',')], A::Step(-1), "in a recording: one snapshot back"),
-    bind(Details, &[c('.')], A::Step(1), "in a recording: one snapshot on"),
+    bind(Details, &[c('.')], A::Step(1), "in a recording: one snapshot forward"),
     bind(Details, &[c('{')], A::Minutes(-1), "in a recording: a minute back"),
-    bind(Details, &[c('}')], A::Minutes(1), "in a recording: a minute on"),
-    bind(Details, &[c('b')], A::GoTo, "in a recording: write a time to go to"),
+    bind(Details, &[c('}')], A::Minutes(1), "in a recording: a minute forward"),
+    bind(Details, &[c('b')], A::GoTo, "in a recording: enter a time to go to"),
     bind(Details, &[f(1), c('h'), c('?')], A::Help, "help"),
     bind(Details, &[k(C::Esc), c('q'), k(C::Enter)], A::Back, "back to the table"),
-    bind(Details, &[ctrl('z')], A::Suspend, "stop this program"),
-    bind(Details, &[f(10), ctrl('c')], A::Quit, "leave"),
+    bind(Details, &[ctrl('z')], A::Suspend, "suspend this program"),
+    bind(Details, &[f(10), ctrl('c')], A::Quit, "quit"),
 
     bind(List, &[k(C::Up)], A::Move(-1), "up"),
     bind(List, &[k(C::Down)], A::Move(1), "down"),
@@ -370,19 +370,19 @@ pub static BINDINGS: &[Binding] = &[
     bind(List, &[k(C::PageDown)], A::Page(1), "a page down"),
     bind(List, &[k(C::Home)], A::First, "to the first"),
     bind(List, &[k(C::End)], A::Last, "to the last"),
-    bind(List, &[k(C::Enter)], A::Accept, "take it"),
-    bind(List, &[k(C::Esc), c('q')], A::Back, "take none"),
-    bind(List, &[f(10), ctrl('c')], A::Quit, "leave"),
+    bind(List, &[k(C::Enter)], A::Accept, "accept"),
+    bind(List, &[k(C::Esc), c('q')], A::Back, "cancel"),
+    bind(List, &[f(10), ctrl('c')], A::Quit, "quit"),
 
-    bind(Prompt, &[k(C::Enter)], A::Accept, "take it"),
-    bind(Prompt, &[k(C::Esc), ctrl('g')], A::Back, "leave all as it was"),
+    bind(Prompt, &[k(C::Enter)], A::Accept, "accept"),
+    bind(Prompt, &[k(C::Esc), ctrl('g')], A::Back, "cancel"),
     bind(Prompt, &[k(C::Backspace), ctrl('h')], A::Delete, "delete a character"),
     bind(Prompt, &[ctrl('u')], A::DeleteLine, "delete the line"),
-    bind(Prompt, &[f(10), ctrl('c')], A::Quit, "leave"),
+    bind(Prompt, &[f(10), ctrl('c')], A::Quit, "quit"),
 
     bind(Question, &[c('y'), c('Y')], A::Accept, "yes"),
     bind(Question, &[c('n'), c('N'), k(C::Esc), c('q')], A::Refuse, "no"),
-    bind(Question, &[f(10), ctrl('c')], A::Quit, "leave"),
+    bind(Question, &[f(10), ctrl('c')], A::Quit, "quit"),
 
     bind(Help, &[k(C::Up)], A::Move(-1), "up"),
     bind(Help, &[k(C::Down)], A::Move(1), "down"),
@@ -390,8 +390,8 @@ pub static BINDINGS: &[Binding] = &[
     bind(Help, &[k(C::PageDown), c(' ')], A::Page(1), "a page down"),
     bind(Help, &[k(C::Home)], A::First, "to the top"),
     bind(Help, &[k(C::Esc), c('q'), c('h'), c('?'), k(C::Enter), f(1)], A::Back, "back"),
-    bind(Help, &[ctrl('z')], A::Suspend, "stop this program"),
-    bind(Help, &[f(10), ctrl('c')], A::Quit, "leave"),
+    bind(Help, &[ctrl('z')], A::Suspend, "suspend this program"),
+    bind(Help, &[f(10), ctrl('c')], A::Quit, "quit"),
 ];
 
 /// What a key does here.

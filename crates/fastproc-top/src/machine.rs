@@ -35,7 +35,7 @@ gauges! {
     MemTotal,
     /// Of it, not used for anything.
     MemFree,
-    /// Of it, to be had without swapping.
+    /// Memory that is available without swapping.
     MemAvailable,
     /// Of it, buffers of block devices.
     Buffers,
@@ -101,7 +101,7 @@ impl Machine {
         &self.values
     }
 
-    /// The time since the earlier look.
+    /// The time since the earlier reading.
     pub fn since(&self, earlier: &Self) -> Option<Duration> {
         self.growth(earlier, Gauge::Uptime)
             .map(Duration::from_nanos)
@@ -134,7 +134,7 @@ impl Machine {
         Some(self.get(Gauge::MemTotal)?.saturating_sub(other))
     }
 
-    /// What every CPU did since the earlier look, in the order of their numbers.
+    /// What every CPU did since the earlier reading, ordered by number.
     pub fn cpu_shares<'a>(
         &'a self,
         earlier: Option<&'a Self>,
@@ -144,13 +144,13 @@ impl Machine {
                 let at = earlier.cpus.binary_search_by_key(&cpu.id, |cpu| cpu.id);
                 at.ok().map(|at| &earlier.cpus[at].times)
             });
-            (cpu.id, Shares::of(&cpu.times, before))
+            (cpu.id, Shares::between(&cpu.times, before))
         })
     }
 
-    /// What all CPUs did since the earlier look; without one, since boot.
+    /// What all CPUs did since the earlier reading; without one, since boot.
     pub fn total_shares(&self, earlier: Option<&Self>) -> Shares {
-        Shares::of(&self.total, earlier.map(|earlier| &earlier.total))
+        Shares::between(&self.total, earlier.map(|earlier| &earlier.total))
     }
 }
 
@@ -172,7 +172,7 @@ pub struct Shares {
 }
 
 impl Shares {
-    fn of(now: &Times, before: Option<&Times>) -> Self {
+    fn between(now: &Times, before: Option<&Times>) -> Self {
         let before = before.copied().unwrap_or_default();
         // Idle time can be seen to go back by a little.
         let grown: [u64; 10] = std::array::from_fn(|i| now[i].saturating_sub(before[i]));

@@ -1,13 +1,13 @@
-//! What is asked for on the command line.
+//! The options of the command line.
 
 use std::{path::PathBuf, time::Duration};
 
 use fastproc::SourceKind;
 
-/// What to show, and how. What is `None` or empty comes from the settings file, or is the default.
+/// What to show, and how. `None` or empty: the value of the settings file, or the default.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The time between two looks.
+    /// The refresh interval.
     pub interval: Option<Duration>,
     /// Columns, by their names.
     pub columns: Vec<String>,
@@ -21,16 +21,16 @@ pub struct Options {
     pub tree: bool,
     /// The only source to use.
     pub source: Option<SourceKind>,
-    /// The settings file; `None`: there is none.
+    /// The settings file, if there is one.
     pub settings: Option<PathBuf>,
-    /// Whether that is where they are by default: then it is no error that it may not be read.
+    /// Whether that is the default path: then an unreadable file is not an error.
     pub settings_by_default: bool,
-    /// Write what is looked at into this file, which must not be there.
+    /// Record into this file, which must not exist.
     pub record: Option<PathBuf>,
-    /// Bytes that this file may have.
+    /// The largest size of this file, in bytes.
     pub record_limit: u64,
     /// Show this recording instead of the machine.
     pub replay: Option<PathBuf>,
-    /// Stop after so many looks.
+    /// Exit after this many refreshes.
     pub count: Option<u64>,
 }

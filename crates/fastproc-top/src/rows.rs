@@ -1,12 +1,12 @@
 //! From a snapshot to the rows that are shown of it.
 
-use fastproc::{Change, record::State as ProcessState};
+use fastproc::{difference::Change, record::State as ProcessState};
 use fastproc_columns::{Branch, Event, Forest, Lookup, Row, Sorter};
 
 use crate::{
-    feed::View,
     group::{Groups, Sums},
     id::Id,
+    observation::View,
     state::State,
 };
 
@@ -104,7 +104,7 @@ impl Picker {
                 self.pick_flat(&rows, state, lookup, height, &mut shown);
             }
             let at = state.window.cursor - state.window.top;
-            state.selected = shown.get(at).map(Id::of);
+            state.selected = shown.get(at).map(Id::from_row);
         }
         self.rows = reuse(rows);
         Picked {
@@ -183,7 +183,7 @@ fn place_cursor<'r, 'a: 'r>(
                 || (id.start_ns == 0 && id.pid == row.process.pid() && row.thread.is_none())
         };
         if let Some(place) = (0..rows).find(is) {
-            *id = Id::of(row(place));
+            *id = Id::from_row(row(place));
             state.window.cursor = place;
         } else {
             {
@@ -271,11 +271,11 @@ fn select<'a>(
         }
         (None, false) => {
             let processes = view.snapshot.iter();
-            processes.for_each(|process| take(Row::of(process), Some(&mut tally)));
+            processes.for_each(|process| take(Row::new(process), Some(&mut tally)));
         }
         (before, true) => {
             let processes = view.snapshot.iter();
-            processes.for_each(|process| tally.add(&Row::of(process)));
+            processes.for_each(|process| tally.add(&Row::new(process)));
             if let Some(before) = before {
                 let changes = before.thread_changes(&view.snapshot);
                 changes.for_each(|change| take(of_change(change), None));
@@ -286,7 +286,7 @@ fn select<'a>(
                     take(
                         Row {
                             thread,
-                            ..Row::of(process)
+                            ..Row::new(process)
                         },
                         None,
                     );
@@ -315,7 +315,7 @@ fn sum_of_marked(rows: &[Row<'_>], state: &State, lookup: &Lookup) -> Option<Sum
     }
     let mut sums = Sums::default();
     for row in rows {
-        if state.marked.contains(&Id::of(row)) {
+        if state.marked.contains(&Id::from_row(row)) {
             sums.add(row, lookup);
         }
     }
@@ -336,11 +336,11 @@ mod tests {
             record.identity.tgid = pid;
             record
         });
-        let rows = [0, 1].map(|at| Row::of(Process::new(&records[at], &[])));
+        let rows = [0, 1].map(|at| Row::new(Process::new(&records[at], &[])));
         let mut state = State::new(Settings::default()).expect("they are right");
         let host = Host::read().expect("there is a /proc");
         let mut lookup = Lookup::recorded(host, 0);
-        state.follow = Some(Id::of(&rows[0]));
+        state.follow = Some(Id::from_row(&rows[0]));
         (state.search, state.seek) = ("5".into(), Some(1));
         for _ in 0..2 {
             place_cursor(&mut state, &mut lookup, rows.len(), 10, |at| &rows[at]);

@@ -74,9 +74,7 @@ impl Sampler {
         let calendar = SystemTime::now().duration_since(UNIX_EPOCH);
         let calendar = calendar.map(|time| time.as_nanos() as u64);
         machine.set(Gauge::Calendar, calendar.ok());
-        let uptime = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-        let uptime = uptime.tv_sec as u64 * 1_000_000_000 + uptime.tv_nsec as u64;
-        machine.set(Gauge::Uptime, Some(uptime));
+        machine.set(Gauge::Uptime, Some(fastproc::host::boottime_ns()));
         let now = Instant::now();
         self.pressure(machine);
         if self.texts_at.is_none_or(|at| now - at >= TEXT_AGE) {

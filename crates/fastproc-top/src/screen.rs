@@ -28,7 +28,7 @@ use crate::{
     options::Options,
     record::Recorder,
     settings::Settings,
-    state::{Over, State},
+    state::{Overlay, State},
     terminal::{Input, Signals, Terminal},
     view::details,
 };
@@ -37,10 +37,10 @@ use self::pace::{Pace, QUIET};
 
 /// How long what was read of a process is shown before it is read again: its command line and cgroup.
 const READ_AGAIN: Duration = Duration::from_secs(1);
-/// A first look at what processes do, before the first interval is over.
+/// The delay of a first comparison, before the first interval is over.
 const FIRST_LOOK: Duration = Duration::from_millis(250);
 
-/// For so long a look is put off while there are keys to be answered.
+/// The longest time by which keys can delay a refresh.
 const LONGEST_WAIT: Duration = Duration::from_millis(250);
 
 /// How the screen was left.
@@ -107,13 +107,13 @@ impl Screen {
         })
     }
 
-    /// Whether the kernel would show this process everything, so that nothing has to be hidden from who looks.
+    /// Sets whether the kernel would show this process everything, so that nothing must be hidden.
     pub fn set_sees_all(&mut self, sees_all: bool) {
         // A recording shows what was recorded.
         self.lookup.sees_all = sees_all || self.state.is_replay;
     }
 
-    /// Records without a screen, until a signal or so many looks end it.
+    /// Records without a screen, until a signal or the count of refreshes ends it.
     pub fn record(&mut self) -> Result<Left, Error> {
         let mut signals = Signals::open().map_err(Error::Terminal)?;
         let mut due = Instant::now();
@@ -139,7 +139,7 @@ impl Screen {
         }
     }
 
-    /// Shows it until somebody leaves.
+    /// Shows the screen until the user quits.
     pub fn run(&mut self) -> Result<Left, Error> {
         let mut terminal = Terminal::open()?;
         let left = match self.watch(&mut terminal) {
@@ -156,7 +156,7 @@ impl Screen {
         self.look()?;
         self.show(terminal)?;
         let mut due = Instant::now() + self.state.interval().min(FIRST_LOOK);
-        // Whether there is a look that is not drawn yet.
+        // Whether there is a snapshot that is not drawn yet.
         let mut is_behind = false;
         loop {
             let now = Instant::now();
@@ -168,7 +168,7 @@ impl Screen {
                 .wait(wake.saturating_duration_since(now))
                 .map_err(Error::Terminal)?;
             let now = Instant::now();
-            // A size is told twice, and again for each step on the way to it.
+            // A terminal reports a size twice, and each size on the way to it.
             let is_input = match input {
                 Some(Input::Resized) => terminal.is_resized(),
                 _ => input.is_some(),
@@ -241,7 +241,7 @@ impl Screen {
         }
     }
 
-    /// Takes a look at the machine.
+    /// Takes a snapshot.
     fn look(&mut self) -> Result<(), Error> {
         self.looks += 1;
         match self.feed.step() {
@@ -257,7 +257,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Makes what there is of a look besides the snapshot.
+    /// Updates everything that is derived from the snapshot.
     fn take_in(&mut self) -> Result<(), Error> {
         let now = Instant::now();
         let anew = now >= self.read_again;
@@ -313,7 +313,7 @@ impl Screen {
                 self.state.is_burst = self.pace.take(Instant::now(), has_more);
                 let keys = Key::all_of(key);
                 let effect = keys.filter_map(|key| self.state.key(key)).last();
-                self.settle_aim();
+                self.settle_targets();
                 effect
             }
             Event::Paste(text) => {
@@ -361,7 +361,7 @@ impl Screen {
     }
 }
 
-/// What is collected: what is shown, and for a recording what may be looked at in it later.
+/// The fields to collect: those that are shown, and for a recording those that may be shown later.
 fn needs(state: &State, records: bool) -> Fields {
     let recorded = if records { FIELDS } else { Fields::empty() };
     state.needs() | recorded
@@ -377,9 +377,9 @@ fn not_recorded(path: &std::path::Path) -> impl Fn(std::io::Error) -> Error + '_
 impl State {
     /// The wheel.
     fn scroll_by(&mut self, by: i32) {
-        match (&mut self.over, &mut self.details) {
-            (Some(Over::List(list)), _) => list.window.step(by),
-            (Some(Over::Help(window)), _) => {
+        match (&mut self.overlay, &mut self.details) {
+            (Some(Overlay::List(list)), _) => list.window.step(by),
+            (Some(Overlay::Help(window)), _) => {
                 window.top = window.top.saturating_add_signed(by as isize);
             }
             (Some(_), _) => {}
@@ -394,7 +394,7 @@ impl State {
     }
 }
 
-/// When to look next: a whole number of intervals after the last time. One that is missed is skipped.
+/// The time of the next refresh: a whole number of intervals after the last one. Missed intervals are skipped.
 fn next_due(due: Instant, interval: Duration, now: Instant) -> Instant {
     let late = now.saturating_duration_since(due).as_secs_f64();
     let intervals = (late / interval.as_secs_f64() + 0.5).floor() + 1.0;

@@ -1,4 +1,4 @@
-//! The settings file: read if it is there, written only when that is asked for.
+//! The settings file: read at the start if it exists, written only by a key.
 
 use std::{
     env,
@@ -8,40 +8,41 @@ use std::{
     time::Duration,
 };
 
+use fastproc_columns::{Filter, Sort, field, is_interval};
 use serde::{Deserialize, Serialize};
 
-use crate::{error::Error, group::GroupBy, options::Options, state::State};
+use crate::{error::Error, group::GroupBy, options::Options};
 
-/// What can be set. The command line has the last word.
+/// The settings. The command line overrides the file.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[allow(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Settings {
-    /// Seconds between two looks.
+    /// The refresh interval in seconds.
     pub interval: f64,
-    /// Columns; none: those that fit.
+    /// The columns; empty: the defaults that fit.
     pub columns: Vec<String>,
     /// What to sort by.
     pub sort: String,
     /// Which processes to show; empty: all.
     pub filter: String,
-    /// Children below their parents.
+    /// Whether to show children below their parents.
     pub tree: bool,
-    /// Every thread on a row of its own.
+    /// Whether to show each thread on its own row.
     pub threads: bool,
-    /// Kernel threads as well.
+    /// Whether to show kernel threads.
     pub kernel_threads: bool,
-    /// What used no CPU as well.
+    /// Whether to show processes that used no CPU.
     pub idle: bool,
-    /// Processes that exited in the interval as well.
+    /// Whether to show processes that exited in the interval.
     pub exited: bool,
-    /// Every CPU on its own.
+    /// Whether to show each CPU.
     pub each_cpu: bool,
-    /// The header.
+    /// Whether to show the header.
     pub header: bool,
-    /// Colour, where `NO_COLOR` does not forbid it.
+    /// Whether to use colour, unless `NO_COLOR` forbids it.
     pub colour: bool,
-    /// What processes are added up by.
+    /// How processes are grouped.
     pub group: Option<GroupBy>,
 }
 
@@ -65,20 +66,15 @@ impl Default for Settings {
     }
 }
 
-/// Shortest time between two looks.
-pub const SHORTEST: Duration = Duration::from_millis(10);
-/// Longest.
-const LONGEST: Duration = Duration::from_secs(10_000_000);
-
-/// Seconds that can be an interval.
+/// Seconds as an interval, if it is one that a command takes.
 pub fn interval(seconds: f64) -> Option<Duration> {
     let interval = Duration::try_from_secs_f64(seconds).ok()?;
-    (SHORTEST..=LONGEST).contains(&interval).then_some(interval)
+    is_interval(interval).then_some(interval)
 }
 
 impl Settings {
-    /// Those of a file, with what the command line says. The defaults, if there is none; or if it may not be read, and nobody
-    /// has named it.
+    /// Loads the file and applies the command line. The defaults apply if there is no file, or if the file is at its default path
+    /// and may not be read.
     pub fn load(options: &Options) -> Result<Self, Error> {
         let mut settings = match &options.settings {
             Some(path) => {
@@ -115,19 +111,30 @@ impl Settings {
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
-            // Who becomes another user may keep a home that is not its own.
+            // After a change of the user, HOME may be that of somebody else.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && by_default => {
                 return Ok(Self::default());
             }
             Err(error) => return Err(error.into()),
         };
         let settings: Self = toml::from_str(&text)?;
-        if interval(settings.interval).is_none() {
-            return Err("interval is in seconds, at least 0.01".into());
-        }
-        // What is wrong with columns, order or filter is said of the file.
-        State::new(settings.clone())?;
+        settings.check()?;
         Ok(settings)
+    }
+
+    /// Checks every value here, so that the error names the file.
+    fn check(&self) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        if interval(self.interval).is_none() {
+            return Err("interval is a number of seconds, at least 0.01".into());
+        }
+        for name in &self.columns {
+            field::find(name.trim())?;
+        }
+        self.sort.parse::<Sort>()?;
+        if !self.filter.trim().is_empty() {
+            self.filter.parse::<Filter>()?;
+        }
+        Ok(())
     }
 
     /// Writes the file, and the folders above it.

@@ -1,4 +1,4 @@
-//! Signals, and what is done to processes.
+//! Signals and nice values: changes of processes.
 
 use std::{ffi::CString, io};
 
@@ -12,7 +12,7 @@ use rustix::{
     },
 };
 
-use crate::{feed::View, id::Id, state::Deed};
+use crate::{id::Id, observation::View, state::ProcessAction};
 
 /// The signals of signal(7), those first that people send.
 pub const SIGNALS: [(i32, &str); 31] = [
@@ -55,7 +55,7 @@ pub fn name(number: i32) -> &'static str {
     signal.map_or("?", |(_, name)| name)
 }
 
-/// Why something was not done to a process.
+/// Why a process was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// It has ended.
@@ -64,7 +64,7 @@ pub enum Error {
     /// What has its pid here is another process.
     #[error("the pids in /proc are of another namespace; before: mount -t proc proc /proc")]
     OtherPids,
-    /// It cannot be told whether it is the one that was shown.
+    /// It is not certain that it is the process that was shown.
     #[error(transparent)]
     Detail(#[from] DetailError),
     /// The system refused.
@@ -86,8 +86,8 @@ fn has_our_pids(status: &str) -> bool {
     pids.is_some_and(|pids| pids.split_whitespace().eq([std::process::id().to_string()]))
 }
 
-impl Deed {
-    /// What it is, in words.
+impl ProcessAction {
+    /// The beginning of the question about it.
     pub fn describe(self) -> String {
         match self {
             Self::Signal(number) => format!("SIG{} to", name(number)),
@@ -96,7 +96,7 @@ impl Deed {
         }
     }
 
-    /// Does it to a process, or to a thread's. It must be the very process that was shown.
+    /// Applies it to a process or thread, which must be the one that was shown.
     pub fn apply(self, id: Id, view: &View<'_>, lookup: &mut Lookup) -> Result<(), Error> {
         let gone = || Error::Gone(id.pid);
         let process = id.find(&view.snapshot).ok_or_else(gone)?;
@@ -106,7 +106,7 @@ impl Deed {
             return Err(Error::OtherPids);
         }
         let pid = Pid::from_raw(id.pid as i32).ok_or_else(gone)?;
-        // From here on the descriptor stands for whoever has the pid; the start time tells whether that is the one.
+        // The descriptor refers to the process that has the pid now; its start time shows whether that is the one.
         let descriptor = pidfd_open(pid, PidfdFlags::empty());
         look_for(id, view, lookup)?;
         let done = match self {
@@ -150,7 +150,7 @@ pub fn look_for(id: Id, view: &View<'_>, lookup: &mut Lookup) -> Result<(), Erro
     }
 }
 
-/// What is looked at of a `stat`.
+/// The needed values of a `stat`.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     is_dead: bool,

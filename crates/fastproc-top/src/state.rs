@@ -1,4 +1,4 @@
-//! What a person has chosen: everything about the screen that is not of the machine.
+//! What the user has chosen: all state of the screen except the machine's data.
 
 use std::{
     collections::HashSet,
@@ -19,7 +19,7 @@ use crate::{
     window::Window,
 };
 
-/// Columns of those who name none. On a narrow terminal those further to the right are left out, but for the last.
+/// The default columns. A narrow terminal leaves out columns from the right, except the last.
 const COLUMNS: [&str; 12] = [
     "pid",
     "user",
@@ -35,7 +35,7 @@ const COLUMNS: [&str; 12] = [
     "cmdline",
 ];
 
-/// Columns of threads.
+/// The default columns of threads.
 const THREAD_COLUMNS: [&str; 9] = [
     "pid",
     "tid",
@@ -48,7 +48,7 @@ const THREAD_COLUMNS: [&str; 9] = [
     "comm",
 ];
 
-/// Something to choose.
+/// What an entry of a list does when it is chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// A field to sort by.
@@ -62,24 +62,24 @@ pub enum Choice {
 /// A list to choose from.
 #[derive(Clone, Debug)]
 pub struct List {
-    /// What it is about.
+    /// The heading.
     pub title: &'static str,
-    /// The lines, and what each stands for.
+    /// The lines, each with what choosing it does.
     pub items: Vec<(String, Choice)>,
-    /// The line that is chosen.
+    /// The visible lines and the cursor.
     pub window: Window,
 }
 
-/// What a line of text is for.
+/// What the user is asked to type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum Prompt {
     /// A filter.
     Filter,
-    /// What to search.
+    /// A text to search for.
     Search,
     /// Columns.
     Columns,
-    /// Seconds between two looks.
+    /// The refresh interval.
     Interval,
     /// A process to follow.
     Pid,
@@ -89,14 +89,14 @@ pub enum Asked {
     Time,
 }
 
-impl Asked {
-    /// What stands before the text.
+impl Prompt {
+    /// The label before the text.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Filter => "Filter: ",
             Self::Search => "Search: ",
             Self::Columns => "Columns: ",
-            Self::Interval => "Seconds between two looks: ",
+            Self::Interval => "Refresh interval (2, 0.5, 500ms): ",
             Self::Pid => "Process id: ",
             Self::Nice => "Nice value (-20 to 19): ",
             Self::Time => "Time (HH:MM[:SS], or YYYY-MM-DD HH:MM[:SS]): ",
@@ -104,41 +104,41 @@ impl Asked {
     }
 }
 
-/// What is to be done to processes.
+/// A change of processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum ProcessAction {
     /// Send a signal.
     Signal(i32),
     /// Set the nice value.
     Nice(i32),
-    /// Change the nice value by so much.
+    /// Change the nice value by this amount.
     NiceBy(i32),
 }
 
-/// What lies over the table.
+/// What is shown on top of the table.
 #[derive(Clone, Debug)]
-pub enum Over {
-    /// A list.
+pub enum Overlay {
+    /// A list to choose from.
     List(List),
-    /// A line of text.
+    /// A line of text to type.
     Prompt {
         /// What it is for.
-        asked: Asked,
-        /// What was written so far.
+        prompt: Prompt,
+        /// The text so far.
         text: String,
-        /// Why it cannot be taken.
+        /// Why it is invalid.
         error: Option<String>,
     },
-    /// Whether to do something to these.
+    /// A question before processes are changed.
     Question {
-        /// What. [`State::aim`] says to whom.
-        deed: Deed,
+        /// The change; [`State::targets`] are the processes.
+        action: ProcessAction,
     },
     /// The keys.
     Help(Window),
 }
 
-/// A word to the person, for a while.
+/// A message that disappears after a while.
 #[derive(Clone, Debug)]
 pub struct Message {
     /// What it says.
@@ -168,7 +168,7 @@ pub struct State {
     pub filter: Option<Filter>,
     /// What is searched for.
     pub search: String,
-    /// In which direction the next of it is looked for, when rows are drawn next.
+    /// The direction in which to search when rows are drawn next.
     pub seek: Option<i32>,
     /// What the cursor stays with.
     pub follow: Option<Id>,
@@ -182,28 +182,28 @@ pub struct State {
     pub selected: Option<Id>,
     /// The key of the group that it was on.
     pub selected_group: Option<Vec<u8>>,
-    /// What the list, the line of text or the question that is open is about: fixed when its key was pressed.
-    pub aim: Vec<Target>,
+    /// The processes that the open list, prompt or question is about, fixed when its key was pressed.
+    pub targets: Vec<Target>,
     /// Whether keys come faster than a person types.
     pub is_burst: bool,
     /// The process that is shown in detail.
     pub details: Option<Details>,
-    /// What lies over it all.
-    pub over: Option<Over>,
-    /// What there is to say.
+    /// What is shown on top of the table or the details.
+    pub overlay: Option<Overlay>,
+    /// The message to show.
     pub message: Option<Message>,
-    /// Whether nothing is read.
+    /// Whether refreshing is paused.
     pub paused: bool,
-    /// Whether it is a recording that is shown.
+    /// Whether a recording is shown.
     pub is_replay: bool,
-    /// Whether to draw without colour, whatever is chosen.
+    /// Whether the environment forbids colour.
     pub no_colour: bool,
-    /// Whether to draw with no other characters than those of ASCII.
+    /// Whether to draw only ASCII characters.
     pub is_ascii: bool,
 }
 
 impl State {
-    /// As these settings say.
+    /// Creates the state from settings.
     pub fn new(settings: Settings) -> Result<Self, Error> {
         let mut state = Self {
             columns: Vec::new(),
@@ -218,10 +218,10 @@ impl State {
             window: Window::default(),
             selected: None,
             selected_group: None,
-            aim: Vec::new(),
+            targets: Vec::new(),
             is_burst: false,
             details: None,
-            over: None,
+            overlay: None,
             message: None,
             paused: false,
             is_replay: false,
@@ -236,12 +236,12 @@ impl State {
         Ok(state)
     }
 
-    /// The time between two looks.
+    /// The refresh interval.
     pub fn interval(&self) -> Duration {
         settings::interval(self.settings.interval).unwrap_or(Duration::from_secs(1))
     }
 
-    /// Takes columns by their names; none of them are those that fit.
+    /// Sets the columns by name; an empty list selects the defaults that fit.
     pub fn set_columns(&mut self, names: &str) -> Result<(), field::UnknownField> {
         let names = names.split(',').map(str::trim);
         let own: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
@@ -258,7 +258,7 @@ impl State {
         Ok(())
     }
 
-    /// Takes a filter; an empty one admits all.
+    /// Sets the filter; an empty one shows everything.
     pub fn set_filter(&mut self, text: &str) -> Result<(), fastproc_columns::FilterError> {
         let text = text.trim();
         self.filter = match text {
@@ -279,7 +279,7 @@ impl State {
         )
     }
 
-    /// Sorts by this field, the larger first where that is what people look for.
+    /// Sorts by this field.
     pub fn sort_by(&mut self, name: &'static str, descending: bool) {
         let sign = if descending { "-" } else { "" };
         let text = format!("{sign}{name}");
@@ -289,7 +289,7 @@ impl State {
         }
     }
 
-    /// The groups of fields that all of this looks at.
+    /// The groups of fields that columns, order, filter and details need.
     pub fn needs(&self) -> Fields {
         let columns = self.columns.iter();
         let mut needs = columns.fold(self.sort.needs() | Fields::TOP, |needs, field| {
@@ -308,19 +308,19 @@ impl State {
         needs
     }
 
-    /// Where keys have their meaning from.
+    /// The part of the screen that decides what keys do.
     pub fn place(&self) -> Place {
-        match (&self.over, &self.details) {
-            (Some(Over::List(_)), _) => Place::List,
-            (Some(Over::Prompt { .. }), _) => Place::Prompt,
-            (Some(Over::Question { .. }), _) => Place::Question,
-            (Some(Over::Help(_)), _) => Place::Help,
+        match (&self.overlay, &self.details) {
+            (Some(Overlay::List(_)), _) => Place::List,
+            (Some(Overlay::Prompt { .. }), _) => Place::Prompt,
+            (Some(Overlay::Question { .. }), _) => Place::Question,
+            (Some(Overlay::Help(_)), _) => Place::Help,
             (None, Some(_)) => Place::Details,
             (None, None) => Place::Table,
         }
     }
 
-    /// Says something for a while.
+    /// Shows a message for a while.
     pub fn say(&mut self, text: impl Into<String>) {
         self.message = Some(Message {
             text: text.into(),
@@ -329,7 +329,7 @@ impl State {
         });
     }
 
-    /// Says what went wrong.
+    /// Shows an error for a while.
     pub fn fail(&mut self, text: impl Into<String>) {
         self.say(text);
         if let Some(message) = &mut self.message {
@@ -337,8 +337,8 @@ impl State {
         }
     }
 
-    /// What a deed is done to: the process in detail, those that are marked, or the one under the cursor.
-    pub fn targets(&self) -> Vec<Id> {
+    /// The processes that an action applies to: the one in detail, the marked ones, or the one at the cursor.
+    pub fn selected_ids(&self) -> Vec<Id> {
         if let Some(details) = &self.details {
             return vec![details.id];
         }

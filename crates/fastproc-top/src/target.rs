@@ -1,4 +1,4 @@
-//! What something is done to: chosen when a key is pressed, and called by its name from then on.
+//! The process or thread that a change applies to: fixed when a key is pressed.
 
 use std::fmt::Write as _;
 
@@ -6,9 +6,9 @@ use fastproc::Process;
 use fastproc_columns::{Lookup, Row, escape::escape};
 
 use crate::{
-    feed::View,
+    canvas::{shortened, width},
     id::Id,
-    view::canvas::{shortened, width},
+    observation::View,
 };
 
 /// A process, or a thread.
@@ -16,30 +16,30 @@ use crate::{
 pub struct Target {
     /// Which.
     pub id: Id,
-    /// What people call it, once it was looked up.
+    /// Its name, once looked up.
     pub name: Option<Name>,
 }
 
-/// What people call a process.
+/// The name of a process in questions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// Its command line, or the name of what has none.
+    /// Its command line; without one, its name.
     command: String,
-    /// Whose it is.
+    /// Its user.
     user: Option<String>,
 }
 
 impl Target {
-    /// It is not named yet.
-    pub const fn of(id: Id) -> Self {
+    /// Creates a target without a name.
+    pub const fn new(id: Id) -> Self {
         Self { id, name: None }
     }
 
-    /// Looks up how it is called, unless that is known.
+    /// Looks up the name, unless it is known.
     pub fn look_up(&mut self, view: &View<'_>, lookup: &mut Lookup) {
         if self.name.is_none() {
             let process = self.id.find(&view.snapshot);
-            self.name = process.map(|process| Name::of(process, lookup));
+            self.name = process.map(|process| Name::look_up(process, lookup));
         }
     }
 
@@ -69,7 +69,7 @@ impl Target {
 }
 
 impl Name {
-    fn of(process: Process<'_>, lookup: &mut Lookup) -> Self {
+    fn look_up(process: Process<'_>, lookup: &mut Lookup) -> Self {
         let mut command = Vec::new();
         match lookup.details.cmdline(process) {
             Ok(line) if !line.bytes.is_empty() => {
@@ -79,9 +79,9 @@ impl Name {
             }
             _ => escape(&process.name(), &mut command),
         }
-        let uid = Row::of(process).users().map(|(_, effective)| effective);
+        let uid = Row::new(process).users().map(|(_, effective)| effective);
         let uid = uid.or_else(|| effective_user(lookup.details.file(process, c"status").ok()?));
-        let user = uid.map(|uid| String::from_utf8_lossy(lookup.users.of(uid)).into_owned());
+        let user = uid.map(|uid| String::from_utf8_lossy(lookup.users.name(uid)).into_owned());
         Self {
             // The name must not seem to end before its end.
             command: String::from_utf8_lossy(&command).replace('"', "\\\""),

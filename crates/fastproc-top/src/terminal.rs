@@ -30,7 +30,7 @@ use rustix::{
 };
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
 
-use crate::{error::Error, view::canvas::Sheet};
+use crate::{canvas::Sheet, error::Error};
 
 /// Another screen than that of the shell, no cursor, no wrapping, clicks and the wheel (but no movements), and pasted
 /// text in brackets.

@@ -16,13 +16,13 @@ pub struct Window {
 }
 
 impl Window {
-    /// Moves by so many rows.
+    /// Moves by this many rows.
     pub fn step(&mut self, by: i32) {
         let last = self.rows.saturating_sub(1);
         self.cursor = self.cursor.saturating_add_signed(by as isize).min(last);
     }
 
-    /// Moves by so many pages.
+    /// Moves by this many pages.
     pub fn page(&mut self, by: i32) {
         let page = self.height.saturating_sub(1).max(1) as i32;
         self.step(by.saturating_mul(page));

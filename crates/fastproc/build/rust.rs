@@ -122,7 +122,7 @@ fn write_structure(header: &Header, structure: &Structure, style: &Style) -> Str
              fn default() -> Self {{\n        Self {{\n{initial}        }}\n    }}\n}}\n\n{accessors}\
          const _: () = {{\n    assert!(size_of::<{name}>() == {sizes}, \"no padding\");\n}};\n\n\
          // SAFETY: `#[repr(C)]`, of integers only; asserted above to have no padding.\n\
-         unsafe impl crate::bpf::Plain for {name} {{}}\n\n"
+         unsafe impl crate::base::plain::Plain for {name} {{}}\n\n"
     );
     out
 }

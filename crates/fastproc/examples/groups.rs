@@ -10,7 +10,7 @@ use std::{
 
 use fastproc::{
     Collector, Fields,
-    difference::{Counter, Counters, Marks},
+    difference::{Counter, Marks, TaskCounters},
 };
 
 #[derive(Default)]
@@ -35,7 +35,7 @@ fn main() -> Result<(), fastproc::Error> {
         for process in snapshot.iter() {
             let start_ns = process.identity().start_ns;
             let key = (process.pid(), start_ns);
-            let counters = Counters::of_process(process);
+            let counters = TaskCounters::from_process(process);
             let mut mark = marks.remove(&key).unwrap_or_else(|| {
                 if start_ns > first_ns {
                     Marks::at_start(start_ns)

@@ -1,8 +1,9 @@
-//! What a Linux machine says about itself, from the kernel's own structures.
+//! Reads processes, exits and counters of a Linux machine by BPF, without parsing text.
 //!
-//! `/proc` is text: the kernel looks up a path, gathers numbers, prints them, and the reader parses them back. This
-//! library has a BPF program write plain records of every process into memory that it shares with the kernel, and
-//! hands out borrowed views of them. Where BPF cannot be used it reads `/proc`, into the same records.
+//! `/proc` is text: the kernel looks up a path, gathers numbers and prints them, and the reader parses them back.
+//! This library loads a BPF program that writes a plain record of every process into memory that the kernel
+//! shares with it, and returns borrowed views of these records. If BPF cannot be used, it reads `/proc` into the
+//! same records.
 //!
 //! ```no_run
 //! use fastproc::{Collector, Fields};
@@ -19,73 +20,80 @@
 //!
 //! # A tour
 //!
-//! 1. A [`Collector`] is opened once, for the groups of [`Fields`] that a program needs: it pays for those, and no others.
-//!    It takes the best [source](SourceKind) that works, and says why it refused the others.
-//! 2. A [`Snapshot`] is every process at about one time, borrowed where the kernel wrote it: nothing is copied or allocated
-//!    for a process. Each [`Process`] is a view with one accessor a group, `None` where that was not asked for or is
-//!    hidden; what the groups hold is documented in [`record`], with units and the kernel's names. [`schema`] has the same
-//!    as data.
-//! 3. A [`Baseline`] keeps what it takes of one snapshot to tell what every process or thread did until the next: shares of
-//!    CPU time, faults and I/O a second, who was born and who is gone. The rules are in [`difference`], and the parts of it
-//!    for who sums up by group.
-//!    With [`Builder::exits`] a snapshot also has every process that ended since the last one, and [`Baseline::ended`] what it
-//!    did in between, however short it lived. [`exits`] hands over each as it happens.
-//! 4. What no record holds is read from `/proc` on demand, by [`Details`]: the command line, the program, the cgroup's path.
-//! 5. [`counters`] are those of the machine: `/proc/stat`, `/proc/vmstat`, interrupts.
+//! 1. Open a [`Collector`] for the groups of [`Fields`] that the program needs. Other groups cost nothing. It
+//!    uses the best [source](SourceKind) that works, and says why it refused the others.
+//! 2. A [`Snapshot`] has every process at about one time, borrowed where the kernel wrote it: nothing is copied
+//!    or allocated for a process. Each [`Process`] is a view with one accessor for each group, which returns `None`
+//!    if the group was not asked for or is hidden. [`record`] documents the groups, with units and the kernel's
+//!    names; [`schema`] has the same as data.
+//! 3. A [`Baseline`] keeps what it needs of a snapshot, and compares the next one with it: shares of CPU time,
+//!    faults and I/O per second, started and exited processes. [`difference`] has the rules, and the parts of it for
+//!    sums by group. With [`Builder::exits`] a snapshot also has every process that ended since the last one, and
+//!    [`Baseline::ended`] says what these did in between, however short they lived. [`exits`] reports each exit as
+//!    it happens.
+//! 4. [`Details`] reads what no record holds from `/proc` on demand: the command line, the program, the path of
+//!    the cgroup.
+//! 5. [`counters`] reads those of the machine: `/proc/stat`, `/proc/vmstat`, interrupts.
 //! 6. [`text`] renders the kernel's own files from records, byte for byte, and parses them.
-//! 7. BPF asks nobody for permission. Who shows records to others asks [`access`] what those may see.
+//! 7. BPF programs read without access checks. If you show records to other users, ask [`access`] what those may
+//!    see.
 //!
-//! Times are in nanoseconds, sizes in bytes. A value that is not known is `None`, never zero. Errors say what was tried, why
-//! it failed, and what to do.
+//! Times are in nanoseconds, sizes in bytes. A value that is not known is `None`, never zero. An error says what
+//! was tried, why it failed, and what to do.
 //!
-//! The folder `examples/` has a short program for each: `process_table`, `watch_cpu`, `counters`, `texts`, `groups` (differences
-//! summed up by user) and `threads` (with details).
+//! The folder `examples/` has a short program for each: `process_table`, `watch_cpu`, `counters`, `texts`,
+//! `groups` (differences by user) and `threads` (with details).
 //!
 //! # Privileges
 //!
-//! BPF takes `CAP_BPF` and `CAP_PERFMON` while a collector is opened and while it is used. Without, and in a pid or user
-//! namespace of its own, `/proc` is read, which shows what the kernel lets this process see.
+//! BPF needs `CAP_BPF` and `CAP_PERFMON` while a collector is opened and while it is used. Without them, and in a
+//! pid or user namespace other than the initial one, the collector reads `/proc`, which shows what the kernel
+//! lets this process see.
 
-pub mod access;
-mod assemble;
-mod bpf;
-mod calibrate;
-mod collector;
+// scripts/lint-rooms says in which order data passes through these, and that none imports from a later one.
+mod base;
+mod collect;
 pub mod counters;
-pub mod cputime;
 mod details;
 pub mod difference;
-mod error;
 pub mod exits;
-pub mod fields;
-pub mod host;
-mod name;
-mod one_shot;
-mod order;
-mod process;
-pub mod record;
-pub mod schema;
+mod kernel;
+mod records;
+mod rules;
 mod snapshot;
 pub mod source;
 pub mod text;
-mod texts;
-mod time_namespace;
-mod timing;
 
-pub use calibrate::Calibration;
-pub use collector::{Arrays, Builder, Collector, Refusal};
-pub use details::{Cmdline, DetailError, Details, Directories, Directory, Rights};
-pub use difference::{Baseline, Change, Gone};
-pub use error::Error;
-pub use fields::Fields;
-pub use host::Host;
-pub use name::Name;
-pub use one_shot::OneShot;
-pub use process::{NestedIds, Process};
-pub use snapshot::{Pools, Snapshot, SnapshotStats};
-pub use source::{SourceKind, Table};
-pub use texts::{TextEntry, TextPlace, Texts};
-pub use timing::Part;
+pub use base::{
+    error::Error,
+    host::Host,
+    source_kind::{SourceKind, UnknownSource},
+    timing::Part,
+};
+pub use collect::{Arrays, Builder, Collector, Refusal};
+pub use details::{DetailError, Details};
+pub use difference::Baseline;
+pub use records::{fields::Fields, name::Name, record, schema};
+pub use rules::access;
+pub use snapshot::{
+    Pools, Snapshot, SnapshotStats,
+    calibration::Calibration,
+    cmdline::Cmdline,
+    process::{NestedIds, Process},
+    texts::Texts,
+};
+// Only the other crates of this project use these. They may change in any version.
+#[doc(hidden)]
+pub use {
+    base::{error::error_chain, host},
+    collect::one_shot::OneShot,
+    details::{Directories, Directory, parse_rights},
+    rules::{cputime, rights::Rights},
+    snapshot::{
+        table::Table,
+        texts::{TextEntry, TextPlace},
+    },
+};
 
 /// What the two READMEs show is compiled, as it stands there.
 #[cfg(doctest)]

@@ -57,10 +57,14 @@ impl Drop for SetWhenDropped<'_> {
 #[test]
 fn counts_are_never_older_than_allowed_and_never_go_back() {
     let Some(counters) = open() else { return };
-    let readers = thread::available_parallelism().map_or(2, usize::from) + 1;
+    // One more than there are CPUs; where there are many, the looks would only wait for each other.
+    let readers = thread::available_parallelism()
+        .map_or(2, usize::from)
+        .min(8)
+        + 1;
     let stop = AtomicBool::new(false);
     let [reused, fresh] = [const { AtomicU64::new(0) }; 2];
-    // Looks that took no longer than a jiffy, and so could tell how old the counts were.
+    // Looks that took no longer than the counts may be old, and so could tell how old these were.
     let judged = AtomicU64::new(0);
     thread::scope(|scope| {
         // Whatever fails, the readers end.
@@ -82,7 +86,7 @@ fn counts_are_never_older_than_allowed_and_never_go_back() {
                         age <= allowed + took,
                         "{age:?} old, {allowed:?} allowed, in a look of {took:?}"
                     );
-                    judged.fetch_add(u64::from(took <= jiffy()), Ordering::Relaxed);
+                    judged.fetch_add(u64::from(took <= allowed.max(jiffy())), Ordering::Relaxed);
                     let count = if age > Duration::ZERO {
                         &reused
                     } else {
@@ -99,7 +103,7 @@ fn counts_are_never_older_than_allowed_and_never_go_back() {
                 }
             });
         }
-        for latency in [0, 1, 10, 100, 0, 1, 50, 0] {
+        for latency in [0, 1, 10, 100, 0, 1, 0, 50] {
             counters.set_stat_irqs_latency(Duration::from_millis(latency));
             // Where they may be old some are, and where not they are fresh.
             let awaited = [(&fresh, 0), (&reused, 50)].map(|(count, at_least)| {
@@ -122,7 +126,7 @@ fn counts_are_never_older_than_allowed_and_never_go_back() {
 fn exact_counts_are_the_kernels_through_the_short_cut() {
     let Some(counters) = open() else { return };
     let mut reader = counters.reader();
-    let (mut same, mut rounds) = (0, 0);
+    let (mut judged, mut rounds) = (0, 0);
     let mut look = || {
         rounds += 1;
         let before = reader.stat().expect("it reads").to_vec();
@@ -147,15 +151,17 @@ fn exact_counts_are_the_kernels_through_the_short_cut() {
                 "{before} <= {kernel} <= {after}"
             );
         }
-        same += usize::from(before == kernel);
-        same > 0
+        // One that stood still had to be equal; of a busy machine's some always move.
+        let mut pairs = before.iter().zip(&after);
+        judged += usize::from(pairs.any(|(before, after)| before == after && *before > 0));
+        judged > 0
     };
     for _ in 0..200 {
         look();
     }
-    wait_until("a row without an interrupt between two looks", look);
+    wait_until("an interrupt that stands still for two looks", look);
     let (hits, walks) = reader.shortcuts();
-    println!("{same} of {rounds} rows the same; {hits} by the short cut, {walks} by a walk");
+    println!("{judged} of {rounds} rows judged; {hits} by the short cut, {walks} by a walk");
     assert!(hits > 0, "the short cut was never taken");
 }
 

@@ -1,6 +1,6 @@
 //! Exits of processes whose leader ends before their last thread.
 
-mod told;
+mod children;
 
 use std::{
     os::unix::process::ExitStatusExt,
@@ -10,7 +10,7 @@ use std::{
 use fastproc::exits::{Exit, Exits};
 use fastproc_testbed::{alone, gate, wait_for, wait_until};
 
-use told::{python, read, until_told};
+use children::{python, read, until_recorded};
 
 /// The leader and another thread work as long as each other. The leader ends with status 3, and the other thread, when the
 /// leader is a zombie, in the way that takes the place of `END`.
@@ -48,7 +48,7 @@ fn the_status_of_a_process_whose_leader_ended_first_is_what_its_parent_is_told()
             let mut exits = Exits::builder().at_once(true).open().expect("exits open");
             let child = python(&DEAD_LEADER.replace("END", end));
             let (pid, mut told) = (child.id(), None);
-            let status = until_told(&mut exits, child, |exit| {
+            let status = until_recorded(&mut exits, child, |exit| {
                 if exit.pid == pid && exit.ppid == Some(std::process::id()) {
                     told = Some(exit.status);
                 }

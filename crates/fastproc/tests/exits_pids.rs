@@ -1,6 +1,6 @@
 //! Exits of processes that share a pid, and a storm of them beside those whose leader ends before their last thread.
 
-mod told;
+mod children;
 
 use std::{collections::HashMap, io::Read};
 
@@ -10,7 +10,7 @@ use fastproc::{
 };
 use fastproc_testbed::{alone, gate, wait_until};
 
-use told::{python, read, until_told};
+use children::{python, read, until_recorded};
 
 /// Six children, one after the other, each with the pid of the first, as CRIU restores processes.
 const SHARED_PID: &str = r"
@@ -55,7 +55,7 @@ fn processes_that_share_a_pid_are_recorded_once_each() {
         let mut parent = python(SHARED_PID);
         let (pid, mut output) = (parent.id(), parent.stdout.take().expect("a pipe"));
         let mut recorded = Recorded::new();
-        until_told(&mut exits, parent, |exit| add(&mut recorded, exit));
+        until_recorded(&mut exits, parent, |exit| add(&mut recorded, exit));
         let mut shared = String::new();
         output.read_to_string(&mut shared).expect("a number");
         let shared: u32 = shared.trim().parse().expect("a number");
@@ -68,7 +68,7 @@ fn processes_that_share_a_pid_are_recorded_once_each() {
             ours.count() >= 6 || exits.lost() > 0
         });
         // A second record of one of them comes before what ends later.
-        until_told(&mut exits, python("pass"), |exit| add(&mut recorded, exit));
+        until_recorded(&mut exits, python("pass"), |exit| add(&mut recorded, exit));
         if exits.lost() > 0 {
             gate::repeated("exits were lost");
             continue;
@@ -142,7 +142,7 @@ struct Waited {
 }
 
 impl Waited {
-    fn of(line: &str) -> Self {
+    fn parse(line: &str) -> Self {
         let mut values = line
             .split(' ')
             .map(|value| value.parse().expect("a number"));
@@ -174,10 +174,10 @@ fn a_storm_of_shared_pids_and_dead_leaders_is_as_their_parent_saw_it() {
         let mut parent = python(STORM);
         let (pid, mut output) = (parent.id(), parent.stdout.take().expect("a pipe"));
         let mut told = Vec::new();
-        until_told(&mut exits, parent, |exit| told.push(*exit));
+        until_recorded(&mut exits, parent, |exit| told.push(*exit));
         let mut waited = String::new();
         output.read_to_string(&mut waited).expect("text");
-        let waited: Vec<_> = waited.lines().map(Waited::of).collect();
+        let waited: Vec<_> = waited.lines().map(Waited::parse).collect();
         assert!(waited.len() >= 40, "{waited:?}");
         // The kernel lets go of processes in no order.
         wait_until("every exit, or that one is lost", || {
@@ -187,7 +187,7 @@ fn a_storm_of_shared_pids_and_dead_leaders_is_as_their_parent_saw_it() {
             ours.count() >= waited.len() || exits.lost() > 0
         });
         // A second record of one of them comes before what ends later.
-        until_told(&mut exits, python("pass"), |exit| told.push(*exit));
+        until_recorded(&mut exits, python("pass"), |exit| told.push(*exit));
         if exits.lost() > 0 {
             gate::repeated("exits were lost");
             continue;

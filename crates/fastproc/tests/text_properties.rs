@@ -23,7 +23,7 @@ fn own(file: &str) -> Vec<u8> {
 
 fn format() -> status::Format {
     let host = Host::read().expect("the host can be asked");
-    status::Format::of_this_kernel(Path::new("/proc"), &host)
+    status::Format::read(Path::new("/proc"), &host)
         .expect("the format can be learned")
         .with_thp_disable_bit(Some(24))
 }

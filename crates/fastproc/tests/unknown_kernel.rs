@@ -1,12 +1,13 @@
 //! A kernel that keeps a value where no program looks for it: its type information is edited, and mounted in place of this
 //! kernel's for a process of its own.
 
-mod again;
+mod rerun;
 
 use std::fs;
 
-use again::{again, is_case};
 use fastproc::{Collector, Error, Fields, SourceKind};
+use fastproc_testbed::gate;
+use rerun::{is_case, rerun};
 use rustix::{
     mount::{MountPropagationFlags, mount_bind, mount_change},
     thread::UnshareFlags,
@@ -22,7 +23,7 @@ struct Btf {
 }
 
 impl Btf {
-    fn of_this_kernel() -> Self {
+    fn read() -> Self {
         let bytes = fs::read(TYPES).expect("this kernel has type information");
         let word = |at: usize| {
             u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes")) as usize
@@ -107,6 +108,9 @@ fn only_files_serve(fields: Fields, expected: impl Fn(&Error) -> bool) {
 #[test]
 fn what_has_no_known_shape_is_refused_and_named() {
     const TEST: &str = "what_has_no_known_shape_is_refused_and_named";
+    if !gate::bpf() {
+        return;
+    }
     for (member, fields, shape) in [
         ("rss_stat", Fields::MEMORY, "resident set"),
         ("counters", Fields::MEMORY, "resident set"),
@@ -116,12 +120,12 @@ fn what_has_no_known_shape_is_refused_and_named() {
         ("ioac", Fields::IO, "I/O counters"),
     ] {
         if !is_case(member) {
-            if std::env::var_os(again::CASE).is_none() {
-                again(TEST, member);
+            if std::env::var_os(rerun::CASE).is_none() {
+                rerun(TEST, member);
             }
             continue;
         }
-        let mut types = Btf::of_this_kernel();
+        let mut types = Btf::read();
         types.rename(member);
         types.mount();
         only_files_serve(
@@ -147,6 +151,9 @@ fn what_has_no_known_shape_is_refused_and_named() {
 #[test]
 fn what_lies_elsewhere_than_it_should_is_refused_and_named() {
     const TEST: &str = "what_lies_elsewhere_than_it_should_is_refused_and_named";
+    if !gate::bpf() {
+        return;
+    }
     for (member, bits, fields, differing) in [
         // The next of the four counters, before the run time when the thread got its CPU, and the capabilities beside.
         ("rss_stat", 8 * 40, Fields::MEMORY, "resident set"),
@@ -160,12 +167,12 @@ fn what_lies_elsewhere_than_it_should_is_refused_and_named() {
         ),
     ] {
         if !is_case(member) {
-            if std::env::var_os(again::CASE).is_none() {
-                again(TEST, member);
+            if std::env::var_os(rerun::CASE).is_none() {
+                rerun(TEST, member);
             }
             continue;
         }
-        let mut types = Btf::of_this_kernel();
+        let mut types = Btf::read();
         types.shift(member, bits);
         types.mount();
         only_files_serve(

@@ -1,6 +1,10 @@
 //! Bitmaps, as `Cpus_allowed` and `Mems_allowed` print them.
 
-use crate::{Dec, SeqBuf, hex, piece::Sealed};
+use crate::{
+    buf::{Sealed, SeqBuf},
+    hex,
+    piece::Dec,
+};
 
 /// Two groups behind others: `,xxxxxxxx,xxxxxxxx`.
 #[derive(Clone, Copy)]

@@ -1,17 +1,15 @@
-//! The buffer: memory of the caller, a count and the kernel's rule for overflow.
+//! The buffer: memory of the caller, a count and the kernel's rule for overflow; and what [`SeqBuf::put`] takes.
 
 use core::{error::Error, fmt, mem::MaybeUninit, ptr};
-
-use crate::{Dec, Hex, Hex16, Octal, Piece, decimal, hex, octal};
 
 /// A sequence of bytes that grows inside memory of the caller: the kernel's `struct seq_file`, as far as it is a buffer.
 ///
 /// Each method appends. When the text does not fit, the buffer has overflowed from there on: see the
 /// [crate's documentation](crate#overflow).
 pub struct SeqBuf<'a> {
-    memory: &'a mut [MaybeUninit<u8>],
+    pub(crate) memory: &'a mut [MaybeUninit<u8>],
     /// How many bytes of `memory` are text, all of them initialised; or `memory.len()` after an overflow.
-    count: usize,
+    pub(crate) count: usize,
 }
 
 /// The text did not fit into the memory of its [`SeqBuf`].
@@ -106,14 +104,14 @@ impl<'a> SeqBuf<'a> {
 
     /// What a text may still grow by is less than this.
     #[inline]
-    fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         // Never below zero; wrapping, so that no build has a panic here.
         self.memory.len().wrapping_sub(self.count)
     }
 
     /// Where the next byte goes.
     #[inline]
-    fn end(&mut self) -> *mut u8 {
+    pub(crate) fn end(&mut self) -> *mut u8 {
         // SAFETY: `count` never exceeds the length.
         unsafe { self.memory.as_mut_ptr().cast::<u8>().add(self.count) }
     }
@@ -188,76 +186,43 @@ impl<'a> SeqBuf<'a> {
         }
         self
     }
-
-    /// Appends `delimiter` and a number in base ten (`seq_put_decimal_ull`).
-    ///
-    /// The whole conversion is copied to where this is called, which is best for a loop of numbers; for many places, a
-    /// tuple of [`Dec`] takes less code.
-    #[inline(always)]
-    pub fn put_decimal_ull(&mut self, delimiter: &str, n: u64) -> &mut Self {
-        self.puts(delimiter);
-        if n < 10 && self.room() > 0 {
-            // SAFETY: there is room for one byte.
-            unsafe { self.end().write(b'0' + n as u8) };
-            self.count += 1;
-        } else if self.count < self.memory.len().saturating_sub(decimal::TOUCHES_U64) {
-            // SAFETY: more bytes are there than the conversion touches, and it has initialised as many as it says.
-            self.count += unsafe { decimal::write_u64_in_line(self.end(), n) };
-        } else {
-            self.count = put_tight(self.memory, self.count, Dec(n));
-        }
-        self
-    }
-
-    /// Appends `delimiter` and a number in base ten, behind spaces to make it at least `width` bytes long
-    /// (`seq_put_decimal_ull_width`, `%*llu`).
-    #[inline]
-    pub fn put_decimal_ull_width(&mut self, delimiter: &str, n: u64, width: usize) -> &mut Self {
-        self.puts(delimiter)
-            .fill(b' ', width.saturating_sub(decimal::digits(n)))
-            .put(Dec(n))
-    }
-
-    /// Appends `delimiter` and a signed number in base ten (`seq_put_decimal_ll`).
-    #[inline]
-    pub fn put_decimal_ll(&mut self, delimiter: &str, n: i64) -> &mut Self {
-        self.puts(delimiter).put(Dec(n))
-    }
-
-    /// Appends `delimiter` and a number in lower-case hexadecimal, behind zeros to make it at least `width` bytes long
-    /// (`seq_put_hex_ll`, `%0*llx`).
-    #[inline]
-    pub fn put_hex_ll(&mut self, delimiter: &str, v: u64, width: usize) -> &mut Self {
-        self.puts(delimiter)
-            .fill(b'0', width.saturating_sub(hex::digits(v)))
-            .put(Hex(v))
-    }
-
-    /// Appends a set of 64 signals as 16 hexadecimal digits, signal 1 the lowest bit (`render_sigset_t`). The
-    /// capability sets have the same form.
-    #[inline]
-    pub fn put_sigset(&mut self, set: u64) -> &mut Self {
-        self.put(Hex16(set))
-    }
-
-    /// Appends `delimiter` and a number in base eight with a leading 0, behind zeros to make it at least `width` bytes
-    /// long (`%#0*llo`, as in `Umask`).
-    #[inline]
-    pub fn put_octal(&mut self, delimiter: &str, v: u64, width: usize) -> &mut Self {
-        self.puts(delimiter)
-            .fill(b'0', width.saturating_sub(octal::digits(v)))
-            .put(Octal::<0>(v))
-    }
 }
 
 /// Appends a piece where there may be room for its text, though not for all that it touches, and returns the new count.
 /// By values, so that a `SeqBuf` whose address nobody takes can live in registers.
 #[cold]
 #[inline(never)]
-fn put_tight<P: Piece>(memory: &mut [MaybeUninit<u8>], count: usize, piece: P) -> usize {
+pub(crate) fn put_tight<P: Piece>(memory: &mut [MaybeUninit<u8>], count: usize, piece: P) -> usize {
     let mut buf = SeqBuf { memory, count };
     piece.write_tight(&mut buf);
     buf.count
+}
+
+/// A value whose text can be appended by [`SeqBuf::put`].
+///
+/// These are the literals `b"…"` (`&[u8; N]`), the numbers in their forms ([`Dec`](crate::Dec),
+/// [`DecWidth`](crate::DecWidth), [`Hex`](crate::Hex), [`Hex16`](crate::Hex16), [`Octal`](crate::Octal)),
+/// [`Label`](crate::Label)s, and tuples of up to twelve pieces, arrays of pieces, and `Option`, whose `None` has no text.
+/// The trait is sealed: the buffer relies on what it promises.
+pub trait Piece: Sealed {}
+
+impl<P: Sealed> Piece for P {}
+
+/// # Safety
+/// `write` touches no byte outside the `TOUCHES` bytes from `at` on, and returns the end of the text that it has
+/// initialised from `at` on, which is not beyond these bytes.
+pub unsafe trait Sealed: Copy {
+    /// The most bytes that `write` touches, be they text or not.
+    const TOUCHES: usize;
+
+    /// Writes the text at `at` and returns its end.
+    ///
+    /// # Safety
+    /// `at` is valid for writes of `TOUCHES` bytes.
+    unsafe fn write(self, at: *mut u8) -> *mut u8;
+
+    /// Appends the text where `TOUCHES` bytes may not be left.
+    fn write_tight(self, buf: &mut SeqBuf<'_>);
 }
 
 impl fmt::Debug for SeqBuf<'_> {

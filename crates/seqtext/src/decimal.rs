@@ -8,8 +8,8 @@
 //!
 //! Measured on the numbers of real `/proc` files and on every length, and slower: tables of two digits with a branch for
 //! each length, eight digits in a chain of 64-bit multiplications (its latency fills the scheduler), groups of three for
-//! more than twelve digits, counting digits by comparisons, and Jones' five digits at a time. `fastproc bench decimal`
-//! repeats the comparison with what others do.
+//! more than twelve digits, counting digits by comparisons, and Jones' five digits at a time. `benches/decimal.rs` and
+//! `fastproc bench background` repeat the comparison with what others do.
 //!
 //! All functions here write left-aligned at `at`, in stores of a fixed width that may reach past the last digit.
 

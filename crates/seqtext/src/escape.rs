@@ -2,7 +2,7 @@
 
 use core::ops::BitOr;
 
-use crate::SeqBuf;
+use crate::buf::SeqBuf;
 
 /// Which bytes are escaped and how: the flags of the kernel's `string_escape_mem`. Where several would apply, the first
 /// of this list does.

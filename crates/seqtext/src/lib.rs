@@ -17,8 +17,8 @@
 //!
 //! Nothing is cut silently. A text that does not fit leaves the buffer *overflowed*, as in the kernel: its count equals
 //! its size, further calls change nothing, and [`SeqBuf::text`] returns [`Overflow`]. The caller takes more memory and
-//! renders again, as `seq_read` does. A text of `n` bytes needs `n + 1` bytes of memory, since a full buffer cannot be
-//! told from an overflowed one.
+//! renders again, as `seq_read` does. A text of `n` bytes needs `n + 1` bytes of memory, since a full buffer looks like
+//! an overflowed one.
 //!
 //! # Many values at once
 //!
@@ -51,14 +51,15 @@ mod buf;
 mod decimal;
 mod escape;
 mod hex;
+mod numbers;
 mod octal;
 mod piece;
 mod sixteen;
 mod store;
 
-pub use buf::{Overflow, SeqBuf};
+pub use buf::{Overflow, Piece, SeqBuf};
 pub use escape::Escape;
-pub use piece::{Dec, DecWidth, Hex, Hex16, Label, Octal, Piece};
+pub use piece::{Dec, DecWidth, Hex, Hex16, Label, Octal};
 
 /// The examples of README.md are tested with the others.
 #[cfg(doctest)]

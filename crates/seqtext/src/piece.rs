@@ -1,34 +1,11 @@
-//! What [`SeqBuf::put`] takes: values with the most bytes they can touch known from their type.
+//! The pieces: numbers in their forms, labels, literals, and tuples and arrays of them.
 
 use core::mem::MaybeUninit;
 
-use crate::{SeqBuf, decimal, hex, octal};
-
-/// A value whose text can be appended by [`SeqBuf::put`].
-///
-/// These are the literals `b"…"` (`&[u8; N]`), the numbers in their forms ([`Dec`], [`DecWidth`], [`Hex`], [`Hex16`],
-/// [`Octal`]), [`Label`]s, and of pieces the tuples of up to twelve, the arrays and the `Option`, whose `None` is no text.
-/// The trait is sealed: the buffer relies on what it promises.
-pub trait Piece: Sealed {}
-
-impl<P: Sealed> Piece for P {}
-
-/// # Safety
-/// `write` touches no byte outside the `TOUCHES` bytes from `at` on, and returns the end of the text that it has
-/// initialised from `at` on, which is not beyond these bytes.
-pub unsafe trait Sealed: Copy {
-    /// The most bytes that `write` touches, be they text or not.
-    const TOUCHES: usize;
-
-    /// Writes the text at `at` and returns its end.
-    ///
-    /// # Safety
-    /// `at` is valid for writes of `TOUCHES` bytes.
-    unsafe fn write(self, at: *mut u8) -> *mut u8;
-
-    /// Appends the text where `TOUCHES` bytes may not be left.
-    fn write_tight(self, buf: &mut SeqBuf<'_>);
-}
+use crate::{
+    buf::{Sealed, SeqBuf},
+    decimal, hex, octal,
+};
 
 /// [`Sealed::write_tight`] by way of `N` bytes elsewhere, for the pieces that touch no more than these.
 fn write_by_copy<P: Sealed, const N: usize>(piece: P, buf: &mut SeqBuf<'_>) {

@@ -1,5 +1,5 @@
 //! Base ten against an independent slow conversion, by edges and sweeps. Every u32 takes minutes and an optimised
-//! build: `fastproc bench decimal --verify`.
+//! build: `cargo test --release -p seqtext --test decimal -- --ignored`.
 
 use seqtext::{Dec, DecWidth, Piece, SeqBuf};
 
@@ -116,6 +116,26 @@ fn short_numbers_all() {
     for n in 0..all {
         check_all(n);
     }
+}
+
+#[test]
+#[ignore = "minutes, in an optimised build"]
+fn every_u32() {
+    // Counts as the drums of an odometer do, which is faster than converting slowly.
+    let (mut drums, mut start) = ([b'0'; 10], 9);
+    for n in 0..=u32::MAX {
+        let mut memory = [0; 64];
+        let mut buf = SeqBuf::new(&mut memory);
+        assert_eq!(buf.put(Dec(n)).text(), Ok(&drums[start..]));
+        check_call(n.into(), &drums[start..]);
+        let Some(at) = drums.iter().rposition(|&drum| drum < b'9') else {
+            break;
+        };
+        drums[at] += 1;
+        drums[at + 1..].fill(b'0');
+        start = start.min(at);
+    }
+    assert_eq!(drums, *b"4294967296");
 }
 
 #[test]

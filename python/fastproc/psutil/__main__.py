@@ -1,4 +1,4 @@
-"""``python -m fastproc.psutil PROGRAM [ARGUMENT…]``: run a Python program with this under ``import psutil``."""
+"""``python -m fastproc.psutil PROGRAM [ARGUMENT…]``: run a Python program with this module as ``psutil``."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def main() -> None:
         sys.exit(f"fastproc.psutil: there is no program {program!r}; name one, or a module with -m")
     with open(path, "rb") as file:
         if file.read(4) == b"\x7fELF":
-            sys.exit(f"fastproc.psutil: {path} is no program in Python; name one, or a module with -m")
-    # As the interpreter does it: a program may import what stands beside it.
+            sys.exit(f"fastproc.psutil: {path} is not a Python program; name one, or a module with -m")
+    # As the interpreter does: a program may import modules from its own folder.
     sys.argv[0] = path
     sys.path[0] = os.path.dirname(os.path.realpath(path))
     runpy.run_path(path, run_name="__main__")

@@ -7,23 +7,10 @@ use std::{
     time::Duration,
 };
 
-use indicatif::{ProgressBar, ProgressStyle};
+use super::{measure::Failure, report::progress};
 
-use super::measure::Failure;
-
-/// The benchmarks, each with the arguments it is run with.
-const BENCHES: [&[&str]; 10] = [
-    &["scan"],
-    &["latency"],
-    &["text"],
-    &["decimal"],
-    &["stat"],
-    &["stat-latency"],
-    &["scrape"],
-    &["attach"],
-    &["exits"],
-    &["top"],
-];
+/// Those of docs/performance.md.
+const BENCHES: [&str; 6] = ["scan", "latency", "scrape", "attach", "exits", "top"];
 
 /// Arguments of `fastproc bench all`.
 #[derive(Debug, clap::Args)]
@@ -36,16 +23,13 @@ pub struct Args {
 /// Runs every benchmark in a process of its own, as a person would, and puts their reports together.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let (program, machine) = (std::env::current_exe()?, machine());
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg} {elapsed}")?;
-    let progress = ProgressBar::new(BENCHES.len() as u64).with_style(style);
+    let progress = progress(BENCHES.len() as u64, "{msg} {elapsed}");
     progress.enable_steady_tick(Duration::from_secs(1));
     let mut reports = Vec::new();
-    for bench in BENCHES {
-        let name = bench.join(" ");
-        progress.set_message(name.clone());
+    for name in BENCHES {
+        progress.set_message(name);
         let output = Command::new(&program)
-            .args(bench)
-            .arg("--json")
+            .args([name, "--json"])
             .stdin(Stdio::null())
             .output()?;
         if !output.status.success() {

@@ -5,24 +5,21 @@ use std::{
     fs,
     os::unix::process::CommandExt as _,
     path::PathBuf,
-    process::{Child, Command, Stdio},
+    process::Command,
     thread,
     time::{Duration, Instant},
 };
 
-use fastproc::{Collector, Fields, SourceKind, source::service};
-use indicatif::{ProgressBar, ProgressStyle};
-use rustix::{
-    process::{Pid, Signal, kill_process},
-    time::{ClockId, clock_gettime},
-};
+use fastproc::{Collector, source::service};
+use rustix::time::ClockId;
 use serde::Serialize;
 
 use super::{
     command::{cpu_ns, cpu_of, fastproc},
     idle::Idle,
-    measure::Failure,
-    report::{Column, Report, Row, Skipped, Spread, column, four_decimals},
+    measure::{Failure, clock},
+    report::{Column, Report, Row, Skipped, Spread, column, four_decimals, progress},
+    service::Service,
 };
 
 const COLUMNS: [&str; 5] = [
@@ -32,6 +29,24 @@ const COLUMNS: [&str; 5] = [
     "--format",
     "csv",
 ];
+/// procps's tools, which are measured as they are and with the substitute for their library. The top looks twice.
+const TOOLS: [(&str, &str, &str, &[&str]); 3] = [
+    ("ps-aux", "ps-aux-substitute", "ps", &["aux"]),
+    (
+        "pgrep",
+        "pgrep-substitute",
+        "pgrep",
+        &["-x", "fastproc-idle"],
+    ),
+    (
+        "top-batch",
+        "top-batch-substitute",
+        "top",
+        &["-b", "-n2", "-d0.2"],
+    ),
+];
+/// With this the names of cases end that have it.
+const SUBSTITUTE: &str = "-substitute";
 const NOBODY: u32 = 65534;
 /// Readers at once, how often each looks, and for how long.
 const CLIENTS: usize = 200;
@@ -158,7 +173,10 @@ impl Case {
             } => {
                 let mut command = Command::new(program);
                 command.args(&*arguments);
-                let by_service = arguments.contains(&"service");
+                if self.name.ends_with(SUBSTITUTE) {
+                    command.env("LD_LIBRARY_PATH", substitute()?);
+                }
+                let by_service = arguments.contains(&"service") || self.name.ends_with(SUBSTITUTE);
                 let socket = if by_service {
                     service.socket.as_os_str()
                 } else {
@@ -171,21 +189,21 @@ impl Case {
                 cpu_of(&mut command)
             }
             How::Reader(collector) => {
-                let before = own_cpu(ClockId::ThreadCPUTime);
+                let before = clock(ClockId::ThreadCPUTime);
                 collector.snapshot()?;
-                Ok(own_cpu(ClockId::ThreadCPUTime).saturating_sub(before))
+                Ok(clock(ClockId::ThreadCPUTime).saturating_sub(before))
             }
         }
     }
 
     fn round(&mut self, service: &Service, counts: bool) -> Result<(), Failure> {
-        let before = cpu_ns(service.child.id())?;
+        let before = cpu_ns(service.pid())?;
         let cpu = self
             .look(service)
             .map_err(|error| format!("{}: {error}", self.name))?;
         // What the service does after its answer is part of it, too.
         thread::sleep(Duration::from_millis(3));
-        let of_service = cpu_ns(service.child.id())?.saturating_sub(before) as f64 / 1e6;
+        let of_service = cpu_ns(service.pid())?.saturating_sub(before) as f64 / 1e6;
         if counts {
             self.cpu_ms.push(cpu.as_secs_f64() * 1e3 + of_service);
             self.service_ms.push(of_service);
@@ -199,15 +217,16 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let (mut rows, mut skipped) = (Vec::new(), Vec::new());
     let mut clients_cpu_percent = f64::NAN;
     let (warm_up, largest) = (2, args.processes.iter().max().copied());
-    let progress = ProgressBar::new(args.processes.len() as u64 * u64::from(warm_up + args.rounds));
-    let progress =
-        progress.with_style(ProgressStyle::with_template("{bar:40} {pos}/{len} rounds")?);
+    let progress = progress(
+        args.processes.len() as u64 * u64::from(warm_up + args.rounds),
+        "rounds",
+    );
     for &wanted in &args.processes {
         let running = processes()?;
         // The service is one as well.
         let missing = wanted.saturating_sub(running + 1);
-        let _idle = (missing > 0).then(|| Idle::start(missing)).transpose()?;
-        let service = Service::start()?;
+        let _idle = Idle::start_some(missing)?;
+        let service = Service::start(&[])?;
         let mut cases = cases(&service, &mut skipped)?;
         for round in 0..warm_up + args.rounds {
             let count = cases.len();
@@ -260,7 +279,6 @@ fn cases(service: &Service, skipped: &mut Vec<Skipped>) -> Result<Vec<Case>, Fai
     let ps = PathBuf::from("ps");
     let of_ps = ["-eo", "pid,s,rss,time,comm"];
     let mut cases = vec![
-        Case::command("ps-aux", "ps-aux", ps.clone(), &["aux"]),
         Case::command("ps", "ps-aux", ours.clone(), &["ps"]),
         Case::command("ps-bpf", "ps-aux", ours.clone(), &["ps", "--source", "bpf"]),
         Case::command(
@@ -285,6 +303,11 @@ fn cases(service: &Service, skipped: &mut Vec<Skipped>) -> Result<Vec<Case>, Fai
             &with("service"),
         ),
     ];
+    for (stock, ours, program, arguments) in TOOLS {
+        for name in [stock, ours] {
+            cases.push(Case::command(name, stock, program.into(), arguments));
+        }
+    }
     for (name, age) in [
         ("reader", Duration::ZERO),
         ("reader-young", Duration::from_secs(60)),
@@ -306,6 +329,16 @@ fn cases(service: &Service, skipped: &mut Vec<Skipped>) -> Result<Vec<Case>, Fai
         }
     });
     Ok(cases)
+}
+
+/// The folder with the substitute for procps's library. Without it the tools would be compared with themselves.
+fn substitute() -> Result<PathBuf, Failure> {
+    let folder = fastproc()?.with_file_name("procps");
+    let names = ["libproc2.so.0", "libproc2.so.1"];
+    if names.iter().any(|name| folder.join(name).exists()) {
+        return Ok(folder);
+    }
+    Err("the substitute for procps's library is not built: make procps".into())
 }
 
 /// Where reading `/proc` begins to cost more than loading programs, on the line between two sizes.
@@ -335,8 +368,8 @@ fn many_clients(service: &Service) -> Result<f64, Failure> {
         .map(|_| service.reader(PERIOD))
         .collect::<Result<Vec<_>, _>>()?;
     let cpu = || -> Result<Duration, Failure> {
-        let of_service = Duration::from_nanos(cpu_ns(service.child.id())?);
-        Ok(own_cpu(ClockId::ProcessCPUTime) + of_service)
+        let of_service = Duration::from_nanos(cpu_ns(service.pid())?);
+        Ok(clock(ClockId::ProcessCPUTime) + of_service)
     };
     let (before, started) = (cpu()?, Instant::now());
     thread::scope(|scope| -> Result<(), Failure> {
@@ -364,69 +397,11 @@ fn many_clients(service: &Service) -> Result<f64, Failure> {
     Ok(100.0 * spent.as_secs_f64() / started.elapsed().as_secs_f64())
 }
 
-fn own_cpu(clock: ClockId) -> Duration {
-    let time = clock_gettime(clock);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
-
 /// Processes on this machine.
 pub fn processes() -> Result<usize, Failure> {
     let names = fs::read_dir("/proc")?.filter_map(Result::ok);
     let is_pid = |name: &std::ffi::OsStr| name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
     Ok(names.filter(|entry| is_pid(&entry.file_name())).count())
-}
-
-/// A resident service, which ends with this.
-pub struct Service {
-    child: Child,
-    /// Where it listens.
-    pub socket: PathBuf,
-}
-
-impl Service {
-    /// Starts it, and waits until it answers.
-    pub fn start() -> Result<Self, Failure> {
-        let name = format!("fastproc-bench-{}.sock", std::process::id());
-        let socket = std::env::temp_dir().join(name);
-        let mut command = Command::new(fastproc()?);
-        command
-            .args(["serve", "--no-metrics", "--socket"])
-            .arg(&socket);
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| format!("{}: {error}", command.get_program().display()))?;
-        let service = Self { child, socket };
-        let deadline = Instant::now() + Duration::from_secs(30);
-        loop {
-            match service::status(&service.socket) {
-                Ok(_) => return Ok(service),
-                Err(error) if Instant::now() > deadline => {
-                    return Err(format!("the service has not started: {error}").into());
-                }
-                Err(_) => thread::sleep(Duration::from_millis(20)),
-            }
-        }
-    }
-
-    fn reader(&self, max_age: Duration) -> Result<Collector, fastproc::Error> {
-        Collector::builder()
-            .fields(Fields::TOP)
-            .source(Some(SourceKind::Service))
-            .service_socket(Some(self.socket.clone()))
-            .max_age(max_age)
-            .open()
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
-        let _ = self.child.wait();
-        let _ = fs::remove_file(&self.socket);
-    }
 }
 
 #[cfg(test)]
@@ -450,10 +425,5 @@ mod tests {
         rows.extend([row("ps-procfs", 900, 32.0), row("ps-bpf", 900, 16.0)]);
         // A third of the way, two files each.
         assert_eq!(break_even(&rows), Some(733));
-    }
-
-    #[test]
-    fn a_row_has_a_cell_for_each_column() {
-        assert_eq!(row("ps", 1, 1.0).cells().len(), Attach::COLUMNS.len());
     }
 }

@@ -25,6 +25,28 @@ pub fn cpu_ns(pid: u32) -> Result<u64, Failure> {
     Ok(sum)
 }
 
+/// A child that is killed with this.
+pub struct Ending(pub Child);
+
+impl Ending {
+    /// Starts it; an error names the command.
+    pub fn start(command: &mut Command) -> io::Result<Self> {
+        let child = command.spawn().map_err(|error| {
+            let message = format!("{}: {error}", command.get_program().display());
+            io::Error::new(error.kind(), message)
+        })?;
+        Ok(Self(child))
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Runs a command whose output nobody reads, and returns the CPU time that it took, from its exec on.
 pub fn cpu_of(command: &mut Command) -> Result<Duration, Failure> {
     let name = command.get_program().display().to_string();
@@ -32,10 +54,7 @@ pub fn cpu_of(command: &mut Command) -> Result<Duration, Failure> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    let child = command
-        .spawn()
-        .map_err(|error| format!("{name}: {error}"))?;
-    let (status, cpu) = wait(&child)?;
+    let (status, cpu) = wait(&Ending::start(command)?.0)?;
     if status == 0 {
         Ok(cpu)
     } else {

@@ -431,7 +431,7 @@ fn balance(seconds: u64) -> Result<Balance, Failure> {
 }
 
 /// What all CPUs have done, interrupts included.
-pub fn kernel_seconds() -> io::Result<f64> {
+fn kernel_seconds() -> io::Result<f64> {
     let text = fs::read_to_string("/proc/stat")?;
     let words = text.lines().next().unwrap_or_default().split_whitespace();
     let times: Vec<f64> = words.skip(1).filter_map(|word| word.parse().ok()).collect();

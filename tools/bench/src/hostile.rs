@@ -5,7 +5,7 @@ use std::{
     io::{BufRead, BufReader},
     os::{fd::OwnedFd, unix::process::CommandExt as _},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -22,10 +22,12 @@ use rustix::net::{
 use serde::Serialize;
 
 use super::{
-    attach::{self, Service},
+    attach,
+    command::Ending,
     idle::Idle,
     measure::Failure,
     report::{Column, Report, Row, column, four_decimals},
+    service::Service,
 };
 
 const ATTACKER: u32 = 54_321;
@@ -178,12 +180,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return Err("the attacker and the reader are other users: run this as root".into());
     }
     let missing = args.processes.saturating_sub(attach::processes()? + 1);
-    let _idle = (missing > 0).then(|| Idle::start(missing)).transpose()?;
-    let service = Service::start()?;
+    let _idle = Idle::start_some(missing)?;
+    let service = Service::start(&[])?;
     let mut rows: Vec<Hostile> = Vec::new();
     for role in Role::CASES {
         let attackers = (0..args.attackers)
-            .map(|_| Ended::start(role, &service.socket, args.looks, ATTACKER))
+            .map(|_| start(role, &service.socket, args.looks, ATTACKER))
             .collect::<Result<Vec<_>, _>>()?;
         // They have connected by then.
         thread::sleep(Duration::from_secs(1));
@@ -214,36 +216,25 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A process of a user, killed with this.
-struct Ended(Child);
-
-impl Ended {
-    fn start(role: Role, socket: &Path, looks: u32, uid: u32) -> Result<Self, Failure> {
-        let name = role.to_possible_value().ok_or("no such role")?;
-        let mut command = Command::new(std::env::current_exe()?);
-        command
-            .args(["hostile", "--role", name.get_name(), "--socket"])
-            .arg(socket)
-            .args(["--looks", &looks.to_string()])
-            .uid(uid)
-            .gid(uid)
-            .current_dir("/")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped());
-        Ok(Self(command.spawn()?))
-    }
-}
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Starts a process of a user.
+fn start(role: Role, socket: &Path, looks: u32, uid: u32) -> Result<Ending, Failure> {
+    let name = role.to_possible_value().ok_or("no such role")?;
+    let mut command = Command::new(std::env::current_exe()?);
+    command
+        .args(["hostile", "--role", name.get_name(), "--socket"])
+        .arg(socket)
+        .args(["--looks", &looks.to_string()])
+        .uid(uid)
+        .gid(uid)
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
+    Ok(Ending::start(&mut command)?)
 }
 
 /// How many milliseconds each look of a reader took.
 fn look(socket: &Path, looks: u32) -> Result<Vec<f64>, Failure> {
-    let mut reader = Ended::start(Role::Reader, socket, looks, READER)?;
+    let mut reader = start(Role::Reader, socket, looks, READER)?;
     let out = reader.0.stdout.take().ok_or("no output")?;
     let mut took = Vec::new();
     for line in BufReader::new(out).lines() {
@@ -330,17 +321,5 @@ mod tests {
         }
         assert_eq!(Role::Requests.request(2).op, Op::Status);
         assert_eq!(Role::Connections.request(2).op, Op::Hello);
-    }
-
-    #[test]
-    fn a_row_has_a_cell_for_each_column() {
-        let row = Hostile {
-            case: "walks",
-            p50_ms: 1.0,
-            p99_ms: 2.0,
-            max_ms: 3.0,
-            p99_more_ms: 0.5,
-        };
-        assert_eq!(row.cells().len(), Hostile::COLUMNS.len());
     }
 }

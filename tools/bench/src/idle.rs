@@ -169,6 +169,11 @@ impl Idle {
         Ok(idle)
     }
 
+    /// The same; 0 leaves the machine as it is.
+    pub fn start_some(wanted: usize) -> Result<Option<Self>, SpawnError> {
+        (wanted > 0).then(|| Self::start(wanted)).transpose()
+    }
+
     /// Lets each of them run for a moment, and waits until they sleep again.
     pub fn wake(&self) -> io::Result<()> {
         let woken = woken().ok_or(io::ErrorKind::Unsupported)?;

@@ -14,17 +14,16 @@ use std::{
 };
 
 use fastproc::{Collector, Fields, SourceKind};
-use indicatif::{ProgressBar, ProgressStyle};
 use rustix::{
-    thread::{CpuSet, clock_nanosleep_absolute, sched_setaffinity},
-    time::{ClockId, Timespec, clock_gettime},
+    thread::clock_nanosleep_absolute,
+    time::{ClockId, Timespec},
 };
 use serde::Serialize;
 
 use super::{
     idle::Idle,
-    measure::Failure,
-    report::{Column, Report, Row, Skipped, column, four_decimals},
+    measure::{Failure, clock, stay_on},
+    report::{Column, Report, Row, Skipped, column, four_decimals, progress},
 };
 
 /// The priority of the real-time thread, which is cyclictest's usual.
@@ -157,9 +156,7 @@ impl Row for Waits {
 
 /// Measures, and prints the report.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let idle = (args.processes > 0)
-        .then(|| Idle::start(args.processes))
-        .transpose()?;
+    let idle = Idle::start_some(args.processes)?;
     let each = Duration::from_secs(args.seconds) / args.rounds;
     let classes = [Class::Fifo, Class::Other];
     let mut waits: Vec<(&'static str, Class, Load, Vec<u64>)> = LOADS
@@ -167,8 +164,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         .flat_map(|(case, load)| classes.map(|class| (case, class, load, Vec::new())))
         .collect();
     let mut skipped: Vec<Skipped> = Vec::new();
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} cases")?;
-    let progress = ProgressBar::new(waits.len() as u64 * u64::from(args.rounds)).with_style(style);
+    let progress = progress(waits.len() as u64 * u64::from(args.rounds), "cases");
     for _ in 0..args.rounds {
         for (case, class, load, waits) in &mut waits {
             progress.inc(1);
@@ -297,8 +293,7 @@ fn wait_for(time: Duration) -> Result<Vec<u64>, Failure> {
 }
 
 fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    clock(ClockId::Monotonic).as_nanos() as u64
 }
 
 fn sleep_until(ns: u64) -> Result<(), Failure> {
@@ -307,16 +302,6 @@ fn sleep_until(ns: u64) -> Result<(), Failure> {
         tv_nsec: (ns % 1_000_000_000) as i64,
     };
     Ok(clock_nanosleep_absolute(ClockId::Monotonic, &time)?)
-}
-
-fn stay_on(cpu: usize) -> Result<(), Failure> {
-    if cpu >= CpuSet::MAX_CPU {
-        return Err(format!("there is no CPU {cpu}").into());
-    }
-    let mut one = CpuSet::new();
-    one.set(cpu);
-    sched_setaffinity(None, &one)
-        .map_err(|errno| format!("cannot stay on CPU {cpu}: {errno}").into())
 }
 
 fn become_class(class: Class) -> Result<(), Failure> {

@@ -2,10 +2,9 @@
 
 mod all;
 mod attach;
+mod background;
 mod command;
-mod decimal;
 mod exits;
-mod groups;
 mod hostile;
 mod idle;
 mod latency;
@@ -17,11 +16,8 @@ mod scan_fastproc;
 mod scan_proc;
 mod scrape;
 mod server;
-mod stat;
-mod stat_latency;
+mod service;
 mod taskstats;
-mod text;
-mod tools;
 mod top;
 
 use std::process::ExitCode;
@@ -30,8 +26,6 @@ use clap::Parser;
 
 use self::measure::Failure;
 
-/// A value was wrong.
-const NO: u8 = 1;
 /// The benchmark could not run, or was called wrongly (clap's own choice for the latter).
 const FAILED: u8 = 2;
 
@@ -49,22 +43,10 @@ enum Bench {
     Scan(scan::Args),
     /// Scrape the metrics that `fastproc serve` serves.
     Scrape(scrape::Args),
-    /// Read /proc/stat and /proc/vmstat: the kernel's way, and ours.
-    Stat(stat::Args),
-    /// Read /proc/stat 10,000 times, with interrupt counts that may be 0 to 1000 ms old.
-    StatLatency(stat_latency::Args),
-    /// Make the texts of processes: the kernel's way, by printf, and ours.
-    Text(text::Args),
-    /// Turn numbers into text in base ten: our way, and others.
-    Decimal(decimal::Args),
     /// Record every process that ends: what it costs, how many a second it stands, and whether CPU time adds up.
     Exits(exits::Args),
-    /// Compare what the exporter's groups count with /proc/stat, while processes come and go as when a program is compiled.
-    Groups(groups::Args),
     /// Wait for the CPU, as a real-time and as an ordinary thread, while processes are read there.
     Latency(latency::Args),
-    /// Run procps's tools as they are, and with the substitute for their library.
-    Tools(tools::Args),
     /// Read the processes from Python: by psutil, and by the package fastproc.
     Python(python::Args),
     /// Look once: ps(1), and ours with and without a resident service; the CPU time of reader and service together.
@@ -73,43 +55,31 @@ enum Bench {
     Hostile(hostile::Args),
     /// Show processes on a screen: fastproc top, htop, btop and top.
     Top(top::Args),
-    /// Run all of them but that from Python, and write one JSON object.
+    /// What others have done to make the kernel's texts cheaper: their figures, and the same measured here.
+    Background(background::Args),
+    /// Run those whose figures are in docs/performance.md, and write one JSON object.
     All(all::Args),
 }
 
-impl Bench {
-    /// Runs it and prints its report on standard output.
-    fn run(&self) -> Result<ExitCode, Failure> {
-        match self {
-            Self::Scan(args) => scan::run(args)?,
-            Self::Scrape(args) => scrape::run(args)?,
-            Self::Stat(args) => stat::run(args)?,
-            Self::StatLatency(args) => stat_latency::run(args)?,
-            Self::Text(args) => text::run(args)?,
-            Self::Latency(args) => latency::run(args)?,
-            Self::Exits(args) => exits::run(args)?,
-            Self::Groups(args) => groups::run(args)?,
-            Self::Tools(args) => tools::run(args)?,
-            Self::Python(args) => python::run(args)?,
-            Self::Attach(args) => attach::run(args)?,
-            Self::Hostile(args) => hostile::run(args)?,
-            Self::Top(args) => top::run(args)?,
-            Self::All(args) => all::run(args)?,
-            Self::Decimal(args) => return decimal::run(args),
-        }
-        Ok(ExitCode::SUCCESS)
+fn run(bench: &Bench) -> Result<(), Failure> {
+    match bench {
+        Bench::Scan(args) => scan::run(args),
+        Bench::Scrape(args) => scrape::run(args),
+        Bench::Exits(args) => exits::run(args),
+        Bench::Latency(args) => latency::run(args),
+        Bench::Python(args) => python::run(args),
+        Bench::Attach(args) => attach::run(args),
+        Bench::Hostile(args) => hostile::run(args),
+        Bench::Top(args) => top::run(args),
+        Bench::Background(args) => background::run(args),
+        Bench::All(args) => all::run(args),
     }
 }
 
 fn main() -> ExitCode {
-    Bench::parse().run().unwrap_or_else(|failure| {
-        let mut causes = vec![failure.to_string()];
-        let mut next = failure.source();
-        while let Some(cause) = next {
-            causes.push(cause.to_string());
-            next = cause.source();
-        }
-        eprintln!("fastproc-bench: {}", causes.join(": "));
-        ExitCode::from(FAILED)
-    })
+    let Err(failure) = run(&Bench::parse()) else {
+        return ExitCode::SUCCESS;
+    };
+    eprintln!("fastproc-bench: {}", fastproc::error_chain(&*failure));
+    ExitCode::from(FAILED)
 }

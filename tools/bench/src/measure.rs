@@ -103,17 +103,8 @@ fn per_thing(time: Duration, count: usize) -> f64 {
 /// Runs every case several times in a row each round, beginning with another one each time, so that none always follows
 /// the same. The first run finds the caches as the other cases left them; it is kept apart from the others.
 ///
-/// `done` is called after each case.
+/// `prepare` is called before each run of the case of that name, which is not measured; `done` after each case.
 pub fn measure(
-    cases: &mut [Case<'_>],
-    plan: Plan,
-    done: impl FnMut(),
-) -> Result<Vec<Measured>, Failure> {
-    measure_prepared(cases, plan, |_| Ok(()), done)
-}
-
-/// The same, with `prepare` called before each run of the case of that name, which is not measured.
-pub fn measure_prepared(
     cases: &mut [Case<'_>],
     plan: Plan,
     mut prepare: impl FnMut(&'static str) -> Result<(), Failure>,
@@ -124,13 +115,7 @@ pub fn measure_prepared(
         once(case)
     };
     if let Some(cpu) = plan.cpu {
-        let mut one = CpuSet::new();
-        if cpu >= CpuSet::MAX_CPU {
-            return Err(format!("there is no CPU {cpu}").into());
-        }
-        one.set(cpu);
-        sched_setaffinity(None, &one)
-            .map_err(|errno| format!("cannot stay on CPU {cpu}: {errno}"))?;
+        stay_on(cpu)?;
     }
     let mut measured: Vec<Measured> = cases
         .iter()
@@ -160,11 +145,11 @@ pub fn measure_prepared(
 }
 
 fn once(case: &mut Case<'_>) -> Result<Round, Failure> {
-    let (wall, cpu) = (now(ClockId::Monotonic), now(ClockId::ThreadCPUTime));
+    let (wall, cpu) = (clock(ClockId::Monotonic), clock(ClockId::ThreadCPUTime));
     let result = (case.run)();
     let (cpu, wall) = (
-        now(ClockId::ThreadCPUTime).saturating_sub(cpu),
-        now(ClockId::Monotonic).saturating_sub(wall),
+        clock(ClockId::ThreadCPUTime).saturating_sub(cpu),
+        clock(ClockId::Monotonic).saturating_sub(wall),
     );
     let count = result.map_err(|error| format!("{}: {error}", case.name))?;
     if count == 0 {
@@ -173,9 +158,21 @@ fn once(case: &mut Case<'_>) -> Result<Round, Failure> {
     Ok(Round { cpu, wall, count })
 }
 
-fn now(clock: ClockId) -> Duration {
-    let Timespec { tv_sec, tv_nsec } = clock_gettime(clock);
+/// What a clock says.
+pub fn clock(id: ClockId) -> Duration {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(id);
     Duration::new(tv_sec.unsigned_abs(), tv_nsec as u32)
+}
+
+/// Keeps this thread on one CPU.
+pub fn stay_on(cpu: usize) -> Result<(), Failure> {
+    if cpu >= CpuSet::MAX_CPU {
+        return Err(format!("there is no CPU {cpu}").into());
+    }
+    let mut one = CpuSet::new();
+    one.set(cpu);
+    sched_setaffinity(None, &one)
+        .map_err(|errno| format!("cannot stay on CPU {cpu}: {errno}").into())
 }
 
 #[cfg(test)]
@@ -183,6 +180,15 @@ mod tests {
     use std::cell::RefCell;
 
     use super::*;
+
+    fn plan(warm_up: u32, rounds: u32, cpu: Option<usize>) -> Plan {
+        Plan {
+            warm_up,
+            rounds,
+            repeat: 1,
+            cpu,
+        }
+    }
 
     #[test]
     fn every_case_runs_twice_a_round_and_warm_up_is_not_counted() {
@@ -199,17 +205,7 @@ mod tests {
         };
         let mut cases = [case("a", 1), case("b", 20), case("c", 300)];
         let mut runs = 0;
-        let measured = measure(
-            &mut cases,
-            Plan {
-                warm_up: 1,
-                rounds: 2,
-                repeat: 1,
-                cpu: None,
-            },
-            || runs += 1,
-        )
-        .unwrap();
+        let measured = measure(&mut cases, plan(1, 2, None), |_| Ok(()), || runs += 1).unwrap();
         assert_eq!(
             *log.borrow(),
             [
@@ -263,17 +259,7 @@ mod tests {
             name: "empty",
             run: Box::new(|| Ok(0)),
         }];
-        let error = measure(
-            &mut cases,
-            Plan {
-                warm_up: 0,
-                rounds: 1,
-                repeat: 1,
-                cpu: None,
-            },
-            || (),
-        )
-        .unwrap_err();
+        let error = measure(&mut cases, plan(0, 1, None), |_| Ok(()), || ()).unwrap_err();
         assert!(error.to_string().contains("empty"), "{error}");
     }
 
@@ -283,30 +269,15 @@ mod tests {
             name: "broken",
             run: Box::new(|| Err("no luck".into())),
         }];
-        let error = measure(
-            &mut cases,
-            Plan {
-                warm_up: 0,
-                rounds: 1,
-                repeat: 1,
-                cpu: None,
-            },
-            || (),
-        )
-        .unwrap_err();
+        let error = measure(&mut cases, plan(0, 1, None), |_| Ok(()), || ()).unwrap_err();
         assert_eq!(error.to_string(), "broken: no luck");
     }
 
     #[test]
     fn a_cpu_that_does_not_exist_is_an_error() {
         for cpu in [1_000, usize::MAX] {
-            let plan = Plan {
-                warm_up: 0,
-                rounds: 1,
-                repeat: 1,
-                cpu: Some(cpu),
-            };
-            assert!(measure(&mut [], plan, || ()).is_err());
+            let plan = plan(0, 1, Some(cpu));
+            assert!(measure(&mut [], plan, |_| Ok(()), || ()).is_err());
         }
     }
 }

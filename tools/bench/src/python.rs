@@ -2,11 +2,9 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
     io::Write,
     path::PathBuf,
-    process::{Child, Command, Stdio},
-    time::{Duration, Instant},
+    process::{Command, Stdio},
 };
 
 use serde::{Deserialize, Serialize};
@@ -15,6 +13,7 @@ use super::{
     idle::Idle,
     measure::Failure,
     report::{Column, Report, Row, Spread, column, four_decimals},
+    service::Service,
 };
 
 /// What measures, in Python.
@@ -91,14 +90,12 @@ impl Row for Look {
 
 /// Measures, and prints the report.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let idle = (args.processes > 0)
-        .then(|| Idle::start(args.processes))
-        .transpose()?;
-    let service = Service::start()?;
+    let idle = Idle::start_some(args.processes)?;
+    let service = Service::start(&["--cpu-of-user=1000"])?;
     let mut child = Command::new(&args.python)
         .args(["-", &args.rounds.to_string()])
         .env("FASTPROC_SOCKET", &service.socket)
-        .env("FASTPROC_SERVICE_PID", service.child.id().to_string())
+        .env("FASTPROC_SERVICE_PID", service.pid().to_string())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -149,51 +146,4 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     report.print(&title, args.json)?;
     Ok(())
-}
-
-/// A service that ends with this.
-struct Service {
-    child: Child,
-    folder: PathBuf,
-    socket: PathBuf,
-}
-
-impl Service {
-    /// By the command, which stands beside this program where both are built and where both are installed.
-    fn start() -> Result<Self, Failure> {
-        let folder = std::env::temp_dir().join(format!("fastproc-bench-{}", std::process::id()));
-        fs::create_dir(&folder)?;
-        let socket = folder.join("socket");
-        let child = Command::new(std::env::current_exe()?.with_file_name("fastproc"))
-            .args(["serve", "--no-metrics", "--cpu-of-user=1000", "--socket"])
-            .arg(&socket)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn();
-        let mut service = Self {
-            child: child.inspect_err(|_| drop(fs::remove_dir(&folder)))?,
-            folder,
-            socket,
-        };
-        let started = Instant::now();
-        while !service.socket.exists() {
-            if let Some(status) = service.child.try_wait()? {
-                return Err(format!("fastproc serve: {status}").into());
-            }
-            if started.elapsed() > Duration::from_secs(60) {
-                return Err("fastproc serve does not listen".into());
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        Ok(service)
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = fs::remove_dir_all(&self.folder);
-    }
 }

@@ -7,6 +7,7 @@ use std::{
     thread::available_parallelism,
 };
 
+use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Serialize, Serializer};
 
 /// Least, middle and greatest of several measurements.
@@ -197,6 +198,13 @@ impl<H: Serialize, R: Row> Report<H, R> {
             result => result,
         }
     }
+}
+
+/// A line on standard error that says how far it is, where that is a terminal; `of` is what is counted.
+pub fn progress(length: u64, of: &str) -> ProgressBar {
+    let style = ProgressStyle::with_template(&format!("{{bar:40}} {{pos}}/{{len}} {of}"))
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(length).with_style(style)
 }
 
 fn terminal_width() -> usize {

@@ -1,12 +1,11 @@
 //! `fastproc bench scan`: what one look at every process costs, by each way of looking.
 
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use super::{
     idle::Idle,
-    measure::{Case, Failure, Measured, Plan, measure_prepared},
-    report::{Column, Report, Row, Skipped, Spread, column, four_decimals},
+    measure::{Case, Failure, Measured, Plan, measure},
+    report::{Column, Report, Row, Skipped, Spread, column, four_decimals, progress},
     scan_fastproc::{Cost, Ours, WAYS, Way},
     scan_proc::{Best, ThreeFiles},
 };
@@ -94,9 +93,7 @@ impl Row for Scan {
 /// Measures, and prints the report.
 pub fn run(args: &Args) -> Result<(), Failure> {
     // Before anything is mapped or opened that each of them would get a copy of.
-    let idle = (args.processes > 0)
-        .then(|| Idle::start(args.processes))
-        .transpose()?;
+    let idle = Idle::start_some(args.processes)?;
 
     let wanted =
         |case: &str| args.cases.is_empty() || args.cases.iter().any(|wanted| wanted == case);
@@ -158,13 +155,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         repeat: 5,
         cpu: args.cpu,
     };
-    let progress = bar(u64::from(plan.runs()) * cases.len() as u64);
+    let progress = progress(u64::from(plan.runs()) * cases.len() as u64, "runs");
     let all_ran = |case: &str| WAYS.iter().any(|way| way.case == case && way.all_ran);
     let wake = |case| match &idle {
         Some(idle) if all_ran(case) => Ok(idle.wake()?),
         _ => Ok(()),
     };
-    let measured = measure_prepared(&mut cases, plan, wake, || progress.inc(1))?;
+    let measured = measure(&mut cases, plan, wake, || progress.inc(1))?;
     progress.finish_and_clear();
     drop(cases);
 
@@ -213,13 +210,6 @@ fn report(
         measured.iter().map(row).collect(),
         skipped,
     ))
-}
-
-/// On standard error, and only where that is a terminal.
-fn bar(length: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} runs")
-        .unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(length).with_style(style)
 }
 
 #[cfg(test)]

@@ -5,13 +5,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 use serde::{Serialize, Serializer};
 
 use super::{
-    command::cpu_ns,
     idle::Idle,
-    measure::Failure,
+    measure::{Failure, clock},
     report::{Column, Report, Row, Skipped, Spread, column, four_decimals},
     scan_proc::ThreeFiles,
     server::Server,
@@ -262,9 +261,7 @@ struct Measured {
 
 /// Measures, and prints the report.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let idle = (args.processes > 0)
-        .then(|| Idle::start(args.processes))
-        .transpose()?;
+    let idle = Idle::start_some(args.processes)?;
     let mut three_files = ThreeFiles::open()?;
     let mut processes = three_files.scan()?;
     let (mut measured, mut skipped) = (Vec::new(), Vec::new());
@@ -293,9 +290,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     let mut baseline = Vec::new();
     for _ in 0..args.rounds {
-        let before = own_cpu();
+        let before = clock(ClockId::ThreadCPUTime);
         processes = three_files.scan()?;
-        baseline.push(own_cpu().saturating_sub(before).as_secs_f64() * 1e3);
+        baseline.push(
+            clock(ClockId::ThreadCPUTime)
+                .saturating_sub(before)
+                .as_secs_f64()
+                * 1e3,
+        );
         for case in &mut measured {
             case.round()?;
         }
@@ -349,14 +351,14 @@ impl Measured {
     }
 
     fn round(&mut self) -> Result<(), Failure> {
-        let (before, started) = (cpu_ns(self.server.pid)?, Instant::now());
+        let (before, started) = (self.server.cpu_ns()?, Instant::now());
         self.body_bytes = self.server.scrape(self.gzip)?;
         self.wall.push(started.elapsed().as_secs_f64() * 1e3);
         // What it does after its answer is part of the scrape, too: until it rests, or others keep it busy.
-        let mut after = cpu_ns(self.server.pid)?;
+        let mut after = self.server.cpu_ns()?;
         for _ in 0..50 {
             std::thread::sleep(Duration::from_millis(20));
-            let now = cpu_ns(self.server.pid)?;
+            let now = self.server.cpu_ns()?;
             if now == after {
                 break;
             }
@@ -380,9 +382,4 @@ impl Measured {
             peak_rss_bytes: self.server.status("VmHWM:")?,
         })
     }
-}
-
-fn own_cpu() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

@@ -4,13 +4,14 @@ use std::{
     fs,
     io::{self, BufRead, BufReader, Read, Write},
     net::TcpStream,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     time::Duration,
 };
 
-use rustix::process::{Pid, Signal, kill_process};
-
-use super::{command::fastproc, measure::Failure};
+use super::{
+    command::{Ending, cpu_ns, fastproc},
+    measure::Failure,
+};
 
 /// An exporter. If it was started here, then it ends with this.
 pub struct Server {
@@ -18,16 +19,6 @@ pub struct Server {
     pub pid: u32,
     address: String,
     stream: BufReader<TcpStream>,
-}
-
-/// A child that is told to end.
-struct Ending(Child);
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        let _ = kill_process(Pid::from_child(&self.0), Signal::TERM);
-        let _ = self.0.wait();
-    }
 }
 
 impl Server {
@@ -57,12 +48,11 @@ impl Server {
     }
 
     fn start(command: &mut Command, config: &str) -> Result<Self, Failure> {
-        let child = command
+        command
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()?;
-        let mut child = Ending(child);
+            .stderr(Stdio::piped());
+        let mut child = Ending::start(command)?;
         if let Some(mut stdin) = child.0.stdin.take() {
             stdin.write_all(config.as_bytes())?;
         }
@@ -85,6 +75,16 @@ impl Server {
         Ok(server)
     }
 
+    /// CPU time of it and of what it has started.
+    pub fn cpu_ns(&self) -> Result<u64, Failure> {
+        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.pid))?;
+        let mut sum = cpu_ns(self.pid)?;
+        for child in children.split_ascii_whitespace() {
+            sum += cpu_ns(child.parse()?)?;
+        }
+        Ok(sum)
+    }
+
     /// One that runs already.
     pub fn running(pid: u32, address: &str) -> Result<Self, Failure> {
         Ok(Self {
@@ -99,13 +99,6 @@ impl Server {
     /// Returns the bytes of the body.
     pub fn scrape(&mut self, gzip: bool) -> Result<usize, Failure> {
         Ok(self.get(gzip, &mut io::sink())? as usize)
-    }
-
-    /// The text of a scrape.
-    pub fn text(&mut self) -> Result<String, Failure> {
-        let mut body = Vec::new();
-        self.get(false, &mut body)?;
-        Ok(String::from_utf8(body)?)
     }
 
     fn get(&mut self, gzip: bool, body: &mut impl Write) -> Result<u64, Failure> {

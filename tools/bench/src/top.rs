@@ -5,12 +5,12 @@ use std::{
     fs::File,
     io::{self, Read, Write},
     os::fd::AsFd,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{Mode, OFlags},
@@ -20,10 +20,10 @@ use rustix::{
 use serde::Serialize;
 
 use super::{
-    command::cpu_ns,
+    command::{Ending, cpu_ns},
     idle::Idle,
     measure::Failure,
-    report::{Column, Report, Row, Skipped, Spread, column},
+    report::{Column, Report, Row, Skipped, Spread, column, progress},
 };
 
 /// Arguments of `fastproc bench top`.
@@ -177,7 +177,7 @@ impl Row for Screen {
 /// A program on a terminal of its own.
 struct Running {
     terminal: File,
-    child: Child,
+    child: Ending,
 }
 
 impl Running {
@@ -194,7 +194,8 @@ impl Running {
         } else {
             program.command.into()
         };
-        let child = Command::new(path)
+        let mut command = Command::new(path);
+        command
             .args(program.arguments)
             .env("TERM", "xterm-256color")
             // btop runs in no other.
@@ -204,11 +205,10 @@ impl Running {
             .env("XDG_CONFIG_HOME", "/proc")
             .stdin(Stdio::from(end.try_clone()?))
             .stdout(Stdio::from(end.try_clone()?))
-            .stderr(Stdio::null())
-            .spawn()?;
+            .stderr(Stdio::null());
         Ok(Self {
             terminal: terminal.into(),
-            child,
+            child: Ending::start(&mut command)?,
         })
     }
 
@@ -252,21 +252,14 @@ impl Running {
     }
 
     fn cpu(&self) -> Result<Duration, Failure> {
-        cpu_ns(self.child.id()).map(Duration::from_nanos)
+        cpu_ns(self.child.0.id()).map(Duration::from_nanos)
     }
 
     fn resident_mb(&self) -> io::Result<f64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.0.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kibibytes = line.and_then(|line| line.trim().split(' ').next()?.parse::<f64>().ok());
         Ok(kibibytes.unwrap_or(f64::NAN) * 1024.0 / 1e6)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -329,9 +322,7 @@ fn screens(
     processes: usize,
     progress: &ProgressBar,
 ) -> Result<(Vec<Screen>, Keys), Failure> {
-    let idle = (processes > 0)
-        .then(|| Idle::start(processes))
-        .transpose()?;
+    let idle = Idle::start_some(processes)?;
     let mut looks: Vec<Vec<Look>> = programs.iter().map(|_| Vec::new()).collect();
     for round in 0..args.rounds as usize {
         for i in 0..programs.len() {
@@ -401,8 +392,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     let (mut rows, mut keys) = (Vec::new(), Vec::new());
     let steps = args.processes.len() as u64 * programs.len() as u64 * u64::from(args.rounds);
-    let progress = ProgressBar::new(steps)
-        .with_style(ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}")?);
+    let progress = progress(steps, "{msg}");
     for &processes in &args.processes {
         let (screens, of) = screens(&programs, args, processes, &progress)?;
         rows.extend(screens);
@@ -434,21 +424,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_row_has_a_cell_for_each_column() {
-        let spread = Spread::of([1.0]);
-        let row = Screen {
-            case: "x",
-            processes: 300,
-            interval_seconds: 1.0,
-            cpu_ms_per_refresh: spread,
-            cpu_percent_of_a_core: 0.1,
-            resident_mb: 1.0,
-            times_fastproc: 60.0,
-        };
-        assert_eq!(row.cells().len(), Screen::COLUMNS.len());
-    }
 
     #[test]
     fn a_program_on_a_terminal_is_measured() {

@@ -208,7 +208,25 @@ def make_cpuset(name: str) -> Path:
 def missing(storm: Storm) -> str | None:
     """What the storm needs that is not here."""
     needs = {"cgroups": "cgroup2", "cpusets": "cpuset"}.get(storm.name)
-    return needs if needs and needs not in cgroup_roots() else None
+    if needs and needs not in cgroup_roots():
+        return f"{needs} to be mounted"
+    cpus = {"affinity": {0}, "cpusets": {0, 1}}.get(storm.name, set())
+    if not cpus <= os.sched_getaffinity(0):
+        return f"the CPUs {cpus}"
+    if storm.name == "scheduling" and not may_be_first():
+        return "time for processes that come first"
+    return None
+
+
+def may_be_first() -> bool:
+    """Whether a control group has time for real-time policies."""
+    before = os.sched_getscheduler(0), os.sched_getparam(0)
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    except PermissionError:
+        return False
+    os.sched_setscheduler(0, *before)
+    return True
 
 
 class Run:

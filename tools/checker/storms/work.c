@@ -221,6 +221,23 @@ static void *wait_for_ever(void *unused)
 	return unused;
 }
 
+/* Waits until a child is in this state, as /proc says. */
+static void until(pid_t pid, char state)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	for (;;) {
+		char text[512] = "";
+		int file = MUST(open(path, O_RDONLY | O_CLOEXEC));
+		MUST(read(file, text, sizeof(text) - 1));
+		close(file);
+		const char *end = strrchr(text, ')');
+		if (end && end[1] && end[2] == state)
+			return;
+		usleep(1000);
+	}
+}
+
 /* Processes in states that are rare; they stay there. */
 void odd(void)
 {
@@ -228,12 +245,14 @@ void odd(void)
 	/* a zombie */
 	if ((pid = child()) == 0)
 		_exit(3);
+	until(pid, 'Z');
 	watch(pid);
 	/* one that was killed */
 	if ((pid = child()) == 0)
 		for (;;)
 			pause();
 	kill(pid, SIGKILL);
+	until(pid, 'Z');
 	watch(pid);
 	/* a leader that is gone, with threads that live */
 	if ((pid = child()) == 0) {
@@ -242,6 +261,7 @@ void odd(void)
 		pthread_create(&thread, NULL, wait_for_ever, NULL);
 		syscall(SYS_exit, 0);
 	}
+	until(pid, 'Z');
 	watch(pid);
 	/* the parent of a vfork */
 	if ((pid = child()) == 0) {
@@ -252,12 +272,14 @@ void odd(void)
 		}
 		_exit(0);
 	}
+	until(pid, 'D');
 	watch(pid);
 	/* stopped */
 	if ((pid = child()) == 0) {
 		raise(SIGSTOP);
 		_exit(0);
 	}
+	until(pid, 'T');
 	watch(pid);
 	/* stopped by a tracer */
 	if ((pid = child()) == 0) {
@@ -265,6 +287,7 @@ void odd(void)
 		raise(SIGUSR1);
 		_exit(0);
 	}
+	until(pid, 't');
 	watch(pid);
 	/* one that locked all of its memory */
 	if ((pid = child()) == 0) {
@@ -272,6 +295,7 @@ void odd(void)
 		for (;;)
 			pause();
 	}
+	until(pid, 'S');
 	watch(pid);
 	usleep(100000);
 	go();

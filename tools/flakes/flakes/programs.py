@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 CARGO = os.environ.get("CARGO", "cargo")
+# Tests of the one start the program of the other, which is built with tests of the same name.
+BESIDE = {"fastproc-cli": "fastproc-exporter"}
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ def build(only: str) -> tuple[list[Program], Path]:
     every = targets(metadata)
     wanted = chosen(every, only) if only else every
     packages = sorted({target.package["name"] for target in wanted})
+    packages += [BESIDE[name] for name in packages if name in BESIDE and BESIDE[name] not in packages]
     options = [word for name in packages for word in ("-p", name)] if only else ["--workspace"]
     options += sorted({target.option for target in wanted}) if only else ["--bins", "--lib", "--tests"]
     command = [CARGO, "test", "--locked", "--no-run", "--message-format=json-render-diagnostics", *options]

@@ -11,18 +11,17 @@ use fastproc_guest::scenario::Scenario;
 use crate::{evaluate::ALL_LINES, expected::Expected, finding::Finding, machine::Machine};
 
 const HEADING: &str = "\
-# What works on which kernel
+# Supported kernels
 
 <!-- Written by `make kernels-expected`, from kernels/expected.toml. -->
 
-Debian's kernels are booted in an emulator, and there fastproc compares itself with the kernel's own files: every field of
-every process, beside a testbed of odd ones, and every line of the machine's counters. `make test-kernels` does it all, and
-fails on any difference from what is written here. A value counts as proven where it was equal to the kernel's and not zero.
-What holds for root on each kernel is in kernels/expected.toml, with the circumstances that allow less.
+`make test-kernels` boots Debian's kernels in an emulator. On each, fastproc compares every field of every process, including a
+testbed of odd processes, and every line of the machine's counters with the kernel's own files. A difference from this page is a
+failure. A value counts as proven if it was equal to the kernel's and not zero. `kernels/expected.toml` has the details.
 
-The newest series moves with the archive. One that is not written here yet is compared with the next older one: a source that no
-longer loads, fewer fields, a line that went to the text or a wrong value fails; what it shows more or at another price is
-written down by `make kernels-expected`.
+The newest series moves with the archive. A series that is not listed yet is compared with the next older one. It fails if a
+source no longer loads, a line comes from the text instead, a value is wrong, or fewer fields are compared. Improvements and costs are
+not compared; `make kernels-expected` writes them here.
 ";
 
 /// Where it is, in this repository.
@@ -102,13 +101,13 @@ const CIRCUMSTANCES: [(&str, Scenario, &str); 14] = [
         "doctor as reader",
     ),
     (
-        "a user without privileges",
+        "an unprivileged user",
         Scenario::Conformance,
         "doctor as nobody",
     ),
-    ("root, where a service is", Scenario::Service, "doctor"),
+    ("root, with the service", Scenario::Service, "doctor"),
     (
-        "a user without privileges, where a service is",
+        "an unprivileged user, with the service",
         Scenario::Service,
         "doctor as nobody",
     ),
@@ -141,7 +140,7 @@ const CIRCUMSTANCES: [(&str, Scenario, &str); 14] = [
 
 fn circumstances(page: &mut String, expected: &Expected) {
     let names: Vec<_> = expected.kernels.keys().map(ToString::to_string).collect();
-    let mut columns = vec!["source that is used"];
+    let mut columns = vec!["circumstance"];
     columns.extend(names.iter().map(String::as_str));
     table(page, "Circumstances", &columns);
     for (words, scenario, program) in CIRCUMSTANCES {
@@ -157,7 +156,8 @@ fn circumstances(page: &mut String, expected: &Expected) {
     }
     let _ = writeln!(
         page,
-        "\n\\* with `--stat-irqs-latency-ms` as well: interrupt counts were kept as long as allowed, right, and then read again."
+        "\nThe cells name the source that fastproc used.\n\n\\* also tested with `--stat-irqs-latency-ms`: interrupt counts were \
+         reused within the allowed time, were correct, and were then read again."
     );
 }
 
@@ -178,13 +178,13 @@ fn costs(page: &mut String, expected: &Expected) {
     }
     let _ = writeln!(
         page,
-        "\nHow many times cheaper than reading stat, statm and status of every process, counted in emulated instructions: good \
-         to see a change, not to tell a speed."
+        "\nReading `stat`, `statm` and `status` of every process takes this many times as many emulated instructions. The numbers \
+         show changes, not speed."
     );
 }
 
 fn refusals(page: &mut String, expected: &Expected) {
-    let _ = writeln!(page, "\n## What is refused\n");
+    let _ = writeln!(page, "\n## Refused\n");
     for (series, kernel) in &expected.kernels {
         for (what, why) in &kernel.refused {
             // Others are served, or refused for what they are.
@@ -194,7 +194,7 @@ fn refusals(page: &mut String, expected: &Expected) {
         if !kernel.lines_by_symbols.is_empty() {
             let _ = writeln!(
                 page,
-                "- Linux {series}, where the kernel hides its symbols, from its text: {}.",
+                "- Linux {series}, lines that come from the text if the kernel hides its symbols: {}.",
                 list(&kernel.lines_by_symbols)
             );
         }
@@ -204,7 +204,7 @@ fn refusals(page: &mut String, expected: &Expected) {
 fn not_in_use(page: &mut String, expected: &Expected) {
     let _ = writeln!(
         page,
-        "\n## What is not proven\n\nFields that no scenario makes a process use, and that may be zero everywhere: {}.",
+        "\n## Not proven\n\nNo scenario makes a process use these fields, so they may be zero everywhere: {}.",
         list(&expected.not_in_use)
     );
 }

@@ -50,6 +50,11 @@ pub fn alone() -> Alone {
     }
 }
 
+/// Closes the copy of the lock that a forked child has, so that the lock ends with the process that took it, however that ends.
+pub fn leave_lock_to_parent() {
+    drop(HELD.take());
+}
+
 /// Opens the file for reading, so that every user can lock it.
 fn open() -> File {
     let path = env::temp_dir().join(LOCK_FILE);

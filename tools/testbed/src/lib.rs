@@ -57,7 +57,7 @@ mod sys;
 mod testbed;
 mod wait;
 
-pub use alone::{Alone, LOCK_FILE, alone};
+pub use alone::{Alone, LOCK_FILE, alone, leave_lock_to_parent};
 pub use bracket::Brackets;
 pub use change::{Change, Changing, GROUPS};
 pub use ended::ended_shell;

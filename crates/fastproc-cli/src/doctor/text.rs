@@ -1,4 +1,4 @@
-//! What `fastproc doctor` tells a person: a line for each thing, and what to do in the last.
+//! The report of `fastproc doctor` as text: a line for each topic; the last one says what to do.
 
 use std::io::{self, Write};
 
@@ -11,11 +11,11 @@ pub fn print(out: &mut impl Write, report: &Report) -> io::Result<()> {
     line("privileges", privileges(report))?;
     line("processes", processes(report))?;
     if report.one_shot.source == "procfs" && report.source != "procfs" {
-        let text = "a single ps reads /proc here: of so few processes that is cheaper than to load programs";
+        let text = "a single ps reads /proc: for so few processes that is cheaper than loading BPF programs";
         line("", text.into())?;
     }
     for source in report.sources.iter().filter(|source| !source.usable) {
-        // What listens is told below.
+        // The service has its own line.
         if source.source != "service" {
             let error = source.error.as_deref().unwrap_or_default();
             line("", format!("not {}: {}", source.source, first_line(error)))?;
@@ -44,7 +44,7 @@ fn privileges(report: &Report) -> String {
     let held = capabilities.iter().filter(|(_, held)| *held);
     let held: Vec<&str> = held.map(|(name, _)| *name).collect();
     let held = if held.is_empty() {
-        "none of the capabilities that matter".into()
+        "no capability that fastproc needs".into()
     } else {
         held.join(", ")
     };
@@ -61,7 +61,7 @@ fn processes(report: &Report) -> String {
     let load = load.map_or(String::new(), |ms| format!(", loaded in {ms:.0} ms"));
     let missed = used.and_then(|source| source.missed).unwrap_or(0);
     let missed = if missed > 0 {
-        format!("; {missed} that its walk does not meet from /proc")
+        format!("; {missed} that its walk missed are read from /proc")
     } else {
         String::new()
     };
@@ -71,7 +71,7 @@ fn processes(report: &Report) -> String {
     let others = if others.is_empty() {
         String::new()
     } else {
-        format!("; usable too: {}", others.join(", "))
+        format!("; also usable: {}", others.join(", "))
     };
     format!("all {count} from {}{load}{missed}{others}", report.source)
 }
@@ -81,16 +81,20 @@ fn service(report: &Report) -> String {
     let socket = service.socket.as_deref().unwrap_or("any socket");
     let (Some(version), Some(pid), Some(source)) = (&service.version, service.pid, &service.source)
     else {
-        return format!("none: nobody answers at {socket}");
+        return format!("none: no service answers at {socket}");
     };
     let shares = match (service.shares, &service.error) {
         (Some(shares), _) => format!("shows this user {shares}"),
         (None, error) => {
-            let error = error.as_deref().unwrap_or("it does not say why");
+            let error = error.as_deref().unwrap_or("no reason given");
             format!("refuses: {}", first_line(error))
         }
     };
-    format!("{socket}: version {version}, process {pid}, from {source}; {shares}")
+    let exporter = service
+        .exporter
+        .map(|pid| format!(", and {pid} serves metrics"));
+    let exporter = exporter.unwrap_or_default();
+    format!("{socket}: version {version}, process {pid}{exporter}, from {source}; {shares}")
 }
 
 fn resident_set(report: &Report) -> &'static str {
@@ -113,7 +117,7 @@ fn counters(counters: &CountersReport) -> String {
 
 fn exits(report: &Report) -> String {
     match &report.exits.error {
-        None => "recorded as they happen".into(),
+        None => "recorded".into(),
         Some(error) => format!("not recorded: {}", first_line(error)),
     }
 }
@@ -125,30 +129,30 @@ fn advice(report: &Report) -> &'static str {
     if served || reads_by_bpf {
         "nothing"
     } else if privileges.cap_bpf && privileges.cap_perfmon {
-        "see why BPF was refused, above; until then /proc is read, with the same values"
+        "fix the reason above why BPF was refused; until then fastproc reads /proc, with the same values"
     } else {
-        "as root: fastproc serve --socket --no-metrics, for all users; or grant CAP_BPF and CAP_PERFMON"
+        "as root, run fastproc serve --socket --no-metrics for all users; or grant CAP_BPF and CAP_PERFMON"
     }
 }
 
 /// A line for each counter of the machine.
 pub fn print_counters(out: &mut impl Write, counters: &CountersReport) -> io::Result<()> {
     let knob = match (&counters.error, counters.latency_knob) {
-        (Some(_), _) => "saves nothing: the kernel prints the whole file or none",
+        (Some(_), _) => "has no effect: the kernel prints the whole file",
         (None, true) => "works",
-        (None, false) => "saves nothing here",
+        (None, false) => "has no effect here",
     };
     let symbols = if counters.symbols {
         "visible"
     } else {
         "hidden"
     };
-    writeln!(out, "symbols {symbols}; --stat-irqs-latency-ms {knob}")?;
+    writeln!(out, "symbols {symbols}; --stat-irqs-latency {knob}")?;
     for line in &counters.lines {
         let proven = match (line.from, line.nonzero) {
             ("text", _) => "",
-            (_, true) => "  proven non-zero",
-            (_, false) => "  only ever zero",
+            (_, true) => "  seen non-zero",
+            (_, false) => "  always zero",
         };
         writeln!(
             out,

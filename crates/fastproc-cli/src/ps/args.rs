@@ -2,34 +2,34 @@
 
 use std::time::Duration;
 
-use fastproc_columns::Filter;
+use fastproc_columns::{Filter, parse_interval};
 
 use super::{
-    form::{Column, Format},
+    format::{Column, Format},
     help,
     selection::{More, Select},
 };
 use crate::source::Source;
 
-/// Show the processes
+/// List processes.
 ///
-/// Every process is read in one pass and from one source. Without --interval the CPU share of a process is that over its
-/// lifetime, as in ps(1); with it, everything that is a share or a rate is over the last interval.
+/// fastproc ps reads every process in one pass and from one source. Without --interval, the CPU share of a process covers its
+/// lifetime, as in ps(1). With --interval, all shares and rates cover the last interval.
 #[derive(Debug, clap::Args)]
 #[command(max_term_width = 100, after_help = help::SHORT, after_long_help = help::long())]
 #[allow(clippy::struct_excessive_bools, reason = "one for each option")]
 pub struct Args {
-    /// As for ps(1): aux, ax, and process ids
+    /// Options of ps(1) without a dash, such as aux or ax, and process ids.
     #[arg(value_name = "WORD")]
     pub(super) words: Vec<String>,
 
-    /// Columns to show
+    /// Show these columns.
     ///
-    /// Fields by their names in proc(5) or ps(1), in letters of either case; see Fields below. May be given more than
-    /// once. Only what the columns, --sort and --filter name is collected.
+    /// Columns are fields, named as in proc(5) or ps(1), in upper or lower case; see Fields below. The option can be repeated.
+    /// Only the fields that the columns, --sort and --filter name are read.
     ///
-    /// If none is named: pid, user, state, pcpu, pmem, rss, vsize, threads, etime, time and comm; on a narrow terminal as
-    /// many of them, from the left, as there is room for, and comm.
+    /// The default is pid, user, state, pcpu, pmem, rss, vsize, threads, etime, time and comm. A narrow terminal gets as many
+    /// of these as fit, from the left, and comm.
     #[arg(
         long = "fields",
         value_name = "FIELD,…",
@@ -39,82 +39,83 @@ pub struct Args {
     )]
     pub(super) fields: Vec<Column>,
 
-    /// What to sort by; with a minus sign, the largest first; the next field decides between equals
+    /// Sort by these fields; a minus sign puts the largest value first.
     ///
-    /// Rows of which the value is not known come last, and equal ones in the order of their ids.
+    /// The second field orders rows that are equal in the first, and so on; rows that are equal in all of them are ordered by
+    /// process id. Rows without a value come last.
     ///
-    /// [default: -pcpu; pid with --tree and the columns of ps(1)]
+    /// The default is -pcpu; with --tree or the columns of ps(1) it is pid.
     #[arg(long, value_name = "[-]FIELD,…", allow_hyphen_values = true)]
     pub(super) sort: Option<String>,
 
-    /// Show no more than the first N rows
+    /// Show only the first N rows.
     #[arg(long, value_name = "N")]
     pub(super) top: Option<usize>,
 
-    /// Show only what meets a condition, as in 'rss > 100M && user != root'
+    /// Show only rows that match an expression, as in 'rss > 100M && user != root'.
     ///
-    /// See Filters below. If nothing ever meets it, the exit status is 1.
+    /// See Filters below. If no row matches, the exit status is 1.
     #[arg(long, value_name = "EXPR")]
     pub(super) filter: Option<Filter>,
 
     #[command(flatten)]
     pub(super) select: Select,
 
-    /// Show every thread on a row of its own
+    /// Show each thread on its own row.
     #[arg(long)]
     pub(super) threads: bool,
 
-    /// Show children below their parents
+    /// Show children below their parents.
     #[arg(long, conflicts_with = "threads")]
     pub(super) tree: bool,
 
-    /// Repeat every so many seconds, with shares and rates over that time
+    /// Repeat at this interval, as in 2, 0.5 or 500ms, with shares and rates over it.
     ///
-    /// Every share is the CPU time used within the interval divided by the interval, of a process that was born in it too.
-    /// Nothing is shown before the first interval is over. An interval that is missed is skipped. On a terminal each
-    /// table takes the place of the one before, and has as many rows as there is room for.
-    #[arg(long, value_name = "SECONDS", value_parser = interval)]
+    /// A number without a unit is in seconds. The first table appears after the first interval. A share is the CPU time used
+    /// in the interval divided by the length of the interval, also for a process that started within it. An interval that is
+    /// missed is skipped. On a terminal each table replaces the previous one and has as many rows as fit.
+    #[arg(long, value_name = "DURATION", value_parser = parse_interval)]
     pub(super) interval: Option<Duration>,
 
-    /// Show what ended in the interval as well, with what it did in it
+    /// Also show the processes that exited in the interval, with what they did in it.
     ///
-    /// Processes that lived between two looks are among them, however short. Their shares are of the whole interval,
-    /// as all are, so that all rows add up to what the machine did. Their state is X; a process may be told of one interval late.
-    /// Takes a service, or the privileges of reading by BPF.
+    /// This includes processes that started and exited within the interval. Their shares are fractions of the whole interval,
+    /// so that all rows add up to the work of the machine. Their state is X. An exit may appear one interval late.
+    /// The option needs a service, or the privileges to read by BPF.
     #[arg(long, requires = "interval", conflicts_with = "threads")]
     pub(super) exited: bool,
 
-    /// Stop after N times; until interrupted if not set
+    /// Stop after N tables; the default is to continue until interrupted.
     #[arg(long, value_name = "N", requires = "interval", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) count: Option<u64>,
 
-    /// How to write it
+    /// Write in this format.
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: Format,
 
-    /// Write JSON: short for --format json
+    /// Write JSON; the same as --format json.
     #[arg(long, conflicts_with = "format")]
     pub(super) json: bool,
 
-    /// Do not name the columns of a table or of csv
+    /// Leave out the heading of a table or of CSV.
     #[arg(long, visible_alias = "no-headings", aliases = NO_HEADINGS)]
     pub(super) no_headers: bool,
 
-    /// In csv, write a ' before texts that a spreadsheet would take for a formula
+    /// In CSV, write a ' before text that a spreadsheet would take for a formula.
     #[arg(long)]
     pub(super) no_formulas: bool,
 
-    /// Where to read from
+    /// Read processes from this source.
     #[arg(long, value_enum, default_value_t)]
     pub(super) source: Source,
 
-    /// Do not say on standard error what was read
+    /// Do not print a summary to standard error.
     ///
-    /// It is said only below a table of fastproc's own that goes to a terminal.
+    /// By default the summary is printed only if standard output is a terminal and the columns are not those of ps(1).
     #[arg(short, long)]
     pub(super) quiet: bool,
 
-    /// Say it in any case
+    /// Always print the summary to standard error.
     #[arg(long, conflicts_with = "quiet")]
     pub(super) verbose: bool,
 
@@ -125,7 +126,7 @@ pub struct Args {
     pub(super) more: More,
 }
 
-/// Other ways to say --no-headers that ps(1) knows.
+/// Other spellings of --no-headers in ps(1).
 const NO_HEADINGS: [&str; 6] = [
     "no-header",
     "no-heading",
@@ -135,101 +136,90 @@ const NO_HEADINGS: [&str; 6] = [
     "noheadings",
 ];
 
-/// What people are used to type.
+/// Options of ps(1), as people are used to typing them.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "As in ps(1)")]
 #[allow(clippy::struct_excessive_bools, reason = "one for each letter")]
 pub(super) struct AsInPs {
-    /// Columns as ps(1) writes them: pid,user:20,rss=MEMORY
+    /// Show these columns in the layout of ps(1), as in pid,user:20,rss=MEMORY.
     ///
-    /// With a heading of one's own after =, none at all if nothing follows, and a width after a colon.
+    /// Text after = replaces the heading; without text there is no heading. A number after a colon is the width.
     #[arg(short = 'o', value_name = "COLUMN,…", conflicts_with = "fields")]
     pub(super) columns: Vec<String>,
 
-    /// The same between the process id and the state, the terminal, the time and the command
+    /// Show these columns between the process id and the state, terminal, time and command.
     #[arg(short = 'O', value_name = "COLUMN,…", conflicts_with_all = ["fields", "columns"])]
     pub(super) inserted: Vec<String>,
 
-    /// Every process
+    /// Select every process.
     #[arg(short = 'e', short_alias = 'A')]
     pub(super) every: bool,
 
-    /// Those on a terminal, but for those that lead a session
+    /// Select processes on a terminal, except session leaders.
     #[arg(short = 'a')]
     pub(super) on_terminals: bool,
 
-    /// Those that do not lead a session
+    /// Select every process that is not a session leader.
     #[arg(short = 'd')]
     pub(super) not_leaders: bool,
 
-    /// The columns of ps -f: user, pid, ppid, c, start, tty, time, command line
+    /// Show the columns of ps -f: user, pid, ppid, C, start, terminal, time, command line.
     #[arg(short = 'f')]
     pub(super) full: bool,
 
-    /// The same with memory and CPU
+    /// Show the columns of ps -F: those of -f, with size, resident memory and CPU number.
     #[arg(short = 'F')]
     pub(super) extra_full: bool,
 
-    /// The columns of ps -l
+    /// Show the columns of ps -l.
     #[arg(short = 'l')]
     pub(super) long: bool,
 
-    /// Process groups and sessions
+    /// Show process groups and sessions.
     #[arg(short = 'j')]
     pub(super) jobs: bool,
 
-    /// With -l: resident memory instead of addresses
+    /// With -l, show resident memory instead of the address.
     #[arg(short = 'y', requires = "long")]
     pub(super) no_address: bool,
 
-    /// Class and priority of scheduling
+    /// Show scheduling class and priority.
     #[arg(short = 'c')]
     pub(super) class: bool,
 
-    /// The CPU
+    /// Show the number of the CPU that the process last ran on.
     #[arg(short = 'P')]
     pub(super) processor: bool,
 
-    /// What a security module calls it
+    /// Show the security label.
     #[arg(short = 'M', short_alias = 'Z', long = "context")]
     pub(super) label: bool,
 
-    /// Children below their parents, by spaces
+    /// Show children below their parents, indented by spaces.
     #[arg(short = 'H')]
     pub(super) indented: bool,
 
-    /// Children below their parents, by lines
+    /// Show children below their parents, connected by lines.
     #[arg(long)]
     pub(super) forest: bool,
 
-    /// Every thread, with its id
+    /// Show each thread, with its id as LWP.
     #[arg(short = 'L')]
     pub(super) lwp: bool,
 
-    /// The same as -L, under another heading
+    /// Show each thread, with its id as SPID.
     #[arg(short = 'T', conflicts_with = "lwp")]
     pub(super) spid: bool,
 
-    /// Wide: 132 columns, or as long as need be if given twice. A pipe or a file has no width
+    /// Use a width of 132 columns, or an unlimited width if given twice; a pipe or a file is not limited.
     #[arg(short = 'w', action = clap::ArgAction::Count)]
     pub(super) wide: u8,
 
-    /// Columns of a line
+    /// Set the width of a line, in columns.
     #[arg(long, value_name = "N", aliases = ["columns", "width"], value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) cols: Option<u32>,
 
-    /// Numbers of users and groups instead of names
+    /// Show numeric ids of users and groups instead of names.
     #[arg(short = 'n')]
     pub(super) numbers: bool,
-}
-
-/// Seconds between two looks.
-pub fn interval(text: &str) -> Result<Duration, String> {
-    let range = 0.01..=1e7;
-    let seconds = text
-        .parse::<f64>()
-        .ok()
-        .filter(|seconds| range.contains(seconds));
-    let seconds = seconds.ok_or("give seconds, at least 0.01, as in 2 or 0.5")?;
-    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }

@@ -8,7 +8,7 @@ use clap::{
 };
 use fastproc_columns::FIELDS;
 
-use super::form::Column;
+use super::format::Column;
 
 /// For `-h`.
 pub const SHORT: &str = "\
@@ -18,81 +18,82 @@ Examples:
   fastproc ps --filter 'rss > 100M && user != root' --sort -rss
   fastproc ps aux
 
-Fields, filters, forms of output and the exit status: see --help.";
+See --help for fields, filters, output formats and the exit status.";
 
 const LONG: &str = r#"Fields:
 {fields}
-  Fields marked * are those of the thread where a row is about one (--threads); the others are
-  those of its process. Fields marked ! are shown by the kernel only to those who could trace the
-  process; they are not known to anybody else.
+  With --threads, fields marked * are those of the thread; the others are those of its process.
+  Fields marked ! are known only if you may trace the process, because the kernel shows them to
+  nobody else.
 
 Filters:
-  A filter compares fields, and joins comparisons with &&, ||, ! and parentheses (or with and, or,
-  not). What is compared with a value that is not known is not known either, and such rows are not
-  shown. A rate can be compared only with --interval.
-    == != < <= > >=  values, and texts byte by byte
-    =~ !~            a text matches a regular expression, or does not
-  A value is written as any column shows it:
+  A filter compares fields with values. Comparisons are combined with &&, || and ! (or and, or,
+  not) and parentheses. A comparison with an unknown value is neither true nor false, and its row is
+  not shown. Rates can be compared only with --interval.
+    == != < <= > >=  compare numbers, or texts byte by byte
+    =~ !~            test whether a text matches a regular expression, or does not
+  Write a value as a column shows it:
     sizes        in bytes, or with K, M, G, T, P (of 1024 each): rss > 100M, rss == 13.6K
     times        etime > 1h30m, utime > 250ms, etime > 01:30:00, etime < 2-12:00:00;
-                 bare nanoseconds by the name of the column in csv and JSON: utime_ns > 1000
-    dates        lstart >= '2026-03-01 09:30', start > 09:30, lstart == 2026-03-01 (all that day)
+                 nanoseconds, with the name that the field has in CSV and JSON: utime_ns > 1000
+    dates        lstart >= '2026-03-01 09:30', start > 09:30, lstart == 2026-03-01 (the whole day)
     sets, masks  capeff == 000001ffffffffff, umask == 0022; flags == 0x400100
     policies     policy == FF, policy != 0
-  < and > compare exact values; == holds also for every value that a column shows so.
-  A text with spaces or operators in it stands in quotes, with \\ \' \" \n \t \r \0 \xHH and
-  \u{…} as escapes. A field that is true or false may stand alone:
+  < and > compare exact values; == also matches every value that a column would show like this.
+  Quote a text that has spaces or operators in it; in quotes, \\ \' \" \n \t \r \0 \xHH and \u{…} are
+  escapes. A field that is true or false needs no comparison:
     rss > 100M && !(user == root || kthread)
     state == D and etime > 10m
     cmdline =~ '^python3? .*worker'
 
 As in ps(1):
-  Options and words of ps(1) mean what they mean there, and the output is that of ps(1): its
-  headings, sizes in KiB, widths and order; and without -e, ax or a list one's own processes on
-  this terminal. So ps aux, -ef, axjf, -eLf, -eo pid=,rss,args, -p PID u, -O rss, -H and --forest.
-  What names columns - words, -o, -O, -f, -F, -l, -j, -c, -P, -M, -L, -T, -H, --forest - does so in
-  any case; what only selects or sorts does where no option is given that ps(1) does not have:
-  --top, --filter, --interval, --threads and --tree look at every process, in fastproc's own table.
-  --fields always gives that table; JSON and csv always have fastproc's fields.
-  -o also takes fields that ps(1) does not have, each as wide as need be.
+  The options of ps(1) work as in ps(1), with and without a dash: ps aux, -ef, axjf, -eLf,
+  -eo pid=,rss,args, -p PID u, -O rss, -H, --forest. The output is the same: headings, sizes in KiB,
+  widths and order. Without -e, ax or a selection, they show your processes on this terminal.
+
+  Options without a dash, -o, -O, -f, -F, -l, -j, -c, -P, -M, -L, -T, -H and --forest always give the
+  columns of ps(1). Options that only select or sort do so unless --top, --filter, --interval,
+  --threads or --tree is given; these five show every process, in fastproc's own columns. --fields
+  always gives fastproc's own columns, and so do JSON and CSV. -o also takes fields that ps(1) does
+  not have, each as wide as necessary.
 
 Formats:
-  Numbers in a table are rounded, and dates are in the time zone TZ. In JSON and csv numbers are
-  exact: times are nanoseconds (_ns), sizes bytes (_bytes), shares hundredths of a whole. Sets of
-  signals and capabilities are 16 hexadecimal digits, as in proc(5). What is not known is null in
-  JSON, nothing in csv, and - in a table.
-  ndjson and csv have the time of the snapshot (boottime_ns) in front of each row with --interval.
+  A table rounds numbers and shows dates in the time zone TZ. JSON and CSV have exact numbers: times
+  in nanoseconds (_ns), sizes in bytes (_bytes), shares in percent. Sets of signals and capabilities
+  are 16 hexadecimal digits, as in proc(5). An unknown value is null in JSON, empty in CSV, and - in
+  a table. With --interval, each row of NDJSON and CSV begins with the time of the snapshot
+  (boottime_ns).
 
-  Names, arguments and paths can have any bytes in them. In JSON they are strings; those that are
-  not UTF-8 are objects {"escaped": "…"}. Such an escaped text, and every text in a table or csv,
-  has \\ for a backslash, \n \t \r \0 \u{…} for characters that cannot be printed or could
-  change how the rest is shown, and \xHH for bytes that are not UTF-8. The arguments of a command
-  are an array in JSON. In csv a space stands between them, and \x20 for a space in one; with
-  --no-formulas no text begins with one of = + - @, which a spreadsheet would compute with. A table
-  isolates names that are written from right to left (U+2068 and U+2069 around them).
+  Names, arguments and paths can contain any byte. In JSON they are strings; a text that is not UTF-8
+  is an object {"escaped": "…"}. An escaped text, and every text in a table or CSV, has \\ for a
+  backslash, \n \t \r \0 \u{…} for characters that cannot be printed or that could change how the
+  rest is displayed, and \xHH for bytes that are not UTF-8. The arguments of a command are an array
+  in JSON; in CSV they are separated by spaces, and a space within an argument is \x20. With
+  --no-formulas, no text in CSV begins with = + - or @, so that a spreadsheet does not take it for a
+  formula. A table puts U+2068 and U+2069 around names that are written from right to left.
 
 Examples:
   fastproc ps --top 20
-      The twenty processes that used most CPU time over their lives
+      Show the twenty processes with the largest CPU share over their lifetime
   fastproc ps --interval 1 --top 20 --fields pid,pcpu,read/s,write/s,cmdline
-      What uses CPU and disks now, every second
+      Show every second what uses CPUs and disks
   fastproc ps --filter 'rss > 100M && user != root' --sort -rss --fields pid,user,rss,vmswap,cmdline
-      The large processes of other users
+      Show the large processes of users other than root
   fastproc ps --threads --filter 'comm == nginx' --fields pid,tid,processor,cls,nvcsw,comm
-      The threads of a service
+      Show the threads of a service
   fastproc ps --tree -u www-data
-      The processes of a user, children below their parents
+      Show the processes of a user as a tree
   fastproc ps aux --sort -rss,pid | awk '$6 > 100000'
-      As people are used to
+      Use the options and columns of ps(1)
   fastproc ps --json --fields pid,utime,rss,cgroup | jq '.processes[] | select(.pid == 1)'
-      For programs
+      Write JSON for another program
 
 Exit status:
-  0  something was shown
-  1  nothing was: no process met the filter
-  2  the command line is wrong, or the processes could not be read"#;
+  0  at least one row was shown
+  1  no process matched
+  2  the command line is invalid, or the processes could not be read"#;
 
-/// Where the explanation of a field starts, and the longest line.
+/// The column where the description of a field starts, and the longest line.
 const INDENT: usize = 28;
 const WIDTH: usize = 98;
 
@@ -128,7 +129,7 @@ pub fn long() -> String {
     LONG.replace("{fields}\n", &fields)
 }
 
-/// Parses the name of a field, and tells shells all names to complete.
+/// Parses the name of a field, and lists all names for shell completion.
 #[derive(Clone, Debug)]
 pub struct FieldParser;
 

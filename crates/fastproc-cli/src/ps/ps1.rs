@@ -1,4 +1,4 @@
-//! The output of ps(1): its columns, headings and widths, for whoever calls `fastproc ps` as they call that.
+//! The output of ps(1): its columns, headings and widths, for calls of `fastproc ps` with options of ps(1).
 
 mod columns;
 mod styles;
@@ -15,9 +15,9 @@ pub use self::{
     table::Table,
     tree::{Tree, in_order},
 };
-use super::form;
+use super::format;
 
-/// The side of a column that its values stand at.
+/// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// A value that is wider than its column is cut.
@@ -26,11 +26,11 @@ pub enum Side {
     Right,
 }
 
-/// A column that is asked for.
+/// A column to show.
 #[derive(Clone, Debug)]
 pub struct Column {
     heading: String,
-    /// `None`: as wide as what stands in it. So are the columns that ps(1) does not have.
+    /// `None`: as wide as its values, as for columns that ps(1) does not have.
     width: Option<usize>,
     side: Side,
     field: &'static Field,
@@ -47,7 +47,7 @@ pub enum ColumnError {
         .0.escape_debug()
     )]
     Empty(String),
-    #[error("'{}' is no width of a column; type it as in -o comm:20", .0.escape_debug())]
+    #[error("'{}' is not a width; write it as in -o comm:20", .0.escape_debug())]
     Width(String),
     #[error(
         "ps(1) has a column '{0}', and fastproc does not; fastproc ps --help names all that it has"
@@ -98,7 +98,7 @@ pub fn parse(list: &str) -> Result<Vec<Column>, ColumnError> {
         .collect()
 }
 
-/// Of a column that somebody asks for.
+/// The column for an entry of a list.
 const WIDEST: usize = 10_000;
 
 impl Column {
@@ -106,7 +106,7 @@ impl Column {
     fn find(name: &str) -> Result<Self, ColumnError> {
         let lower = name.to_ascii_lowercase();
         if let Some(known) = known(&lower) {
-            let column = Self::of(known);
+            let column = Self::from_known(known);
             let own = field::find(name).unwrap_or(column.field);
             return Ok(Self { own, ..column });
         }
@@ -133,13 +133,13 @@ impl Column {
         matches!(self.writing, Writing::Kibibytes | Writing::Number)
     }
 
-    fn of(known: &Known) -> Self {
+    fn from_known(known: &Known) -> Self {
         let width = if known.width == 0 {
             width_of_pids()
         } else {
             known.width
         };
-        let field = field::find(known.field).expect("a test has looked for all of them");
+        let field = field::find(known.field).expect("a test checks all of them");
         Self {
             heading: known.heading.into(),
             width: Some(width),
@@ -152,14 +152,14 @@ impl Column {
 }
 
 /// The same columns for JSON and csv, which have fields of fastproc: each once.
-pub fn own(columns: &[Column]) -> Vec<form::Column> {
-    let mut own: Vec<form::Column> = Vec::new();
+pub fn own(columns: &[Column]) -> Vec<format::Column> {
+    let mut own: Vec<format::Column> = Vec::new();
     for column in columns
         .iter()
         .filter(|column| column.writing != Writing::Dash)
     {
         if own.iter().all(|known| known.field.name != column.own.name) {
-            own.push(form::Column {
+            own.push(format::Column {
                 field: column.own,
                 key: column.own.key(),
             });

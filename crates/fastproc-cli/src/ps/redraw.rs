@@ -1,7 +1,7 @@
 //! `--interval` on a terminal: each table is drawn over the one before.
 //!
-//! Nothing of the terminal is changed that would have to be put back, so that it may end in any way: the cursor goes up
-//! by as many lines as were drawn, and every line is written anew. The last table stays.
+//! The terminal's modes do not change, so nothing must be restored at the end: the cursor moves up by the number of lines that
+//! were drawn, and every line is written again. The last table stays.
 
 use std::io::{self, Write};
 
@@ -50,13 +50,13 @@ impl Redraw {
         to: &mut impl Write,
     ) -> io::Result<()> {
         let size = terminal::screen().unwrap_or(self.size);
-        // A terminal that knows it shows nothing before all is there.
+        // Terminals that support it show the update at once.
         to.write_all(b"\x1b[?2026h")?;
         if self.drawn > 0 {
             if size == self.size {
                 write!(to, "\r\x1b[{}A", self.drawn)?;
             } else {
-                // Lines may have been wrapped anew.
+                // The new width may have wrapped lines.
                 to.write_all(b"\x1b[H\x1b[2J")?;
             }
         }
@@ -85,7 +85,7 @@ impl Redraw {
     fn line(&mut self, line: &[u8], to: &mut impl Write) -> io::Result<()> {
         self.drawn += 1;
         to.write_all(line)?;
-        // What the line before had further to the right goes.
+        // Erase the rest of the previous line.
         to.write_all(b"\x1b[K\n")
     }
 }

@@ -5,7 +5,7 @@ use fastproc_columns::{FIELDS, Field, Filter, Lookup, Row, Value};
 use fastproc_testbed::{Options, Testbed};
 use serde_json::Value as Json;
 
-use super::form::json::Member;
+use super::format::json::Member;
 
 /// What is printed, and the name of its column there.
 fn printed(field: &Field, row: &Row<'_>, lookup: &mut Lookup) -> Vec<(String, String)> {
@@ -79,7 +79,7 @@ fn what_is_printed_is_a_literal() {
         }
         let row = Row {
             change: Some(change),
-            ..Row::of(change.process)
+            ..Row::new(change.process)
         };
         for field in FIELDS {
             // What is asked of /proc for each row may change at any time.

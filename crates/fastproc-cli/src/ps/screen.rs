@@ -1,10 +1,10 @@
-//! From a snapshot to what is shown of it.
+//! Shows a snapshot: selects, sorts and writes its rows.
 
-use fastproc::{Baseline, Change, Snapshot, exits::Exit, record::Record};
+use fastproc::{Baseline, Snapshot, difference::Change, exits::Exit, record::Record};
 use fastproc_columns::{Filter, Lookup, Row, RowList, Sort, Sorter, forest};
 
 use super::{
-    form::{Form, Rows},
+    format::{RowWriter, Rows},
     ps1,
     redraw::Redraw,
     selection::Selection,
@@ -16,40 +16,40 @@ use crate::{
     terminal,
 };
 
-/// Everything that is shown goes through here.
+/// Everything that is needed to show a snapshot.
 #[allow(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Screen {
-    /// What values are looked up in.
+    /// Looks up values that are not in a record.
     pub lookup: Lookup,
-    /// The form of the output.
-    pub form: Box<dyn Form>,
+    /// Writes the rows.
+    pub writer: Box<dyn RowWriter>,
     /// The order of the rows.
     pub sort: Sort,
-    /// How many of them are shown.
+    /// The largest number of rows.
     pub top: usize,
-    /// Which are shown.
+    /// The processes that lists select.
     pub selection: Selection,
-    /// Which of those.
+    /// The filter, applied after the selection.
     pub filter: Option<Filter>,
-    /// Whether a row is about a thread.
+    /// Whether each row is a thread.
     pub threads: bool,
-    /// Whether children stand below their parents.
+    /// Whether children appear below their parents.
     pub tree: bool,
-    /// How ps(1) draws them, if it is to be so.
+    /// How ps(1) draws the tree; `None`: as fastproc does.
     pub tree_of_ps: Option<ps1::Tree>,
-    /// Whether those that ended since the last snapshot are among them.
+    /// Whether to include processes that exited since the last snapshot.
     pub exited: bool,
     /// Whether there are several snapshots.
     pub repeated: bool,
-    /// Whether they are left out of the summary.
+    /// Whether to print no summary.
     pub quiet: bool,
-    /// Whether it is told all the same where something is missing.
+    /// Whether to print it nevertheless if exits were lost.
     pub warns: bool,
     /// Where tables are drawn over one another.
     pub redraw: Option<Redraw>,
-    /// Puts rows into their order.
+    /// Sorts rows.
     pub sorter: Sorter,
-    /// Where they are written to.
+    /// Standard output.
     pub output: Output,
 }
 
@@ -115,7 +115,7 @@ impl Screen {
         let mut summary = Some(summary).filter(|_| !self.quiet || (is_wrong && self.warns));
         if let Some(redraw) = &mut self.redraw {
             let mut table = Vec::new();
-            self.form
+            self.writer
                 .write(rows, &mut self.lookup, &mut table)
                 .map_err(OutputError::from)?;
             let line = summary
@@ -125,7 +125,7 @@ impl Screen {
                 .draw(&table, line.as_deref(), &mut self.output)
                 .map_err(OutputError::from)?;
         } else {
-            self.form
+            self.writer
                 .write(rows, &mut self.lookup, &mut self.output)
                 .map_err(OutputError::from)?;
         }
@@ -162,7 +162,7 @@ impl Screen {
             take(Row {
                 thread: change.thread,
                 change: Some(change),
-                ..Row::of(change.process)
+                ..Row::new(change.process)
             });
         };
         match (before, self.threads) {
@@ -173,10 +173,10 @@ impl Screen {
                 .for_each(|(process, thread)| {
                     take(Row {
                         thread: Some(thread),
-                        ..Row::of(process)
+                        ..Row::new(process)
                     });
                 }),
-            (None, false) => snapshot.iter().map(Row::of).for_each(&mut take),
+            (None, false) => snapshot.iter().map(Row::new).for_each(&mut take),
         }
         if let Some(before) = before.filter(|_| self.exited) {
             Row::all_ended(*snapshot, before, records).for_each(take);
@@ -185,7 +185,7 @@ impl Screen {
     }
 }
 
-/// What is to be shown.
+/// The rows to show.
 enum Selected<'s, 'a> {
     /// Every process of a snapshot that is compared with none.
     All(&'s Snapshot<'a>),

@@ -9,7 +9,7 @@ use fastproc_columns::Row;
 
 pub use self::lists::{By, ListError, More, Pids, Select, Users};
 
-/// Processes that are selected by what they are.
+/// A selection by properties of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// All.
@@ -18,14 +18,14 @@ pub enum Choice {
     OnTerminals,
     /// Those that lead no session.
     NotLeaders,
-    /// One's own on terminals; with others' as well, or those without a terminal.
+    /// The user's processes on terminals; optionally those of others, and those without a terminal.
     Bsd {
         others: bool,
         without_terminal: bool,
     },
-    /// One's own on one's own terminal.
+    /// The user's processes on the user's terminal.
     OwnOnTerminal,
-    /// All on one's own terminal.
+    /// All processes on the user's terminal.
     OwnTerminal,
 }
 
@@ -38,7 +38,7 @@ impl Choice {
         let identity = row.process.identity();
         let has_terminal = identity.tty_nr != 0;
         let on_own = identity.tty_nr as u32 == own.terminal;
-        let is_own = || By::User.of(row) == Some(own.user);
+        let is_own = || By::User.id(row) == Some(own.user);
         let leads = identity.session == row.process.pid();
         match self {
             Self::All => true,
@@ -65,14 +65,14 @@ fn own_terminal() -> u32 {
         .unwrap_or(0) as u32
 }
 
-/// Who asks.
+/// The user and terminal of this process.
 #[derive(Clone, Debug)]
 struct Own {
     terminal: u32,
     user: u32,
 }
 
-/// Processes are selected if they are on one of the lists or of one of the choices, or if there is neither.
+/// Selects the processes on any of the lists or of any of the choices; without both, all.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     lists: Vec<(By, Vec<u32>)>,
@@ -146,7 +146,7 @@ impl Selection {
         self.running |= other.running;
     }
 
-    /// The groups of fields that it looks at.
+    /// The groups of fields that it needs.
     pub fn needs(&self) -> Fields {
         let of_users = |by: By| matches!(by, By::User | By::RealUser | By::Group | By::RealGroup);
         let users = self.lists.iter().any(|(by, _)| of_users(*by))
@@ -177,7 +177,7 @@ impl Selection {
     }
 
     fn selects(&self, row: &Row<'_>) -> bool {
-        let listed = |(by, list): &(By, Vec<u32>)| by.of(row).is_some_and(|of| list.contains(&of));
+        let listed = |(by, list): &(By, Vec<u32>)| by.id(row).is_some_and(|of| list.contains(&of));
         let chosen = |own| self.choices.iter().any(|choice| choice.admits(row, own));
         self.lists.iter().any(listed)
             || self.own.as_ref().is_some_and(chosen)
@@ -217,7 +217,7 @@ mod tests {
     fn admits(change: impl FnOnce(&mut Selection)) -> bool {
         let mut selection = Selection::default();
         change(&mut selection);
-        selection.admits(&Row::of(Process::new(&record(), &[])))
+        selection.admits(&Row::new(Process::new(&record(), &[])))
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The last line, on standard error: what was read.
+//! The summary on standard error: how much was read, from which source, in what time.
 
 use std::{
     fmt,
@@ -15,23 +15,23 @@ pub fn fallback(collector: &Collector) -> Option<String> {
     Some(format!("{} was refused: {reason}", refusal.source))
 }
 
-/// What there is to say about a snapshot.
+/// The summary of a snapshot.
 #[derive(Debug)]
 pub struct Summary<'a> {
     /// The snapshot.
     pub snapshot: Snapshot<'a>,
-    /// Processes that had ended before it, if they are asked for.
+    /// The number of processes that exited before it, if exits are shown.
     pub ended: Option<usize>,
-    /// Rows that were shown.
+    /// The number of rows shown.
     pub shown: usize,
-    /// Whether they are about threads.
+    /// Whether each row is a thread.
     pub threads: bool,
     /// Why the source is not the best one.
     pub fallback: Option<&'a str>,
 }
 
 impl Summary<'_> {
-    /// Writes the line to standard error. Where that is closed there is nobody to tell.
+    /// Writes the line to standard error, and ignores that it may be closed.
     pub fn write(&self) {
         let _ = io::stderr().write_all(format!("{}\n", self.line()).as_bytes());
     }
@@ -65,12 +65,16 @@ impl fmt::Display for Summary<'_> {
             write!(f, "; {} lost", Counted(lost, "exit", "exits"))?;
         }
         if stats.torn > 0 {
-            write!(f, "; {} changed meanwhile and read from /proc", stats.torn)?;
+            write!(
+                f,
+                "; {} changed while being read, and read from /proc",
+                stats.torn
+            )?;
         }
         if stats.missed > 0 {
             write!(
                 f,
-                "; {} not met by the walk and read from /proc",
+                "; {} missed by the walk and read from /proc",
                 stats.missed
             )?;
         }

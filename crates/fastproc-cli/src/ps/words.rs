@@ -7,7 +7,7 @@ use super::{
     selection::{By, Choice, ListError, Selection},
 };
 
-/// What they ask for.
+/// The parsed words.
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "one for each letter")]
 pub struct Words {
@@ -38,10 +38,10 @@ pub struct Words {
     without_terminal: bool,
 }
 
-/// Words that are not understood.
+/// Why a word is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum WordsError {
-    /// One has a letter that means nothing, or nothing here.
+    /// It has a letter that fastproc ps does not know.
     #[error("the word '{}' is not understood{}; {}", .word.escape_debug(), .why, HINT)]
     Unknown {
         /// The word.
@@ -53,10 +53,10 @@ pub enum WordsError {
     #[error("'{0}' and '{1}' each name a set of columns; type one of them, as in ps aux")]
     Sets(char, char),
     /// The end of the line.
-    #[error("something must follow '{0}', as in ps ax{0} {1}")]
+    #[error("'{0}' needs a value, as in ps ax{0} {1}")]
     Argument(char, &'static str),
     /// What follows k.
-    #[error("'{}' after k is nothing to sort by; {}", .0.escape_debug(), HINT)]
+    #[error("k needs fields to sort by, as in k -rss; '{}' is not one; {}", .0.escape_debug(), HINT)]
     Sort(String),
     /// A list of columns.
     #[error(transparent)]
@@ -69,7 +69,7 @@ pub enum WordsError {
 /// What can be typed.
 const HINT: &str = "type aux, ax, axjf or a process id, or options with a dash, as in -ef, -p PID or -C NAME; see fastproc ps --help";
 
-/// Letters of ps(1) that have no meaning here, and what to type instead.
+/// Letters of ps(1) that fastproc does not have, and what to type instead.
 const OTHERS: &[(char, &str)] = &[
     (
         'e',
@@ -83,20 +83,20 @@ const OTHERS: &[(char, &str)] = &[
         'S',
         "times of children are columns; type ps -o pid,cutime,cstime",
     ),
-    ('L', "the columns are named by fastproc ps --help"),
-    ('V', "the version is told by fastproc --version"),
+    ('L', "fastproc ps --help lists the columns"),
+    ('V', "type fastproc --version"),
     ('N', "type -N or --deselect"),
 ];
 
-/// Understands words without a dash.
-pub fn understand(words: &[String]) -> Result<Words, WordsError> {
-    let mut asked = Words::default();
+/// Parses words without a dash.
+pub fn parse_words(words: &[String]) -> Result<Words, WordsError> {
+    let mut parsed = Words::default();
     let mut words = words.iter();
     let mut set_by = None;
     while let Some(word) = words.next() {
-        asked.any = true;
+        parsed.any = true;
         if word.starts_with(|c: char| c.is_ascii_digit()) {
-            asked.selection.list(By::Pid, word)?;
+            parsed.selection.list(By::Pid, word)?;
             continue;
         }
         let mut letters = word.chars();
@@ -105,7 +105,7 @@ pub fn understand(words: &[String]) -> Result<Words, WordsError> {
                 if let Some(other) = set_by.replace(letter).filter(|&other| other != letter) {
                     return Err(WordsError::Sets(other, letter));
                 }
-                asked.shape.set = set;
+                parsed.shape.set = set;
                 continue;
             }
             if let Some(example) = takes(letter) {
@@ -115,26 +115,26 @@ pub fn understand(words: &[String]) -> Result<Words, WordsError> {
                 } else {
                     rest
                 };
-                asked.argument(letter, argument)?;
+                parsed.argument(letter, argument)?;
                 break;
             }
-            asked.letter(letter).map_err(|why| WordsError::Unknown {
+            parsed.letter(letter).map_err(|why| WordsError::Unknown {
                 word: word.clone(),
                 why,
             })?;
         }
     }
-    asked.sets = set_by.is_some();
-    if asked.any && asked.shape.set == Set::Dashed {
-        asked.shape.set = Set::Words;
+    parsed.sets = set_by.is_some();
+    if parsed.any && parsed.shape.set == Set::Dashed {
+        parsed.shape.set = Set::Words;
     }
-    if asked.others || asked.without_terminal {
-        asked.selection.choose(Choice::Bsd {
-            others: asked.others,
-            without_terminal: asked.without_terminal,
+    if parsed.others || parsed.without_terminal {
+        parsed.selection.choose(Choice::Bsd {
+            others: parsed.others,
+            without_terminal: parsed.without_terminal,
         });
     }
-    Ok(asked)
+    Ok(parsed)
 }
 
 const fn set(letter: char) -> Option<Set> {
@@ -210,7 +210,7 @@ mod tests {
 
     fn words(line: &str) -> Result<Words, WordsError> {
         let words: Vec<_> = line.split_whitespace().map(String::from).collect();
-        understand(&words)
+        parse_words(&words)
     }
 
     #[test]
@@ -234,13 +234,16 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_answered_with_what_to_type() {
         for (line, says) in [
-            ("kill", "'ill' after k is nothing to sort by"),
+            (
+                "kill",
+                "k needs fields to sort by, as in k -rss; 'ill' is not one",
+            ),
             ("extra", "as in -ef"),
             ("auxz", "as in -ef"),
             ("axo", "as in ps axo pid,rss,comm"),
             ("auj", "'u' and 'j' each name a set of columns"),
             ("axm", "type H"),
-            ("p x", "'x' is no process id"),
+            ("p x", "'x' is not a process id"),
         ] {
             let error = words(line).expect_err(line).to_string();
             assert!(error.contains(says), "{line}: {error}");

@@ -1,4 +1,4 @@
-//! The substitute for every program of the machine: one file that tells the loader where to look first.
+//! The substitute for every program of the machine: one file that sets the loader's first search folder.
 
 use std::{
     fs,
@@ -31,7 +31,7 @@ pub(super) fn run(
 }
 
 fn say(text: &str) {
-    // Where standard output is closed there is nobody to tell.
+    // Nothing can be reported if standard output is closed.
     let _ = writeln!(io::stdout(), "{text}");
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use fastproc_exporter::metrics::{NodeSwitches, Pattern, Switches, VmstatFilter};
+use fastproc_metrics::metrics::{NodeSwitches, Pattern, Switches, VmstatFilter};
 
 use crate::Failure;
 

@@ -1,20 +1,20 @@
-//! What users of top(1) and htop(1) type and this command does not have: each is told what to type instead.
+//! Options of top(1) and htop(1) that this command does not have: the error says what to type instead.
 
 use std::ops::RangeInclusive;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, parser::ValueSource};
 use fastproc_columns::field;
 
-/// It is an option of another program.
+/// An option of another program was given.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("{typed} of {program} is not an option here; {instead}")]
+#[error("fastproc top does not have {typed} of {program}; {instead}")]
 pub struct ForeignOption {
     typed: String,
     program: &'static str,
     instead: String,
 }
 
-/// Options that are understood, so that the first of them that was typed can be refused in words that help.
+/// Options that are parsed only to be refused with a helpful message.
 #[derive(Debug, Default)]
 pub struct Foreign(Option<ForeignOption>);
 
@@ -41,18 +41,18 @@ const fn flag(short: char, long: &'static str, instead: fn(&str) -> String) -> K
 
 static OPTIONS: [Known; 14] = [
     flag('c', "cmdline-toggle", |_| {
-        "command lines are shown without it, and the key c shows names".into()
+        "command lines are shown by default, and the key c shows names".into()
     }),
     flag('i', "idle-toggle", |_| {
         "type --filter 'pcpu > 0', or press i".into()
     }),
     flag('S', "accum-time-toggle", |_| {
-        "the times of children are fields: -o pid,time,cutime,cstime,cmdline".into()
+        "show the times of children as columns: -o pid,time,cutime,cstime,cmdline".into()
     }),
     Known {
         values: 0..=1,
         ..flag('s', "secure-mode", |key| match key {
-            "" => "without it nothing is done to a process before a question".into(),
+            "" => "a question always comes before a process is changed".into(),
             key => sort_hint(key),
         })
     },
@@ -187,7 +187,7 @@ const COLUMNS: [(&str, &str); 8] = [
 
 const TOP: &str = "top(1)";
 const HTOP: &str = "htop(1)";
-const UNITS: &str = "every size has the unit that suits it";
+const UNITS: &str = "each size has a suitable unit";
 
 /// Refuses what top(1) means by `-o`: the column to sort by. Here it is the columns to show.
 pub fn refuse_order(fields: &[String]) -> Result<(), ForeignOption> {
@@ -251,7 +251,7 @@ mod tests {
             (&["-c"][..], "command lines are shown"),
             (&["-i"], "--filter 'pcpu > 0'"),
             (&["-S"], "cutime"),
-            (&["-s"], "before a question"),
+            (&["-s"], "a question"),
             (&["-s", "PERCENT_CPU"], "--sort -pcpu"),
             (&["-E", "m"], UNITS),
             (&["-e", "k"], UNITS),
@@ -267,7 +267,7 @@ mod tests {
             (&["-M"], "Shift"),
         ] {
             let text = refused(words);
-            let of = text.starts_with(&words[0].to_string());
+            let of = text.contains(&format!(" {} of ", words[0]));
             assert!(of && text.contains(instead), "{words:?}: {text}");
         }
         let command = Top::try_parse_from(["top"]).expect("nothing");

@@ -1,14 +1,14 @@
-//! Looking again at what differs, before it is called wrong.
+//! Reading a differing value again before it counts as wrong.
 
 use std::{thread, time::Duration};
 
-/// What differs is looked at again this often.
+/// How often a differing value is read again.
 pub const RETRIES: u32 = 6;
-/// Before the first time; twice as long each time after that.
+/// The first pause; each following one is twice as long.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Waits before the look that follows this one, from 0. At once, it would meet the same moment again: a kernel thread that
-/// reading itself wakes, or a CPU that comes or goes, in which the kernel's own texts and places disagree.
+/// Waits before the next attempt; `attempt` counts from 0. Without a pause it could meet the same situation: a kernel thread that
+/// reading wakes, or a CPU that goes on- or offline, while the kernel's texts and memory disagree.
 pub fn pause(attempt: u32) {
     thread::sleep(PAUSE * (1 << attempt.min(RETRIES)));
 }

@@ -1,4 +1,4 @@
-//! `fastproc verify`: every field of every process against the kernel's own files.
+//! `fastproc verify`: compares every field of every process with the kernel's own files.
 
 mod again;
 mod aged;
@@ -7,12 +7,15 @@ mod fields;
 mod processes;
 mod tally;
 
-use std::{io::Write, process::ExitCode, time::Duration};
+use std::{io::Write, process::ExitCode};
 
 use fastproc::SourceKind;
 use serde::Serialize;
 
-use crate::source::Source;
+use crate::{
+    output::TextOrJson,
+    source::{IrqsLatency, Source},
+};
 
 use self::{
     aged::Aged,
@@ -21,42 +24,44 @@ use self::{
 
 /// Compare every field of every process, and every counter of the machine, with the kernel's own files.
 ///
-/// The kernel's file is read before, between and after two snapshots. A value that stood still and differs is read again
-/// before it is called wrong. One that moved is wrong too, if the kernel cannot have shown it: a counter outside of what the
-/// kernel showed before and after; an id, name, list or mask that the kernel did not show in up to 21 looks, nor in thousands
-/// more at that process alone. Sizes, addresses, signals, switches and what a thread does may have been anything while they move:
-/// these are counted as in motion, and not proven.
-/// Whole texts are compared byte for byte as well.
+/// The command reads the kernel's file before, between and after two snapshots. A value that did not change but differs is read
+/// again before it counts as wrong. A value that changed is wrong if the kernel cannot have shown it: a counter outside of the
+/// range between the kernel's values before and after; or an id, name, list or mask that the kernel showed neither in up to 21
+/// reads nor in thousands more reads of that process alone. Sizes, addresses, signals, context switches and the activity of a
+/// thread can have had any value while they changed; they count as in motion, which proves nothing. Whole texts are compared
+/// byte for byte.
 ///
-/// Exit status: 0 if nothing was wrong, 1 if a value was wrong or nothing was compared, 2 if it could not run.
+/// The exit status is 0 if nothing was wrong, 1 if a value was wrong or nothing was compared, and 2 if the command could not run.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:
-  fastproc verify                          five rounds over all processes
+  fastproc verify
+      Compare all processes five times
   fastproc verify --source bpf --rounds 100
-  fastproc verify --pids 1,$$              init and this shell alone
-  fastproc verify --json | jq '.fields[] | select(.wrong > 0)'")]
+      Compare the values of one source a hundred times
+  fastproc verify --pids 1,$$
+      Compare only init and this shell
+  fastproc verify --json | jq '.fields[] | select(.wrong > 0)'
+      List the fields that are wrong")]
 pub struct Args {
-    /// The source to verify
+    /// Verify this source.
     #[arg(long, value_enum, default_value_t)]
     source: Source,
-    /// How often to go through all processes
+    /// Compare all processes N times.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// Look only at these processes, and at nothing of the machine
+    /// Compare only these processes, and none of the machine's counters.
     #[arg(
         long,
         value_name = "PID,…",
         value_delimiter = ',',
         value_parser = clap::value_parser!(u32).range(1..),
-        conflicts_with = "stat_irqs_latency_ms"
+        conflicts_with_all = ["stat_irqs_latency", "stat_irqs_latency_ms"]
     )]
     pids: Option<Vec<u32>>,
-    /// Also allow interrupt counts of /proc/stat to be this old, and see that they are right, kept so long, and read again
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    stat_irqs_latency_ms: u64,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    latency: IrqsLatency,
+    #[command(flatten)]
+    output: TextOrJson,
 }
 
 #[derive(Serialize)]
@@ -111,7 +116,7 @@ pub fn run(args: &Args) -> Result<ExitCode, crate::Failure> {
         Some(counters) => counters::compare(counters, args.rounds)?,
         None => counters::Seen::default(),
     };
-    let latency = Duration::from_millis(args.stat_irqs_latency_ms);
+    let latency = args.latency.get();
     let aged = if bpf && !latency.is_zero() {
         aged::compare(latency, args.rounds)?
     } else {
@@ -119,7 +124,7 @@ pub fn run(args: &Args) -> Result<ExitCode, crate::Failure> {
     };
     let report = report(args, source, processes, &tally, counters, aged);
     let mut out = std::io::stdout().lock();
-    if args.json {
+    if args.output.is_json() {
         serde_json::to_writer(&mut out, &report).map_err(std::io::Error::from)?;
         writeln!(out)?;
     } else {

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     Failure,
-    privileges::{self, Shown},
+    privileges::{self, AccessCheck},
 };
 
 /// Processes between two snapshots: few, so that little moves while their files are read.
@@ -40,11 +40,15 @@ pub fn compare(
 ) -> Result<(SourceKind, u64, Tally), Failure> {
     let fields = Files::FIELDS | Fields::IO;
     let mut collector = Collector::builder().fields(fields).source(source).open()?;
-    let texts = Files::of_this_kernel(&collector, Path::new("/proc"))?;
+    let texts = Files::open(
+        collector.host(),
+        collector.calibration(),
+        Path::new("/proc"),
+    )?;
     privileges::drop()?;
     let mut comparison = Comparison {
         only: pids,
-        shown: Shown::new(collector.host())?,
+        checker: AccessCheck::new(collector.host())?,
         texts,
         proc: PathBuf::from("/proc"),
         tally: Tally::default(),
@@ -65,7 +69,7 @@ pub fn compare(
 struct Comparison<'p> {
     /// The processes that are looked at, where these are not all.
     only: Option<&'p [u32]>,
-    shown: Shown,
+    checker: AccessCheck,
     texts: Files,
     proc: PathBuf,
     tally: Tally,
@@ -89,17 +93,17 @@ struct Snap {
 }
 
 impl Snap {
-    fn of(snapshot: &Snapshot<'_>, pids: &[u32], shown: &Shown) -> Self {
+    fn new(snapshot: &Snapshot<'_>, pids: &[u32], checker: &AccessCheck) -> Self {
         let pools = snapshot.pools();
         let pools = [pools.own, pools.from_text];
         let kept = pids.iter().filter_map(|&pid| {
             let process = snapshot.get(pid)?;
-            let access = shown.of(process, snapshot);
+            let access = checker.access(process, snapshot);
             // The times as the kernel would show them now, whatever this collector has shown before.
             let mut record = *process.record();
             // Where the service has rounded them, what they are made of is rounded too, and makes others.
             if record.identity.masked == 0 {
-                let time = cputime::of_process(&record.cpu);
+                let time = cputime::shown_by_kernel(&record.cpu);
                 (record.cpu.utime_ns, record.cpu.stime_ns) = (time.utime_ns, time.stime_ns);
             }
             let pool = usize::from(!std::ptr::eq(process.pool(), pools[0]));
@@ -153,9 +157,9 @@ impl Comparison<'_> {
         settled: bool,
     ) -> Result<Vec<u32>, Failure> {
         let first = self.read_all(pids);
-        let before = Snap::of(&collector.snapshot()?, pids, &self.shown);
+        let before = Snap::new(&collector.snapshot()?, pids, &self.checker);
         let between = self.read_all(pids);
-        let after = Snap::of(&collector.snapshot()?, pids, &self.shown);
+        let after = Snap::new(&collector.snapshot()?, pids, &self.checker);
         let last = self.read_all(pids);
         let mut again = Vec::new();
         for (&pid, kernel) in pids.iter().zip(first.iter().zip(&between).zip(&last)) {

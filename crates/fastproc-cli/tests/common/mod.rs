@@ -176,7 +176,7 @@ impl Lines {
     /// After so long without its line another process is started: the event of the first may be lost.
     const PATIENCE: Duration = Duration::from_secs(10);
 
-    pub fn of(output: impl Read + Send + 'static) -> Self {
+    pub fn new(output: impl Read + Send + 'static) -> Self {
         let (tell, told) = mpsc::channel();
         thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {

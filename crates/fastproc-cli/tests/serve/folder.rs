@@ -7,6 +7,8 @@ use std::{
     process::Command,
 };
 
+use crate::FASTPROC;
+
 /// Removed with the test.
 pub struct Folder(fastproc_testbed::Folder);
 
@@ -34,6 +36,14 @@ impl Folder {
             symlink(of, &path).expect("a link can be made");
         }
         path
+    }
+
+    /// A copy of fastproc, with the program that it starts beside it.
+    pub fn programs(&self) -> PathBuf {
+        let exporter = Path::new(FASTPROC).with_file_name("fastproc-exporter");
+        let exporter = exporter.to_str().expect("UTF-8");
+        self.copy(exporter, "fastproc-exporter");
+        self.copy(FASTPROC, "fastproc")
     }
 
     /// A copy of a program, where everybody may execute it. Made by another process: a child that is forked meanwhile

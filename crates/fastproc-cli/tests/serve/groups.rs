@@ -113,7 +113,7 @@ fn what_lives_and_dies_between_two_scrapes_is_counted() {
     let before = server.scrape();
     assert_eq!(procs(&before, &name), None);
     let program = folder.alias("/bin/sh", &name);
-    let work = "i=0; while [ $i -lt 10000 ]; do i=$((i+1)); done";
+    let work = "i=0; while [ $i -lt 40000 ]; do i=$((i+1)); done";
     parent.tell(&format!(
         "n=0; while [ $n -lt 30 ]; do n=$((n+1)); {} -c '{work}'; done",
         program.display()

@@ -22,6 +22,7 @@ mod reload;
 mod scraped;
 mod security;
 mod sensors;
+mod separate;
 mod server;
 mod starting;
 mod textfile;

@@ -151,7 +151,7 @@ fn names(text: &str) -> BTreeSet<&str> {
 
 #[test]
 fn every_metric_that_is_asked_for_is_told() {
-    let page = fastproc_exporter::metrics::markdown();
+    let page = fastproc_metrics::metrics::markdown();
     let server = Server::start(&["--source=procfs"]);
     let live = server.scrape();
     // Of names that come from the kernel the page has the beginnings.

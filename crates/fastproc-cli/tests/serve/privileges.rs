@@ -204,7 +204,7 @@ fn what_hidepid_hides_from_others_is_not_hidden_from_root() {
     let (folder, name) = (Folder::new(), format!("fphide{}", std::process::id()));
     let _actor = Actor::start(&folder, &name);
     let group = [("groupname", &*name)];
-    let program = folder.copy(FASTPROC, "fastproc");
+    let program = folder.programs();
     // Without descriptors and places where threads wait, nothing else asks for capabilities.
     let cheap = ["--gather-fds=false", "--gather-wchan=false"];
     for source in [&[][..], &["--source", "procfs"]] {
@@ -241,7 +241,7 @@ fn without_privileges_it_serves_what_proc_shows_and_says_so() {
         return;
     }
     let folder = Folder::new();
-    let program = folder.copy(FASTPROC, "fastproc");
+    let program = folder.programs();
     let server = Server::start_as(&program, NOBODY, &["--costly-share", "1"]);
     let stderr = server.stderr();
     assert!(
@@ -274,7 +274,7 @@ fn capabilities_are_enough() {
         return;
     }
     let folder = Folder::new();
-    let program = folder.copy(FASTPROC, "fastproc");
+    let program = folder.programs();
     let ambient = "+bpf,+perfmon,+sys_ptrace,+dac_read_search";
     let user = NOBODY.to_string();
     let mut command = Command::new("setpriv");

@@ -17,13 +17,13 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts it with these jobs, an item of `scrape_configs` each, which are scraped every second.
+    /// Starts it with these jobs, an item of `scrape_configs` each, which are scraped every other second.
     #[track_caller]
     pub fn start(folder: &Folder, jobs: &str) -> Self {
         let config = folder.write(
             "prometheus.yml",
             &format!(
-                "global: {{scrape_interval: 1s, scrape_timeout: 1s}}\nscrape_configs:\n{jobs}"
+                "global: {{scrape_interval: 2s, scrape_timeout: 2s}}\nscrape_configs:\n{jobs}"
             ),
         );
         let mut child = Command::new("prometheus")

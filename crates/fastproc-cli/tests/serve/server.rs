@@ -95,6 +95,14 @@ impl Server {
         self.child.id()
     }
 
+    /// The process that serves what this one collects.
+    #[track_caller]
+    pub fn exporter(&self) -> u32 {
+        let path = format!("/proc/{0}/task/{0}/children", self.pid());
+        let children = fs::read_to_string(path).expect("it runs");
+        children.trim().parse().expect("it has one child")
+    }
+
     /// What it has written to standard error.
     pub fn stderr(&self) -> String {
         self.output.lock().expect("nobody panics with it").clone()
@@ -118,17 +126,21 @@ impl Server {
         Metrics::parse(response.text())
     }
 
-    /// Anonymous memory in KiB, page by page: the sum in its status lags behind by some pages for each thread.
+    /// Anonymous memory of both processes in KiB, page by page: the sum in a status lags behind by some pages for each thread.
     #[track_caller]
     pub fn anonymous_kib(&self) -> u64 {
-        let line = status(&format!("/proc/{}/smaps_rollup", self.pid()), "Anonymous");
-        line.trim_end_matches(" kB").parse().expect("a number")
+        let of = |pid| {
+            let line = status(&format!("/proc/{pid}/smaps_rollup"), "Anonymous");
+            let kib: u64 = line.trim_end_matches(" kB").parse().expect("a number");
+            kib
+        };
+        of(self.pid()) + of(self.exporter())
     }
 
     /// Open sockets: connections, and what it listens with.
     #[track_caller]
     pub fn sockets(&self) -> usize {
-        let folder = fs::read_dir(format!("/proc/{}/fd", self.pid())).expect("it runs");
+        let folder = fs::read_dir(format!("/proc/{}/fd", self.exporter())).expect("it runs");
         let files = folder.filter_map(|file| fs::read_link(file.ok()?.path()).ok());
         files
             .filter(|file| file.to_string_lossy().starts_with("socket:"))
@@ -136,9 +148,14 @@ impl Server {
     }
 
     /// Asks it to end, and waits until it has. Returns how, and what it printed.
-    pub fn end(mut self, signal: Signal) -> (ExitStatus, String) {
+    pub fn end(self, signal: Signal) -> (ExitStatus, String) {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, signal).expect("it runs");
+        self.wait()
+    }
+
+    /// Waits until it has ended. Returns how, and what it printed.
+    pub fn wait(mut self) -> (ExitStatus, String) {
         let status = self.child.wait().expect("it is ours");
         if let Some(listener) = self.listener.take() {
             listener.join().expect("it only reads");

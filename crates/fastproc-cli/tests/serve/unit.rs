@@ -59,7 +59,7 @@ fn the_units_expose_no_more_than_they_must() {
     if !gate::programs(&["systemd-analyze"]) {
         return;
     }
-    for (name, most) in [("fastproc-snapshots.service", 35), ("fastproc.service", 27)] {
+    for (name, most) in [("fastproc-snapshots.service", 35), ("fastproc.service", 20)] {
         let output = Command::new("systemd-analyze")
             .args(["security", "--offline=true", "--no-pager"])
             .arg(format!("--threshold={most}"))
@@ -76,12 +76,12 @@ fn the_units_expose_no_more_than_they_must() {
 #[test]
 fn a_service_that_never_was_root_serves_everybody() {
     let needed = ["systemd-socket-activate", "setpriv"];
-    if !gate::root() || !gate::programs(&needed) {
+    if !gate::bpf() || !gate::programs(&needed) {
         return;
     }
     let folder = Folder::new();
     let socket = folder.path().join("socket");
-    let program = folder.copy(FASTPROC, "fastproc");
+    let program = folder.programs();
     let capabilities = "-all,+bpf,+perfmon,+sys_ptrace,+dac_read_search";
     let mut service = Command::new(needed[0])
         .args(["--seqpacket", "--listen"])
@@ -126,7 +126,12 @@ fn a_service_that_never_was_root_serves_everybody() {
         root = reads(0);
         !root.is_empty()
     });
-    let nobody = reads(65534);
+    // On a busy machine one walk may have taken all the time that is there for a user.
+    let mut nobody = String::new();
+    wait_until("it serves a user", || {
+        nobody = reads(65534);
+        !nobody.is_empty()
+    });
     let status = std::fs::read_to_string(format!("/proc/{}/status", service.id()));
     service.kill().expect("a child");
     service.wait().expect("a child");

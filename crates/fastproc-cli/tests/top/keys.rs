@@ -51,14 +51,16 @@ fn sign(action: Action) -> Option<&'static str> {
         Action::User => "Processes of",
         Action::Search => "Search: ",
         Action::FollowPid => "Process id: ",
-        Action::Interval => "Seconds between two looks: ",
+        Action::Interval => "Refresh interval (2, 0.5, 500ms): ",
         Action::GoTo => "Time (",
-        Action::Kill | Action::Renice | Action::NiceBy(_) => "these processes are of a recording",
+        Action::Kill | Action::Renice | Action::NiceBy(_) => {
+            "the processes of a recording cannot be changed"
+        }
         Action::Mark | Action::MarkTree => "marked ",
         Action::Group => "COUNT",
         Action::Tree => r"\_",
         Action::Details | Action::Files | Action::Environment => "Overview",
-        Action::Exited => "processes that exited",
+        Action::Exited => "exited processes",
         Action::Save => "cannot write /proc/nowhere/top.toml",
         _ => return None,
     })

@@ -106,7 +106,7 @@ fn a_signal_is_sent_after_a_question_and_to_nobody_else() {
     top.press("\r");
     top.until_shown("(y/n)");
     top.press("y");
-    top.until_shown("done to 1 process");
+    top.until_shown("changed 1 process");
     let status = sleeper.0.wait().expect("our child");
     assert_eq!(
         std::os::unix::process::ExitStatusExt::signal(&status),

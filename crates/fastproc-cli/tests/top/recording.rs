@@ -223,7 +223,7 @@ fn a_recording_can_be_moved_in() {
     top.press("{{{{");
     top.until_shown("09:30:00");
     top.press("k");
-    top.until_shown("these processes are of a recording");
+    top.until_shown("the processes of a recording cannot be changed");
     top.press("q");
     assert_eq!(top.wait().code(), Some(0));
 }

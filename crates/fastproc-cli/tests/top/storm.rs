@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use fastproc_testbed::alone;
+use fastproc_testbed::{alone, gate};
 
 use super::terminal::Terminal;
 
@@ -52,7 +52,8 @@ impl Drop for Storm {
 fn the_screen_stands_a_storm() {
     let _alone = alone();
     let _storm = Storm::start();
-    for source in ["bpf", "procfs"] {
+    let by_bpf = gate::bpf().then_some("bpf");
+    for source in by_bpf.into_iter().chain(["procfs"]) {
         let arguments = ["--source", source, "--interval", "0.02"];
         let mut top = Terminal::top(24, 80, &arguments);
         top.until_shown("F10Quit");

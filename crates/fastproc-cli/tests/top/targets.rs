@@ -108,7 +108,7 @@ fn a_signal_goes_to_whom_the_key_meant_though_the_table_moves() {
     let question = format!("SIGTERM to {}", pair.question());
     assert!(text.contains(&question), "{text}");
     top.press("y");
-    top.until_shown("done to 1 process");
+    top.until_shown("changed 1 process");
     let status = pair.first.wait().expect("our child");
     assert_eq!(status.signal(), Some(15));
     assert!(pair.second.try_wait().expect("our child").is_none());
@@ -216,7 +216,7 @@ fn pasted_text_ends_no_process() {
     let mut pair = Pair::start(5104);
     let mut top = pair.top();
     top.press("k\ry");
-    top.until_shown("faster than keys are typed");
+    top.until_shown("faster than a person types");
     top.press("\x1b");
     top.until_shown("F10Quit");
     for child in [&mut pair.first, &mut pair.second] {
@@ -230,7 +230,7 @@ fn pasted_text_does_not_leave_and_writes_no_settings() {
     let pair = Pair::start(5107);
     let mut top = pair.top();
     top.press("0W0q0G");
-    top.until_shown("faster than keys are typed");
+    top.until_shown("faster than a person types");
     for _ in 0..3 {
         top.press("?");
         top.until_shown("to the first row");
@@ -254,7 +254,7 @@ fn keys_that_come_together_move_and_leave() {
     let mut top = pair.top();
     // The second row, and the key that asks: which is pressed once more, and taken.
     top.press("\x1b[B\x1b[Bk");
-    top.until_shown("faster than keys are typed");
+    top.until_shown("faster than a person types");
     // Longer than that is said.
     top.until_shown("F10Quit");
     top.press("k");

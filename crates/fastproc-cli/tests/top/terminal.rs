@@ -24,8 +24,10 @@ pub struct Terminal {
     /// Kept open, so that its modes can be looked at when the command has gone.
     theirs: OwnedFd,
     parser: vt100::Parser,
-    /// All that was written.
+    /// All that was written and taken.
     written: Vec<u8>,
+    /// What was written after that.
+    ahead: Vec<u8>,
     child: Child,
 }
 
@@ -82,6 +84,7 @@ impl Terminal {
             theirs,
             parser: vt100::Parser::new(lines, columns, 0),
             written: Vec::new(),
+            ahead: Vec::new(),
             child,
         }
     }
@@ -102,8 +105,23 @@ impl Terminal {
         self.parser.screen_mut().set_size(lines, columns);
     }
 
-    /// Takes what was written, waiting for it at most so long. Returns whether there was anything.
+    /// Takes what was written, to the end of a screen at most, and waits for it at most so long. Returns whether there was
+    /// anything. So each screen can be looked at, however late: some words are shown for a while only.
     pub fn take(&mut self, timeout: Duration) -> bool {
+        if self.ahead.is_empty() && !self.read(timeout) {
+            return false;
+        }
+        let mut windows = self.ahead.windows(SCREEN_ENDS.len());
+        let end = windows.position(|window| window == SCREEN_ENDS);
+        let end = end.map_or(self.ahead.len(), |at| at + SCREEN_ENDS.len());
+        let taken: Vec<u8> = self.ahead.drain(..end).collect();
+        self.parser.process(&taken);
+        self.written.extend(taken);
+        true
+    }
+
+    /// Whether anything has come within this time.
+    fn read(&mut self, timeout: Duration) -> bool {
         let timeout = Timespec::try_from(timeout).expect("it is short");
         let mut ready = [PollFd::from_borrowed_fd(self.ours.as_fd(), PollFlags::IN)];
         if !matches!(poll(&mut ready, Some(&timeout)), Ok(1..)) {
@@ -111,8 +129,7 @@ impl Terminal {
         }
         let mut bytes = vec![0; 1 << 16];
         let read = self.ours.read(&mut bytes).unwrap_or(0);
-        self.parser.process(&bytes[..read]);
-        self.written.extend_from_slice(&bytes[..read]);
+        self.ahead.extend_from_slice(&bytes[..read]);
         read > 0
     }
 

@@ -1,4 +1,4 @@
-//! Every field: its names, what it is taken from, what it means.
+//! The catalogue of fields: names, source and description of each.
 
 use fastproc::Fields;
 
@@ -46,7 +46,7 @@ macro_rules! rate {
 /// All fields, in the order of the help.
 #[rustfmt::skip]
 pub static FIELDS: &[Field] = &[
-    // Who it is
+    // Identity
     identity("pid", Unit::Number, "process id", |s, _| s.process.pid().into()).also(&["tgid"]),
     identity("tid", Unit::Number, "thread id", |s, _| s.tid().into()).also(&["lwp", "spid"]).of_thread(),
     identity("ppid", Unit::Number, "process id of the parent", |s, _| match s.exit() {
@@ -61,18 +61,18 @@ pub static FIELDS: &[Field] = &[
     identity("tty", Unit::Text, "controlling terminal, or ?", terminal).also(&["tt", "tname"]).of_living(),
     identity("tty_nr", Unit::Number, "controlling terminal as a device number, or 0", |s, _| s.process.identity().tty_nr.into()).signed().of_living(),
     identity("tpgid", Unit::Number, "foreground process group of the terminal, or -1", |s, _| s.process.identity().tpgid.into()).signed().of_living(),
-    identity("comm", Unit::Text, "name; of a kernel worker also what it works on", name).also(&["name", "ucmd", "ucomm"]).command().of_thread(),
-    identity("cmdline", Unit::Text, "command line, 128 KiB at most; without one, a table has the name in brackets", command_line)
+    identity("comm", Unit::Text, "name; for a kernel worker, also what it works on", name).also(&["name", "ucmd", "ucomm"]).command().of_thread(),
+    identity("cmdline", Unit::Text, "command line, at most 128 KiB; if there is none, a table shows the name in brackets", command_line)
         .arguments()
         .also(&["args", "cmd", "command"])
         .command(),
     identity("exe", Unit::Text, "path of the program", |s, lookup| lookup.details.exe(s.process).map_or(Unknown, Value::Text)).guarded(),
-    // What it is doing
+    // State
     identity("state", Unit::Text, "state, a letter as in proc(5)", |s, _| Value::Text(&s.state().name().as_bytes()[..1]))
         .also(&["s"])
         .heading("S")
         .of_thread(),
-    identity("stat", Unit::Text, "state, and as in ps(1): < N L s l +", state_as_in_ps)
+    identity("stat", Unit::Text, "state with the flags of ps(1): < N L s l +", state_as_in_ps)
         .needs(Fields::SCHEDULING.union(Fields::MEMORY))
         .of_thread(),
     identity("flags", Unit::Flags, "kernel flags PF_*", |s, _| {
@@ -92,30 +92,30 @@ pub static FIELDS: &[Field] = &[
     identity("exit_code", Unit::Number, "exit status as waitpid(2) shows it", |s, _| Value::known(s.process.exit_code(), Into::into))
         .signed()
         .guarded(),
-    identity("event", Unit::Text, "what happened to it, where a row is about that: exit or exec", |s, _| match s.event {
+    identity("event", Unit::Text, "the event of fastproc exits: exit or exec", |s, _| match s.event {
         Some(Event::Exit(..)) => Value::Text(b"exit"),
         Some(Event::Exec(_)) => Value::Text(b"exec"),
         None => Unknown,
     }),
-    identity("ended", Unit::Start, "when it ended; a table has the time of day, or the day if it is more than 24 hours ago", |s, lookup| {
+    identity("ended", Unit::Start, "when it exited; a table shows the time of day, or the day if that is more than 24 hours ago", |s, lookup| {
         let end_ns = s.exit().and_then(|exit| exit.end_ns);
         Value::known(end_ns, |end_ns| Signed(lookup.boot_seconds + (end_ns / 1_000_000_000) as i64))
     }),
-    identity("status", Unit::Text, "how it ended: what it returned, or the name of the signal that ended it", status).guarded(),
-    identity("final", Unit::Truth, "whether the values of one that ended are its last: the kernel's last record of it was not lost", |s, _| {
+    identity("status", Unit::Text, "exit status, or the name of the signal that killed it", status).guarded(),
+    identity("final", Unit::Truth, "whether the values of an exited process are final: the kernel's last record of it was not lost", |s, _| {
         Value::known(s.exit(), |exit| Truth(exit.is_final))
     }),
-    identity("wchan", Unit::Text, "function of the kernel that it waits in, - if in none", waiting_in).guarded().of_thread(),
+    identity("wchan", Unit::Text, "kernel function in which it waits, or -", waiting_in).guarded().of_thread(),
     identity("coredumping", Unit::Truth, "whether it writes a core dump", |s, _| Truth(s.process.identity().core_dumping != 0)).of_living(),
     identity("starttime", Unit::Time, "when it started, since boot", |s, lookup| {
         s.start_ns().saturating_add_signed(lookup.host.boot_offset_ns).into()
     })
     .of_thread(),
     identity("lstart", Unit::Date, "when it started: date and time of day", started).heading("STARTED").of_thread(),
-    identity("start", Unit::Start, "the same; a table has the time of day, or the day if it is more than 24 hours ago", started)
+    identity("start", Unit::Start, "when it started; a table shows the time of day, or the day if that is more than 24 hours ago", started)
         .also(&["start_time", "bsdstart"])
         .of_thread(),
-    identity("etime", Unit::Time, "time since it started; how long it lived, if it has ended", |s, lookup| match s.exit() {
+    identity("etime", Unit::Time, "time since it started; the lifetime of an exited process", |s, lookup| match s.exit() {
         Some(exit) => Value::known(exit.lifetime(), |lifetime| Unsigned(lifetime.as_nanos() as u64)),
         None => lookup.now_ns.saturating_sub(s.start_ns()).into(),
     })
@@ -123,14 +123,14 @@ pub static FIELDS: &[Field] = &[
         .heading("ELAPSED")
         .of_thread(),
     // CPU time and faults
-    cpu("pcpu", Unit::Percent, "CPU time used, in % of one CPU: over its lifetime, or the interval", |s, lookup| match s.change {
+    cpu("pcpu", Unit::Percent, "CPU time used, in % of one CPU, over its lifetime or the interval", |s, lookup| match s.change {
         Some(change) => Value::known(change.cpu_share, |share| Real(share * 100.0)),
         None => Value::known(s.cpu_times(), |(user, system)| lifetime_share(s, lookup, user.saturating_add(system))),
     })
     .also(&["%cpu", "cpu"])
     .heading("%CPU")
     .of_thread(),
-    cpu("c", Unit::Number, "the same as a whole number, 99 at most, as in ps(1)", |s, lookup| match s.change {
+    cpu("c", Unit::Number, "pcpu as a whole number, at most 99, as in ps(1)", |s, lookup| match s.change {
         Some(change) => Value::known(change.cpu_share, |share| Unsigned((share * 100.0).min(99.0) as u64)),
         None => Value::known(s.cpu_times(), |(user, system)| {
             Unsigned((lookup.share_since(s.start_ns(), user.saturating_add(system)) * 100.0).min(99.0) as u64)
@@ -176,15 +176,15 @@ pub static FIELDS: &[Field] = &[
         .rate()
         .heading("MAJFLT/S")
         .of_thread(),
-    cpu("nvcsw", Unit::Number, "voluntary context switches of the leading thread; of all, if it has ended", either!(cpu.nvcsw))
+    cpu("nvcsw", Unit::Number, "voluntary context switches of the leading thread; of all threads of an exited process", either!(cpu.nvcsw))
         .also(&["voluntary_ctxt_switches"])
         .of_thread(),
-    cpu("nivcsw", Unit::Number, "involuntary context switches, likewise", either!(cpu.nivcsw))
+    cpu("nivcsw", Unit::Number, "involuntary context switches, of the same threads as nvcsw", either!(cpu.nivcsw))
         .also(&["nonvoluntary_ctxt_switches"])
         .of_thread(),
     // Memory
     memory("rss", Unit::Bytes, "resident memory", of!(memory, m => Unsigned(m.rss()))).also(&["vmrss", "rssize", "rsz"]),
-    memory("pmem", Unit::Percent, "resident memory, in % of the machine's", |s, lookup| {
+    memory("pmem", Unit::Percent, "resident memory, in % of the memory of the machine", |s, lookup| {
         let total = lookup.total_memory.max(1) as f64;
         Value::known(s.process.memory(), |memory| Real(memory.rss() as f64 / total * 100.0))
     })
@@ -195,9 +195,9 @@ pub static FIELDS: &[Field] = &[
         let page = lookup.host.page_size.max(1);
         Value::known(s.process.memory(), |memory| Unsigned(memory.vsize / page))
     }),
-    memory("size", Unit::Bytes, "memory that could have to be swapped out: data and stack", of!(memory, m => Unsigned(m.data + m.stack))),
-    identity("pss", Unit::Bytes, "resident memory, of shared pages the part that falls to it", |s, lookup| rolled_up(s, lookup, &["Pss"])),
-    identity("uss", Unit::Bytes, "resident memory that it shares with nobody", |s, lookup| {
+    memory("size", Unit::Bytes, "memory that might have to be swapped out: data and stack", of!(memory, m => Unsigned(m.data + m.stack))),
+    identity("pss", Unit::Bytes, "resident memory, counting each shared page in proportion", |s, lookup| rolled_up(s, lookup, &["Pss"])),
+    identity("uss", Unit::Bytes, "resident memory that no other process shares", |s, lookup| {
         rolled_up(s, lookup, &["Private_Clean", "Private_Dirty", "Private_Hugetlb"])
     }),
     memory("shr", Unit::Bytes, "resident file mappings and shared memory", of!(memory, m => Unsigned(m.shared()))).also(&["shared"]),
@@ -219,11 +219,11 @@ pub static FIELDS: &[Field] = &[
     memory("trs", Unit::Bytes, "text, from its first page to its last", of!(memory, m => Unsigned(m.text))),
     memory_details("vmpte", Unit::Bytes, "page tables", of!(memory_details, m => Unsigned(m.page_tables))),
     memory_details("hugetlbpages", Unit::Bytes, "huge pages of hugetlbfs", of!(memory_details, m => Unsigned(m.hugetlb))).heading("HUGETLB"),
-    identity("oom_score", Unit::Number, "how likely it is killed when memory runs out, 0 to 2000", |s, lookup| number_in(s, lookup, c"oom_score"))
+    identity("oom_score", Unit::Number, "how likely it is to be killed when memory runs out, 0 to 2000", |s, lookup| number_in(s, lookup, c"oom_score"))
         .signed()
         .also(&["oom"])
         .heading("OOM"),
-    identity("oom_score_adj", Unit::Number, "what is added to that, -1000 to 1000", |s, lookup| number_in(s, lookup, c"oom_score_adj"))
+    identity("oom_score_adj", Unit::Number, "adjustment of oom_score, -1000 to 1000", |s, lookup| number_in(s, lookup, c"oom_score_adj"))
         .signed()
         .also(&["oomadj"])
         .heading("OOMADJ"),
@@ -234,7 +234,7 @@ pub static FIELDS: &[Field] = &[
     io("write_bytes", Unit::Bytes, "bytes sent to storage", |s, _| Value::known(s.io(), |io| Unsigned(io.write_bytes)))
         .also(&["wbytes"])
         .heading("WRITTEN"),
-    io("cancelled_write_bytes", Unit::Bytes, "bytes not written after all, the file being truncated", |s, _| {
+    io("cancelled_write_bytes", Unit::Bytes, "bytes that were not written because the file was truncated", |s, _| {
         Value::known(s.io(), |io| Unsigned(io.cancelled_write_bytes))
     })
     .also(&["wcbytes"])
@@ -251,29 +251,29 @@ pub static FIELDS: &[Field] = &[
     io("wchar", Unit::Bytes, "bytes that write(2) and the like took", |s, _| Value::known(s.io(), |io| Unsigned(io.wchar))).also(&["wchars"]),
     io("syscr", Unit::Number, "read calls", |s, _| Value::known(s.io(), |io| io.syscr.into())).also(&["rops"]),
     io("syscw", Unit::Number, "write calls", |s, _| Value::known(s.io(), |io| io.syscw.into())).also(&["wops"]),
-    // Users and what they may
+    // Users and privileges
     users("user", Unit::Text, "name of the effective user", |s, lookup| {
-        Value::known(s.users(), |(_, euid)| Value::Text(lookup.users.of(euid)))
+        Value::known(s.users(), |(_, euid)| Value::Text(lookup.users.name(euid)))
     })
     .also(&["euser", "uname"]),
     users("ruser", Unit::Text, "name of the real user", |s, lookup| {
-        Value::known(s.users(), |(uid, _)| Value::Text(lookup.users.of(uid)))
+        Value::known(s.users(), |(uid, _)| Value::Text(lookup.users.name(uid)))
     }),
     users("group", Unit::Text, "name of the effective group", |s, lookup| {
-        Value::known(s.groups(), |(_, egid)| Value::Text(lookup.groups.of(egid)))
+        Value::known(s.groups(), |(_, egid)| Value::Text(lookup.groups.name(egid)))
     })
     .also(&["egroup"]),
     users("rgroup", Unit::Text, "name of the real group", |s, lookup| {
-        Value::known(s.groups(), |(gid, _)| Value::Text(lookup.groups.of(gid)))
+        Value::known(s.groups(), |(gid, _)| Value::Text(lookup.groups.name(gid)))
     }),
-    users("euid", Unit::Number, "effective user, as uid is in ps(1)", |s, _| Value::known(s.users(), |(_, euid)| euid.into())).also(&["uid"]),
-    users("ruid", Unit::Number, "real user", |s, _| Value::known(s.users(), |(uid, _)| uid.into())),
-    users("suid", Unit::Number, "saved user", of!(users, u => u.suid.into())).also(&["svuid"]),
-    users("fsuid", Unit::Number, "user for access to files", of!(users, u => u.fsuid.into())).also(&["fuid"]),
-    users("egid", Unit::Number, "effective group, as gid is in ps(1)", |s, _| Value::known(s.groups(), |(_, egid)| egid.into())).also(&["gid"]),
-    users("rgid", Unit::Number, "real group", |s, _| Value::known(s.groups(), |(gid, _)| gid.into())),
-    users("sgid", Unit::Number, "saved group", of!(users, u => u.sgid.into())).also(&["svgid"]),
-    users("fsgid", Unit::Number, "group for access to files", of!(users, u => u.fsgid.into())).also(&["fgid"]),
+    users("euid", Unit::Number, "effective user id; uid in ps(1)", |s, _| Value::known(s.users(), |(_, euid)| euid.into())).also(&["uid"]),
+    users("ruid", Unit::Number, "real user id", |s, _| Value::known(s.users(), |(uid, _)| uid.into())),
+    users("suid", Unit::Number, "saved user id", of!(users, u => u.suid.into())).also(&["svuid"]),
+    users("fsuid", Unit::Number, "user id for access to files", of!(users, u => u.fsuid.into())).also(&["fuid"]),
+    users("egid", Unit::Number, "effective group id; gid in ps(1)", |s, _| Value::known(s.groups(), |(_, egid)| egid.into())).also(&["gid"]),
+    users("rgid", Unit::Number, "real group id", |s, _| Value::known(s.groups(), |(gid, _)| gid.into())),
+    users("sgid", Unit::Number, "saved group id", of!(users, u => u.sgid.into())).also(&["svgid"]),
+    users("fsgid", Unit::Number, "group id for access to files", of!(users, u => u.fsgid.into())).also(&["fgid"]),
     credentials("groups", Unit::List, "supplementary groups", |s, lookup| {
         if s.process.credentials().is_none() {
             return Unknown;
@@ -291,7 +291,7 @@ pub static FIELDS: &[Field] = &[
     credentials("capeff", Unit::Set, "effective capabilities", of!(credentials, c => Unsigned(c.cap_effective))),
     credentials("capbnd", Unit::Set, "bounding set of capabilities", of!(credentials, c => Unsigned(c.cap_bounding))),
     credentials("capamb", Unit::Set, "ambient capabilities", of!(credentials, c => Unsigned(c.cap_ambient))),
-    credentials("nonewprivs", Unit::Truth, "whether execve(2) grants nothing any more", of!(credentials, c => Truth(c.no_new_privs())))
+    credentials("nonewprivs", Unit::Truth, "whether execve(2) can no longer grant privileges", of!(credentials, c => Truth(c.no_new_privs())))
         .also(&["no_new_privs", "nnp"]),
     credentials("seccomp", Unit::Number, "0 off, 1 strict, 2 filter", of!(credentials, c => c.seccomp_mode.into())),
     credentials("seccomp_filters", Unit::Number, "seccomp filters", of!(credentials, c => c.seccomp_filters.into())),
@@ -307,7 +307,7 @@ pub static FIELDS: &[Field] = &[
     })
     .signed()
     .of_thread(),
-    scheduling("nice", Unit::Number, "nice value, -20 to 19; a table has - where the policy knows none", either!(scheduling.nice))
+    scheduling("nice", Unit::Number, "nice value, -20 to 19; a table shows - if the policy has none", either!(scheduling.nice))
         .signed()
         .also(&["ni"])
         .heading("NI")
@@ -317,7 +317,7 @@ pub static FIELDS: &[Field] = &[
             _ => Unknown,
         })
         .of_thread(),
-    scheduling("rt_priority", Unit::Number, "real-time priority, 1 to 99, or 0; a table has - for the policy TS", either!(scheduling.rt_priority))
+    scheduling("rt_priority", Unit::Number, "real-time priority, 1 to 99, or 0; a table shows - for the policy TS", either!(scheduling.rt_priority))
         .also(&["rtprio"])
         .heading("RTPRIO")
         .in_table(|s, _| {
@@ -327,7 +327,7 @@ pub static FIELDS: &[Field] = &[
             Value::known(priority.filter(|_| policy(s) != Some(0)), Into::into)
         })
         .of_thread(),
-    scheduling("policy", Unit::Policy, "scheduling policy SCHED_*; a table has its name in ps(1), as cls", either!(scheduling.policy))
+    scheduling("policy", Unit::Policy, "number of the scheduling policy SCHED_*; a table shows its name, as cls", either!(scheduling.policy))
         .heading("POL")
         .of_thread(),
     scheduling("cls", Unit::Text, "scheduling policy as in ps(1): TS FF RR B ISO IDL DLN EXT", scheduling_class)
@@ -361,30 +361,30 @@ pub static FIELDS: &[Field] = &[
     signals("sigign", Unit::Set, "signals that are ignored", of!(signals, s => Unsigned(s.ignored))).also(&["ignored", "sigignore"]),
     signals("sigcgt", Unit::Set, "signals that are caught", of!(signals, s => Unsigned(s.caught))).also(&["caught", "sigcatch"]),
     signals("sigq", Unit::Number, "signals queued for its user, over all processes", of!(signals, s => s.queued.into())),
-    signals("sigq_limit", Unit::Number, "limit of those", of!(signals, s => s.queue_limit.into())),
+    signals("sigq_limit", Unit::Number, "limit of queued signals", of!(signals, s => s.queue_limit.into())),
     // Namespaces, cgroup, limits
     namespaces("nspid", Unit::List, "process id in each nested pid namespace, outermost first", |s, lookup| {
         nested(s.process, lookup, s.process.pid(), s.process.nested_ids().map(|ids| ids.pid))
     })
     .also(&["nstgid"]),
-    namespaces("nspgid", Unit::List, "process group, likewise", |s, lookup| {
+    namespaces("nspgid", Unit::List, "process group in each nested pid namespace", |s, lookup| {
         nested(s.process, lookup, s.process.identity().pgrp, s.process.nested_ids().map(|ids| ids.pgrp))
     }),
-    namespaces("nssid", Unit::List, "session, likewise", |s, lookup| {
+    namespaces("nssid", Unit::List, "session in each nested pid namespace", |s, lookup| {
         nested(s.process, lookup, s.process.identity().session, s.process.nested_ids().map(|ids| ids.session))
     }),
     cgroup("cgroup", Unit::Text, "path of the cgroup (version 2)", |s, lookup| {
         lookup.details.cgroup(s.process).map_or(Unknown, Value::Text)
     })
     .also(&["cgroup_path"]),
-    cgroup("cgroup_id", Unit::Number, "id of that cgroup", |s, _| Value::known(s.process.cgroup_id(), Unsigned)),
-    cgroup("unit", Unit::Text, "unit of systemd that it belongs to", |s, lookup| {
+    cgroup("cgroup_id", Unit::Number, "id of the cgroup", |s, _| Value::known(s.process.cgroup_id(), Unsigned)),
+    cgroup("unit", Unit::Text, "systemd unit", |s, lookup| {
         lookup.details.cgroup(s.process).ok().and_then(unit::unit).map_or(Unknown, Value::Text)
     }),
-    cgroup("slice", Unit::Text, "slice of systemd that it belongs to", |s, lookup| {
+    cgroup("slice", Unit::Text, "systemd slice", |s, lookup| {
         lookup.details.cgroup(s.process).map_or(Unknown, |path| Value::Text(unit::slice(path)))
     }),
-    identity("label", Unit::Text, "what a security module (SELinux, AppArmor) calls it", label),
+    identity("label", Unit::Text, "label of the security module (SELinux, AppArmor)", label),
     namespace("cgroupns", "cgroup namespace, as the number of its inode", |s, lookup| namespace_id(s, lookup, c"ns/cgroup")),
     namespace("ipcns", "IPC namespace", |s, lookup| namespace_id(s, lookup, c"ns/ipc")),
     namespace("mntns", "mount namespace", |s, lookup| namespace_id(s, lookup, c"ns/mnt")),
@@ -401,7 +401,7 @@ pub static FIELDS: &[Field] = &[
     layout("startstack", Unit::Address, "where the stack starts", of!(layout, l => l.start_stack.into())).also(&["stackp"]),
     layout("kstkesp", Unit::Address, "stack pointer of a dying or dumping process, else 0", of!(layout, l => l.kstkesp.into()))
         .also(&["esp"]),
-    layout("kstkeip", Unit::Address, "instruction pointer, likewise", of!(layout, l => l.kstkeip.into())).also(&["eip"]),
+    layout("kstkeip", Unit::Address, "instruction pointer of a dying or dumping process, else 0", of!(layout, l => l.kstkeip.into())).also(&["eip"]),
     layout("start_data", Unit::Address, "where the data starts", of!(layout, l => l.start_data.into())),
     layout("end_data", Unit::Address, "where the data ends", of!(layout, l => l.end_data.into())),
     layout("start_brk", Unit::Address, "where the heap starts", of!(layout, l => l.start_brk.into())),

@@ -17,7 +17,7 @@ pub struct Decimal {
 }
 
 impl Decimal {
-    /// How a number stands to this one.
+    /// Compares a number with this one.
     pub fn order(self, number: i128) -> Ordering {
         // 2^64 times 10^18 is below 2^127.
         (number * 10_i128.pow(self.decimals)).cmp(&self.digits)
@@ -33,7 +33,7 @@ impl Decimal {
         (number * 10_f64.powi(self.decimals as i32)).round() as i128 == self.digits
     }
 
-    /// In a unit that is so much smaller.
+    /// Multiplies by a unit.
     pub fn times(self, multiplier: u64) -> Result<Self, LiteralError> {
         let digits = self.digits.checked_mul(multiplier.into());
         let digits = digits.ok_or(LiteralError::TooLarge)?;

@@ -1,6 +1,6 @@
-//! What other languages would call a match, and what to type instead.
+//! Operators of other languages, and what to type instead.
 
-/// Words and signs that stand for operators elsewhere, and an example of a regular expression for each.
+/// Operators of other languages, each with an example of a regular expression.
 const OTHERS: [(&str, &str); 11] = [
     ("~", "^ssh"),
     ("=*", "^ssh"),

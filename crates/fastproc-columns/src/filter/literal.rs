@@ -65,7 +65,7 @@ impl Literal {
         })
     }
 
-    /// How this value stands to the literal. `None` if it is not known.
+    /// Compares a value with the literal. `None` if the value is unknown.
     pub fn compare(&self, value: &Value<'_>, scratch: &mut Vec<u8>) -> Option<Ordering> {
         match (&self.meaning, *value) {
             (Meaning::Number(literal), Value::Unsigned(number)) => {

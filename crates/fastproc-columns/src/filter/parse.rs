@@ -20,10 +20,10 @@ use crate::{
     value::Unit,
 };
 
-/// Conditions may stand this deep in one another.
+/// The deepest nesting of conditions.
 const DEEPEST: u32 = 64;
 
-/// What is wrong with a filter, and where.
+/// Why a filter is invalid, with the place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterError {
     text: String,
@@ -37,10 +37,10 @@ enum Problem {
     Expected(&'static str),
     #[error(transparent)]
     UnknownField(#[from] UnknownField),
-    #[error("'{name}' is neither true nor false by itself; compare it with something")]
+    #[error("'{name}' is not true or false; compare it with a value")]
     NotATruth { name: &'static str },
     #[error(
-        "'{symbol}' is no operator; a regular expression is matched by =~, as in {name} =~ '{example}'"
+        "'{symbol}' is not an operator; use =~ with a regular expression, as in {name} =~ '{example}'"
     )]
     Operator {
         symbol: &'static str,
@@ -48,7 +48,7 @@ enum Problem {
         example: &'static str,
     },
     #[error(
-        "'{}' is compared letter by letter, with its star; a regular expression is matched by =~, as in {name} =~ '{pattern}' (\\x2a stands for a star)",
+        "== compares '{}' letter by letter, including the star; use =~ with a regular expression, as in {name} =~ '{pattern}' (\\x2a means a star)",
         .text.escape_debug()
     )]
     Glob {
@@ -56,25 +56,25 @@ enum Problem {
         text: String,
         pattern: String,
     },
-    #[error("'{name}' is true or false; compare it with == or != only, or name it alone")]
+    #[error("'{name}' is true or false; compare it only with == or !=, or write the name alone")]
     Truth { name: &'static str },
-    #[error("'{name}' is not text that a pattern could match")]
+    #[error("'{name}' is not text; only text can be matched with =~ or !~")]
     NotText { name: &'static str },
     #[error(
-        "'{name}' is a rate over an interval, and there is none; give one, as in --interval 1, or in Python by difference() and watch()"
+        "'{name}' is a rate, which needs an interval; give one, as in --interval 1, or use difference() or watch() in Python"
     )]
     Rate { name: &'static str },
     #[error(transparent)]
     Literal(#[from] LiteralError),
-    #[error("this pattern is wrong: {0}")]
+    #[error("this regular expression is invalid: {0}")]
     Pattern(String),
-    #[error("this quote does not end")]
+    #[error("the closing quote is missing")]
     Unclosed,
     #[error(
-        "this is no escape; there are \\\\ \\' \\\" \\n \\t \\r \\0, \\x with two digits, and \\u{{…}}"
+        "this escape does not exist; use \\\\ \\' \\\" \\n \\t \\r \\0, \\x with two digits, and \\u{{…}}"
     )]
     Escape,
-    #[error("conditions stand too deep in one another")]
+    #[error("conditions are nested too deeply")]
     TooDeep,
 }
 
@@ -125,14 +125,14 @@ pub fn parse(text: &str) -> Result<(Node, Option<FilterError>), FilterError> {
     Ok((result.map_err(error)?, parser.rate.map(error)))
 }
 
-/// A problem and its place, or not.
+/// A result whose error has a place.
 type Parsed<T> = Result<T, (usize, Problem)>;
 
 struct Parser<'t> {
     text: &'t str,
     at: usize,
     depth: u32,
-    /// The first rate that is asked for.
+    /// The first rate in the filter.
     rate: Option<(usize, Problem)>,
 }
 
@@ -319,7 +319,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// What stands between quotes. A backslash keeps the next character from ending it.
+    /// The text between quotes. A backslash escapes the next character.
     fn quoted(&mut self, quote: char) -> Parsed<&'t str> {
         let inner = &self.rest()[1..];
         let mut escaped = false;
@@ -345,7 +345,7 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// What stands where an operator was expected.
+/// The error for text in place of an operator.
 fn no_operator(rest: &str, name: &'static str) -> Problem {
     match hints::other_operator(rest) {
         Some((symbol, example)) => Problem::Operator {
@@ -409,7 +409,7 @@ mod tests {
     fn errors_say_what_is_wrong() {
         for (text, says) in [
             ("", "a field, ! or ( is expected here"),
-            ("pid", "'pid' is neither true nor false"),
+            ("pid", "'pid' is not true or false"),
             ("pid == 1 pid == 2", "&&, || or the end is expected here"),
             ("(pid == 1", "&&, || or ) is expected here"),
             ("pid == 1)", "&&, || or the end is expected here"),
@@ -423,29 +423,32 @@ mod tests {
             ("umask == 8", "octal digits, as in 0022"),
             ("capeff == xyz", "hexadecimal digits"),
             ("policy == fifo", "TS, FF, RR"),
-            (r"comm == a\u{110000}", "this is no escape"),
-            (r"comm == a\u00", "this is no escape"),
-            ("comm =~ '('", "this pattern is wrong: unclosed group"),
+            (r"comm == a\u{110000}", "this escape does not exist"),
+            (r"comm == a\u00", "this escape does not exist"),
+            (
+                "comm =~ '('",
+                "this regular expression is invalid: unclosed group",
+            ),
             (
                 "comm ~ ssh",
-                "'~' is no operator; a regular expression is matched by =~",
+                "'~' is not an operator; use =~ with a regular expression",
             ),
-            ("comm like 'ssh%'", "'like' is no operator"),
+            ("comm like 'ssh%'", "'like' is not an operator"),
             ("comm contains ssh", "comm =~ 'ssh'"),
             ("cmdline startswith ssh", "cmdline =~ '^ssh'"),
             ("comm == *rust*", "comm =~ 'rust'"),
             ("comm == rust*", "comm =~ '^rust'"),
             ("comm != '*.sh'", r"comm =~ '\.sh$'"),
-            ("comm == 'abc", "this quote does not end"),
-            (r"comm == '\q'", "this is no escape"),
-            (r"comm == '\xg0'", "this is no escape"),
-            (r"comm == '\x+1'", "this is no escape"),
+            ("comm == 'abc", "the closing quote is missing"),
+            (r"comm == '\q'", "this escape does not exist"),
+            (r"comm == '\xg0'", "this escape does not exist"),
+            (r"comm == '\x+1'", "this escape does not exist"),
         ] {
             let message = message(text);
             assert!(message.contains(says), "{text}: {message}");
         }
-        assert!(message(&"!".repeat(100_000)).contains("too deep"));
-        assert!(message(&"(".repeat(100_000)).contains("too deep"));
+        assert!(message(&"!".repeat(100_000)).contains("too deeply"));
+        assert!(message(&"(".repeat(100_000)).contains("too deeply"));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::{
     connections::Client,
     site::{Rulebook, Site},
 };
-use crate::exposition::Format;
+use fastproc_metrics::exposition::Format;
 
 const PAGE: &str = "<!doctype html>
 <html lang=\"en\">

@@ -1,11 +1,11 @@
 //! The web configuration file of Prometheus' exporter toolkit: TLS, users, headers.
 
-use std::{collections::HashMap, path::Path, sync::Arc};
+use std::{collections::HashMap, io, path::Path, sync::Arc};
 
 use hyper::header::{HeaderName, HeaderValue};
 use tokio_rustls::rustls::ServerConfig;
 
-use super::tls::{self, Section};
+use super::tls::{self, Named, Section};
 use crate::document::{self, ConfigError, Node, Wrong};
 
 /// What the file says.
@@ -36,10 +36,14 @@ impl Default for WebConfig {
 }
 
 impl WebConfig {
-    /// Reads the file, and the keys and certificates that it names.
-    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+    /// What the file says, of which `text` was read. `named` reads keys and certificates by the names that they have there.
+    pub fn read(
+        path: &Path,
+        text: io::Result<Vec<u8>>,
+        named: &Named<'_>,
+    ) -> Result<Self, ConfigError> {
         let folder = path.parent().unwrap_or(Path::new(""));
-        document::read_file(path, |root| understand(*root, folder))
+        document::read_file(path, text, |root| understand(*root, folder, named))
     }
 
     /// Whether connections are encrypted.
@@ -53,14 +57,14 @@ impl WebConfig {
     }
 }
 
-fn understand(root: Node<'_>, folder: &Path) -> Result<WebConfig, Wrong> {
+fn understand(root: Node<'_>, folder: &Path, named: &Named<'_>) -> Result<WebConfig, Wrong> {
     let mut config = WebConfig::default();
     let mut tls = None;
     for (key, name, value) in root.entries("the configuration")? {
         match name {
             "tls_server_config" if value.is_null() => {}
             "tls_server_config" => {
-                let section = Section::read(value, folder, &mut config.warnings)?;
+                let section = Section::read(value, folder, named, &mut config.warnings)?;
                 tls = Some(tls::server_config(&section).map_err(|reason| value.wrong(reason))?);
             }
             "basic_auth_users" => {
@@ -121,7 +125,10 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<WebConfig, Wrong> {
-        document::read(text, |root| understand(*root, Path::new("/nowhere")))
+        let named = |_: &str| Err(io::ErrorKind::NotFound.into());
+        document::read(text, |root| {
+            understand(*root, Path::new("/nowhere"), &named)
+        })
     }
 
     #[test]

@@ -13,6 +13,6 @@ mod tls;
 
 pub use self::{
     config::WebConfig,
-    scraper::{Scraper, ScraperHandle, scraper},
+    scraper::{Ended, Scraper, ScraperHandle, scraper},
     server::{Limits, ServeError, Server},
 };

@@ -1,7 +1,9 @@
-//! The thread that takes snapshots, and what others get from it.
+//! The thread that has snapshots taken, and what others get from it.
 
 use std::{
-    io::Write,
+    fs::File,
+    io::{self, Write},
+    os::{fd::AsFd, unix::fs::FileExt},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -11,10 +13,19 @@ use std::{
 };
 
 use bytes::Bytes;
+use fastproc_metrics::{
+    exposition::Format,
+    link::{Link, Scrape, Used, lend},
+    memory,
+    naming::Item,
+    reloaded::Reloaded,
+};
 use flate2::{Compression, write::GzEncoder};
+use rustix::{
+    param::page_size,
+    time::{ClockId, clock_gettime},
+};
 use tokio::sync::oneshot;
-
-use crate::{configuration::Reloaded, exporter::Exporter, exposition::Format, naming::Rules};
 
 /// Requests that wait for the thread. There are no more than connections.
 const WAITING: usize = 1024;
@@ -39,7 +50,7 @@ pub struct ScraperHandle {
 /// What a reload leaves for the thread that takes snapshots.
 #[derive(Debug)]
 struct News {
-    rules: Option<Rules>,
+    rules: Option<Vec<Item>>,
     reloaded: Reloaded,
 }
 
@@ -76,7 +87,7 @@ impl ScraperHandle {
     }
 
     /// Hands over a configuration that was read again, or that it could not be used. The next snapshot is made by it.
-    pub(super) fn reload(&self, read: Result<Option<Rules>, ()>) {
+    pub(super) fn reload(&self, read: Result<Option<Vec<Item>>, ()>) {
         let mut news = lock(&self.news);
         match read {
             Ok(rules) => {
@@ -105,10 +116,19 @@ impl ScraperHandle {
     }
 }
 
-/// The other end: it owns the exporter, and runs on one thread.
+/// The process that collects has ended.
+#[derive(Debug, thiserror::Error)]
+#[error("the process that collects has ended")]
+pub struct Ended(#[from] io::Error);
+
+/// The other end: it asks the process that collects, and runs on one thread.
 #[derive(Debug)]
 pub struct Scraper {
-    exporter: Exporter,
+    link: Link,
+    /// Where that process writes its texts.
+    page: Option<File>,
+    /// What this process takes of memory.
+    statm: Option<File>,
     requests: mpsc::Receiver<Request>,
     ready: Arc<AtomicBool>,
     news: Arc<Mutex<News>>,
@@ -116,16 +136,13 @@ pub struct Scraper {
     started: Option<Instant>,
     /// What is rendered of the last snapshot: by format, plain and compressed.
     bodies: [[Option<Bytes>; 2]; 2],
-    failing: bool,
-    /// Of the last text.
-    length: usize,
     /// The memory of a text that nobody reads any more. With thousands of groups it is large, and to ask for it anew each
     /// time would leave holes in the heap that are as large.
     spare: Vec<u8>,
 }
 
-/// A scraper, and a handle to it.
-pub fn scraper(exporter: Exporter, min_interval: Duration) -> (Scraper, ScraperHandle) {
+/// A scraper that asks through this link, and a handle to it.
+pub fn scraper(link: Link, min_interval: Duration) -> (Scraper, ScraperHandle) {
     let (sender, requests) = mpsc::sync_channel(WAITING);
     let ready = Arc::new(AtomicBool::new(false));
     let news = News::new();
@@ -135,48 +152,38 @@ pub fn scraper(exporter: Exporter, min_interval: Duration) -> (Scraper, ScraperH
         news: Arc::clone(&news),
     };
     let scraper = Scraper {
-        exporter,
+        link,
+        page: None,
+        // Nothing can be opened later.
+        statm: File::open("/proc/self/statm").ok(),
         requests,
         ready,
         news,
         min_interval,
         started: None,
         bodies: Default::default(),
-        failing: false,
-        length: 0,
         spare: Vec::new(),
     };
     (scraper, handle)
 }
 
 impl Scraper {
-    /// Takes a first snapshot, then answers until every handle is gone. `log` hears of a failure once.
-    pub fn run(mut self, mut log: impl FnMut(&dyn std::error::Error)) {
-        self.collect(&mut log);
+    /// Has a first snapshot taken, then answers until every handle is gone.
+    pub fn run(mut self) -> Result<(), Ended> {
         // The first snapshot names every process, and reads what it needs for that but once.
-        self.bodies = Default::default();
-        self.started = None;
-        trim_memory();
+        self.ask(true, None)?;
+        memory::trim();
         self.ready.store(true, Ordering::Release);
-        // A request that came while costly values were read.
-        let mut waiting = None;
-        while let Some(request) = waiting.take().or_else(|| self.requests.recv().ok()) {
+        while let Ok(request) = self.requests.recv() {
             // Whoever asked has gone away meanwhile.
             if request.reply.is_closed() {
                 continue;
             }
-            if !self.is_fresh_for(&request) {
-                self.collect(&mut log);
-            }
-            let body = self.body(request.format, request.gzip);
+            let body = self.body(&request)?;
             // Nobody to tell: that is all right.
             let _ = request.reply.send(body);
-            let requests = &self.requests;
-            self.exporter.refresh_costly(|| {
-                waiting = requests.try_recv().ok();
-                waiting.is_some()
-            });
         }
+        Ok(())
     }
 
     /// A snapshot serves whoever asked before it was made, and whoever asks soon after.
@@ -186,56 +193,78 @@ impl Scraper {
         })
     }
 
-    fn collect(&mut self, log: &mut impl FnMut(&dyn std::error::Error)) {
-        for [plain, _] in std::mem::take(&mut self.bodies) {
-            // Whoever still takes it keeps it.
-            if let Some(Ok(text)) = plain.map(Bytes::try_into_mut) {
-                self.spare = text.into();
-            }
-        }
-        self.started = Some(Instant::now());
-        {
-            let mut news = lock(&self.news);
-            let reloaded = news.reloaded;
-            self.exporter.reload(news.rules.take(), reloaded);
-        }
-        match self.exporter.collect() {
-            Ok(()) => self.failing = false,
-            Err(error) => {
-                if !self.failing {
-                    log(&error);
+    /// The text of a request: of a new snapshot, unless the last one will do.
+    fn body(&mut self, request: &Request) -> Result<Bytes, Ended> {
+        let collects = !self.is_fresh_for(request);
+        if collects {
+            for [plain, _] in std::mem::take(&mut self.bodies) {
+                // Whoever still takes it keeps it.
+                if let Some(Ok(text)) = plain.map(Bytes::try_into_mut) {
+                    self.spare = text.into();
                 }
-                self.failing = true;
             }
+            self.started = Some(Instant::now());
         }
-        for left_out in self.exporter.left_out() {
-            log(&left_out);
+        let format = request.format as usize;
+        if let Some(body) = &self.bodies[format][usize::from(request.gzip)] {
+            return Ok(body.clone());
+        }
+        let plain = match &self.bodies[format][0] {
+            Some(plain) => plain.clone(),
+            None => self.ask(collects, Some(request.format))?,
+        };
+        self.bodies[format][0] = Some(plain.clone());
+        if !request.gzip {
+            return Ok(plain);
+        }
+        let body = compress(&plain);
+        self.bodies[format][1] = Some(body.clone());
+        Ok(body)
+    }
+
+    fn used(&self) -> Used {
+        let cpu = clock_gettime(ClockId::ProcessCPUTime);
+        let mut text = [0; 128];
+        let read = self.statm.as_ref().map(|file| file.read_at(&mut text, 0));
+        let read = read.and_then(Result::ok).unwrap_or(0);
+        let text = str::from_utf8(&text[..read]).unwrap_or_default();
+        let pages = text.split(' ').nth(1).and_then(|pages| pages.parse().ok());
+        Used {
+            cpu_ns: cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64,
+            resident_bytes: pages.unwrap_or(0_u64) * page_size() as u64,
         }
     }
 
-    fn body(&mut self, format: Format, gzip: bool) -> Bytes {
-        let kept = &self.bodies[format as usize][usize::from(gzip)];
-        if let Some(body) = kept {
-            return body.clone();
+    /// Has the process that collects do this, and reads the text that it wrote.
+    fn ask(&mut self, collects: bool, format: Option<Format>) -> Result<Bytes, Ended> {
+        let (rules, reloaded) = {
+            let mut news = lock(&self.news);
+            let rules = if collects { news.rules.take() } else { None };
+            (rules, news.reloaded)
+        };
+        let rules = rules.map(|rules| lend(&Item::to_bytes(&rules)));
+        let rules = rules.transpose()?;
+        let scrape = Scrape {
+            collects,
+            format,
+            reloaded,
+            used: self.used(),
+        };
+        let answer = self
+            .link
+            .ask(scrape.words(), rules.as_ref().map(AsFd::as_fd))?;
+        if let Some(page) = answer.descriptor {
+            self.page = Some(page.into());
         }
-        let plain = self.bodies[format as usize][0].clone();
-        let plain = plain.unwrap_or_else(|| {
-            let mut memory = std::mem::take(&mut self.spare);
-            memory.clear();
-            // About as long as the last one, so that memory is not asked for again and again. What is not written to takes
-            // none.
-            let expected = match self.length {
-                0 => self.exporter.expected_length(),
-                length => length + length / 32,
-            };
-            memory.reserve(expected);
-            let text = self.exporter.write(format, memory);
-            self.length = text.len();
-            text.into()
-        });
-        let body = if gzip { compress(&plain) } else { plain };
-        self.bodies[format as usize][usize::from(gzip)] = Some(body.clone());
-        body
+        let mut text = std::mem::take(&mut self.spare);
+        if let (Some(page), Some(_)) = (&self.page, format) {
+            // What is left of an earlier text is written over.
+            text.resize(answer.words[0] as usize, 0);
+            page.read_exact_at(&mut text, 0)?;
+        } else {
+            text.clear();
+        }
+        Ok(text.into())
     }
 }
 
@@ -245,51 +274,4 @@ fn compress(plain: &[u8]) -> Bytes {
     // Memory takes all that is written.
     let _ = encoder.write_all(plain);
     encoder.finish().unwrap_or_default().into()
-}
-
-/// Gives back to the kernel what opening took and nobody needs any more: free memory, and pages of code and constants, which
-/// come back from their files where they are needed.
-fn trim_memory() {
-    // SAFETY: the function keeps to what it is called for.
-    unsafe {
-        libc::dl_iterate_phdr(Some(forget_pages), std::ptr::null_mut());
-    }
-    #[cfg(target_env = "gnu")]
-    // SAFETY: it takes no pointer, and glibc's allocator locks for itself.
-    unsafe {
-        libc::malloc_trim(0);
-    }
-}
-
-/// Forgets the pages of a loaded object that nobody may write to, and that are therefore as in its file.
-unsafe extern "C" fn forget_pages(
-    info: *mut libc::dl_phdr_info,
-    _: libc::size_t,
-    _: *mut libc::c_void,
-) -> libc::c_int {
-    let page = rustix::param::page_size();
-    // SAFETY: the caller, the C library, says where the object lies and has so many headers.
-    let (base, headers) = unsafe {
-        let info = &*info;
-        let headers = std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into());
-        (info.dlpi_addr as usize, headers)
-    };
-    for header in headers {
-        if header.p_type != libc::PT_LOAD || header.p_flags & libc::PF_W != 0 {
-            continue;
-        }
-        // The first and the last page may be of other segments, too.
-        let start = base + header.p_vaddr as usize;
-        let end = (start + header.p_memsz as usize) / page * page;
-        let start = start.next_multiple_of(page);
-        // SAFETY: the pages are mapped from a file, have not been written to, and are read from it again at the next access.
-        unsafe {
-            libc::madvise(
-                start as *mut libc::c_void,
-                end.saturating_sub(start),
-                libc::MADV_DONTNEED,
-            );
-        }
-    }
-    0
 }

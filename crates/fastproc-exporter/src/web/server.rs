@@ -1,12 +1,6 @@
 //! Connections: accepted up to a limit, each with its times.
 
-use std::{
-    convert::Infallible,
-    io,
-    net::{SocketAddr, TcpListener},
-    sync::Arc,
-    time::Duration,
-};
+use std::{convert::Infallible, io, net::TcpListener, sync::Arc, time::Duration};
 
 use hyper::{
     server::conn::{http1, http2},
@@ -70,15 +64,6 @@ impl Default for Limits {
 /// Why the server cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The address cannot be listened at.
-    #[error("cannot listen at {address}")]
-    Listen {
-        /// The address.
-        address: String,
-        /// Why not.
-        #[source]
-        source: io::Error,
-    },
     /// The runtime cannot be started.
     #[error("cannot start serving")]
     Start(#[source] io::Error),
@@ -95,32 +80,15 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens at an address, or with `:PORT` at all of them. Privileges that only this takes can be given up afterwards.
-    pub fn bind(address: &str, config: WebConfig, limits: Limits) -> Result<Self, ServeError> {
-        let failed = |source| ServeError::Listen {
-            address: address.into(),
-            source,
-        };
-        let listener = match address.strip_prefix(':') {
-            // As Go has it: at every address, of either family where there are both.
-            Some(port) => TcpListener::bind(format!("[::]:{port}"))
-                .or_else(|_| TcpListener::bind(format!("0.0.0.0:{port}"))),
-            None => TcpListener::bind(address),
-        };
-        let listener = listener.map_err(failed)?;
-        listener.set_nonblocking(true).map_err(failed)?;
-        Ok(Self {
+    /// One that accepts connections by this socket, which must not block.
+    pub fn new(listener: TcpListener, config: WebConfig, limits: Limits) -> Self {
+        Self {
             listener,
             config,
             limits,
             metrics_path: "/metrics".into(),
             reload: None,
-        })
-    }
-
-    /// Where it listens.
-    pub fn address(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+        }
     }
 
     /// Answers with metrics at another path than `/metrics`.

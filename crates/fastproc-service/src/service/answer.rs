@@ -15,11 +15,11 @@ use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
 use super::{Service, turn::Waiting};
 use crate::{
-    blame::Why,
+    blame::Reason,
     buffers::Contents,
     fill::{self, Filling},
     memory::Counts,
-    view::{Mask, Shown, View},
+    view::{Mask, View, Visibility},
 };
 
 /// Room that a text is expected to take that is yet to be read. What finds none is left to the reader, this time.
@@ -88,11 +88,13 @@ impl Service {
         self.send(token, &reply.to_words(), reply.has_descriptor.then_some(id));
     }
 
-    /// Writes a snapshot into a buffer. `None`: texts are being read for it, and it is handed out then.
+    /// Writes a snapshot into a buffer. `None`: texts are being read for it, and it is handed out then. Without `reads_texts`
+    /// it has those that are kept.
     pub(super) fn fill(
         &mut self,
         waiting: &Waiting,
         contents: Contents,
+        reads_texts: bool,
     ) -> Result<Option<u64>, Status> {
         let view = waiting.view;
         let collector = self
@@ -105,16 +107,18 @@ impl Service {
             return Err(Status::Failed);
         };
         let shown = &mut self.shown;
-        fill::look(snapshot, view, shown);
+        fill::visibilities(snapshot, view, shown);
         let mut missing = Vec::new();
         if !contents.texts.is_empty() {
             let max_age = Duration::from_nanos(contents.texts_max_age_ns);
-            missing = self.texts.look(snapshot, max_age, view, |place| {
+            missing = self.texts.find_missing(snapshot, max_age, view, |place| {
                 let &shown = shown.get(place)?;
-                (shown != Shown::Unsure).then(|| fill::kinds_for(contents.texts, shown))
+                (shown != Visibility::Unsure).then(|| fill::kinds_for(contents.texts, shown))
             });
             let expected = self.costs.text * missing.len() as u32;
-            if !self.budget.allows(view.uid(), expected, Instant::now()) {
+            if !reads_texts {
+                missing.clear();
+            } else if !self.budget.allows(view.uid(), expected, Instant::now()) {
                 self.counted.texts_refused += 1;
                 missing.clear();
             }
@@ -156,7 +160,7 @@ impl Service {
             calibration,
             exits_last: contents.exits.last,
             exits_after: contents.exits.after,
-            parts: parts_of(counts),
+            parts: parts_from_counts(counts),
             ..Reply::empty(Status::Ok)
         };
         self.counted.fills += 1;
@@ -190,7 +194,7 @@ impl Service {
             buffer_bytes: buffer.memory.bytes() as u64,
             exits_last: contents.exits.last,
             exits_after: contents.exits.after,
-            parts: parts_of(counts),
+            parts: parts_from_counts(counts),
             ..Reply::empty(Status::Ok)
         };
         Ok(buffer.id)
@@ -202,14 +206,14 @@ impl Service {
     }
 
     /// Refuses what is too much for the user.
-    pub(super) fn refuse_for(&mut self, token: u64, why: Why) {
+    pub(super) fn refuse_for(&mut self, token: u64, why: Reason) {
         self.blame(token, why);
         self.refuse(token, Status::Busy);
     }
 
-    pub(super) fn blame(&mut self, token: u64, why: Why) {
+    pub(super) fn blame(&mut self, token: u64, why: Reason) {
         if let Some(client) = self.clients.get(&token) {
-            self.blame.add(client.uid, why);
+            self.blame.add(Some(client.uid), why);
         }
     }
 
@@ -245,18 +249,18 @@ impl Service {
             None,
         );
         if sent.is_err() {
-            self.blame(token, Why::CutOff);
+            self.blame(token, Reason::CutOff);
             self.close(token);
         }
     }
 }
 
 fn source_number(source: SourceKind) -> u64 {
-    let at = SourceKind::ALL.iter().position(|kind| *kind == source);
+    let at = SourceKind::LOCAL.iter().position(|kind| *kind == source);
     at.map_or(0, |at| at as u64 + 1)
 }
 
-fn parts_of(counts: Counts) -> [Part; part::COUNT] {
+fn parts_from_counts(counts: Counts) -> [Part; part::COUNT] {
     let offsets = counts.offsets();
     let mut parts = [Part::default(); part::COUNT];
     let sizes = [

@@ -1,19 +1,15 @@
 //! Snapshots whose texts are being read by a thread of their own: they are handed out when it is done, or late.
 
-use std::{
-    os::fd::AsFd,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{os::fd::AsFd, sync::Arc, time::Instant};
 
 use fastproc::source::service::wire::{Request, Status, part};
 
 use super::{Service, turn::Waiting};
 use crate::{
-    blame::Why,
+    blame::Reason,
     buffers::Contents,
     memory::Counts,
-    reading::{Item, Reading},
+    reading::{Item, Limits, Reading},
     texts::Writer,
     view::View,
 };
@@ -35,6 +31,22 @@ pub(super) struct Job {
     written: usize,
     items: usize,
     reading: Reading,
+}
+
+#[cfg(test)]
+impl Job {
+    pub(super) fn without_clients(view: View, reading: Reading) -> Self {
+        Self {
+            view,
+            contents: Contents::default(),
+            clients: Vec::new(),
+            buffer: 0,
+            counts: Counts::default(),
+            written: 0,
+            items: 0,
+            reading,
+        }
+    }
 }
 
 impl Service {
@@ -66,8 +78,9 @@ impl Service {
         let done = Arc::clone(&self.texts_done);
         let reading = self
             .texts
-            .read(items, waiting.view, done)
+            .read(items, waiting.view, waiting.came, done)
             .map_err(|_| Status::Failed)?;
+        self.jobs_changed = true;
         // Nobody else writes into it meanwhile.
         self.buffers.hold(buffer);
         self.jobs.push(Job {
@@ -84,35 +97,39 @@ impl Service {
     }
 
     /// Takes note that some reading is over.
-    pub(super) fn hear_of_texts(&self) {
+    pub(super) fn drain_texts_done(&self) {
         // Whose counter it is does not matter.
         let _ = rustix::io::read(self.texts_done.as_fd(), &mut [0; 8]);
     }
 
-    /// How long a request waits for all texts, and for those of one process.
-    fn limits(&self) -> (Duration, Duration) {
-        (self.texts_timeout, self.texts_timeout / 2)
+    fn limits(&self) -> Limits {
+        Limits {
+            all: self.texts_timeout,
+            one: self.texts_timeout / 2,
+        }
     }
 
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        let (limit, stuck) = self.limits();
+        let limits = self.limits();
         let jobs = self.jobs.iter();
-        jobs.map(|job| job.reading.deadline(limit, stuck)).min()
+        let jobs = jobs.filter_map(|job| job.reading.deadline(limits));
+        jobs.chain(self.parked.deadline()).min()
     }
 
     /// Hands out what is done, and what is late without what is missing.
     pub(super) fn finish_jobs(&mut self) {
-        let (limit, stuck) = self.limits();
+        let (limits, now) = (self.limits(), Instant::now());
         let mut at = 0;
         while at < self.jobs.len() {
-            let Some(outcome) = self.jobs[at].reading.outcome(limit, stuck) else {
+            let Some(outcome) = self.jobs[at].reading.outcome(limits, now) else {
                 at += 1;
                 continue;
             };
             let job = self.jobs.swap_remove(at);
             let uid = job.view.uid();
-            self.budget.spend(uid, outcome.cpu, Instant::now());
-            if outcome.stuck_at.is_none() && job.items > 0 {
+            self.jobs_changed = true;
+            self.budget.spend(uid, outcome.cpu, now);
+            if outcome.blamed.is_none() && job.items > 0 {
                 self.costs.text = outcome.cpu / job.items as u32;
             }
             if let Some(buffer) = self.buffers.get_mut(job.buffer) {
@@ -127,13 +144,15 @@ impl Service {
                 }
                 buffer.finish(job.contents);
             }
-            let is_stuck = outcome.stuck_at.is_some();
-            let owner = self.texts.keep(outcome, job.reading);
-            if is_stuck {
+            self.texts.keep(outcome.texts);
+            self.texts.left.watch(job.reading, limits.blamed_from());
+            if let Some((owner, took)) = outcome.blamed {
                 // A worker has stood still for it so long.
-                let owner = owner.unwrap_or(0);
-                self.budget.spend(owner, stuck, Instant::now());
-                self.blame.add(owner, Why::Blocked);
+                self.texts.left.add(owner, now);
+                self.blame.add(owner.uid(), Reason::Blocked);
+                if let Some(uid) = owner.uid() {
+                    self.budget.spend(uid, took, now);
+                }
             }
             for (client, request) in &job.clients {
                 self.send_buffer(*client, request, job.buffer);

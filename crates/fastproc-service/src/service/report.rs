@@ -1,5 +1,7 @@
 //! What the service tells of itself.
 
+use std::collections::BTreeMap;
+
 use fastproc::Fields;
 
 use super::Service;
@@ -24,13 +26,16 @@ impl Service {
         let report = Report {
             version: env!("CARGO_PKG_VERSION"),
             pid: std::process::id(),
+            exporter: self.exporter,
             source: self.source().name(),
             uptime_seconds: self.started.elapsed().as_secs_f64(),
             clients: self
-                .connections
-                .iter()
-                .map(|(&uid, &count)| (uid, count))
-                .collect(),
+                .clients
+                .values()
+                .fold(BTreeMap::new(), |mut of, client| {
+                    *of.entry(client.uid).or_default() += 1;
+                    of
+                }),
             connections_total: self.counted.connections,
             requests_total: self.counted.requests,
             wakes_total: self.counted.wakes,

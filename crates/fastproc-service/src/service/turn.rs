@@ -3,7 +3,10 @@
 //! In each turn every user has at most one walk and one snapshot written for it; what is there already is handed out
 //! besides. Between turns those who ask meanwhile are heard.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use fastproc::{
     Fields,
@@ -12,8 +15,11 @@ use fastproc::{
 
 use super::Service;
 use crate::{
-    blame::Why, budget::cpu_time, buffers::Contents, exits::Range, tiers::COUNT, view::View,
+    blame::Reason, budget::cpu_time, buffers::Contents, exits::Range, tiers::COUNT, view::View,
 };
+
+/// Where the settings name a time without an end.
+const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
 
 /// A request that waits for its turn.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +35,42 @@ impl Waiting {
     /// The user that it is done for.
     pub(super) fn uid(&self) -> u32 {
         self.view.uid()
+    }
+}
+
+/// Requests that wait for texts that are read for others, in the order in which they have waited long enough.
+#[derive(Debug, Default)]
+pub(super) struct Parked(BTreeMap<(Instant, u64), Waiting>);
+
+impl Parked {
+    /// Until somebody else's texts are read, or until then.
+    fn add(&mut self, waiting: Waiting, until: Instant) {
+        self.0.insert((until, waiting.client), waiting);
+    }
+
+    /// When the first has waited long enough.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.0.first_key_value().map(|((until, _), _)| *until)
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Takes those who have waited long enough.
+    fn take_due(&mut self, now: Instant) -> Vec<Waiting> {
+        let mut due = Vec::new();
+        while let Some(first) = self.0.first_entry()
+            && first.key().0 <= now
+        {
+            due.push(first.remove());
+        }
+        due
+    }
+
+    pub(super) fn take_all(&mut self) -> Vec<Waiting> {
+        std::mem::take(&mut self.0).into_values().collect()
     }
 }
 
@@ -50,26 +92,32 @@ pub(super) struct Costs {
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// It was answered, without work.
+    /// It was answered or refused, without work.
     Answered,
-    /// It was answered or refused after work, or is done elsewhere.
+    /// It was answered after work, or is done elsewhere.
     Worked,
     /// It waits for the next turn.
     NextTurn,
-    /// It waits for texts that are being read.
-    ForTexts,
+    /// It waits for texts that are read for others.
+    Parked,
 }
 
 impl Service {
     /// Does one turn.
     pub(super) fn turn(&mut self) {
-        let mut waiting = std::mem::take(&mut self.waiting);
+        // The others can only be answered when a reading has begun or ended: nobody looks at them before.
+        let mut waiting = if std::mem::take(&mut self.jobs_changed) {
+            self.parked.take_all()
+        } else {
+            self.parked.take_due(Instant::now())
+        };
+        waiting.append(&mut self.waiting);
         let mut served = std::mem::take(&mut self.served);
         served.clear();
         self.can_go_on = self
             .asked
             .iter()
-            .any(|(_, asked)| *asked >= super::ASKED_AT_ONCE);
+            .any(|(_, asked)| *asked >= super::requests::ASKED_AT_ONCE);
         waiting.retain(|waiting| {
             let Some(client) = self.clients.get(&waiting.client) else {
                 return false;
@@ -86,7 +134,10 @@ impl Service {
                     self.can_go_on = true;
                     true
                 }
-                Step::ForTexts => true,
+                Step::Parked => {
+                    self.parked.add(*waiting, self.texts_late_at(waiting));
+                    false
+                }
             }
         });
         self.waiting = waiting;
@@ -124,11 +175,9 @@ impl Service {
                 return Step::Answered;
             }
         }
-        if !request.texts.is_empty() && !self.may_start_job(uid) {
-            return Step::ForTexts;
-        }
-        if was_served {
-            return Step::NextTurn;
+        let reads_texts = !request.texts.is_empty() && Instant::now() < self.texts_late_at(waiting);
+        if reads_texts && !self.may_start_job(uid) {
+            return Step::Parked;
         }
         let walks = self.tiers.walked_since(tier, since).is_none();
         let mut expected = self.costs.write[tier];
@@ -136,13 +185,16 @@ impl Service {
             expected += self.costs.walk[tier];
         }
         if !self.budget.allows(uid, expected, Instant::now()) {
-            self.refuse_for(client, Why::OverBudget);
-            return Step::Worked;
+            self.refuse_for(client, Reason::OverBudget);
+            return Step::Answered;
+        }
+        if was_served {
+            return Step::NextTurn;
         }
         // Said before any work, if it is known.
         if !self.buffers.has_room(waiting.view, self.costs.bytes[tier]) {
-            self.refuse_for(client, Why::OverMemory);
-            return Step::Worked;
+            self.refuse_for(client, Reason::OverMemory);
+            return Step::Answered;
         }
         let began = cpu_time();
         let mut after = began;
@@ -158,7 +210,7 @@ impl Service {
             walked
         };
         let filled = match walked {
-            Ok(generation) => self.serve(waiting, generation),
+            Ok(generation) => self.serve(waiting, generation, reads_texts),
             Err(_) => Err(Status::Failed),
         };
         let end = cpu_time();
@@ -167,10 +219,16 @@ impl Service {
             .spend(uid, end.saturating_sub(began), Instant::now());
         match filled {
             Ok(()) => (),
-            Err(Status::Busy) => self.refuse_for(client, Why::OverMemory),
+            Err(Status::Busy) => self.refuse_for(client, Reason::OverMemory),
             Err(status) => self.refuse(client, status),
         }
         Step::Worked
+    }
+
+    /// When a request is answered without the texts that are not read by then.
+    fn texts_late_at(&self, waiting: &Waiting) -> Instant {
+        let late = waiting.came.checked_add(self.texts_timeout);
+        late.unwrap_or_else(|| waiting.came + LONGEST_WAIT)
     }
 
     /// When the walk may have begun that serves this request. One from before exits were recorded does not tell where they
@@ -201,9 +259,14 @@ impl Service {
     }
 
     /// Sends a snapshot that has been walked, or has the texts read that belong to it.
-    fn serve(&mut self, waiting: &Waiting, generation: u64) -> Result<(), Status> {
+    fn serve(
+        &mut self,
+        waiting: &Waiting,
+        generation: u64,
+        reads_texts: bool,
+    ) -> Result<(), Status> {
         let contents = self.contents(waiting, generation);
-        if let Some(id) = self.fill(waiting, contents)? {
+        if let Some(id) = self.fill(waiting, contents, reads_texts)? {
             self.send_buffer(waiting.client, &waiting.request, id);
         }
         Ok(())
@@ -218,20 +281,18 @@ impl Service {
             ..
         } = *waiting;
         let uid = waiting.uid();
+        let expected = self.costs.write_exits;
+        if !self.budget.allows(uid, expected, Instant::now()) {
+            self.refuse_for(client, Reason::OverBudget);
+            return Step::Answered;
+        }
         if was_served {
             return Step::NextTurn;
-        }
-        if !self
-            .budget
-            .allows(uid, self.costs.write_exits, Instant::now())
-        {
-            self.refuse_for(client, Why::OverBudget);
-            return Step::Worked;
         }
         let began = cpu_time();
         match self.hand_exits(client, &request, view) {
             Ok(()) => (),
-            Err(Status::Busy) => self.refuse_for(client, Why::OverMemory),
+            Err(Status::Busy) => self.refuse_for(client, Reason::OverMemory),
             Err(status) => self.refuse(client, status),
         }
         self.costs.write_exits = cpu_time().saturating_sub(began);

@@ -244,6 +244,7 @@ pub fn in_child(run: impl FnOnce()) -> Child {
     match unsafe { fork() }.expect("it can fork") {
         ForkResult::Parent { child } => Child(child),
         ForkResult::Child => {
+            fastproc_testbed::leave_lock_to_parent();
             let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
             // SAFETY: ends this process without running what the test's would.
             unsafe { libc::_exit(i32::from(outcome.is_err())) }
@@ -311,6 +312,11 @@ impl Turn {
     pub fn wait(&mut self) {
         self.0.read_exact(&mut [0]).expect("the other end is there");
     }
+}
+
+/// How many processes there are, or some more.
+pub fn processes() -> usize {
+    std::fs::read_dir("/proc").expect("it is mounted").count()
 }
 
 /// As many descriptors as this process may have.

@@ -36,32 +36,32 @@ fn state(place: Place, is_replay: bool) -> State {
     state.search = "x".into();
     state.is_replay = is_replay;
     if place == Place::Details {
-        let mut details = Details::of(id, Page::Limits);
+        let mut details = Details::new(id, Page::Limits);
         (details.window, details.lines) = (window, Some(Ok(Vec::new())));
         state.details = Some(details);
     }
-    state.aim = vec![Target::of(id)];
-    state.over = match place {
+    state.targets = vec![Target::new(id)];
+    state.overlay = match place {
         Place::Table | Place::Details => None,
         Place::List => {
             let items = (0..100)
                 .map(|i| (i.to_string(), Choice::Signal(i)))
                 .collect();
-            Some(Over::List(List {
+            Some(Overlay::List(List {
                 title: "Signal",
                 items,
                 window,
             }))
         }
-        Place::Prompt => Some(Over::Prompt {
-            asked: Asked::Search,
+        Place::Prompt => Some(Overlay::Prompt {
+            prompt: Prompt::Search,
             text: "abc".into(),
             error: None,
         }),
-        Place::Question => Some(Over::Question {
-            deed: Deed::Nice(1),
+        Place::Question => Some(Overlay::Question {
+            action: ProcessAction::Nice(1),
         }),
-        Place::Help => Some(Over::Help(window)),
+        Place::Help => Some(Overlay::Help(window)),
     };
     state
 }
@@ -94,21 +94,24 @@ fn nothing_is_done_to_a_process_without_a_question() {
         assert_eq!(state.act(Place::Table, action), None);
         let mut effect = None;
         for _ in 0..3 {
-            if matches!(state.over, Some(Over::Question { .. })) {
+            if matches!(state.overlay, Some(Overlay::Question { .. })) {
                 break;
             }
-            if let Some(Over::Prompt { text, .. }) = &mut state.over {
+            if let Some(Overlay::Prompt { text, .. }) = &mut state.overlay {
                 *text = "5".into();
             }
-            effect = state.act_on_over(Action::Accept);
+            effect = state.act_on_overlay(Action::Accept);
         }
-        assert!(effect.is_none() && matches!(state.over, Some(Over::Question { .. })));
-        assert_eq!(state.act_on_over(Action::Refuse), None);
-        assert!(state.over.is_none());
+        assert!(effect.is_none() && matches!(state.overlay, Some(Overlay::Question { .. })));
+        assert_eq!(state.act_on_overlay(Action::Refuse), None);
+        assert!(state.overlay.is_none());
     }
     let mut state = state(Place::Table, true);
     state.act(Place::Table, Action::Kill);
-    assert!(state.over.is_none(), "those of a recording are left alone");
+    assert!(
+        state.overlay.is_none(),
+        "those of a recording are left alone"
+    );
 }
 
 #[test]
@@ -124,12 +127,12 @@ fn a_signal_is_for_a_process_once_whichever_of_its_threads_are_marked() {
         .map(|(pid, tid)| thread(pid, tid))
         .into();
     state.act(Place::Table, Action::Kill);
-    let aim: Vec<_> = state.aim.iter().map(|target| target.id).collect();
-    assert_eq!(aim, [thread(7, 7), thread(9, 9)]);
+    let targets: Vec<_> = state.targets.iter().map(|target| target.id).collect();
+    assert_eq!(targets, [thread(7, 7), thread(9, 9)]);
     // A nice value is a thread's own.
-    state.over = None;
+    state.overlay = None;
     state.act(Place::Table, Action::NiceBy(1));
-    assert_eq!(state.aim.len(), 4);
+    assert_eq!(state.targets.len(), 4);
 }
 
 #[test]
@@ -157,15 +160,15 @@ fn a_burst_writes_no_settings_and_leaves_only_if_nothing_follows() {
 
 #[test]
 fn what_is_written_is_taken_or_it_says_why_not() {
-    for (asked, right, wrong) in [
-        (Asked::Filter, "rss > 5M", "rss >"),
-        (Asked::Columns, "pid, rss", "pid,nothing"),
-        (Asked::Interval, "0.5", "0"),
-        (Asked::Pid, "12", "x"),
-        (Asked::Nice, "-20", "20"),
+    for (prompt, right, wrong) in [
+        (Prompt::Filter, "rss > 5M", "rss >"),
+        (Prompt::Columns, "pid, rss", "pid,nothing"),
+        (Prompt::Interval, "0.5", "0"),
+        (Prompt::Pid, "12", "x"),
+        (Prompt::Nice, "-20", "20"),
     ] {
         let mut state = state(Place::Table, false);
-        assert!(state.take(asked, wrong).is_err(), "{asked:?}");
-        assert!(state.take(asked, right).is_ok(), "{asked:?}");
+        assert!(state.take(prompt, wrong).is_err(), "{prompt:?}");
+        assert!(state.take(prompt, right).is_ok(), "{prompt:?}");
     }
 }

@@ -2,8 +2,7 @@
 
 use fastproc::{Baseline, Collector, Fields, Host, SourceKind};
 
-use super::{View, exited::Exited};
-use crate::{error::Error, machine::Machine, sampler::Sampler};
+use crate::{error::Error, exited::Exited, machine::Machine, observation::View, sampler::Sampler};
 
 /// Reads this machine.
 #[derive(Debug)]

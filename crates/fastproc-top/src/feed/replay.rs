@@ -5,11 +5,12 @@ use std::path::Path;
 use fastproc::{Baseline, Host};
 use fastproc_columns::Lookup;
 
-use super::{Pages, View, exited::Exited};
 use crate::{
     details::Page,
     error::Error,
+    exited::Exited,
     machine::{Gauge, Machine},
+    observation::{Pages, View},
     record::{self, Frame, Key, Reader},
 };
 

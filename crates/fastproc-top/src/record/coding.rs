@@ -114,6 +114,22 @@ mod tests {
 
     use super::*;
 
+    /// However many before it are the same.
+    #[test]
+    fn a_word_comes_back_in_its_place() {
+        let before = [7; 300];
+        for at in 0..before.len() {
+            let mut now = before;
+            now[at] = 9;
+            let mut bytes = Vec::new();
+            put_words(&now, &before, &mut bytes);
+            let mut words = before;
+            let read = Input(&bytes).words(&mut words);
+            read.expect("what was written");
+            assert_eq!(words, now, "{at}");
+        }
+    }
+
     proptest! {
         #[test]
         fn words_come_back(pairs in prop::collection::vec(any::<(u64, u64)>(), 0..40), same in any::<u64>()) {

@@ -112,7 +112,7 @@ impl Decoder {
         }
         let mut records: Vec<ExitRecord> = Vec::new();
         self.translation.exits(&raw.bytes(), &mut records);
-        let exits = records.iter().map(Exit::of_exit_record).collect();
+        let exits = records.iter().map(Exit::from_exit_record).collect();
         Ok(self.translation.has_exits().then_some(exits))
     }
 }

@@ -52,7 +52,7 @@ pub struct Facts {
 
 impl Facts {
     /// Of a machine.
-    pub fn of(host: &Host, total_memory: u64) -> Self {
+    pub fn new(host: &Host, total_memory: u64) -> Self {
         Self {
             page_size: host.page_size,
             ticks_per_second: host.ticks_per_second,
@@ -466,7 +466,7 @@ mod tests {
         Frame {
             records: vec![record],
             threads: vec![thread],
-            exits: Some(vec![Exit::of_exit_record(&exit)]),
+            exits: Some(vec![Exit::from_exit_record(&exit)]),
             ..Frame::default()
         }
     }

@@ -320,7 +320,7 @@ mod tests {
             let exit = |&(pid, time): &(u32, u64)| {
                 let mut record = ExitRecord::default();
                 (record.pid, record.utime_ns) = (pid, time);
-                Exit::of_exit_record(&record)
+                Exit::from_exit_record(&record)
             };
             pids.iter().map(exit).collect()
         });

@@ -1,4 +1,4 @@
-//! Makes frames of what was looked at, with the texts that belong to it.
+//! Turns snapshots into frames, with the texts that belong to them.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,10 +16,10 @@ use super::{
 };
 use crate::{
     details::{self, Page},
-    feed::View,
+    observation::View,
 };
 
-/// Of how many processes limits and open files are read at a look: of all of them at once that would take long.
+/// The number of processes whose limits and open files are read per snapshot: reading all at once would take long.
 const READ_PER_LOOK: usize = 200;
 
 /// A command line as it was written last. It is looked at again when its process has run: who executes another program or
@@ -49,7 +49,7 @@ pub struct Recorder {
 impl Recorder {
     /// Into a file that is not there yet, and may have `most` bytes.
     pub fn create(path: &Path, lookup: &Lookup, most: u64) -> std::io::Result<Self> {
-        let facts = Facts::of(&lookup.host, lookup.total_memory);
+        let facts = Facts::new(&lookup.host, lookup.total_memory);
         Ok(Self {
             writer: Writer::create(path, facts, most)?,
             frame: Frame::default(),
@@ -59,7 +59,7 @@ impl Recorder {
         })
     }
 
-    /// Adds a look. `anew`: what was looked up before is not kept.
+    /// Adds a snapshot.
     pub fn push(
         &mut self,
         view: &View<'_>,
@@ -110,7 +110,7 @@ impl Recorder {
         }
     }
 
-    /// Limits and open files, once a block, of some processes at each look, in turn.
+    /// Reads limits and open files once a block, in turn for some processes at each snapshot.
     fn read_pages(&mut self, snapshot: &Snapshot<'_>, lookup: &mut Lookup) {
         let last = self.last_read;
         let later = snapshot.iter().filter(|process| process.pid() > last);
@@ -128,7 +128,7 @@ impl Recorder {
                 (Page::Files, Key::Files(pid, start_ns)),
             ];
             for (page, key) in pages {
-                // What the kernel does not show to who records is not recorded.
+                // What the kernel hides from the user who records is not recorded.
                 if let Ok(lines) = details::read(page, process, lookup) {
                     self.frame.texts.push((key, lines.join(&b'\n')));
                 }
@@ -190,12 +190,12 @@ impl Recorder {
         if let Some(users) = process.users() {
             for id in [users.uid, users.euid] {
                 if written.insert(Key::User(id)) {
-                    texts.push((Key::User(id), lookup.users.of(id).to_vec()));
+                    texts.push((Key::User(id), lookup.users.name(id).to_vec()));
                 }
             }
             for id in [users.gid, users.egid] {
                 if written.insert(Key::Group(id)) {
-                    texts.push((Key::Group(id), lookup.groups.of(id).to_vec()));
+                    texts.push((Key::Group(id), lookup.groups.name(id).to_vec()));
                 }
             }
         }

@@ -9,7 +9,7 @@ use crate::{
     feed::{Feed, Replay},
     id::Id,
     record, signals,
-    state::{Choice, Deed, Over},
+    state::{Choice, Overlay, ProcessAction},
     target::Target,
     view::header::Histories,
 };
@@ -20,7 +20,7 @@ const BEFORE: u64 = 200;
 impl Screen {
     pub(super) fn perform(&mut self, effect: Effect) {
         match effect {
-            Effect::Do(deed, targets) => self.perform_deed(deed, &targets),
+            Effect::Do(action, targets) => self.change_processes(action, &targets),
             Effect::Save => self.save(),
             Effect::Users => self.list_users(),
             Effect::Exited => self.say_of_exited(),
@@ -80,27 +80,28 @@ impl Screen {
         let meant = fastproc_columns::parse_date(text, (last_ns / 1_000_000_000) as i64);
         match meant.and_then(|(seconds, _)| u64::try_from(seconds).ok()) {
             Some(seconds) => self.travel(|replay| replay.at_time(seconds * 1_000_000_000)),
-            None => self
-                .state
-                .fail(format!("'{}' is no time", text.escape_debug())),
+            None => self.state.fail(format!(
+                "'{}' is not a time; write HH:MM[:SS]",
+                text.escape_debug()
+            )),
         }
     }
 
     /// Names what a key meant, and before a question drops what has ended since the key was pressed.
-    pub(super) fn settle_aim(&mut self) {
+    pub(super) fn settle_targets(&mut self) {
         let Some(view) = self.feed.view() else {
             return;
         };
-        let aim = &mut self.state.aim;
-        for target in aim.iter_mut() {
+        let targets = &mut self.state.targets;
+        for target in targets.iter_mut() {
             target.look_up(&view, &mut self.lookup);
         }
-        if !matches!(self.state.over, Some(Over::Question { .. })) {
+        if !matches!(self.state.overlay, Some(Overlay::Question { .. })) {
             return;
         }
-        let before = aim.len();
+        let before = targets.len();
         let mut ended = String::new();
-        aim.retain(|target| {
+        targets.retain(|target| {
             let is_gone = matches!(
                 signals::look_for(target.id, &view, &mut self.lookup),
                 Err(signals::Error::Gone(_))
@@ -110,25 +111,25 @@ impl Screen {
             }
             !is_gone
         });
-        let dropped = before - aim.len();
+        let dropped = before - targets.len();
         if dropped > 1 {
             ended = format!("{dropped} of the {before} processes have ended");
         }
-        if aim.is_empty() {
-            self.state.over = None;
+        if targets.is_empty() {
+            self.state.overlay = None;
         }
         if dropped > 0 {
             self.state.fail(ended);
         }
     }
 
-    fn perform_deed(&mut self, deed: Deed, targets: &[Target]) {
+    fn change_processes(&mut self, action: ProcessAction, targets: &[Target]) {
         let Some(view) = self.feed.view() else {
             return;
         };
         let mut done = 0;
         for target in targets {
-            match deed.apply(target.id, &view, &mut self.lookup) {
+            match action.apply(target.id, &view, &mut self.lookup) {
                 Ok(()) => done += 1,
                 Err(signals::Error::Gone(_)) => {
                     let text = format!("{} has ended", target.describe(40));
@@ -139,17 +140,19 @@ impl Screen {
         }
         if done == targets.len() {
             let whom = if done == 1 { "process" } else { "processes" };
-            self.state.say(format!("done to {done} {whom}"));
+            self.state.say(format!("changed {done} {whom}"));
         }
     }
 
     fn save(&mut self) {
         let Some(path) = &self.options.settings else {
-            return self.state.fail("there is no home for a settings file");
+            return self.state.fail(
+                "no folder for a settings file: set HOME or XDG_CONFIG_HOME, or give --settings",
+            );
         };
         match self.state.settings.write(path) {
             Ok(()) => {
-                let text = format!("written: {}", path.display());
+                let text = format!("settings written to {}", path.display());
                 self.state.say(text);
             }
             Err(error) => {
@@ -171,7 +174,7 @@ impl Screen {
         let names: &mut Names = &mut self.lookup.users;
         let mut items = vec![("all users".to_owned(), Choice::User(None))];
         items.extend(ids.into_iter().map(|id| {
-            let name = String::from_utf8_lossy(names.of(id)).into_owned();
+            let name = String::from_utf8_lossy(names.name(id)).into_owned();
             (name.clone(), Choice::User(Some(name)))
         }));
         if items.len() == 1 {
@@ -188,13 +191,13 @@ impl Screen {
             .view()
             .is_some_and(|view| view.exited.count.is_some());
         if let Some(reason) = self.feed.exits_refused() {
-            state.fail(format!("what exits is not recorded: {reason}"));
+            state.fail(format!("exits are not recorded: {reason}"));
         } else if state.settings.threads {
-            state.fail("threads that exited are not shown; processes are, after H");
+            state.fail("exited threads are not shown; press H to show processes");
         } else if self.feed.is_live() || is_recorded {
-            state.say("processes that exited in an interval are shown with what they did in it");
+            state.say("exited processes are shown with what they did in the interval");
         } else {
-            state.fail("this recording does not have what exited");
+            state.fail("this recording has no exited processes");
         }
     }
 
@@ -220,7 +223,7 @@ impl Screen {
             if let Some(process) = view.snapshot.get(pid) {
                 self.state
                     .marked
-                    .insert(Id::of(&fastproc_columns::Row::of(process)));
+                    .insert(Id::from_row(&fastproc_columns::Row::new(process)));
             }
         }
     }

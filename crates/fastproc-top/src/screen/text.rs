@@ -6,12 +6,12 @@ use ratatui_core::{buffer::Buffer, layout::Rect};
 
 use super::{Screen, next_due};
 use crate::{
+    canvas::{self, Sheet, shortened},
     clock,
     error::Error,
     feed::Feed,
     machine::Gauge,
     state::State,
-    view::canvas::{self, Sheet, shortened},
 };
 
 impl Screen {

@@ -4,15 +4,15 @@ use fastproc::{Process, Snapshot};
 use fastproc_columns::{FIELDS, Lookup, Row, field};
 
 use super::{
-    canvas::{Canvas, width},
     header::{size, spark},
     theme::Theme,
 };
 use crate::{
+    canvas::{Canvas, width},
     details::{self, Details, Histories, Page, Watched},
-    feed::View,
     history::History,
     id::Id,
+    observation::View,
     window::Window,
 };
 
@@ -65,7 +65,7 @@ pub fn draw(
     match (details.page, process) {
         (Page::Overview, process) => {
             let nothing = Histories::default();
-            let history = watched.of(details.id).unwrap_or(&nothing);
+            let history = watched.get(details.id).unwrap_or(&nothing);
             let top = histories(&mut body, history, theme);
             if let Some(process) = process {
                 let mut body = body.lines(top + 1, u16::MAX);
@@ -79,7 +79,7 @@ pub fn draw(
             let mut read = || {
                 let process = process.ok_or("the process has ended")?;
                 match view.pages {
-                    Some(pages) => pages.read(page, Id::of(&Row::of(process))),
+                    Some(pages) => pages.read(page, Id::from_row(&Row::new(process))),
                     None => details::read(page, process, lookup),
                 }
             };
@@ -110,7 +110,7 @@ fn row<'a>(process: Process<'a>, view: &View<'a>) -> Row<'a> {
     });
     Row {
         change,
-        ..Row::of(process)
+        ..Row::new(process)
     }
 }
 
@@ -226,7 +226,7 @@ fn threads(
             .filter(|(process, _)| is_own(process.pid()))
             .map(|(process, thread)| Row {
                 thread: Some(thread),
-                ..Row::of(process)
+                ..Row::new(process)
             })
             .collect(),
     };

@@ -5,14 +5,12 @@ use std::fmt::Write as _;
 use fastproc_columns::number;
 use ratatui_core::style::Style;
 
-use super::{
-    canvas::{Canvas, block},
-    theme::Theme,
-};
+use super::theme::Theme;
 use crate::{
-    feed::View,
+    canvas::{Canvas, block},
     history::History,
     machine::{Gauge, Machine, Shares},
+    observation::View,
     rows::Tally,
 };
 

@@ -3,12 +3,14 @@
 use fastproc_columns::{Field, Lookup, Row, field, number};
 use ratatui_core::style::Style;
 
-use super::{
+use super::{header::size, theme::Theme};
+use crate::{
     canvas::{Canvas, width},
-    header::size,
-    theme::Theme,
+    group::Groups,
+    id::Id,
+    rows::Picked,
+    state::State,
 };
-use crate::{group::Groups, id::Id, rows::Picked, state::State};
 
 /// Columns between two columns of the table.
 const GAP: i32 = 1;
@@ -249,7 +251,7 @@ impl Table {
 }
 
 fn row_style(row: &Row<'_>, place: usize, state: &State, theme: Theme) -> Style {
-    let id = Id::of(row);
+    let id = Id::from_row(row);
     if state.follow.is_some_and(|followed| followed.is_of(row)) {
         theme.followed()
     } else if state.window.top + place == state.window.cursor {

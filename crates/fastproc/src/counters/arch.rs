@@ -1,7 +1,7 @@
-//! The interrupts that have no number, which the architecture counts: x86's `irq_cpustat_t`. Elsewhere there are none, or
-//! the line of the sum will be seen to disagree.
+//! The interrupts that have no number, which the architecture counts: x86's `irq_cpustat_t`. Other architectures
+//! have none, or the comparison finds that the sum differs.
 
-use crate::bpf::KernelTypes;
+use crate::kernel::KernelTypes;
 
 /// A count of `irq_cpustat_t` on x86, by its row in `/proc/interrupts`: its member, and its place in `counts` from 7.0 on.
 /// The last says whether `arch_irq_stat_cpu()` adds it to the sum in `/proc/stat`; from 7.0 on it adds all of them.

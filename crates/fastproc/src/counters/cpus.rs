@@ -2,7 +2,7 @@
 
 use std::{fs, io};
 
-use crate::host::parse_list;
+use crate::base::host::parse_list;
 
 /// `/sys/devices/system/cpu/possible`
 pub(super) fn possible() -> io::Result<Vec<u32>> {

@@ -1,4 +1,4 @@
-//! Counts by interrupt, from the descriptors: all of them, or only those that move, when that is provably enough.
+//! Counts by interrupt, from the descriptors: all of them, or only those that change, if that is provably enough.
 //!
 //! Every interrupt that has a row in `/proc/stat` adds to its CPU's `irqs_sum` too. So
 //!
@@ -18,9 +18,9 @@ use super::{
     object::Slot,
 };
 
-/// Quiet walks that must have been seen before the short cut is trusted.
+/// Number of quiet walks before the short cut is trusted.
 const QUIET_WALKS: u32 = 8;
-/// After this many misses in a row the short cut is tried only now and then.
+/// After this many misses in a row the short cut is tried only occasionally.
 const MISSES_IN_A_ROW: u32 = 8;
 /// A descriptor is hot for this many full walks after it moved.
 const HEAT: u32 = 64;
@@ -43,7 +43,7 @@ pub(super) struct Descriptors {
     walks: u32,
     misses: u32,
     hits: u64,
-    /// Changes with every full walk: whoever keeps a row must then look at all of it.
+    /// Changes with every full walk. A reader that keeps a row must then read all of it again.
     generation: u64,
 }
 
@@ -88,7 +88,7 @@ impl Descriptors {
         (self.hits, self.generation)
     }
 
-    /// Makes the list of descriptors anew. `false`: it would not hold still, or does not fit.
+    /// Lists the descriptors again. `false` if the list kept changing, or does not fit.
     pub(super) fn list(&mut self, slot: &mut Slot) -> Result<bool, Error> {
         self.listed = false;
         self.generation += 1;

@@ -1,12 +1,12 @@
-//! What can go wrong, why, and what to do about it.
+//! What can go wrong, with the cause and what to do about it.
 
 use std::io;
 
 use thiserror::Error;
 
-use crate::text::ParseError;
+use crate::base::error::parse::ParseError;
 
-/// Why counters cannot be had, or not by BPF.
+/// Why counters cannot be read, or not by BPF.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -16,9 +16,9 @@ pub enum Error {
 
     /// BPF cannot be used.
     #[error(transparent)]
-    Bpf(#[from] crate::Error),
+    Bpf(#[from] crate::base::error::Error),
 
-    /// A structure that everything else is found by is not where it should be.
+    /// A structure that leads to the others was not found.
     #[error("{what} cannot be found on this kernel")]
     NotFound {
         /// The structure.
@@ -35,7 +35,7 @@ pub enum Error {
         source: io::Error,
     },
 
-    /// A file of the kernel is not as this library knows it.
+    /// A file of the kernel has an unknown form.
     #[error(transparent)]
     Parse(#[from] ParseError),
 }
@@ -44,7 +44,10 @@ impl Error {
     /// The kernel's error number, where there is one.
     pub fn raw_os_error(&self) -> Option<i32> {
         match self {
-            Self::Bpf(crate::Error::Map { source, .. } | crate::Error::Run(source))
+            Self::Bpf(
+                crate::base::error::Error::Map { source, .. }
+                | crate::base::error::Error::Run(source),
+            )
             | Self::Read { source, .. } => source.raw_os_error(),
             _ => None,
         }

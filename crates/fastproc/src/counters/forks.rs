@@ -13,14 +13,16 @@ use std::{
 };
 
 use super::clock;
-use crate::bpf::Mapping;
+use crate::kernel::Mapping;
 
-/// How often a fork that the text has is waited for until it is announced: far longer than it needs unless it is preempted.
+/// How often to wait for the announcement of a fork that the text has: much longer than it needs unless it is
+/// preempted.
 const RETRIES: u32 = 20;
-/// The time between two looks at it.
+/// The time between two checks of it.
 const RETRY_AFTER: Duration = Duration::from_micros(100);
 
-/// By then a fork that was on its way has been announced: on a busy machine one of low priority may take a second.
+/// After this time a fork that was on its way has been announced. On a busy machine, one of low priority may take
+/// a second.
 const PROVEN_AFTER_NS: u64 = 10_000_000_000;
 
 /// Words from one CPU's count to the next.
@@ -33,11 +35,11 @@ pub(super) struct Forks {
     cpus: usize,
     /// Forks before the first that was counted.
     base: AtomicU64,
-    /// When the first text was looked at, by the monotonic clock; 0: not yet.
+    /// When the first text was read, by the monotonic clock; 0 if not yet.
     first_look_ns: AtomicU64,
     /// Whether no fork that was on its way can be part of the base.
     proven: AtomicBool,
-    /// The largest sum that was given out: a counter never runs backwards.
+    /// The largest sum that was returned, because a counter never runs backwards.
     served: AtomicU64,
 }
 
@@ -60,12 +62,12 @@ impl Forks {
             .sum()
     }
 
-    /// Whether [`total`](Self::total) may be given out.
+    /// Whether [`total`](Self::total) may be returned.
     pub(super) fn is_proven(&self) -> bool {
         self.proven.load(Ordering::Relaxed)
     }
 
-    /// Forks since boot. Only once a text was compared.
+    /// Forks since boot. Valid only after a text was compared.
     pub(super) fn total(&self) -> u64 {
         let total = sum(self.base.load(Ordering::Relaxed), self.counted());
         if !self.is_proven() {
@@ -78,7 +80,7 @@ impl Forks {
         total.max(self.served.fetch_max(total, Ordering::Relaxed))
     }
 
-    /// A text's number that is given out in the place of the sum: the sum does not fall behind it later.
+    /// A number of the text that is returned instead of the sum. Later sums are at least as large.
     pub(super) fn give_out(&self, processes: u64) {
         self.served.fetch_max(processes, Ordering::Relaxed);
     }
@@ -124,7 +126,7 @@ impl Forks {
     }
 }
 
-/// Before a text was compared there is no base, and nothing to give out.
+/// Before a text was compared there is no base, and no number to return.
 fn sum(base: u64, counted: u64) -> u64 {
     if base == u64::MAX {
         0

@@ -1,4 +1,4 @@
-//! Files of the kernel read through descriptors that stay open: a read costs no path walk, no open and no close.
+//! Files of the kernel whose descriptors stay open, so that a read needs no path lookup, open or close.
 
 use std::{fs::File, io, os::unix::fs::FileExt};
 
@@ -53,7 +53,7 @@ impl MachineFile {
         Self::Mtab,
     ];
 
-    /// Where it is.
+    /// The path of the file.
     pub const fn path(self) -> &'static str {
         match self {
             Self::Stat => "/proc/stat",
@@ -83,7 +83,7 @@ pub(super) struct KeptFile {
     file: Option<File>,
     memory: Vec<u8>,
     len: usize,
-    /// The text tells by `poll()` when it changes, and has been read.
+    /// The file signals changes by `poll()`, and its text has been read.
     watched: bool,
 }
 
@@ -101,7 +101,7 @@ impl KeptFile {
     }
 
     fn open(&mut self) -> io::Result<&File> {
-        // An absent file is asked for again each time: a module may bring it.
+        // A missing file is tried again each time, because a module may create it.
         match self.file {
             Some(ref file) => Ok(file),
             None => Ok(self.file.insert(File::open(self.path)?)),
@@ -115,7 +115,7 @@ impl KeptFile {
         Ok(&self.memory[..self.len])
     }
 
-    /// The text last read.
+    /// The text that was read last.
     pub(super) fn text(&self) -> &[u8] {
         &self.memory[..self.len]
     }
@@ -132,7 +132,7 @@ impl KeptFile {
         Ok(())
     }
 
-    /// The text of a list of mounts: read again only if the kernel says that it changed.
+    /// Returns the text of a list of mounts. Reads it again only if the kernel signals a change.
     pub(super) fn read_watched(&mut self) -> Result<&[u8], Error> {
         let path = self.path;
         let failed = |source| Error::Read { path, source };
@@ -140,7 +140,7 @@ impl KeptFile {
         self.watched &= !first;
         let file = self.open().map_err(failed)?;
         if first {
-            // A regular file at this place never raises the notice.
+            // A regular file at this path never signals a change.
             let kind = fstatfs(file).map_err(|error| failed(error.into()))?.f_type;
             if kind as u32 != PROC_SUPER_MAGIC {
                 let text = std::fs::read(path).map_err(failed)?;
@@ -159,7 +159,7 @@ impl KeptFile {
         let changed = polled[0]
             .revents()
             .intersects(PollFlags::PRI | PollFlags::ERR);
-        // The notice is taken before the text is read: a change in between raises another.
+        // Take the signal before reading the text, so that a change in between signals again.
         if changed || !self.watched {
             self.fill().map_err(failed)?;
             self.watched = true;

@@ -16,17 +16,18 @@
 //!
 //! # Trust
 //!
-//! Every line is compared with the kernel's text when [`Counters`] opens, and every few seconds, after CPU hotplug and
-//! after a step of the clock. A line that disagrees comes from the text from then on, and so does everything where BPF
-//! cannot be used; [`Counters::report`] says which and why. The dirty thresholds of `/proc/vmstat` are no counters: the
-//! kernel computes them for whoever asks. Where their ingredients cannot be read they come from a text that is at most
-//! [`Counters::text_latency`] old. (A reader with real-time priority is told other thresholds by the kernel than these.)
+//! When [`Counters`] opens, and every few seconds, after CPU hotplug and after a step of the clock, every line is
+//! compared with the kernel's text. A line that differs comes from the text from then on. Where BPF cannot be
+//! used, all lines do; `fastproc doctor` shows which and why. The dirty thresholds of `/proc/vmstat` are not
+//! counters: the kernel computes them for each reader. If their inputs cannot be read, they come from a text that
+//! is at most [`Counters::text_latency`] old. (The kernel shows other thresholds to a reader with real-time
+//! priority.)
 //!
 //! # Interrupt counts
 //!
-//! They are exact by default, and yet need not be read one by one: every interrupt adds to a sum as well, and as long as
-//! the interrupts that were active explain all of the sum's increase, no other has moved. Where even that is too much,
-//! [`Counters::set_stat_irqs_latency`] allows them to be a little old.
+//! Counts are exact by default, and yet most of them need not be read: every interrupt also adds to a sum, and if
+//! the interrupts that were active explain the whole increase of the sum, no other count has changed. If even
+//! that is too expensive, [`Counters::set_stat_irqs_latency`] allows the counts to be slightly old.
 
 mod arch;
 mod clock;
@@ -63,14 +64,14 @@ pub use self::{
     kept_file::MachineFile,
     reader::Reader,
     report::{Evidence, LineReport, Report, Route, WhyText},
-    sample::{Change, Sample},
+    sample::{MachineChange, Sample},
 };
 use self::{gather::Known, kept_file::KeptFile, routes::Survey, shared::Kernel};
 #[cfg(test)]
 pub(crate) use self::{layout::STRUCTURES, object::OBJECT};
 use crate::{
+    base::timing::{self, Part, Timing},
     text::{machine_stat::MachineStat, vmstat::VmStat},
-    timing::{self, Part, Timing},
 };
 
 bitflags! {
@@ -131,14 +132,18 @@ impl Options {
         self
     }
 
-    /// Whether to use the addresses that `/proc/kallsyms` shows. Without them the structural routes remain.
+    /// Whether to use the addresses that `/proc/kallsyms` shows. Without them, structures lead to the
+    /// counters.
+    #[doc(hidden)]
     #[must_use]
     pub fn symbols(mut self, symbols: bool) -> Self {
         self.symbols = symbols;
         self
     }
 
-    /// How many readers will run at once, each with records of its own. Further readers share, one waiting for another.
+    /// How many readers will run at once, each with records of its own. More readers share these, and wait
+    /// for each other.
+    #[doc(hidden)]
     #[must_use]
     pub fn readers(mut self, readers: u32) -> Self {
         self.readers = readers;
@@ -159,16 +164,17 @@ impl Options {
         self
     }
 
-    /// How often every line is compared with the text, once a reader has collected a few times. 5 s unless set.
+    /// How often every line is compared with the text, once a reader has collected a few times. Default: 5 s.
+    #[doc(hidden)]
     #[must_use]
     pub fn check_interval(mut self, interval: Duration) -> Self {
         self.check_interval = interval;
         self
     }
 
-    /// Opens, finds everything and compares every line with the kernel's text: some tens of milliseconds. Where BPF
-    /// cannot be used, [`Counters::unavailable`] keeps the reason, and the kernel's files serve. An error is a machine
-    /// without `/proc/stat` or `/proc/vmstat`, or with one that nobody knows.
+    /// Opens the counters and compares every line with the kernel's text, which takes some tens of
+    /// milliseconds. If BPF cannot be used, [`Counters::unavailable`] says why, and the counters come from
+    /// the kernel's files. Fails only if `/proc/stat` or `/proc/vmstat` is missing or has an unknown form.
     pub fn open(self) -> Result<Counters, Error> {
         let timing = Timing::start();
         let stat = MachineStat::parse(KeptFile::new(MachineFile::Stat).read()?);
@@ -236,7 +242,7 @@ fn open_kernel(options: &Options, stat: &MachineStat, vmstat: &VmStat) -> Result
 /// What all readers share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    /// The one that opened it: a child of it shares maps and files with it.
+    /// The process that opened it. A child shares its maps and files, and must not use them.
     process: u32,
     kernel: Option<Kernel>,
     unavailable: Option<Error>,
@@ -255,7 +261,7 @@ impl Shared {
         if self.process == std::process::id() {
             Ok(())
         } else {
-            Err(crate::Error::Forked.into())
+            Err(crate::base::error::Error::Forked.into())
         }
     }
 
@@ -264,7 +270,7 @@ impl Shared {
     }
 }
 
-/// The machine-wide counters. Cheap to clone; every clone is the same.
+/// The machine-wide counters. Cloning is cheap, and every clone shares the same state.
 #[derive(Clone, Debug)]
 pub struct Counters {
     shared: Arc<Shared>,
@@ -277,30 +283,31 @@ impl Counters {
         Options::new().open()
     }
 
-    /// A reader for the calling thread.
+    /// Returns a reader for the calling thread.
     pub fn reader(&self) -> Reader {
         Reader::new(Arc::clone(&self.shared))
     }
 
-    /// Why BPF is not used, if it is not.
+    /// Why BPF is not used. `None` if it is.
     pub fn unavailable(&self) -> Option<&Error> {
         self.shared.unavailable.as_ref()
     }
 
     /// What opening took, part by part.
+    #[doc(hidden)]
     pub fn opening(&self) -> &[Part] {
         &self.opening
     }
 
-    /// How old the counts by interrupt may be: 0, unless set otherwise.
+    /// How old the counts by interrupt may be. Default: 0.
     pub fn stat_irqs_latency(&self) -> Duration {
         Duration::from_nanos(self.shared.stat_irqs_latency_ns.load(Ordering::Relaxed))
     }
 
-    /// Allows the counts by interrupt to be as old as this, rounded up to a jiffy, and never older. With 0 they are
-    /// always exact. All readers obey from their next collection on. Everything else is always read anew.
+    /// Sets how old the counts by interrupt may be, rounded up to a jiffy. With 0 they are always exact. All
+    /// readers use it from their next collection on. Everything else is always read anew.
     ///
-    /// Where [`Report::latency_knob`] is false there is nothing to save: the kernel prints its file whole.
+    /// If [`Report::latency_knob`] is false this saves nothing: the kernel prints its whole file.
     pub fn set_stat_irqs_latency(&self, latency: Duration) {
         let jiffy = self.shared.jiffy.as_nanos();
         let rounded = latency.as_nanos().div_ceil(jiffy).saturating_mul(jiffy);
@@ -310,13 +317,14 @@ impl Counters {
         );
     }
 
-    /// How old the lines may be that the kernel computes when asked, where they can only be had from its text: 100 ms
-    /// unless set by [`Options::text_latency`].
+    /// How old lines may be that the kernel computes for each reader, if only its text has them. Default: 100
+    /// ms; see [`Options::text_latency`].
     pub fn text_latency(&self) -> Duration {
         Duration::from_nanos(self.shared.text_latency_ns.load(Ordering::Relaxed))
     }
 
-    /// Where every line comes from, and what has been seen of it.
+    /// The source of every line, and the results of its comparison.
+    #[doc(hidden)]
     pub fn report(&self) -> Report {
         let checks = self.shared.checks.load(Ordering::Relaxed);
         if let Some(kernel) = &self.shared.kernel {

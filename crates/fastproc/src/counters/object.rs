@@ -10,7 +10,7 @@ use super::{
     forks::{Forks, LINE},
     layout::{Block, Config, Cpu, IRQ_ROWS, Irq, IrqWords, Located, MAX_NODES, Place, Run},
 };
-use crate::bpf::{KernelTypes, Loader, Mapping, ObjectFile, object_file, run};
+use crate::kernel::{KernelTypes, Loader, Mapping, ObjectFile, object_file, run};
 
 pub(crate) static OBJECT: ObjectFile = object_file!("counters.bpf");
 

@@ -1,4 +1,4 @@
-//! One thread's view of the counters: it collects, compares with the text when that is due, and renders.
+//! The counters as one thread reads them: collects, compares with the text when that is due, and renders.
 
 mod check;
 mod texts;
@@ -32,31 +32,31 @@ use crate::text::{
 const COLLECTIONS_A_CHECK: u32 = 16;
 /// …or after so many check intervals.
 const INTERVALS_A_CHECK: u32 = 12;
-/// A list of interrupts that fails this often is given up.
+/// A list of interrupts that fails this often is no longer tried.
 const LIST_FAILURES: u32 = 4;
 
 /// How the counts by interrupt are to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Irqs {
-    /// Not at all: those at hand are young enough.
+    /// Not at all: the last ones are recent enough.
     Keep,
-    /// All that have moved.
+    /// Only those that have changed.
     Exact,
-    /// All, by looking at each.
+    /// All of them.
     Each,
 }
 
-/// What came of reading the kernel's memory.
+/// The result of reading the kernel's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gathered {
     Done,
-    /// CPUs came or went.
+    /// CPUs have come or gone.
     Hotplug,
-    /// The interrupts cannot be listed, or have outgrown the row.
+    /// The interrupts cannot be listed, or no longer fit into the row.
     NoIrqs,
 }
 
-/// Reads counters, on one thread. Several readers run at once without waiting for one another.
+/// Reads counters on one thread. Several readers can run at once, and do not wait for each other.
 #[derive(Debug)]
 pub struct Reader {
     shared: Arc<Shared>,
@@ -124,7 +124,7 @@ impl Reader {
         }
     }
 
-    /// Collects the values that `want` names, all in one run. The others are as they were.
+    /// Collects the values that `want` names, all in one run. The others keep their values.
     pub fn collect(&mut self, want: Want) -> Result<&Sample, Error> {
         self.shared.check_process()?;
         let mut sample = std::mem::take(&mut self.sample);
@@ -138,7 +138,8 @@ impl Reader {
         &self.sample
     }
 
-    /// Compares every line with the kernel's text now, instead of when it is due.
+    /// Compares every line with the kernel's text now, not only when it is due.
+    #[doc(hidden)]
     pub fn check(&mut self) -> Result<(), Error> {
         self.shared.check_process()?;
         match Arc::clone(&self.shared).kernel {
@@ -147,7 +148,8 @@ impl Reader {
         }
     }
 
-    /// How many collections read only the interrupts that moved, and how many read all.
+    /// The number of collections that read only the interrupts that have changed, and of those that read all.
+    #[doc(hidden)]
     pub fn shortcuts(&self) -> (u64, u64) {
         self.shared.kernel.as_ref().map_or((0, 0), |kernel| {
             lock(&kernel.slots[self.slot]).descriptors.tally()
@@ -233,7 +235,7 @@ impl Reader {
         {
             self.check_lines(kernel, false, false)?;
             plan = self.current_plan(kernel);
-            // What was collected before a line was given up is not to be believed.
+            // Values that were collected before a line was found to differ cannot be trusted.
             self.overlay(kernel, &plan, want, sample)?;
         }
         Ok(())
@@ -393,7 +395,7 @@ impl Reader {
         Ok(Gathered::Done)
     }
 
-    /// Puts the kernel's text in the place of the lines that come from it.
+    /// Replaces the lines that come from the text.
     fn overlay(
         &mut self,
         kernel: &Kernel,
@@ -472,7 +474,7 @@ impl Reader {
     }
 }
 
-/// One line of the text in the place of ours.
+/// Replaces one line by that of the text.
 fn copy_line(to: &mut MachineStat, text: &MachineStat, line: usize) {
     if line == 0 {
         to.total = text.total;
@@ -497,7 +499,7 @@ fn copy_line(to: &mut MachineStat, text: &MachineStat, line: usize) {
     }
 }
 
-/// Makes a line wrong, so that the comparison can be seen to notice.
+/// Makes a line wrong, to test that the comparison finds it.
 #[cfg(test)]
 fn distort(line: &str, plan: &Plan, sample: &mut Sample) {
     let stat = &mut sample.stat;

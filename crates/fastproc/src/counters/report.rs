@@ -1,6 +1,7 @@
-//! Where every line comes from, and what has been seen of it: for `fastproc doctor`.
+//! The source of every line, and the results of its comparison: for `fastproc doctor`.
 
 /// Where a line's numbers come from.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Route {
@@ -19,25 +20,27 @@ pub enum Route {
 }
 
 /// Why a line comes from the kernel's text.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WhyText {
     /// BPF cannot be used: see [`Report::unavailable`].
     NoBpf,
-    /// Nothing leads to the number on this kernel.
+    /// The number cannot be found on this kernel.
     NoRoute,
     /// The kernel computes it when asked; such lines are read at most [`text_latency`](super::Counters::text_latency)
     /// apart.
     Computed,
     /// CPUs were booted `nohz_full`: their times lie in per-task accounting.
     NohzFull,
-    /// What the memory held was not what the text showed.
+    /// The memory and the text disagreed.
     Disagreed,
-    /// The file has another shape than this library renders.
+    /// The file has a form that this library cannot render.
     Shape,
 }
 
-/// What the comparison with the kernel's text has seen of a line.
+/// The result of comparing a line with the kernel's text.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Evidence {
@@ -50,6 +53,7 @@ pub enum Evidence {
 }
 
 /// One line.
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineReport {
     /// The file.
@@ -62,16 +66,17 @@ pub struct LineReport {
     pub evidence: Evidence,
     /// Rounds in which it was compared.
     pub rounds: u32,
-    /// Rounds in which the text's number was not between ours before and ours after.
+    /// Rounds in which the number in the text was not between the ones read before and after it.
     pub outside: u32,
 }
 
 /// What was decided on this machine.
+#[doc(hidden)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// Why BPF is not used, as a sentence.
     pub unavailable: Option<String>,
-    /// Whether `/proc/kallsyms` shows where the kernel's data lies.
+    /// Whether `/proc/kallsyms` shows the addresses of the kernel's data.
     pub symbols: bool,
     /// Whether the programs read by typed loads, or by a helper.
     pub typed_loads: bool,

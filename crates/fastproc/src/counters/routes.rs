@@ -1,4 +1,4 @@
-//! Where the counters lie on this machine: by symbols where they are shown, by structure where not.
+//! Finds the counters on this machine: by symbols if their addresses are shown, otherwise by structures.
 
 use std::{
     fs::File,
@@ -16,10 +16,9 @@ use super::{
     types,
 };
 use crate::{
-    bpf::{KernelTypes, PerCpu},
-    source::bpf::support::capabilities,
+    base::timing,
+    kernel::{KernelTypes, PerCpu, support::capabilities},
     text::vmstat::Names,
-    timing,
 };
 
 /// Single words of the kernel's data, by the position that their addresses have in the configuration.
@@ -96,7 +95,7 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// From the kernel's enumerations, if the names in the text stand where they say.
+    /// Computes the groups from the kernel's enumerations, if the names in the text confirm them.
     fn find(types: &KernelTypes, names: &Names) -> Option<Self> {
         let size = |name| types.constant(name).map(|size| size as usize);
         let groups = Self {
@@ -106,11 +105,11 @@ impl Groups {
             computed: size("NR_VM_STAT_ITEMS").or_else(|| size("NR_VM_WRITEBACK_STAT_ITEMS"))?,
             events: size("NR_VM_EVENT_ITEMS").unwrap_or(0),
         };
-        let stands = |line: usize, name: &str| names.get(line) == Some(name);
-        let right = stands(0, "nr_free_pages")
-            && stands(groups.first_node(), "nr_inactive_anon")
-            && stands(groups.first_computed(), "nr_dirty_threshold")
-            && (groups.events == 0 || stands(groups.first_event(), "pgpgin"));
+        let is_at = |line: usize, name: &str| names.get(line) == Some(name);
+        let right = is_at(0, "nr_free_pages")
+            && is_at(groups.first_node(), "nr_inactive_anon")
+            && is_at(groups.first_computed(), "nr_dirty_threshold")
+            && (groups.events == 0 || is_at(groups.first_event(), "pgpgin"));
         right.then_some(groups)
     }
 
@@ -132,7 +131,7 @@ impl Groups {
     }
 }
 
-/// What is known of this machine's counters.
+/// What is known about this machine's counters.
 #[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Routes {
@@ -141,7 +140,8 @@ pub(super) struct Routes {
     /// `cpuhp_state` of every CPU when `online` was read.
     pub(super) hotplug: Vec<u32>,
     pub(super) has_hotplug: bool,
-    /// Where in `kernel_cpustat` the ten times of the text stand; `None` if the kernel's enumeration is another.
+    /// The places in `kernel_cpustat` of the ten times of the text. `None` if the kernel's enumeration is
+    /// unknown.
     pub(super) times: Option<[usize; 10]>,
     pub(super) nohz_full: bool,
     pub(super) softirqs: bool,
@@ -190,7 +190,7 @@ impl Survey {
         use_symbols: bool,
     ) -> Result<Self, Error> {
         let read = |path| move |source| Error::Read { path, source };
-        // Said before anything costly is done in vain.
+        // Check this before anything expensive is done in vain.
         capabilities()?;
         let types = types::load()?;
         timing::done("type information");
@@ -238,7 +238,8 @@ impl Survey {
         })
     }
 
-    /// Loads the programs: with typed loads if the kernel has them, without the helper that lockdown forbids if it does.
+    /// Loads the programs: with typed loads if the kernel has them, and without the helper that lockdown
+    /// forbids.
     pub(super) fn load(&self) -> Result<Object, Error> {
         let cast = self.types.has_function("bpf_rdonly_cast");
         let count_forks = self.symbols.get("total_forks").is_none()
@@ -319,7 +320,7 @@ impl Survey {
                 object.set_block(index, *block);
             }
         }
-        // last, for they are borrowed to look around with
+        // These come last, because they are used to look around before.
         let mut scalars = 0;
         for (scalar, symbol) in Scalar::ALL {
             let counted = scalar == Scalar::IrqErrCount
@@ -388,8 +389,9 @@ impl Survey {
         Some(times)
     }
 
-    /// The run queue of the CPU that ran `locate` gives the per-CPU section's base there; the anchor map's elements give
-    /// how far the other CPUs' are. Every run queue knows its CPU, which proves it.
+    /// The run queue of the CPU that ran `locate` gives the base of the per-CPU section there. The elements
+    /// of the anchor map give the offsets of the other CPUs. Every run queue holds the number of its CPU,
+    /// which confirms it.
     fn place_cpus(
         &self,
         slot: &mut Slot,
@@ -549,7 +551,8 @@ impl Survey {
     }
 }
 
-/// Reads 64-bit words of the kernel's memory, by the configuration's scalars, which are free before they are set.
+/// Reads 64-bit words of the kernel's memory. It uses the scalars of the configuration, which are free before
+/// they are set.
 fn peek(slot: &mut Slot, config: &mut Config, addresses: &[u64]) -> Result<Vec<u64>, Error> {
     let mut words = Vec::with_capacity(addresses.len());
     for chunk in addresses.chunks(SCALARS) {

@@ -9,6 +9,7 @@ use crate::text::{
 
 /// The machine's counters at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Sample {
     /// When they were read, on `CLOCK_MONOTONIC`.
     pub taken: Duration,
@@ -43,8 +44,8 @@ impl Sample {
     }
 
     /// What changed since `earlier`.
-    pub fn since<'a>(&'a self, earlier: &'a Self) -> Change<'a> {
-        Change {
+    pub fn since<'a>(&'a self, earlier: &'a Self) -> MachineChange<'a> {
+        MachineChange {
             earlier,
             later: self,
         }
@@ -53,12 +54,12 @@ impl Sample {
 
 /// What changed between two collections.
 #[derive(Clone, Copy, Debug)]
-pub struct Change<'a> {
+pub struct MachineChange<'a> {
     earlier: &'a Sample,
     later: &'a Sample,
 }
 
-impl Change<'_> {
+impl MachineChange<'_> {
     /// The time between them.
     pub fn elapsed(&self) -> Duration {
         self.later.taken.saturating_sub(self.earlier.taken)

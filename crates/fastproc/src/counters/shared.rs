@@ -1,5 +1,6 @@
-//! What all readers of one [`Counters`](super::Counters) share: the loaded programs, the routes, and the verdict on
-//! every line. Readers keep the plan they work by, and look for a newer one by a number.
+//! What all readers of one [`Counters`](super::Counters) share: the loaded programs, the routes, and whether each
+//! line can be trusted. Readers keep the plan that they work by, and check a number to see whether there is a
+//! newer one.
 
 use std::{
     fs::File,
@@ -18,9 +19,9 @@ use super::{
     routes::{Routes, Scalar, Survey},
     trust::{Line, StatLine},
 };
-use crate::{text::vmstat::Names, timing};
+use crate::{base::timing, text::vmstat::Names};
 
-/// A lock that a panicking thread held protects plain numbers: they are as good as before.
+/// The lock of a panicking thread protects plain numbers, which are still valid.
 pub(super) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -47,7 +48,7 @@ pub(super) struct Plan {
     pub(super) dirty: Option<DirtyLines>,
     /// Columns of the interrupts' row.
     pub(super) irq_columns: usize,
-    /// Derived from the lines: what has to be taken from the text on every read.
+    /// Derived from the lines: what must be read from the text each time.
     pub(super) stat_from_text: Vec<usize>,
     pub(super) stat_whole: bool,
     pub(super) vm_from_text: Vec<usize>,
@@ -57,7 +58,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// What is known before anything was compared.
+    /// The state before any comparison.
     pub(super) fn new(routes: Routes, names: Names, known: Known, irq_columns: usize) -> Self {
         let vmstat = vmstat_lines(&routes, &names);
         let position = |name| names.position(name);
@@ -133,7 +134,7 @@ impl Plan {
             .collect();
     }
 
-    /// Works out, from the lines' routes, what a read has to do.
+    /// Derives from the routes of the lines what a read has to do.
     pub(super) fn derive(&mut self) {
         let from_text = |lines: &[Line], computed: bool| -> Vec<usize> {
             let is = |line: &Line| match line.route {
@@ -159,7 +160,7 @@ impl Plan {
         self.scalars = self.routes.scalars;
     }
 
-    /// Whether any line of ours seems wrong.
+    /// Whether any line seems wrong.
     pub(super) fn disagrees(&self) -> bool {
         self.stat
             .iter()
@@ -167,7 +168,7 @@ impl Plan {
             .any(|line| !line.is_from_text() && line.disagrees())
     }
 
-    /// How many of the CPUs' lines seem wrong.
+    /// Number of CPU lines that seem wrong.
     pub(super) fn disagreeing_cpus(&self) -> usize {
         let cpus = self.stat.iter().take(1 + self.routes.online.len());
         cpus.filter(|line| !line.is_from_text() && line.disagrees())
@@ -221,7 +222,7 @@ fn vmstat_lines(routes: &Routes, names: &Names) -> Vec<Line> {
         .collect()
 }
 
-/// The BPF side, where there is one.
+/// The BPF part, if it can be used.
 #[derive(Debug)]
 pub(super) struct Kernel {
     pub(super) object: Arc<Object>,
@@ -230,7 +231,7 @@ pub(super) struct Kernel {
     pub(super) irq_dir: Option<File>,
     plan: Mutex<Arc<Plan>>,
     version: AtomicU64,
-    /// Held by whoever compares with the text; others go on meanwhile.
+    /// Held while a reader compares with the text. Other readers go on meanwhile.
     pub(super) checking: Mutex<()>,
 }
 
@@ -272,7 +273,7 @@ impl Kernel {
         Ok(kernel)
     }
 
-    /// Finds everything anew, with no reader at work.
+    /// Finds everything again, while no reader works.
     pub(super) fn resolve(&self) -> Result<Routes, Error> {
         let mut guards: Vec<_> = self.slots.iter().map(lock).collect();
         let Some(first) = guards.first_mut() else {

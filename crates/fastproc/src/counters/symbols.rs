@@ -8,8 +8,8 @@ use std::{
 };
 
 use crate::{
-    Error,
-    bpf::{KernelTypes, Loader, ObjectFile, object_file, run},
+    base::error::Error,
+    kernel::{KernelTypes, Loader, ObjectFile, object_file, run},
 };
 
 pub(crate) static OBJECT: ObjectFile = object_file!("symbols.bpf");
@@ -46,11 +46,11 @@ impl Symbols {
     /// Asks the kernel for each by its name, or where it cannot be asked, reads all of them.
     pub(super) fn load() -> Self {
         let wanted: Vec<_> = IMAGE.iter().chain(WANTED).copied().collect();
-        ask(&wanted).map_or_else(|_| Self::read(), Self::of_image)
+        ask(&wanted).map_or_else(|_| Self::read(), Self::from_image)
     }
 
     /// Those that lie in the kernel's own image. A kernel that does not tell its end tells of no data.
-    fn of_image(mut found: HashMap<&'static str, u64>) -> Self {
+    fn from_image(mut found: HashMap<&'static str, u64>) -> Self {
         let [from, to] = IMAGE.map(|name| found.remove(name));
         found.retain(|_, address| match (from, to) {
             (Some(from), Some(to)) => (from..to).contains(address) || *address < HIGHEST_OFFSET,
@@ -145,12 +145,12 @@ mod tests {
             ("runqueues", 0x33d40),
             ("vm_zone_stat", 0xffff_ffff_c000_0000),
         ]);
-        let symbols = Symbols::of_image(found.clone());
+        let symbols = Symbols::from_image(found.clone());
         assert_eq!(symbols.get("total_forks"), Some(0xffff_ffff_82ff_ffff));
         assert_eq!(symbols.get("runqueues"), Some(0x33d40));
         assert_eq!(symbols.get("vm_zone_stat"), None);
         found.remove("_end");
-        assert!(Symbols::of_image(found).0.is_empty());
+        assert!(Symbols::from_image(found).0.is_empty());
     }
 
     #[test]

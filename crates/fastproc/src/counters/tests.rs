@@ -122,7 +122,10 @@ fn without_privileges_the_files_serve_and_the_reason_is_kept() {
             .unavailable()
             .expect("nobody may load programs without capabilities");
         assert!(
-            matches!(reason, Error::Bpf(crate::Error::MissingCapability { .. })),
+            matches!(
+                reason,
+                Error::Bpf(crate::base::error::Error::MissingCapability { .. })
+            ),
             "{reason:?}"
         );
         assert!(

@@ -1,15 +1,16 @@
-//! Comparison with the kernel's text, line by line: a line is believed as long as the text's numbers lie between ours
-//! before and ours after.
+//! Compares lines with the kernel's text. A line is trusted as long as the numbers of the text lie between those
+//! read before and after it.
 
 use super::report::{Evidence, LineReport, Route, WhyText};
-use crate::text::machine_stat::{MachineStat, TICK_NS};
+use crate::{records::record::TICK_NS, text::machine_stat::MachineStat};
 
-/// Rounds of the comparison at start, and of a second look at a line that seems wrong.
+/// Rounds of the comparison at start, and of the second one for a line that seems wrong.
 pub(super) const ROUNDS: u32 = 20;
-/// How often a line may be compared anew before it is given up: load moves gauges between any two looks.
+/// How often a line may be compared again before it is no longer trusted. Load changes gauges between any two
+/// readings.
 pub(super) const ATTEMPTS: u32 = 4;
 
-/// One line, and what has been seen of it.
+/// One line, and the results of its comparisons.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) name: String,
@@ -17,7 +18,7 @@ pub(super) struct Line {
     pub(super) rounds: u32,
     pub(super) outside: u32,
     pub(super) nonzero: bool,
-    /// A number of this very moment, such as the threads that run: no two looks at it need agree.
+    /// A number that changes all the time, such as the number of running threads. No two readings need agree.
     fleeting: bool,
     batch_rounds: u32,
     batch_outside: u32,
@@ -41,7 +42,8 @@ impl Line {
         matches!(self.route, Route::Text(_))
     }
 
-    /// Takes one round: ours before, the kernel's, ours after. Returns whether the kernel's were in between.
+    /// Records one round: our numbers before, the kernel's, our numbers after. Returns whether the kernel's
+    /// were in between.
     fn compare(
         &mut self,
         before: &mut dyn Iterator<Item = u64>,
@@ -152,7 +154,7 @@ fn numbers(stat: &MachineStat, line: usize) -> Box<dyn Iterator<Item = u64> + '_
     }
 }
 
-/// Compares every line that does not come from the text. Returns whether all were inside.
+/// Compares every line that does not come from the text. Returns whether all of them agreed.
 pub(super) fn compare_stat(
     lines: &mut [Line],
     before: &MachineStat,

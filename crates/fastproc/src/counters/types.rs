@@ -1,7 +1,7 @@
 //! What is asked of the running kernel's types: where members and per-CPU variables lie, how long groups of counters are.
 
 use super::{Error, object::OBJECT};
-use crate::bpf::{KernelTypes, Wanted};
+use crate::kernel::{KernelTypes, Wanted};
 
 /// The enumerators that are asked for: a kernel has tens of thousands.
 const CONSTANTS: &[&str] = &[
@@ -60,7 +60,7 @@ const STRUCTURES: &[&str] = &[
 ];
 
 pub(super) fn load() -> Result<KernelTypes, Error> {
-    Ok(KernelTypes::of_this_kernel(Wanted {
+    Ok(KernelTypes::read(Wanted {
         object: Some(&OBJECT),
         structures: STRUCTURES,
         functions: &["bpf_rdonly_cast"],

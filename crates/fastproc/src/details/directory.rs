@@ -1,4 +1,4 @@
-//! The directory of one process in `/proc`: what is read through it is of that process and no other.
+//! The directory of one process in `/proc`: everything that is read through it belongs to that process.
 
 use std::{
     ffi::CStr,
@@ -14,9 +14,9 @@ use rustix::{
 };
 
 use super::DetailError;
-use crate::Host;
+use crate::base::{error::Error, host::Host};
 
-/// Longest command line that is read. A process chooses its own, up to all its memory, and must not choose ours.
+/// Longest command line that is read. A process chooses how long its own is, up to all its memory.
 pub(super) const LONGEST: u64 = 128 * 1024;
 /// Longest path that is read from a file; the kernel itself shows no more than a page.
 const LONGEST_PATH: u64 = 64 * 1024;
@@ -30,14 +30,14 @@ pub struct Directories {
 }
 
 impl Directories {
-    /// Those of `/proc`.
+    /// Opens `/proc`.
     ///
     /// # Errors
     /// `/proc` cannot be opened.
-    pub fn open(host: &Host) -> Result<Self, crate::Error> {
+    pub fn open(host: &Host) -> Result<Self, Error> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let proc = rustix::fs::open("/proc", flags, Mode::empty());
-        let proc = proc.map_err(|source| crate::Error::of_host("/proc", source.into()))?;
+        let proc = proc.map_err(|source| Error::unreadable("/proc", source.into()))?;
         Ok(Self {
             proc,
             tick_ns: 1_000_000_000 / host.ticks_per_second.max(1),
@@ -45,11 +45,12 @@ impl Directories {
         })
     }
 
-    /// The directory of the process with this pid that started then: [`Identity::start_ns`](crate::record::Identity).
+    /// Opens the directory of the process that has this pid and started then:
+    /// [`Identity::start_ns`](crate::record::Identity).
     ///
     /// # Errors
-    /// The process is gone, or hidden from this reader.
-    pub fn of(&self, pid: u32, start_ns: u64) -> Result<Directory, DetailError> {
+    /// The process has ended, or is hidden from this reader.
+    pub fn get(&self, pid: u32, start_ns: u64) -> Result<Directory, DetailError> {
         const WHAT: &str = "directory";
         let failed = |error: io::Error| failed(pid, WHAT, error);
         let fd = rustix::fs::openat(
@@ -87,13 +88,13 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// The command line, of which no more than 128 KiB are read. Returns whether it is longer.
+    /// Reads the command line, but at most 128 KiB of it. Returns whether it is longer.
     ///
-    /// It is of one read(2): the kernel reads the memory that the process has at that time, and with the next read it may
-    /// have executed another program.
+    /// It comes from one read(2). The kernel reads the memory that the process has at that time; by a second
+    /// read the process may have executed another program.
     ///
     /// # Errors
-    /// The process is gone.
+    /// The process has ended.
     pub fn cmdline(&self, into: &mut Vec<u8>) -> Result<bool, DetailError> {
         into.clear();
         into.reserve(LONGEST as usize + 1);
@@ -105,11 +106,11 @@ impl Directory {
         Ok(cut)
     }
 
-    /// The command line, as much of it as `into` has room for, and how many bytes that are; by one read(2), as
-    /// [`cmdline`](Self::cmdline).
+    /// Reads as much of the command line as `into` has room for, and returns how many bytes that are. It
+    /// comes from one read(2), as with [`cmdline`](Self::cmdline).
     ///
     /// # Errors
-    /// The process is gone.
+    /// The process has ended.
     pub fn beginning_of_cmdline(&self, into: &mut [u8]) -> Result<usize, DetailError> {
         open(self.fd.as_fd(), c"cmdline")
             .and_then(|file| Ok(rustix::io::read(file, into)?))
@@ -124,14 +125,14 @@ impl Directory {
         self.pid
     }
 
-    /// Where `exe` leads.
+    /// The target of the link `exe`.
     ///
     /// # Errors
-    /// The process is gone or has no program, or the kernel does not let this reader have it.
+    /// The process has ended or has no program, or the kernel does not show it to this reader.
     pub fn exe(&self) -> Result<Vec<u8>, DetailError> {
         const WHAT: &str = "program";
         let exe = rustix::fs::readlinkat(&self.fd, c"exe", Vec::new()).map_err(|error| {
-            // It is the answer for one that is no more, too.
+            // The kernel gives this answer for an exited process, too.
             if error == Errno::NOENT && open(self.fd.as_fd(), c"stat").is_ok() {
                 DetailError::Absent {
                     pid: self.pid,
@@ -159,7 +160,7 @@ impl Directory {
         Ok(target.into_bytes())
     }
 
-    /// The descriptors, no more than `most`, each with what it leads to, in the order of their numbers.
+    /// The descriptors, at most `most`, in the order of their numbers, each with the target of its link.
     pub(super) fn open_files(&self, most: usize) -> Result<Vec<(u32, Vec<u8>)>, DetailError> {
         let failed = |error: Errno| failed(self.pid, "open files", error.into());
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -174,7 +175,7 @@ impl Directory {
             if files.len() == most {
                 break;
             }
-            // One that was closed meanwhile is none.
+            // Skip a descriptor that was closed meanwhile.
             if let Ok(target) = rustix::fs::readlinkat(&folder, name, Vec::new()) {
                 files.push((number, target.into_bytes()));
             }
@@ -183,7 +184,7 @@ impl Directory {
         Ok(files)
     }
 
-    /// Reads a file, but no more than `most` bytes.
+    /// Reads a file, but at most `most` bytes.
     fn read(
         &self,
         path: &CStr,

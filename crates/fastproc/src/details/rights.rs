@@ -1,4 +1,4 @@
-//! What decides who may see a process now: read from `/proc`, at the time when something else is read there.
+//! Reads the rights of a process from `/proc`, at the time when something else is read there.
 
 use rustix::fs::{AtFlags, statat};
 
@@ -6,37 +6,27 @@ use super::{
     DetailError,
     directory::{Directory, failed},
 };
-use crate::record::{Credentials, Users};
-
-/// Credentials of a process, and whether it may be dumped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rights {
-    pub(crate) users: Users,
-    pub(crate) credentials: Credentials,
-    pub(crate) is_dumpable: bool,
-}
-
-impl Rights {
-    /// The real user.
-    pub fn real_user(&self) -> u32 {
-        self.users.uid
-    }
-}
+use crate::{
+    records::record::{Credentials, Users},
+    rules::rights::Rights,
+};
 
 impl Directory {
-    /// The rights of the process now. What is read between two calls that return the same was read with these.
+    /// The rights of the process now. If two calls return the same, everything that was read in between was
+    /// read with these.
     ///
     /// # Errors
-    /// The process is gone, or hidden from this reader.
+    /// The process has ended, or is hidden from this reader.
     pub fn rights(&self) -> Result<Rights, DetailError> {
         const WHAT: &str = "credentials";
         let mut status = Vec::new();
         self.file(c"status", WHAT, &mut status)?;
-        let (mut users, cap_permitted) = parse(&status).ok_or_else(|| {
+        let (mut users, credentials) = parse_rights(&status).ok_or_else(|| {
             let source = std::io::Error::other("its status is not what the kernel writes there");
             failed(self.pid(), WHAT, source)
         })?;
-        // The namespace leads to a file; who owns `exe` says whether the process may be dumped (`task_dump_owner()`).
+        // The namespace is a link to a file. The owner of `exe` shows whether the process is dumpable
+        // (`task_dump_owner()`).
         let failed = |error: rustix::io::Errno| failed(self.pid(), WHAT, error.into());
         let namespace = statat(self.fd(), c"ns/user", AtFlags::empty()).map_err(failed)?;
         let owner = statat(self.fd(), c"exe", AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
@@ -45,7 +35,7 @@ impl Directory {
         Ok(Rights {
             users,
             credentials: Credentials {
-                cap_permitted,
+                cap_permitted: credentials.cap_permitted,
                 user_ns: namespace.st_ino as u32,
                 ..Credentials::default()
             },
@@ -56,7 +46,7 @@ impl Directory {
     /// The user namespace of the process, as a file.
     ///
     /// # Errors
-    /// The process is gone, or hidden from this reader.
+    /// The process has ended, or is hidden from this reader.
     pub fn user_namespace(&self) -> Result<std::fs::File, DetailError> {
         let file = super::directory::open(self.fd(), c"ns/user");
         file.map(Into::into)
@@ -64,9 +54,10 @@ impl Directory {
     }
 }
 
-/// Users and groups, and the permitted capabilities.
-fn parse(status: &[u8]) -> Option<(Users, u64)> {
-    // The name of the process comes first, and has no end of a line within.
+/// Reads the rights of a process from its status: all of its users and groups, its permitted and effective capabilities, and
+/// `no_new_privs`. `None`: the text is not what the kernel writes there.
+pub fn parse_rights(status: &[u8]) -> Option<(Users, Credentials)> {
+    // The name of the process comes first, and cannot contain a line end.
     let text = std::str::from_utf8(status.get(status.iter().position(|&b| b == b'\n')?..)?);
     let text = text.ok()?;
     let line = |name: &str| {
@@ -76,20 +67,27 @@ fn parse(status: &[u8]) -> Option<(Users, u64)> {
     let ids = |name| {
         let mut ids = line(name)?.split_whitespace().map(str::parse);
         let mut next = || ids.next()?.ok();
-        Some([next()?, next()?, next()?])
+        Some([next()?, next()?, next()?, next()?])
     };
-    let ([uid, euid, suid], [gid, egid, sgid]) = (ids("Uid")?, ids("Gid")?);
+    let set = |name| u64::from_str_radix(line(name)?.trim(), 16).ok();
+    let ([uid, euid, suid, fsuid], [gid, egid, sgid, fsgid]) = (ids("Uid")?, ids("Gid")?);
     let users = Users {
         uid,
         euid,
         suid,
+        fsuid,
         gid,
         egid,
         sgid,
-        ..Users::default()
+        fsgid,
     };
-    let cap_permitted = u64::from_str_radix(line("CapPrm")?.trim(), 16).ok()?;
-    Some((users, cap_permitted))
+    let credentials = Credentials {
+        cap_permitted: set("CapPrm")?,
+        cap_effective: set("CapEff")?,
+        atomic_flags: u64::from(line("NoNewPrivs")?.trim() != "0"),
+        ..Credentials::default()
+    };
+    Some((users, credentials))
 }
 
 #[cfg(test)]
@@ -97,17 +95,21 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     use super::*;
-    use crate::{Directories, Host};
+    use crate::{base::host::Host, details::Directories};
 
     #[test]
     fn they_are_read_below_the_name() {
-        let status =
-            b"Name:\tUid:\\n\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\nCapPrm:\t00000000000000ff\n";
-        let (users, permitted) = parse(status).expect("all is there");
-        assert_eq!((users.uid, users.euid, users.suid), (1, 2, 3));
-        assert_eq!((users.gid, users.egid, users.sgid), (5, 6, 7));
-        assert_eq!(permitted, 0xff);
-        assert!(parse(b"Name:\tx\nUid:\t1\t2\n").is_none() && parse(b"").is_none());
+        let status = b"Name:\tUid:\\n\nUmask:\t0022\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\n\
+            CapPrm:\t00000000000000ff\nCapEff:\t000001ffffffffff\nNoNewPrivs:\t1\n";
+        let (users, credentials) = parse_rights(status).expect("all is there");
+        let uids = [users.uid, users.euid, users.suid, users.fsuid];
+        let gids = [users.gid, users.egid, users.sgid, users.fsgid];
+        assert_eq!((uids, gids), ([1, 2, 3, 4], [5, 6, 7, 8]));
+        assert_eq!(credentials.cap_permitted, 0xff);
+        assert_eq!(credentials.cap_effective, 0x1ff_ffff_ffff);
+        assert!(credentials.no_new_privs());
+        assert!(parse_rights(b"Name:\tx\nUid:\t1\t2\n").is_none());
+        assert!(parse_rights(b"").is_none());
     }
 
     #[test]
@@ -119,7 +121,7 @@ mod tests {
         let start_ns = ticks * (1_000_000_000 / host.ticks_per_second);
         let start_ns = start_ns.saturating_add_signed(-host.boot_offset_ns);
         let directory = directories
-            .of(std::process::id(), start_ns)
+            .get(std::process::id(), start_ns)
             .expect("this process");
         let rights = directory.rights().expect("its own");
         let own = std::fs::metadata("/proc/self/ns/user").expect("it is there");

@@ -9,7 +9,7 @@ use super::{
     directory::{LONGEST, start_ticks},
     *,
 };
-use crate::record::{Identity, Record};
+use crate::records::record::{Identity, Record};
 
 /// A shell that waits for its standard input to end, or for a line to execute.
 fn shell() -> Child {
@@ -250,7 +250,7 @@ fn the_cgroup_is_the_same_with_and_without_its_id() {
         return;
     };
     assert!(path.starts_with(b"/"));
-    own.identity.groups = crate::Fields::CGROUP.bits();
+    own.identity.groups = crate::records::fields::Fields::CGROUP.bits();
     for id in [details.cgroups.folder_id(&path).unwrap_or(1), 4711] {
         own.cgroup.id = id;
         for _ in 0..2 {

@@ -1,8 +1,11 @@
-//! The counters of a process or thread that only ever grow.
+//! The counters of a process or thread that only grow.
 
-use crate::{Process, exits::Exit, record::ThreadRecord};
+use crate::{
+    records::record::ThreadRecord,
+    snapshot::{exit::Exit, process::Process},
+};
 
-/// One of them.
+/// A counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Counter {
@@ -16,13 +19,13 @@ pub enum Counter {
     MinorFaults,
     /// Page faults with I/O.
     MajorFaults,
-    /// Voluntary context switches; of a process, those of its leading thread.
+    /// Voluntary context switches; for a process, those of its leading thread.
     VoluntarySwitches,
     /// Involuntary context switches, likewise.
     InvoluntarySwitches,
-    /// Bytes fetched from storage.
+    /// Bytes read from storage.
     ReadBytes,
-    /// Bytes sent to storage.
+    /// Bytes written to storage.
     WriteBytes,
 }
 
@@ -56,9 +59,9 @@ impl Set {
         self.0 == 0
     }
 
-    /// The counters of which this holds, in the order of [`Counter::ALL`].
+    /// The counters for which `holds` is true, in the order of [`Counter::ALL`].
     #[inline]
-    pub(super) fn of(holds: [bool; COUNT]) -> Self {
+    pub(super) fn new(holds: [bool; COUNT]) -> Self {
         let bits = holds.into_iter().enumerate();
         Self(bits.fold(0, |set, (at, holds)| set | u16::from(holds) << at))
     }
@@ -80,16 +83,16 @@ impl Set {
     }
 }
 
-/// What the counters of a process or thread have come to. One that is not known is not zero.
+/// The values of the counters of a process or thread. A counter may be unknown, which is not zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct TaskCounters {
     pub(super) values: [u64; COUNT],
     pub(super) known: Set,
 }
 
-impl Counters {
-    /// Those of a process: all its threads together, those that have ended included.
-    pub fn of_process(process: Process<'_>) -> Self {
+impl TaskCounters {
+    /// The counters of a process: the sum of all its threads, with those that have ended.
+    pub fn from_process(process: Process<'_>) -> Self {
         let mut counters = Self::default();
         if let Some(cpu) = process.cpu() {
             counters.set_cpu([
@@ -109,8 +112,9 @@ impl Counters {
         counters
     }
 
-    /// Those of a process that has ended. Its context switches are those of all its threads, and so not among them.
-    pub fn of_exit(exit: &Exit) -> Self {
+    /// The counters of an exited process. Its context switches are not among them: they are those of all its
+    /// threads.
+    pub fn from_exit(exit: &Exit) -> Self {
         let mut counters = Self::default();
         counters.set_cpu([
             run_ns(exit.sum_exec_ns, exit.utime_ns, exit.stime_ns),
@@ -131,8 +135,9 @@ impl Counters {
         counters
     }
 
-    /// Those of one thread. Whether its I/O is known, its process tells: see [`without_io`](Self::without_io).
-    pub fn of_thread(thread: &ThreadRecord) -> Self {
+    /// The counters of a thread. Its process tells whether its I/O is known: see
+    /// [`without_io`](Self::without_io).
+    pub fn from_thread(thread: &ThreadRecord) -> Self {
         let mut counters = Self::default();
         counters.set_cpu([
             run_ns(thread.sum_exec_ns, thread.utime_ns, thread.stime_ns),
@@ -148,7 +153,7 @@ impl Counters {
         counters
     }
 
-    /// The same, with I/O that is not known.
+    /// The same counters, but those of I/O are not known.
     #[must_use]
     pub fn without_io(mut self) -> Self {
         for counter in [Counter::ReadBytes, Counter::WriteBytes] {
@@ -158,7 +163,7 @@ impl Counters {
         self
     }
 
-    /// One of them, if it is known.
+    /// The value of a counter, if it is known.
     pub fn get(&self, counter: Counter) -> Option<u64> {
         self.known
             .contains(counter)
@@ -170,14 +175,14 @@ impl Counters {
         self.known.put(counter, true);
     }
 
-    /// The first seven.
+    /// The first seven counters.
     fn set_cpu(&mut self, values: [u64; 7]) {
         self.values[..7].copy_from_slice(&values);
         self.known.0 |= (1 << 7) - 1;
     }
 }
 
-/// The precise run time; the text has ticks only, which the kernel makes sum up to it.
+/// The precise run time. The text has only ticks, which the kernel makes add up to it.
 const fn run_ns(sum_exec_ns: u64, utime_ns: u64, stime_ns: u64) -> u64 {
     if sum_exec_ns > 0 {
         sum_exec_ns

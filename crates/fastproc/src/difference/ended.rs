@@ -1,24 +1,29 @@
 //! Processes that ended between two snapshots.
 
-use super::{Change, Counter, Counters, Entry, Growth, Marks, is_same_start};
-use crate::{Process, Snapshot, exits::Exit, record::Record};
+use super::{Change, Counter, Entry, Growth, Marks, TaskCounters};
+use crate::records::record::is_same_start;
+use crate::{
+    records::record::Record,
+    snapshot::{Snapshot, exit::Exit, process::Process},
+};
 
-/// No exit comes later than that after its process has left the list of tasks.
+/// No exit arrives later than this after its process has left the list of tasks.
 const LATEST_NS: u64 = 120_000_000_000;
 
 /// A process that ended between two snapshots, and what it did since the earlier one.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Ended<'a> {
-    /// Its final values.
+    /// Its exit, with the final values.
     pub exit: &'a Exit,
-    /// Whether the earlier snapshot did not have it: all of it lies between the two.
+    /// Whether the earlier snapshot did not have it. Then its whole life lies between the two.
     pub born: bool,
     /// What it did.
     pub cost: Cost,
 }
 
-/// What a process that ended did since the earlier snapshot: for who keeps it, together with a copy of its exit.
+/// What an exited process did since the earlier snapshot, for a caller that keeps it with a copy of the exit.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     born: bool,
@@ -35,13 +40,13 @@ impl<'a> Ended<'a> {
             born: known.is_none(),
             cost: Cost {
                 born: known.is_none(),
-                growth: marks.growth(&Counters::of_exit(exit), u64::MAX),
+                growth: marks.growth(&TaskCounters::from_exit(exit), u64::MAX),
                 elapsed_ns: Some(elapsed_ns.max(1)),
             },
         }
     }
 
-    /// All that it ever did, over its life; if it is not known how long that was, without shares and rates.
+    /// What it did in its whole life. Shares and rates are unknown if its lifetime is not known.
     pub fn whole(exit: &'a Exit) -> Self {
         let lifetime = exit.lifetime();
         let ended = Self::new(exit, None, 0);
@@ -54,16 +59,16 @@ impl<'a> Ended<'a> {
         }
     }
 
-    /// How much a counter has grown since the earlier snapshot. `None` for context switches, of which it is known how many
-    /// all threads had in the end, but not how many since.
+    /// How much a counter has grown since the earlier snapshot. `None` for context switches: the exit has the
+    /// sum of all threads, and the snapshot has only the leading one's.
     pub fn growth(&self, counter: Counter) -> Option<u64> {
         self.cost.growth(counter)
     }
 
-    /// The same, as of a process that is there; `record` is [`Exit::to_record`].
+    /// The change, in the form of a running process; `record` is [`Exit::to_record`].
     ///
-    /// Shares and rates are over the time between the snapshots, not over the part of it in which the process was there:
-    /// so the shares of a snapshot, of what is there and what has ended, add up to what the machine did.
+    /// Shares and rates are over the time between the snapshots, not over the part of it in which the process
+    /// ran. So the shares of a snapshot, of running and exited processes, add up to what the machine did.
     pub fn change(&self, record: &'a Record) -> Change<'a> {
         self.cost.change(self.exit, record)
     }
@@ -100,17 +105,17 @@ impl Cost {
     }
 }
 
-/// Processes that have left the snapshots and of which the exit has not come yet: what they did before is still to be
-/// taken off it.
+/// Processes that have left the snapshots and whose exits have not arrived yet. What they did before must be
+/// subtracted from their exits.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Leaving {
-    /// In the order of the pids, with the time since when.
+pub(super) struct AwaitingExit {
+    /// In the order of the pids, with the time when they left.
     entries: Vec<(Entry, u64)>,
     exits: Vec<(u32, u64)>,
 }
 
-impl Leaving {
-    /// Turns from one snapshot, and those that had left it by then, to the next, by the processes of both.
+impl AwaitingExit {
+    /// Goes on to the next snapshot: `before` and `after` are the processes of the two.
     pub(super) fn follow(
         &mut self,
         earlier: &Self,

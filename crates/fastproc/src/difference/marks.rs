@@ -1,28 +1,28 @@
-//! The highest that each counter was seen at, and what it has grown since.
+//! The highest value of each counter that was seen, and how much it has grown since.
 
-use super::counters::{COUNT, Counter, Counters, Set};
-use crate::record::TICK_NS;
+use super::counters::{COUNT, Counter, Set, TaskCounters};
+use crate::records::record::TICK_NS;
 
 /// The counters of one process or thread as they were last seen.
 ///
-/// A counter can seem to have gone back: another source has read it, which knows ticks where the other knows
-/// nanoseconds, or a thread ended while the sum was taken. It has not grown then, and its mark stays where it was, in
-/// value and in time, until the counter is past it: so nothing is counted twice, and what it grew by meanwhile is a
-/// rate over the time that it took. One that is not known for a while is treated alike.
+/// A counter can seem to run backwards: another source read it, which knows ticks and not nanoseconds, or a
+/// thread ended while the sum was taken. Then it has not grown, and its mark keeps its value and its time until
+/// the counter is past it. So nothing is counted twice, and the next rate is over the whole time since the mark.
+/// A counter that is unknown for a while is treated in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marks {
     values: [u64; COUNT],
     taken_ns: u64,
-    /// Counters that the last look did not find at their mark or past it.
+    /// Counters that were below their marks when they were last read.
     behind: Set,
     /// When these were last at their marks.
     behind_since_ns: u64,
-    /// Counters that were not known yet when counting began: they count from when they are.
+    /// Counters that were unknown when counting began. They count from when they are first known.
     unset: Set,
 }
 
 impl Marks {
-    /// All counters were zero when the process or thread started. What is seen next has grown since then.
+    /// Marks of a process or thread at its start, when all counters were zero.
     pub fn at_start(start_ns: u64) -> Self {
         Self {
             values: [0; COUNT],
@@ -33,9 +33,9 @@ impl Marks {
         }
     }
 
-    /// The counters were these at that time, and what went before does not count. One that is not known counts from
-    /// when it is first known.
-    pub fn at(now: &Counters, taken_ns: u64) -> Self {
+    /// Marks of counters as they were at that time. What they counted before does not count. An unknown
+    /// counter counts from when it is first known.
+    pub fn at(now: &TaskCounters, taken_ns: u64) -> Self {
         let mut marks = Self::at_start(taken_ns);
         marks.values = now.values;
         for counter in Counter::ALL {
@@ -44,8 +44,8 @@ impl Marks {
         marks
     }
 
-    /// How much the counters have grown to `now`, seen at `now_ns`.
-    pub fn growth(&self, now: &Counters, now_ns: u64) -> Growth {
+    /// How much the counters have grown until `now`, which was read at `now_ns`.
+    pub fn growth(&self, now: &TaskCounters, now_ns: u64) -> Growth {
         let mut growth = Growth {
             grown: [0; COUNT],
             known: now.known.without(self.unset),
@@ -59,12 +59,12 @@ impl Marks {
         growth
     }
 
-    /// The same, and these are the marks from now on.
-    pub fn advance(&mut self, now: &Counters, now_ns: u64) -> Growth {
+    /// The same, and sets the marks to `now`.
+    pub fn advance(&mut self, now: &TaskCounters, now_ns: u64) -> Growth {
         let growth = self.growth(now, now_ns);
         let was_behind = self.behind;
-        let past = Set::of(std::array::from_fn(|at| now.values[at] >= self.values[at]));
-        // The value of one that is not known is zero here, and no mark is less.
+        let past = Set::new(std::array::from_fn(|at| now.values[at] >= self.values[at]));
+        // An unknown counter is zero here, which is below every mark.
         for (mark, value) in self.values.iter_mut().zip(now.values) {
             *mark = value.max(*mark);
         }
@@ -77,12 +77,14 @@ impl Marks {
         growth
     }
 
-    /// Whether counters with the id and start time of this thread are not its own.
+    /// Whether counters with the id and start time of this thread are those of another thread.
     ///
-    /// A thread that executes a program takes the id and the start time of the leading one, but not its counters: some
-    /// of them may be less, or its run time by far more than there was time for. Of a process, counters may seem to run
-    /// backwards; of a thread only CPU times may, where they are told to a tick.
-    pub fn are_of_another_thread(&self, now: &Counters, now_ns: u64) -> bool {
+    /// A thread that executes a program takes the id and the start time of the leading thread, but keeps its
+    /// own counters: some may be lower, or the run time may have grown by more than the elapsed time. This
+    /// test is for threads only: the sums of a process may seem to run backwards, while of a thread only CPU
+    /// times may, if they are in ticks.
+    #[doc(hidden)]
+    pub fn are_of_another_thread(&self, now: &TaskCounters, now_ns: u64) -> bool {
         const EXACT: [Counter; 4] = [
             Counter::MinorFaults,
             Counter::MajorFaults,
@@ -90,7 +92,7 @@ impl Marks {
             Counter::InvoluntarySwitches,
         ];
         let growth = self.growth(now, now_ns);
-        // When a record was read is known about.
+        // The time when a record was read is an estimate.
         let elapsed_ns = growth.elapsed_ns(Counter::Run);
         let most_ns = elapsed_ns.saturating_mul(2).saturating_add(2 * TICK_NS);
         growth.get(Counter::Run).is_some_and(|run| run > most_ns)
@@ -100,26 +102,26 @@ impl Marks {
     }
 }
 
-/// What counters have grown by.
+/// How much counters have grown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Growth {
     grown: [u64; COUNT],
     known: Set,
-    /// Those that grew over a longer time.
+    /// The counters that grew over a longer time.
     slow: Set,
     elapsed_ns: u64,
     slow_elapsed_ns: u64,
 }
 
 impl Growth {
-    /// How much a counter has grown. `None` if it is not known now.
+    /// How much a counter has grown. `None` if it is unknown now.
     pub fn get(&self, counter: Counter) -> Option<u64> {
         self.known
             .contains(counter)
             .then(|| self.grown[counter as usize])
     }
 
-    /// The time that it took.
+    /// The time over which it grew.
     pub fn elapsed_ns(&self, counter: Counter) -> u64 {
         if self.slow.contains(counter) {
             self.slow_elapsed_ns
@@ -128,12 +130,12 @@ impl Growth {
         }
     }
 
-    /// How much it has grown in a second, by a time of no less than `shortest_ns`.
+    /// The growth per second, over at least `shortest_ns`.
     pub fn per_second(&self, counter: Counter, shortest_ns: u64) -> Option<f64> {
-        // A nanosecond keeps the division defined.
+        // One nanosecond at least, so that the division is defined.
         let elapsed_ns = self.elapsed_ns(counter).max(shortest_ns).max(1);
         self.get(counter).map(|grown| match grown {
-            // Most processes rest, and a division takes long.
+            // Most processes are idle, and a division is slow.
             0 => 0.0,
             grown => grown as f64 * 1e9 / elapsed_ns as f64,
         })

@@ -4,11 +4,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    Fields, SnapshotStats, SourceKind,
-    exits::Exit,
-    record::Record,
-    snapshot::{Ends, Places, Slot},
-    source::Table,
+    base::source_kind::SourceKind,
+    records::{fields::Fields, record::Record},
+    snapshot::{EndedExits, Places, Slot, SnapshotStats, exit::Exit, table::Table},
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -50,13 +48,13 @@ impl Made {
                 ..Table::default()
             },
             patched: Table::default(),
-            texts: crate::texts::TextTable::default(),
+            texts: crate::snapshot::texts::TextTable::default(),
             places: Places::Slots(&self.order),
             stats: self.stats,
             exits: self
                 .exits
                 .as_deref()
-                .map(|exits| Ends { exits, lines: &[] }),
+                .map(|exits| EndedExits { exits, lines: &[] }),
         }
     }
 }
@@ -436,7 +434,7 @@ proptest! {
             } else {
                 record.identity.groups = 0;
             }
-            let growth = marks.advance(&Counters::of_process(Process::new(&record, &[])), time);
+            let growth = marks.advance(&TaskCounters::from_process(Process::new(&record, &[])), time);
             prop_assert_eq!(growth.get(Counter::ReadBytes).is_some(), known);
             sum += growth.get(Counter::ReadBytes).unwrap_or(0);
         }
@@ -452,7 +450,7 @@ proptest! {
             if !known {
                 record.identity.groups = 0;
             }
-            Counters::of_process(Process::new(&record, &[]))
+            TaskCounters::from_process(Process::new(&record, &[]))
         };
         let mut marks = Marks::at(&counters(first, known), 1);
         let grown = marks.advance(&counters(first + then, true), 2).get(Counter::ReadBytes);

@@ -1,4 +1,4 @@
-//! The exits between two snapshots, kept until the next is made, however long that takes.
+//! The exits between two snapshots, kept until the next one is made.
 
 use std::{
     mem,
@@ -12,31 +12,35 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Event, Exit, Exits, handout::Handout, programs::Programs};
-use crate::{Error, Snapshot, snapshot::Ends};
+use super::{Event, Exits, programs::Programs, queue::ExitQueue};
+use crate::snapshot::exit::Exit;
+use crate::{
+    base::error::Error,
+    snapshot::{EndedExits, Snapshot},
+};
 
-/// Exits that are kept for a snapshot that nobody makes, some 130 MB; what comes then is lost, and counted.
+/// The most exits that are kept while nobody makes a snapshot: some 130 MB. Later ones are lost and counted.
 const MOST: usize = 1 << 19;
-/// Room that is kept although the last interval had far fewer exits.
+/// Room that is kept even if the last interval had far fewer exits.
 const SPARE: usize = 4096;
 
-/// Takes exits out of the ring as it fills, in a thread, and hands them to snapshots.
+/// Takes exits out of the ring buffer as it fills, in a thread, and hands them to snapshots.
 #[derive(Debug)]
 pub(crate) struct Backlog {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
-    /// Snapshots so far, two at most.
+    /// Number of snapshots so far, at most two.
     taken: u8,
-    /// The process that opened it: a child of it has no such thread.
+    /// The process that opened it. A child of it has no such thread.
     process: u32,
-    handout: Handout,
+    queue: ExitQueue,
     lost: u64,
 }
 
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
-    /// Written to when the ring is another one, or the thread shall end.
+    /// Written to when the ring buffer has been replaced, or when the thread shall end.
     wake: OwnedFd,
 }
 
@@ -45,10 +49,10 @@ struct State {
     exits: Exits,
     gathered: Vec<Exit>,
     lines: Vec<u8>,
-    /// `None`: nobody asked for command lines.
+    /// `None` if command lines were not asked for.
     programs: Option<Programs>,
     dropped: u64,
-    ends: bool,
+    must_end: bool,
     failed: Option<Error>,
 }
 
@@ -61,7 +65,7 @@ impl Backlog {
                 lines: Vec::new(),
                 programs: cmdlines.then(Programs::default),
                 dropped: 0,
-                ends: false,
+                must_end: false,
                 failed: None,
             }),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
@@ -72,17 +76,18 @@ impl Backlog {
             thread: None,
             taken: 0,
             process: std::process::id(),
-            handout: Handout::default(),
+            queue: ExitQueue::default(),
             lost: 0,
         })
     }
 
-    /// Takes what has ended and is not in `snapshot`.
+    /// Takes the processes that have ended and are not in `snapshot`.
     pub(crate) fn take(&mut self, snapshot: &Snapshot<'_>) -> Result<(), Error> {
         if self.process != std::process::id() {
             return Err(Error::Forked);
         }
-        // Not with the first: who gives up privileges, which belong to threads, may have to make a snapshot before.
+        // Not with the first snapshot. Privileges belong to threads, and a caller that drops them may need
+        // a snapshot before.
         if self.taken == 1 {
             let shared = Arc::clone(&self.shared);
             let thread = thread::Builder::new()
@@ -93,7 +98,7 @@ impl Backlog {
         }
         self.taken = 2.min(self.taken + 1);
         let (shared, lost) = (&self.shared, &mut self.lost);
-        self.handout.turn(snapshot, |exits, lines| {
+        self.queue.advance(snapshot, |exits, lines| {
             let mut state = shared.lock();
             let ring = state.exits.fd().as_raw_fd();
             state.read()?;
@@ -110,19 +115,19 @@ impl Backlog {
         })
     }
 
-    /// What was taken last.
-    pub(crate) fn ends(&self) -> (Ends<'_>, u64) {
-        self.handout.ends()
+    /// The exits that were taken last.
+    pub(crate) fn exits(&self) -> (EndedExits<'_>, u64) {
+        self.queue.exits()
     }
 }
 
 impl Drop for Backlog {
     fn drop(&mut self) {
-        // In a child there is no thread to wait for, and the lock may be held for ever.
+        // A child has no thread to wait for, and the lock may never be released.
         if self.process != std::process::id() {
             return;
         }
-        self.shared.lock().ends = true;
+        self.shared.lock().must_end = true;
         self.shared.wake();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -132,16 +137,16 @@ impl Drop for Backlog {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A reader that panicked has left nothing half done that another could not go on with.
+        // A reader that panicked left the state consistent, so another can go on with it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The counter can only be full if nobody has looked, and then it wakes already.
+    /// The counter is full only if nobody has read it, and then it wakes the thread already.
     fn wake(&self) {
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
     }
 
-    /// Reads whenever a quarter of the ring is used.
+    /// Reads whenever a quarter of the ring buffer is used.
     fn run(&self) {
         let mut written = [0; 8];
         loop {
@@ -152,7 +157,7 @@ impl Shared {
                     ring.map_err(Error::Run)
                 });
                 match ring {
-                    _ if state.ends => return,
+                    _ if state.must_end => return,
                     Ok(ring) => ring,
                     Err(error) => {
                         state.failed = Some(error);
@@ -193,7 +198,10 @@ impl State {
         exits.read(|event| match (event, &mut *programs) {
             (Event::Exit(_), _) if gathered.len() >= MOST => *dropped += 1,
             (Event::Exit(mut exit), programs) => {
-                if let Some(line) = programs.as_mut().and_then(|programs| programs.of(&exit)) {
+                if let Some(line) = programs
+                    .as_mut()
+                    .and_then(|programs| programs.cmdline(&exit))
+                {
                     exit.put_line(line, lines);
                 }
                 gathered.push(exit);

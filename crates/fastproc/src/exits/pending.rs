@@ -1,4 +1,4 @@
-//! From the kernel's events to exits: processes that have ended and are not gone yet.
+//! Makes exits from the kernel's events, and keeps processes that have ended but are not released yet.
 
 use std::{
     collections::HashMap,
@@ -11,24 +11,24 @@ use rustix::{
     process::{Pid, test_kill_process},
 };
 
-use super::{Event, Exec, Exit, Line, Owner, layout};
+use super::{Event, Exec, layout};
+use crate::snapshot::exit::{Exit, Line, Owner};
 use crate::{
-    Cmdline,
-    bpf::read,
-    cputime::{CpuTime, cputime_adjust},
-    name::until_nul,
-    record::Io,
+    base::plain::read,
+    records::{name::until_nul, record::Io},
+    rules::cputime::{CpuTime, cputime_adjust},
+    snapshot::cmdline::Cmdline,
 };
 
-/// How often it is looked for processes that went without a record.
+/// How often to look for processes that were released without a record.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// The kernel lets go of a process some milliseconds after it has left `/proc`, later on a busy machine.
+/// The kernel releases a process some milliseconds after it has left `/proc`, and later on a busy machine.
 const RECORD_AFTER: Duration = Duration::from_secs(5);
-/// No record comes as late as that.
+/// No record arrives later than this.
 const RECORD_NEVER: Duration = Duration::from_secs(120);
 
-/// Processes whose last thread has ended and that are not gone yet: as many as there are zombies. A pid is given away again
-/// some time before the last record of its process comes, so the start time tells as well.
+/// Processes whose last thread has ended and that are not released yet: as many as there are zombies. A pid may
+/// be reused before the last record of its process arrives, so the start time is part of the key.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     ended: HashMap<Key, Ended>,
@@ -42,18 +42,19 @@ type Key = (u32, u64);
 struct Ended {
     exit: Exit,
     read: Instant,
-    /// It was handed over without its record; if that comes after all, it is late.
+    /// It was reported without its last record. If that record arrives after all, ignore it.
     given_up: bool,
 }
 
 impl Pending {
-    /// What to tell the reader about one record of the ring.
+    /// Calls `each` for one record of the ring buffer.
     pub(super) fn take(&mut self, bytes: &[u8], each: &mut impl FnMut(Event<'_>)) -> Option<()> {
         let event: layout::Event = read(bytes)?;
         match event.kind {
             layout::ENDED => {
                 let exit = exit_of(&read(bytes)?);
-                // Two threads that end at once may both be taken for the last: the first of the two is it.
+                // Two threads that end at once may both be taken for the last. The first of the
+                // two counts.
                 self.ended.entry(key_of(&exit)).or_insert_with(|| Ended {
                     exit,
                     read: Instant::now(),
@@ -106,8 +107,8 @@ impl Pending {
         Some(())
     }
 
-    /// Hands over, as they were when they ended, processes that are gone without a record: the ring had no room for it, or
-    /// the kernel did not run the program.
+    /// Reports processes that were released without a record, with the values at their end: the ring had no
+    /// room for the record, or the kernel did not run the program.
     pub(super) fn give_up(&mut self, each: &mut impl FnMut(Event<'_>)) {
         if self.looked.is_some_and(|at| at.elapsed() < LOOK_EVERY) {
             return;
@@ -128,8 +129,8 @@ fn key_of(exit: &Exit) -> Key {
     (exit.pid, exit.start_ns)
 }
 
-/// Whether it is not gone yet: a process has its pid, and that one is ending or a zombie. Another process that got the pid
-/// is neither, as a rule; if it is, it is asked again later.
+/// Whether the process is not released yet: a process with its pid is exiting or a zombie. A new process with the
+/// same pid is neither, as a rule; if it is, the check is repeated later.
 fn is_there(exit: &Exit) -> bool {
     let pid = Pid::from_raw(exit.pid as i32);
     if pid.is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH)) {
@@ -139,7 +140,7 @@ fn is_there(exit: &Exit) -> bool {
     stat.is_ok_and(|stat| is_ending(&stat).unwrap_or(true))
 }
 
-/// Whether a `stat` is of a process that ends: its kernel flags are the seventh field behind the name.
+/// Whether this `stat` is of an exiting process: its kernel flags are the seventh field after the name.
 fn is_ending(stat: &[u8]) -> Option<bool> {
     const PF_EXITING: u32 = 0x4;
     let end = stat.iter().rposition(|&byte| byte == b')')?;

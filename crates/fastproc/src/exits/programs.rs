@@ -1,29 +1,30 @@
-//! What the processes run that may end before anyone could ask them.
+//! The command lines of processes that may end before anyone could read them.
 
 use std::{
     collections::HashMap,
     time::{Duration, Instant},
 };
 
-use super::{Exec, Exit};
-use crate::Cmdline;
+use super::Exec;
+use crate::snapshot::{cmdline::Cmdline, exit::Exit};
 
-/// Events of two CPUs may come in another order than they happened: a child's exit after its parent's.
+/// Events of two CPUs may arrive out of order: a child's exit after its parent's.
 const LATEST: Duration = Duration::from_secs(10);
 
-/// Most processes that are remembered, and bytes of their command lines. An exit that was lost leaves its process here, so
-/// without a bound a flood of exits could fill memory. When there are more, the half that began first is forgotten.
+/// The most processes, and bytes of command lines, that are remembered. A lost exit leaves its process here, so
+/// without a bound a flood of exits could fill the memory. Beyond it, the half that started first is forgotten.
 const MOST: usize = 1 << 16;
 const MOST_BYTES: usize = 16 << 20;
 
-/// The command lines of processes that executed a program while execs were recorded, until a while after they have ended.
+/// The command lines of processes that executed a program while execs were recorded, until shortly after they
+/// have ended.
 ///
-/// A snapshot of a collector that was asked for them has them
-/// ([`Snapshot::exit_cmdline`](crate::Snapshot::exit_cmdline)); this is for who reads events.
+/// This is for callers that read events. A collector that was asked for command lines has them in its snapshots
+/// ([`Snapshot::exit_cmdline`](crate::Snapshot::exit_cmdline)).
 #[derive(Debug, Default)]
 pub struct Programs {
     running: HashMap<u32, Program>,
-    /// Of all command lines.
+    /// Bytes of all command lines.
     bytes: usize,
     cleaned: Option<Instant>,
 }
@@ -37,7 +38,7 @@ struct Program {
 }
 
 impl Programs {
-    /// A process runs another program.
+    /// Records that a process executes another program.
     pub fn begins(&mut self, exec: &Exec<'_>) {
         let line = exec.cmdline.map_or(&[][..], |line| line.bytes);
         let program = Program {
@@ -55,8 +56,9 @@ impl Programs {
         }
     }
 
-    /// What a process ran that has ended: its own program, or its parent's that it was forked from.
-    pub fn of(&mut self, exit: &Exit) -> Option<Cmdline<'_>> {
+    /// The command line of an exited process: of its own program, or of its parent's from which it was
+    /// forked.
+    pub fn cmdline(&mut self, exit: &Exit) -> Option<Cmdline<'_>> {
         self.forget();
         let own = self.running.get_mut(&exit.pid);
         let pid = match own.filter(|own| own.start_ns == exit.start_ns) {

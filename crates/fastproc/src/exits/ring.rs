@@ -14,15 +14,14 @@ use rustix::{
 
 use super::layout::Settings;
 use crate::{
-    Error, Fields,
-    bpf::{KernelTypes, Loader, MappedRing, ObjectFile, Wanted, object_file},
-    source::bpf::shapes,
-    timing,
+    base::{error::Error, timing},
+    kernel::{KernelTypes, Loader, MappedRing, ObjectFile, Wanted, object_file, shapes},
+    records::fields::Fields,
 };
 
 pub(crate) static OBJECT: ObjectFile = object_file!("exits.bpf");
 
-/// The program that is loaded for who wants execs.
+/// This program is loaded only for callers that want execs.
 const RECORDS_EXECS: &str = "process_execs";
 
 /// The groups of fields whose values exits have, too.
@@ -31,21 +30,22 @@ const SHOWN: Fields = Fields::CPU
     .union(Fields::CREDENTIALS)
     .union(Fields::IO);
 
-/// No ring becomes larger: some 200,000 exits that nobody has read.
+/// Largest ring buffer: some 200,000 exits that nobody has read.
 const MAX_BYTES: u32 = 64 << 20;
 
 /// The ring in use, and the one before.
 #[derive(Debug)]
 pub(super) struct Rings {
     ring: Ring,
-    /// A program that had looked up the ring before it was replaced may still write to it: it is read once more.
+    /// A program that had looked up the old ring before it was replaced may still write to it, so it is read
+    /// once more.
     replaced: Option<Ring>,
     /// The map that the programs find the ring in.
     outer: MapHandle,
     lost: MapHandle,
-    /// Whether the kernel still makes larger ones.
+    /// Whether the kernel still permits a larger one.
     grows: bool,
-    /// Closed, they end the recording.
+    /// Closing these ends the recording.
     _links: Vec<OwnedFd>,
 }
 
@@ -53,7 +53,7 @@ impl Rings {
     pub(super) fn open(settings: &Settings, execs: bool, bytes: u32) -> Result<Self, Error> {
         let page = rustix::param::page_size() as u32;
         let bytes = bytes.clamp(page, MAX_BYTES).next_power_of_two();
-        let types = KernelTypes::of_this_kernel(Wanted {
+        let types = KernelTypes::read(Wanted {
             object: Some(&OBJECT),
             paths: &shapes::paths(),
             ..Wanted::default()
@@ -83,7 +83,7 @@ impl Rings {
         })
     }
 
-    /// Hands over every event that waits; makes the ring larger if it was more than half full.
+    /// Calls `each` with every waiting event. Makes the ring larger if it was more than half full.
     pub(super) fn read(&mut self, mut each: impl FnMut(&[u8])) -> Result<(), Error> {
         if let Some(mut replaced) = self.replaced.take() {
             replaced.mapped.drain(&mut each)?;
@@ -91,7 +91,8 @@ impl Rings {
         let waited = self.ring.mapped.drain(&mut each)?;
         let bytes = self.bytes();
         if self.grows && waited > bytes as usize / 2 && bytes < MAX_BYTES {
-            // Whoever has given up the privilege, or has no memory left, keeps this one; what it loses is counted.
+            // A process that has dropped its privileges, or has no memory left, keeps this ring. Lost
+            // events are counted.
             self.grows = self.grow(bytes * 2).is_ok();
         }
         Ok(())
@@ -121,7 +122,7 @@ impl Rings {
         let mut fds = [PollFd::new(&self.ring.map, PollFlags::IN)];
         match poll(&mut fds, timeout.as_ref()) {
             Ok(ready) => Ok(ready > 0),
-            // A signal ends the wait, as it would a sleep.
+            // A signal ends the wait, like a sleep.
             Err(Errno::INTR) => Ok(false),
             Err(error) => Err(Error::Run(error.into())),
         }

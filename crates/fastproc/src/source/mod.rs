@@ -1,75 +1,7 @@
 //! Where records come from.
 
 pub(crate) mod bpf;
+pub(crate) mod calibrate;
+pub(crate) mod order;
 pub mod procfs;
 pub mod service;
-
-use std::{fmt, str::FromStr};
-
-use crate::record::{Record, ThreadRecord};
-
-/// What a source fills: records where they lie, and the pool that their offsets point into.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Table<'a> {
-    /// Processes, in the order the source met them.
-    pub records: &'a [Record],
-    /// Threads, where they were asked for, in the order the source met them.
-    pub threads: &'a [ThreadRecord],
-    /// Supplementary groups, nested ids and wide bitmaps.
-    pub pool: &'a [u64],
-}
-
-/// The ways to read the process table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SourceKind {
-    /// A resident process that shares its snapshots ([`service`]).
-    Service,
-    /// One BPF program that walks the tasks by the open-coded iterator (Linux 6.7 and later).
-    Bpf,
-    /// An `iter/task` BPF program (Linux 5.8 and later).
-    BpfIter,
-    /// The kernel's text, without privileges.
-    Procfs,
-}
-
-impl SourceKind {
-    /// All by which a process reads for itself, in the order in which they are tried; the service comes before them.
-    pub const ALL: [Self; 3] = [Self::Bpf, Self::BpfIter, Self::Procfs];
-
-    /// Whether its records hold no more than the kernel would show this process. With the other sources
-    /// [`Reader::access`](crate::access::Reader::access) tells what may be shown.
-    pub const fn is_guarded(self) -> bool {
-        matches!(self, Self::Service | Self::Procfs)
-    }
-
-    /// The name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Service => "service",
-            Self::Bpf => "bpf",
-            Self::BpfIter => "bpf-iter",
-            Self::Procfs => "procfs",
-        }
-    }
-}
-
-impl fmt::Display for SourceKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// A source that is not known.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no source is called {0:?}; there are service, bpf, bpf-iter and procfs")]
-pub struct UnknownSource(String);
-
-impl FromStr for SourceKind {
-    type Err = UnknownSource;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let mut known = [Self::Service].into_iter().chain(Self::ALL);
-        let known = known.find(|kind| kind.name() == name);
-        known.ok_or_else(|| UnknownSource(name.into()))
-    }
-}

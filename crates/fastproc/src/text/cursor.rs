@@ -1,20 +1,6 @@
 //! Reading the kernel's texts: a cursor that allocates nothing, and the error that it reports.
 
-use thiserror::Error;
-
-/// A text that is not what the kernel writes, and where it ceases to be.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{file}, line {line}, byte {byte}: expected {expected}")]
-pub struct ParseError {
-    /// The file, as in `/proc/PID/stat`.
-    pub file: &'static str,
-    /// Line, counted from 1.
-    pub line: usize,
-    /// Byte in that line, counted from 1.
-    pub byte: usize,
-    /// What should stand there.
-    pub expected: &'static str,
-}
+use crate::base::error::parse::ParseError;
 
 /// A place in a text.
 #[derive(Clone, Copy, Debug)]

@@ -1,9 +1,14 @@
-//! The three files of a process, by one renderer that knows this kernel.
+//! Renders the three files of a process as this kernel prints them.
 
 use std::path::Path;
 
 use super::{RenderError, Text, Units, stat, statm, status};
-use crate::{Collector, Fields, Process, access::Access};
+use crate::{
+    base::{error::parse::FormatError, host::Host},
+    records::fields::Fields,
+    rules::access::Access,
+    snapshot::{calibration::Calibration, process::Process},
+};
 
 /// Renders the files of processes, as the kernel would print them for this reader.
 #[derive(Debug)]
@@ -14,20 +19,20 @@ pub struct Files {
 }
 
 impl Files {
-    /// The groups of fields that the three files show, and whatever says who may see them.
+    /// The groups of fields that the three files need, and those that decide who may see them.
     pub const FIELDS: Fields = Fields::THREE_FILES;
 
-    /// Learns what this kernel prints.
+    /// Learns the format that this kernel prints. `host` and `calibration` are those of the collector that
+    /// reads the processes.
     ///
     /// # Errors
-    /// `/proc` cannot be read, or prints what is not known here.
-    pub fn of_this_kernel(collector: &Collector, proc: &Path) -> Result<Self, status::FormatError> {
-        let calibration = collector.calibration();
-        let format = status::Format::of_this_kernel(proc, collector.host())?
+    /// `/proc` cannot be read, or has an unknown format.
+    pub fn open(host: &Host, calibration: Calibration, proc: &Path) -> Result<Self, FormatError> {
+        let format = status::Format::read(proc, host)?
             .with_thp_disable_bit(calibration.thp_disable_bit)
             .with_thread_features(calibration.thread_features);
         Ok(Self {
-            units: Units::from(collector.host()),
+            units: Units::from(host),
             status: status::Renderer::new(format),
             text: Text::default(),
         })
@@ -56,10 +61,10 @@ impl Files {
         self.status.needs_kernel_text(process)
     }
 
-    /// `/proc/PID/status`; `kernel` is the kernel's own, where it is needed.
+    /// `/proc/PID/status`; `kernel` is the kernel's own text, if it is needed.
     ///
     /// # Errors
-    /// As [`stat`](Self::stat), and where the kernel's own is needed and not given.
+    /// As for [`stat`](Self::stat), and if the kernel's text is needed but missing.
     pub fn status(
         &mut self,
         process: Process<'_>,

@@ -2,10 +2,10 @@
 //! `kernel/irq/proc.c` and `arch_show_interrupts()`.
 
 use super::{
-    ParseError,
     lines::{Source, digits, words},
     numbers::Numbers,
 };
+use crate::base::error::parse::ParseError;
 
 const FILE: &str = "/proc/interrupts";
 
@@ -94,6 +94,7 @@ impl Interrupts {
 }
 
 /// The text of `/proc/interrupts`, kept from one rendering to the next.
+#[doc(hidden)]
 #[derive(Clone, Debug, Default)]
 pub struct Renderer {
     numbers: Numbers,

@@ -1,7 +1,8 @@
 //! `/proc/PID/io`: a line for each counter (`do_io_accounting()` of fs/proc/base.c).
 
-use super::cursor::{Cursor, ParseError};
-use crate::record::Io;
+use super::cursor::Cursor;
+use crate::base::error::parse::ParseError;
+use crate::records::record::Io;
 
 const FILE: &str = "/proc/PID/io";
 

@@ -1,6 +1,7 @@
 //! Lines and words of the machine-wide files.
 
-use super::cursor::{Cursor, ParseError};
+use super::cursor::Cursor;
+use crate::base::error::parse::ParseError;
 
 /// The text of a file, to find fault with.
 #[derive(Clone, Copy, Debug)]

@@ -3,10 +3,8 @@
 
 use seqtext::SeqBuf;
 
-use super::{
-    ParseError,
-    lines::{Source, digits},
-};
+use super::lines::{Source, digits};
+use crate::base::error::parse::ParseError;
 
 const FILE: &str = "/proc/loadavg";
 

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use super::{
-    ParseError,
     lines::{Source, digits, words},
     numbers::{Numbers, Writer},
 };
+use crate::base::error::parse::ParseError;
 
 const FILE: &str = "/proc/stat";
 
 /// The unit of the CPU times in the text.
-pub use crate::record::TICK_NS;
+pub use crate::records::record::TICK_NS;
 
 /// How long a CPU was in which state, since boot. The fields are nanoseconds in the order of the text; from a text, whole
 /// ticks.
@@ -111,6 +111,7 @@ impl MachineStat {
     }
 
     /// Reads a text of `/proc/stat` over the values of an earlier one, whose memory it keeps.
+    #[doc(hidden)]
     pub fn parse_into(&mut self, text: &[u8]) -> Result<(), ParseError> {
         self.cpus.clear();
         self.irqs.clear();
@@ -195,6 +196,7 @@ fn counts(source: Source<'_>, line: &[u8], to: &mut Vec<u32>) -> Result<(), Pars
 }
 
 /// Which interrupt counts may have moved since the last rendering.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub enum Moved<'a> {
     /// Any of them.
@@ -204,6 +206,7 @@ pub enum Moved<'a> {
 }
 
 /// The text of `/proc/stat`, kept from one rendering to the next.
+#[doc(hidden)]
 #[derive(Clone, Debug, Default)]
 pub struct Renderer {
     numbers: Numbers,

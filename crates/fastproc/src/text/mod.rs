@@ -1,7 +1,7 @@
-//! The texts of `/proc`: parsed into records, and rendered from records to the kernel's own bytes.
+//! The files of `/proc`: parsed into records, and rendered from records to the same bytes that the kernel prints.
 //!
-//! The machine-wide files have renderers that own their text and rewrite only the numbers that changed since the last
-//! rendering, so that a reader who polls pays for what moved.
+//! The renderers of the machine-wide files keep their text, and rewrite only the numbers that changed since the
+//! last rendering.
 
 #![allow(
     clippy::inline_always,
@@ -12,24 +12,32 @@ mod buffer;
 mod cursor;
 mod files;
 pub mod interrupts;
+#[doc(hidden)]
 pub mod io;
 mod lines;
+#[doc(hidden)]
 pub mod loadavg;
 pub mod machine_stat;
 mod name;
 mod numbers;
 mod render;
 pub mod softirqs;
+#[doc(hidden)]
 pub mod stat;
+#[doc(hidden)]
 pub mod statm;
+#[doc(hidden)]
 pub mod status;
 mod units;
+#[doc(hidden)]
 pub mod uptime;
 pub mod vmstat;
 
+#[doc(hidden)]
 pub use buffer::Text;
-
-pub use cursor::ParseError;
 pub use files::Files;
 pub use render::RenderError;
+#[doc(hidden)]
 pub use units::Units;
+
+pub use crate::base::error::parse::{FormatError, ParseError};

@@ -2,10 +2,11 @@
 
 use seqtext::{Escape, Label, SeqBuf};
 
-use super::cursor::{Cursor, ParseError};
+use super::cursor::Cursor;
+use crate::base::error::parse::ParseError;
 use crate::{
-    Process,
-    record::{NAME_COMM, NAME_FULL, NAME_LEN, NameParts, Record},
+    records::record::{NAME_COMM, NAME_FULL, NAME_LEN, NameParts, Record},
+    snapshot::process::Process,
 };
 
 const LONG: &str = "a name of at most 63 bytes";

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::{Fields, Process};
+use crate::{records::fields::Fields, snapshot::process::Process};
 
 /// Why a record does not yield the kernel's text. Nothing was written.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -1,10 +1,10 @@
 //! `/proc/softirqs`: softirqs by kind and CPU. See `show_softirqs()` in `fs/proc/softirqs.c`.
 
 use super::{
-    ParseError,
     lines::{Source, words},
     numbers::Numbers,
 };
+use crate::base::error::parse::ParseError;
 
 const FILE: &str = "/proc/softirqs";
 
@@ -62,6 +62,7 @@ impl Softirqs {
 }
 
 /// The text of `/proc/softirqs`, kept from one rendering to the next.
+#[doc(hidden)]
 #[derive(Clone, Debug, Default)]
 pub struct Renderer {
     numbers: Numbers,

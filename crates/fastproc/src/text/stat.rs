@@ -3,15 +3,19 @@
 use seqtext::{Dec, Piece, SeqBuf};
 
 use super::{
-    cursor::{Cursor, ParseError},
+    cursor::Cursor,
     name,
     render::{RenderError, require},
     units::Units,
 };
+use crate::base::error::parse::ParseError;
 use crate::{
-    Fields, Process,
-    access::Access,
-    record::{Layout, NAME_LEN, Record, State},
+    records::{
+        fields::Fields,
+        record::{Layout, NAME_LEN, Record, State},
+    },
+    rules::access::Access,
+    snapshot::process::Process,
 };
 
 const FILE: &str = "/proc/PID/stat";
@@ -39,7 +43,7 @@ pub fn render(
 ) -> Result<(), RenderError> {
     require(process, SHOWN)?;
     let view = View::new(process, units, access);
-    put_who(&view, out);
+    put_ids(&view, out);
     put_times(&view, out);
     put_sizes(&view, out);
     put_code(&view, out);
@@ -75,7 +79,7 @@ impl<'a> View<'a> {
 
 /// From the pid to the flags.
 #[inline(always)]
-fn put_who(view: &View<'_>, out: &mut SeqBuf<'_>) {
+fn put_ids(view: &View<'_>, out: &mut SeqBuf<'_>) {
     let identity = &view.record.identity;
     out.put((Dec(identity.tgid), b" ("));
     name::put_raw(view.process, out);
@@ -235,12 +239,12 @@ fn state_byte(state: State) -> [u8; 1] {
     [state.letter()]
 }
 
-/// Reads the line into `record`: its identity, CPU time and faults, layout, scheduling without masks and NUMA group, the
-/// limit of the resident set, and of memory `vsize` and `rss_approx`.
+/// Reads the line into `record`: its identity, CPU time and faults, layout, scheduling without masks and NUMA
+/// group, the limit of the resident set, and `vsize` and `rss_approx` of memory.
 ///
-/// Of the signal sets it has the first 31 signals, so these should come from [`status`](super::status), to be parsed
-/// afterwards. The name ends at the last `)`; whatever a name holds, no field behind it does. What the kernel may print
-/// behind the last field one day is passed over.
+/// It sets only the first 31 signals of each signal set; parse [`status`](super::status) afterwards for the
+/// others. The name ends at the last `)`: a name may contain one, but no later field does. Fields after the last
+/// known one are ignored.
 pub fn parse(text: &[u8], units: &Units, record: &mut Record) -> Result<(), ParseError> {
     let mut fields = Cursor::new(FILE, text);
     let identity = &mut record.identity;
@@ -327,10 +331,11 @@ pub fn parse(text: &[u8], units: &Units, record: &mut Record) -> Result<(), Pars
     Ok(())
 }
 
-/// Whether the kernel hid from this reader what only those see who may trace the process.
+/// Whether the kernel hid from this reader what only those may see who could trace the process.
 ///
-/// With memory, it shows both ends of the code as 1 then. Without, a lone thread that does not run has a wait channel
-/// in the eyes of those who may see it. Beside that there is only the exit code, of which a zero may be a hidden one.
+/// If the process has memory, the kernel then shows both ends of its code as 1. Otherwise a single thread that
+/// does not run has a wait channel for readers who may see it. Apart from that only the exit code tells, and a
+/// zero may be a hidden one.
 fn is_masked(record: &Record) -> bool {
     let (identity, layout) = (&record.identity, &record.layout);
     if identity.has_mm != 0 {

@@ -3,13 +3,17 @@
 use seqtext::{Dec, SeqBuf};
 
 use super::{
-    cursor::{Cursor, ParseError},
+    cursor::Cursor,
     render::{RenderError, require},
     units::Units,
 };
+use crate::base::error::parse::ParseError;
 use crate::{
-    Fields, Process,
-    record::{Memory, Record},
+    records::{
+        fields::Fields,
+        record::{Memory, Record},
+    },
+    snapshot::process::Process,
 };
 
 const FILE: &str = "/proc/PID/statm";

@@ -1,6 +1,6 @@
 //! What the kernel counts in when it prints.
 
-use crate::Host;
+use crate::base::host::Host;
 
 /// The page, the clock tick, and how the clock of the reader's time namespace is set off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

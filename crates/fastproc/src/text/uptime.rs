@@ -5,10 +5,8 @@ use std::time::Duration;
 
 use seqtext::SeqBuf;
 
-use super::{
-    ParseError,
-    lines::{Source, digits},
-};
+use super::lines::{Source, digits};
+use crate::base::error::parse::ParseError;
 
 const FILE: &str = "/proc/uptime";
 

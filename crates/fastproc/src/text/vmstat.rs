@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{ParseError, lines::Source, numbers::Numbers};
+use super::{lines::Source, numbers::Numbers};
+use crate::base::error::parse::ParseError;
 
 const FILE: &str = "/proc/vmstat";
 
@@ -78,6 +79,7 @@ impl VmStat {
     }
 
     /// Reads a text of `/proc/vmstat` over an earlier one, whose names it keeps if they are the same.
+    #[doc(hidden)]
     pub fn parse_into(&mut self, text: &[u8]) -> Result<(), ParseError> {
         self.values.clear();
         let source = Source { file: FILE, text };
@@ -111,6 +113,7 @@ fn split<'a>(source: Source<'_>, line: &'a [u8]) -> Result<(&'a str, u64), Parse
 }
 
 /// The text of `/proc/vmstat`, kept from one rendering to the next.
+#[doc(hidden)]
 #[derive(Clone, Debug, Default)]
 pub struct Renderer {
     numbers: Numbers,

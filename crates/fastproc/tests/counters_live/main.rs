@@ -105,7 +105,7 @@ enum Kind {
 
 impl Kind {
     /// Of the number at `place` in the line of this name.
-    fn of(name: &str, place: usize) -> Self {
+    fn from_name(name: &str, place: usize) -> Self {
         match name {
             "procs_running" | "procs_blocked" => Self::Fleeting,
             // Time moves between idle and iowait.
@@ -149,7 +149,7 @@ impl Tally {
             for (place, &ours) in ours.iter().enumerate() {
                 let (before, after) = (before[place], after[place]);
                 self.nonzero += u64::from(ours != 0);
-                match Kind::of(name, place) {
+                match Kind::from_name(name, place) {
                     Kind::Grows => assert!(
                         (before..=after).contains(&ours),
                         "{file}: {name}: {before} <= {ours} <= {after}"
@@ -185,7 +185,8 @@ impl Tally {
                 self.rounds
             );
         }
-        self.gauges.finish(50);
+        // The more CPUs there are, the longer a look takes, and the idle time of none stands still for a tick.
+        self.gauges.finish(10);
     }
 }
 
@@ -241,7 +242,8 @@ fn every_line_is_the_kernels_when_quiet_and_under_load() {
     for line in &report.lines {
         // The comparison at start gives up a gauge that others move all the time.
         assert!(
-            line.route != Route::Text(WhyText::Disagreed) || Kind::of(&line.name, 0) != Kind::Grows,
+            line.route != Route::Text(WhyText::Disagreed)
+                || Kind::from_name(&line.name, 0) != Kind::Grows,
             "{} {} disagreed at start",
             line.file,
             line.name
@@ -368,7 +370,7 @@ fn the_other_files_are_the_kernels() {
 /// Compares line by line, as each of them moves by itself.
 fn kept_file_is_the_kernels(reader: &mut Reader, file: MachineFile) {
     let mut brackets = Brackets::new();
-    let (mut differed, rounds) = (0, 50);
+    let (mut differed, rounds) = (HashMap::<String, u64>::new(), 50);
     for _ in 0..rounds {
         let read = || std::fs::read_to_string(file.path()).expect("it reads");
         let before = read();
@@ -384,19 +386,26 @@ fn kept_file_is_the_kernels(reader: &mut Reader, file: MachineFile) {
         for ((before, ours), after) in before.zip(ours).zip(after) {
             brackets.count(before == after);
             if before == after && ours != before {
-                gate::repeated(&format!("{}: {before:?}, {ours:?}", file.path()));
-                differed += 1;
+                let name = ours.split_whitespace().next().unwrap_or_default();
+                let times = differed.entry(name.to_owned()).or_default();
+                if *times == 0 {
+                    gate::repeated(&format!("{}: {before:?}, {ours:?}", file.path()));
+                }
+                *times += 1;
             }
         }
     }
+    // A line may go there and back between two looks, and does not each time.
+    let times: u64 = differed.values().sum();
     assert!(
-        differed * 100 <= brackets.judged(),
-        "{}: {differed} of {} lines differed",
+        times * 100 <= brackets.judged() && differed.values().all(|times| times * 4 <= rounds),
+        "{}: of {} lines these differed: {differed:?}",
         file.path(),
         brackets.judged()
     );
+    // Where all network devices are busy, only the headings stand still.
     if brackets.judged() + brackets.moved() > 0 {
-        brackets.finish(30);
+        brackets.finish(5);
     }
 }
 

@@ -8,9 +8,8 @@ use fastproc::{Collector, Fields, SourceKind};
 use fastproc_testbed::{Change, Changing, Storm, alone, gate, wait_until};
 
 use super::{
-    SECTIONS, Sleepers,
-    again::{again, is_case},
-    open, open_in_sections,
+    SECTIONS, Sleepers, open, open_in_sections,
+    rerun::{is_case, rerun},
 };
 
 /// Whether this is the process of its own that the test is to run in. If not, runs it there.
@@ -20,7 +19,7 @@ fn has_own_process(test: &str) -> bool {
         return true;
     }
     if gate::bpf() {
-        again(&format!("threads::{test}"), CASE_NAME);
+        rerun(&format!("threads::{test}"), CASE_NAME);
     }
     false
 }
@@ -45,7 +44,7 @@ fn threads_are_listed_and_folded() {
             values.split(' ').skip(12).take(2).any(|ticks| ticks != "0")
         })
     });
-    for source in SourceKind::ALL {
+    for source in SourceKind::LOCAL {
         let mut collector = open(source, Fields::TOP | Fields::THREADS);
         let snapshot = collector.snapshot().expect("a snapshot can be made");
         let own = snapshot.get(std::process::id()).expect("we are there");

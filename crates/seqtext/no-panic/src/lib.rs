@@ -1,5 +1,5 @@
-//! Every public call of seqtext, in a library that links only if none of them can panic: the panic handler calls a
-//! function that is not there, and the linker is told to leave nothing undefined.
+//! Every public call of seqtext, in a library that links only if no call can panic: the panic handler calls a function
+//! that does not exist, and the linker must leave nothing undefined.
 #![no_std]
 
 use core::{ffi::c_void, fmt::Write as _, mem::MaybeUninit, panic::PanicInfo, slice};

@@ -56,12 +56,15 @@ fn numbers(path: &str) -> impl Iterator<Item = u32> {
 
 /// All children and their children, with their start times.
 pub fn descendants(root: u32) -> Vec<(u32, u64)> {
+    // One look: where processes come and go all the time, every other look would find more.
+    let parents: Vec<(u32, u32)> = numbers("/proc")
+        .filter_map(|pid| Some((pid, parent(pid)?)))
+        .collect();
     let mut known = HashSet::from([root]);
     loop {
         let before = known.len();
-        let found: Vec<u32> = numbers("/proc")
-            .filter(|&pid| parent(pid).is_some_and(|parent| known.contains(&parent)))
-            .collect();
+        let found = parents.iter().filter(|(_, parent)| known.contains(parent));
+        let found: Vec<u32> = found.map(|(pid, _)| *pid).collect();
         known.extend(found);
         if known.len() == before {
             known.remove(&root);

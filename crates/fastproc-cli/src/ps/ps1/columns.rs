@@ -74,11 +74,11 @@ pub enum Writing {
 pub struct Known {
     /// What it is called, with blanks between the names.
     pub names: &'static str,
-    /// What stands above it.
+    /// The heading.
     pub heading: &'static str,
     /// How wide it is; 0 if it is as wide as the largest process id.
     pub width: usize,
-    /// The side that its values stand at.
+    /// The alignment of its values.
     pub side: Side,
     /// The field that it is taken from.
     pub field: &'static str,
@@ -293,7 +293,7 @@ pub const COLUMNS: &[Known] = &[
     known("tname longtname tty8", "TTY", (8, Left), "tty", Writing::Plain),
     known("tt tty", "TT", (8, Left), "tty", Writing::Plain),
     known("wchan wname", "WCHAN", (6, Left), "wchan", Writing::Function),
-    // Only in the sets of columns, where they stand for what kernels do not tell any more.
+    // Only in the sets of columns, in place of values that kernels no longer provide.
     known("address", "ADDR", (1, Left), "pid", Writing::Dash),
     known("timeout", "TMOUT", (5, Right), "pid", Writing::Dash),
     known("alarm", "ALARM", (5, Right), "pid", Writing::Dash),

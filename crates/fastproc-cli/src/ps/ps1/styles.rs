@@ -1,8 +1,8 @@
-//! The columns that ps(1) shows to those who name none.
+//! The default columns of ps(1).
 
 use super::{Column, parse};
 
-/// Which of the sets of columns is asked for.
+/// The chosen set of columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Set {
     /// Options with a dash: those of `ps -e`, changed by `-f`, `-l` and `-j`.

@@ -11,7 +11,7 @@ use super::{
     values::{self, Context},
 };
 use crate::{
-    ps::form::{Form, Rows},
+    ps::format::{RowWriter, Rows},
     terminal,
 };
 
@@ -23,7 +23,7 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// Whether the columns have headings.
     pub headings: bool,
-    /// Columns of a line, if that is asked for.
+    /// The width of a line, if it is set.
     pub width: Option<usize>,
     /// Lines are as long as they need.
     pub unlimited: bool,
@@ -142,7 +142,7 @@ fn left(room: usize, start: usize) -> usize {
 /// Less than this is not worth to begin in.
 const LEAST: usize = 3;
 
-impl Form for Table {
+impl RowWriter for Table {
     fn write(
         &mut self,
         rows: Rows<'_, '_>,

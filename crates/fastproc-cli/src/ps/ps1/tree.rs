@@ -28,7 +28,7 @@ pub fn in_order(rows: Vec<Row<'_>>) -> Vec<Row<'_>> {
 }
 
 impl Tree {
-    /// Where each row stands, and what is drawn before its name.
+    /// The order of the rows, and what is drawn before each name.
     pub fn forest(self, rows: &[Row<'_>]) -> Vec<(usize, Vec<u8>)> {
         let mut tree = forest(rows);
         let mut root = 0;
@@ -68,7 +68,7 @@ mod tests {
         let rows = || {
             let rows = records
                 .iter()
-                .map(|record| Row::of(Process::new(record, &[])));
+                .map(|record| Row::new(Process::new(record, &[])));
             in_order(rows.collect())
         };
         let drawn = |tree: Tree| {

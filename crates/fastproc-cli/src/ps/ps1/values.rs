@@ -160,10 +160,10 @@ pub fn write(
         Writing::Priority(above) => number::write_signed(signed + above, to),
         Writing::PriorityBelow(from) => number::write_signed(from - signed, to),
         Writing::UserOf if !context.numbers => {
-            printable(lookup.users.of(whole as u32), context.utf8, to);
+            printable(lookup.users.name(whole as u32), context.utf8, to);
         }
         Writing::GroupOf if !context.numbers => {
-            printable(lookup.groups.of(whole as u32), context.utf8, to);
+            printable(lookup.groups.name(whole as u32), context.utf8, to);
         }
         Writing::User => match known {
             Value::Text(name) if !context.numbers => printable(name, context.utf8, to),

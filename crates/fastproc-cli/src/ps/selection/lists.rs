@@ -1,4 +1,4 @@
-//! Lists of processes, users, groups, sessions, terminals and names, as they stand in a call.
+//! Lists of processes, users, groups, sessions, terminals and names on the command line.
 
 use std::{fs, os::unix::fs::MetadataExt, str::FromStr};
 
@@ -25,14 +25,14 @@ pub enum By {
     RealGroup,
 }
 
-/// A list that is not understood.
+/// Why a list is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ListError {
-    #[error("the list is empty")]
+    #[error("the list is empty; give at least one entry")]
     Empty,
-    #[error("'{}' is no process id", .0.escape_debug())]
+    #[error("'{}' is not a process id; give a number", .0.escape_debug())]
     Pid(String),
-    #[error("'{}' is no session: give its id", .0.escape_debug())]
+    #[error("'{}' is not a session; give its id", .0.escape_debug())]
     Session(String),
     #[error("there is no user '{}'", .0.escape_debug())]
     User(String),
@@ -40,7 +40,7 @@ pub enum ListError {
     Group(String),
     #[error("there is no terminal '{}'; name it as in pts/0 or tty1, or - for none", .0.escape_debug())]
     Terminal(String),
-    #[error("name a program")]
+    #[error("the list is empty; give the name of a program")]
     Name,
 }
 
@@ -75,7 +75,7 @@ impl By {
     }
 
     /// The number of a process.
-    pub(super) fn of(self, row: &Row<'_>) -> Option<u32> {
+    pub(super) fn id(self, row: &Row<'_>) -> Option<u32> {
         let identity = row.process.identity();
         match self {
             Self::Pid => Some(row.process.pid()),
@@ -191,18 +191,18 @@ impl FromStr for Commands {
     }
 }
 
-/// Which processes are asked for. A process is shown that is on any of the lists.
+/// The lists that select processes. A process is shown if it is on any of them.
 #[derive(Debug, clap::Args)]
 pub struct Select {
-    /// Show only these processes, and those of the other lists
+    /// Select these processes; several selections add up.
     #[arg(short, long, value_name = "PID,…", alias = "quick-pid")]
     pub pid: Vec<Pids>,
 
-    /// Show only the processes of these effective users, by name or number, and those of the other lists
+    /// Select the processes of these effective users, by name or number.
     #[arg(short, long, value_name = "USER,…")]
     pub(super) user: Vec<Users>,
 
-    /// Show only the processes with these names, and those of the other lists
+    /// Select the processes with these names.
     #[arg(short = 'C', long, value_name = "NAME,…")]
     pub(super) comm: Vec<Commands>,
 }
@@ -211,27 +211,27 @@ pub struct Select {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "As in ps(1)")]
 pub struct More {
-    /// Those of these real users
+    /// Select the processes of these real users.
     #[arg(short = 'U', long = "User", value_name = "USER,…")]
     pub(super) real_user: Vec<RealUsers>,
 
-    /// Those of these real groups
+    /// Select the processes of these real groups.
     #[arg(short = 'G', long = "Group", value_name = "GROUP,…")]
     pub(super) real_group: Vec<RealGroups>,
 
-    /// Those of these effective groups
+    /// Select the processes of these effective groups.
     #[arg(long, value_name = "GROUP,…")]
     pub(super) group: Vec<Groups>,
 
-    /// Those of these sessions, or of these effective groups by name
+    /// Select the processes of these sessions by number, or effective groups by name.
     #[arg(short = 'g', value_name = "SESSION,…")]
     pub(super) session_or_group: Vec<SessionsOrGroups>,
 
-    /// Those of these sessions
+    /// Select the processes of these sessions.
     #[arg(short = 's', long = "sid", value_name = "SESSION,…")]
     pub(super) session: Vec<Sessions>,
 
-    /// Those on these terminals, - for none
+    /// Select the processes on these terminals; - means none.
     #[arg(
         short = 't',
         long = "tty",
@@ -240,11 +240,11 @@ pub struct More {
     )]
     pub(super) terminal: Vec<Terminals>,
 
-    /// Children of these processes
+    /// Select the children of these processes.
     #[arg(long, value_name = "PID,…")]
     pub(super) ppid: Vec<Parents>,
 
-    /// All but those that are selected
+    /// Select all processes except those that the other options select.
     #[arg(short = 'N', long)]
     pub(super) deselect: bool,
 }

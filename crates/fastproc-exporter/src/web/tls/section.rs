@@ -1,6 +1,9 @@
 //! `tls_server_config`: what is written there.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use tokio_rustls::rustls::{
     SupportedCipherSuite,
@@ -43,11 +46,16 @@ pub(in crate::web) struct Section {
     pub(super) prefer_server_order: bool,
 }
 
-/// Where a key or a certificate is.
+/// Reads a file by the name that it has in the configuration.
+pub(in crate::web) type Named<'a> = dyn Fn(&str) -> io::Result<Vec<u8>> + 'a;
+
+/// A key or a certificate.
 #[derive(Clone, Debug)]
-pub(super) enum Pem {
-    File(PathBuf),
-    Text(String),
+pub(super) struct Pem {
+    /// Where it is, if it is in a file.
+    path: Option<PathBuf>,
+    /// What was read, or why nothing was.
+    text: Result<Vec<u8>, String>,
 }
 
 /// How much is asked of a client: Go's `ClientAuthType`.
@@ -88,6 +96,7 @@ impl Section {
     pub(in crate::web) fn read(
         section: Node<'_>,
         folder: &Path,
+        named: &Named<'_>,
         warnings: &mut Vec<String>,
     ) -> Result<Self, Wrong> {
         let (mut cert, mut key_pem, mut client_ca) = (None, None, None);
@@ -98,8 +107,20 @@ impl Section {
             if value.is_null() {
                 continue;
             }
-            let file = || Ok(Some(Pem::File(folder.join(value.text(name)?))));
-            let text = || Ok(Some(Pem::Text(value.text(name)?.to_owned())));
+            let file = || {
+                let name = value.text(name)?;
+                let path = folder.join(name);
+                let text =
+                    named(name).map_err(|error| format!("cannot read {}: {error}", path.display()));
+                Ok(Some(Pem {
+                    path: Some(path),
+                    text,
+                }))
+            };
+            let text = || {
+                let text = Ok(value.text(name)?.into());
+                Ok(Some(Pem { path: None, text }))
+            };
             match name {
                 "cert_file" => cert = file()?,
                 "key_file" => key_pem = file()?,
@@ -236,7 +257,7 @@ fn left_out(node: Node<'_>, name: &str) -> String {
 impl Pem {
     pub(super) fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, String> {
         let certificates: Result<Vec<_>, _> =
-            CertificateDer::pem_slice_iter(&self.text()?).collect();
+            CertificateDer::pem_slice_iter(self.text.as_ref().map_err(Clone::clone)?).collect();
         match certificates {
             Ok(certificates) if certificates.is_empty() => {
                 Err(format!("{} has no certificate", self.name()))
@@ -247,22 +268,14 @@ impl Pem {
     }
 
     pub(super) fn private_key(&self) -> Result<PrivateKeyDer<'static>, String> {
-        PrivateKeyDer::from_pem_slice(&self.text()?)
+        PrivateKeyDer::from_pem_slice(self.text.as_ref().map_err(Clone::clone)?)
             .map_err(|error| format!("{} has no private key: {error}", self.name()))
     }
 
-    fn text(&self) -> Result<Vec<u8>, String> {
-        match self {
-            Self::File(path) => std::fs::read(path)
-                .map_err(|error| format!("cannot read {}: {error}", path.display())),
-            Self::Text(text) => Ok(text.clone().into_bytes()),
-        }
-    }
-
     fn name(&self) -> String {
-        match self {
-            Self::File(path) => path.display().to_string(),
-            Self::Text(_) => "the text here".into(),
+        match &self.path {
+            Some(path) => path.display().to_string(),
+            None => "the text here".into(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Records in orders that the kernel may write them in.
 
 use super::*;
-use crate::bpf::bytes_of;
+use crate::base::plain::bytes_of;
 
 /// The bytes of a record.
 fn record(kind: u32, pid: u32, start_ns: u64, end_ns: u64) -> Vec<u8> {
@@ -11,21 +11,21 @@ fn record(kind: u32, pid: u32, start_ns: u64, end_ns: u64) -> Vec<u8> {
     bytes_of(&exit).to_vec()
 }
 
-/// What the reader is told: start times, with whether the values are final and when it ended.
-fn told(records: &[Vec<u8>]) -> Vec<(u64, bool, Option<u64>)> {
-    let (mut pending, mut told) = (Pending::default(), Vec::new());
+/// What the reader gets: start times, with whether the values are final and when it ended.
+fn ended(records: &[Vec<u8>]) -> Vec<(u64, bool, Option<u64>)> {
+    let (mut pending, mut ended) = (Pending::default(), Vec::new());
     for bytes in records {
         pending.take(bytes, &mut |event| match event {
-            Event::Exit(exit) => told.push((exit.start_ns, exit.is_final, exit.end_ns)),
+            Event::Exit(exit) => ended.push((exit.start_ns, exit.is_final, exit.end_ns)),
             _ => panic!("{event:?}"),
         });
     }
     assert!(pending.ended.is_empty(), "{pending:?}");
-    told
+    ended
 }
 
 #[test]
-fn processes_that_share_a_pid_are_each_told_once() {
+fn processes_that_share_a_pid_each_have_one_exit() {
     let records = [
         record(layout::ENDED, 7, 100, 150),
         record(layout::ENDED, 7, 200, 250),
@@ -39,7 +39,7 @@ fn processes_that_share_a_pid_are_each_told_once() {
         (200, true, Some(250)),
         (300, true, Some(350)),
     ];
-    assert_eq!(told(&records), expected);
+    assert_eq!(ended(&records), expected);
 }
 
 #[test]
@@ -49,11 +49,11 @@ fn of_two_threads_that_may_both_be_the_last_the_first_counts() {
         record(layout::ENDED, 7, 100, 160),
         record(layout::EXIT, 7, 100, 0),
     ];
-    assert_eq!(told(&records), [(100, true, Some(150))]);
+    assert_eq!(ended(&records), [(100, true, Some(150))]);
 }
 
 #[test]
-fn who_ends_is_told_from_who_lives() {
+fn an_exited_process_is_not_taken_for_a_living_one() {
     let stat = |flags: u32| format!("7 (a) b) R 1 7 7 0 -1 {flags} 1 0 0 0");
     for (flags, ends) in [(0x40_0000, false), (0x40_0004, true)] {
         assert_eq!(is_ending(stat(flags).as_bytes()), Some(ends));

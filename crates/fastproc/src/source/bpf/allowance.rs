@@ -1,12 +1,12 @@
-//! What memory the control groups of this process leave it. Maps are charged to the process that makes them, and one that
-//! takes more than it may is killed.
+//! The memory that the control groups of this process leave it. Maps are charged to the process that creates
+//! them, and the kernel kills a process that exceeds its limit.
 
 use std::{
     fs, io,
     path::{Path, PathBuf},
 };
 
-use crate::Error;
+use crate::base::error::Error;
 
 /// The tightest limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,11 +16,11 @@ struct Allowance {
     left: u64,
 }
 
-/// The names of one version of the interface.
+/// The file names of one version of the interface.
 struct Names {
     limit: &'static str,
     usage: &'static str,
-    /// Those of `memory.stat` that the kernel takes back before it kills anybody.
+    /// The members of `memory.stat` that the kernel reclaims before it kills a process.
     reclaimable: &'static [&'static str],
 }
 
@@ -35,7 +35,7 @@ const V2: Names = Names {
     reclaimable: &["active_file", "inactive_file", "slab_reclaimable"],
 };
 
-/// Refuses to take more than is left. Where nothing can be read no limit is known.
+/// Fails if `bytes` are more than is left. If the files cannot be read, there is no known limit.
 pub(super) fn check(needed: u64) -> Result<(), Error> {
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     check_in(needed, &groups, Path::new("/sys/fs/cgroup"))
@@ -53,18 +53,19 @@ fn check_in(needed: u64, groups: &str, mounted: &Path) -> Result<(), Error> {
     }
 }
 
-/// The group that leaves least, of the process's own and those above it. `groups` is the text of `/proc/self/cgroup`.
+/// The control group that leaves least: the process's own or one above it. `groups` is the text of
+/// `/proc/self/cgroup`.
 fn tightest(groups: &str, mounted: &Path) -> Option<Allowance> {
     let (names, root, group) = hierarchy(groups, mounted)?;
     let group = Path::new(group.trim_start_matches('/'));
-    // Where a container has its own group mounted as the root, those of the path are not there.
+    // A container may have its own group mounted as the root. Then the folders of the path do not exist.
     group
         .ancestors()
         .filter_map(|group| allowance(&names, &root.join(group)).ok().flatten())
         .min_by_key(|allowance| allowance.left)
 }
 
-/// Where memory is controlled: by a hierarchy of its own, or else by the one of all controllers.
+/// The hierarchy that controls memory: one of its own, or else the one of all controllers.
 fn hierarchy<'a>(groups: &'a str, mounted: &Path) -> Option<(Names, PathBuf, &'a str)> {
     let lines = || {
         groups.lines().filter_map(|line| {
@@ -80,7 +81,7 @@ fn hierarchy<'a>(groups: &'a str, mounted: &Path) -> Option<(Names, PathBuf, &'a
     Some((V2, mounted.to_owned(), group))
 }
 
-/// What a group leaves. `None`: it has no limit.
+/// What a group leaves. `None` if it has no limit.
 fn allowance(names: &Names, group: &Path) -> io::Result<Option<Allowance>> {
     let file = group.join(names.limit);
     let Some(limit) = number(&fs::read_to_string(&file)?) else {
@@ -92,7 +93,7 @@ fn allowance(names: &Names, group: &Path) -> io::Result<Option<Allowance>> {
     Ok(Some(Allowance { file, limit, left }))
 }
 
-/// `None`: it is `max`.
+/// `None` for `max`.
 fn number(text: &str) -> Option<u64> {
     text.trim().parse().ok()
 }

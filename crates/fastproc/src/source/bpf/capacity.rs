@@ -1,7 +1,7 @@
-//! How large the maps are: when they grow, by how much, and when they go back.
+//! The sizes of the maps: when they grow, by how much, and when they shrink.
 
 use super::run::{POOL_SLACK, Run};
-use crate::record::{Record, ThreadRecord};
+use crate::records::record::{Record, ThreadRecord};
 
 /// `PID_MAX_LIMIT`: no machine has more tasks.
 const MOST_TASKS: u32 = 1 << 22;
@@ -20,7 +20,8 @@ pub(crate) struct Capacity {
 }
 
 impl Capacity {
-    /// What a table takes of which no more is known than how large it is. A process has about a word in the pool.
+    /// What a table of this size needs, if nothing else is known about it. A process has about one word in
+    /// the pool.
     pub(super) fn needed_by(processes: u32, threads: u32) -> Self {
         Self {
             records: processes,
@@ -29,7 +30,7 @@ impl Capacity {
         }
     }
 
-    /// What a walk took, with what it found no room for.
+    /// What a walk needed, with the entries that did not fit.
     fn needed_by_walk(run: &Run) -> Self {
         Self {
             records: run.records.saturating_add(run.lost_records),
@@ -38,7 +39,7 @@ impl Capacity {
         }
     }
 
-    /// Room for that, and for what comes until the next walk.
+    /// Adds room for what starts until the next walk.
     pub(super) fn with_room(self) -> Self {
         Self {
             records: with_room(self.records),
@@ -47,8 +48,9 @@ impl Capacity {
         }
     }
 
-    /// What to try after a walk that found too little room, for the so manieth time in a row. `now`: what is needed by as many
-    /// processes and threads as are listed now. A walk may stop at the first process that has no room, and tell no more.
+    /// The sizes to try after a walk that found too little room, `times` times in a row. `now` is what the
+    /// processes and threads need that are listed now: a walk may stop at the first process that does not
+    /// fit, and say nothing about the others.
     pub(super) fn grown(self, run: &Run, now: Self, times: u32) -> Self {
         let walked = Self::needed_by_walk(run);
         let needed = if run.lost_records > 0 {
@@ -69,7 +71,7 @@ impl Capacity {
         self.max(needed.with_room()).max(rising)
     }
 
-    /// Bytes of the maps, with those of `places` or without.
+    /// Bytes of the maps, with or without those of `places`.
     pub(crate) fn bytes(self, places: bool) -> u64 {
         let beside = INDEX_BYTES + if places { PLACE_BYTES } else { 0 };
         u64::from(self.records) * (size_of::<Record>() as u64 + beside)
@@ -85,7 +87,8 @@ impl Capacity {
         }
     }
 
-    /// The sizes to go back to where less than a quarter of a map is used, and no more than half of it has to stay.
+    /// The sizes to shrink to: for maps of which less than a quarter is used, and at most half of which must
+    /// stay.
     fn fit(self, most: Self) -> Option<Self> {
         let room = most.with_room();
         let too_large = |size: u32, most: u32, room: u32| most < size / 4 && room <= size / 2;
@@ -100,7 +103,7 @@ impl Capacity {
     }
 }
 
-/// Half as many again, and some: a table grows in bursts.
+/// Half as many again, and a few more: a table grows in bursts.
 fn with_room(count: u32) -> u32 {
     count.saturating_add(count / 2).saturating_add(256)
 }
@@ -110,17 +113,17 @@ fn with_room(count: u32) -> u32 {
 pub(super) struct Shrink {
     walks: u32,
     began_ns: u64,
-    /// The most that a walk has used since.
+    /// The largest need of a walk since.
     most: Capacity,
 }
 
 impl Shrink {
-    /// So many walks, and so long, need far less before the maps go back: a load costs milliseconds, and a burst may come
-    /// again.
+    /// How many walks, and for how long, must need far less before the maps shrink: loading takes
+    /// milliseconds, and another burst may come.
     const WALKS: u32 = 60;
     const NS: u64 = 10_000_000_000;
 
-    /// Takes in what a walk used that began at `now_ns`. Returns the sizes to go back to, when it is time.
+    /// Records what the walk that began at `now_ns` needed. Returns the sizes to shrink to, when it is time.
     pub(super) fn after(&mut self, run: &Run, capacity: Capacity, now_ns: u64) -> Option<Capacity> {
         if self.walks == 0 {
             self.began_ns = now_ns;

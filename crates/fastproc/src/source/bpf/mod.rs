@@ -1,12 +1,10 @@
-//! The BPF sources: the same records by two kinds of walk.
+//! The BPF sources: two kinds of walk that write the same records.
 
 mod allowance;
 mod capacity;
 mod object;
-pub(crate) mod shapes;
-pub(crate) mod support;
 
-/// What the programs and the library hand each other besides records.
+/// What the programs and the library exchange besides records.
 pub(crate) mod run {
     #![allow(
         dead_code,
@@ -17,41 +15,36 @@ pub(crate) mod run {
 
 use std::{path::Path, time::Duration};
 
-/// The objects: both walks, and their smaller variants.
-#[cfg(test)]
-pub(crate) static OBJECTS: [&crate::bpf::ObjectFile; 4] = [
-    &object::OPEN_CODED,
-    &object::ITERATOR,
-    &object::OPEN_CODED_TOP,
-    &object::ITERATOR_TOP,
-];
 use capacity::{Capacity, Shrink};
 use object::Tasks;
-pub(crate) use object::Walk;
 use run::{Run, Settings};
 
 use crate::{
-    Error, Fields, Table,
-    bpf::KernelTypes,
-    host::{Host, OnlineCpus, boottime_ns, running_processes, running_tasks},
+    base::{
+        error::Error,
+        host::{Host, OnlineCpus, boottime_ns, running_processes, running_tasks},
+    },
+    kernel::{KernelTypes, support, walk::Walk},
+    records::fields::Fields,
+    snapshot::table::Table,
 };
 
-/// How long one run of the walk may keep its CPU from everything else: a section of at most 200 us, less what the last
-/// look at the clock may be late by.
+/// How long one run of the walk may keep its CPU busy: at most 200 us, less the delay of the last look at the
+/// clock.
 pub(crate) const SECTION: Duration = Duration::from_micros(150);
-/// A walk is repeated this often when the table outgrows its array.
+/// How often a walk is repeated if the table outgrows its array.
 const MAX_GROWTHS: u32 = 8;
-/// What it takes to load the programs, apart from the maps: the verifier, libbpf and the kernel's types.
+/// Memory for loading the programs, apart from the maps: the verifier, libbpf and the kernel's types.
 const LOADING_BYTES: u64 = 4 << 20;
 
-/// What one walk met, apart from the records.
+/// Statistics of one walk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WalkStats {
     /// Time since boot when the walk that counts began.
     pub(crate) began_ns: u64,
-    /// Signal action tables that had not to be read again, because the process has not run since.
+    /// Signal action tables that were not read again, because the process has not run since.
     pub(crate) reused_actions: u32,
-    /// Times that the walk was repeated because an array was too small.
+    /// How often the walk was repeated because an array was too small.
     pub(crate) grown: u32,
 }
 
@@ -66,15 +59,16 @@ pub(crate) struct Bpf {
     tasks: Tasks,
     types: KernelTypes,
     settings: Settings,
-    /// Whether the per-CPU parts of the resident set can be found.
+    /// Whether the per-CPU parts of the resident set can be read.
     percpu: bool,
-    /// Whether this kernel shows the exact resident set, per-CPU parts included, in statm and status.
+    /// Whether statm and status of this kernel show the exact resident set, with its per-CPU parts.
     exact_rss: bool,
     /// Whether this kernel has the features of a thread.
     thread_features: bool,
     threads: Listed,
     shrink: Shrink,
-    /// What the arrays go back to before the next walk: what the last one read may still be looked at.
+    /// The sizes to which the arrays shrink before the next walk. Until then the caller may still read the
+    /// last one.
     shrink_to: Option<Capacity>,
     section: Duration,
     online_list: OnlineCpus,
@@ -84,8 +78,8 @@ pub(crate) struct Bpf {
 }
 
 impl Bpf {
-    /// Checks, loads and prepares. `expected`: how many processes and threads there are about now. `lone_threads`: those
-    /// are listed that are the only ones of their processes.
+    /// Checks this host, loads the programs and prepares them. `expected` is about how many processes and
+    /// threads there are now. With `lone_threads`, the only thread of a process is listed, too.
     pub(crate) fn open(
         walk: Walk,
         fields: Fields,
@@ -103,7 +97,7 @@ impl Bpf {
         } else {
             Listed::OfMany
         };
-        let capacity = Capacity::needed_by(processes, listed.of(processes, threads)).with_room();
+        let capacity = Capacity::needed_by(processes, listed.count(processes, threads)).with_room();
         let support = support::check(walk, fields, || allow(walk, capacity))?;
         let settings = Settings {
             groups: fields.bits(),
@@ -153,7 +147,7 @@ impl Bpf {
         self.tasks.memory_bytes()
     }
 
-    /// Processes that there is room for before the array has to grow.
+    /// Number of processes that fit before the array must grow.
     pub(crate) fn capacity(&self) -> u32 {
         self.tasks.capacity.records
     }
@@ -168,15 +162,17 @@ impl Bpf {
         self.exact_rss = exact && self.percpu;
     }
 
-    /// How long one run of the walk may take, at least one task long. Sections of no length have a seam at every task.
+    /// How long one run of the walk may take; it takes at least one task. With zero, the walk pauses after
+    /// every task.
     pub(crate) fn set_section(&mut self, section: Duration) {
         self.section = section;
     }
 
-    /// Walks all tasks and returns the records where they lie. `Table::records` may hold torn ones.
+    /// Walks all tasks and returns the records where the programs wrote them. Some of `Table::records` may be
+    /// torn.
     pub(crate) fn collect(&mut self) -> Result<TableMut<'_>, Error> {
         if let Some(capacity) = self.shrink_to.take() {
-            // What cannot be had stays as it is: there is room enough.
+            // If the arrays cannot shrink, they stay as they are: they are large enough.
             let _ = self.reload(capacity);
         }
         let mut grown = 0;
@@ -206,7 +202,7 @@ impl Bpf {
         }
     }
 
-    /// What the last walk has met, as the library has left it.
+    /// The records of the last walk, as the library has changed them.
     pub(crate) fn table(&self) -> Table<'_> {
         let run = &self.tasks.run.as_slice()[0];
         Table {
@@ -217,7 +213,8 @@ impl Bpf {
     }
 
     fn prepare(&mut self) -> Result<(), Error> {
-        // A CPU that comes or goes changes whose parts of rss count; to read the file costs a microsecond.
+        // When a CPU comes or goes, other per-CPU parts of rss count. Reading the file takes a
+        // microsecond.
         if self.exact_rss
             && let Some(online) = self.online_list.changed()?
             && online != self.online
@@ -240,7 +237,7 @@ impl Bpf {
         Ok(())
     }
 
-    /// Makes more room and loads the programs again: a map cannot grow.
+    /// Makes more room by loading the programs again, because a map cannot grow.
     fn grow(&mut self, run: &Run, times: u32) -> Result<(), Error> {
         let capacity = self.tasks.capacity;
         if times > MAX_GROWTHS {
@@ -258,11 +255,11 @@ impl Bpf {
         let proc = Path::new("/proc");
         let processes = running_processes(proc).unwrap_or(0);
         let threads = running_tasks(proc).unwrap_or(processes);
-        let now = Capacity::needed_by(processes, self.threads.of(processes, threads));
+        let now = Capacity::needed_by(processes, self.threads.count(processes, threads));
         self.reload(capacity.grown(run, now, times))
     }
 
-    /// Loads the programs again with maps of these sizes. Where that fails those that are loaded stay.
+    /// Loads the programs again with maps of these sizes. If that fails, the old ones stay.
     fn reload(&mut self, capacity: Capacity) -> Result<(), Error> {
         allow(self.walk, capacity)?;
         let settings = Settings {
@@ -308,17 +305,17 @@ impl Bpf {
 enum Listed {
     None,
     All,
-    /// Those of processes with several.
+    /// The threads of processes that have several.
     OfMany,
 }
 
 impl Listed {
-    /// How many of these they are, or a few more.
-    fn of(self, processes: u32, threads: u32) -> u32 {
+    /// How many of these threads are listed, or slightly more.
+    fn count(self, processes: u32, threads: u32) -> u32 {
         match self {
             Self::None => 0,
             Self::All => threads,
-            // Each that is not the leading one may have one of those beside it.
+            // Each thread that does not lead its process may come with the one that does.
             Self::OfMany => (threads.saturating_sub(processes).saturating_mul(2)).min(threads),
         }
     }
@@ -334,7 +331,7 @@ impl IndexEntry {
         *entry |= run::INDEX_TORN;
     }
 
-    /// The process.
+    /// The pid.
     pub(crate) const fn pid(self) -> u32 {
         self.0 as u32
     }
@@ -344,24 +341,24 @@ impl IndexEntry {
         self.0 & run::INDEX_TORN != 0
     }
 
-    /// Whether it is another process than at this place of the walk before, or has run since, or may have.
+    /// Whether it may have changed: it has run since, or the walk had met another process at this place.
     pub(crate) const fn is_changed(self) -> bool {
         self.0 & run::INDEX_CHANGED != 0
     }
 }
 
-/// The records of a walk while the library still works on them.
+/// The records of a walk, while the library completes them.
 #[derive(Debug)]
 pub(crate) struct TableMut<'a> {
-    pub(crate) records: &'a mut [crate::record::Record],
-    /// For each record its pid, and what of it changed: see [`IndexEntry`].
+    pub(crate) records: &'a mut [crate::records::record::Record],
+    /// For each record, its pid and what changed: see [`IndexEntry`].
     pub(crate) index: &'a mut [u64],
-    pub(crate) threads: &'a mut [crate::record::ThreadRecord],
+    pub(crate) threads: &'a mut [crate::records::record::ThreadRecord],
     pub(crate) pool: &'a [u64],
     pub(crate) walk: WalkStats,
 }
 
-/// Refuses maps that this process may not take.
+/// Fails if this process may not have maps of this size.
 fn allow(walk: Walk, capacity: Capacity) -> Result<(), Error> {
     allowance::check(capacity.bytes(walk == Walk::OpenCoded) + LOADING_BYTES)
 }

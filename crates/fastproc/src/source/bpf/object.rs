@@ -10,42 +10,15 @@ use super::{
     run::{Run, Settings},
 };
 use crate::{
-    Error, Fields,
-    bpf::{KernelTypes, Loader, Mapping, ObjectFile, iterate, object_file, run},
-    record::{Record, ThreadRecord},
-    timing,
+    base::{error::Error, timing},
+    kernel::{KernelTypes, Loader, Mapping, iterate, run, walk::Walk},
+    records::{
+        fields::Fields,
+        record::{Record, ThreadRecord},
+    },
 };
 
 const FIND_CPU_OFFSETS: &str = "find_cpu_offsets";
-
-/// Which of the two objects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Walk {
-    /// `tasks.bpf.c`: one run of a syscall program, open-coded iteration.
-    OpenCoded,
-    /// `tasks_iter.bpf.c`: an `iter/task` program, driven by read(2).
-    Iterator,
-}
-
-pub(super) static OPEN_CODED: ObjectFile = object_file!("tasks.bpf");
-pub(super) static ITERATOR: ObjectFile = object_file!("tasks_iter.bpf");
-pub(super) static OPEN_CODED_TOP: ObjectFile = object_file!("tasks_top.bpf");
-pub(super) static ITERATOR_TOP: ObjectFile = object_file!("tasks_iter_top.bpf");
-
-/// The groups that the smaller objects have code for: `GROUPS` in `bpf/tasks_top.bpf.c`.
-const TOP: Fields = Fields::TOP.union(Fields::USERS).union(Fields::SCHEDULING);
-
-impl Walk {
-    /// The smallest that collects these fields: what there is no code for has not to be relocated, verified and thrown away.
-    pub(super) fn object(self, fields: Fields) -> &'static ObjectFile {
-        match (self, TOP.contains(fields)) {
-            (Self::OpenCoded, true) => &OPEN_CODED_TOP,
-            (Self::OpenCoded, false) => &OPEN_CODED,
-            (Self::Iterator, true) => &ITERATOR_TOP,
-            (Self::Iterator, false) => &ITERATOR,
-        }
-    }
-}
 
 /// Programs and maps, loaded.
 #[derive(Debug)]
@@ -125,7 +98,7 @@ impl Tasks {
             }
             Program::Iterate(link) => {
                 let done = iterate(link.as_fd()).and_then(drain);
-                done.map_err(|error| Error::of_descriptors(&error).unwrap_or(Error::Run(error)))
+                done.map_err(|error| Error::descriptor_limit(&error).unwrap_or(Error::Run(error)))
             }
         }
     }

@@ -9,7 +9,7 @@ use rustix::{
 };
 use seqtext::{Dec, SeqBuf};
 
-use super::Error;
+use crate::base::error::procfs::Error;
 
 /// The folder and the buffers.
 pub(super) struct Files {

@@ -1,84 +1,35 @@
-//! The kernel's text: the source that needs no privileges, and serves what the others miss.
+//! Reads the kernel's text: the source that needs no privileges, and that reads what the other sources miss.
 //!
-//! What `/proc` shows is what there is: under `hidepid`, or with the `/proc` of another pid namespace mounted, that is
-//! less than every process. A process that ends while it is read is left out.
+//! It shows what `/proc` shows. With `hidepid`, or with the `/proc` of another pid namespace, that is not every
+//! process. A process that ends while it is read is left out.
 
 mod cgroup;
 mod files;
 mod open_files;
 mod reader;
 
-use std::{io, path::Path};
+use std::path::Path;
 
-use rustix::{
-    fs::{Mode, OFlags, open},
-    io::Errno,
-};
-use thiserror::Error;
+use rustix::fs::{Mode, OFlags, open};
 
 use self::{files::Files, reader::Reader};
+pub use crate::base::error::procfs::Error;
 use crate::{
-    Fields, Host, Table,
-    record::{Record, ThreadRecord},
-    text::{ParseError, status},
+    base::host::Host,
+    records::{
+        fields::Fields,
+        record::{Record, ThreadRecord},
+    },
+    snapshot::table::Table,
+    text::status,
 };
 
-/// Why `/proc` could not be read.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// The folder could not be opened or listed.
-    #[error("cannot list {path}: is the proc file system mounted there?")]
-    List {
-        /// The folder.
-        path: String,
-        /// Why not.
-        source: io::Error,
-    },
-    /// A file could not be read though its process is there.
-    #[error("cannot read {path}")]
-    Read {
-        /// The file, below the root.
-        path: String,
-        /// Why not.
-        source: io::Error,
-    },
-    /// A file holds what this library does not understand.
-    #[error("process {pid}")]
-    Parse {
-        /// The process.
-        pid: u32,
-        /// Where and what.
-        source: ParseError,
-    },
-    /// The lines of status could not be learned.
-    #[error("cannot learn what this kernel's status looks like")]
-    Format(#[from] status::FormatError),
-}
-
-impl Error {
-    /// What the kernel said, if it is that.
-    pub(crate) fn io(&self) -> Option<&io::Error> {
-        match self {
-            Self::List { source, .. }
-            | Self::Read { source, .. }
-            | Self::Format(status::FormatError::Read { source, .. }) => Some(source),
-            Self::Parse { .. } | Self::Format(status::FormatError::Parse(_)) => None,
-        }
-    }
-
-    /// Whether more descriptors would have helped.
-    fn is_want_of_descriptors(&self) -> bool {
-        let errno = self.io().and_then(Errno::from_io_error);
-        matches!(errno, Some(Errno::MFILE | Errno::NFILE))
-    }
-}
-
-/// Reads processes from `/proc`, with memory that is used again: nothing is allocated for a process.
+/// Reads processes from `/proc`. It reuses its memory, and allocates nothing for a process.
 ///
-/// From the second [`collect`](Self::collect) on, two files each of up to 1024 processes are kept open, as far as the lower
-/// half of the numbers of descriptors suffices that this program may have (`ulimit -n`): that halves the cost of reading
-/// them, and the upper half is never taken from the program.
+/// From the second [`collect`](Self::collect) on, it keeps two files open for each of up to 1024 processes, which
+/// halves the cost of reading them. It uses only the lower half of the descriptor numbers that this program may
+/// have (`ulimit -n`).
+#[doc(hidden)]
 #[derive(Debug)]
 pub struct Procfs {
     reader: Reader,
@@ -100,9 +51,9 @@ impl Procfs {
             path: root.display().to_string(),
             source: error.into(),
         })?;
-        // In the /proc of another pid namespace nobody is oneself, but the kernel is the same.
-        let format = status::Format::of_this_kernel(root, host)
-            .or_else(|_| status::Format::of_this_kernel(Path::new("/proc"), host))?;
+        // In the /proc of another pid namespace this process is not found, but the kernel is the same.
+        let format = status::Format::read(root, host)
+            .or_else(|_| status::Format::read(Path::new("/proc"), host))?;
         Ok(Self {
             reader: Reader::new(Files::new(directory, root), fields, format, host),
             pids: Vec::new(),
@@ -112,8 +63,8 @@ impl Procfs {
         })
     }
 
-    /// Sets the bit of `mm->flags` in which records shall have it that a process may not have transparent huge pages.
-    /// Until then they do not have it.
+    /// Sets which bit of `mm->flags` says that a process may not have transparent huge pages. Until then
+    /// records do not have it.
     pub fn set_thp_disable_bit(&mut self, bit: Option<u32>) {
         self.reader.set_thp_disable_bit(bit);
     }
@@ -123,9 +74,10 @@ impl Procfs {
         self.reader.pids(pids)
     }
 
-    /// Reads one process into `record`, appending to `threads` and `pool`. Returns whether it is there.
+    /// Reads one process into `record`, and appends to `threads` and `pool`. Returns whether the process
+    /// exists.
     ///
-    /// The record holds, of the groups that were asked for at [`open`](Self::open), those that this reader may see.
+    /// The record has the groups of [`open`](Self::open) that the kernel shows to this reader.
     pub fn read_one(
         &mut self,
         pid: u32,
@@ -136,12 +88,13 @@ impl Procfs {
         self.reader.read(pid, record, threads, pool)
     }
 
-    /// To be called before processes are read by [`read_next`](Self::read_next).
+    /// Call this before processes are read by [`read_next`](Self::read_next).
     pub(crate) fn begin(&mut self) {
         self.reader.begin();
     }
 
-    /// As [`read_one`](Self::read_one), in the order of the ids, by files that are kept open for the next time.
+    /// Like [`read_one`](Self::read_one), but in the order of the ids, with files that stay open for the next
+    /// time.
     pub(crate) fn read_next(
         &mut self,
         pid: u32,

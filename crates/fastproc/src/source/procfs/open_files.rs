@@ -1,19 +1,19 @@
-//! Descriptors kept open from one collection to the next: opening and closing files is half of the cost of reading them.
+//! Files that stay open from one collection to the next: opening and closing them is half of the cost of reading.
 //!
-//! Each open file of these keeps a page of the kernel's memory, and each takes one of the descriptors that the program
-//! may need for itself. So there is a limit to both; processes past it are read by opening their files.
+//! Each open file holds a page of kernel memory, and a descriptor that the program may need. So both are limited.
+//! Processes beyond the limit are read by opening their files.
 
 use rustix::{
     fd::{AsRawFd, OwnedFd},
     process::Resource,
 };
 
-/// No more processes than this, whose files take 9 MiB of the kernel's memory.
+/// The most processes whose files stay open. They take 9 MiB of kernel memory.
 const MOST: usize = 1024;
-/// Of the descriptors that this program may have, the part that is not taken from it.
+/// The share of the program's descriptors that is left to the program.
 const SPARED: u64 = 2;
 
-/// Files of one process, bound to it: once it is gone, reading them fails, whoever has its id by then.
+/// Files of one process. Once the process has ended, reading them fails, even if another process has its id.
 #[derive(Debug)]
 pub(super) struct ProcessFiles {
     pub(super) pid: u32,
@@ -21,21 +21,21 @@ pub(super) struct ProcessFiles {
     pub(super) status: OwnedFd,
 }
 
-/// The files of the last collection, of which those of processes still listed are handed to the next.
+/// The files of the last collection. Those of processes that are still listed are kept for the next.
 #[derive(Debug, Default)]
 pub(super) struct OpenFiles {
-    /// In the order of pids, as the listing; the next to be asked for is last.
+    /// In the order of pids, like the listing. The next one to be used is last.
     last: Vec<ProcessFiles>,
     now: Vec<ProcessFiles>,
-    /// Collections begun: a program that collects once need not keep anything.
+    /// Number of collections begun. A program that collects once keeps no files.
     begun: u32,
-    /// No descriptor is kept whose number is not below this one. The kernel gives the lowest that is free, so those from
-    /// here on are left to the rest of the program, however many it has of the others.
+    /// No file is kept whose descriptor is not below this number. The kernel gives the lowest free number, so
+    /// the higher ones stay free for the rest of the program.
     below: i32,
 }
 
 impl OpenFiles {
-    /// To be called before every process is read.
+    /// Call this before every process is read.
     pub(super) fn begin(&mut self) {
         self.last.clear();
         self.last.append(&mut self.now);
@@ -59,24 +59,24 @@ impl OpenFiles {
         None
     }
 
-    /// Whether one process more may be kept. Those kept of the last collection come first.
+    /// Whether the files of one more process may be kept. Those of the last collection come first.
     pub(super) fn has_room(&self) -> bool {
         self.below > 0 && self.now.len() + self.last.len() < MOST
     }
 
-    /// Keeps files for the next collection, as far as their descriptors are not among those that are spared.
+    /// Keeps files for the next collection, if their descriptors are low enough.
     pub(super) fn keep(&mut self, files: ProcessFiles) {
         let highest = files.stat.as_raw_fd().max(files.status.as_raw_fd());
         if highest < self.below {
             self.now.push(files);
         } else {
-            // The next ones would be given numbers as high.
+            // The next ones would have numbers as high.
             self.below = 0;
         }
     }
 
-    /// Closes all of them, and keeps none until the next collection: the program has run out of descriptors. Returns
-    /// whether that made any free.
+    /// Closes all files and keeps none until the next collection, because the program has no descriptors
+    /// left. Returns whether that freed any.
     pub(super) fn give_up(&mut self) -> bool {
         let any = !(self.last.is_empty() && self.now.is_empty());
         self.last.clear();

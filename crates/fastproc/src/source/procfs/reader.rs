@@ -1,20 +1,25 @@
-//! One process from its files.
+//! Reads one process from its files.
 
 use rustix::{fd::OwnedFd, thread::CapabilitySet};
 
 use super::{
-    Error,
     cgroup::Cgroups,
     files::{FilePath, Files, Found},
     open_files::{OpenFiles, ProcessFiles},
 };
 use crate::{
-    Fields, Host,
-    record::{Io, Record, ThreadRecord},
-    text::{ParseError, Units, io, stat, statm, status},
+    base::{
+        error::{parse::ParseError, procfs::Error},
+        host::Host,
+    },
+    records::{
+        fields::Fields,
+        record::{Io, Record, ThreadRecord},
+    },
+    text::{Units, io, stat, statm, status},
 };
 
-/// What it takes to read processes.
+/// What reading processes needs.
 #[derive(Debug)]
 pub(super) struct Reader {
     files: Files,
@@ -23,7 +28,8 @@ pub(super) struct Reader {
     format: status::Format,
     units: Units,
     cgroups: Cgroups,
-    /// Whether this process can see nothing that is hidden of kernel threads: it is not root, and may not trace others.
+    /// Whether the kernel hides things of kernel threads from this process: it is not root, and may not trace
+    /// others.
     is_user: bool,
     tids: Vec<u32>,
     /// Where a record is needed for a part of it.
@@ -62,13 +68,13 @@ impl Reader {
         self.files.list(None, pids)
     }
 
-    /// To be called before every process is read: cgroups may have come and gone since.
+    /// Call this before every process is read: cgroups may have come and gone since.
     pub(super) fn begin(&mut self) {
         self.cgroups.forget();
         self.kept.begin();
     }
 
-    /// Reads a process into a fresh `record`. Returns whether it is there.
+    /// Reads a process into a fresh `record`. Returns whether the process exists.
     pub(super) fn read(
         &mut self,
         pid: u32,
@@ -82,7 +88,7 @@ impl Reader {
         )
     }
 
-    /// Reads a process by files that are kept open for the next time. The pids must come in ascending order.
+    /// Reads a process by files that stay open for the next time. The pids must come in ascending order.
     pub(super) fn read_next(
         &mut self,
         pid: u32,
@@ -118,12 +124,12 @@ impl Reader {
             if !was_kept {
                 return Ok(false);
             }
-            // The files were those of a process that is gone; another may have its id.
+            // The files belonged to a process that has ended. Another process may have its id.
         }
         self.read(pid, record, threads, pool)
     }
 
-    /// Where it fails, reading the process by its paths will say why.
+    /// If this fails, reading the process by its paths shows why.
     fn open_to_keep(&mut self, pid: u32) -> Option<ProcessFiles> {
         if !self.kept.has_room() {
             return None;
@@ -143,7 +149,8 @@ impl Reader {
         })
     }
 
-    /// Reads the two files that every record is made from, of a process or thread: each has a part of its identity.
+    /// Reads the two files that every record is made from. Each has a part of the identity of the process or
+    /// thread.
     fn read_own(
         &mut self,
         pid: u32,
@@ -175,7 +182,7 @@ impl Reader {
         Ok(false)
     }
 
-    /// Reads what else was asked for.
+    /// Reads the other files that were asked for.
     fn read_rest(
         &mut self,
         pid: u32,
@@ -220,7 +227,8 @@ impl Reader {
         Ok(true)
     }
 
-    /// Whether the kernel hides from this reader what only those see who may trace the process. `None`: it is gone.
+    /// Whether the kernel hides from this reader what only those may see who could trace the process. `None`:
+    /// it has ended.
     fn is_masked(&mut self, pid: u32, record: &Record) -> Result<Option<bool>, Error> {
         if self.is_user && record.identity.is_kernel_thread() {
             return Ok(Some(true));
@@ -229,12 +237,12 @@ impl Reader {
         Ok(match self.files.follow(FilePath { pid, tid, name })? {
             Found::Denied => Some(true),
             Found::Text(()) => Some(false),
-            // The access is checked before there is found to be no program.
+            // The kernel checks access before it finds that there is no program.
             Found::Nothing => self.is_there(pid, None)?.then_some(false),
         })
     }
 
-    /// Whether a process or thread is still there: some kernels do not have every file.
+    /// Whether a process or thread still exists. Some kernels lack one of the files.
     fn is_there(&mut self, pid: u32, tid: Option<u32>) -> Result<bool, Error> {
         let name = "stat";
         let found = self.files.read(FilePath { pid, tid, name }, None)?;
@@ -271,7 +279,7 @@ impl Reader {
             None,
             |text, kernel| statm::parse(text, kernel.units, &mut scratch),
         );
-        // It may have lost its memory since.
+        // It may have released its memory since.
         record.memory.text = if scratch.identity.has_mm != 0 {
             scratch.memory.text
         } else {
@@ -340,11 +348,11 @@ struct Context<'a> {
     units: &'a Units,
 }
 
-/// So often is a process looked at whose task the kernel has let go of: it is gone at the second look, unless it was the
-/// leader of a process in which another thread called execve(2), and that one has its place then.
+/// How often to read a process that the kernel has already released. By the second time it has ended, unless it
+/// was the leader of a process in which another thread called execve(2) and took its place.
 const LOOKS: usize = 4;
 
-/// Whether the kernel let go of it while it printed stat or status, which then have zeros for what was gone.
+/// Whether the kernel released the process while it printed stat or status. Then some values are zero.
 const fn is_released(record: &Record) -> bool {
     // The one file's and the other's.
     record.identity.seen_threads == 0 || record.identity.num_threads == 0

@@ -1,4 +1,4 @@
-//! A connection to the service, and the buffers that it has shown us.
+//! A connection to the service, and the buffers that came over it.
 
 use std::{
     fs::File,
@@ -22,16 +22,16 @@ use nix::{
 use rustix::process::{Gid, Pid, Uid, getegid, geteuid, getpid};
 
 use super::{
-    Error,
     mapping::{Mapping, passed_to_us},
     trust::is_trusted,
     wire::{self, HOLDS, Reply, Request},
 };
+use crate::base::error::service::Error;
 
-/// Longest text behind an answer: more does not fit into a message of a socket that nobody has tuned.
+/// Longest text behind an answer: more does not fit into a message of a socket with default settings.
 const LONGEST_TEXT: usize = 192 << 10;
 
-/// Who this process is. A child, or the process as another user, has no part in the connection.
+/// The identity of this process. A child may not use the connection, nor may the process after a change of user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Owner {
     pid: Pid,
@@ -60,20 +60,20 @@ pub(super) struct Connection {
     socket: OwnedFd,
     owner: Owner,
     timeout: Duration,
-    /// Whether a request was sent again that the service could not tell the sender of.
+    /// Whether a request was sent again because the service could not tell who sent it.
     asked_again: bool,
-    /// The last used ones, the latest last.
+    /// The buffers that were used last, the latest at the end.
     buffers: Vec<Buffer>,
 }
 
 impl Connection {
-    /// Connects to a service that is to be believed.
+    /// Connects to a service, if it can be trusted.
     pub(super) fn open(path: &Path, timeout: Duration) -> Result<Self, Error> {
         let not_there = |error: Errno| Error::NotThere {
             path: path.to_owned(),
             source: error.into(),
         };
-        // It shall not wait where the service's queue is full; nor where it does not answer.
+        // Do not wait while the queue of the service is full, nor while it does not answer.
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let socket = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None);
         let socket = socket.map_err(not_there)?;
@@ -102,12 +102,12 @@ impl Connection {
         })
     }
 
-    /// Whether this process made the connection, and is still who it was.
+    /// Whether this process made the connection, and its user is the same.
     pub(super) fn is_ours(&self) -> bool {
         self.owner == Owner::current()
     }
 
-    /// Ids of the buffers that need not be passed again.
+    /// Ids of the buffers that the service need not pass again.
     pub(super) fn holds(&self) -> [u64; HOLDS] {
         let mut holds = [0; HOLDS];
         for (hold, buffer) in holds.iter_mut().zip(&self.buffers) {
@@ -122,21 +122,21 @@ impl Connection {
         buffer.map(|buffer| &buffer.mapping)
     }
 
-    /// Sends a request and waits for the answer. A buffer that it names is mapped.
+    /// Sends a request and waits for the answer. Maps the buffer that the answer names.
     pub(super) fn ask(&mut self, request: Request) -> Result<Reply, Error> {
         self.send(request)?;
         let reply = self.answer()?;
         if reply.status != wire::Status::NoPeer || std::mem::replace(&mut self.asked_again, true) {
             return Ok(reply);
         }
-        // Before Linux 6.5 the service knows by the second request who asks.
+        // Before Linux 6.5 the service knows the sender only by the second request.
         self.send(request)?;
         self.answer()
     }
 
-    /// Waits for the answer to what was sent.
+    /// Waits for the answer to the last request.
     pub(super) fn answer(&mut self) -> Result<Reply, Error> {
-        // Longer messages of a later version are cut: what is known of them comes first.
+        // A longer message of a later version is cut. The words that this version knows come first.
         let mut bytes = [0; Reply::WORDS * 8];
         let (len, file) = self.receive(&mut bytes)?;
         let reply = parse(&bytes[..len])?;
@@ -146,7 +146,7 @@ impl Connection {
         Ok(reply)
     }
 
-    /// Whether the answer is there, or the connection has ended.
+    /// Whether the answer has arrived, or the connection has ended.
     pub(super) fn has_answer(&self) -> bool {
         let mut byte = [0];
         let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
@@ -198,7 +198,7 @@ impl Connection {
                 Err(Errno::EINTR) => (),
                 Err(Errno::EAGAIN) => {
                     return Err(Error::Timeout {
-                        waited_ms: self.timeout.as_millis(),
+                        waited: self.timeout,
                     });
                 }
                 Err(error) => return Err(broken(error)),

@@ -1,35 +1,38 @@
-//! What ended, by the service, for who wants no snapshots.
+//! Exits from the service, without snapshots.
 
 use std::{path::Path, time::Duration};
 
 use super::{
-    Error,
     connection::Connection,
-    layout,
-    wire::{Op, Reply, Request, Status, part},
+    wire::{Op, Reply, Request, part},
 };
-use crate::{Cmdline, Texts, exits::Exit, record::ExitRecord};
+use crate::{
+    base::error::service::{Error, Status},
+    records::{layout, record::ExitRecord},
+    snapshot::{cmdline::Cmdline, exit::Exit, texts::Texts},
+};
 
-/// How long it is waited for.
+/// How long to wait for an answer, if [`TIMEOUT_VARIABLE`](super::TIMEOUT_VARIABLE) is not set.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Processes that end, as the service shows them to this process: [`exits::Exits`](crate::exits::Exits) without privileges.
+/// Exited processes, as the service shows them to this process: [`exits::Exits`](crate::exits::Exits) for
+/// unprivileged users.
 #[derive(Debug)]
 pub struct Exits {
     connection: Connection,
-    /// Number of the last one that came.
+    /// Number of the last exit that arrived.
     last: u64,
     lost: u64,
 }
 
 impl Exits {
-    /// Has the service that listens there record them, from now on until this is dropped.
+    /// Asks the service at this socket to record exits until this value is dropped.
     ///
     /// # Errors
-    /// There is none, or it cannot record exits, or serves this process not at all.
+    /// There is no service, or it cannot record exits, or it does not serve this process.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let mut exits = Self {
-            connection: Connection::open(path, TIMEOUT)?,
+            connection: Connection::open(path, super::timeout().unwrap_or(TIMEOUT))?,
             last: 0,
             lost: 0,
         };
@@ -60,10 +63,10 @@ impl Exits {
         }
     }
 
-    /// Hands over what ended since the last time, each with its command line, if that is known.
+    /// Calls `each` with every exit since the last call, and its command line, if that is known.
     ///
     /// # Errors
-    /// The service has ended, or does not keep to the protocol.
+    /// The service has ended, or its answer is not valid.
     pub fn read(&mut self, mut each: impl FnMut(&Exit, Option<Cmdline<'_>>)) -> Result<(), Error> {
         let reply = self.ask()?;
         if reply.exits_after != self.last || reply.exits_last < self.last {
@@ -84,7 +87,7 @@ impl Exits {
                 return Err(Error::Protocol("a part that is not within the buffer"));
             };
             for record in records {
-                let exit = Exit::of_exit_record(record);
+                let exit = Exit::from_exit_record(record);
                 each(&exit, exit.line(lines));
             }
             read = records.len() as u64;
@@ -94,7 +97,7 @@ impl Exits {
         Ok(())
     }
 
-    /// Exits that there was no room for, since it was opened. They are gone.
+    /// Exits that were lost since this was opened, because there was no room for them.
     pub fn lost(&self) -> u64 {
         self.lost
     }

@@ -1,6 +1,6 @@
-//! A buffer of the service, in this process, to be read.
+//! A buffer of the service, mapped into this process.
 //!
-//! Every `unsafe` of this source is in this file.
+//! All `unsafe` code of this source is in this file.
 
 use std::{
     fs::File,
@@ -15,16 +15,16 @@ use rustix::{
     mm::{MapFlags, ProtFlags, mmap, munmap},
 };
 
-use crate::{TextEntry, bpf::Plain};
+use crate::{base::plain::Plain, snapshot::texts::TextEntry};
 
 // SAFETY: `repr(C)`, of integers only, and without padding.
 unsafe impl Plain for TextEntry {}
 
-/// A sealed file of the service, mapped to be read.
+/// A sealed file of the service, mapped for reading.
 ///
-/// The service writes to it only while it is not lent. What a service writes that does not keep to that cannot be helped:
-/// values may then be any, but nothing is read beyond the mapping, for its size is sealed and all lengths come from
-/// messages. A reader therefore connects to services of root or of its own user only.
+/// The service writes to it only while it is not lent. If a service breaks that rule, values may be anything, but
+/// nothing is read beyond the mapping: its size is sealed, and all lengths come from messages. A reader therefore
+/// connects only to services of root or of its own user.
 #[derive(Debug)]
 pub(super) struct Mapping {
     start: NonNull<u8>,
@@ -37,7 +37,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps the first `bytes` of the file, which must not be able to shrink.
+    /// Maps the first `bytes` of the file, which must be sealed against shrinking.
     pub(super) fn new(file: &File, bytes: u64) -> io::Result<Self> {
         let wrong = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
         if !fcntl_get_seals(file)?.contains(SealFlags::SHRINK | SealFlags::SEAL) {
@@ -63,12 +63,13 @@ impl Mapping {
         Ok(Self { start, bytes })
     }
 
-    /// Bytes that are mapped.
+    /// Number of bytes that are mapped.
     pub(super) fn len(&self) -> usize {
         self.bytes
     }
 
-    /// `count` elements from byte `offset` on. `None`: they are not all within the mapping, or not aligned.
+    /// Returns `count` elements from byte `offset` on. `None` if they are not all within the mapping, or not
+    /// aligned.
     pub(super) fn elements<T: Plain>(&self, offset: u64, count: u64) -> Option<&[T]> {
         if count == 0 {
             return Some(&[]);
@@ -92,7 +93,7 @@ impl Drop for Mapping {
     }
 }
 
-/// A descriptor that has just come with a message.
+/// Takes a descriptor that has just arrived with a message.
 pub(super) fn passed_to_us(fd: RawFd) -> OwnedFd {
     // SAFETY: the kernel has just made it for this process, and nothing else knows it.
     unsafe { OwnedFd::from_raw_fd(fd) }

@@ -1,88 +1,61 @@
-//! The resident service: snapshots that it has made, mapped where it wrote them.
+//! The resident service: it makes snapshots, and readers map them.
 //!
-//! A snapshot is one message each way. The answer names a buffer, whose descriptor comes with the first answer that
-//! names it; the buffer is lent until the next request.
+//! A snapshot takes one message each way. The answer names a buffer, and the first answer that names it carries
+//! its descriptor. The buffer is lent to the reader until its next request.
 
 mod connection;
-mod error;
+mod environment;
 mod exits;
-pub mod layout;
 mod mapping;
-pub(crate) mod translation;
 mod trust;
+#[doc(hidden)]
 pub mod wire;
 
 use std::{
-    ffi::OsString,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
-pub use error::Error;
+pub(crate) use environment::has_more_rights_than_its_caller;
+pub use environment::{DEFAULT_SOCKET, SOCKET_VARIABLE, TIMEOUT_VARIABLE, socket_path, timeout};
 pub use exits::Exits;
-use nix::libc::{AT_SECURE, getauxval};
 
 use self::{
     connection::Connection,
-    translation::Translation,
     wire::{Op, Reply, Request, part},
 };
+pub use crate::base::error::service::{Error, Status};
+#[doc(hidden)]
+pub use crate::records::layout;
 use crate::{
-    Calibration, Fields, Host, Snapshot, SnapshotStats, TextEntry, Texts,
+    base::{error, host::Host, plain::Plain, source_kind::SourceKind},
     exits::{Answer, Served},
-    record::{ExitRecord, Record, ThreadRecord},
-    snapshot::{Places, Slot},
-    source::{SourceKind, Table, procfs::Procfs},
-    texts::TextTable,
+    records::{
+        fields::Fields,
+        record::{ExitRecord, Record, ThreadRecord},
+        translation::Translation,
+    },
+    snapshot::{
+        Places, Slot, Snapshot, SnapshotStats,
+        calibration::Calibration,
+        table::Table,
+        texts::{TextEntry, TextTable, Texts},
+    },
+    source::procfs::Procfs,
 };
 
-/// Where the service listens if nothing else is set.
-pub const DEFAULT_SOCKET: &str = "/run/fastproc/fastproc.sock";
-/// Environment variable that names another place.
-pub const SOCKET_VARIABLE: &str = "FASTPROC_SOCKET";
-/// Environment variable that says how many milliseconds the service is waited for.
-pub const TIMEOUT_VARIABLE: &str = "FASTPROC_SERVICE_TIMEOUT_MS";
-
-/// Where this process looks for the service. `None`: nowhere, for the variable is empty.
-///
-/// The variable is ignored in a program that executes with more rights than its caller has: set-user-ID, set-group-ID or with
-/// file capabilities (`AT_SECURE` of getauxval(3)).
-pub fn socket_path() -> Option<PathBuf> {
-    let path = variable(SOCKET_VARIABLE).unwrap_or_else(|| DEFAULT_SOCKET.into());
-    let path = PathBuf::from(path);
-    (!path.as_os_str().is_empty()).then_some(path)
-}
-
-/// How long this process waits for the service, if the variable says so. The rule of [`socket_path`] holds here too.
-pub fn timeout() -> Option<Duration> {
-    let milliseconds = variable(TIMEOUT_VARIABLE)?.to_str()?.parse().ok()?;
-    Some(Duration::from_millis(milliseconds)).filter(|timeout| !timeout.is_zero())
-}
-
-/// A variable of the environment, unless the caller of this program has fewer rights than it.
-fn variable(name: &str) -> Option<OsString> {
-    std::env::var_os(name).filter(|_| !has_more_rights_than_its_caller())
-}
-
-/// Whether this program was executed with rights that its caller does not have, as the kernel told it then. One that has given up
-/// rights since, as a daemon does, has no more than its caller.
-pub(crate) fn has_more_rights_than_its_caller() -> bool {
-    // SAFETY: reads what the kernel has left in this process for it. The file of that, /proc/self/auxv, is not for a process
-    // that has given up rights.
-    unsafe { getauxval(AT_SECURE) != 0 }
-}
-
-/// Who uses the service that listens there, as JSON.
+/// Returns who uses the service at this socket, as JSON.
 pub fn status(path: &Path) -> Result<String, Error> {
     ask_for_text(path, Op::Status)
 }
 
-/// How the service that listens there lays out records: see `docs/protocol.md`.
+/// Returns the layout of the records of the service at this socket: see `docs/protocol.md`.
+#[doc(hidden)]
 pub fn layout_of(path: &Path) -> Result<String, Error> {
     ask_for_text(path, Op::Layout)
 }
 
-/// How long its status and the description of its records are waited for.
+/// How long to wait for the status and for the description of the records.
 const TEXT_TIMEOUT: Duration = Duration::from_secs(5);
 
 fn ask_for_text(path: &Path, op: Op) -> Result<String, Error> {
@@ -110,7 +83,8 @@ pub(crate) struct Settings {
     pub(crate) texts_max_age: Duration,
     pub(crate) exits: bool,
     pub(crate) timeout: Duration,
-    /// Whether there is no other source, so that it is waited for even if it has failed before.
+    /// Whether there is no other source. Then this process waits for the service even if it has failed
+    /// before.
     pub(crate) only: bool,
     pub(crate) proc_root: PathBuf,
 }
@@ -121,30 +95,30 @@ pub(crate) struct Service {
     settings: Settings,
     host: Host,
     connection: Option<Connection>,
-    /// A connection on which it was asked whether it serves, and has not answered yet.
+    /// A connection on which the service was asked whether it serves, and has not answered yet.
     greeting: Option<Connection>,
     /// Whether the last try failed.
     failed: bool,
-    /// The last answer, whose buffer is lent to us.
+    /// The last answer. Its buffer is lent to this process.
     reply: Reply,
-    /// How its records are read, where it lays them out in another way, and what they are then.
-    /// Of the layout with this id.
+    /// How to read records of another layout, with the id of that layout, and the records that were read so.
     translation: Option<(u64, Translation)>,
     translated: Vec<Record>,
     translated_threads: Vec<ThreadRecord>,
     took: Duration,
-    /// What the service leaves to us: processes of which it cannot tell whether the kernel would show us everything.
+    /// The processes that this process must read itself, because the service cannot tell whether the kernel
+    /// would show everything about them.
     own: Option<Procfs>,
     records: Vec<Record>,
     threads: Vec<ThreadRecord>,
     pool: Vec<u64>,
-    /// The order of all processes, where some were read here.
+    /// The order of all processes, if some of them were read here.
     slots: Vec<Slot>,
     exits: Served,
 }
 
 impl Service {
-    /// Not connected yet.
+    /// Makes a source that is not connected yet.
     pub(crate) fn new(settings: Settings, host: &Host) -> Self {
         Self {
             settings,
@@ -152,7 +126,7 @@ impl Service {
             connection: None,
             greeting: None,
             failed: false,
-            reply: Reply::empty(wire::Status::Ok),
+            reply: Reply::empty(Status::Ok),
             translation: None,
             translated: Vec::new(),
             translated_threads: Vec::new(),
@@ -166,30 +140,30 @@ impl Service {
         }
     }
 
-    /// Exits are read as they lie or not at all.
+    /// Exits must have the layout of this version.
     fn wants_exits(&self) -> bool {
         self.settings.exits && self.translation.is_none()
     }
 
-    /// Whether the service records what ends, for this reader.
+    /// Whether the service records exits for this reader.
     pub(crate) fn records_exits(&self) -> bool {
         self.exits.last != 0
     }
 
-    /// Exits are recorded elsewhere.
+    /// Makes no more use of the service's exits: they are recorded elsewhere.
     pub(crate) fn forget_exits(&mut self) {
         self.settings.exits = false;
         self.exits = Served::default();
     }
 
-    /// Connects, and asks whether these fields are served to this process.
-    pub(crate) fn open(&mut self) -> Result<(), crate::Error> {
+    /// Connects, and asks whether the service serves these fields to this process.
+    pub(crate) fn open(&mut self) -> Result<(), error::Error> {
         let opened = self.reconnect();
         self.failed = opened.is_err();
         Ok(opened?)
     }
 
-    /// Connects. A service that has failed is not waited for: it has time to answer until the next snapshot.
+    /// Connects. Does not wait for a service that has failed: it may answer until the next snapshot.
     fn reconnect(&mut self) -> Result<(), Error> {
         let greeted = self.greeting.take().filter(Connection::is_ours);
         let mut connection = if let Some(connection) = greeted {
@@ -214,7 +188,7 @@ impl Service {
         Ok(())
     }
 
-    /// Has another layout than this one's described.
+    /// Reads the description of a layout that differs from this version's.
     fn learn(&mut self, connection: &mut Connection, layout: u64) -> Result<(), Error> {
         if layout == layout::id() {
             self.translation = None;
@@ -256,19 +230,20 @@ impl Service {
         self.reply.calibration
     }
 
-    /// Has the service make a snapshot that was begun no earlier than `not_before_ns`, and maps it. After an error the
-    /// connection is made anew.
-    pub(crate) fn collect(&mut self, not_before_ns: u64) -> Result<(), crate::Error> {
+    /// Has the service make a snapshot that began no earlier than `not_before_ns`, and maps it. After an
+    /// error the next call connects again.
+    pub(crate) fn collect(&mut self, not_before_ns: u64) -> Result<(), error::Error> {
         let started = Instant::now();
         let had_connection = self.connection.is_some();
         let max_age = self.settings.max_age;
         let mut made = self.ask(max_age);
-        // It was restarted since the last time, and nobody has told us.
+        // The service was restarted since the last time. This side only notices now.
         if had_connection && matches!(made, Err(Error::Broken(_))) {
             self.connection = None;
             made = self.ask(max_age);
         }
-        // While another source stood in, the service may have kept what it had made for others.
+        // While another source stood in, the service may have kept a snapshot that it made for other
+        // readers.
         if made.is_ok() && self.began_ns() < not_before_ns {
             made = self.ask(Duration::ZERO).and_then(|()| {
                 if self.began_ns() < not_before_ns {
@@ -280,7 +255,7 @@ impl Service {
             });
         }
         let made = made
-            .map_err(crate::Error::from)
+            .map_err(error::Error::from)
             .and_then(|()| self.read_own());
         if made.is_ok() {
             self.take_exits();
@@ -293,7 +268,7 @@ impl Service {
         made
     }
 
-    /// When the walk of the last answer began, by the clock of this process.
+    /// When the walk of the last answer began, on the clock of this process.
     fn began_ns(&self) -> u64 {
         self.reply
             .kernel_boottime_ns
@@ -352,7 +327,7 @@ impl Service {
             return Err(Error::Protocol("elements of another size"));
         }
         self.reply = reply;
-        // Nothing may lie outside of the buffer.
+        // Every part must lie within the buffer.
         let parts = [
             self.translate().is_some(),
             self.table().is_some(),
@@ -366,8 +341,8 @@ impl Service {
         Ok(())
     }
 
-    /// Reads what the service leaves to us, and finds its place among the rest.
-    fn read_own(&mut self) -> Result<(), crate::Error> {
+    /// Reads the processes that the service left to this process, and sorts them in.
+    fn read_own(&mut self) -> Result<(), error::Error> {
         self.records.clear();
         self.threads.clear();
         self.pool.clear();
@@ -401,7 +376,7 @@ impl Service {
         Ok(())
     }
 
-    fn part<T: crate::bpf::Plain>(&self, at: usize) -> Option<&[T]> {
+    fn part<T: Plain>(&self, at: usize) -> Option<&[T]> {
         let part = self.reply.parts[at];
         let connection = self.connection.as_ref()?;
         connection
@@ -478,7 +453,7 @@ impl Service {
     /// The snapshot that was mapped last.
     pub(crate) fn snapshot(&self) -> Snapshot<'_> {
         let boot_offset_ns = self.host.boot_offset_ns;
-        let (exits, lost_exits) = self.exits.ends().unzip();
+        let (exits, lost_exits) = self.exits.exits().unzip();
         let stats = SnapshotStats {
             source: SourceKind::Service,
             boottime_ns: self.began_ns(),
@@ -516,7 +491,7 @@ fn nanoseconds(time: Duration) -> u64 {
 
 fn check(reply: &Reply) -> Result<(), Error> {
     match reply.status {
-        wire::Status::Ok => Ok(()),
+        Status::Ok => Ok(()),
         status => Err(Error::Refused(status)),
     }
 }

@@ -1,4 +1,4 @@
-//! Whether a service is one to be believed.
+//! Decides whether to trust a service.
 
 use std::{
     fs,
@@ -9,20 +9,20 @@ use std::{
 use rustix::process::geteuid;
 
 use super::has_more_rights_than_its_caller;
-use crate::access::in_initial_user_ns;
+use crate::base::namespaces::in_initial_user_ns;
 
 /// `DEFAULT_OVERFLOWUID`.
 const DEFAULT_OVERFLOW_UID: u32 = 65534;
 
-/// Whether to believe what a service of user `uid` says that listens at `path`: it is root's, or this user's own, or root has
-/// given it its place.
+/// Whether to trust the service of user `uid` that listens at `path`: it is run by root or by this user, or only
+/// root can have put its socket there.
 pub(super) fn is_trusted(path: &Path, uid: u32) -> bool {
     let is_own =
         uid == geteuid().as_raw() && !may_be_anybody(uid) && !has_more_rights_than_its_caller();
     uid == 0 || is_own || is_placed_by_root(path, uid)
 }
 
-/// Whether this id may stand for all whom our user namespace does not map, of whom this process may be one.
+/// Whether this id may stand for users that our user namespace does not map. This process may run as one of them.
 fn may_be_anybody(uid: u32) -> bool {
     let overflow = || {
         let file = fs::read_to_string("/proc/sys/kernel/overflowuid").ok()?;
@@ -31,10 +31,10 @@ fn may_be_anybody(uid: u32) -> bool {
     !in_initial_user_ns() && uid == overflow().unwrap_or(DEFAULT_OVERFLOW_UID)
 }
 
-/// Whether the socket is this user's, and nobody but root can have put it there: its folder and all above are root's and nobody
-/// else may write to them.
+/// Whether only root can have put the socket there, or this user owns it: root owns its folder and all folders
+/// above, and nobody else may write to them.
 fn is_placed_by_root(path: &Path, uid: u32) -> bool {
-    // Without links: their folders are as good as those that they lead to only if they are looked at, too.
+    // Symbolic links are resolved first: the folders that they lead to must be checked, too.
     let Ok(path) = path.canonicalize() else {
         return false;
     };

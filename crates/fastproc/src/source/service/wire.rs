@@ -1,21 +1,25 @@
 //! Messages between a reader and the service: see `docs/protocol.md`.
 //!
-//! A message is a row of 64-bit words, in the byte order of the machine that both ends run on. A longer message than is
-//! known is read as far as it is known, so that words can be added.
+//! A message is a sequence of 64-bit words, in the byte order of the machine, on which both ends run. A receiver
+//! ignores words after those that it knows, so words can be added.
 
-use crate::Texts;
+pub use crate::base::error::service::Status;
+use crate::{
+    records::layout,
+    snapshot::{calibration::Calibration, texts::Texts},
+};
 
 /// Version of the messages. The layout of records has an id of its own: [`Reply::layout`].
 pub const VERSION: u64 = 1;
 
-/// Descriptors of buffers that a reader can say it has.
+/// Number of buffers that a reader can say it has mapped.
 pub const HOLDS: usize = 4;
 
-/// What is asked for.
+/// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Op {
-    /// Whether this reader is served at all, and how; no buffer.
+    /// Whether and how the service serves this reader. The answer has no buffer.
     Hello = 1,
     /// A snapshot.
     Snapshot = 2,
@@ -23,7 +27,7 @@ pub enum Op {
     Layout = 3,
     /// Who uses the service, as JSON.
     Status = 4,
-    /// What ended, without a snapshot.
+    /// Exits, without a snapshot.
     Exits = 5,
 }
 
@@ -40,24 +44,24 @@ impl Op {
     }
 }
 
-/// A question.
+/// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// What is asked for.
     pub op: Op,
     /// Groups of fields, as the bits of [`Fields`](crate::Fields).
     pub groups: u32,
-    /// Greatest age of a snapshot, in nanoseconds. 0: a walk that begins after this message came.
+    /// Greatest age of a snapshot, in nanoseconds. 0: its walk must begin after this message arrived.
     pub max_age_ns: u64,
     /// Generation of the last snapshot that this reader had, or 0.
     pub generation: u64,
     /// Buffers that this reader has mapped, by their ids; 0 for none.
     pub holds: [u64; HOLDS],
-    /// Texts that shall come with the records.
+    /// Texts that the answer must bring along.
     pub texts: Texts,
     /// How long before the walk began a text may have been read, in nanoseconds.
     pub texts_max_age_ns: u64,
-    /// Whether this reader wants what ended, which is recorded as long as somebody does.
+    /// Whether this reader wants exits. They are recorded while any reader wants them.
     pub exits: bool,
     /// Number of the last exit that this reader has had, or 0.
     pub exits_after: u64,
@@ -66,7 +70,7 @@ pub struct Request {
 impl Request {
     /// Words of the message.
     pub const WORDS: usize = 13;
-    /// Words that there must be; the others are 0 if they are missing.
+    /// Words that must be present. Missing words after these are 0.
     const NEEDED: usize = 12;
 
     /// The message.
@@ -89,7 +93,7 @@ impl Request {
         ]
     }
 
-    /// Reads a message.
+    /// Parses a message.
     pub fn from_words(words: &[u64]) -> Result<Self, Status> {
         match words.first() {
             None => return Err(Status::BadRequest),
@@ -117,79 +121,12 @@ impl Request {
     }
 }
 
-/// Whether there is an answer, or why there is none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-#[repr(u64)]
-#[non_exhaustive]
-pub enum Status {
-    /// There is one.
-    #[error("served")]
-    Ok = 0,
-    /// The service speaks another version.
-    #[error("the service speaks another version of the protocol; restart it after an upgrade")]
-    Version = 1,
-    /// The service does not know what was asked for.
-    #[error("the service does not understand the request")]
-    BadRequest = 2,
-    /// The service cannot collect these groups.
-    #[error("the service does not collect these fields")]
-    Groups = 3,
-    /// The reader lives in another namespace or root directory than the service.
-    #[error(
-        "this process is in another mount, pid, user or time namespace, or root directory, than the service"
-    )]
-    Namespace = 4,
-    /// `/proc` hides processes from the reader.
-    #[error("/proc is mounted with hidepid, and the service serves root alone")]
-    HidePid = 5,
-    /// What the kernel would show the reader cannot be told from its credentials.
-    #[error("the service cannot tell what the kernel would show this process")]
-    Credentials = 6,
-    /// The kernel cannot name the process that connected (before Linux 6.5). Ask once more: by the next request the service may
-    /// know who asks, unless it is root.
-    #[error("this kernel does not tell the service who has connected (Linux 6.5)")]
-    NoPeer = 7,
-    /// The message came from another process or user than the one that connected.
-    #[error("another process or user has made this connection")]
-    NotYours = 8,
-    /// Too much memory is lent to readers of this user, or they have had too many walks within a second.
-    #[error("readers of this user hold too many snapshots, or ask for too many")]
-    Busy = 9,
-    /// The service could not make a snapshot.
-    #[error("the service cannot make a snapshot")]
-    Failed = 10,
-    /// A status that this reader does not know.
-    #[error("the service refuses for a reason that this version does not know")]
-    Unknown = u64::MAX,
-}
-
-impl Status {
-    const ALL: [Self; 11] = [
-        Self::Ok,
-        Self::Version,
-        Self::BadRequest,
-        Self::Groups,
-        Self::Namespace,
-        Self::HidePid,
-        Self::Credentials,
-        Self::NoPeer,
-        Self::NotYours,
-        Self::Busy,
-        Self::Failed,
-    ];
-
-    fn from_word(word: u64) -> Self {
-        let known = usize::try_from(word).ok().and_then(|at| Self::ALL.get(at));
-        known.copied().unwrap_or(Self::Unknown)
-    }
-}
-
-/// A part of a buffer: a row of elements of one size.
+/// A part of a buffer: a sequence of elements of one size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Part {
     /// Bytes from the start of the buffer.
     pub offset: u64,
-    /// Elements.
+    /// Number of elements.
     pub count: u64,
     /// Bytes from one element to the next.
     pub stride: u64,
@@ -205,11 +142,12 @@ pub mod part {
     pub const POOL: usize = 2;
     /// Processes that the reader must read from `/proc` itself: 32-bit pids, in ascending order.
     pub const UNSURE: usize = 3;
-    /// Where the texts of each process stand: a [`TextEntry`](crate::TextEntry) for each record, in their order.
+    /// Where the texts of each process are: a [`TextEntry`](crate::TextEntry) for each record, in their
+    /// order.
     pub const TEXTS: usize = 4;
     /// The bytes of all texts.
     pub const TEXT_BYTES: usize = 5;
-    /// Processes that ended, as [`ExitRecord`](crate::record::ExitRecord), in the order of their numbers.
+    /// Exited processes, as [`ExitRecord`](crate::record::ExitRecord), in the order of their numbers.
     pub const EXITS: usize = 6;
     /// The bytes of their command lines.
     pub const EXIT_LINES: usize = 7;
@@ -217,7 +155,7 @@ pub mod part {
     pub const COUNT: usize = 8;
 }
 
-/// What was found out about the kernel by comparing records with its text: see [`Calibration`](crate::Calibration).
+/// What comparing records with the kernel's text has shown: see [`Calibration`](crate::Calibration).
 mod fact {
     pub(super) const EXACT_RSS_KNOWN: u64 = 1;
     pub(super) const EXACT_RSS: u64 = 1 << 1;
@@ -230,17 +168,17 @@ mod fact {
 /// An answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// Whether there is an answer.
+    /// Whether the request was served.
     pub status: Status,
-    /// Id of the layout of records: [`layout::id`](super::layout::id).
+    /// Id of the layout of records: [`layout::id`](crate::records::layout::id).
     pub layout: u64,
-    /// Number of the snapshot; larger ones are younger. Never 0.
+    /// Number of the snapshot, never 0. A larger number is a later snapshot.
     pub generation: u64,
     /// Groups of fields that the records hold.
     pub groups: u32,
     /// Whether the descriptor of the buffer comes with this message.
     pub has_descriptor: bool,
-    /// Id of the buffer, never given twice; 0 for none.
+    /// Id of the buffer, which is never reused; 0 for none.
     pub buffer: u64,
     /// Bytes of the buffer.
     pub buffer_bytes: u64,
@@ -248,19 +186,19 @@ pub struct Reply {
     pub kernel_boottime_ns: u64,
     /// How long reading the records took from then on, in nanoseconds.
     pub read_for_ns: u64,
-    /// Records that were replaced while being read, and were read again from `/proc`.
+    /// Records that changed while they were read, and were read again from `/proc`.
     pub torn: u32,
     /// Processes that the walk does not meet.
     pub missed: u32,
-    /// Where the service reads: 1 `bpf`, 2 `bpf-iter`, 3 `procfs`.
+    /// The service's own source: 1 `bpf`, 2 `bpf-iter`, 3 `procfs`.
     pub source: u64,
     /// What was found out about this kernel.
-    pub calibration: crate::Calibration,
-    /// Number of the last exit before the snapshot, or 0: exits are not recorded.
+    pub calibration: Calibration,
+    /// Number of the last exit before the snapshot. 0: exits are not recorded.
     pub exits_last: u64,
-    /// Number after which every exit up to the last is here, or was lost.
+    /// Every exit with a larger number, up to `exits_last`, is in this answer or was lost.
     pub exits_after: u64,
-    /// Where in the buffer things are: see [`part`].
+    /// The places of the parts in the buffer: see [`part`].
     pub parts: [Part; part::COUNT],
 }
 
@@ -272,7 +210,7 @@ impl Reply {
     pub fn empty(status: Status) -> Self {
         Self {
             status,
-            layout: super::layout::id(),
+            layout: layout::id(),
             generation: 0,
             groups: 0,
             has_descriptor: false,
@@ -283,7 +221,7 @@ impl Reply {
             torn: 0,
             missed: 0,
             source: 0,
-            calibration: crate::Calibration::default(),
+            calibration: Calibration::default(),
             exits_last: 0,
             exits_after: 0,
             parts: [Part::default(); part::COUNT],
@@ -317,7 +255,7 @@ impl Reply {
         words
     }
 
-    /// Reads a message. `None`: it is none.
+    /// Parses a message. `None` if it is not valid.
     pub fn from_words(words: &[u64]) -> Option<Self> {
         let words: &[u64; Self::WORDS] = words.first_chunk()?;
         if words[0] != VERSION {
@@ -353,7 +291,7 @@ impl Reply {
     }
 }
 
-fn facts(calibration: crate::Calibration) -> u64 {
+fn facts(calibration: Calibration) -> u64 {
     let mut facts = 0;
     if let Some(exact) = calibration.exact_rss {
         facts |= fact::EXACT_RSS_KNOWN;
@@ -372,10 +310,10 @@ fn facts(calibration: crate::Calibration) -> u64 {
     facts
 }
 
-fn calibration(facts: u64) -> crate::Calibration {
+fn calibration(facts: u64) -> Calibration {
     let has = |fact| facts & fact != 0;
     let bit = (facts >> fact::THP_DISABLE_BIT_SHIFT & 63) as u32;
-    crate::Calibration {
+    Calibration {
         exact_rss: has(fact::EXACT_RSS_KNOWN).then_some(has(fact::EXACT_RSS)),
         workers_by_comm: has(fact::WORKERS_BY_COMM),
         thp_disable_bit: has(fact::THP_DISABLE_BIT_KNOWN).then_some(bit),
@@ -388,7 +326,7 @@ pub fn to_bytes(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-/// The words of a message. A rest of less than a word is no part of it.
+/// The words of a message. Bytes after the last whole word are ignored.
 pub fn from_bytes(bytes: &[u8]) -> impl Iterator<Item = u64> {
     let (words, _) = bytes.as_chunks::<8>();
     words.iter().map(|word| u64::from_ne_bytes(*word))

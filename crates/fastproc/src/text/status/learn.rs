@@ -1,10 +1,9 @@
 //! Learning the format of status from the running kernel's own.
 
-use std::{fs, io, path::Path};
+use std::{fs, path::Path};
 
 use rustix::process::{SpeculationFeature, SpeculationFeatureState, speculative_feature_state};
 use seqtext::SeqBuf;
-use thiserror::Error;
 
 use super::{
     format::{Entry, Format, Label},
@@ -14,9 +13,13 @@ use super::{
     speculation::{Kind, Speculation},
 };
 use crate::{
-    Fields, Host, Process,
-    record::Record,
-    text::cursor::{Cursor, ParseError},
+    base::{
+        error::parse::{FormatError, ParseError},
+        host::Host,
+    },
+    records::{fields::Fields, record::Record},
+    snapshot::process::Process,
+    text::cursor::Cursor,
 };
 
 /// Whether processes have a say in their speculation, by `prctl(PR_GET_SPECULATION_CTRL)`.
@@ -30,7 +33,7 @@ pub struct SpeculationControl {
 
 impl SpeculationControl {
     /// Asks the running kernel.
-    pub fn of_this_kernel() -> Self {
+    pub fn read() -> Self {
         let controlled = |feature| {
             speculative_feature_state(feature).is_ok_and(|state| {
                 state.is_some_and(|state| state.contains(SpeculationFeatureState::PRCTL))
@@ -43,25 +46,9 @@ impl SpeculationControl {
     }
 }
 
-/// Why the format could not be learned.
-#[derive(Debug, Error)]
-pub enum FormatError {
-    /// The process's own status could not be read.
-    #[error("cannot read {path}: is /proc mounted?")]
-    Read {
-        /// The file.
-        path: String,
-        /// The cause.
-        source: io::Error,
-    },
-    /// It is no status.
-    #[error(transparent)]
-    Parse(#[from] ParseError),
-}
-
 impl Format {
     /// Learns the format of the kernel that this process runs on; `proc` is where the proc file system is mounted.
-    pub fn of_this_kernel(proc: &Path, host: &Host) -> Result<Self, FormatError> {
+    pub fn read(proc: &Path, host: &Host) -> Result<Self, FormatError> {
         let path = proc.join("self/status");
         let own = fs::read(&path).map_err(|source| FormatError::Read {
             path: path.display().to_string(),
@@ -70,7 +57,7 @@ impl Format {
         Ok(Self::learn(
             &own,
             Some(host.possible_cpus as usize),
-            SpeculationControl::of_this_kernel(),
+            SpeculationControl::read(),
         )?)
     }
 

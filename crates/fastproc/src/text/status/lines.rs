@@ -4,8 +4,8 @@ use seqtext::{Dec, DecWidth, Hex, Hex16, Octal, Piece, SeqBuf};
 
 use super::{mask::MaskText, speculation::Speculation};
 use crate::{
-    NestedIds, Process,
-    record::{Memory, MemoryDetails, Record},
+    records::record::{Memory, MemoryDetails, Record},
+    snapshot::process::{NestedIds, Process},
     text::name,
 };
 

@@ -2,9 +2,12 @@
 
 use seqtext::SeqBuf;
 
-use crate::text::{
-    Text,
-    cursor::{Cursor, ParseError, hex_digit},
+use crate::{
+    base::error::parse::ParseError,
+    text::{
+        Text,
+        cursor::{Cursor, hex_digit},
+    },
 };
 
 /// Digits of a group, and a group with the comma before it.

@@ -6,23 +6,20 @@ use super::{
     mask::{self, take},
 };
 use crate::{
-    record::{Identity, Layout, Memory, Namespaces, Record, State},
-    text::{
-        cursor::{Cursor, ParseError},
-        name,
-    },
+    base::error::parse::ParseError,
+    records::record::{Identity, Layout, Memory, Namespaces, Record, State},
+    text::{cursor::Cursor, name},
 };
 
 pub(super) const FILE: &str = "/proc/PID/status";
 /// `PF_KTHREAD`.
 const KERNEL_THREAD: u32 = 0x0020_0000;
 
-/// Reads the lines that are known into `record`, and what is of variable length into `pool`; the other lines are passed
-/// over.
+/// Reads the known lines into `record`, and lists of variable length into `pool`. Skips the other lines.
 ///
-/// To be parsed after [`stat`](crate::text::stat) and [`statm`](crate::text::statm), whose coarser values (the resident
-/// set, the first 31 signals, data and stack together) it replaces. `Memory::text` it cannot tell, only the part of it
-/// that is executable memory; see [`tells_text`].
+/// Parse [`stat`](crate::text::stat) and [`statm`](crate::text::statm) first: this replaces their coarser values
+/// (the resident set, the first 31 signals, data and stack together). It cannot tell `Memory::text`, only the
+/// part of it that is executable memory; see [`tells_text`].
 pub fn parse(
     text: &[u8],
     format: &Format,
@@ -65,13 +62,13 @@ pub fn parse(
     }
 }
 
-/// Whether the status parsed last also tells [`Memory::text`]: where there is other executable memory besides, the
-/// program's text is all of it executable memory. Otherwise only [`statm`](crate::text::statm) knows.
+/// Whether the status that was parsed last also tells [`Memory::text`]: if there is other executable memory, the
+/// program's text is only executable memory. Otherwise only [`statm`](crate::text::statm) tells it.
 pub const fn tells_text(record: &Record) -> bool {
     record.memory.lib > 0 || record.identity.has_mm == 0
 }
 
-/// A line that is not where the format has it.
+/// A line that is not at the place where the format has it.
 #[cold]
 fn unexpected_line(cursor: &mut Cursor<'_>) -> Option<Line> {
     let rest = cursor.rest();

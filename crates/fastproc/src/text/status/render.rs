@@ -8,7 +8,8 @@ use super::{
     mask::MaskText,
 };
 use crate::{
-    Fields, Process,
+    records::fields::Fields,
+    snapshot::process::Process,
     text::render::{RenderError, require},
 };
 
@@ -46,7 +47,7 @@ impl Renderer {
         &self.format
     }
 
-    /// Whether the text of this process takes lines from the kernel's.
+    /// Whether the text of this process needs lines of the kernel's text.
     pub fn needs_kernel_text(&self, process: Process<'_>) -> bool {
         self.kernel_line(process).is_some()
     }
@@ -57,12 +58,12 @@ impl Renderer {
 
     /// Appends the text.
     ///
-    /// `kernel_text` is the kernel's own file for this process, if at hand; lines that no record holds are copied from
-    /// it. It is looked at only where [`needs_kernel_text`](Self::needs_kernel_text) says so.
+    /// `kernel_text` is the kernel's own file of this process, if it was read. Lines that no record holds are
+    /// copied from it. It is used only if [`needs_kernel_text`](Self::needs_kernel_text) says so.
     ///
     /// # Errors
-    /// [`RenderError::KernelText`] if it is needed and not given, [`RenderError::MissingFields`] if the record lacks
-    /// groups. Nothing is written then.
+    /// [`RenderError::KernelText`] if it is needed but missing, [`RenderError::MissingFields`] if the record
+    /// lacks groups. Then nothing is written.
     pub fn render(
         &mut self,
         process: Process<'_>,

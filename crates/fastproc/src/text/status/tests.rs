@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use super::{Format, lines::Line};
-use crate::Host;
+use crate::base::host::Host;
 
 /// A line that does not survive is copied from the kernel's text, so that nobody would see that it is wrong.
 #[test]
 fn every_line_that_is_known_comes_from_records() {
     let host = Host::read().expect("a machine");
-    let format = Format::of_this_kernel(Path::new("/proc"), &host)
+    let format = Format::read(Path::new("/proc"), &host)
         .expect("the format can be learned")
         // Any bit will do.
         .with_thp_disable_bit(Some(24))

@@ -1,0 +1,144 @@
+//! Comma-separated values by RFC 4180.
+
+use std::io;
+
+use fastproc_columns::{Lookup, Value, number};
+
+use super::{Column, Layout, RowWriter, Rows};
+
+/// A header, then a record a row.
+#[derive(Debug)]
+pub struct Csv {
+    columns: Vec<Column>,
+    header_is_due: bool,
+    no_formulas: bool,
+    text: Vec<u8>,
+}
+
+impl Csv {
+    /// Nothing is written yet.
+    pub fn new(layout: Layout) -> Self {
+        Self {
+            columns: layout.columns,
+            header_is_due: layout.headings,
+            no_formulas: layout.no_formulas,
+            text: Vec::new(),
+        }
+    }
+}
+
+impl RowWriter for Csv {
+    fn write(
+        &mut self,
+        rows: Rows<'_, '_>,
+        lookup: &mut Lookup,
+        output: &mut dyn io::Write,
+    ) -> io::Result<()> {
+        let mut writer = ::csv::Writer::from_writer(output);
+        if std::mem::take(&mut self.header_is_due) {
+            let time = rows.stats.filter(|_| rows.repeated).map(|_| "boottime_ns");
+            let keys = self.columns.iter().map(|column| column.key.as_str());
+            writer
+                .write_record(time.into_iter().chain(keys))
+                .map_err(plain)?;
+        }
+        for row in rows.shown {
+            if let Some(stats) = rows.stats.filter(|_| rows.repeated) {
+                self.text.clear();
+                number::write(stats.boottime_ns, &mut self.text);
+                writer.write_field(&self.text).map_err(plain)?;
+            }
+            for Column { field, .. } in &self.columns {
+                self.text.clear();
+                let value = field.value(&row, lookup);
+                value.write_for_csv(field.unit, &mut self.text);
+                if self.no_formulas && is_text(value) && is_formula(&self.text) {
+                    self.text.insert(0, b'\'');
+                }
+                writer.write_field(&self.text).map_err(plain)?;
+            }
+            writer.write_record(None::<&[u8]>).map_err(plain)?;
+        }
+        // What is still in the writer goes to the output; whether that is written on is its own affair.
+        writer
+            .into_inner()
+            .map(drop)
+            .map_err(::csv::IntoInnerError::into_error)
+    }
+}
+
+/// Whether another user may have chosen the text. A number may be negative.
+const fn is_text(value: Value<'_>) -> bool {
+    matches!(
+        value,
+        Value::Text(_) | Value::Arguments(_) | Value::NoArguments(_)
+    )
+}
+
+/// Whether a spreadsheet takes it for one.
+fn is_formula(text: &[u8]) -> bool {
+    matches!(
+        text.first(),
+        Some(b'=' | b'+' | b'-' | b'@' | b'\t' | b'\r')
+    )
+}
+
+/// The error of the output itself: a wrapped one would hide whether a pipe was closed or a disk is full.
+fn plain(error: ::csv::Error) -> io::Error {
+    match error.into_kind() {
+        ::csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fastproc::{Fields, Host, Process, record::Record};
+    use fastproc_columns::Row;
+
+    use super::*;
+    use crate::ps::format::Follows;
+
+    fn written(name: &[u8], no_formulas: bool) -> String {
+        let mut record = Record::default();
+        record.identity.groups = Fields::SCHEDULING.bits();
+        record.identity.comm[..name.len()].copy_from_slice(name);
+        record.scheduling.nice = -5;
+        let columns = ["comm", "nice"].map(|name| name.parse().expect("a field"));
+        let mut csv = Csv::new(Layout {
+            columns: columns.into(),
+            headings: false,
+            may_drop: false,
+            follows: Follows::Continued,
+            no_formulas,
+        });
+        let rows = Rows {
+            stats: None,
+            processes: 1,
+            ended: None,
+            threads: false,
+            repeated: false,
+            shown: Box::new(std::iter::once(Row::new(Process::new(&record, &[])))),
+        };
+        let host = Host::read().expect("/proc is there");
+        let mut output = Vec::new();
+        csv.write(rows, &mut Lookup::recorded(host, 1), &mut output)
+            .expect("a vector takes everything");
+        String::from_utf8(output).expect("text")
+    }
+
+    #[test]
+    fn a_name_is_no_formula_if_that_is_asked_for() {
+        for name in ["=1+1", "+1", "-1", "@SUM(A1)"] {
+            assert_eq!(written(name.as_bytes(), false), format!("{name},-5\n"));
+            assert_eq!(written(name.as_bytes(), true), format!("'{name},-5\n"));
+        }
+        // Escaped, these begin with a backslash.
+        for (name, text) in [(b"\t=1", "\\t=1"), (b"\r=1", "\\r=1")] {
+            assert_eq!(written(name, true), format!("{text},-5\n"));
+        }
+        assert_eq!(written(b"=1,\"", true), "\"'=1,\"\"\",-5\n");
+        assert_eq!(written(b"init", true), "init,-5\n");
+        assert!(is_formula(b"\t1") && is_formula(b"\r1") && !is_formula(b""));
+    }
+}

@@ -1,0 +1,256 @@
+//! A table for people.
+
+use std::io::{self, Write};
+
+use fastproc_columns::{Lookup, escape::is_right_to_left};
+use unicode_width::UnicodeWidthStr;
+
+use super::{Follows, Layout, RowWriter, Rows};
+use crate::terminal;
+
+/// Spaces between columns.
+const GAP: usize = 2;
+/// What is left of the last column where only it is cut, however narrow the terminal.
+const NARROWEST: usize = 4;
+/// The least width of a column below which more rows come than are known.
+const USUAL: usize = 7;
+/// What is left for the last column by leaving out others.
+const ROOM_FOR_LAST: usize = 16;
+
+/// What stands between these two has a direction of its own, by its first letter. Neither takes room.
+const ISOLATE: char = '\u{2068}';
+const END_ISOLATE: char = '\u{2069}';
+
+/// Columns as wide as their widest cell.
+#[derive(Debug)]
+pub struct Table {
+    layout: Layout,
+    colour: bool,
+    is_first: bool,
+    has_headings: bool,
+    /// The text of all cells, row after row, the headings first.
+    text: Vec<u8>,
+    cells: Vec<Cell>,
+    widths: Vec<usize>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Cell {
+    /// Where its text ends; it starts where that of the cell before ends.
+    end: usize,
+    /// Columns that it takes on a terminal.
+    width: usize,
+}
+
+impl Table {
+    /// For standard output as it is now.
+    pub fn new(layout: Layout) -> Self {
+        Self {
+            layout,
+            colour: terminal::colour(),
+            is_first: true,
+            has_headings: false,
+            text: Vec::new(),
+            cells: Vec::new(),
+            widths: Vec::new(),
+        }
+    }
+
+    /// Ends the cell that was being written.
+    fn end_cell(&mut self) {
+        let start = self.cells.last().map_or(0, |cell| cell.end);
+        let text = &self.text[start..];
+        let width = if text.is_ascii() {
+            text.len()
+        } else {
+            // A cell is escaped text, and so UTF-8.
+            std::str::from_utf8(text).map_or(text.len(), UnicodeWidthStr::width)
+        };
+        let column = self.cells.len() % self.widths.len();
+        self.widths[column] = self.widths[column].max(width);
+        self.cells.push(Cell {
+            end: self.text.len(),
+            width,
+        });
+    }
+
+    /// Which columns to show: all of them, or as many from the left as there is room for, the process id and the last.
+    fn visible(&self, width: Option<usize>) -> Vec<bool> {
+        let last = self.widths.len() - 1;
+        let mut visible = vec![true; self.widths.len()];
+        let Some(width) = width.filter(|_| self.layout.may_drop) else {
+            return visible;
+        };
+        let mut taken = self.widths[last].min(ROOM_FOR_LAST)
+            + self.widths[..last]
+                .iter()
+                .map(|width| width + GAP)
+                .sum::<usize>();
+        for column in (0..last).rev() {
+            if taken > width && self.layout.columns[column].field.name != "pid" {
+                visible[column] = false;
+                taken -= self.widths[column] + GAP;
+            }
+        }
+        visible
+    }
+
+    fn write_cells(&self, output: &mut dyn Write) -> io::Result<()> {
+        // The terminal may have another size by now.
+        let screen = terminal::screen().filter(|_| self.layout.follows == Follows::InPlace);
+        let width = match (terminal::width(), screen) {
+            (Some(width), Some((_, columns))) => Some(width.min(columns)),
+            (width, _) => width,
+        };
+        let visible = self.visible(width);
+        let last = self.widths.len() - 1;
+        let before_last = (0..last)
+            .filter(|&column| visible[column])
+            .map(|column| self.widths[column] + GAP)
+            .sum::<usize>();
+        let room_for_last = width.map(|width| width.saturating_sub(before_last).max(NARROWEST));
+        let widest =
+            width.filter(|_| self.layout.may_drop || self.layout.follows == Follows::InPlace);
+        let mut start = 0;
+        let mut line = String::new();
+        for (i, cell) in self.cells.iter().enumerate() {
+            let column = i % self.widths.len();
+            let text = std::str::from_utf8(&self.text[start..cell.end]).unwrap_or_default();
+            start = cell.end;
+            if !visible[column] {
+                continue;
+            }
+            let padding = self.widths[column] - cell.width;
+            let right_aligned = self.layout.columns[column].field.unit.is_right_aligned();
+            if right_aligned {
+                pad(padding, &mut line);
+            }
+            // What is written from right to left would take its neighbours along.
+            let is_isolated = is_right_to_left(text);
+            if is_isolated {
+                line.push(ISOLATE);
+            }
+            match room_for_last.filter(|_| column == last) {
+                Some(room) if cell.width > room => {
+                    line += terminal::cut(text, room - 1);
+                    line.push('…');
+                }
+                _ => line += text,
+            }
+            if is_isolated {
+                line.push(END_ISOLATE);
+            }
+            if column < last {
+                pad(if right_aligned { GAP } else { padding + GAP }, &mut line);
+                continue;
+            }
+            let shown = widest.map_or(line.as_str(), |width| terminal::cut(&line, width));
+            let is_heading = self.has_headings && i == last;
+            if is_heading && self.colour {
+                write!(output, "\x1b[1m{shown}\x1b[0m")?;
+            } else {
+                output.write_all(shown.as_bytes())?;
+            }
+            // One that was cut.
+            if shown.matches(ISOLATE).count() > shown.matches(END_ISOLATE).count() {
+                write!(output, "{END_ISOLATE}")?;
+            }
+            output.write_all(b"\n")?;
+            line.clear();
+        }
+        Ok(())
+    }
+}
+
+impl RowWriter for Table {
+    fn write(
+        &mut self,
+        rows: Rows<'_, '_>,
+        lookup: &mut Lookup,
+        output: &mut dyn Write,
+    ) -> io::Result<()> {
+        let columns = self.layout.columns.len();
+        self.text.clear();
+        self.cells.clear();
+        let is_first = std::mem::take(&mut self.is_first);
+        let continues = self.layout.follows == Follows::Continued && !is_first;
+        if !continues {
+            self.widths.clear();
+            let narrowest = if self.layout.follows == Follows::Continued {
+                USUAL
+            } else {
+                0
+            };
+            self.widths.resize(columns, narrowest);
+        }
+        self.has_headings = self.layout.headings && !continues;
+        for column in 0..columns {
+            if self.has_headings {
+                let heading = self.layout.columns[column].field.column_heading();
+                self.text.extend_from_slice(heading.as_bytes());
+                self.end_cell();
+            }
+        }
+        for row in rows.shown {
+            for column in 0..columns {
+                let field = self.layout.columns[column].field;
+                field.write_for_table(&row, lookup, &mut self.text);
+                self.end_cell();
+            }
+        }
+        if !is_first && self.layout.follows == Follows::Apart {
+            output.write_all(b"\n")?;
+        }
+        self.write_cells(output)
+    }
+}
+
+fn pad(width: usize, line: &mut String) {
+    line.extend(std::iter::repeat_n(' ', width));
+}
+
+#[cfg(test)]
+mod tests {
+    use fastproc::{Host, Process, record::Record};
+    use fastproc_columns::Row;
+
+    use super::*;
+
+    #[test]
+    fn only_names_that_are_written_from_right_to_left_are_isolated() {
+        let records = ["שלום", "init", "größe", "a 进程", "كتب"].map(|name| {
+            let mut record = Record::default();
+            record.identity.comm[..name.len()].copy_from_slice(name.as_bytes());
+            record
+        });
+        let columns = ["pid", "comm", "ppid"].map(|name| name.parse().expect("a field"));
+        let mut table = Table::new(Layout {
+            columns: columns.into(),
+            headings: false,
+            may_drop: false,
+            follows: Follows::Apart,
+            no_formulas: false,
+        });
+        let rows = Rows {
+            stats: None,
+            processes: records.len(),
+            ended: None,
+            threads: false,
+            repeated: false,
+            shown: Box::new(records.iter().map(|of| Row::new(Process::new(of, &[])))),
+        };
+        let host = Host::read().expect("/proc is there");
+        let mut output = Vec::new();
+        table
+            .write(rows, &mut Lookup::recorded(host, 1), &mut output)
+            .expect("a vector takes everything");
+        assert_eq!(
+            String::from_utf8(output).expect("text"),
+            "0  \u{2068}שלום\u{2069}    0\n\
+             0  init    0\n\
+             0  größe   0\n\
+             0  a 进程  0\n\
+             0  \u{2068}كتب\u{2069}     0\n"
+        );
+    }
+}

@@ -1,0 +1,260 @@
+//! What `fastproc ps` does for given arguments: columns, selection, order and output, of fastproc or of ps(1).
+
+use fastproc::Fields;
+use fastproc_columns::Sort;
+
+use super::{
+    args::Args,
+    format::{Column, Follows, Format, Layout, RowWriter},
+    ps1, redraw,
+    selection::{Choice, Selection},
+    words::Words,
+};
+use crate::{failure::Failure, terminal};
+
+/// A combination of arguments that is not possible.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum UsageError {
+    #[error("cannot sort by the rate '{0}' without an interval; give one, as in --interval 1")]
+    Rate(&'static str),
+    #[error("--exited shows processes, not threads; leave out --exited, or --threads, -L, -T or H")]
+    ExitedThreads,
+    #[error("exits cannot be recorded")]
+    Exits(#[source] Box<fastproc::Error>),
+    #[error(
+        "a tree cannot show threads; leave out --tree, -H or --forest, or --threads, -L, -T or H"
+    )]
+    TreeOfThreads,
+    #[error(
+        "a word such as 'u' and an option such as -f each name a set of columns; type one of them, as in ps aux or ps -ef"
+    )]
+    Sets,
+}
+
+/// What to read and how to show it.
+pub(super) struct Plan {
+    pub(super) writer: Box<dyn RowWriter>,
+    pub(super) columns: Vec<Column>,
+    pub(super) selection: Selection,
+    pub(super) sort: Sort,
+    pub(super) threads: bool,
+    pub(super) tree: bool,
+    /// Groups of fields that the columns of ps(1) are taken from.
+    pub(super) needs: Fields,
+}
+
+/// The default columns.
+pub(super) const DEFAULT: &str = "pid,user,state,pcpu,pmem,rss,vsize,num_threads,etime,time,comm";
+/// The default columns of threads.
+const OF_THREADS: &str = "pid,tid,user,state,pcpu,processor,etime,time,comm";
+/// The width of a line after one `-w`.
+const WIDE: u32 = 132;
+
+impl Args {
+    /// Whether an argument chooses columns of ps(1).
+    fn names_columns_of_ps(&self, words: &Words) -> bool {
+        let ps = &self.as_in_ps;
+        words.any
+            || !(ps.columns.is_empty() && ps.inserted.is_empty())
+            || ps.full
+            || ps.extra_full
+            || ps.long
+            || ps.jobs
+            || ps.class
+            || ps.processor
+            || ps.label
+            || ps.indented
+            || ps.forest
+            || ps.lwp
+            || ps.spid
+    }
+
+    /// Whether an option of ps(1) selects or orders rows.
+    fn selects_as_ps(&self, selection: &Selection) -> bool {
+        let ps = &self.as_in_ps;
+        !selection.admits_all()
+            || ps.every
+            || ps.wide > 0
+            || ps.cols.is_some()
+            || ps.numbers
+            || self.sort.is_some()
+            || self.no_headers
+    }
+
+    /// Whether there is an option that ps(1) does not have.
+    fn is_own(&self) -> bool {
+        self.threads
+            || self.tree
+            || self.top.is_some()
+            || self.filter.is_some()
+            || self.interval.is_some()
+    }
+
+    /// Whether the output is that of ps(1).
+    pub(super) fn is_like_ps(&self, words: &Words, format: Format) -> bool {
+        let selection = &self.selection(words);
+        format == Format::Table
+            && self.fields.is_empty()
+            && (self.names_columns_of_ps(words)
+                || (self.selects_as_ps(selection) && !self.is_own()))
+    }
+
+    /// The processes that lists and letters select.
+    fn selection(&self, words: &Words) -> Selection {
+        let mut selection = Selection::from(&self.select);
+        selection.and(Selection::from(&self.more));
+        selection.and(words.selection.clone());
+        let ps = &self.as_in_ps;
+        let choices = [
+            (ps.every, Choice::All),
+            (ps.on_terminals, Choice::OnTerminals),
+            (ps.not_leaders, Choice::NotLeaders),
+        ];
+        for (_, choice) in choices.iter().filter(|(is_chosen, _)| *is_chosen) {
+            selection.choose(*choice);
+        }
+        selection
+    }
+
+    fn shape(&self, words: &Words) -> Result<ps1::Shape, UsageError> {
+        let ps = &self.as_in_ps;
+        let shape = ps1::Shape {
+            full: ps.full,
+            extra_full: ps.extra_full,
+            long: ps.long,
+            jobs: ps.jobs,
+            no_address: ps.no_address,
+            class: ps.class,
+            processor: ps.processor,
+            label: ps.label || words.shape.label,
+            lwp: ps.lwp,
+            spid: ps.spid,
+            ..words.shape
+        };
+        if words.sets && shape.is_dashed() {
+            return Err(UsageError::Sets);
+        }
+        Ok(shape)
+    }
+
+    /// The columns in the layout of ps(1).
+    fn columns_of_ps(&self, words: &Words) -> Result<Vec<ps1::Column>, Failure> {
+        let shape = self.shape(words)?;
+        let parse = |lists: &[String]| {
+            let lists = lists.iter().map(|list| ps1::parse(list));
+            let lists = lists.collect::<Result<Vec<_>, _>>();
+            lists.map(|lists| lists.into_iter().flatten().collect::<Vec<_>>())
+        };
+        let ps = &self.as_in_ps;
+        let named = [parse(&ps.columns)?, words.columns.clone()].concat();
+        if !named.is_empty() {
+            return Ok(named);
+        }
+        let inserted = [parse(&ps.inserted)?, words.inserted.clone()].concat();
+        Ok(if inserted.is_empty() {
+            shape.columns()
+        } else {
+            let command = if words.any { "comm" } else { "args" };
+            let [before, after] = ["pid", &format!("s,tname,time,{command}")].map(ps1::parse);
+            [before?, inserted, after?].concat()
+        })
+    }
+
+    pub(super) fn plan(
+        &self,
+        words: &Words,
+        format: Format,
+        like_ps: bool,
+    ) -> Result<Plan, Failure> {
+        let ps = &self.as_in_ps;
+        let threads = self.threads || words.threads || ps.lwp || ps.spid;
+        let tree = self.tree || words.tree || ps.indented || ps.forest;
+        let mut selection = self.selection(words);
+        if like_ps && selection.is_open() && !self.is_own() {
+            selection.choose(if words.any {
+                Choice::Bsd {
+                    others: false,
+                    without_terminal: false,
+                }
+            } else {
+                Choice::OwnOnTerminal
+            });
+        }
+        let names_columns = self.fields.is_empty() && self.names_columns_of_ps(words);
+        let of_ps = if names_columns || like_ps {
+            self.columns_of_ps(words)?
+        } else {
+            Vec::new()
+        };
+        let may_drop = self.fields.is_empty() && of_ps.is_empty();
+        let columns = if may_drop {
+            parse_columns(if threads { OF_THREADS } else { DEFAULT })?
+        } else if of_ps.is_empty() {
+            self.fields.clone()
+        } else {
+            ps1::own(&of_ps)
+        };
+        let needs = if like_ps {
+            ps1::needs(&of_ps)
+        } else {
+            Fields::empty()
+        };
+        let default = match (of_ps.is_empty(), tree) {
+            // Children in the order in which they were born.
+            (false, true) => "starttime",
+            (true, false) => "-pcpu",
+            _ => "pid",
+        };
+        let sort = self.sort.as_deref().or(words.sort.as_deref());
+        let sort = sort.unwrap_or(default);
+        let sort = if like_ps {
+            let sort = ps1::sort_keys(sort);
+            let by_parents = if tree { "ppid," } else { "" };
+            format!("{by_parents}{sort}").parse()?
+        } else {
+            let own = sort.parse::<Sort>();
+            own.or_else(|error| ps1::sort_keys(sort).parse().map_err(|_| error))?
+        };
+        let headings = !(self.no_headers || words.no_headings);
+        let writer: Box<dyn RowWriter> = if like_ps {
+            let wide = ps.wide.saturating_add(words.wide);
+            let one_wide = Some(WIDE.max(terminal::width().unwrap_or(0) as u32));
+            Box::new(ps1::Table {
+                columns: of_ps,
+                headings,
+                width: ps
+                    .cols
+                    .or(one_wide.filter(|_| wide == 1 && terminal::width().is_some()))
+                    .map(|width| width as usize),
+                unlimited: wide > 1,
+                numbers: ps.numbers || words.shape.numbers,
+                is_next: false,
+            })
+        } else {
+            format.writer(Layout {
+                columns: columns.clone(),
+                headings,
+                may_drop,
+                follows: if redraw(self.interval, format).is_some() {
+                    Follows::InPlace
+                } else {
+                    Follows::Apart
+                },
+                no_formulas: self.no_formulas,
+            })
+        };
+        Ok(Plan {
+            writer,
+            columns,
+            selection,
+            sort,
+            threads,
+            tree,
+            needs,
+        })
+    }
+}
+
+fn parse_columns(names: &str) -> Result<Vec<Column>, Failure> {
+    Ok(names.split(',').map(str::parse).collect::<Result<_, _>>()?)
+}

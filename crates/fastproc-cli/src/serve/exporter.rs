@@ -1,0 +1,198 @@
+//! The process that serves metrics to the network: `fastproc-exporter`. It holds no privileges and opens nothing; this one
+//! collects, and parses nothing that comes from there.
+
+use std::{
+    ffi::{OsStr, OsString},
+    io,
+    net::TcpListener,
+    os::fd::{AsFd, OwnedFd},
+    path::Path,
+    process::{Child, ExitCode, Stdio},
+};
+
+use fastproc_metrics::{
+    link::{self, Link, Question, take},
+    naming::{Item, Rules},
+};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use super::{
+    Args,
+    configuration::Files,
+    signals::{self, Signals},
+};
+use crate::{Failure, program};
+
+const PROGRAM: &str = "fastproc-exporter";
+
+#[derive(Debug, thiserror::Error)]
+enum ExporterError {
+    #[error(
+        "{PROGRAM} is not installed, neither beside this program nor in PATH: the package fastproc has it, and in fastproc's \
+         sources cargo build --release -p fastproc-exporter builds it"
+    )]
+    NotInstalled,
+    #[error("cannot run {PROGRAM}")]
+    Failed(#[source] io::Error),
+    #[error("{PROGRAM} has failed: {0}")]
+    Ended(std::process::ExitStatus),
+}
+
+/// It, from its start on.
+#[derive(Debug)]
+pub struct Exporter {
+    child: Child,
+    link: Link,
+    files: Files,
+}
+
+/// What its configuration says.
+#[derive(Debug, Default)]
+pub struct Configured {
+    /// The rules that a file has.
+    pub rules: Option<Rules>,
+    pub has_tls: bool,
+}
+
+fn argument(name: &str, value: impl AsRef<OsStr>) -> OsString {
+    let mut argument = OsString::from(format!("--{name}="));
+    argument.push(value);
+    argument
+}
+
+impl Exporter {
+    /// Starts it. It gives up its privileges by itself.
+    pub fn start(args: &Args) -> Result<Self, Failure> {
+        let (link, other) = Link::pair()?;
+        let files = args.files();
+        let path = |path: &Option<_>| path.as_deref().map(Path::as_os_str).map(OsStr::to_owned);
+        let given = [
+            ("user", args.user.clone().map(OsString::from)),
+            ("config", path(&files.groups)),
+            ("web.config.file", path(&files.web)),
+        ];
+        let mut command = program::command(PROGRAM);
+        command
+            .arg(argument("collected", link::VERSION))
+            .args(
+                given
+                    .into_iter()
+                    .filter_map(|(name, value)| Some(argument(name, value?))),
+            )
+            .arg(argument("web.telemetry-path", &args.telemetry_path))
+            .arg(argument(
+                "min-interval-ns",
+                args.min_interval.as_nanos().to_string(),
+            ))
+            .arg(argument(
+                "max-connections",
+                args.max_connections.to_string(),
+            ))
+            .args(args.enable_lifecycle.then_some("--web.enable-lifecycle"))
+            .stdin(Stdio::from(OwnedFd::from(other)))
+            .stdout(Stdio::null());
+        let child = command.spawn().map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => ExporterError::NotInstalled,
+            _ => ExporterError::Failed(error),
+        })?;
+        Ok(Self { child, link, files })
+    }
+
+    /// Opens the files of the configuration for it, until it has understood them. `None`: it has ended, and said why.
+    pub fn configure(&mut self) -> Result<Option<Configured>, Failure> {
+        while let Some(message) = self.link.receive()? {
+            if Question::of(&message) != Some(Question::Configured) {
+                self.files.answer(&self.link, message)?;
+                continue;
+            }
+            let has_tls = message.words[1] != 0;
+            let rules = message.descriptor.map(take).transpose()?.map(|text| {
+                let items = Item::from_bytes(&text).ok_or("the rules of groups are cut short")?;
+                Ok::<_, Failure>(Rules::of_items(&items)?)
+            });
+            return Ok(Some(Configured {
+                rules: rules.transpose()?,
+                has_tls,
+            }));
+        }
+        Ok(None)
+    }
+
+    /// How it has ended, of itself or because it is not needed any more.
+    pub fn end(self) -> Result<ExitCode, Failure> {
+        let Self {
+            mut child, link, ..
+        } = self;
+        drop(link);
+        let status = child.wait()?;
+        match status.code() {
+            Some(code) => Ok(ExitCode::from(code as u8)),
+            None => Err(ExporterError::Ended(status).into()),
+        }
+    }
+
+    /// Has it serve: it accepts connections by this socket, and asks for metrics through the link that is returned. From now
+    /// on signals are passed on to it, and files are opened as it reads its configuration again.
+    pub fn begin(self, listener: &TcpListener) -> Result<(Link, Serving), Failure> {
+        let Self {
+            child,
+            link,
+            mut files,
+        } = self;
+        let (scrapes, other) = Link::pair()?;
+        for descriptor in [listener.as_fd(), other.as_fd()] {
+            link.send([0; link::WORDS], Some(descriptor))?;
+        }
+        let pid = Pid::from_child(&child);
+        let process = pidfd_open(pid, PidfdFlags::empty())?;
+        let forwarded = [
+            (&[SIGHUP][..], Signal::HUP),
+            (&[SIGTERM, SIGINT], Signal::TERM),
+        ];
+        for (signals, signal) in forwarded {
+            let process = process.try_clone()?;
+            signals::on(signals, move || {
+                // It may have ended.
+                let _ = pidfd_send_signal(&process, signal);
+            })?;
+        }
+        std::thread::Builder::new()
+            .name("files".into())
+            .spawn(move || {
+                while let Ok(Some(message)) = link.receive() {
+                    if files.answer(&link, message).is_err() {
+                        break;
+                    }
+                }
+            })?;
+        Ok((scrapes, Serving { child, process }))
+    }
+}
+
+/// The exporter while it serves.
+#[derive(Debug)]
+pub struct Serving {
+    child: Child,
+    process: OwnedFd,
+}
+
+impl Serving {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Has it read its configuration again.
+    pub fn hang_up(&self) -> io::Result<()> {
+        Ok(pidfd_send_signal(&self.process, Signal::HUP)?)
+    }
+
+    /// Waits until it has ended, which nothing but a signal to this process brings about.
+    pub fn wait(mut self, signals: &Signals) -> Result<(), Failure> {
+        let status = self.child.wait()?;
+        if status.success() || signals.told_to_end() {
+            return Ok(());
+        }
+        Err(ExporterError::Ended(status).into())
+    }
+}

@@ -1,0 +1,181 @@
+//! Two processes: one collects, and one speaks with the network.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use fastproc_testbed::{gate, wait_until};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::{
+    FASTPROC,
+    folder::Folder,
+    security::{code, curl, web_config},
+    server::{Server, status},
+};
+
+/// What the descriptors of a process lead to.
+#[track_caller]
+fn descriptors(pid: u32) -> Vec<String> {
+    let folder = fs::read_dir(format!("/proc/{pid}/fd")).expect("it runs");
+    let links = folder.filter_map(|file| fs::read_link(file.ok()?.path()).ok());
+    links.map(|link| link.display().to_string()).collect()
+}
+
+/// The socket that listens at this port.
+#[track_caller]
+fn listens_at(port: &str) -> String {
+    let port: u16 = port.parse().expect("a port");
+    let table = fs::read_to_string("/proc/net/tcp").expect("it is there");
+    let mut rows = table.lines().map(|line| line.split_ascii_whitespace());
+    let inode = rows.find_map(|mut row| {
+        let local = row.nth(1)?;
+        let listens = row.nth(1)? == "0A";
+        let inode = row.nth(5)?;
+        (listens && local.ends_with(&format!(":{port:04X}"))).then(|| inode.to_owned())
+    });
+    format!("socket:[{}]", inode.expect("it listens"))
+}
+
+fn is_gone(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+    stat.map_or(true, |stat| stat.contains(") Z "))
+}
+
+#[track_caller]
+fn send(pid: u32, signal: Signal) {
+    let pid = Pid::from_raw(pid as i32).expect("a process");
+    kill_process(pid, signal).expect("it runs");
+}
+
+#[test]
+fn who_speaks_with_the_network_holds_no_privileges_and_opens_nothing() {
+    if !gate::root() || !gate::programs(&["curl", "openssl"]) {
+        return;
+    }
+    let folder = Folder::new();
+    let server = Server::start(&["--web.config.file", &web_config(&folder)]);
+    let trust = folder.path().join("server.pem");
+    let trust = trust.to_str().expect("UTF-8");
+    let answered = curl(
+        &folder,
+        &server,
+        &["--cacert", trust, "--user", "reader:s3cret"],
+    );
+    assert_eq!(code(&answered), 200);
+
+    let exporter = server.exporter();
+    let tasks = fs::read_dir(format!("/proc/{exporter}/task")).expect("it runs");
+    for task in tasks {
+        let path = task.expect("it runs").path().join("status");
+        let of = |name: &str| status(path.to_str().expect("UTF-8"), name);
+        for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
+            assert_eq!(of(set), "0000000000000000", "{set}");
+        }
+        assert!(!of("Uid").split_ascii_whitespace().any(|uid| uid == "0"));
+        assert_eq!(of("Groups"), "");
+        assert_eq!(
+            (of("NoNewPrivs").as_str(), of("Seccomp").as_str()),
+            ("1", "2")
+        );
+    }
+    // The key and the passwords were read by the other process.
+    let open = descriptors(exporter);
+    let files: Vec<_> = open.iter().filter(|link| link.starts_with('/')).collect();
+    let own = format!("/proc/{exporter}/statm");
+    let allowed = |link: &str| link == "/dev/null" || link == own || link.starts_with("/memfd:");
+    assert!(files.iter().all(|link| allowed(link)), "{files:?}");
+
+    // Nothing of the network comes to the one that holds privileges, and it executes nothing.
+    let (_, port) = server.address.rsplit_once(':').expect("a port");
+    let listener = listens_at(port);
+    assert!(open.contains(&listener), "{listener}: {open:?}");
+    assert!(!descriptors(server.pid()).contains(&listener));
+    let collecting = format!("/proc/{}/status", server.pid());
+    assert_eq!(status(&collecting, "Seccomp"), "2");
+}
+
+#[test]
+fn neither_process_is_left_without_the_other() {
+    let server = Server::start(&["--source=procfs"]);
+    let exporter = server.exporter();
+    send(server.pid(), Signal::KILL);
+    wait_until("the exporter ends as well", || is_gone(exporter));
+
+    let server = Server::start(&["--source=procfs"]);
+    send(server.exporter(), Signal::KILL);
+    let (status, stderr) = server.wait();
+    assert_eq!(status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("fastproc-exporter has failed"), "{stderr}");
+}
+
+#[test]
+fn the_status_and_doctor_tell_both_processes() {
+    let folder = Folder::new();
+    let socket = folder.path().join("socket");
+    let socket = socket.to_str().expect("UTF-8");
+    let server = Server::start(&["--source=procfs", "--socket", socket]);
+    let ask = |arguments: &[&str]| {
+        let mut command = Command::new(FASTPROC);
+        command.args(arguments).env("FASTPROC_SOCKET", socket);
+        let output = command.output().expect("it can be started");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("it prints text")
+    };
+    let status = ask(&["serve", "--status", "--json"]);
+    let status: serde_json::Value = serde_json::from_str(&status).expect("it is JSON");
+    assert_eq!(status["pid"], server.pid());
+    assert_eq!(status["exporter"], server.exporter());
+    let both = format!(
+        "process {}, and {} serves metrics",
+        server.pid(),
+        server.exporter()
+    );
+    let told = ask(&["doctor"]);
+    assert!(told.contains(&both), "{told}");
+}
+
+#[test]
+fn without_the_program_that_serves_it_says_what_to_install() {
+    let folder = Folder::new();
+    let program = folder.copy(FASTPROC, "fastproc");
+    let output = Command::new(program)
+        .args(["serve", "--listen", "127.0.0.1:0", "--source=procfs"])
+        .env("PATH", folder.path())
+        .output()
+        .expect("it can be started");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(
+        stderr.contains("fastproc-exporter is not installed") && stderr.lines().count() == 1,
+        "{stderr}"
+    );
+}
+
+#[test]
+fn started_by_hand_the_exporter_is_fastproc_serve() {
+    let exporter: PathBuf = Path::new(FASTPROC).with_file_name("fastproc-exporter");
+    let by = |program: &Path, arguments: &[&str]| {
+        let output = Command::new(program).args(arguments).output();
+        let output = output.expect("it can be started");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("it prints text")
+    };
+    let text = by(
+        &exporter,
+        &[
+            "-procnames",
+            "no-such-name",
+            "--source=procfs",
+            "--once-to-stdout-delay=1ms",
+        ],
+    );
+    assert!(text.contains("\nfastproc_build_info{"), "{text}");
+    assert!(!text.contains("node_"), "its flags were Go's: {text}");
+    assert_eq!(
+        by(&exporter, &["--help"]),
+        by(Path::new(FASTPROC), &["serve", "--help"])
+    );
+}

@@ -1,0 +1,102 @@
+//! Durations as people write them on a command line: `2`, `0.5`, `500ms`, `2s`, `1h30m`.
+
+use std::{ops::RangeInclusive, time::Duration};
+
+use crate::filter::time;
+
+/// The intervals that a command takes.
+const INTERVALS: RangeInclusive<Duration> =
+    Duration::from_millis(10)..=Duration::from_secs(10_000_000);
+
+/// Why a text is not a duration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DurationError {
+    /// It is neither a number nor a number with a unit.
+    #[error(
+        "give a number of seconds, as in 2 or 0.5, or a number with a unit (ns, us, ms, s, m, h, d), as in 500ms"
+    )]
+    Malformed,
+    /// It is shorter or longer than an interval can be.
+    #[error("give an interval of at least 0.01 seconds (10ms) and at most 10000000 seconds")]
+    OutOfRange,
+}
+
+/// Parses a duration: a number of seconds, or numbers with units.
+///
+/// # Errors
+/// If the text is negative, or neither of the two.
+pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
+    if let Ok(seconds) = text.parse() {
+        return Duration::try_from_secs_f64(seconds).map_err(|_| DurationError::Malformed);
+    }
+    let ns = time::parse(text, false).map_err(|_| DurationError::Malformed)?;
+    let ns = ns.digits / 10_i128.pow(ns.decimals);
+    let ns = u64::try_from(ns).map_err(|_| DurationError::Malformed)?;
+    Ok(Duration::from_nanos(ns))
+}
+
+/// Parses the duration between two snapshots.
+///
+/// # Errors
+/// If the text is not a duration, or one that no interval can have.
+pub fn parse_interval(text: &str) -> Result<Duration, DurationError> {
+    let interval = parse_duration(text)?;
+    is_interval(interval)
+        .then_some(interval)
+        .ok_or(DurationError::OutOfRange)
+}
+
+/// Whether a duration can be the interval between two snapshots.
+#[must_use]
+pub fn is_interval(duration: Duration) -> bool {
+    INTERVALS.contains(&duration)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_a_number_of_seconds_or_has_units() {
+        for (text, milliseconds) in [
+            ("0", 0),
+            ("2", 2000),
+            ("0.5", 500),
+            ("1e1", 10_000),
+            ("500ms", 500),
+            ("2s", 2000),
+            ("1.5s", 1500),
+            ("1h30m", 5_400_000),
+            ("1m", 60_000),
+            ("250000us", 250),
+        ] {
+            let duration = Duration::from_millis(milliseconds);
+            assert_eq!(parse_duration(text), Ok(duration), "{text}");
+        }
+        for wrong in [
+            "",
+            "-1",
+            "nan",
+            "inf",
+            "x",
+            "5x",
+            "1e300",
+            "-1s",
+            "1 s",
+            "99999999999999999999d",
+        ] {
+            let error = parse_duration(wrong);
+            assert_eq!(error, Err(DurationError::Malformed), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_interval_has_a_least_and_a_most() {
+        assert_eq!(parse_interval("10ms"), Ok(Duration::from_millis(10)));
+        for wrong in ["0", "9ms", "0.001", "200d"] {
+            let error = parse_interval(wrong);
+            assert_eq!(error, Err(DurationError::OutOfRange), "{wrong}");
+        }
+    }
+}

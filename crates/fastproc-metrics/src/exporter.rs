@@ -1,0 +1,379 @@
+//! One snapshot, and everything that is made of it.
+
+use std::{io::Read, time::Duration};
+
+use fastproc::{
+    Collector, Details, Fields, Host, Process, Refusal, SnapshotStats, SourceKind,
+    counters::Counters,
+};
+use rustix::thread::{CapabilitySet, capabilities};
+
+use crate::{
+    costly::{self, Costly},
+    exposition::{Exposition, Format},
+    groups::{Describe, Description, Gone, Moment, Options, Tracker},
+    link::Used,
+    metrics::{
+        ExitCounts, Extras, HostMetrics, LeftOut, Own, Switches, series_of_a_group, write_groups,
+        write_own,
+    },
+    naming::{Rules, Wants},
+    reloaded::Reloaded,
+};
+
+/// How to open an [`Exporter`].
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The only source of processes; if not set, the first that works.
+    pub source: Option<SourceKind>,
+    /// How processes are grouped.
+    pub groups: Options,
+    /// Which metrics of the machine are told.
+    pub host: Switches,
+    /// Which costly values are read.
+    pub costly: costly::Settings,
+    /// Whether what ends between two snapshots is recorded.
+    pub exits: bool,
+    /// Whether other rules may come while it runs: then what any rules want is read.
+    pub regroups: bool,
+}
+
+/// Why the exporter cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Processes cannot be read.
+    #[error("processes cannot be read")]
+    Processes(#[from] fastproc::Error),
+    /// Counters cannot be read.
+    #[error("the machine's counters cannot be read")]
+    Counters(#[from] fastproc::counters::Error),
+}
+
+/// Takes snapshots, follows groups, and writes metrics.
+#[derive(Debug)]
+pub struct Exporter {
+    collector: Collector,
+    tracker: Tracker,
+    host_metrics: HostMetrics,
+    counters_by: &'static str,
+    proc_hides: bool,
+    sees_all: bool,
+    stats: Option<SnapshotStats>,
+    counters_current: bool,
+    scrape_errors: u64,
+    counter_errors: u64,
+    snapshots: u64,
+    torn: u64,
+    grown: u64,
+    missed: u32,
+    exits: Option<ExitCounts>,
+    costly: Costly,
+    reloaded: Reloaded,
+    beside: Used,
+}
+
+impl Exporter {
+    /// Opens the sources. Privileges that only this takes can be given up afterwards.
+    pub fn open(settings: Settings) -> Result<Self, OpenError> {
+        let tracker = Tracker::new(settings.groups);
+        // Context switches and states are summed up over threads.
+        let mut fields = Fields::THREADS;
+        if tracker.has_rules() || settings.regroups {
+            fields |= Fields::TOP | Fields::IO;
+        }
+        if tracker.wants().username || settings.regroups {
+            fields |= Fields::USERS;
+        }
+        let mut collector = Collector::builder()
+            .source(settings.source)
+            .fields(fields)
+            // Its own snapshots are what it is there for, and a service may be part of the same process.
+            .service_socket(None)
+            // What a walk does not meet is rare, and listing thousands of processes takes as long as walking them.
+            .reconcile_every(Duration::from_secs(60))
+            // A process with one thread has all that is told of it.
+            .lone_threads(false)
+            .exits(settings.exits)
+            .exit_cmdlines(settings.exits)
+            .open()?;
+        let counters = fastproc::counters::Options::new()
+            .bpf(settings.source != Some(SourceKind::Procfs))
+            .readers(1)
+            // No metric is made of them: the counts by interrupt come with /proc/interrupts, if at all.
+            .stat_irqs_latency(Duration::from_secs(3600))
+            .open()?;
+        let missed = collector.snapshot()?.stats().missed;
+        let proc_hides = fastproc::host::proc_hides_processes()?;
+        Ok(Self {
+            missed,
+            exits: None,
+            proc_hides,
+            costly: Costly::new(settings.costly),
+            counters_by: if counters.unavailable().is_none() {
+                "bpf"
+            } else {
+                "procfs"
+            },
+            sees_all: sees_all(collector.source(), proc_hides),
+            host_metrics: HostMetrics::new(Counters::reader(&counters), settings.host),
+            collector,
+            tracker,
+            stats: None,
+            counters_current: false,
+            scrape_errors: 0,
+            counter_errors: 0,
+            snapshots: 0,
+            torn: 0,
+            grown: 0,
+            reloaded: Reloaded::now(),
+            beside: Used::default(),
+        })
+    }
+
+    /// Where processes are read from.
+    pub fn source(&self) -> SourceKind {
+        self.collector.source()
+    }
+
+    /// Whether files in `/proc` are read that are shown only to those who may trace: by the source itself, of processes
+    /// that its walk does not meet, for costly values, and for every name where `/proc` hides processes.
+    pub fn needs_proc_of_others(&self) -> bool {
+        self.collector.source() == SourceKind::Procfs
+            || self.missed > 0
+            || self.proc_hides
+            || self.costly.is_wanted()
+    }
+
+    /// Sources that were tried first and refused, and why.
+    pub fn refused(&self) -> &[Refusal] {
+        self.collector.refused()
+    }
+
+    /// Why exits are not recorded, if they are wanted and are not.
+    pub fn exits_refused(&self) -> Option<&fastproc::Error> {
+        self.collector.exits_refused()
+    }
+
+    /// The groups.
+    pub fn tracker(&self) -> &Tracker {
+        &self.tracker
+    }
+
+    /// Takes over a configuration that was read again, or that it could not be read. Other rules count from the next
+    /// [`collect`](Self::collect) on.
+    pub fn reload(&mut self, rules: Option<Rules>, reloaded: Reloaded) {
+        if let Some(rules) = rules {
+            self.tracker.regroup(rules);
+        }
+        self.reloaded = reloaded;
+    }
+
+    /// What another process takes that serves the metrics: it is told as if this one took it.
+    pub fn count_as_own(&mut self, used: Used) {
+        self.beside = used;
+    }
+
+    /// Looks at everything once. What cannot be read is told by the metrics, and returned.
+    pub fn collect(&mut self) -> Result<(), OpenError> {
+        self.sees_all = sees_all(self.collector.source(), self.proc_hides);
+        let counters = self.host_metrics.collect();
+        self.counters_current = counters.is_ok();
+        self.counter_errors += u64::from(counters.is_err());
+        let btime = self.host_metrics.btime();
+        let host = self.collector.host().clone();
+        let result = match self.collector.snapshot() {
+            Ok(snapshot) => {
+                let stats = snapshot.stats();
+                let moment = Moment {
+                    boottime_ns: stats.kernel_boottime_ns(),
+                    btime,
+                };
+                let mut describer = Describer::new(&host);
+                let mut ended: Option<Vec<_>> = snapshot.exits().map(|exits| {
+                    let gone = |exit| Gone {
+                        exit,
+                        cmdline: snapshot.exit_cmdline(exit).map(|line| line.bytes),
+                    };
+                    exits.iter().map(gone).collect()
+                });
+                self.tracker.update(
+                    moment,
+                    snapshot.iter(),
+                    snapshot.threads(),
+                    ended.as_deref_mut(),
+                    &mut describer,
+                );
+                if let Some(ended) = ended {
+                    let exits = self.exits.get_or_insert_default();
+                    exits.recorded += ended.len() as u64;
+                    exits.lost += stats.lost_exits;
+                }
+                self.host_metrics.count(&snapshot);
+                self.costly.follow(&self.tracker, stats.boottime_ns);
+                self.snapshots += 1;
+                self.torn += u64::from(stats.torn);
+                self.grown += u64::from(stats.grown);
+                self.stats = Some(stats);
+                Ok(())
+            }
+            Err(error) => {
+                self.scrape_errors += 1;
+                self.stats = None;
+                Err(error.into())
+            }
+        };
+        counters?;
+        result
+    }
+
+    /// What files of others hold that is left out, and was not at the last call.
+    pub fn left_out(&mut self) -> Vec<LeftOut> {
+        self.host_metrics.left_out()
+    }
+
+    /// Reads costly values, as far as their share of the time allows, for the next scrape; until `stop` says so.
+    pub fn refresh_costly(&mut self, stop: impl FnMut() -> bool) {
+        self.costly.refresh(stop);
+    }
+
+    /// About how long a text is that nothing is known of but the groups; rather too long than too short.
+    pub fn expected_length(&self) -> usize {
+        const MACHINE: usize = 32 * 1024;
+        const GROUP: usize = 2048;
+        const THREADS: usize = 1536;
+        let groups = self.tracker.groups().count() * GROUP;
+        MACHINE + groups + self.tracker.thread_names().count() * THREADS
+    }
+
+    /// Writes what was collected last.
+    pub fn write(&mut self, format: Format, memory: Vec<u8>) -> Vec<u8> {
+        let mut text = Exposition::new(format, memory);
+        let current = self.stats.is_some();
+        write_groups(
+            &mut text,
+            &self.tracker,
+            current,
+            Extras {
+                btime: self.host_metrics.btime(),
+                scrape_errors: self.scrape_errors,
+                costly: self.costly.sums(),
+                wchans: self.costly.wchans(),
+                wanted: self.costly.settings(),
+            },
+        );
+        if self.counters_current {
+            self.host_metrics.write(&mut text, current);
+        }
+        write_own(
+            &mut text,
+            Own {
+                stats: self.stats,
+                source: self.collector.source().name(),
+                counters: self.counters_by,
+                sees_all: self.sees_all,
+                snapshots: self.snapshots,
+                torn: self.torn,
+                grown: self.grown,
+                exits: self.exits,
+                counter_errors: self.counter_errors,
+                folded_groups: self.tracker.folded_groups(),
+                series_of_a_group: series_of_a_group(self.costly.settings()),
+                folded_threads: self.tracker.folded_threads(),
+                costly_cpu_ns: self.costly.is_wanted().then(|| self.costly.spent_ns()),
+                btime: self.host_metrics.btime(),
+                reloaded: self.reloaded,
+                beside: self.beside,
+            },
+        );
+        text.finish()
+    }
+}
+
+/// Whether the kernel hides nothing from this thread: BPF asks nobody, `/proc` wants `CAP_SYS_PTRACE`. With `hidepid` the
+/// names of groups are hidden as well, wherever the numbers come from.
+fn sees_all(source: SourceKind, proc_hides: bool) -> bool {
+    let by_bpf = source != SourceKind::Procfs && !proc_hides;
+    by_bpf
+        || capabilities(None).is_ok_and(|held| held.effective.contains(CapabilitySet::SYS_PTRACE))
+}
+
+/// Reads what processes are named by, of new ones alone. It keeps nothing from one snapshot to the next.
+struct Describer<'a> {
+    host: &'a Host,
+    details: Option<Details>,
+}
+
+impl<'a> Describer<'a> {
+    fn new(host: &'a Host) -> Self {
+        Self {
+            host,
+            details: None,
+        }
+    }
+}
+
+impl Describe for Describer<'_> {
+    fn describe(&mut self, process: Process<'_>, wants: Wants, into: &mut Description) -> bool {
+        if self.details.is_none() {
+            self.details = Details::open(self.host).ok();
+        }
+        let Some(details) = &mut self.details else {
+            return false;
+        };
+        if wants.cmdline {
+            match details.cmdline(process) {
+                Ok(line) => into.cmdline.extend_from_slice(line.bytes),
+                Err(
+                    fastproc::DetailError::Hidden { .. } | fastproc::DetailError::Absent { .. },
+                ) => {}
+                Err(_) => return false,
+            }
+        }
+        if wants.username
+            && let Some(users) = process.users()
+        {
+            into.username = username(users.euid);
+        }
+        if wants.cgroups {
+            into.cgroups = cgroups(process.pid());
+            // What was read belongs to this process only if it is still there.
+            if matches!(
+                details.cgroup(process),
+                Err(fastproc::DetailError::Gone { .. })
+            ) {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn username(&mut self, uid: u32) -> String {
+        username(uid)
+    }
+
+    fn cgroups(&mut self, pid: u32) -> Vec<String> {
+        cgroups(pid)
+    }
+}
+
+/// The name of a user, or the number if it has none.
+fn username(uid: u32) -> String {
+    let user = nix::unistd::User::from_uid(uid.into());
+    let user = user.ok().flatten();
+    user.map_or_else(|| uid.to_string(), |user| user.name)
+}
+
+/// The paths in `/proc/PID/cgroup`, one a hierarchy.
+fn cgroups(pid: u32) -> Vec<String> {
+    let mut text = Vec::new();
+    let read = std::fs::File::open(format!("/proc/{pid}/cgroup"))
+        .and_then(|file| file.take(64 * 1024).read_to_end(&mut text));
+    if read.is_err() {
+        return Vec::new();
+    }
+    String::from_utf8_lossy(&text)
+        .lines()
+        .filter_map(|line| line.splitn(3, ':').nth(2))
+        .map(str::to_owned)
+        .collect()
+}

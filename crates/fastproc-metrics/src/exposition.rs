@@ -1,0 +1,329 @@
+//! The text that Prometheus reads: format 0.0.4, and `OpenMetrics` 1.0.
+
+use seqtext::{Dec, SeqBuf};
+
+/// How a text is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// Prometheus text format 0.0.4.
+    #[default]
+    Prometheus,
+    /// `OpenMetrics` 1.0.
+    OpenMetrics,
+}
+
+impl Format {
+    /// Its media type.
+    pub const fn content_type(self) -> &'static str {
+        match self {
+            Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+}
+
+/// What a family's values are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Goes up and down.
+    Gauge,
+    /// Only goes up.
+    Counter,
+    /// Counts of values by their size, with their sum.
+    Histogram,
+    /// Quantiles of values, with their sum.
+    Summary,
+    /// Nobody knows: `untyped`, which `OpenMetrics` calls `unknown`.
+    Untyped,
+}
+
+impl Kind {
+    /// As the text format has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gauge => "gauge",
+            Self::Counter => "counter",
+            Self::Histogram => "histogram",
+            Self::Summary => "summary",
+            Self::Untyped => "untyped",
+        }
+    }
+}
+
+/// Metrics of one name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Family {
+    /// The name of its series.
+    pub name: &'static str,
+    /// What its values are.
+    pub kind: Kind,
+    /// What it says about itself, in one line of plain text.
+    pub help: &'static str,
+    /// Its labels.
+    pub labels: &'static [&'static str],
+}
+
+/// A value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value {
+    /// A whole number.
+    Whole(u64),
+    /// A whole number that may be below zero.
+    Signed(i64),
+    /// So many thousand-millionths: nanoseconds as seconds, and parts of one.
+    Nano(u64),
+    /// Any number, or none.
+    Real(f64),
+}
+
+/// A text that grows.
+#[derive(Debug, Default)]
+pub struct Exposition {
+    text: Vec<u8>,
+    format: Format,
+}
+
+impl Exposition {
+    /// An empty text, in memory that may have been used before.
+    pub fn new(format: Format, mut memory: Vec<u8>) -> Self {
+        memory.clear();
+        Self {
+            text: memory,
+            format,
+        }
+    }
+
+    /// Begins a family: its series must follow.
+    pub fn family(&mut self, family: &Family) {
+        self.header(family.name, family.kind, family.help);
+    }
+
+    /// The same for a name that is only known by now.
+    pub fn header(&mut self, name: &str, kind: Kind, help: &str) {
+        let (name, kind) = match (self.format, kind) {
+            // There, a counter is called without the `_total` of its series, and one without it is none.
+            (Format::OpenMetrics, Kind::Counter) => match name.strip_suffix("_total") {
+                Some(base) => (base, "counter"),
+                None => (name, "unknown"),
+            },
+            (Format::OpenMetrics, Kind::Untyped) => (name, "unknown"),
+            (_, kind) => (name, kind.name()),
+        };
+        for piece in [
+            "# HELP ",
+            name,
+            " ",
+            help,
+            "\n# TYPE ",
+            name,
+            " ",
+            kind,
+            "\n",
+        ] {
+            self.text.extend_from_slice(piece.as_bytes());
+        }
+    }
+
+    /// A family of one series without labels.
+    pub fn one(&mut self, family: &Family, value: Value) {
+        self.family(family);
+        self.series(family.name, "", "", value);
+    }
+
+    /// One series of the family: its labels as they stand between the braces, in two pieces.
+    pub fn series(&mut self, name: &str, labels: &str, more: &str, value: Value) {
+        self.text
+            .reserve(name.len() + labels.len() + more.len() + 40);
+        self.text.extend_from_slice(name.as_bytes());
+        if !(labels.is_empty() && more.is_empty()) {
+            self.text.push(b'{');
+            self.text.extend_from_slice(labels.as_bytes());
+            self.text.extend_from_slice(more.as_bytes());
+            self.text.push(b'}');
+        }
+        self.text.push(b' ');
+        self.value(value);
+        self.text.push(b'\n');
+    }
+
+    fn value(&mut self, value: Value) {
+        match value {
+            Value::Whole(number) => self.number(number),
+            Value::Signed(number) => {
+                if number < 0 {
+                    self.text.push(b'-');
+                }
+                self.number(number.unsigned_abs());
+            }
+            Value::Nano(number) => {
+                const ONE: u64 = 1_000_000_000;
+                self.number(number / ONE);
+                let mut rest = number % ONE;
+                if rest > 0 {
+                    let mut digits = *b".000000000";
+                    for digit in digits[1..].iter_mut().rev() {
+                        *digit = b'0' + (rest % 10) as u8;
+                        rest /= 10;
+                    }
+                    let end = digits.iter().rposition(|&digit| digit != b'0').unwrap_or(0);
+                    self.text.extend_from_slice(&digits[..=end]);
+                }
+            }
+            Value::Real(number) => self.text.extend_from_slice(real(number).as_bytes()),
+        }
+    }
+
+    fn number(&mut self, number: u64) {
+        // 20 digits, and what the widest store touches behind them.
+        let mut memory = [0; 48];
+        let mut digits = SeqBuf::new(&mut memory);
+        digits.put(Dec(number));
+        self.text
+            .extend_from_slice(digits.text().unwrap_or_default());
+    }
+
+    /// How it is written.
+    pub(crate) fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Bytes so far.
+    pub(crate) fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Ends the text.
+    pub fn finish(mut self) -> Vec<u8> {
+        if self.format == Format::OpenMetrics {
+            self.text.extend_from_slice(b"# EOF\n");
+        }
+        self.text
+    }
+}
+
+/// As Go reads it and writes it, in the fewest digits that say the same number.
+fn real(number: f64) -> String {
+    const PLAIN: std::ops::Range<f64> = 1e-5..1e17;
+    if number.is_nan() {
+        "NaN".into()
+    } else if number.is_infinite() {
+        if number > 0.0 { "+Inf" } else { "-Inf" }.into()
+    } else if number == 0.0 || PLAIN.contains(&number.abs()) {
+        number.to_string()
+    } else {
+        format!("{number:e}")
+    }
+}
+
+/// The value of a label, as it stands between the quotes.
+pub fn escape(value: &str) -> String {
+    let mut escaped = String::with_capacity(value.len());
+    for c in value.chars() {
+        match c {
+            '\\' => escaped += "\\\\",
+            '"' => escaped += "\\\"",
+            '\n' => escaped += "\\n",
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAMILY: Family = Family {
+        name: "a_seconds_total",
+        kind: Kind::Counter,
+        help: "Help.",
+        labels: &["x"],
+    };
+
+    fn text(format: Format) -> String {
+        let mut text = Exposition::new(format, b"old".to_vec());
+        text.family(&FAMILY);
+        text.series(
+            FAMILY.name,
+            "x=\"1\"",
+            ",y=\"2\"",
+            Value::Nano(1_500_000_000),
+        );
+        text.header("b", Kind::Untyped, "B.");
+        text.series("b", "", "", Value::Whole(u64::MAX));
+        text.header("c", Kind::Counter, "C.");
+        text.series("c", "", "", Value::Nano(7));
+        String::from_utf8(text.finish()).unwrap()
+    }
+
+    #[test]
+    fn the_text_format() {
+        assert_eq!(
+            text(Format::Prometheus),
+            "# HELP a_seconds_total Help.\n# TYPE a_seconds_total counter\na_seconds_total{x=\"1\",y=\"2\"} 1.5\n\
+             # HELP b B.\n# TYPE b untyped\nb 18446744073709551615\n\
+             # HELP c C.\n# TYPE c counter\nc 0.000000007\n"
+        );
+    }
+
+    #[test]
+    fn open_metrics() {
+        assert_eq!(
+            text(Format::OpenMetrics),
+            "# HELP a_seconds Help.\n# TYPE a_seconds counter\na_seconds_total{x=\"1\",y=\"2\"} 1.5\n\
+             # HELP b B.\n# TYPE b unknown\nb 18446744073709551615\n\
+             # HELP c C.\n# TYPE c unknown\nc 0.000000007\n# EOF\n"
+        );
+    }
+
+    #[test]
+    fn fractions_have_no_zeros_at_their_end() {
+        for (nano, expected) in [
+            (0, "0"),
+            (1_000_000_000, "1"),
+            (1_010_000_000, "1.01"),
+            (999_999_999, "0.999999999"),
+        ] {
+            let mut text = Exposition::default();
+            text.value(Value::Nano(nano));
+            assert_eq!(text.finish(), expected.as_bytes());
+        }
+    }
+
+    #[test]
+    fn whole_numbers_have_their_sign() {
+        for (number, expected) in [
+            (0, "0"),
+            (7, "7"),
+            (-1, "-1"),
+            (-20, "-20"),
+            (i64::MIN, "-9223372036854775808"),
+        ] {
+            let mut text = Exposition::default();
+            text.value(Value::Signed(number));
+            assert_eq!(text.finish(), expected.as_bytes());
+        }
+    }
+
+    #[test]
+    fn real_numbers_are_as_go_reads_them() {
+        for (number, expected) in [
+            (0.0, "0"),
+            (1.5, "1.5"),
+            (-125_000.0, "-125000"),
+            (1.000_000_015_258_789, "1.000000015258789"),
+            (1e300, "1e300"),
+            (2.5e-9, "2.5e-9"),
+            (f64::NAN, "NaN"),
+            (f64::INFINITY, "+Inf"),
+            (f64::NEG_INFINITY, "-Inf"),
+        ] {
+            assert_eq!(real(number), expected);
+        }
+    }
+
+    #[test]
+    fn labels_are_escaped() {
+        assert_eq!(escape("a\"b\\c\nd\u{e9}"), "a\\\"b\\\\c\\nd\u{e9}");
+    }
+}

@@ -1,0 +1,160 @@
+//! The group of each process.
+
+use fastproc::{
+    Process,
+    difference::{Marks, TaskCounters},
+    record::{Cpu, State},
+};
+
+use super::{Describe, Moment, Tracked, Tracker, leader_switches};
+use crate::{
+    groups::{GroupState, NONE},
+    naming::Subject,
+};
+
+impl Tracker {
+    pub(super) fn track(
+        &mut self,
+        moment: Moment,
+        process: Process<'_>,
+        known: Option<Tracked>,
+        describe: &mut impl Describe,
+    ) -> Tracked {
+        let identity = process.identity();
+        let fresh = known.is_none();
+        let mut tracked = known.unwrap_or_else(|| {
+            let born = self
+                .first_ns
+                .is_some_and(|first_ns| identity.start_ns > first_ns);
+            Tracked {
+                pid: process.pid(),
+                ppid: 0,
+                start_ns: identity.start_ns,
+                // All that it ever did is new only if it began after we did.
+                born,
+                switches_counted: [0; 2],
+                leader_switches: first_switches(born, process),
+                leader_comm: identity.comm,
+                had_many_threads: false,
+                seen_ns: moment.boottime_ns,
+                run_ns: None,
+                marks: first_marks(born, process, moment),
+                group: NONE,
+                orphan: false,
+                unknown: false,
+                joined: false,
+                moved: false,
+                many_threads: false,
+                leader_seen: false,
+                switches: [0; 2],
+                state: GroupState::Other,
+            }
+        });
+        let recheck = self.options.recheck
+            && self.options.recheck_within.is_none_or(|limit| {
+                let age_ns = moment.boottime_ns.saturating_sub(identity.start_ns);
+                u128::from(age_ns) < limit.as_nanos()
+            });
+        tracked.seen_ns = moment.boottime_ns;
+        let run_ns = process.cpu().and_then(Cpu::sum_exec_ns);
+        tracked.run_ns = run_ns.filter(|_| process.state() != State::Running);
+        tracked.ppid = identity.ppid;
+        tracked.orphan = false;
+        tracked.leader_seen = false;
+        tracked.state = GroupState::of(process.state());
+        tracked.had_many_threads = tracked.many_threads;
+        tracked.many_threads = identity.num_threads > 1;
+        tracked.joined = false;
+        tracked.moved = self.regrouping && tracked.group != NONE;
+        if fresh || self.regrouping || tracked.unknown || recheck && tracked.group == NONE {
+            self.name(moment, process, &mut tracked, describe);
+            tracked.joined = tracked.group != NONE && !tracked.moved;
+        }
+        tracked
+    }
+
+    /// Asks the rules for the group of this process.
+    fn name(
+        &mut self,
+        moment: Moment,
+        process: Process<'_>,
+        tracked: &mut Tracked,
+        describe: &mut impl Describe,
+    ) {
+        let wants = self.options.rules.wants();
+        let description = &mut self.description;
+        description.cmdline.clear();
+        description.username.clear();
+        description.cgroups.clear();
+        if !describe.describe(process, wants, description) {
+            self.errors.read += 1;
+            // One that has a group keeps it.
+            tracked.unknown = tracked.group == NONE;
+            return;
+        }
+        tracked.unknown = false;
+        let comm = process.name();
+        let start_ns = process.identity().start_ns;
+        let name = self.options.rules.name_of(&Subject {
+            pid: process.pid(),
+            comm: &comm,
+            cmdline: &description.cmdline,
+            username: &description.username,
+            cgroups: &description.cgroups,
+            start_unix_ns: moment.start_unix_ns(start_ns),
+        });
+        if let Some(name) = name {
+            tracked.group = self.groups.intern(&name);
+        } else {
+            tracked.group = NONE;
+            tracked.orphan = true;
+        }
+    }
+
+    /// Gives processes that no rule matched to the group of the nearest parent that has one. The search ends at a
+    /// parent that was left alone before.
+    pub(super) fn adopt(&mut self) {
+        for at in 0..self.processes.len() {
+            if !self.processes[at].orphan {
+                continue;
+            }
+            let mut ppid = self.processes[at].ppid;
+            // A chain of parents has no loop, but was not read at one moment.
+            for _ in 0..self.processes.len() {
+                let parent = self
+                    .processes
+                    .binary_search_by_key(&ppid, |entry| entry.pid);
+                let Ok(parent) = parent.map(|parent| &self.processes[parent]) else {
+                    break;
+                };
+                if parent.group != NONE {
+                    self.processes[at].group = parent.group;
+                    self.processes[at].joined = !self.processes[at].moved;
+                    break;
+                }
+                if !parent.orphan {
+                    break;
+                }
+                ppid = parent.ppid;
+            }
+        }
+    }
+}
+
+/// Where counting begins: with the process if it began after the first update, or now.
+pub(super) fn first_marks(born: bool, process: Process<'_>, moment: Moment) -> Marks {
+    if born {
+        Marks::at_start(process.identity().start_ns)
+    } else {
+        Marks::at(&TaskCounters::from_process(process), moment.boottime_ns)
+    }
+}
+
+/// The same for context switches of the leading thread.
+pub(super) fn first_switches(born: bool, process: Process<'_>) -> [u64; 2] {
+    if born {
+        [0; 2]
+    } else {
+        leader_switches(process)
+    }
+}

@@ -1,0 +1,25 @@
+//! Process and host metrics for Prometheus, from one snapshot of the kernel's own structures a scrape.
+//!
+//! The process that collects makes the text; [`link`] is how the one that serves it to the network asks for it.
+#![allow(
+    clippy::struct_excessive_bools,
+    reason = "a switch for each thing that can be switched"
+)]
+#![allow(
+    clippy::format_push_string,
+    reason = "none of these strings is on the way of a scrape"
+)]
+
+pub mod collecting;
+pub mod costly;
+pub mod descriptors;
+pub mod exporter;
+pub mod exposition;
+pub mod groups;
+pub mod link;
+pub mod memory;
+pub mod metrics;
+pub mod naming;
+pub mod privileges;
+pub mod procfs;
+pub mod reloaded;

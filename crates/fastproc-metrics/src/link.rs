@@ -1,0 +1,280 @@
+//! Between the process that collects and the one that serves: a message is a row of 64-bit words, at times with a descriptor.
+//! Everything that has a length of its own (files, rules, the metrics) comes as the descriptor of a file in memory.
+//!
+//! The process that serves asks, the other one answers. There are two links, since a file may take long to be read while
+//! scrapes go on: [`Question`] goes through one, [`Scrape`] through the other.
+
+mod text;
+
+use std::{
+    io::{self, IoSlice, IoSliceMut},
+    mem::MaybeUninit,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+};
+
+use rustix::{
+    cmsg_space,
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+    net::{
+        AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+        SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+    },
+};
+
+pub use self::text::{LONGEST, Page, lend, read, take};
+use crate::{exposition::Format, reloaded::Reloaded};
+
+/// Changes when messages mean something else.
+pub const VERSION: &str = "1";
+
+/// The words of a message.
+pub const WORDS: usize = 4;
+
+/// What came.
+#[derive(Debug)]
+pub struct Message {
+    /// Its words.
+    pub words: [u64; WORDS],
+    /// The descriptor that came with it.
+    pub descriptor: Option<OwnedFd>,
+}
+
+/// One end of a socket pair.
+#[derive(Debug)]
+pub struct Link(OwnedFd);
+
+impl From<OwnedFd> for Link {
+    fn from(socket: OwnedFd) -> Self {
+        Self(socket)
+    }
+}
+
+impl From<Link> for OwnedFd {
+    fn from(link: Link) -> Self {
+        link.0
+    }
+}
+
+impl AsFd for Link {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Link {
+    /// Both ends.
+    pub fn pair() -> io::Result<(Self, Self)> {
+        let (one, other) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
+        Ok((Self(one), Self(other)))
+    }
+
+    /// Sends a message.
+    pub fn send(&self, words: [u64; WORDS], descriptor: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let descriptor = descriptor.as_slice();
+        if !descriptor.is_empty() {
+            control.push(SendAncillaryMessage::ScmRights(descriptor));
+        }
+        let bytes = words.map(u64::to_ne_bytes);
+        let parts = [IoSlice::new(bytes.as_flattened())];
+        loop {
+            match sendmsg(&self.0, &parts, &mut control, SendFlags::NOSIGNAL) {
+                Ok(_) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Waits for the next message. There is none any more when the other end is gone.
+    pub fn receive(&self) -> io::Result<Option<Message>> {
+        let mut bytes = [[0; 8]; WORDS];
+        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let received = loop {
+            let mut parts = [IoSliceMut::new(bytes.as_flattened_mut())];
+            match recvmsg(&self.0, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC) {
+                Ok(received) => break received.bytes,
+                Err(Errno::INTR) => {}
+                // It ended before it had read all.
+                Err(Errno::CONNRESET) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        };
+        let descriptors = control.drain().filter_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
+            _ => None,
+        });
+        let descriptor = descriptors.flatten().next();
+        match received {
+            0 => Ok(None),
+            received if received == bytes.as_flattened().len() => Ok(Some(Message {
+                words: bytes.map(u64::from_ne_bytes),
+                descriptor,
+            })),
+            _ => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+
+    /// Whether there is a message, or the end of them.
+    pub fn has_news(&self) -> bool {
+        let mut socket = [PollFd::new(&self.0, PollFlags::IN)];
+        poll(&mut socket, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+    }
+
+    /// Sends a message, and waits for the answer.
+    pub fn ask(
+        &self,
+        words: [u64; WORDS],
+        descriptor: Option<BorrowedFd<'_>>,
+    ) -> io::Result<Message> {
+        self.send(words, descriptor)?;
+        self.receive()?
+            .ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+}
+
+/// What is asked before anything is served, and again when the configuration is read anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Question {
+    /// The file that says how processes are grouped.
+    Groups = 1,
+    /// The web configuration.
+    Web = 2,
+    /// A file that the web configuration names: its name comes as a text.
+    Named = 3,
+    /// Nothing more: the configuration can be used. Whether there is TLS, and the rules as a text if a file has them.
+    Configured = 4,
+}
+
+impl Question {
+    /// What the first word of a message asks.
+    pub fn of(message: &Message) -> Option<Self> {
+        [Self::Groups, Self::Web, Self::Named, Self::Configured]
+            .into_iter()
+            .find(|&question| question as u64 == message.words[0])
+    }
+}
+
+/// What is asked by whoever serves metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scrape {
+    /// To look at everything anew. Other rules, which come as a text, count from then on.
+    pub collects: bool,
+    /// To write what was seen last.
+    pub format: Option<Format>,
+    /// How the configuration was read the last time.
+    pub reloaded: Reloaded,
+    /// What the process takes that asks.
+    pub used: Used,
+}
+
+/// What a process takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Used {
+    /// CPU time since it began, in nanoseconds.
+    pub cpu_ns: u64,
+    /// Resident memory.
+    pub resident_bytes: u64,
+}
+
+impl Scrape {
+    const COLLECTS: u64 = 1;
+    const PROMETHEUS: u64 = 2;
+    const OPEN_METRICS: u64 = 4;
+    const RELOADED: u64 = 8;
+
+    /// As words.
+    pub fn words(self) -> [u64; WORDS] {
+        let collects = if self.collects { Self::COLLECTS } else { 0 };
+        let format = match self.format {
+            None => 0,
+            Some(Format::Prometheus) => Self::PROMETHEUS,
+            Some(Format::OpenMetrics) => Self::OPEN_METRICS,
+        };
+        let reloaded = if self.reloaded.successful {
+            Self::RELOADED
+        } else {
+            0
+        };
+        [
+            collects | format | reloaded,
+            self.reloaded.success_unix_ns,
+            self.used.cpu_ns,
+            self.used.resident_bytes,
+        ]
+    }
+
+    /// Of these words.
+    pub fn of(words: [u64; WORDS]) -> Self {
+        let [flags, success_unix_ns, cpu_ns, resident_bytes] = words;
+        let has = |flag| flags & flag != 0;
+        Self {
+            collects: has(Self::COLLECTS),
+            format: match (has(Self::PROMETHEUS), has(Self::OPEN_METRICS)) {
+                (_, true) => Some(Format::OpenMetrics),
+                (true, false) => Some(Format::Prometheus),
+                (false, false) => None,
+            },
+            reloaded: Reloaded {
+                successful: has(Self::RELOADED),
+                success_unix_ns,
+            },
+            used: Used {
+                cpu_ns,
+                resident_bytes,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_and_its_descriptor_come_through() {
+        let (one, other) = Link::pair().unwrap();
+        assert!(!other.has_news());
+        let text = lend(b"a text").unwrap();
+        one.send([1, 2, 3, u64::MAX], Some(text.as_fd())).unwrap();
+        assert!(other.has_news());
+        let message = other.receive().unwrap().unwrap();
+        assert_eq!(message.words, [1, 2, 3, u64::MAX]);
+        assert_eq!(take(message.descriptor.unwrap()).unwrap(), b"a text");
+        one.send([5; WORDS], None).unwrap();
+        drop(one);
+        assert!(other.receive().unwrap().unwrap().descriptor.is_none());
+        assert!(other.has_news());
+        assert!(other.receive().unwrap().is_none());
+    }
+
+    #[test]
+    fn a_scrape_is_words() {
+        for format in [None, Some(Format::Prometheus), Some(Format::OpenMetrics)] {
+            for (collects, successful) in [(false, true), (true, false)] {
+                let scrape = Scrape {
+                    collects,
+                    format,
+                    reloaded: Reloaded {
+                        successful,
+                        success_unix_ns: 17,
+                    },
+                    used: Used {
+                        cpu_ns: 18,
+                        resident_bytes: 19,
+                    },
+                };
+                assert_eq!(Scrape::of(scrape.words()), scrape);
+            }
+        }
+    }
+}

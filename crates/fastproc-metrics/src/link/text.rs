@@ -1,0 +1,109 @@
+//! Texts between the two processes: files in memory.
+
+use std::{
+    fs::File,
+    io::{self, Read, Write},
+    os::{
+        fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
+        unix::fs::FileExt,
+    },
+    path::Path,
+};
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
+
+/// The longest text that is taken from the other process.
+pub const LONGEST: u64 = 16 << 20;
+
+/// A text as a descriptor that whoever gets it can read at its own time: nobody can change it any more.
+pub fn lend(text: &[u8]) -> io::Result<OwnedFd> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let memory = memfd_create("fastproc-text", flags)?;
+    File::from(memory.try_clone()?).write_all(text)?;
+    fcntl_add_seals(&memory, SEALS)?;
+    Ok(memory)
+}
+
+const SEALS: SealFlags = SealFlags::SHRINK
+    .union(SealFlags::GROW)
+    .union(SealFlags::WRITE);
+
+/// Such a text. Another descriptor is not read: it might never end, or hold up who reads it.
+pub fn take(memory: OwnedFd) -> io::Result<Vec<u8>> {
+    let seals = fcntl_get_seals(&memory)?;
+    let file = File::from(memory);
+    let length = file.metadata()?.len();
+    if !seals.contains(SEALS) || length > LONGEST {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut text = vec![0; length as usize];
+    file.read_exact_at(&mut text, 0)?;
+    Ok(text)
+}
+
+/// A file's text, unless it is longer than such texts may be.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    File::open(path)?.take(LONGEST + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > LONGEST {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(text)
+}
+
+/// Memory that holds one text after the other, for a reader that cannot write to it.
+#[derive(Debug)]
+pub struct Page {
+    memory: File,
+    shown: OwnedFd,
+}
+
+impl Page {
+    /// An empty one.
+    pub fn new() -> io::Result<Self> {
+        let memory = memfd_create("fastproc-metrics", MemfdFlags::CLOEXEC)?;
+        // Opened once more, for reading alone.
+        let shown = File::open(format!("/proc/self/fd/{}", memory.as_raw_fd()))?;
+        Ok(Self {
+            memory: memory.into(),
+            shown: shown.into(),
+        })
+    }
+
+    /// What the reader gets.
+    pub fn shown(&self) -> BorrowedFd<'_> {
+        self.shown.as_fd()
+    }
+
+    /// Writes a text in place of the last one, which the reader must have read.
+    pub fn write(&self, text: &[u8]) -> io::Result<()> {
+        self.memory.write_all_at(text, 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_hold_a_reader_up_is_not_read() {
+        let (pipe, _end) = io::pipe().unwrap();
+        take(pipe.into()).unwrap_err();
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let changing = memfd_create("a", flags).unwrap();
+        take(changing).unwrap_err();
+    }
+
+    #[test]
+    fn who_reads_a_page_cannot_write_to_it() {
+        let page = Page::new().unwrap();
+        page.write(b"the first").unwrap();
+        page.write(b"another").unwrap();
+        let shown = File::from(page.shown().try_clone_to_owned().unwrap());
+        let mut text = [0; 7];
+        shown.read_exact_at(&mut text, 0).unwrap();
+        assert_eq!(&text, b"another");
+        shown.write_all_at(b"x", 0).unwrap_err();
+        shown.set_len(1).unwrap_err();
+    }
+}

@@ -1,0 +1,181 @@
+//! What the exporter says about itself.
+
+use fastproc::SnapshotStats;
+use rustix::{
+    param::{clock_ticks_per_second, page_size},
+    process::{Resource, getrlimit},
+    time::{ClockId, clock_gettime},
+};
+
+use crate::{
+    exposition::{Exposition, Family, Value, escape},
+    link::Used,
+    reloaded::Reloaded,
+};
+
+super::families! {
+    BUILD = "fastproc_build_info" Gauge &["version"],
+        "1, with the version.";
+    SOURCE = "fastproc_source_info" Gauge &["source", "counters", "sees_all"],
+        "1, with where processes (source: bpf, bpf-iter, procfs) and counters (bpf, procfs) are read from, and whether the kernel shows this exporter everything of every process (sees_all: true, false).";
+    SCAN = "fastproc_scan_duration_seconds" Gauge &[],
+        "Time that the snapshot took.";
+    TORN = "fastproc_records_torn_total" Counter &[],
+        "Records that changed while they were read, and were read again from /proc.";
+    MISSED = "fastproc_processes_missed" Gauge &[],
+        "Processes that the walk does not meet, and that are read from /proc.";
+    GROWN = "fastproc_arrays_grown_total" Counter &[],
+        "Walks that were repeated because an array was too small.";
+    EXITS = "fastproc_exits_total" Counter &[],
+        "Processes that ended, and whose last values are in their groups. Absent if exits are not recorded.";
+    EXITS_LOST = "fastproc_exits_lost_total" Counter &[],
+        "Exits that there was no room for: what those processes did since the last snapshot is in no group.";
+    SCRAPES = "fastproc_snapshots_total" Counter &[],
+        "Snapshots.";
+    HOST_ERRORS = "fastproc_host_errors_total" Counter &[],
+        "Times that the machine's counters could not be read.";
+    FOLDED = "fastproc_groups_folded" Gauge &[],
+        "Groups that are summed up as the group other, because there are more than --max-groups.";
+    DROPPED = "fastproc_series_dropped" Gauge &[],
+        "Series of groups that are folded, which are in the sums of the group other.";
+    FOLDED_THREADS = "fastproc_threads_folded" Gauge &[],
+        "Threads that are summed up under the name other, because there are more names than --max-thread-names.";
+    RELOADED = "fastproc_config_last_reload_successful" Gauge &[],
+        "1 if the configuration could be read the last time, at the start or at a reload; 0 if the one of before is kept.";
+    RELOADED_AT = "fastproc_config_last_reload_success_timestamp_seconds" Gauge &[],
+        "When the configuration that is used was read, since 1970.";
+    COSTLY_CPU = "fastproc_costly_cpu_seconds_total" Counter &[],
+        "CPU time that went into costly values: no more than --costly-share of the time.";
+    CPU = "process_cpu_seconds_total" Counter &[],
+        "CPU time of this exporter.";
+    OPEN_FDS = "process_open_fds" Gauge &[],
+        "Open descriptors of this exporter.";
+    MAX_FDS = "process_max_fds" Gauge &[],
+        "Limit of open descriptors of this exporter.";
+    VIRTUAL = "process_virtual_memory_bytes" Gauge &[],
+        "Virtual memory of this exporter.";
+    VIRTUAL_MAX = "process_virtual_memory_max_bytes" Gauge &[],
+        "Limit of virtual memory of this exporter; without one, the largest number that there is.";
+    RESIDENT = "process_resident_memory_bytes" Gauge &[],
+        "Resident memory of this exporter.";
+    START = "process_start_time_seconds" Gauge &[],
+        "Start of this exporter, since 1970.";
+}
+
+/// Exits so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ExitCounts {
+    /// Those that were recorded.
+    pub recorded: u64,
+    /// Those that were lost.
+    pub lost: u64,
+}
+
+/// What is told.
+#[derive(Clone, Copy, Debug)]
+pub struct Own<'a> {
+    /// How the last snapshot was made; `None` if it failed.
+    pub stats: Option<SnapshotStats>,
+    /// Where processes are read from.
+    pub source: &'a str,
+    /// Where counters are read from.
+    pub counters: &'a str,
+    /// Whether the kernel hides nothing.
+    pub sees_all: bool,
+    /// Snapshots so far.
+    pub snapshots: u64,
+    /// Torn records so far.
+    pub torn: u64,
+    /// Repeated walks so far.
+    pub grown: u64,
+    /// Exits, if they are recorded.
+    pub exits: Option<ExitCounts>,
+    /// Failed readings of the counters.
+    pub counter_errors: u64,
+    /// Groups that are folded.
+    pub folded_groups: u64,
+    /// Series that each of them would have.
+    pub series_of_a_group: u64,
+    /// Threads whose names are folded.
+    pub folded_threads: u64,
+    /// CPU time of costly values, in nanoseconds, if any are read.
+    pub costly_cpu_ns: Option<u64>,
+    /// When the machine was booted, in seconds since 1970.
+    pub btime: u64,
+    /// How the configuration was read the last time.
+    pub reloaded: Reloaded,
+    /// What the process takes that serves them.
+    pub beside: Used,
+}
+
+/// Writes it.
+pub fn write_own(text: &mut Exposition, own: Own<'_>) {
+    let mut one = |family: &Family, labels: &str, value| {
+        text.family(family);
+        text.series(family.name, labels, "", value);
+    };
+    let version = format!("version=\"{}\"", env!("CARGO_PKG_VERSION"));
+    one(&BUILD, &version, Value::Whole(1));
+    let source = format!(
+        "source=\"{}\",counters=\"{}\",sees_all=\"{}\"",
+        escape(own.source),
+        escape(own.counters),
+        own.sees_all
+    );
+    one(&SOURCE, &source, Value::Whole(1));
+    if let Some(stats) = own.stats {
+        one(&SCAN, "", Value::Nano(stats.took.as_nanos() as u64));
+        one(&MISSED, "", Value::Whole(stats.missed.into()));
+    }
+    one(&TORN, "", Value::Whole(own.torn));
+    one(&GROWN, "", Value::Whole(own.grown));
+    if let Some(exits) = own.exits {
+        one(&EXITS, "", Value::Whole(exits.recorded));
+        one(&EXITS_LOST, "", Value::Whole(exits.lost));
+    }
+    one(&SCRAPES, "", Value::Whole(own.snapshots));
+    one(&HOST_ERRORS, "", Value::Whole(own.counter_errors));
+    one(&FOLDED, "", Value::Whole(own.folded_groups));
+    one(
+        &DROPPED,
+        "",
+        Value::Whole(own.folded_groups * own.series_of_a_group),
+    );
+    one(&FOLDED_THREADS, "", Value::Whole(own.folded_threads));
+    one(&RELOADED, "", Value::Whole(own.reloaded.successful.into()));
+    one(&RELOADED_AT, "", Value::Nano(own.reloaded.success_unix_ns));
+    if let Some(cpu_ns) = own.costly_cpu_ns {
+        one(&COSTLY_CPU, "", Value::Nano(cpu_ns));
+    }
+    write_process(text, own.btime, own.beside);
+}
+
+/// What every exporter says of its own process, under the names that all have; with the time and memory of that beside it.
+fn write_process(text: &mut Exposition, btime: u64, beside: Used) {
+    let cpu = clock_gettime(ClockId::ProcessCPUTime);
+    let cpu_ns = cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64;
+    text.one(&CPU, Value::Nano(cpu_ns.saturating_add(beside.cpu_ns)));
+    if let Ok(folder) = std::fs::read_dir("/proc/self/fd") {
+        // One of them is the folder's.
+        let open = folder.count().saturating_sub(1);
+        text.one(&OPEN_FDS, Value::Whole(open as u64));
+    }
+    if let Some(limit) = getrlimit(Resource::Nofile).current {
+        text.one(&MAX_FDS, Value::Whole(limit));
+    }
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let (_, fields) = stat.rsplit_once(") ").unwrap_or_default();
+    let field = |number: usize| fields.split(' ').nth(number - 3)?.parse::<u64>().ok();
+    if let (Some(start), Some(size), Some(pages)) = (field(22), field(23), field(24)) {
+        text.one(&VIRTUAL, Value::Whole(size));
+        let limit = getrlimit(Resource::As).current;
+        text.one(&VIRTUAL_MAX, Value::Whole(limit.unwrap_or(u64::MAX)));
+        let resident = pages * page_size() as u64;
+        text.one(
+            &RESIDENT,
+            Value::Whole(resident.saturating_add(beside.resident_bytes)),
+        );
+        let tick_ns = 1_000_000_000 / clock_ticks_per_second();
+        text.one(&START, Value::Nano(btime * 1_000_000_000 + start * tick_ns));
+    }
+}

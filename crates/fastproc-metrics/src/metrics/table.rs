@@ -1,0 +1,54 @@
+//! The table of all metrics, for people.
+
+use super::{groups, host, own};
+use crate::exposition::Family;
+
+/// The page `docs/metrics.md`.
+pub fn markdown() -> String {
+    let mut page = String::from(
+        "# Metrics\n\nWhat `fastproc serve` answers at `/metrics`. This page is made from the code: \
+         `FASTPROC_WRITE_DOCS=1 cargo test -p fastproc-metrics --test docs` writes it.\n",
+    );
+    for (title, text, families) in [
+        (
+            "Groups of processes",
+            "Names, labels and types are those of process-exporter 0.8. Counters begin with the exporter, or with the \
+             process if that is younger, and keep what processes did that are gone.",
+            groups::ALL.to_vec(),
+        ),
+        (
+            "The machine",
+            "Names, labels and types are those of node_exporter. Each part is switched by its flag; `--no-collector.…` \
+             turns it off, and `--no-host` all.",
+            host::families(),
+        ),
+        (
+            "The exporter",
+            "What it says about itself.",
+            own::ALL.to_vec(),
+        ),
+    ] {
+        page += &format!(
+            "\n## {title}\n\n{text}\n\n| metric | type | labels | meaning |\n|---|---|---|---|\n"
+        );
+        for family in families {
+            page += &row(&family);
+        }
+    }
+    page
+}
+
+fn row(family: &Family) -> String {
+    let labels: Vec<String> = family
+        .labels
+        .iter()
+        .map(|label| format!("`{label}`"))
+        .collect();
+    format!(
+        "| `{}` | {} | {} | {} |\n",
+        family.name,
+        family.kind.name(),
+        labels.join(", "),
+        family.help
+    )
+}

@@ -1,0 +1,15 @@
+//! Which group a process belongs to, by rules as process-exporter has them.
+
+mod items;
+mod mapping;
+mod regex;
+mod rules;
+mod subject;
+mod template;
+
+pub use self::{
+    items::{Item, WrongItem, check_expression, check_name},
+    mapping::MappingError,
+    rules::Rules,
+    subject::{Subject, Wants},
+};

@@ -1,0 +1,112 @@
+//! Giving up root once everything is loaded.
+
+use std::ffi::CString;
+
+use rustix::{
+    io::Errno,
+    process::{DumpableBehavior, Gid, Uid, geteuid, set_dumpable_behavior},
+    thread::{
+        CapabilitySet, capabilities, set_capabilities, set_keep_capabilities, set_no_new_privs,
+        set_thread_res_gid, set_thread_res_uid,
+    },
+};
+
+/// What is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// BPF programs are run, and loaded again when an array must grow.
+    pub bpf: bool,
+    /// Files in `/proc` are read that are shown only to those who may trace.
+    pub proc_of_others: bool,
+    /// Files of the configuration, such as a key that is root's alone, are read again.
+    pub configuration: bool,
+}
+
+impl Needs {
+    fn capabilities(self) -> CapabilitySet {
+        let mut kept = CapabilitySet::empty();
+        if self.bpf {
+            kept |= CapabilitySet::BPF | CapabilitySet::PERFMON;
+        }
+        if self.proc_of_others {
+            kept |= CapabilitySet::SYS_PTRACE | CapabilitySet::DAC_READ_SEARCH;
+        }
+        if self.configuration {
+            kept |= CapabilitySet::DAC_READ_SEARCH;
+        }
+        kept
+    }
+}
+
+/// Privileges could not be given up; running on with them is not an option.
+#[derive(Debug, thiserror::Error)]
+pub enum DropError {
+    /// There is no such user.
+    #[error("there is no user {0:?} to become; name another one with --user")]
+    NoUser(String),
+    /// The kernel refused.
+    #[error("cannot give up {what}")]
+    Refused {
+        /// What is to be given up.
+        what: &'static str,
+        /// Why not.
+        #[source]
+        source: Errno,
+    },
+}
+
+/// Becomes `user` (if none is named, fastproc, or nobody where there is no such user), if this is root, and gives up every capability that is not needed, for good and for all programs
+/// that this one might execute.
+///
+/// User and capabilities belong to threads: this must run while there is one.
+pub fn drop_to(user: Option<&str>, needs: Needs) -> Result<(), DropError> {
+    let refused = |what| move |source| DropError::Refused { what, source };
+    set_no_new_privs(true).map_err(refused("new privileges"))?;
+    if geteuid().is_root() {
+        let (uid, gid) = match user {
+            Some(user) => find(user)?,
+            None => find(OWN).or_else(|_| find("nobody"))?,
+        };
+        set_keep_capabilities(true).map_err(refused("the user"))?;
+        // SAFETY: no groups, so that there is no memory to read.
+        if unsafe { libc::setgroups(0, std::ptr::null()) } != 0 {
+            let source = std::io::Error::last_os_error();
+            let errno = Errno::from_raw_os_error(source.raw_os_error().unwrap_or(libc::EPERM));
+            return Err(refused("the groups")(errno));
+        }
+        set_thread_res_gid(gid, gid, gid).map_err(refused("the group"))?;
+        // For root as well: capabilities are given up all the same.
+        set_thread_res_uid(uid, uid, uid).map_err(refused("the user"))?;
+    }
+    let mut held = capabilities(None).map_err(refused("capabilities"))?;
+    let kept = needs.capabilities() & held.permitted;
+    held.permitted = kept;
+    held.effective = kept;
+    held.inheritable = CapabilitySet::empty();
+    set_capabilities(None, held).map_err(refused("capabilities"))?;
+    if !kept.is_empty() {
+        // As it is after a change of the user: who has the same user, but none of these, shall not trace it.
+        set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(refused("core dumps"))?;
+    }
+    Ok(())
+}
+
+/// The user that the package makes.
+const OWN: &str = "fastproc";
+
+/// A user by name or number.
+fn find(user: &str) -> Result<(Uid, Gid), DropError> {
+    let none = || DropError::NoUser(user.to_owned());
+    if CString::new(user).is_err() {
+        return Err(none());
+    }
+    let found = match user.parse::<u32>() {
+        Ok(uid) => nix::unistd::User::from_uid(uid.into()),
+        Err(_) => nix::unistd::User::from_name(user),
+    };
+    let found = found.ok().flatten().ok_or_else(none)?;
+    Ok((
+        Uid::from_raw(found.uid.as_raw()),
+        Gid::from_raw(found.gid.as_raw()),
+    ))
+}

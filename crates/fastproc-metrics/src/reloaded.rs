@@ -1,0 +1,32 @@
+//! How the configuration was read the last time.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// How the configuration was read the last time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reloaded {
+    /// Whether it could be used.
+    pub successful: bool,
+    /// When it was read that is used, in nanoseconds since 1970.
+    pub success_unix_ns: u64,
+}
+
+impl Reloaded {
+    /// It has been read now, and is used.
+    pub fn now() -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        Self {
+            successful: true,
+            success_unix_ns: now.map_or(0, |now| now.as_nanos() as u64),
+        }
+    }
+
+    /// It could not be used this time.
+    #[must_use]
+    pub fn failed(self) -> Self {
+        Self {
+            successful: false,
+            ..self
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Who connects, and for how long.
+
+use std::{
+    os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
+    time::{Duration, Instant},
+};
+
+use nix::{
+    errno::Errno,
+    sys::socket::{SockFlag, accept4, getsockopt, sockopt::PeerCredentials},
+};
+use rustix::event::epoll::{self, EventData, EventFlags};
+
+use super::{EVENTS, LISTENER, Service};
+use crate::{
+    blame::Reason,
+    peer::Known,
+    settings::{CONNECTIONS, CONNECTIONS_OF_USER},
+};
+
+/// The account of connections of uid 0 until they have been found to have root's rights: whoever has that number without them
+/// has the limits of any other user. It is the number of no user.
+const UNPROVEN_ROOT: u32 = u32::MAX;
+/// How long nobody is accepted after there was no descriptor for somebody.
+pub(super) const PAUSE: Duration = Duration::from_millis(250);
+
+/// A reader.
+#[derive(Debug)]
+pub(super) struct Client {
+    pub(super) socket: OwnedFd,
+    pub(super) uid: u32,
+    /// Who is charged for what it asks: its user, or [`UNPROVEN_ROOT`].
+    pub(super) account: u32,
+    /// Who it is, found out when it asks.
+    pub(super) peer: Known,
+    /// The buffer that it may read, until its next request.
+    pub(super) lent: Option<u64>,
+    /// The last exit that it has had, if it wants them.
+    pub(super) exits: Option<u64>,
+    /// Whether it waits for an answer.
+    pub(super) waits: bool,
+}
+
+impl Service {
+    pub(super) fn accept(&mut self) {
+        // As many as there are; the rest of a flood comes with the next event.
+        for _ in 0..EVENTS {
+            let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+            let socket = match accept4(self.listener.as_raw_fd(), flags) {
+                // SAFETY: the kernel has just made it for this process, and nothing else knows it.
+                Ok(socket) => unsafe { OwnedFd::from_raw_fd(socket) },
+                Err(Errno::ECONNABORTED | Errno::EINTR) => continue,
+                Err(Errno::EAGAIN) => return,
+                // Without descriptors or memory for more, those who are here are served, and who waits goes its own way.
+                Err(_) => return self.pause(),
+            };
+            self.counted.connections += 1;
+            let uid = getsockopt(&socket, PeerCredentials)
+                .map_or(u32::MAX, |credentials| credentials.uid());
+            let account = if uid == 0 { UNPROVEN_ROOT } else { uid };
+            let of_account = self.connections.get(&account).copied().unwrap_or(0);
+            let too_many = of_account >= CONNECTIONS_OF_USER;
+            if too_many {
+                self.blame.add(Some(uid), Reason::CutOff);
+            }
+            if account == UNPROVEN_ROOT && too_many {
+                // Root itself can still connect, and is known when it asks.
+                self.close_oldest_of(account);
+            } else if too_many {
+                continue;
+            }
+            if self.clients.len() >= CONNECTIONS {
+                self.blame.add(Some(uid), Reason::CutOff);
+                continue;
+            }
+            let token = self.next_client;
+            self.next_client += 1;
+            if self.watch(socket.as_fd(), token, EventFlags::IN).is_ok() {
+                let client = Client {
+                    socket,
+                    uid,
+                    account,
+                    peer: Known::Nothing,
+                    lent: None,
+                    exits: None,
+                    waits: false,
+                };
+                self.clients.insert(token, client);
+                *self.connections.entry(account).or_default() += 1;
+            }
+        }
+    }
+
+    /// Accepts nobody for a while: the socket would be reported again at once, and for ever.
+    pub(super) fn pause(&mut self) {
+        self.counted.pauses += 1;
+        let none = EventFlags::empty();
+        if epoll::modify(
+            &self.epoll,
+            &self.listener,
+            EventData::new_u64(LISTENER),
+            none,
+        )
+        .is_ok()
+        {
+            self.paused = Some(Instant::now());
+        }
+    }
+
+    pub(super) fn accept_again(&mut self) {
+        if self.paused.is_some_and(|since| since.elapsed() >= PAUSE) {
+            self.paused = None;
+            let again = EventFlags::IN;
+            let data = EventData::new_u64(LISTENER);
+            if epoll::modify(&self.epoll, &self.listener, data, again).is_err() {
+                self.paused = Some(Instant::now());
+            }
+        }
+    }
+
+    pub(super) fn close(&mut self, token: u64) {
+        // Closing takes it out of the epoll set. What it has asked for is not done any more.
+        let Some(client) = self.clients.remove(&token) else {
+            return;
+        };
+        self.forget_connection(client.account);
+        if let Some(lent) = client.lent {
+            self.buffers.give_back(lent);
+        }
+    }
+
+    /// Has a reader that is root, with its rights, charged to nobody.
+    pub(super) fn is_root(&mut self, token: u64) {
+        if let Some(client) = self.clients.get_mut(&token)
+            && client.account != 0
+        {
+            let before = std::mem::replace(&mut client.account, 0);
+            self.forget_connection(before);
+            *self.connections.entry(0).or_default() += 1;
+        }
+    }
+
+    fn close_oldest_of(&mut self, account: u32) {
+        let clients = self.clients.iter();
+        let of_account = clients.filter(|(_, client)| client.account == account);
+        if let Some(token) = of_account.map(|(&token, _)| token).min() {
+            self.close(token);
+        }
+    }
+
+    fn forget_connection(&mut self, account: u32) {
+        if let Some(count) = self.connections.get_mut(&account) {
+            *count -= 1;
+            if *count == 0 {
+                self.connections.remove(&account);
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! When exits are recorded: while a reader wants them.
+
+use std::time::Instant;
+
+use fastproc::source::service::wire::{Op, Request};
+use rustix::event::epoll::EventFlags;
+
+use fastproc::host::boottime_ns;
+
+use super::{RING, Service};
+use crate::{budget::cpu_time, view::View};
+
+impl Service {
+    /// Exits are recorded as long as a reader wants them.
+    pub(super) fn want_exits(&mut self, token: u64, request: &Request, view: View) {
+        let wants = request.exits || request.op == Op::Exits;
+        let (uid, now, now_ns) = (view.uid(), Instant::now(), boottime_ns());
+        if wants
+            && self.exits.may_start(now_ns)
+            && self.budget.allows(uid, self.costs.start_exits, now)
+        {
+            let began = cpu_time();
+            self.exits.start(now_ns);
+            self.watch_ring();
+            self.costs.start_exits = cpu_time().saturating_sub(began);
+            self.charged_apart = self.costs.start_exits;
+            self.budget.spend(uid, self.costs.start_exits, now);
+        }
+        if let Some(client) = self.clients.get_mut(&token) {
+            let last = self.exits.last().unwrap_or(0);
+            let had = Some(request.exits_after).filter(|&had| had != 0);
+            client.exits = wants.then(|| had.unwrap_or(last));
+        }
+    }
+
+    pub(super) fn read_exits(&mut self) {
+        if self.exits.read() {
+            self.watch_ring();
+        }
+    }
+
+    fn watch_ring(&mut self) {
+        let Some(ring) = self.exits.fd() else { return };
+        // Once for each quarter that it fills: who asks reads it as well.
+        if self
+            .watch(ring, RING, EventFlags::IN | EventFlags::ET)
+            .is_err()
+        {
+            self.exits.stop();
+        }
+    }
+
+    /// Forgets what all have had who want it.
+    pub(super) fn settle_exits(&mut self) {
+        if !self.exits.is_recording() {
+            return;
+        }
+        match self
+            .clients
+            .values()
+            .filter_map(|client| client.exits)
+            .min()
+        {
+            Some(had) => self.exits.forget(had),
+            None => self.exits.stop(),
+        }
+    }
+}

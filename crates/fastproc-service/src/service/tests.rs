@@ -1,0 +1,139 @@
+//! Turns over requests that wait: how often each is looked at.
+
+use std::{os::fd::AsFd, sync::mpsc, time::Duration};
+
+use fastproc::{
+    Fields, Texts as Kinds,
+    access::Reader,
+    source::service::wire::{Op, Request},
+};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+
+use super::*;
+use crate::{peer::Known, reading::tests::held_at, view::View};
+
+const USER: u32 = 54_321;
+const WAITING: u64 = 50;
+
+fn view(uid: u32) -> View {
+    View::Of(Reader {
+        pid: 0,
+        fsuid: uid,
+        fsgid: uid,
+        cap_effective: 0,
+        user_ns: 1,
+        confined: false,
+    })
+}
+
+/// A service, and the other ends of connections that each have asked for a snapshot with these texts.
+fn service(texts: Kinds, texts_timeout: Duration) -> (Service, Vec<OwnedFd>) {
+    let seqpacket = || {
+        let flags = SockFlag::SOCK_NONBLOCK;
+        socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).expect("two sockets")
+    };
+    let settings = Settings {
+        source: Some(SourceKind::Procfs),
+        texts_timeout,
+        ..Settings::default()
+    };
+    let mut service = Service::open(seqpacket().0, &settings).expect("it can read");
+    let mut others = Vec::new();
+    for client in FIRST_CLIENT..FIRST_CLIENT + WAITING {
+        let (own, other) = seqpacket();
+        others.push(other);
+        service.clients.insert(
+            client,
+            Client {
+                socket: own,
+                uid: USER,
+                account: USER,
+                peer: Known::Nothing,
+                lent: None,
+                exits: None,
+                waits: true,
+            },
+        );
+        service.waiting.push(Waiting {
+            client,
+            view: view(USER),
+            tier: 0,
+            request: Request {
+                op: Op::Snapshot,
+                groups: Fields::TOP.bits(),
+                max_age_ns: 0,
+                generation: 0,
+                holds: [0; 4],
+                texts,
+                texts_max_age_ns: 0,
+                exits: false,
+                exits_after: 0,
+            },
+            came: Instant::now(),
+        });
+    }
+    (service, others)
+}
+
+fn answered(others: &[OwnedFd]) -> usize {
+    let has_answer = |socket: &&OwnedFd| {
+        let mut bytes = [0; 8];
+        rustix::io::read(socket.as_fd(), &mut bytes).is_ok()
+    };
+    others.iter().filter(has_answer).count()
+}
+
+/// A reading for this user that ends when the other end of the channel is dropped.
+fn reading_for(service: &mut Service, uid: u32) -> mpsc::Sender<()> {
+    let (reading, release) = held_at(3);
+    service.jobs.push(Job::without_clients(view(uid), reading));
+    release
+}
+
+#[test]
+fn all_requests_of_a_user_over_its_budget_are_refused_in_one_turn() {
+    let (mut service, others) = service(Kinds::empty(), Duration::from_secs(3600));
+    let later = Instant::now() + Duration::from_secs(3600);
+    service.budget.spend(USER, Duration::from_secs(3600), later);
+    service.turn();
+    assert_eq!(answered(&others), others.len());
+    assert!(service.waiting.is_empty() && !service.can_go_on);
+}
+
+#[test]
+fn who_waits_for_texts_is_looked_at_when_a_reading_has_changed() {
+    let (mut service, others) = service(Kinds::CMDLINE, Duration::from_secs(3600));
+    let release = reading_for(&mut service, USER);
+    service.turn();
+    assert_eq!(service.parked.len(), others.len());
+    assert!(service.waiting.is_empty() && !service.can_go_on);
+    // Nothing is left of the reader that they wait for; but nobody looks.
+    service.jobs.clear();
+    service.turn();
+    assert_eq!(service.parked.len(), others.len());
+    service.jobs_changed = true;
+    service.turn();
+    assert!(service.parked.len() < others.len());
+    drop(release);
+}
+
+#[test]
+fn who_has_waited_long_enough_is_answered_without_texts() {
+    let (mut service, others) = service(Kinds::CMDLINE, Duration::from_secs(3600));
+    let releases: Vec<_> = (0..4).map(|at| reading_for(&mut service, at)).collect();
+    service.turn();
+    assert_eq!(service.parked.len(), others.len());
+    let jobs = std::mem::take(&mut service.jobs);
+    assert!(service.parked.deadline().is_some());
+    assert_eq!(service.next_deadline(), service.parked.deadline());
+    service.jobs = jobs;
+    // As if they had come an hour ago.
+    service.texts_timeout = Duration::ZERO;
+    let mut waiting = service.parked.take_all();
+    service.waiting.append(&mut waiting);
+    while service.can_go_on || !service.waiting.is_empty() {
+        service.turn();
+    }
+    assert_eq!((answered(&others), service.parked.len()), (others.len(), 0));
+    drop(releases);
+}

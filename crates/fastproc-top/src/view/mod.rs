@@ -1,8 +1,0 @@
-//! The screen, drawn from the state and a snapshot: nothing here changes what is chosen, but for what can be seen of it.
-
-pub mod canvas;
-pub mod details;
-pub mod header;
-pub mod over;
-pub mod table;
-pub mod theme;

@@ -1,0 +1,253 @@
+//! What can go wrong, with the cause and what to do about it.
+
+pub mod parse;
+pub mod procfs;
+pub mod service;
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    io::Errno,
+    process::{Resource, getrlimit},
+};
+use thiserror::Error;
+
+/// An error and its causes on one line, for the programs of this workspace. A cause that the text before already has is left out.
+#[doc(hidden)]
+#[must_use]
+pub fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = text + ": " + &cause_text;
+        }
+        next = cause.source();
+    }
+    text
+}
+
+/// Why a source cannot be used, or why it failed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The running kernel does not describe its structures.
+    #[error(
+        "the kernel has no BTF at /sys/kernel/btf/vmlinux, so its structures cannot be read by name; \
+         use a kernel built with CONFIG_DEBUG_INFO_BTF=y, or the source procfs"
+    )]
+    NoBtf(#[source] io::Error),
+
+    /// The kernel's description of its structures cannot be read here, as in a chroot or a container with
+    /// only `/proc`.
+    #[error(
+        "there is no /sys here, where the kernel describes its structures (/sys/kernel/btf/vmlinux); \
+         mount it (mount -t sysfs sysfs /sys), or use the source procfs"
+    )]
+    NoSys(#[source] io::Error),
+
+    /// A capability is missing.
+    #[error(
+        "{missing} missing; run as root, or grant it: setcap cap_bpf,cap_perfmon+ep on the program"
+    )]
+    MissingCapability {
+        /// What is missing, as in `CAP_BPF and CAP_PERFMON are`.
+        missing: &'static str,
+    },
+
+    /// The kernel is locked down.
+    #[error(
+        "the kernel is locked down for confidentiality, and gives no program the kernel's memory; \
+         boot without lockdown=confidentiality, or use the source procfs"
+    )]
+    Lockdown,
+
+    /// The kernel lacks a feature that the source needs.
+    #[error("this kernel is too old for it: it has no {missing} (Linux {since})")]
+    KernelTooOld {
+        /// What the kernel does not have.
+        missing: &'static str,
+        /// The first version that has it.
+        since: &'static str,
+    },
+
+    /// The kernel's description of its structures has no shape of a value that the programs know.
+    #[error(
+        "this kernel keeps the {value} in a way that this version does not know: its structures have no {missing}; \
+         use the source procfs, or a newer version"
+    )]
+    UnknownKernel {
+        /// What cannot be read, as in `resident set`.
+        value: &'static str,
+        /// A member that is looked for, as in `mm_struct.rss_stat[].count`.
+        missing: &'static str,
+    },
+
+    /// The kernel's structures say something else about this process than the kernel's own text.
+    #[error(
+        "the kernel's structures say {records} of the {value} of this process, and the kernel itself says {kernel}: its \
+         structures are not read as they are; use the source procfs, or a newer version"
+    )]
+    Differs {
+        /// What differs, as in `resident set`.
+        value: &'static str,
+        /// What the structures say.
+        records: u64,
+        /// What the kernel says.
+        kernel: u64,
+    },
+
+    /// The kernel refused a program.
+    #[error("the kernel refused the program: {reason}\n{log}")]
+    Verifier {
+        /// The kernel's answer.
+        reason: String,
+        /// The end of what libbpf and the verifier printed.
+        log: String,
+    },
+
+    /// The BPF object and the library disagree about a record.
+    #[error(
+        "the BPF object lays out {what} differently from the library: build both from the same sources"
+    )]
+    Layout {
+        /// The structure or member.
+        what: String,
+    },
+
+    /// The caller lives in a namespace that shows other ids than the kernel's own.
+    #[error(
+        "this process is in a {namespace} namespace of its own, where ids differ; /proc translates them"
+    )]
+    Namespace {
+        /// `pid` or `user`.
+        namespace: &'static str,
+    },
+
+    /// `/proc` is mounted so that it hides processes from the caller.
+    #[error(
+        "/proc is mounted with hidepid, and hides other users' processes from you; run as root to see them all"
+    )]
+    HidePid,
+
+    /// CPU times are not in the members that this library reads.
+    #[error("CPU times are accounted {how} on this kernel, and only its own text has them")]
+    CpuAccounting {
+        /// How, as in `by nohz_full CPUs`.
+        how: &'static str,
+    },
+
+    /// The process may not open more descriptors.
+    #[error(
+        "no more than {limit} descriptors may be open, and it takes more: raise the limit (ulimit -n; LimitNOFILE= of a \
+         systemd unit)"
+    )]
+    Descriptors {
+        /// The soft limit (`RLIMIT_NOFILE`).
+        limit: u64,
+    },
+
+    /// A control group has less memory left than is needed.
+    #[error(
+        "{} is {limit_bytes} bytes, of which {left_bytes} are left, and it takes {needed_bytes}: raise it (MemoryMax= \
+         of a systemd unit; the memory limit of a container), ask for fewer fields, or use the source procfs", file.display()
+    )]
+    MemoryLimit {
+        /// The file that holds the limit.
+        file: PathBuf,
+        /// The limit.
+        limit_bytes: u64,
+        /// How much of it is unused or can be reclaimed.
+        left_bytes: u64,
+        /// How much the arrays and loading the programs need.
+        needed_bytes: u64,
+    },
+
+    /// This process was forked from the one that opened the collector.
+    #[error(
+        "this process was forked after the collector was opened, and shares its memory with the parent: open another \
+         one here"
+    )]
+    Forked,
+
+    /// A program could not be run.
+    #[error("running the program failed")]
+    Run(#[source] io::Error),
+
+    /// A map could not be created or mapped.
+    #[error("mapping {map} failed")]
+    Map {
+        /// Name of the map.
+        map: &'static str,
+        /// What the kernel answered.
+        #[source]
+        source: io::Error,
+    },
+
+    /// The table grew faster than its array, several times in a row.
+    #[error(
+        "there are more than {capacity} {what}, and the array for them cannot grow fast enough"
+    )]
+    Overflow {
+        /// Entries that there is room for.
+        capacity: u32,
+        /// What they are.
+        what: &'static str,
+    },
+
+    /// Reading `/proc` failed.
+    #[error(transparent)]
+    Procfs(procfs::Error),
+
+    /// The service cannot be used.
+    #[error(transparent)]
+    Service(#[from] service::Error),
+
+    /// A fact about this machine could not be read.
+    #[error("cannot read {path}")]
+    Host {
+        /// The file.
+        path: String,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl From<procfs::Error> for Error {
+    fn from(error: procfs::Error) -> Self {
+        let descriptors = error.io().and_then(Self::descriptor_limit);
+        descriptors.unwrap_or(Self::Procfs(error))
+    }
+}
+
+impl Error {
+    /// The error for type information that cannot be read.
+    pub(crate) fn no_types(error: io::Error) -> Self {
+        if let Some(limit) = Self::descriptor_limit(&error) {
+            limit
+        } else if Path::new("/sys/kernel").exists() {
+            Self::NoBtf(error)
+        } else {
+            Self::NoSys(error)
+        }
+    }
+
+    /// The error for a file of the machine that cannot be read.
+    pub(crate) fn unreadable(path: impl Into<String>, source: io::Error) -> Self {
+        let path = path.into();
+        Self::descriptor_limit(&source).unwrap_or(Self::Host { path, source })
+    }
+
+    /// The error for the limit of descriptors, if `error` is about it.
+    pub(crate) fn descriptor_limit(error: &io::Error) -> Option<Self> {
+        let errno = Errno::from_io_error(error)?;
+        (errno == Errno::MFILE).then(|| Self::Descriptors {
+            limit: getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX),
+        })
+    }
+}

@@ -1,0 +1,9 @@
+//! What all other folders need: errors, facts about this machine, clocks, plain data.
+
+pub mod error;
+pub mod host;
+pub(crate) mod namespaces;
+pub(crate) mod plain;
+pub mod source_kind;
+mod time_namespace;
+pub mod timing;

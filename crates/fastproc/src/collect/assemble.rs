@@ -1,0 +1,423 @@
+//! Makes a snapshot from a walk: reads torn and missed processes from `/proc`, adds threads to their processes,
+//! and splits CPU times as the kernel does.
+
+use std::time::{Duration, Instant};
+
+use crate::{
+    base::{error::Error, host::boottime_ns, source_kind::SourceKind},
+    records::{
+        fields::Fields,
+        record::{Record, ThreadRecord},
+    },
+    rules::cputime::{CpuClock, ThreadClock},
+    snapshot::{
+        Places, Slot, Snapshot, SnapshotStats, calibration::Calibration, table::Table,
+        texts::TextTable,
+    },
+    source::{
+        bpf::{Bpf, IndexEntry, TableMut},
+        calibrate::name_workers_by_comm,
+        order::Order,
+        procfs::Procfs,
+    },
+};
+
+/// Records that were read from `/proc` to complete a walk.
+#[derive(Debug, Default)]
+struct Patch {
+    records: Vec<Record>,
+    threads: Vec<ThreadRecord>,
+    pool: Vec<u64>,
+}
+
+impl Patch {
+    fn clear(&mut self) {
+        self.records.clear();
+        self.threads.clear();
+        self.pool.clear();
+        // Offset 0 stands for "nothing in the pool".
+        self.pool.push(0);
+    }
+
+    /// Reads a process from `/proc`. `None`: it has ended.
+    fn read(&mut self, procfs: &mut Procfs, pid: u32) -> Result<Option<Slot>, Error> {
+        let mut record = Record::default();
+        let there = procfs.read_one(pid, &mut record, &mut self.threads, &mut self.pool)?;
+        Ok(there.then(|| self.push(pid, &record)))
+    }
+
+    /// Does the same for a process that every snapshot reads, in the order of the ids: its files stay open.
+    fn read_next(&mut self, procfs: &mut Procfs, pid: u32) -> Result<Option<Slot>, Error> {
+        let mut record = Record::default();
+        let there = procfs.read_next(pid, &mut record, &mut self.threads, &mut self.pool)?;
+        Ok(there.then(|| self.push(pid, &record)))
+    }
+
+    fn push(&mut self, pid: u32, record: &Record) -> Slot {
+        let at = self.records.len() as u32;
+        self.records.push(*record);
+        Slot::patched(pid, at)
+    }
+
+    fn table(&self) -> Table<'_> {
+        Table {
+            records: &self.records,
+            threads: &self.threads,
+            pool: &self.pool,
+        }
+    }
+}
+
+/// The state that lives from one snapshot to the next, except for the source.
+#[derive(Debug)]
+pub(crate) struct Assembler {
+    pub(crate) procfs: Procfs,
+    pub(crate) fields: Fields,
+    pub(crate) kind: SourceKind,
+    pub(crate) calibration: Calibration,
+    reconcile_every: Duration,
+    boot_offset_ns: i64,
+    reconciled: Option<Instant>,
+    /// Pids of the last listing of `/proc`.
+    listed: Vec<u32>,
+    /// Pids that `/proc` lists and that the walk does not meet.
+    missed: Vec<u32>,
+    /// Processes of which the walk met a thread, but not the leader: the two had just exchanged their pids.
+    orphans: Vec<u32>,
+    order: Order,
+    patch: Patch,
+    clock: CpuClock,
+    thread_clock: ThreadClock,
+    /// Statistics of the last snapshot. `None` if it failed.
+    latest: Option<SnapshotStats>,
+}
+
+impl Assembler {
+    pub(crate) fn new(
+        procfs: Procfs,
+        fields: Fields,
+        kind: SourceKind,
+        reconcile_every: Duration,
+        boot_offset_ns: i64,
+    ) -> Self {
+        Self {
+            procfs,
+            fields,
+            kind,
+            calibration: Calibration::default(),
+            reconcile_every,
+            boot_offset_ns,
+            reconciled: None,
+            listed: Vec::new(),
+            missed: Vec::new(),
+            orphans: Vec::new(),
+            order: Order::default(),
+            patch: Patch::default(),
+            clock: CpuClock::default(),
+            thread_clock: ThreadClock::default(),
+            latest: None,
+        }
+    }
+
+    /// Makes a snapshot by a walk of the kernel's tasks.
+    pub(crate) fn walk<'a>(&'a mut self, bpf: &'a mut Bpf) -> Result<Snapshot<'a>, Error> {
+        self.latest = None;
+        // First, so that what it took reaches to the end of what began then.
+        let started = Instant::now();
+        let mut stats = self.stats();
+        // The listing comes before the walk, so a pid that only the listing has was either missed by the
+        // walk or has ended.
+        let reconcile = self
+            .reconciled
+            .is_none_or(|at| at.elapsed() >= self.reconcile_every);
+        if reconcile {
+            self.procfs.pids(&mut self.listed)?;
+        }
+        let known = self.order.begin() && !reconcile;
+        let TableMut {
+            records,
+            index,
+            threads,
+            pool,
+            walk: walk_stats,
+        } = bpf.collect()?;
+        stats.grown = walk_stats.grown;
+        stats.reused_actions = walk_stats.reused_actions;
+        stats.boottime_ns = walk_stats.began_ns;
+
+        self.orphans.clear();
+        if self.kind == SourceKind::BpfIter {
+            let sums = self
+                .fields
+                .intersects(Fields::CPU | Fields::IO | Fields::THREADS);
+            fold_threads(records, index, threads, sums, &mut self.orphans);
+        }
+        let torn = index.iter().filter(|&&entry| IndexEntry(entry).is_torn());
+        stats.torn = torn.count() as u32;
+        let stood = known
+            && self.orphans.is_empty()
+            && self.order.is_same_walk(index)
+            && self.serve_missed_again()?;
+        if !stood {
+            self.put_in_order(index, reconcile, stats.kernel_boottime_ns())?;
+        }
+        stats.read_for = since(stats.boottime_ns);
+        stats.missed = self.missed.len() as u32;
+        if self.fields.contains(Fields::CPU) {
+            self.show_cpu_times(records, index, stood);
+        }
+        if self.fields.contains(Fields::THREADS) {
+            self.thread_clock.show(threads);
+        }
+        if self.calibration.workers_by_comm {
+            name_workers_by_comm(records);
+        }
+        let threads: &[ThreadRecord] = if self.fields.contains(Fields::THREADS) {
+            threads
+        } else {
+            &[]
+        };
+        self.order.complete();
+        stats.took = started.elapsed();
+        self.latest = Some(stats);
+        Ok(Snapshot {
+            walked: Table {
+                records,
+                threads,
+                pool,
+            },
+            patched: self.patch.table(),
+            texts: TextTable::default(),
+            places: Places::Slots(&self.order.slots),
+            stats,
+            exits: None,
+        })
+    }
+
+    /// Makes a snapshot by reading `/proc`.
+    pub(crate) fn read(&mut self) -> Result<Snapshot<'_>, Error> {
+        self.latest = None;
+        // First, so that what it took reaches to the end of what began then.
+        let started = Instant::now();
+        let mut stats = self.stats();
+        self.patch.clear();
+        self.order.clear();
+        let table = self.procfs.collect()?;
+        stats.read_for = since(stats.boottime_ns);
+        let slots = table.records.iter().enumerate();
+        self.order
+            .slots
+            .extend(slots.map(|(at, record)| Slot::walked(record.identity.tgid, at as u32)));
+        self.order.slots.sort_unstable();
+        stats.took = started.elapsed();
+        self.latest = Some(stats);
+        Ok(Snapshot {
+            walked: table,
+            patched: self.patch.table(),
+            texts: TextTable::default(),
+            places: Places::Slots(&self.order.slots),
+            stats,
+            exits: None,
+        })
+    }
+
+    /// Returns the last snapshot again. `bpf` is the source that walked, if a walk made it.
+    pub(crate) fn latest<'a>(&'a self, bpf: Option<&'a Bpf>) -> Option<Snapshot<'a>> {
+        let walked = bpf.map_or_else(|| self.procfs.table(), Bpf::table);
+        let threads = if self.fields.contains(Fields::THREADS) {
+            walked.threads
+        } else {
+            &[]
+        };
+        Some(Snapshot {
+            walked: Table { threads, ..walked },
+            patched: self.patch.table(),
+            texts: TextTable::default(),
+            places: Places::Slots(&self.order.slots),
+            stats: self.latest?,
+            exits: None,
+        })
+    }
+
+    /// Sorts by pid the processes that the walk met, and reads those that it tore or missed.
+    fn put_in_order(
+        &mut self,
+        index: &[u64],
+        reconcile: bool,
+        walk_started_ns: u64,
+    ) -> Result<(), Error> {
+        self.patch.clear();
+        self.order.clear();
+        for (at, entry) in index.iter().enumerate() {
+            let entry = IndexEntry(*entry);
+            if !entry.is_torn() {
+                self.order.slots.push(Slot::walked(entry.pid(), at as u32));
+            } else if let Some(slot) = self.patch.read(&mut self.procfs, entry.pid())? {
+                self.order.slots.push(slot);
+            }
+        }
+        for &pid in &self.orphans {
+            if let Some(slot) = self.patch.read(&mut self.procfs, pid)? {
+                self.order.slots.push(slot);
+            }
+        }
+        self.order.settle(index);
+        if reconcile {
+            self.missed.clear();
+            find_missed(&self.listed, &self.order.slots, &mut self.missed);
+            self.reconciled = Some(Instant::now());
+        }
+        serve_missed(
+            &mut self.missed,
+            &mut self.patch,
+            &mut self.procfs,
+            &mut self.order.slots,
+            walk_started_ns,
+        )?;
+        self.order.number(index.len());
+        Ok(())
+    }
+
+    /// Reads the processes that the walk misses into the same places again. Returns whether all of them still
+    /// exist.
+    fn serve_missed_again(&mut self) -> Result<bool, Error> {
+        self.patch.clear();
+        self.procfs.begin();
+        for &pid in &self.missed {
+            if self.patch.read_next(&mut self.procfs, pid)?.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Fills in the CPU times. If the walk met the same processes as before, it does so only for those that
+    /// have run.
+    fn show_cpu_times(&mut self, records: &mut [Record], index: &[u64], stood: bool) {
+        let clock = &mut self.clock;
+        let again = |clock: &mut CpuClock, position, record: &mut Record| {
+            let Record { identity, cpu, .. } = record;
+            let time = clock.show_again(position, identity.tgid, identity.start_ns, cpu);
+            (cpu.utime_ns, cpu.stime_ns) = (time.utime_ns, time.stime_ns);
+        };
+        if stood {
+            let changed = index
+                .iter()
+                .enumerate()
+                .filter(|(_, entry)| IndexEntry(**entry).is_changed());
+            for (at, _) in changed {
+                again(clock, self.order.position(at), &mut records[at]);
+            }
+            for record in &mut self.patch.records {
+                let pid = record.identity.tgid;
+                let slots = &self.order.slots;
+                if let Ok(position) = slots.binary_search_by_key(&pid, |slot| slot.pid) {
+                    again(clock, position, record);
+                }
+            }
+        } else {
+            clock.start();
+            for slot in &self.order.slots {
+                let Record { identity, cpu, .. } = match slot.in_walk() {
+                    Some(at) => &mut records[at],
+                    None => &mut self.patch.records[slot.in_patch()],
+                };
+                let time = clock.show(slot.pid, identity.start_ns, cpu);
+                (cpu.utime_ns, cpu.stime_ns) = (time.utime_ns, time.stime_ns);
+            }
+        }
+    }
+
+    fn stats(&self) -> SnapshotStats {
+        SnapshotStats::new(self.kind, boottime_ns(), self.boot_offset_ns)
+    }
+}
+
+/// Returns the pids that are listed and that the walk did not meet. `order` is sorted by pid.
+fn find_missed(listed: &[u32], order: &[Slot], missed: &mut Vec<u32>) {
+    let met = |pid: u32| order.binary_search_by_key(&pid, |slot| slot.pid).is_ok();
+    missed.extend(listed.iter().copied().filter(|&pid| !met(pid)));
+}
+
+/// Reads the processes that the walk misses from `/proc`. Forgets those that have ended, or that started during
+/// the walk.
+fn serve_missed(
+    missed: &mut Vec<u32>,
+    patch: &mut Patch,
+    procfs: &mut Procfs,
+    order: &mut Vec<Slot>,
+    walk_started_ns: u64,
+) -> Result<(), Error> {
+    let mut result = Ok(());
+    missed.retain(|&pid| {
+        if result.is_err() || order.binary_search_by_key(&pid, |slot| slot.pid).is_ok() {
+            return false;
+        }
+        match patch.read(procfs, pid) {
+            Ok(Some(slot)) => {
+                if patch
+                    .records
+                    .last()
+                    .is_some_and(|record| record.identity.start_ns >= walk_started_ns)
+                {
+                    patch.records.pop();
+                    return false;
+                }
+                let at = order.partition_point(|other| other.pid < pid);
+                order.insert(at, slot);
+                true
+            }
+            Ok(None) => false,
+            Err(error) => {
+                result = Err(error);
+                false
+            }
+        }
+    });
+    result
+}
+
+/// Adds the threads that an iterator met one by one to their processes, as the kernel does. Tears a process whose
+/// sums may be wrong: if a thread started or ended meanwhile, it may be missing or counted twice.
+fn fold_threads(
+    records: &mut [Record],
+    index: &mut [u64],
+    threads: &[ThreadRecord],
+    sums: bool,
+    orphans: &mut Vec<u32>,
+) {
+    let mut last = None;
+    for thread in threads.iter().filter(|thread| thread.tid != thread.tgid) {
+        let found = match last {
+            Some((tgid, found)) if tgid == thread.tgid => found,
+            // The iterator visits tasks in the order of their pids.
+            _ => index.binary_search_by_key(&thread.tgid, |&entry| IndexEntry(entry).pid()),
+        };
+        last = Some((thread.tgid, found));
+        let Ok(at) = found else {
+            if !orphans.contains(&thread.tgid) {
+                orphans.push(thread.tgid);
+            }
+            continue;
+        };
+        let record = &mut records[at];
+        if record.identity.threads_state != thread.threads_state {
+            IndexEntry::tear(&mut index[at]);
+            continue;
+        }
+        record.identity.seen_threads += 1;
+        record.cpu.add_thread(thread);
+        record.io.add_thread(thread);
+    }
+    if sums {
+        for (record, entry) in records.iter().zip(index.iter_mut()) {
+            if record.identity.seen_threads != record.identity.num_threads {
+                IndexEntry::tear(entry);
+            }
+        }
+    }
+}
+
+fn since(began_ns: u64) -> Duration {
+    Duration::from_nanos(boottime_ns().saturating_sub(began_ns))
+}

@@ -1,0 +1,378 @@
+//! The collector: chooses a source, and makes snapshots that miss nothing.
+
+mod assemble;
+mod builder;
+pub mod one_shot;
+
+use std::time::{Duration, Instant};
+
+pub use builder::Builder;
+
+use crate::{
+    base::{error::Error, host::Host, source_kind::SourceKind, timing::Part},
+    collect::assemble::Assembler,
+    exits::Backlog,
+    records::fields::Fields,
+    snapshot::{Snapshot, calibration::Calibration},
+    source::{
+        bpf::Bpf,
+        service::{self, Service},
+    },
+};
+
+/// The arrays that records are written to.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Arrays {
+    /// Processes that fit before the arrays must grow.
+    pub processes: u32,
+    /// Bytes of all arrays.
+    pub bytes: u64,
+}
+
+/// A source that was tried and could not be used.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Refusal {
+    /// The source.
+    pub source: SourceKind,
+    /// Why.
+    pub error: Error,
+}
+
+/// A source of this process's own.
+#[derive(Debug)]
+struct Local {
+    /// The process that opened it. A child shares its maps and files, and must not use them.
+    process: u32,
+    bpf: Option<Bpf>,
+    refused: Vec<Refusal>,
+    assembler: Assembler,
+}
+
+/// How long to wait for the service if there is another source, and if there is none.
+///
+/// The service answers within milliseconds, unless it walks a large table for other readers or waits for command
+/// lines, which takes at most 0.4 seconds. A service that hangs causes this delay once: later requests do not
+/// wait.
+const TIMEOUT: Duration = Duration::from_millis(500);
+const ONLY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A service that has failed is tried again after a delay, which grows with each failure.
+const RETRY_FIRST: Duration = Duration::from_secs(1);
+const RETRY_LAST: Duration = Duration::from_secs(60);
+
+/// The service, and when to try it again.
+#[derive(Debug)]
+struct ServiceLink {
+    service: Service,
+    /// Whether no other source may be used.
+    only: bool,
+    retry_at: Option<Instant>,
+    retry_after: Duration,
+}
+
+impl ServiceLink {
+    fn new(builder: &Builder, host: &Host, only: bool) -> Self {
+        let path = builder.socket.clone();
+        let timeout = if only { ONLY_TIMEOUT } else { TIMEOUT };
+        let settings = service::Settings {
+            path: path.unwrap_or_else(|| service::DEFAULT_SOCKET.into()),
+            fields: builder.fields,
+            max_age: builder.max_age,
+            texts: builder.texts,
+            texts_max_age: builder.texts_max_age,
+            exits: builder.exits,
+            timeout: builder.service_timeout.unwrap_or(timeout),
+            only,
+            proc_root: builder.proc_root.clone(),
+        };
+        Self {
+            service: Service::new(settings, host),
+            only,
+            retry_at: None,
+            retry_after: RETRY_FIRST,
+        }
+    }
+
+    fn open(&mut self) -> Result<(), Error> {
+        let opened = self.service.open();
+        self.schedule_retry(opened)
+    }
+
+    fn is_due(&self) -> bool {
+        self.only || self.retry_at.is_none_or(|at| Instant::now() >= at)
+    }
+
+    fn collect(&mut self, not_before_ns: u64) -> Result<(), Error> {
+        let collected = self.service.collect(not_before_ns);
+        self.schedule_retry(collected)
+    }
+
+    fn snapshot(&self) -> Option<Snapshot<'_>> {
+        let service = &self.service;
+        service.has_snapshot().then(|| service.snapshot())
+    }
+
+    /// Sets the time of the next try from the result of this one.
+    fn schedule_retry(&mut self, result: Result<(), Error>) -> Result<(), Error> {
+        match &result {
+            Ok(()) => {
+                self.retry_at = None;
+                self.retry_after = RETRY_FIRST;
+            }
+            // Checking whether it has answered costs nothing.
+            Err(Error::Service(service::Error::Waiting)) => self.retry_at = None,
+            Err(_) => {
+                self.retry_at = Some(Instant::now() + self.retry_after);
+                self.retry_after = (2 * self.retry_after).min(RETRY_LAST);
+            }
+        }
+        result
+    }
+}
+
+/// Makes snapshots from one source. If there is a service, it makes them; while it fails, the next source does.
+#[derive(Debug)]
+pub struct Collector {
+    host: Host,
+    builder: Builder,
+    service: Option<ServiceLink>,
+    /// Whether the service made the last snapshot, or will make the first.
+    served: bool,
+    /// When the last snapshot began. No later snapshot is older, whichever source makes it.
+    last_ns: u64,
+    local: Option<Local>,
+    refused: Vec<Refusal>,
+    /// The exits that this process records. `None` while the service records them.
+    exits: Option<Backlog>,
+    /// Whether recording began after the snapshot before the last one.
+    exits_are_new: bool,
+    exits_refused: Option<Error>,
+    opening: Vec<Part>,
+}
+
+impl Collector {
+    /// Returns a builder, with which the caller says what to collect.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// The source in use.
+    pub fn source(&self) -> SourceKind {
+        match &self.local {
+            Some(local) if !self.served => local.assembler.kind,
+            _ => SourceKind::Service,
+        }
+    }
+
+    /// The groups of fields that are collected.
+    pub fn fields(&self) -> Fields {
+        self.builder.fields
+    }
+
+    /// The sources that were tried before the one in use, and why each refused.
+    pub fn refused(&self) -> &[Refusal] {
+        &self.refused
+    }
+
+    /// Why exits are not recorded although [`Builder::exits`] asked for them.
+    pub fn exits_refused(&self) -> Option<&Error> {
+        self.exits_refused.as_ref()
+    }
+
+    /// Takes the reason out of the collector, for a caller that stops because of it.
+    #[doc(hidden)]
+    pub fn take_exits_refused(&mut self) -> Option<Error> {
+        self.exits_refused.take()
+    }
+
+    /// Facts about this machine.
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// What comparing records with the kernel's text has shown about this kernel.
+    pub fn calibration(&self) -> Calibration {
+        match self.service.as_ref().filter(|_| self.served) {
+            Some(link) => link.service.calibration(),
+            None => self
+                .local
+                .as_ref()
+                .map_or_else(Calibration::default, |local| local.assembler.calibration),
+        }
+    }
+
+    fn bpf(&self) -> Option<&Bpf> {
+        self.local.as_ref().filter(|_| !self.served)?.bpf.as_ref()
+    }
+
+    /// The arrays that the kernel and this process share. `None` unless this collector's own BPF programs
+    /// read.
+    #[doc(hidden)]
+    pub fn arrays(&self) -> Option<Arrays> {
+        self.bpf().map(|bpf| Arrays {
+            processes: bpf.capacity(),
+            bytes: bpf.memory_bytes(),
+        })
+    }
+
+    /// How long it took to load and verify the programs. `None` unless this collector's own BPF programs
+    /// read.
+    #[doc(hidden)]
+    pub fn load_time(&self) -> Option<Duration> {
+        self.bpf().map(Bpf::load_time)
+    }
+
+    /// What opening took, part by part.
+    #[doc(hidden)]
+    pub fn opening(&self) -> &[Part] {
+        &self.opening
+    }
+
+    /// Makes a snapshot of every process.
+    ///
+    /// If the service fails, the next source takes its place, and the collector tries the service again
+    /// later. No snapshot is older than the one before it, even if another source made that one.
+    ///
+    /// # Errors
+    /// The kernel refused to run a program, or `/proc` cannot be read, or the service failed and no other
+    /// source is allowed. The next call may succeed. It fails with [`Error::Forked`] in a child of the
+    /// process that opened the collector: the child must open its own.
+    pub fn snapshot(&mut self) -> Result<Snapshot<'_>, Error> {
+        self.served = self.collect_from_service()?;
+        if !self.served && self.local.is_none() {
+            self.open_local()?;
+        }
+        // The service has recorded them. Nothing is left to do here.
+        self.exits_are_new = !self.served
+            && self.builder.exits
+            && self.exits.is_none()
+            && self.exits_refused.is_none();
+        if self.exits_are_new {
+            self.record_exits();
+        }
+        let mut snapshot = match (&mut self.local, &mut self.service) {
+            (_, Some(link)) if self.served => {
+                let nothing = service::Error::Protocol("no snapshot");
+                link.snapshot().ok_or(nothing)?
+            }
+            // This is a system call, but takes a tenth of a microsecond.
+            (Some(local), _) if local.process != std::process::id() => return Err(Error::Forked),
+            (
+                Some(Local {
+                    bpf: Some(bpf),
+                    assembler,
+                    ..
+                }),
+                _,
+            ) => assembler.walk(bpf)?,
+            (Some(local), _) => local.assembler.read()?,
+            (None, _) => unreachable!("it was opened"),
+        };
+        self.last_ns = snapshot.stats().boottime_ns;
+        // After the walk: a process that has ended since is either in the snapshot or among its exits,
+        // never in both.
+        if let Some(backlog) = &mut self.exits {
+            backlog.take(&snapshot)?;
+            if !self.exits_are_new {
+                snapshot.set_exits(backlog.exits());
+            }
+        }
+        Ok(snapshot)
+    }
+
+    /// Returns the last snapshot again. `None` if there was none, or if making the last one failed.
+    pub fn latest(&self) -> Option<Snapshot<'_>> {
+        let mut snapshot = if self.served {
+            self.service.as_ref()?.snapshot()?
+        } else {
+            let local = self.local.as_ref()?;
+            local.assembler.latest(local.bpf.as_ref())?
+        };
+        if let Some(backlog) = self.exits.as_ref().filter(|_| !self.exits_are_new) {
+            snapshot.set_exits(backlog.exits());
+        }
+        Some(snapshot)
+    }
+
+    /// Whether the service has made a snapshot.
+    fn collect_from_service(&mut self) -> Result<bool, Error> {
+        let Some(link) = self.service.as_mut().filter(|link| link.is_due()) else {
+            return Ok(false);
+        };
+        match link.collect(self.last_ns) {
+            Ok(()) => Ok(true),
+            Err(error) if link.only => Err(error),
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// Begins to record exits here, because no service records them.
+    fn record_exits(&mut self) {
+        match Backlog::open(self.builder.exit_cmdlines) {
+            Ok(exits) => self.exits = Some(exits),
+            Err(error) => self.exits_refused = Some(error),
+        }
+        if let Some(link) = self.service.as_mut().filter(|_| self.exits.is_some()) {
+            link.service.forget_exits();
+        }
+    }
+
+    fn open_local(&mut self) -> Result<(), Error> {
+        let mut local = self.builder.open_local(&self.host)?;
+        self.refused.append(&mut local.refused);
+        self.local = Some(local);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fastproc_testbed::{Options, Testbed, gate};
+
+    use super::*;
+    use crate::records::record::Record;
+
+    /// Needs root: both sources, of which one needs BPF.
+    #[test]
+    fn both_sources_say_by_the_same_bit_that_huge_pages_are_disabled() {
+        if !gate::bpf() {
+            return;
+        }
+        let mut collector = Collector::builder()
+            .fields(Fields::MEMORY_DETAILS)
+            .source(Some(SourceKind::Bpf))
+            .open()
+            .expect("BPF can be used");
+        let Some(bit) = collector.calibration().thp_disable_bit else {
+            gate::skipped("this kernel has no transparent huge pages to disable");
+            return;
+        };
+        let testbed = Testbed::open(&Options::only(["thp-disabled", "orphan"]));
+        let testbed = testbed.expect("processes can be started");
+        for process in testbed.processes() {
+            let (pid, disabled) = (process.pid, process.label == "thp-disabled");
+            let walked = collector
+                .snapshot()
+                .expect("a snapshot")
+                .get(pid)
+                .and_then(|process| process.memory_details().copied())
+                .expect("it is there");
+            let mut record = Record::default();
+            let local = collector.local.as_mut().expect("it was opened");
+            let procfs = &mut local.assembler.procfs;
+            procfs
+                .read_one(pid, &mut record, &mut Vec::new(), &mut vec![0])
+                .expect("it can be read");
+            assert_eq!(walked.mm_flags >> bit & 1, u64::from(disabled));
+            assert_eq!(
+                record.memory_details.mm_flags,
+                u64::from(disabled) << bit,
+                "from the text"
+            );
+        }
+        assert_eq!(testbed.processes().len(), 2);
+    }
+}

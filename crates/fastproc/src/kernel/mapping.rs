@@ -1,0 +1,139 @@
+//! The memory of maps, mapped into this process. All `unsafe` code that accesses it is here.
+
+use std::{io, os::fd::AsFd, ptr::NonNull, slice};
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use crate::base::plain::Plain;
+
+/// The memory of a `BPF_F_MMAPABLE` array map.
+///
+/// If one owner holds it, [`as_slice`](Self::as_slice) is safe: the kernel writes only while one of our programs
+/// runs, and every run takes `&mut` of the owner. If several share it, each access says why it is safe.
+#[derive(Debug)]
+pub(crate) struct Mapping<T: Plain> {
+    start: NonNull<T>,
+    len: usize,
+}
+
+// SAFETY: the mapping is memory of this process, owned by this value, and may be used from any thread.
+unsafe impl<T: Plain> Send for Mapping<T> {}
+// SAFETY: through `&Mapping` it is read only, or as each access says.
+unsafe impl<T: Plain> Sync for Mapping<T> {}
+
+impl<T: Plain> Mapping<T> {
+    /// Maps the first `len` elements of the map behind `fd`.
+    pub(crate) fn new(fd: impl AsFd, len: usize) -> io::Result<Self> {
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory that is in use.
+        let start = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                bytes::<T>(len),
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                fd,
+                0,
+            )
+        }?;
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Self { start, len })
+    }
+
+    /// All elements.
+    pub(crate) fn as_slice(&self) -> &[T] {
+        // SAFETY: `new` mapped `len` elements; any bytes are a valid `T`; nobody writes while `&self` is held.
+        unsafe { self.slice(0, self.len) }
+    }
+
+    /// All elements, mutable.
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [T] {
+        // SAFETY: as for `as_slice`; `&mut self` makes this the only reference.
+        unsafe { self.slice_mut(0, self.len) }
+    }
+
+    /// Elements that nothing writes while the slice lives.
+    ///
+    /// # Safety
+    /// No program that writes these elements may run, and nothing else may change them, until the slice is gone.
+    pub(crate) unsafe fn slice(&self, first: usize, count: usize) -> &[T] {
+        assert!(first + count <= self.len, "beyond the map");
+        // SAFETY: within the mapping, which outlives `&self`; any bytes are a valid `T`; the caller keeps writers away.
+        unsafe { slice::from_raw_parts(self.start.as_ptr().add(first), count) }
+    }
+
+    /// Elements that nothing else reads or writes while the slice lives.
+    ///
+    /// # Safety
+    /// As for [`slice`](Self::slice), and there may be no other slice of these elements.
+    #[allow(
+        clippy::mut_from_ref,
+        reason = "slots are disjoint parts of one mapping; each has one owner"
+    )]
+    pub(crate) unsafe fn slice_mut(&self, first: usize, count: usize) -> &mut [T] {
+        assert!(first + count <= self.len, "beyond the map");
+        // SAFETY: as above, and the caller has them alone.
+        unsafe { slice::from_raw_parts_mut(self.start.as_ptr().add(first), count) }
+    }
+
+    /// A copy of one element, which a program may be writing.
+    pub(crate) fn load(&self, index: usize) -> T {
+        assert!(index < self.len, "beyond the map");
+        // SAFETY: within the mapping; volatile, for a program may write meanwhile, and any bytes are a valid `T`.
+        unsafe { self.start.as_ptr().add(index).read_volatile() }
+    }
+
+    /// Replaces one element, which a program may be reading.
+    pub(crate) fn store(&self, index: usize, value: T) {
+        assert!(index < self.len, "beyond the map");
+        // SAFETY: within the mapping; volatile, for a program may read meanwhile.
+        unsafe { self.start.as_ptr().add(index).write_volatile(value) }
+    }
+}
+
+impl<T: Plain> Drop for Mapping<T> {
+    fn drop(&mut self) {
+        // SAFETY: exactly what `new` mapped; no reference outlives `self`. It cannot fail for such a range.
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), bytes::<T>(self.len)) };
+    }
+}
+
+fn bytes<T>(len: usize) -> usize {
+    (len * size_of::<T>()).next_multiple_of(rustix::param::page_size())
+}
+
+/// A kernel file that never changes, mapped as a whole.
+pub(super) struct MappedFile {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+impl MappedFile {
+    pub(super) fn new(file: &std::fs::File) -> io::Result<Self> {
+        let len = file.metadata()?.len() as usize;
+        // SAFETY: as in `Mapping::new`.
+        let start = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                len,
+                ProtFlags::READ,
+                MapFlags::PRIVATE | MapFlags::POPULATE,
+                file,
+                0,
+            )
+        }?;
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Self { start, len })
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        // SAFETY: mapped whole, for as long as `self` lives, and nobody ever writes there.
+        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for MappedFile {
+    fn drop(&mut self) {
+        // SAFETY: exactly what `new` mapped.
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}

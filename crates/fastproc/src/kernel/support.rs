@@ -1,0 +1,223 @@
+//! Whether this host lets us read its structures: decided from its BTF and its own answers, never from a version.
+
+use std::{fs, ops::Range, os::unix::fs::MetadataExt};
+
+use rustix::thread::CapabilitySet;
+
+use crate::{
+    base::{error::Error, timing},
+    kernel::{KernelTypes, Wanted, shapes, walk::Walk},
+    records::fields::Fields,
+};
+
+/// Inode numbers of the initial namespaces (`PROC_PID_INIT_INO`, `PROC_USER_INIT_INO`).
+const INITIAL_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
+const INITIAL_USER_NAMESPACE: u64 = 0xEFFF_FFFD;
+
+/// What this kernel has beyond the walk itself.
+#[derive(Debug)]
+pub(crate) struct Support {
+    /// `bpf_map_lookup_percpu_elem()` (5.19), by which per-CPU memory is found; kernels that show the exact resident
+    /// set all have it.
+    pub(crate) percpu_lookup: bool,
+    /// The features of a thread, where users have shadow stacks (x86, from 6.6 on).
+    pub(crate) thread_features: bool,
+    /// The code that a wait channel is not looked for in, where the kernel unwinds stacks for one; else empty.
+    pub(crate) scheduler: Scheduler,
+    pub(crate) types: KernelTypes,
+}
+
+/// `in_sched_functions()`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Scheduler {
+    pub(crate) sched: Range<u64>,
+    pub(crate) locks: Range<u64>,
+}
+
+/// Refuses for every reason that can be told before a program is loaded; the rest is for the verifier to say. `allow`:
+/// whether there is memory for it, asked before any is taken.
+pub(crate) fn check(
+    walk: Walk,
+    fields: Fields,
+    allow: impl FnOnce() -> Result<(), Error>,
+) -> Result<Support, Error> {
+    permitted()?;
+    allow()?;
+    timing::done("checks");
+    let types = KernelTypes::read(Wanted {
+        object: Some(walk.object(fields)),
+        structures: &["bpf_iter__task", "thread_struct", "signal_struct"],
+        paths: &shapes::paths(),
+        functions: &["bpf_iter_task_new", "bpf_map_lookup_percpu_elem"],
+        ..Wanted::default()
+    })?;
+    timing::done("type information");
+    shapes::check(&types, fields)?;
+    match walk {
+        Walk::OpenCoded if !types.has_function("bpf_iter_task_new") => Err(Error::KernelTooOld {
+            missing: "open-coded task iterator (bpf_iter_task_new)",
+            since: "6.7",
+        }),
+        Walk::Iterator if !types.has_type("bpf_iter__task") => Err(Error::KernelTooOld {
+            missing: "task iterator (iter/task)",
+            since: "5.8",
+        }),
+        _ => Ok(Support {
+            percpu_lookup: types.has_function("bpf_map_lookup_percpu_elem"),
+            thread_features: types.offset("thread_struct", "features").is_some()
+                && types.offset("thread_struct", "features_locked").is_some(),
+            scheduler: if unwinds_for_wchan(&types) {
+                scheduler(&fs::read("/proc/kallsyms").unwrap_or_default())
+            } else {
+                Scheduler::default()
+            },
+            types,
+        }),
+    }
+}
+
+/// Refuses a reader from whom the kernel would hide some of what programs see, or whom it would not let load any.
+pub(crate) fn permitted() -> Result<(), Error> {
+    namespaces()?;
+    capabilities()?;
+    hidepid()?;
+    lockdown()?;
+    accounting()
+}
+
+/// Kernels before 5.16, in which `core_state` moved to `signal_struct`; see `wchan.h`.
+fn unwinds_for_wchan(types: &KernelTypes) -> bool {
+    types.has_type("signal_struct") && types.offset("signal_struct", "core_state").is_none()
+}
+
+/// Finds the code in the kernel's symbols. Where their addresses are hidden it is empty, and the kernel is asked for
+/// every task that does not run.
+fn scheduler(kallsyms: &[u8]) -> Scheduler {
+    let mut found = Scheduler::default();
+    for line in kallsyms.split(|&byte| byte == b'\n') {
+        let mut words = line.split(|&byte| byte == b' ');
+        let (Some(address), Some(_kind), Some(name)) = (words.next(), words.next(), words.next())
+        else {
+            continue;
+        };
+        let place = match name {
+            b"__sched_text_start" => &mut found.sched.start,
+            b"__sched_text_end" => &mut found.sched.end,
+            b"__lock_text_start" => &mut found.locks.start,
+            b"__lock_text_end" => &mut found.locks.end,
+            _ => continue,
+        };
+        let address = std::str::from_utf8(address).unwrap_or_default();
+        *place = u64::from_str_radix(address, 16).unwrap_or(0);
+    }
+    if found.sched.is_empty() || found.locks.is_empty() {
+        return Scheduler::default();
+    }
+    found
+}
+
+/// Records carry the kernel's own ids; in a namespace of its own the caller knows processes and users by others.
+fn namespaces() -> Result<(), Error> {
+    let is = |name: &str, initial| {
+        // Without the file the kernel has no such namespaces at all.
+        fs::metadata(format!("/proc/self/ns/{name}")).map_or(true, |file| file.ino() == initial)
+    };
+    if !is("pid", INITIAL_PID_NAMESPACE) {
+        return Err(Error::Namespace { namespace: "pid" });
+    }
+    if !is("user", INITIAL_USER_NAMESPACE) {
+        return Err(Error::Namespace { namespace: "user" });
+    }
+    Ok(())
+}
+
+fn effective() -> CapabilitySet {
+    rustix::thread::capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective)
+}
+
+/// Whether this thread may load programs at all.
+pub(crate) fn capabilities() -> Result<(), Error> {
+    let effective = effective();
+    // The kernel takes CAP_SYS_ADMIN for either, as before it had them (5.8).
+    if effective.contains(CapabilitySet::SYS_ADMIN) {
+        return Ok(());
+    }
+    let (bpf, perfmon) = (
+        effective.contains(CapabilitySet::BPF),
+        effective.contains(CapabilitySet::PERFMON),
+    );
+    let missing = match (bpf, perfmon) {
+        (true, true) => return Ok(()),
+        (false, false) => "CAP_BPF and CAP_PERFMON are",
+        (false, true) => "CAP_BPF is",
+        (true, false) => "CAP_PERFMON is",
+    };
+    Err(Error::MissingCapability { missing })
+}
+
+/// With hidepid a reader sees only processes it has ptrace access to; one with the capability sees all.
+fn hidepid() -> Result<(), Error> {
+    if effective().contains(CapabilitySet::SYS_PTRACE) {
+        return Ok(());
+    }
+    if crate::base::host::proc_hides_processes()? {
+        return Err(Error::HidePid);
+    }
+    Ok(())
+}
+
+fn lockdown() -> Result<(), Error> {
+    // Not there without the lockdown module, or where securityfs is not mounted; then the verifier will say.
+    let level = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+    if level.contains("[confidentiality]") {
+        Err(Error::Lockdown)
+    } else {
+        Ok(())
+    }
+}
+
+/// Where CPU time is not sampled by ticks, a task's times lie elsewhere, and partly in no memory at all.
+fn accounting() -> Result<(), Error> {
+    if cfg!(any(target_arch = "s390x", target_arch = "powerpc64")) {
+        return Err(Error::CpuAccounting {
+            how: "by the architecture's own clock",
+        });
+    }
+    let full = fs::read_to_string("/sys/devices/system/cpu/nohz_full").unwrap_or_default();
+    if !matches!(full.trim(), "" | "(null)") {
+        return Err(Error::CpuAccounting {
+            how: "by nohz_full CPUs",
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Scheduler, scheduler};
+
+    #[test]
+    fn the_schedulers_code_is_found_where_its_addresses_are_shown() {
+        let shown = b"ffffffff81000000 T _text\nffffffff81900010 T __sched_text_start\n\
+            ffffffff81900020 t __schedule\nffffffff81902000 T __sched_text_end\n\
+            ffffffff81903000 T __lock_text_start\nffffffff81904000 T __lock_text_end\n\
+            ffffffffc0000000 t __sched_text_start_of_some\t[module]\n";
+        let found = scheduler(shown);
+        assert_eq!(found.sched, 0xffff_ffff_8190_0010..0xffff_ffff_8190_2000);
+        assert_eq!(found.locks, 0xffff_ffff_8190_3000..0xffff_ffff_8190_4000);
+
+        let hidden: Vec<u8> = shown
+            .split(|&byte| byte == b'\n')
+            .flat_map(|line| {
+                [
+                    &b"0000000000000000"[..],
+                    line.get(16..).unwrap_or_default(),
+                    b"\n",
+                ]
+                .concat()
+            })
+            .collect();
+        assert_eq!(scheduler(&hidden), Scheduler::default());
+        assert_eq!(scheduler(b""), Scheduler::default());
+    }
+}

@@ -1,0 +1,23 @@
+//! Field groups: what a caller asks for, and pays for.
+
+use crate::records::record;
+
+// The build makes these from `bpf/record.h`: a bit for each group, and their names.
+include!(concat!(env!("OUT_DIR"), "/fields.rs"));
+
+impl Fields {
+    /// What a `top` shows: identity, state, CPU time, memory, threads, start time, context switches.
+    pub const TOP: Self = Self::CPU.union(Self::MEMORY);
+
+    /// All that `/proc/PID/stat`, `statm` and `status` show.
+    pub const THREE_FILES: Self = Self::TOP
+        .union(Self::MEMORY_DETAILS)
+        .union(Self::LAYOUT)
+        .union(Self::USERS)
+        .union(Self::CREDENTIALS)
+        .union(Self::SIGNALS)
+        .union(Self::NAMESPACES)
+        .union(Self::SCHEDULING)
+        .union(Self::SCHEDULING_DETAILS)
+        .union(Self::LIMITS);
+}

@@ -1,0 +1,440 @@
+//! Who may see what: the kernel's ptrace access check, as a rule over records.
+
+mod mask;
+
+use std::io;
+
+use rustix::thread::{CapabilitySet, capabilities};
+
+#[doc(hidden)]
+pub use self::mask::Mask;
+use crate::{
+    base::namespaces::{INITIAL_USER_NS, in_initial_user_ns},
+    records::record::{Credentials, Users},
+    rules::rights::Rights,
+    snapshot::{exit::Exit, process::Process},
+};
+
+/// Whether a reader may see what the kernel shows only to those who could trace the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// The reader may see everything.
+    Granted,
+    /// The reader may see everything but addresses, wait channel and exit code.
+    Denied,
+}
+
+const CAP_SYS_PTRACE: u64 = 1 << 19;
+/// `MMF_DUMPABLE_MASK`, and `SUID_DUMP_USER` within it.
+const DUMPABLE_MASK: u64 = 3;
+const DUMPABLE: u64 = 1;
+
+/// Who reads records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reader {
+    /// Process id.
+    pub pid: u32,
+    /// Filesystem user id.
+    pub fsuid: u32,
+    /// Filesystem group id.
+    pub fsgid: u32,
+    /// Effective capabilities, as bits.
+    pub cap_effective: u64,
+    /// Inode number of the user namespace; 0 if not known.
+    pub user_ns: u32,
+    /// Whether a security module with rules of its own (`SELinux`, `AppArmor`, Smack, Landlock) confines the
+    /// reader. Such a reader may see itself; about other processes nothing is certain.
+    pub confined: bool,
+}
+
+/// Whether the kernel would show this thread everything about every process: it may trace all of them, and read
+/// files that it does not own.
+///
+/// Capabilities decide that only in the initial user namespace, and a security module may still deny it (Landlock
+/// denies every process outside of its sandbox). So this asks the kernel about the parent of its threads, or
+/// whichever process has pid 2 here.
+pub fn may_trace_all() -> bool {
+    let files = CapabilitySet::DAC_READ_SEARCH | CapabilitySet::DAC_OVERRIDE;
+    let holds = capabilities(None).is_ok_and(|held| {
+        held.effective.contains(CapabilitySet::SYS_PTRACE) && held.effective.intersects(files)
+    });
+    let is_shown = || match std::fs::read_link("/proc/2/exe") {
+        // The kernel checks access before it finds that there is no program.
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+        Ok(_) => true,
+    };
+    holds && in_initial_user_ns() && is_shown()
+}
+
+impl Reader {
+    /// The reader that is this process. `None` without its [`Fields::USERS`](crate::Fields::USERS) and
+    /// [`Fields::CREDENTIALS`](crate::Fields::CREDENTIALS).
+    pub fn from_process(process: Process<'_>) -> Option<Self> {
+        let (users, credentials) = (process.users()?, process.credentials()?);
+        Some(Self {
+            pid: process.pid(),
+            fsuid: users.fsuid,
+            fsgid: users.fsgid,
+            cap_effective: credentials.cap_effective,
+            user_ns: credentials.user_ns,
+            confined: false,
+        })
+    }
+
+    /// What this reader may see of `target`, by the rule of `__ptrace_may_access()` in kernel/ptrace.c with
+    /// `PTRACE_MODE_READ_FSCREDS`, and of `cap_ptrace_access_check()` in security/commoncap.c.
+    ///
+    /// A process may see itself. Otherwise access is granted if both of these hold:
+    /// - the reader's filesystem ids equal the real, effective and saved ids of the target, its effective
+    ///   capabilities include all permitted ones of the target, both are in one user namespace and the target
+    ///   is dumpable; or the reader has `CAP_SYS_PTRACE` in the target's user namespace;
+    /// - no security module objects ([`confined`](Self::confined)).
+    ///
+    /// Access is denied if a record lacks what the rule needs (the groups that
+    /// [`from_process`](Self::from_process) needs, and
+    /// [`Fields::MEMORY_DETAILS`](crate::Fields::MEMORY_DETAILS)), or if the kernel had already hidden it
+    /// from the reader of the record.
+    pub fn access(&self, target: Process<'_>) -> Access {
+        if target.identity().masked == 0 && (self.pid == target.pid() || self.may_trace(target)) {
+            Access::Granted
+        } else {
+            Access::Denied
+        }
+    }
+
+    /// The same for a process with these rights, at the time when they were read.
+    #[doc(hidden)]
+    pub fn access_with(&self, rights: &Rights) -> Access {
+        let may = self.may_trace_with(&rights.users, &rights.credentials, || rights.is_dumpable);
+        if may { Access::Granted } else { Access::Denied }
+    }
+
+    /// Removes from an exit what this reader could not have seen: the exit status of the zombie, and the I/O
+    /// counters before. Older kernels do not show whether a zombie was dumpable, and do not check it for the
+    /// exit status.
+    #[must_use]
+    pub fn redact_exit(&self, exit: &Exit) -> Exit {
+        let owner = &exit.owner;
+        let users = Users {
+            uid: exit.uid,
+            euid: exit.euid,
+            suid: owner.suid,
+            gid: exit.gid,
+            egid: exit.egid,
+            sgid: owner.sgid,
+            ..Users::default()
+        };
+        let credentials = Credentials {
+            cap_permitted: owner.cap_permitted,
+            user_ns: owner.user_ns,
+            ..Credentials::default()
+        };
+        let may_trace = |is_dumpable| self.may_trace_with(&users, &credentials, || is_dumpable);
+        Exit {
+            status: exit
+                .status
+                .filter(|_| may_trace(owner.dumpable != Some(false))),
+            io: exit.io.filter(|_| may_trace(owner.dumpable == Some(true))),
+            ..*exit
+        }
+    }
+
+    /// Whether this reader may see the arguments with which an exited process executed its program.
+    ///
+    /// A program may erase them from its command line while it runs, as `mysql` and `curl` do with passwords.
+    /// So only its user may see them, and those who could have traced it.
+    pub fn may_see_arguments(&self, exit: &Exit) -> bool {
+        let uids = [exit.uid, exit.euid, exit.owner.suid];
+        let gids = [exit.gid, exit.egid, exit.owner.sgid];
+        let is_own = uids == [self.fsuid; 3] && gids == [self.fsgid; 3];
+        is_own || self.redact_exit(exit).io.is_some()
+    }
+
+    fn may_trace(&self, target: Process<'_>) -> bool {
+        let of = target.users().zip(target.credentials());
+        of.is_some_and(|(users, credentials)| {
+            self.may_trace_with(users, credentials, || is_dumpable(target))
+        })
+    }
+
+    fn may_trace_with(
+        &self,
+        users: &Users,
+        credentials: &Credentials,
+        is_dumpable: impl FnOnce() -> bool,
+    ) -> bool {
+        if self.confined {
+            return false;
+        }
+        if self.may_trace_namespace(credentials.user_ns) {
+            // The memory may belong to another user namespace than the credentials. The initial one is
+            // above all of them.
+            return self.user_ns == INITIAL_USER_NS || is_dumpable();
+        }
+        self.has_ids_of(users)
+            && self.user_ns != 0
+            && self.user_ns == credentials.user_ns
+            && credentials.cap_permitted & !self.cap_effective == 0
+            && is_dumpable()
+    }
+
+    /// `ns_capable(user_ns, CAP_SYS_PTRACE)`, as far as it is known here: capabilities count in their own
+    /// namespace and those below it, and only the initial one is known to be above every other.
+    fn may_trace_namespace(&self, user_ns: u32) -> bool {
+        self.cap_effective & CAP_SYS_PTRACE != 0
+            && (self.user_ns == INITIAL_USER_NS || (self.user_ns != 0 && self.user_ns == user_ns))
+    }
+
+    fn has_ids_of(&self, target: &Users) -> bool {
+        [target.euid, target.suid, target.uid] == [self.fsuid; 3]
+            && [target.egid, target.sgid, target.gid] == [self.fsgid; 3]
+    }
+}
+
+fn is_dumpable(target: Process<'_>) -> bool {
+    target
+        .memory_details()
+        .is_some_and(|details| details.mm_flags & DUMPABLE_MASK == DUMPABLE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        records::{
+            fields::Fields,
+            record::{Io, Record},
+        },
+        snapshot::exit::Owner,
+    };
+
+    fn target() -> Record {
+        let mut record = Record::default();
+        record.identity.tgid = 10;
+        record.identity.has_mm = 1;
+        record.identity.groups =
+            (Fields::USERS | Fields::CREDENTIALS | Fields::MEMORY_DETAILS).bits();
+        record.memory_details.mm_flags = DUMPABLE;
+        let users = &mut record.users;
+        for id in [&mut users.uid, &mut users.euid, &mut users.suid] {
+            *id = 1000;
+        }
+        for id in [&mut users.gid, &mut users.egid, &mut users.sgid] {
+            *id = 100;
+        }
+        record.credentials.user_ns = INITIAL_USER_NS;
+        record
+    }
+
+    const USER: Reader = Reader {
+        pid: 20,
+        fsuid: 1000,
+        fsgid: 100,
+        cap_effective: 0,
+        user_ns: INITIAL_USER_NS,
+        confined: false,
+    };
+    const ROOT: Reader = Reader {
+        fsuid: 0,
+        fsgid: 0,
+        cap_effective: u64::MAX,
+        ..USER
+    };
+
+    fn access(reader: Reader, change: impl FnOnce(&mut Record)) -> Access {
+        let mut record = target();
+        change(&mut record);
+        reader.access(Process::new(&record, &[]))
+    }
+
+    #[test]
+    fn the_same_user_may() {
+        assert_eq!(access(USER, |_| ()), Access::Granted);
+        assert_eq!(
+            access(
+                Reader {
+                    fsuid: 1001,
+                    ..USER
+                },
+                |_| ()
+            ),
+            Access::Denied
+        );
+        assert_eq!(
+            access(Reader { fsgid: 101, ..USER }, |_| ()),
+            Access::Denied
+        );
+        assert_eq!(access(USER, |target| target.users.suid = 0), Access::Denied);
+        assert_eq!(access(USER, |target| target.users.egid = 0), Access::Denied);
+    }
+
+    #[test]
+    fn not_what_is_more_powerful_or_may_not_be_dumped() {
+        assert_eq!(
+            access(USER, |target| target.credentials.cap_permitted = 1),
+            Access::Denied
+        );
+        assert_eq!(
+            access(USER, |target| target.memory_details.mm_flags = 0),
+            Access::Denied
+        );
+        assert_eq!(
+            access(USER, |target| target.memory_details.mm_flags = 2),
+            Access::Denied
+        );
+        assert_eq!(
+            access(USER, |target| target.credentials.user_ns = 7),
+            Access::Denied
+        );
+        assert_eq!(
+            access(USER, |target| target.identity.has_mm = 0),
+            Access::Granted
+        );
+    }
+
+    #[test]
+    fn another_capability_is_not_the_one_that_the_process_has() {
+        let reader = Reader {
+            cap_effective: 0b10,
+            ..USER
+        };
+        let seen = |permitted| {
+            access(reader, |target| {
+                target.credentials.cap_permitted = permitted;
+            })
+        };
+        assert_eq!(seen(0b10), Access::Granted);
+        assert_eq!(seen(0b01), Access::Denied);
+        assert_eq!(seen(0b11), Access::Denied);
+    }
+
+    #[test]
+    fn the_capability_counts_where_it_is_held() {
+        assert_eq!(access(ROOT, |_| ()), Access::Granted);
+        assert_eq!(
+            access(ROOT, |target| target.credentials.user_ns = 7),
+            Access::Granted
+        );
+        assert_eq!(
+            access(ROOT, |target| target.memory_details.mm_flags = 0),
+            Access::Granted
+        );
+        let contained = Reader { user_ns: 7, ..ROOT };
+        assert_eq!(access(contained, |_| ()), Access::Denied);
+        assert_eq!(
+            access(contained, |target| target.credentials.user_ns = 7),
+            Access::Granted
+        );
+        assert_eq!(
+            access(
+                Reader {
+                    cap_effective: !CAP_SYS_PTRACE,
+                    ..ROOT
+                },
+                |_| ()
+            ),
+            Access::Denied
+        );
+    }
+
+    #[test]
+    fn of_an_exit_as_much_is_seen_as_of_the_process() {
+        let exit = |change: fn(&mut Exit)| {
+            let mut exit = Exit {
+                uid: 1000,
+                euid: 1000,
+                gid: 100,
+                egid: 100,
+                status: Some(256),
+                io: Some(Io::default()),
+                owner: Owner {
+                    suid: 1000,
+                    sgid: 100,
+                    user_ns: INITIAL_USER_NS,
+                    cap_permitted: 0,
+                    dumpable: Some(true),
+                },
+                ..Exit::default()
+            };
+            change(&mut exit);
+            exit
+        };
+        let seen = |reader: Reader, exit: Exit| {
+            let seen = reader.redact_exit(&exit);
+            (seen.status.is_some(), seen.io.is_some())
+        };
+        assert_eq!(seen(USER, exit(|_| ())), (true, true));
+        for (dumpable, shown) in [(None, (true, false)), (Some(false), (false, false))] {
+            let mut exit = exit(|_| ());
+            exit.owner.dumpable = dumpable;
+            assert_eq!(seen(USER, exit), shown);
+            assert_eq!(seen(ROOT, exit), (true, true));
+        }
+        let others: [fn(&mut Exit); 6] = [
+            |exit| exit.uid = 0,
+            |exit| exit.owner.suid = 0,
+            |exit| exit.owner.sgid = 0,
+            |exit| exit.owner.user_ns = 7,
+            |exit| exit.owner.cap_permitted = 1,
+            |exit| exit.egid = 0,
+        ];
+        for change in others {
+            assert_eq!(seen(USER, exit(change)), (false, false));
+            assert_eq!(seen(ROOT, exit(change)), (true, true));
+        }
+        let confined = Reader {
+            confined: true,
+            ..USER
+        };
+        assert_eq!(seen(confined, exit(|_| ())), (false, false));
+    }
+
+    #[test]
+    fn what_is_not_known_is_denied() {
+        assert_eq!(
+            access(ROOT, |target| target.identity.groups = 0),
+            Access::Denied
+        );
+        assert_eq!(
+            access(USER, |target| target.identity.groups =
+                (Fields::USERS | Fields::CREDENTIALS).bits()),
+            Access::Denied
+        );
+        assert_eq!(
+            access(ROOT, |target| target.identity.masked = 1),
+            Access::Denied
+        );
+        assert_eq!(
+            access(
+                Reader {
+                    confined: true,
+                    ..ROOT
+                },
+                |_| ()
+            ),
+            Access::Denied
+        );
+        assert_eq!(
+            access(Reader { user_ns: 0, ..USER }, |target| target
+                .credentials
+                .user_ns = 0),
+            Access::Denied
+        );
+    }
+
+    #[test]
+    fn everybody_may_see_themselves() {
+        assert_eq!(
+            access(
+                Reader {
+                    pid: 10,
+                    fsuid: 5,
+                    confined: true,
+                    ..USER
+                },
+                |target| target.identity.groups = 0
+            ),
+            Access::Granted
+        );
+    }
+}

@@ -1,0 +1,11 @@
+//! Command lines.
+
+/// A command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cmdline<'a> {
+    /// The arguments as in `/proc/PID/cmdline`: each ends with a NUL, unless the process has changed them.
+    /// Empty for a kernel thread or a zombie.
+    pub bytes: &'a [u8],
+    /// Whether it is longer, and only its first 128 KiB were read.
+    pub cut: bool,
+}

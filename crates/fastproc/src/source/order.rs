@@ -1,0 +1,74 @@
+//! The processes of a walk in the order of their pids, kept from one snapshot to the next.
+
+use crate::{snapshot::Slot, source::bpf::IndexEntry};
+
+/// The place of each process.
+///
+/// Few processes start or end within a second. While the walk meets the same pids in the same places, the order
+/// stays, and a snapshot reads one word for each process.
+#[derive(Debug, Default)]
+pub(crate) struct Order {
+    /// By pid.
+    pub(crate) slots: Vec<Slot>,
+    /// Pids in the order of the walk. Empty if the next walk cannot be compared with it.
+    walked: Vec<u32>,
+    /// For each place of the walk, the position of its process in the order of pids.
+    positions: Vec<u32>,
+    /// Whether the last snapshot was completed. Only then is it known what changed since.
+    complete: bool,
+}
+
+impl Order {
+    /// Starts a new order.
+    pub(crate) fn clear(&mut self) {
+        self.slots.clear();
+        self.walked.clear();
+    }
+
+    /// Begins a snapshot, which may fail. Returns whether the last one was completed.
+    pub(crate) fn begin(&mut self) -> bool {
+        std::mem::replace(&mut self.complete, false)
+    }
+
+    /// Completes the snapshot.
+    pub(crate) fn complete(&mut self) {
+        self.complete = true;
+    }
+
+    /// Whether this walk met the same processes in the same places, and none was torn.
+    pub(crate) fn is_same_walk(&self, index: &[u64]) -> bool {
+        let entries = index.iter().map(|&entry| IndexEntry(entry));
+        self.walked.len() == index.len()
+            && entries
+                .zip(&self.walked)
+                .all(|(entry, &pid)| entry.pid() == pid && !entry.is_torn())
+    }
+
+    /// Sorts the slots. Remembers the walk, unless a process was torn, met twice or read from elsewhere.
+    pub(crate) fn settle(&mut self, index: &[u64]) {
+        self.slots.sort_unstable();
+        let all = self.slots.len();
+        self.slots.dedup_by_key(|slot| slot.pid);
+        let whole = index.iter().all(|&entry| !IndexEntry(entry).is_torn());
+        if whole && all == self.slots.len() && all == index.len() {
+            self.walked
+                .extend(index.iter().map(|&entry| IndexEntry(entry).pid()));
+        }
+    }
+
+    /// Computes the positions, once all slots are there.
+    pub(crate) fn number(&mut self, walked: usize) {
+        self.positions.clear();
+        self.positions.resize(walked, 0);
+        for (position, slot) in self.slots.iter().enumerate() {
+            if let Some(at) = slot.in_walk() {
+                self.positions[at] = position as u32;
+            }
+        }
+    }
+
+    /// The position in the order of pids of the process at this place of the walk.
+    pub(crate) fn position(&self, at: usize) -> usize {
+        self.positions[at] as usize
+    }
+}
