@@ -22,7 +22,7 @@ use fastproc_testbed::{Options, Testbed, gate};
 /// Whether a value says that there is none.
 fn is_nothing(field: &Field, value: i128) -> bool {
     let bits = match field.type_of.size() {
-        4 => value as u32 as u64,
+        4 => u64::from(value as u32),
         _ => value as u64,
     };
     field.unknown == Some(bits)

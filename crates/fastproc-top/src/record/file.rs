@@ -414,7 +414,7 @@ fn short(error: io::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::{fmt::Write, fs};
 
     use fastproc::{
         Fields,
@@ -424,7 +424,7 @@ mod tests {
 
     use super::*;
 
-    /// The layout as recordings described it at first.
+    /// The layout as the first recordings described it.
     fn old_layout() -> String {
         let mut text = String::new();
         for (name, structure) in [
@@ -432,10 +432,10 @@ mod tests {
             ("thread", schema::THREAD),
             ("exit", schema::EXIT),
         ] {
-            text += &format!("{name} {}\n", structure.size);
+            let _ = writeln!(text, "{name} {}", structure.size);
             for field in structure.fields() {
                 let size = field.type_of.size();
-                text += &format!("{} {} {size}\n", field.path, field.offset);
+                let _ = writeln!(text, "{} {} {size}", field.path, field.offset);
             }
         }
         text

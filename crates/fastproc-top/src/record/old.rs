@@ -1,11 +1,11 @@
-//! The layout of records as recordings described it at first.
+//! The layout of records as the first recordings described it.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt::Write};
 
 use fastproc::schema::{self, Structure};
 
-/// The description of a layout as [`schema::layout`] gives it today. At first there was a line of path, offset and size for each
-/// field: a field of the same name and size is taken for the same.
+/// The description of a layout as [`schema::layout`] writes it now. The first recordings had a line of path, offset and size for
+/// each field: a field of the same name and size counts as the same.
 pub fn described(text: &str) -> String {
     if text.starts_with("structure\t") {
         return text.to_owned();
@@ -23,11 +23,12 @@ pub fn described(text: &str) -> String {
                     other => (other, schema::RECORD),
                 };
                 known = today(name, structure);
-                described += &format!("structure\t{name}\t{size}\n");
+                // Writing to a string cannot fail.
+                let _ = writeln!(described, "structure\t{name}\t{size}");
             }
             [path, offset, size] => {
                 if let Some((today, _)) = known.get(path).filter(|(_, today)| *today == size) {
-                    described += &format!("field\t{path}\t{offset}\t{today}\n");
+                    let _ = writeln!(described, "field\t{path}\t{offset}\t{today}");
                 }
             }
             _ => {}
