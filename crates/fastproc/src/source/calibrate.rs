@@ -52,11 +52,11 @@ fn text_of(procfs: &mut Procfs, pid: u32) -> Result<Option<Record>, Error> {
 /// Walks before a difference is believed: memory and CPU time of a process with other threads change all the time.
 const WALKS: usize = 16;
 
-/// A value of this process, as walks and the kernel say it.
+/// A value of this process. There may be two ways to count it, of which the kernel's text has one: the least and the most
+/// that walks counted by each.
 struct Own {
     value: &'static str,
-    least: u64,
-    most: u64,
+    walked: [[u64; 2]; 2],
 }
 
 /// Refuses records that do not say of this process what the kernel itself says: what lies elsewhere than the programs look,
@@ -76,31 +76,33 @@ fn compare_own(bpf: &mut Bpf, procfs: &mut Procfs, fields: Fields) -> Result<(),
         for (value, walked) in own_values(&record, fields) {
             match seen.iter_mut().find(|own| own.value == value) {
                 Some(own) => {
-                    own.least = own.least.min(walked[0]);
-                    own.most = own.most.max(walked[1]);
+                    for (range, walked) in own.walked.iter_mut().zip(walked) {
+                        *range = [range[0].min(walked), range[1].max(walked)];
+                    }
                 }
                 None => seen.push(Own {
                     value,
-                    least: walked[0],
-                    most: walked[1],
+                    walked: walked.map(|walked| [walked; 2]),
                 }),
             }
         }
         differs = seen.iter().find_map(|own| {
             // The kernel may have said it at any time between the first walk and the last.
             let said = match own.value {
-                CPU_TIME => [before_ns, after_ns],
+                CPU_TIME => [[before_ns, after_ns]; 2],
                 other => {
                     let own = own_values(&text, fields);
                     own.into_iter()
                         .find(|(value, _)| *value == other)
-                        .map(|(_, said)| said)?
+                        .map(|(_, said)| said.map(|said| [said; 2]))?
                 }
             };
-            (said[1] < own.least || own.most < said[0]).then_some(Error::Differs {
+            let mut both = own.walked.iter().zip(said);
+            let agrees = both.any(|(walked, said)| walked[0] <= said[1] && said[0] <= walked[1]);
+            (!agrees).then_some(Error::Differs {
                 value: own.value,
-                records: own.most,
-                kernel: said[0],
+                records: own.walked[0][1],
+                kernel: said[0][0],
             })
         });
         if differs.is_none() {
@@ -112,13 +114,13 @@ fn compare_own(bpf: &mut Bpf, procfs: &mut Procfs, fields: Fields) -> Result<(),
 
 const CPU_TIME: &str = "CPU time";
 
-/// The values that are compared, each with the least and the most that it may be.
+/// The values to compare, each by both ways to count it.
 fn own_values(record: &Record, fields: Fields) -> Vec<(&'static str, [u64; 2])> {
     let mut values = Vec::new();
     if fields.contains(Fields::MEMORY) {
         // Which of the two the text has differs between kernels.
-        let [rss, rough] = [record.memory.rss(), record.memory.rss_approx];
-        values.push(("resident set", [rss.min(rough), rss.max(rough)]));
+        let both = [record.memory.rss(), record.memory.rss_approx];
+        values.push(("resident set", both));
         values.push(("virtual size", [record.memory.vsize; 2]));
     }
     let identity = &record.identity;
