@@ -165,7 +165,7 @@ mod tests {
         let not_asked = Failure::NotAsked(Fields::IO | Fields::MEMORY_DETAILS).message();
         let text = not_asked.to_str().expect("text");
         assert!(
-            text.contains("FASTPROC_MEMORY_DETAILS | FASTPROC_IO"),
+            text.contains("FASTPROC_IO | FASTPROC_MEMORY_DETAILS"),
             "{text}"
         );
         let error = fastproc::Error::Run(std::io::Error::other("the\0cause"));
