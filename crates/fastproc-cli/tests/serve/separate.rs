@@ -70,6 +70,10 @@ fn who_speaks_with_the_network_holds_no_privileges_and_opens_nothing() {
     let tasks = fs::read_dir(format!("/proc/{exporter}/task")).expect("it runs");
     for task in tasks {
         let path = task.expect("it runs").path().join("status");
+        // A thread that checked a password ends when it has been idle for a while.
+        if !path.exists() {
+            continue;
+        }
         let of = |name: &str| status(path.to_str().expect("UTF-8"), name);
         for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
             assert_eq!(of(set), "0000000000000000", "{set}");
@@ -85,7 +89,14 @@ fn who_speaks_with_the_network_holds_no_privileges_and_opens_nothing() {
     let open = descriptors(exporter);
     let files: Vec<_> = open.iter().filter(|link| link.starts_with('/')).collect();
     let own = format!("/proc/{exporter}/statm");
-    let allowed = |link: &str| link == "/dev/null" || link == own || link.starts_with("/memfd:");
+    // What this test was started with, its children have too.
+    let inherited = descriptors(std::process::id());
+    let allowed = |link: &String| {
+        link == "/dev/null"
+            || *link == own
+            || link.starts_with("/memfd:")
+            || inherited.contains(link)
+    };
     assert!(files.iter().all(|link| allowed(link)), "{files:?}");
 
     // Nothing of the network comes to the one that holds privileges, and it executes nothing.
@@ -120,6 +131,8 @@ fn the_status_and_doctor_tell_both_processes() {
     let ask = |arguments: &[&str]| {
         let mut command = Command::new(FASTPROC);
         command.args(arguments).env("FASTPROC_SOCKET", socket);
+        // A CPU may stand still for longer than the command waits.
+        command.env("FASTPROC_SERVICE_TIMEOUT_MS", "120000");
         let output = command.output().expect("it can be started");
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).expect("it prints text")

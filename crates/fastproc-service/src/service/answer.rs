@@ -22,8 +22,9 @@ use crate::{
     view::{Mask, View, Visibility},
 };
 
-/// Room that a text is expected to take that is yet to be read. What finds none is left to the reader, this time.
+/// Room for a text that is yet to be read, and for a few long ones among them. The reader reads itself what finds no room.
 const ROOM_FOR_TEXT: usize = 256;
+const ROOM_FOR_LONG_TEXTS: usize = 64 << 10;
 
 impl Service {
     pub(super) fn greet(&mut self, waiting: &Waiting) {
@@ -137,7 +138,9 @@ impl Service {
             exit_lines,
             ..filling.plan(shown)
         };
-        counts.text_bytes += missing.len() * ROOM_FOR_TEXT;
+        if !missing.is_empty() {
+            counts.text_bytes += missing.len() * ROOM_FOR_TEXT + ROOM_FOR_LONG_TEXTS;
+        }
         let [.., bytes] = counts.offsets();
         self.costs.bytes[waiting.tier] = bytes;
         let buffer = self.buffers.take(view, bytes)?;

@@ -246,6 +246,13 @@ pub fn in_child(run: impl FnOnce()) -> Child {
         ForkResult::Child => {
             fastproc_testbed::leave_lock_to_parent();
             let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+            if let Err(panic) = &outcome {
+                let text = panic.downcast_ref::<String>().map(String::as_str);
+                let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+                // The message of a panic is kept by the test's harness, and ends with this process.
+                let text = format!("in the child: {}\n", text.unwrap_or("it panicked"));
+                let _ = rustix::io::write(rustix::stdio::stderr(), text.as_bytes());
+            }
             // SAFETY: ends this process without running what the test's would.
             unsafe { libc::_exit(i32::from(outcome.is_err())) }
         }
