@@ -317,6 +317,11 @@ impl Buffers {
         self.all.iter().find(|buffer| buffer.id == id)
     }
 
+    pub(crate) fn lent_bytes(&self) -> usize {
+        let lent = self.all.iter().filter(|buffer| buffer.lent > 0);
+        lent.map(|buffer| buffer.memory.bytes()).sum()
+    }
+
     /// Number and bytes of those that are lent, of those that lie ready, and of those that readers have kept.
     pub(crate) fn sizes(&mut self) -> [(usize, usize); 3] {
         self.settle();
