@@ -375,7 +375,7 @@ fn serve_metrics(
     let scheme = if configured.has_tls { "https" } else { "http" };
     let listener = listen::at(&args.listen)?;
     let address = listener.local_addr()?;
-    let metrics = open(settings)?;
+    let mut metrics = open(settings)?;
     let source = metrics.source();
     // The service reads /proc to tell who asks.
     let proc_of_others = service.is_some() || metrics.needs_proc_of_others();
@@ -393,6 +393,7 @@ fn serve_metrics(
     }
     let service = service.map(|mut service| {
         service.collects_for(serving.pid());
+        metrics.tell_of(socket::Counted(service.figures()));
         socket::start(service)
     });
     let service = service.transpose()?;

@@ -14,8 +14,8 @@ use crate::{
     groups::{Describe, Description, Gone, Moment, Options, Tracker},
     link::Used,
     metrics::{
-        ExitCounts, Extras, HostMetrics, LeftOut, Own, Switches, series_of_a_group, write_groups,
-        write_own,
+        ExitCounts, Extras, HostMetrics, LeftOut, Own, Service, Switches, series_of_a_group,
+        write_groups, write_own,
     },
     naming::{Rules, Wants},
     reloaded::Reloaded,
@@ -70,6 +70,7 @@ pub struct Exporter {
     costly: Costly,
     reloaded: Reloaded,
     beside: Used,
+    service: Option<Box<dyn Service>>,
 }
 
 impl Exporter {
@@ -127,6 +128,7 @@ impl Exporter {
             grown: 0,
             reloaded: Reloaded::now(),
             beside: Used::default(),
+            service: None,
         })
     }
 
@@ -171,6 +173,11 @@ impl Exporter {
     /// What another process takes that serves the metrics: it is told as if this one took it.
     pub fn count_as_own(&mut self, used: Used) {
         self.beside = used;
+    }
+
+    /// Has it tell of a service that runs in this process.
+    pub fn tell_of(&mut self, service: impl Service + 'static) {
+        self.service = Some(Box::new(service));
     }
 
     /// Looks at everything once. What cannot be read is told by the metrics, and returned.
@@ -264,6 +271,7 @@ impl Exporter {
         if self.counters_current {
             self.host_metrics.write(&mut text, current);
         }
+        let service = self.service.as_ref().map(|service| service.read());
         write_own(
             &mut text,
             Own {
@@ -280,6 +288,7 @@ impl Exporter {
                 series_of_a_group: series_of_a_group(self.costly.settings()),
                 folded_threads: self.tracker.folded_threads(),
                 costly_cpu_ns: self.costly.is_wanted().then(|| self.costly.spent_ns()),
+                service: service.as_ref(),
                 btime: self.host_metrics.btime(),
                 reloaded: self.reloaded,
                 beside: self.beside,

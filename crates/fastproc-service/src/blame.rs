@@ -2,6 +2,10 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -12,6 +16,8 @@ const APART: Duration = Duration::from_secs(60);
 const ALL_APART: Duration = Duration::from_millis(500);
 /// Users that are counted. Who comes later is in the sums alone.
 const MOST_USERS: usize = 256;
+/// Number of [`Reason`]s.
+const REASONS: usize = Reason::NAMES.len();
 
 /// What a user is blamed for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +33,9 @@ pub(crate) enum Reason {
 }
 
 impl Reason {
+    /// In their order.
+    pub(crate) const NAMES: [&str; 4] = ["over_budget", "over_memory", "blocked", "cut_off"];
+
     const fn text(self) -> &'static str {
         match self {
             Self::OverBudget => {
@@ -53,14 +62,63 @@ pub(crate) struct Counts {
     cut_off_total: u64,
 }
 
-impl Counts {
-    fn add(&mut self, why: Reason) {
-        *match why {
-            Reason::OverBudget => &mut self.over_budget_total,
-            Reason::OverMemory => &mut self.over_memory_total,
-            Reason::Blocked => &mut self.blocked_total,
-            Reason::CutOff => &mut self.cut_off_total,
-        } += 1;
+impl From<[u64; REASONS]> for Counts {
+    fn from(counts: [u64; REASONS]) -> Self {
+        let [
+            over_budget_total,
+            over_memory_total,
+            blocked_total,
+            cut_off_total,
+        ] = counts;
+        Self {
+            over_budget_total,
+            over_memory_total,
+            blocked_total,
+            cut_off_total,
+        }
+    }
+}
+
+/// By reason. The thread of the service alone adds to them.
+#[derive(Debug, Default)]
+struct Counters([AtomicU64; REASONS]);
+
+impl Counters {
+    fn add(&self, why: Reason) {
+        self.0[why as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn read(&self) -> [u64; REASONS] {
+        self.0.each_ref().map(|count| count.load(Ordering::Relaxed))
+    }
+}
+
+/// Counts that other threads read while they grow: without a lock, so that nobody waits.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    /// A place that is taken keeps its user.
+    users: [(AtomicU32, Counters); MOST_USERS],
+    taken: AtomicUsize,
+    /// Of users that there is no place for, and where nobody knows whose it is.
+    others: Counters,
+}
+
+impl Default for Refused {
+    fn default() -> Self {
+        Self {
+            users: std::array::from_fn(|_| Default::default()),
+            taken: AtomicUsize::new(0),
+            others: Counters::default(),
+        }
+    }
+}
+
+impl Refused {
+    /// Each user's, and the others' as `None`.
+    pub(crate) fn read(&self) -> impl Iterator<Item = (Option<u32>, [u64; REASONS])> {
+        let users = self.users.iter().take(self.taken.load(Ordering::Acquire));
+        let users = users.map(|(uid, counts)| (Some(uid.load(Ordering::Relaxed)), counts.read()));
+        users.chain(std::iter::once_with(|| (None, self.others.read())))
     }
 }
 
@@ -68,29 +126,62 @@ impl Counts {
 #[derive(Debug, Default)]
 pub(crate) struct Blame {
     log: Option<fn(&str)>,
-    pub(crate) sum: Counts,
-    pub(crate) users: BTreeMap<u32, Counts>,
+    refused: Arc<Refused>,
+    /// Where a user's counts are.
+    places: HashMap<u32, usize>,
     told: HashMap<(u32, Reason), Instant>,
     last: Option<Instant>,
 }
 
 impl Blame {
-    pub(crate) fn new(log: Option<fn(&str)>) -> Self {
+    pub(crate) fn new(log: Option<fn(&str)>, refused: Arc<Refused>) -> Self {
         Self {
             log,
+            refused,
             ..Self::default()
         }
     }
 
+    /// Of all users, and of nobody.
+    pub(crate) fn sum(&self) -> Counts {
+        let mut sum = [0; REASONS];
+        for (_, counts) in self.refused.read() {
+            for (sum, count) in sum.iter_mut().zip(counts) {
+                *sum += count;
+            }
+        }
+        sum.into()
+    }
+
+    pub(crate) fn users(&self) -> BTreeMap<u32, Counts> {
+        let all = self.refused.read();
+        all.filter_map(|(uid, counts)| Some((uid?, counts.into())))
+            .collect()
+    }
+
+    fn counters(&mut self, uid: Option<u32>) -> &Counters {
+        let Some(uid) = uid else {
+            return &self.refused.others;
+        };
+        if let Some(&place) = self.places.get(&uid) {
+            return &self.refused.users[place].1;
+        }
+        let place = self.places.len();
+        let Some((user, counters)) = self.refused.users.get(place) else {
+            return &self.refused.others;
+        };
+        self.places.insert(uid, place);
+        user.store(uid, Ordering::Relaxed);
+        self.refused.taken.store(place + 1, Ordering::Release);
+        counters
+    }
+
     /// Counts it for a user. Where nobody knows whose it is, only the sum grows.
     pub(crate) fn add(&mut self, uid: Option<u32>, why: Reason) {
-        self.sum.add(why);
-        let Some(uid) = uid else { return };
-        let known = self.users.len() < MOST_USERS || self.users.contains_key(&uid);
-        if known {
-            self.users.entry(uid).or_default().add(why);
-        }
-        let Some(log) = self.log else { return };
+        self.counters(uid).add(why);
+        let (Some(uid), Some(log)) = (uid, self.log) else {
+            return;
+        };
         let now = Instant::now();
         let is_due = |at: &Instant, apart| now.saturating_duration_since(*at) >= apart;
         if !self.last.is_none_or(|last| is_due(&last, ALL_APART)) {
@@ -107,33 +198,34 @@ impl Blame {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
     use super::*;
 
     static LINES: AtomicUsize = AtomicUsize::new(0);
 
     #[test]
     fn a_flood_is_counted_and_told_once() {
-        let mut blame = Blame::new(Some(|line| {
+        let log = |line: &str| {
             assert!(line.starts_with("user 7 has had its share"));
             LINES.fetch_add(1, Ordering::Relaxed);
-        }));
+        };
+        let mut blame = Blame::new(Some(log), Arc::default());
         for _ in 0..100_000 {
             blame.add(Some(7), Reason::OverBudget);
         }
         assert_eq!(LINES.load(Ordering::Relaxed), 1);
-        assert_eq!(blame.users[&7].over_budget_total, 100_000);
-        let mut silent = Blame::new(None);
+        assert_eq!(blame.users()[&7].over_budget_total, 100_000);
+        let mut silent = Blame::new(None, Arc::default());
         for uid in 0..10_000 {
             silent.add(Some(uid), Reason::Blocked);
         }
         silent.add(None, Reason::Blocked);
-        assert_eq!(silent.users.len(), MOST_USERS);
-        assert_eq!(silent.sum.blocked_total, 10_001);
+        assert_eq!(silent.users().len(), MOST_USERS);
+        assert_eq!(silent.sum().blocked_total, 10_001);
         assert_eq!(
-            silent.users[&0].blocked_total, 1,
+            silent.users()[&0].blocked_total,
+            1,
             "root is not blamed for others"
         );
+        assert_eq!(silent.refused.read().count(), MOST_USERS + 1);
     }
 }

@@ -237,8 +237,7 @@ impl Buffers {
                 let of = buffer.view.uid();
                 buffer.may_go() && if own { of == uid } else { of != 0 }
             });
-            let oldest = unused.min_by_key(|(_, buffer)| buffer.used);
-            let Some((at, _)) = oldest else {
+            let Some((at, _)) = unused.min_by_key(|(_, buffer)| buffer.used) else {
                 return false;
             };
             self.retire(at);
@@ -288,7 +287,7 @@ impl Buffers {
 
     /// Lends a buffer once more.
     pub(crate) fn lend(&mut self, id: u64) {
-        if let Some(buffer) = self.all.iter_mut().find(|buffer| buffer.id == id) {
+        if let Some(buffer) = self.get_mut(id) {
             buffer.lent += 1;
             buffer.passed = true;
         }
@@ -303,7 +302,7 @@ impl Buffers {
 
     /// Takes a buffer back from one reader.
     pub(crate) fn give_back(&mut self, id: u64) {
-        if let Some(buffer) = self.all.iter_mut().find(|buffer| buffer.id == id) {
+        if let Some(buffer) = self.get_mut(id) {
             buffer.lent = buffer.lent.saturating_sub(1);
         }
         self.drop_unused(0);
@@ -315,6 +314,11 @@ impl Buffers {
 
     pub(crate) fn get(&self, id: u64) -> Option<&Buffer> {
         self.all.iter().find(|buffer| buffer.id == id)
+    }
+
+    pub(crate) fn lent_bytes(&self) -> usize {
+        let lent = self.all.iter().filter(|of| of.lent > 0);
+        lent.map(|of| of.memory.bytes()).sum()
     }
 
     /// Number and bytes of those that are lent, of those that lie ready, and of those that readers have kept.

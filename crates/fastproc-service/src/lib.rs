@@ -12,6 +12,7 @@ mod budget;
 mod buffers;
 mod confine;
 mod exits;
+mod figures;
 mod fill;
 mod hidepid;
 mod holders;
@@ -31,6 +32,7 @@ mod tiers;
 mod view;
 
 pub use confine::{confine, confine_to_descriptors};
+pub use figures::Figures;
 pub use service::{Error, Service};
 pub use settings::{CONNECTIONS, Settings};
 pub use socket::{SocketError, bind, bind_for, passed_by_systemd};

@@ -30,8 +30,9 @@ use self::{
     turn::{Costs, Parked, Waiting},
 };
 use crate::{
-    blame::Blame, budget::Budget, buffers::Buffers, exits::Exits, hidepid::Hidepid, peer::Home,
-    settings::Settings, status::Counted, texts::Texts, tiers::Tiers, view::Visibility,
+    blame::Blame, budget::Budget, buffers::Buffers, exits::Exits, figures::Figures,
+    hidepid::Hidepid, peer::Home, settings::Settings, status::Counted, texts::Texts, tiers::Tiers,
+    view::Visibility,
 };
 
 /// Events that are looked at in one go; those who ask meanwhile share the next walk.
@@ -99,6 +100,7 @@ pub struct Service {
     shown: Vec<Visibility>,
     counted: Counted,
     blame: Blame,
+    figures: Arc<Figures>,
     started: Instant,
 }
 
@@ -108,6 +110,7 @@ impl Service {
         // Numbers that a service before this one has not given.
         let first = fastproc::host::boottime_ns();
         let host = Host::read()?;
+        let figures = Arc::<Figures>::default();
         Ok(Self {
             listener,
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)
@@ -143,7 +146,8 @@ impl Service {
             served: Vec::new(),
             shown: Vec::new(),
             counted: Counted::default(),
-            blame: Blame::new(settings.log),
+            blame: Blame::new(settings.log, Arc::clone(&figures.refused)),
+            figures,
             started: Instant::now(),
             exporter: None,
         })
@@ -157,6 +161,11 @@ impl Service {
     /// The source that is read from.
     pub fn source(&self) -> SourceKind {
         self.tiers.source()
+    }
+
+    /// What may be read of it while it runs.
+    pub fn figures(&self) -> Arc<Figures> {
+        Arc::clone(&self.figures)
     }
 
     /// Sources that were tried first and refused, and why.
@@ -237,6 +246,8 @@ impl Service {
         self.finish_jobs();
         self.turn();
         self.settle_exits();
+        self.figures
+            .set(self.clients.len(), self.buffers.lent_bytes());
         false
     }
 }

@@ -48,7 +48,7 @@ pub(crate) struct Report<'a> {
     #[serde(flatten)]
     pub(crate) blamed: Counts,
     /// The same, of users other than root that there is something to tell of.
-    pub(crate) users: &'a BTreeMap<u32, Counts>,
+    pub(crate) users: BTreeMap<u32, Counts>,
     /// Times when the service had no descriptors, and accepted nobody for a moment.
     pub(crate) pauses_total: u64,
     pub(crate) refusals_total: &'a BTreeMap<String, u64>,

@@ -8,12 +8,14 @@ use std::{
     },
     path::PathBuf,
     process::ExitCode,
+    sync::Arc,
     thread::JoinHandle,
     time::Duration,
 };
 
 use fastproc::{SourceKind, source::service};
-use fastproc_service::{Service, Settings, bind_for, passed_by_systemd};
+use fastproc_metrics::metrics;
+use fastproc_service::{Figures, Service, Settings, bind_for, passed_by_systemd};
 
 use crate::Failure;
 
@@ -96,6 +98,20 @@ impl SocketArgs {
             write_status(&mut out, "", &status)?;
         }
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// What metrics tell of the service.
+#[derive(Debug)]
+pub struct Counted(pub Arc<Figures>);
+
+impl metrics::Service for Counted {
+    fn read(&self) -> metrics::Served {
+        metrics::Served {
+            connections: self.0.connections() as u64,
+            lent_bytes: self.0.lent_bytes() as u64,
+            refused: self.0.refused().collect(),
+        }
     }
 }
 

@@ -18,6 +18,7 @@ mod packaged;
 mod peer;
 mod privileges;
 mod prometheus;
+mod refused;
 mod reload;
 mod scraped;
 mod security;

@@ -41,7 +41,11 @@ fn promtool_finds_nothing_but_historical_names() {
     if !gate::programs(&["promtool"]) {
         return;
     }
+    let folder = Folder::new();
+    let socket = folder.path().join("socket");
     let server = Server::start(&[
+        "--socket",
+        socket.to_str().expect("UTF-8"),
         "--gather-smaps",
         "--gather-fds",
         "--gather-wchan",

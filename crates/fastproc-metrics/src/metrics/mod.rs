@@ -27,6 +27,6 @@ pub use self::{
     groups::{Extras, series_of_a_group, write_groups},
     host::{HostMetrics, Switches, VmstatFilter, WrongFilter},
     node::{LeftOut, NodeSwitches, Pattern},
-    own::{ExitCounts, Own, write_own},
+    own::{ExitCounts, Own, Served, Service, write_own},
     table::markdown,
 };

@@ -1,5 +1,7 @@
 //! What the exporter says about itself.
 
+use std::fmt::Debug;
+
 use fastproc::SnapshotStats;
 use rustix::{
     param::{clock_ticks_per_second, page_size},
@@ -46,6 +48,12 @@ super::families! {
         "When the configuration that is used was read, since 1970.";
     COSTLY_CPU = "fastproc_costly_cpu_seconds_total" Counter &[],
         "CPU time that went into costly values: no more than --costly-share of the time.";
+    SERVICE_REFUSED = "fastproc_service_refused_total" Counter &["user", "reason"],
+        "Times that a user of the service of snapshots was refused (reason: over_budget, over_memory), disconnected (cut_off), or held up its work (blocked). The user is a number; other stands for those after the first 256, and for what nobody is known to have done. This and the next two are absent without --socket.";
+    SERVICE_CONNECTIONS = "fastproc_service_connections" Gauge &[],
+        "Connections to the service of snapshots.";
+    SERVICE_LENT = "fastproc_service_lent_bytes" Gauge &[],
+        "Memory of the snapshots that readers of the service have.";
     CPU = "process_cpu_seconds_total" Counter &[],
         "CPU time of this exporter.";
     OPEN_FDS = "process_open_fds" Gauge &[],
@@ -69,6 +77,23 @@ pub struct ExitCounts {
     pub recorded: u64,
     /// Those that were lost.
     pub lost: u64,
+}
+
+/// What a service of snapshots counts that runs in this process.
+pub trait Service: Debug + Send {
+    /// What it has counted until now. It must not wait for the service, nor have it wait.
+    fn read(&self) -> Served;
+}
+
+/// What such a service has counted.
+#[derive(Clone, Debug, Default)]
+pub struct Served {
+    /// Connections now.
+    pub connections: u64,
+    /// Bytes that are lent now.
+    pub lent_bytes: u64,
+    /// A user, or all others; a reason; and how often.
+    pub refused: Vec<(Option<u32>, &'static str, u64)>,
 }
 
 /// What is told.
@@ -100,6 +125,8 @@ pub struct Own<'a> {
     pub folded_threads: u64,
     /// CPU time of costly values, in nanoseconds, if any are read.
     pub costly_cpu_ns: Option<u64>,
+    /// What the service has counted, if there is one.
+    pub service: Option<&'a Served>,
     /// When the machine was booted, in seconds since 1970.
     pub btime: u64,
     /// How the configuration was read the last time.
@@ -147,7 +174,21 @@ pub fn write_own(text: &mut Exposition, own: Own<'_>) {
     if let Some(cpu_ns) = own.costly_cpu_ns {
         one(&COSTLY_CPU, "", Value::Nano(cpu_ns));
     }
+    if let Some(service) = own.service {
+        write_service(text, service);
+    }
     write_process(text, own.btime, own.beside);
+}
+
+fn write_service(text: &mut Exposition, service: &Served) {
+    text.family(&SERVICE_REFUSED);
+    for (uid, reason, count) in &service.refused {
+        let user = uid.map_or_else(|| "other".to_owned(), |uid| uid.to_string());
+        let labels = format!("user=\"{user}\",reason=\"{reason}\"");
+        text.series(SERVICE_REFUSED.name, &labels, "", Value::Whole(*count));
+    }
+    text.one(&SERVICE_CONNECTIONS, Value::Whole(service.connections));
+    text.one(&SERVICE_LENT, Value::Whole(service.lent_bytes));
 }
 
 /// What every exporter says of its own process, under the names that all have; with the time and memory of that beside it.

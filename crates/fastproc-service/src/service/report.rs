@@ -41,8 +41,8 @@ impl Service {
             wakes_total: self.counted.wakes,
             walks_total: self.tiers.walks,
             fills_total: self.counted.fills,
-            blamed: self.blame.sum,
-            users: &self.blame.users,
+            blamed: self.blame.sum(),
+            users: self.blame.users(),
             pauses_total: self.counted.pauses,
             refusals_total: &self.counted.refusals,
             collectors: self
