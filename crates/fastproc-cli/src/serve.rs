@@ -198,6 +198,9 @@ pub struct Args {
     /// The user to become, if this is root. [default: fastproc if there is one, else nobody]
     #[arg(long, value_name = "USER")]
     user: Option<String>,
+    /// How long the processes that serve and collect may take to end.
+    #[arg(long, hide = true, value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    end_within: Duration,
     /// Flags were given with one dash.
     #[arg(long, hide = true)]
     one_dash: bool,
@@ -404,8 +407,8 @@ fn serve_metrics(
         source.name()
     ));
     let collected = Collecting::new(metrics, scrapes)?.run(|error| say(&chain(error)));
-    // Its link is closed now, and it ends if it has not.
-    serving.wait(&signals)?;
+    // Its link is closed now, and it ends if it has not: by itself, or else by force.
+    serving.end(&signals)?;
     collected?;
     if let Some((stop, thread)) = service {
         drop(stop);

@@ -74,7 +74,8 @@ impl Link {
         Ok((Self(one), Self(other)))
     }
 
-    /// Sends a message.
+    /// Sends a message, and waits for nobody: who keeps to the order of questions and answers leaves room for it, so whoever
+    /// does not read is as good as gone (`WouldBlock`).
     pub fn send(&self, words: [u64; WORDS], descriptor: Option<BorrowedFd<'_>>) -> io::Result<()> {
         let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
@@ -84,8 +85,9 @@ impl Link {
         }
         let bytes = words.map(u64::to_ne_bytes);
         let parts = [IoSlice::new(bytes.as_flattened())];
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         loop {
-            match sendmsg(&self.0, &parts, &mut control, SendFlags::NOSIGNAL) {
+            match sendmsg(&self.0, &parts, &mut control, flags) {
                 Ok(_) => return Ok(()),
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
@@ -255,6 +257,14 @@ mod tests {
         assert!(other.receive().unwrap().unwrap().descriptor.is_none());
         assert!(other.has_news());
         assert!(other.receive().unwrap().is_none());
+    }
+
+    #[test]
+    fn who_never_reads_is_not_waited_for() {
+        let (one, _other) = Link::pair().unwrap();
+        let refused = (0..1 << 20).find_map(|_| one.send([0; WORDS], None).err());
+        let error = refused.expect("no socket holds so much");
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
     }
 
     #[test]

@@ -7,14 +7,20 @@ use std::{
     net::TcpListener,
     os::fd::{AsFd, OwnedFd},
     path::Path,
-    process::{Child, ExitCode, Stdio},
+    process::{Child, ExitCode, ExitStatus, Stdio},
+    thread,
+    time::Duration,
 };
 
 use fastproc_metrics::{
     link::{self, Link, Question, take},
     naming::{Item, Rules},
 };
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::retry_on_intr,
+    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::{
@@ -36,13 +42,13 @@ enum ExporterError {
     #[error("cannot run {PROGRAM}")]
     Failed(#[source] io::Error),
     #[error("{PROGRAM} has failed: {0}")]
-    Ended(std::process::ExitStatus),
+    Ended(ExitStatus),
 }
 
 /// It, from its start on.
 #[derive(Debug)]
 pub struct Exporter {
-    child: Child,
+    process: Process,
     link: Link,
     files: Files,
 }
@@ -96,7 +102,17 @@ impl Exporter {
             io::ErrorKind::NotFound => ExporterError::NotInstalled,
             _ => ExporterError::Failed(error),
         })?;
-        Ok(Self { child, link, files })
+        let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
+        let process = Process {
+            child,
+            pidfd,
+            patience: args.end_within,
+        };
+        Ok(Self {
+            process,
+            link,
+            files,
+        })
     }
 
     /// Opens the files of the configuration for it, until it has understood them. `None`: it has ended, and said why.
@@ -121,11 +137,9 @@ impl Exporter {
 
     /// How it has ended, of itself or because it is not needed any more.
     pub fn end(self) -> Result<ExitCode, Failure> {
-        let Self {
-            mut child, link, ..
-        } = self;
+        let Self { process, link, .. } = self;
         drop(link);
-        let status = child.wait()?;
+        let status = process.end()?;
         match status.code() {
             Some(code) => Ok(ExitCode::from(code as u8)),
             None => Err(ExporterError::Ended(status).into()),
@@ -136,7 +150,7 @@ impl Exporter {
     /// on signals are passed on to it, and files are opened as it reads its configuration again.
     pub fn begin(self, listener: &TcpListener) -> Result<(Link, Serving), Failure> {
         let Self {
-            child,
+            process,
             link,
             mut files,
         } = self;
@@ -144,52 +158,76 @@ impl Exporter {
         for descriptor in [listener.as_fd(), other.as_fd()] {
             link.send([0; link::WORDS], Some(descriptor))?;
         }
-        let pid = Pid::from_child(&child);
-        let process = pidfd_open(pid, PidfdFlags::empty())?;
-        let forwarded = [
-            (&[SIGHUP][..], Signal::HUP),
-            (&[SIGTERM, SIGINT], Signal::TERM),
-        ];
-        for (signals, signal) in forwarded {
-            let process = process.try_clone()?;
-            signals::on(signals, move || {
-                // It may have ended.
-                let _ = pidfd_send_signal(&process, signal);
-            })?;
-        }
-        std::thread::Builder::new()
-            .name("files".into())
-            .spawn(move || {
-                while let Ok(Some(message)) = link.receive() {
-                    if files.answer(&link, message).is_err() {
-                        break;
-                    }
+        let pidfd = process.pidfd.try_clone()?;
+        signals::on(&[SIGHUP], move || send(&pidfd, Signal::HUP))?;
+        let (pidfd, patience) = (process.pidfd.try_clone()?, process.patience);
+        signals::on(&[SIGTERM, SIGINT], move || {
+            send(&pidfd, Signal::TERM);
+            end_within(&pidfd, patience);
+            // This process ends with it, unless what it collects does not come: from a file system that is gone, say.
+            thread::sleep(patience);
+            signal_hook::low_level::exit(0);
+        })?;
+        thread::Builder::new().name("files".into()).spawn(move || {
+            while let Ok(Some(message)) = link.receive() {
+                if files.answer(&link, message).is_err() {
+                    break;
                 }
-            })?;
-        Ok((scrapes, Serving { child, process }))
+            }
+        })?;
+        Ok((scrapes, Serving(process)))
+    }
+}
+
+/// Sends a signal to a process, which may have ended.
+fn send(pidfd: &OwnedFd, signal: Signal) {
+    let _ = pidfd_send_signal(pidfd, signal);
+}
+
+/// Returns once a process has ended: by itself, or killed when it has not after this time.
+fn end_within(pidfd: &OwnedFd, patience: Duration) {
+    let patience = Timespec::try_from(patience).ok();
+    // A signal cuts this short in the thread that it comes to.
+    let ended = retry_on_intr(|| poll(&mut [PollFd::new(pidfd, PollFlags::IN)], patience.as_ref()));
+    if ended != Ok(1) {
+        send(pidfd, Signal::KILL);
+    }
+}
+
+/// The exporter's process.
+#[derive(Debug)]
+struct Process {
+    child: Child,
+    pidfd: OwnedFd,
+    /// How long it may take to end when it should.
+    patience: Duration,
+}
+
+impl Process {
+    /// How it ended, which it should do now.
+    fn end(mut self) -> io::Result<ExitStatus> {
+        end_within(&self.pidfd, self.patience);
+        self.child.wait()
     }
 }
 
 /// The exporter while it serves.
 #[derive(Debug)]
-pub struct Serving {
-    child: Child,
-    process: OwnedFd,
-}
+pub struct Serving(Process);
 
 impl Serving {
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.0.child.id()
     }
 
     /// Has it read its configuration again.
     pub fn hang_up(&self) -> io::Result<()> {
-        Ok(pidfd_send_signal(&self.process, Signal::HUP)?)
+        Ok(pidfd_send_signal(&self.0.pidfd, Signal::HUP)?)
     }
 
-    /// Waits until it has ended, which nothing but a signal to this process brings about.
-    pub fn wait(mut self, signals: &Signals) -> Result<(), Failure> {
-        let status = self.child.wait()?;
+    /// Has it end if it has not, which nothing but a signal to this process should bring about.
+    pub fn end(self, signals: &Signals) -> Result<(), Failure> {
+        let status = self.0.end()?;
         if status.success() || signals.told_to_end() {
             return Ok(());
         }

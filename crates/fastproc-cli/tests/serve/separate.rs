@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -85,6 +86,9 @@ fn who_speaks_with_the_network_holds_no_privileges_and_opens_nothing() {
             ("1", "2")
         );
     }
+    // It has no terminal to type into.
+    let session = rustix::process::getsid(Pid::from_raw(exporter as i32)).expect("it runs");
+    assert_eq!(session.as_raw_nonzero().get(), exporter as i32);
     // The key and the passwords were read by the other process.
     let open = descriptors(exporter);
     let files: Vec<_> = open.iter().filter(|link| link.starts_with('/')).collect();
@@ -120,6 +124,53 @@ fn neither_process_is_left_without_the_other() {
     let (status, stderr) = server.wait();
     assert_eq!(status.code(), Some(2), "{stderr}");
     assert!(stderr.contains("fastproc-exporter has failed"), "{stderr}");
+}
+
+/// Starts `fastproc serve` with a script in the exporter's place, which says that it is configured and then goes on so.
+fn serve_with(exporter: &str, patience: &str) -> Server {
+    let folder = Folder::new();
+    let program = folder.copy(FASTPROC, "fastproc");
+    let configured = if cfg!(target_endian = "big") {
+        "\\0\\0\\0\\0\\0\\0\\0\\4"
+    } else {
+        "\\4\\0\\0\\0\\0\\0\\0\\0"
+    };
+    let zeros = "\\0".repeat(24);
+    let script = format!("#!/bin/sh\nprintf '{configured}{zeros}' >&0\n{exporter}\n");
+    let script = folder.write("script", &script);
+    folder.copy(&script, "fastproc-exporter");
+    let arguments = ["--source=procfs", "--end-within", patience];
+    let mut command = Command::new(program);
+    if rustix::process::geteuid().is_root() {
+        // One user for both, as the exporter becomes it: nobody else may end it.
+        command.uid(4321).gid(4321);
+    }
+    Server::start_only(&mut command, &arguments).0
+}
+
+#[test]
+fn an_exporter_that_ignores_sigterm_is_killed_and_both_end() {
+    if !gate::programs(&["setpriv"]) {
+        return;
+    }
+    // It reads nothing, and so its link stays open as well.
+    let server = serve_with(
+        "trap '' TERM; exec setpriv --pdeathsig KILL sleep infinity",
+        "1s",
+    );
+    let exporter = server.exporter();
+    let (status, stderr) = server.end(Signal::TERM);
+    assert_eq!(status.code(), Some(0), "{stderr}");
+    wait_until("the exporter has ended", || is_gone(exporter));
+}
+
+#[test]
+fn an_exporter_that_closes_its_link_and_lives_on_is_killed() {
+    // It is told that the link is there, and takes no descriptor of it.
+    let server = serve_with("exec cat <&0 >/dev/null", "1s");
+    let (status, stderr) = server.wait();
+    assert_eq!(status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("has failed: signal: 9"), "{stderr}");
 }
 
 #[test]

@@ -46,6 +46,19 @@ impl Server {
     /// By a command to which the subcommand and its arguments are added.
     #[track_caller]
     pub fn start_by(command: &mut Command, arguments: &[&str]) -> Self {
+        let (server, secured) = Self::start_only(command, arguments);
+        if !secured {
+            // What is started from now on is born under its eyes.
+            wait_until("it has looked once", || {
+                server.get("/-/ready", &[]).status == 200
+            });
+        }
+        server
+    }
+
+    /// The same, before it has answered anything. Returns whether it serves by TLS, too.
+    #[track_caller]
+    pub fn start_only(command: &mut Command, arguments: &[&str]) -> (Self, bool) {
         let given = |flag: &str| arguments.iter().any(|argument| argument.starts_with(flag));
         command.arg("serve");
         if !given("--web.listen-address") && !given("-web.listen-address") {
@@ -82,13 +95,7 @@ impl Server {
             output,
             listener,
         };
-        if !secured {
-            // What is started from now on is born under its eyes.
-            wait_until("it has looked once", || {
-                server.get("/-/ready", &[]).status == 200
-            });
-        }
-        server
+        (server, secured)
     }
 
     pub fn pid(&self) -> u32 {
