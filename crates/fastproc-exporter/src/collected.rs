@@ -16,7 +16,7 @@ use fastproc_metrics::{
 };
 use rustix::process::{
     DumpableBehavior, Resource, Signal, getrlimit, set_dumpable_behavior,
-    set_parent_process_death_signal,
+    set_parent_process_death_signal, setsid,
 };
 use signal_hook::{consts::SIGHUP, flag};
 
@@ -97,6 +97,8 @@ fn give_up_everything(options: &Options) -> Result<(), Failure> {
     privileges::drop_to(options.user.as_deref(), Needs::default())?;
     // Others of the same user shall read no keys from it.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    // Nor shall it type into the terminal of whoever has started all this. Signals from there come by the other process.
+    setsid()?;
     // Without the process that collects there is nothing to serve, and nobody shall find the port taken.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     Ok(())

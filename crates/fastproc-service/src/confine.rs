@@ -16,19 +16,66 @@ const ARCH: (u32, u32) = (0xc000_00b7, u32::MAX);
 #[cfg(target_arch = "riscv64")]
 const ARCH: (u32, u32) = (0xc000_00f3, u32::MAX);
 
-/// Not at all: to execute a program, to open a file in a way that its flags do not tell here, and to reach into other processes.
+/// Not at all: to execute a program, to open a file in a way that its flags do not tell here, to reach into other processes,
+/// and to change what has a path.
 const FORBIDDEN: &[c_long] = &[
     libc::SYS_execve,
     libc::SYS_execveat,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_creat,
     libc::SYS_openat2,
     libc::SYS_open_by_handle_at,
     libc::SYS_io_uring_setup,
     libc::SYS_ptrace,
     libc::SYS_process_vm_writev,
     libc::SYS_pidfd_getfd,
+    libc::SYS_truncate,
+    libc::SYS_renameat2,
+    libc::SYS_unlinkat,
+    libc::SYS_linkat,
+    libc::SYS_symlinkat,
+    libc::SYS_mknodat,
+    libc::SYS_mkdirat,
+    libc::SYS_fchmodat,
+    libc::SYS_fchmodat2,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_utimensat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    SETXATTRAT,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    REMOVEXATTRAT,
 ];
+
+/// The same by calls that newer architectures do not have.
+#[cfg(target_arch = "x86_64")]
+const OLD: &[c_long] = &[
+    libc::SYS_creat,
+    libc::SYS_rename,
+    libc::SYS_renameat,
+    libc::SYS_unlink,
+    libc::SYS_rmdir,
+    libc::SYS_link,
+    libc::SYS_symlink,
+    libc::SYS_mknod,
+    libc::SYS_mkdir,
+    libc::SYS_chmod,
+    libc::SYS_chown,
+    libc::SYS_lchown,
+    libc::SYS_utime,
+    libc::SYS_utimes,
+    libc::SYS_futimesat,
+];
+#[cfg(target_arch = "aarch64")]
+const OLD: &[c_long] = &[libc::SYS_renameat];
+#[cfg(target_arch = "riscv64")]
+const OLD: &[c_long] = &[];
+
+// Of Linux 6.13, with the same numbers everywhere.
+const SETXATTRAT: c_long = 463;
+const REMOVEXATTRAT: c_long = 466;
 
 /// Only for reading: the call, and which of its arguments has the flags.
 const OPENING: &[(c_long, u32)] = &[
@@ -77,70 +124,150 @@ const NEEDLESS: &[c_long] = &[
     libc::SYS_open,
     libc::SYS_openat,
     libc::SYS_socket,
+    libc::SYS_socketpair,
     libc::SYS_connect,
     libc::SYS_bind,
     libc::SYS_process_vm_readv,
     libc::SYS_pidfd_open,
+    libc::SYS_pidfd_send_signal,
     libc::SYS_kill,
+    libc::SYS_rt_sigqueueinfo,
+    libc::SYS_rt_tgsigqueueinfo,
     libc::SYS_bpf,
     libc::SYS_perf_event_open,
+    // Threads are made by clone(2).
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_fork,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_vfork,
     libc::SYS_unshare,
     libc::SYS_setns,
+    libc::SYS_chroot,
+    libc::SYS_pivot_root,
     libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_fsopen,
+    libc::SYS_fspick,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_mount_setattr,
+    OPEN_TREE_ATTR,
     libc::SYS_keyctl,
     libc::SYS_add_key,
     libc::SYS_request_key,
     libc::SYS_userfaultfd,
 ];
 
-fn filter(needless: &[c_long]) -> Vec<sock_filter> {
-    let allow = step(BPF_RET | BPF_K, libc::SECCOMP_RET_ALLOW);
-    let is = BPF_JMP | BPF_JEQ | BPF_K;
-    let mut filter = vec![
+/// Of Linux 6.15, with the same number everywhere.
+const OPEN_TREE_ATTR: c_long = 467;
+
+const CLONE_NEW: i32 = libc::CLONE_NEWNS
+    | libc::CLONE_NEWCGROUP
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUSER
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET;
+
+const IS: u32 = BPF_JMP | BPF_JEQ | BPF_K;
+const HAS: u32 = BPF_JMP | BPF_JSET | BPF_K;
+const ALLOW: sock_filter = step(BPF_RET | BPF_K, libc::SECCOMP_RET_ALLOW);
+
+/// A program of filters: what it says of one system call after the other.
+struct Filter(Vec<sock_filter>);
+
+impl Filter {
+    /// Refuses a call altogether.
+    fn refuse(&mut self, call: c_long, error: i32) {
+        self.0.extend([jump(IS, call as u32, 0, 1), refuse(error)]);
+    }
+
+    /// Says of a call by one of its arguments what these steps say. They have to end by allowing or refusing it.
+    fn by_argument<const N: usize>(&mut self, call: c_long, number: u32, steps: [sock_filter; N]) {
+        const { assert!(N < u8::MAX as usize) };
+        self.0.push(jump(IS, call as u32, 0, N as u8 + 1));
+        self.0.push(load(argument(number)));
+        self.0.extend(steps);
+    }
+}
+
+/// For whoever reads, or, with `only_descriptors`, for this process if it has all open that it needs.
+fn filter(only_descriptors: bool) -> Vec<sock_filter> {
+    let mut filter = Filter(vec![
         load(ARCHITECTURE),
-        jump(is, ARCH.0, 1, 0),
+        jump(IS, ARCH.0, 1, 0),
         refuse(libc::ENOSYS),
         load(NUMBER),
         jump(BPF_JMP | BPF_JGE | BPF_K, ARCH.1, 0, 1),
         refuse(libc::ENOSYS),
-    ];
-    for &call in FORBIDDEN.iter().chain(needless) {
-        filter.extend([jump(is, call as u32, 0, 1), refuse(libc::EPERM)]);
+    ]);
+    let needless = if only_descriptors { NEEDLESS } else { &[] };
+    for &call in FORBIDDEN.iter().chain(OLD).chain(needless) {
+        filter.refuse(call, libc::EPERM);
     }
     for &(call, flags) in OPENING {
-        filter.extend([
-            jump(is, call as u32, 0, 4),
-            load(argument(flags)),
-            jump(BPF_JMP | BPF_JSET | BPF_K, WRITING, 0, 1),
-            refuse(libc::EACCES),
-            allow,
-        ]);
+        let steps = [jump(HAS, WRITING, 0, 1), refuse(libc::EACCES), ALLOW];
+        filter.by_argument(call, flags, steps);
     }
-    filter.push(allow);
-    filter
+    // To type into a terminal.
+    let typing = [
+        jump(IS, libc::TIOCSTI as u32, 1, 0),
+        jump(IS, libc::TIOCLINUX as u32, 0, 1),
+        refuse(libc::EPERM),
+        ALLOW,
+    ];
+    filter.by_argument(libc::SYS_ioctl, 1, typing);
+    if only_descriptors {
+        let own = std::process::id();
+        let only_own = [jump(IS, own, 0, 1), ALLOW, refuse(libc::EPERM)];
+        filter.by_argument(libc::SYS_tgkill, 0, only_own);
+        filter.by_argument(libc::SYS_tkill, 0, only_own);
+        let own_or_0 = [
+            jump(IS, own, 1, 0),
+            jump(IS, 0, 0, 1),
+            ALLOW,
+            refuse(libc::EPERM),
+        ];
+        filter.by_argument(libc::SYS_prlimit64, 0, own_or_0);
+        let only_threads = [
+            jump(HAS, CLONE_NEW as u32, 1, 0),
+            jump(HAS, libc::CLONE_THREAD as u32, 1, 0),
+            refuse(libc::EPERM),
+            ALLOW,
+        ];
+        filter.by_argument(libc::SYS_clone, 0, only_threads);
+        // Its flags are in memory, where no filter looks. The C library takes the other call then.
+        filter.refuse(libc::SYS_clone3, libc::ENOSYS);
+    }
+    filter.0.push(ALLOW);
+    filter.0
 }
 
-/// Forbids to this process, for good, to execute programs, to open files for writing, and to reach into other processes.
+/// Forbids to this process, for good, to execute programs, to open files for writing, to change what has a path, to
+/// reach into other processes, and to type into a terminal.
 ///
 /// It takes `no_new_privs`, which it sets. After [`Service::open`](crate::Service::open).
 ///
 /// # Errors
 /// The kernel has no filters of system calls.
 pub fn confine() -> io::Result<()> {
-    forbid(&[])
+    forbid(false)
 }
 
-/// The same, and to open files and sockets at all: for a process that has open what it needs, and accepts connections.
+/// The same, and to open files and sockets at all, to start processes, and to send signals to others: for a process that has
+/// open what it needs, and accepts connections.
 ///
 /// # Errors
 /// The kernel has no filters of system calls.
 pub fn confine_to_descriptors() -> io::Result<()> {
-    forbid(NEEDLESS)
+    forbid(true)
 }
 
-fn forbid(needless: &[c_long]) -> io::Result<()> {
+fn forbid(only_descriptors: bool) -> io::Result<()> {
     rustix::thread::set_no_new_privs(true)?;
-    let mut filter = filter(needless);
+    let mut filter = filter(only_descriptors);
     let program = libc::sock_fprog {
         len: filter.len() as u16,
         filter: filter.as_mut_ptr(),

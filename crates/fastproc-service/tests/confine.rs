@@ -3,9 +3,12 @@
 mod common;
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File, OpenOptions, Permissions},
     io::{ErrorKind, Read, Write},
-    os::unix::net::{UnixDatagram, UnixStream},
+    os::unix::{
+        fs::{PermissionsExt, symlink},
+        net::{UnixDatagram, UnixStream},
+    },
     process::Command,
 };
 
@@ -40,6 +43,25 @@ fn it_executes_nothing_and_writes_no_file() {
         let error = std::io::Error::last_os_error();
         let expected = if denied { libc::EPERM } else { libc::ESRCH };
         assert_eq!(error.raw_os_error(), Some(expected));
+        let result = |done: std::io::Result<()>| done.map_err(|error| error.kind());
+        let moved = folder.join("moved");
+        assert_eq!(result(fs::rename(&there, &moved)), kind);
+        if !denied {
+            fs::rename(&moved, &there).expect("it is ours");
+        }
+        let link = folder.join("link");
+        assert_eq!(result(symlink(&there, &link)), kind);
+        assert_eq!(result(fs::hard_link(&there, folder.join("hard"))), kind);
+        assert_eq!(result(fs::create_dir(folder.join("folder"))), kind);
+        assert_eq!(result(fs::remove_file(&link)), kind);
+        let mode = Permissions::from_mode(0o640);
+        assert_eq!(result(fs::set_permissions(&there, mode)), kind);
+        // Of no terminal.
+        let letter = b"x";
+        // SAFETY: the request reads a byte.
+        let typed = unsafe { libc::ioctl(-1, libc::TIOCSTI, letter.as_ptr()) };
+        let expected = if denied { libc::EPERM } else { libc::EBADF };
+        assert_eq!((typed, errno()), (-1, Some(expected)));
     };
     in_child(|| before(false)).join();
     fs::write(&there, "as it was").expect("a folder of ours");
@@ -64,20 +86,65 @@ fn it_executes_nothing_and_writes_no_file() {
     gate::ran();
 }
 
+fn errno() -> Option<i32> {
+    std::io::Error::last_os_error().raw_os_error()
+}
+
+/// What comes of signals that are none to a process, of asking for its limits, and of a new process, with and without a user
+/// namespace of its own: the errors.
+fn others(pid: i32) -> [Option<i32>; 5] {
+    let error = |result: libc::c_long| if result < 0 { errno() } else { None };
+    let process = |flags: libc::c_int| {
+        // SAFETY: as fork(2); the child does nothing but end.
+        let child = unsafe { libc::syscall(libc::SYS_clone, flags | libc::SIGCHLD, 0, 0, 0, 0) };
+        if child == 0 {
+            // SAFETY: it ends this process.
+            unsafe { libc::_exit(0) }
+        }
+        let error = error(child);
+        if child > 0 {
+            // SAFETY: it writes nothing.
+            unsafe { libc::waitpid(child as i32, std::ptr::null_mut(), 0) };
+        }
+        error
+    };
+    let null = std::ptr::null::<libc::c_void>();
+    // SAFETY: nothing is sent, and nothing written.
+    let signal =
+        |call, first: i32, second: i32| error(unsafe { libc::syscall(call, first, second, 0) });
+    [
+        signal(libc::SYS_tgkill, pid, pid),
+        signal(libc::SYS_tkill, pid, 0),
+        // SAFETY: it reads and writes nothing.
+        error(unsafe { libc::syscall(libc::SYS_prlimit64, pid, libc::RLIMIT_NOFILE, null, null) }),
+        process(0),
+        process(libc::CLONE_NEWUSER),
+    ]
+}
+
 #[test]
 fn who_needs_descriptors_alone_opens_none() {
     in_child(|| {
         let connect = || UnixDatagram::unbound().map(drop);
         File::open("/dev/null").expect("it may");
         connect().expect("it may");
+        let (mut one, mut other) = UnixStream::pair().expect("it may");
+        let (own, parent) = (
+            std::process::id() as i32,
+            std::os::unix::process::parent_id() as i32,
+        );
+        // Some systems keep user namespaces from users.
+        assert_eq!(others(parent)[..4], [None; 4], "it may");
         fastproc_service::confine_to_descriptors().expect("the kernel can");
         let error = File::open("/dev/null").expect_err("to open it must not");
         assert_eq!(error.kind(), ErrorKind::PermissionDenied);
         let error = connect().expect_err("sockets neither");
         assert_eq!(error.kind(), ErrorKind::PermissionDenied);
         Command::new("true").status().expect_err("nor programs");
+        UnixStream::pair().expect_err("nor pairs of sockets");
+        assert_eq!(others(parent), [Some(libc::EPERM); 5]);
+        assert_eq!(others(own)[..3], [None; 3], "itself it may");
         // What it has goes on, and threads are no processes.
-        let (mut one, mut other) = UnixStream::pair().expect("it reaches nobody");
         std::thread::spawn(move || one.write_all(b"x").expect("it may"));
         other.read_exact(&mut [0]).expect("it may");
     })
