@@ -8,7 +8,7 @@ use std::{
 use fastproc::{Directories, Process, record::Credentials};
 
 use crate::{
-    owner::{Owner, UserNamespace},
+    owner::{Makers, Namespaces, Owner},
     reading::Reading,
 };
 
@@ -29,13 +29,13 @@ struct Held {
 /// All who are left to the readers.
 #[derive(Debug)]
 pub(crate) struct Left {
-    home: UserNamespace,
+    home: Namespaces,
     until: HashMap<Owner, Instant>,
     held: Vec<Held>,
 }
 
 impl Left {
-    pub(crate) fn new(home: UserNamespace) -> Self {
+    pub(crate) fn new(home: Namespaces) -> Self {
         Self {
             home,
             until: HashMap::new(),
@@ -85,8 +85,13 @@ impl Left {
         }
     }
 
-    /// Whether this process's texts are left to the readers.
-    pub(crate) fn has(&self, process: Process<'_>, directories: &Directories) -> bool {
+    /// Whether this process's texts are left to the readers. `makers`: of one snapshot.
+    pub(crate) fn has(
+        &self,
+        process: Process<'_>,
+        directories: &Directories,
+        makers: &mut Makers,
+    ) -> bool {
         let too_many = self.held.len() >= MOST_HELD;
         if self.until.is_empty() && !too_many {
             return false;
@@ -95,14 +100,16 @@ impl Left {
         let uid = process.users().map(|of| of.uid);
         let namespace = process.credentials().and_then(Credentials::user_ns);
         let is_home = namespace.is_some_and(|inode| self.home.has_inode(inode));
-        let owner = match uid {
-            Some(uid) if is_home => Owner::from_real_user(pid, uid),
-            _ => match directories.get(pid, process.identity().start_ns) {
-                Ok(directory) => self.home.owner(&directory, pid, uid),
-                Err(_) => Owner::Unknown { pid },
+        let known = namespace.and_then(|inode| self.home.known_owner(inode, pid, makers));
+        let owner = match (known, uid) {
+            (Some(owner), _) => owner,
+            (None, Some(uid)) if is_home => self.home.owner_by_user(pid, uid),
+            (None, _) => match directories.get(pid, process.identity().start_ns) {
+                Ok(directory) => self.home.owner(&directory, pid, uid, makers),
+                Err(_) => Owner::Unknown { user_ns: 0 },
             },
         };
-        self.until.contains_key(&owner) || (too_many && matches!(owner, Owner::User(_)))
+        self.until.contains_key(&owner) || (too_many && !matches!(owner, Owner::Root { .. }))
     }
 }
 
@@ -114,7 +121,7 @@ mod tests {
     #[test]
     fn who_begins_to_hold_up_a_reading_that_nobody_waits_for_is_left_too() {
         const PATIENCE: Duration = Duration::from_secs(3600);
-        let mut left = Left::new(UserNamespace::own());
+        let mut left = Left::new(Namespaces::own());
         let (reading, release) = held_at(3);
         left.watch(reading, PATIENCE);
         let now = Instant::now();

@@ -1,6 +1,7 @@
 //! Who answers for a process: the user to blame if reading its memory does not end.
 
 use std::{
+    collections::HashMap,
     fs::File,
     os::{
         fd::{AsRawFd, FromRawFd, OwnedFd},
@@ -21,59 +22,103 @@ const NS_GET_OWNER_UID: libc::Ioctl = 0xb704;
 pub(crate) enum Owner {
     /// A user, whatever ids its processes take in user namespaces of its own.
     User(u32),
-    /// Root, of this process alone.
+    /// Root, of this process alone: one that does not answer says nothing of the others.
     Root { pid: u32 },
-    /// Nobody that is known, of this process alone.
-    Unknown { pid: u32 },
+    /// Root in another pid namespace, as in a container: of all processes in there, for it can start more of them.
+    RootOf { pid_ns: u64 },
+    /// Nobody that is known, of all processes in this user namespace; 0 for what cannot be told.
+    Unknown { user_ns: u64 },
 }
 
 impl Owner {
-    /// The owner of a process in this process's user namespace, by its real user.
-    pub(crate) fn from_real_user(pid: u32, uid: u32) -> Self {
-        match uid {
-            0 => Self::Root { pid },
-            uid => Self::User(uid),
-        }
-    }
-
     pub(crate) fn uid(self) -> Option<u32> {
         match self {
             Self::User(uid) => Some(uid),
-            Self::Root { .. } => Some(0),
+            Self::Root { .. } | Self::RootOf { .. } => Some(0),
             Self::Unknown { .. } => None,
         }
     }
 }
 
-/// The user namespace of this process, by which it finds the owners of others.
+/// Namespaces of this process, by which it finds the owners of others.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct UserNamespace {
-    inode: u64,
+pub(crate) struct Namespaces {
+    user: u64,
+    pid: u64,
 }
 
-impl UserNamespace {
+fn inode(path: &str) -> u64 {
+    std::fs::metadata(path).map_or(0, |file| file.ino())
+}
+
+impl Namespaces {
     pub(crate) fn own() -> Self {
-        let namespace = std::fs::metadata("/proc/self/ns/user");
         Self {
-            inode: namespace.map_or(0, |file| file.ino()),
+            user: inode("/proc/self/ns/user"),
+            pid: inode("/proc/self/ns/pid"),
         }
     }
 
     pub(crate) fn has_inode(self, user_ns: u32) -> bool {
-        u64::from(user_ns) == self.inode
+        u64::from(user_ns) == self.user
+    }
+
+    /// The owner of a process whose real user this is in the user namespace of this process.
+    pub(crate) fn owner_by_user(self, pid: u32, uid: u32) -> Owner {
+        if uid != 0 {
+            return Owner::User(uid);
+        }
+        match inode(&format!("/proc/{pid}/ns/pid")) {
+            pid_ns if pid_ns == self.pid => Owner::Root { pid },
+            pid_ns => Owner::RootOf { pid_ns },
+        }
     }
 
     /// Finds the owner of a process. `uid`: its real user, if its record tells.
-    pub(crate) fn owner(self, directory: &Directory, pid: u32, uid: Option<u32>) -> Owner {
+    pub(crate) fn owner(
+        self,
+        directory: &Directory,
+        pid: u32,
+        uid: Option<u32>,
+        makers: &mut Makers,
+    ) -> Owner {
         let namespace = directory.user_namespace().ok();
-        let uid = match namespace.and_then(|file| maker(file, self.inode)) {
+        let found = namespace.and_then(|file| makers.find(file, self.user));
+        let Some((user_ns, maker)) = found else {
+            return Owner::Unknown { user_ns: 0 };
+        };
+        let uid = match maker {
             Some(Maker::Own) => uid.or_else(|| directory.rights().ok().map(|of| of.real_user())),
             Some(Maker::User(uid)) => Some(uid),
             None => None,
         };
-        uid.map_or(Owner::Unknown { pid }, |uid| {
-            Owner::from_real_user(pid, uid)
+        uid.map_or(Owner::Unknown { user_ns }, |uid| {
+            self.owner_by_user(pid, uid)
         })
+    }
+
+    /// The same without a look at the process, if it is known who made its user namespace and that is another than this
+    /// process's.
+    pub(crate) fn known_owner(self, user_ns: u32, pid: u32, makers: &Makers) -> Option<Owner> {
+        let user_ns = user_ns.into();
+        match makers.0.get(&user_ns)? {
+            Some(Maker::Own) => None,
+            Some(Maker::User(uid)) => Some(self.owner_by_user(pid, *uid)),
+            None => Some(Owner::Unknown { user_ns }),
+        }
+    }
+}
+
+/// Who made user namespaces, by their inodes. To be forgotten soon, because inodes are given again.
+#[derive(Debug, Default)]
+pub(crate) struct Makers(HashMap<u64, Option<Maker>>);
+
+impl Makers {
+    /// The inode of a user namespace, and who made it.
+    fn find(&mut self, namespace: File, home: u64) -> Option<(u64, Option<Maker>)> {
+        let inode = namespace.metadata().ok()?.ino();
+        let known = self.0.entry(inode);
+        Some((inode, *known.or_insert_with(|| maker(namespace, home))))
     }
 }
 
@@ -143,8 +188,47 @@ mod tests {
         std::io::Read::read_exact(told, &mut byte).expect("it is within");
         let path = format!("/proc/{}/ns/user", child.id());
         let namespace = File::open(path).expect("it lives");
+        let again = namespace.try_clone().expect("a descriptor");
         assert_eq!(maker(namespace, home), Some(Maker::User(4321)));
+        let mut makers = Makers::default();
+        let (inode, _) = makers.find(again, home).expect("it is there");
         child.kill().expect("it is ours");
         child.wait().expect("it is ours");
+        let known = Namespaces::own().known_owner(inode as u32, child.id(), &makers);
+        assert_eq!(known, Some(Owner::User(4321)), "nobody is asked again");
+    }
+
+    #[test]
+    fn root_in_another_pid_namespace_is_one_owner_however_many_processes_it_starts() {
+        let home = Namespaces::own();
+        let own = std::process::id();
+        assert_eq!(home.owner_by_user(own, 0), Owner::Root { pid: own });
+        if !fastproc_testbed::gate::root() {
+            return;
+        }
+        let mut unshare = std::process::Command::new("unshare")
+            .args(["--pid", "--fork", "--kill-child", "sh", "-c"])
+            .arg("sleep infinity & echo .; read x")
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .expect("it can be started");
+        let told = unshare.stdout.as_mut().expect("a pipe");
+        std::io::Read::read_exact(told, &mut [0]).expect("it is within");
+        let child_of = |pid: u32| -> u32 {
+            let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+            let children = children.expect("it runs");
+            children.trim().parse().expect("it has one child")
+        };
+        let shell = child_of(unshare.id());
+        let owners = [shell, child_of(shell)].map(|pid| home.owner_by_user(pid, 0));
+        unshare.kill().expect("it is ours");
+        unshare.wait().expect("it is ours");
+        assert!(
+            matches!(owners[0], Owner::RootOf { pid_ns: 1.. }),
+            "{owners:?}"
+        );
+        assert_eq!(owners[0], owners[1]);
+        assert_ne!(owners[0], Owner::RootOf { pid_ns: home.pid });
     }
 }

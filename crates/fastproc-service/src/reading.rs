@@ -15,7 +15,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::{
     budget::cpu_time,
-    owner::{Owner, UserNamespace},
+    owner::{Makers, Namespaces, Owner},
     rest::Rest,
 };
 
@@ -115,6 +115,24 @@ impl Current {
     }
 }
 
+/// Ends a reading when its thread does, even if that panics: nobody would learn of it otherwise, and its place be taken for ever.
+struct End {
+    progress: Arc<Mutex<Progress>>,
+    done: Arc<OwnedFd>,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        let mut progress = lock(&self.progress);
+        progress.current = None;
+        progress.items.clear();
+        progress.over = true;
+        drop(progress);
+        // Its counter overflows after more readings than there can be.
+        let _ = rustix::io::write(&*self.done, &1_u64.to_ne_bytes());
+    }
+}
+
 /// Processes that are being read, one after the other.
 #[derive(Debug)]
 pub(crate) struct Reading {
@@ -150,27 +168,27 @@ impl Reading {
             progress.end_current(now);
             progress.cpu = cpu_time();
             let next = progress.items.pop_front();
-            progress.current = next.map(|item| Current {
-                owner: Owner::Unknown { pid: item.pid },
+            progress.current = next.map(|_| Current {
+                owner: Owner::Unknown { user_ns: 0 },
                 since: now,
             });
             progress.over = next.is_none();
             next
         };
         let read_all = move || {
+            let end = End { progress, done };
+            let progress = &end.progress;
             let mut texts = Vec::new();
             loop {
                 // Nothing is locked while it is read.
-                let item = next(texts, &mut lock(&progress));
+                let item = next(texts, &mut lock(progress));
                 let Some(item) = item else { break };
                 texts = read(&item, &mut |owner| {
-                    if let Some(current) = &mut lock(&progress).current {
+                    if let Some(current) = &mut lock(progress).current {
                         current.owner = owner;
                     }
                 });
             }
-            // Its counter overflows after more readings than there can be.
-            let _ = rustix::io::write(&*done, &1_u64.to_ne_bytes());
         };
         thread::Builder::new()
             .name("texts".into())
@@ -236,7 +254,7 @@ fn lock(progress: &Mutex<Progress>) -> std::sync::MutexGuard<'_, Progress> {
 pub(crate) struct Source {
     pub(crate) directories: Arc<Directories>,
     pub(crate) boot_offset_ns: i64,
-    pub(crate) home: UserNamespace,
+    pub(crate) home: Namespaces,
 }
 
 /// Tells whose the process is, and reads its texts that are wanted, and its rights with the path of its program if those are.
@@ -251,7 +269,12 @@ pub(crate) fn read(
     let Ok(directory) = source.directories.get(item.pid, item.start_ns) else {
         return texts;
     };
-    tell_owner(source.home.owner(&directory, item.pid, item.uid));
+    let mut makers = Makers::default();
+    tell_owner(
+        source
+            .home
+            .owner(&directory, item.pid, item.uid, &mut makers),
+    );
     for kind in item.kinds.iter() {
         let now = clock_gettime(ClockId::Boottime);
         let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;

@@ -19,7 +19,7 @@ use fastproc::{
 
 use crate::{
     left::Left,
-    owner::UserNamespace,
+    owner::{Makers, Namespaces},
     reading::{self, Item, Read, Reading, Source},
     rest::Rest,
     view::View,
@@ -96,7 +96,7 @@ pub(crate) struct Texts {
 
 impl Texts {
     pub(crate) fn open(host: &fastproc::Host) -> Result<Self, fastproc::Error> {
-        let home = UserNamespace::own();
+        let home = Namespaces::own();
         Ok(Self {
             source: Source {
                 directories: Arc::new(Directories::open(host)?),
@@ -137,6 +137,7 @@ impl Texts {
             began_ns.saturating_sub(u64::try_from(max_age.as_nanos()).unwrap_or(u64::MAX));
         self.follow(snapshot);
         let mut items = Vec::new();
+        let mut makers = Makers::default();
         let mut place = 0;
         for (at, (kept, process)) in self.kept.iter_mut().zip(snapshot.iter()).enumerate() {
             let Some(kinds) = wanted(at) else { continue };
@@ -163,7 +164,11 @@ impl Texts {
                     missing |= kind;
                 }
             }
-            if !missing.is_empty() && !self.left.has(process, &self.source.directories) {
+            if !missing.is_empty()
+                && !self
+                    .left
+                    .has(process, &self.source.directories, &mut makers)
+            {
                 items.push(Item {
                     pid: process.pid(),
                     start_ns: identity.start_ns,

@@ -95,6 +95,21 @@ fn everything_is_read_and_the_end_is_told() {
 }
 
 #[test]
+fn a_reading_that_panics_is_over_and_the_end_is_told() {
+    let done = done();
+    let reading = start(100, Arc::clone(&done), |item| {
+        assert!(item.pid < 3, "as a mistake would have it");
+        text(item, 1)
+    });
+    wait_until("it is told", || {
+        rustix::io::read(&*done, &mut [0; 8]).is_ok()
+    });
+    assert!(reading.is_over() && reading.current(Instant::now()).is_none());
+    let outcome = reading.outcome(NEVER, Instant::now());
+    assert_eq!(outcome.expect("it is over").texts.len(), 3);
+}
+
+#[test]
 fn whose_a_process_is_is_told_before_it_is_read() {
     let host = fastproc::Host::read().expect("/proc");
     let mut own = fastproc::Collector::builder()
@@ -108,7 +123,7 @@ fn whose_a_process_is_is_told_before_it_is_read() {
     let source = Source {
         directories: Arc::new(Directories::open(&host).expect("/proc")),
         boot_offset_ns: host.boot_offset_ns,
-        home: UserNamespace::own(),
+        home: Namespaces::own(),
     };
     for known in [None, Some(uid)] {
         let item = Item {
@@ -122,7 +137,7 @@ fn whose_a_process_is_is_told_before_it_is_read() {
         let mut told = Vec::new();
         let texts = read(&item, &source, false, &mut |owner| told.push(owner));
         assert_eq!(texts.len(), 1);
-        assert_eq!(told, [Owner::from_real_user(pid, uid)]);
+        assert_eq!(told, [source.home.owner_by_user(pid, uid)]);
     }
 }
 
