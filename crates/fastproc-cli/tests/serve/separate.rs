@@ -126,7 +126,8 @@ fn neither_process_is_left_without_the_other() {
     assert!(stderr.contains("fastproc-exporter has failed"), "{stderr}");
 }
 
-/// Starts `fastproc serve` with a script in the exporter's place, which says that it is configured and then goes on so.
+/// Starts `fastproc serve` with a script in the exporter's place, which ignores SIGTERM, says that it is configured, and
+/// then goes on so.
 fn serve_with(exporter: &str, patience: &str) -> Server {
     let folder = Folder::new();
     let program = folder.copy(FASTPROC, "fastproc");
@@ -136,7 +137,7 @@ fn serve_with(exporter: &str, patience: &str) -> Server {
         "\\4\\0\\0\\0\\0\\0\\0\\0"
     };
     let zeros = "\\0".repeat(24);
-    let script = format!("#!/bin/sh\nprintf '{configured}{zeros}' >&0\n{exporter}\n");
+    let script = format!("#!/bin/sh\ntrap '' TERM\nprintf '{configured}{zeros}' >&0\n{exporter}\n");
     let script = folder.write("script", &script);
     folder.copy(&script, "fastproc-exporter");
     let arguments = ["--source=procfs", "--end-within", patience];
@@ -154,10 +155,7 @@ fn an_exporter_that_ignores_sigterm_is_killed_and_both_end() {
         return;
     }
     // It reads nothing, and so its link stays open as well.
-    let server = serve_with(
-        "trap '' TERM; exec setpriv --pdeathsig KILL sleep infinity",
-        "1s",
-    );
+    let server = serve_with("exec setpriv --pdeathsig KILL sleep infinity", "1s");
     let exporter = server.exporter();
     let (status, stderr) = server.end(Signal::TERM);
     assert_eq!(status.code(), Some(0), "{stderr}");
