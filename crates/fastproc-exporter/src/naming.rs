@@ -112,7 +112,7 @@ mod tests {
     }
 
     fn name(rules: &Rules, comm: &str, cmdline: &str) -> Option<String> {
-        rules.name_of(&subject(comm, cmdline))
+        rules.name_of(&subject(comm, cmdline)).unwrap()
     }
 
     /// The selectors that process-exporter documents: a name, a program by base or whole path, expressions with names.

@@ -214,14 +214,16 @@ mod tests {
     #[test]
     fn by_default_whatever_has_a_command_line_is_grouped_by_name() {
         let name = |comm: &str, cmdline: &str| {
-            Rules::default().name_of(&Subject {
-                pid: 1,
-                comm: comm.as_bytes(),
-                cmdline: cmdline.as_bytes(),
-                username: "root",
-                cgroups: &[],
-                start_unix_ns: 0,
-            })
+            Rules::default()
+                .name_of(&Subject {
+                    pid: 1,
+                    comm: comm.as_bytes(),
+                    cmdline: cmdline.as_bytes(),
+                    username: "root",
+                    cgroups: &[],
+                    start_unix_ns: 0,
+                })
+                .unwrap()
         };
         assert_eq!(name("cron", "/usr/sbin/cron\0-f\0"), Some("cron".into()));
         assert_eq!(name("kthreadd", ""), None);

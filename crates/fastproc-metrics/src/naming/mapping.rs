@@ -53,14 +53,16 @@ mod tests {
     use crate::naming::Subject;
 
     fn name(rules: &Rules, comm: &str, cmdline: &str) -> Option<String> {
-        rules.name_of(&Subject {
-            pid: 1,
-            comm: comm.as_bytes(),
-            cmdline: cmdline.as_bytes(),
-            username: "",
-            cgroups: &[],
-            start_unix_ns: 0,
-        })
+        rules
+            .name_of(&Subject {
+                pid: 1,
+                comm: comm.as_bytes(),
+                cmdline: cmdline.as_bytes(),
+                username: "",
+                cgroups: &[],
+                start_unix_ns: 0,
+            })
+            .unwrap()
     }
 
     #[test]

@@ -12,4 +12,5 @@ pub use self::{
     mapping::MappingError,
     rules::Rules,
     subject::{Subject, Wants},
+    template::NameError,
 };
