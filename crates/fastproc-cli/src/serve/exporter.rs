@@ -35,6 +35,8 @@ enum ExporterError {
     NotInstalled,
     #[error("cannot run {PROGRAM}")]
     Failed(#[source] io::Error),
+    #[error("{PROGRAM} has ended, and was not told to")]
+    EndedByItself,
     #[error("{PROGRAM} has failed: {0}")]
     Ended(std::process::ExitStatus),
 }
@@ -107,10 +109,11 @@ impl Exporter {
                 continue;
             }
             let has_tls = message.words[1] != 0;
-            let rules = message.descriptor.map(take).transpose()?.map(|text| {
-                let items = Item::from_bytes(&text).ok_or("the rules of groups are cut short")?;
-                Ok::<_, Failure>(Rules::of_items(&items)?)
-            });
+            if message.descriptor.is_some() && self.files.groups.is_none() {
+                return Err("rules of groups came, and there is no --config".into());
+            }
+            let rules = message.descriptor.map(take).transpose()?;
+            let rules = rules.map(|text| Rules::of_items(&Item::from_bytes(&text)?));
             return Ok(Some(Configured {
                 rules: rules.transpose()?,
                 has_tls,
@@ -190,9 +193,20 @@ impl Serving {
     /// Waits until it has ended, which nothing but a signal to this process brings about.
     pub fn wait(mut self, signals: &Signals) -> Result<(), Failure> {
         let status = self.child.wait()?;
-        if status.success() || signals.told_to_end() {
+        if signals.told_to_end() {
             return Ok(());
         }
-        Err(ExporterError::Ended(status).into())
+        let error = if status.success() {
+            ExporterError::EndedByItself
+        } else {
+            ExporterError::Ended(status)
+        };
+        Err(error.into())
+    }
+
+    /// Ends it, whatever it does, and waits for nothing.
+    pub fn kill(&self) {
+        // It may have ended.
+        let _ = pidfd_send_signal(&self.process, Signal::KILL);
     }
 }

@@ -1,7 +1,7 @@
 //! Names on the command line instead of a configuration file.
 
 use super::{
-    regex::compile,
+    regex::{Memory, compile},
     rules::{Mapping, Rules},
 };
 
@@ -35,8 +35,9 @@ impl Rules {
             if !rest.is_empty() {
                 return Err(MappingError::Odd(text.into()));
             }
+            let mut memory = Memory::default();
             for [name, pattern] in pairs {
-                let regex = compile(pattern).map_err(MappingError::Expression)?;
+                let regex = compile(pattern, &mut memory).map_err(MappingError::Expression)?;
                 rules.insert(name.as_bytes().to_vec(), Some(regex));
             }
         }
