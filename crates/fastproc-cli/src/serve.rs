@@ -27,7 +27,7 @@ use std::{
 use clap::{ArgAction, ValueEnum};
 use fastproc::SourceKind;
 use fastproc_metrics::{
-    collecting::Collecting,
+    collecting::{Bounds, Collecting},
     costly, descriptors,
     exporter::{Exporter, Settings},
     exposition::Format,
@@ -406,10 +406,17 @@ fn serve_metrics(
         args.telemetry_path,
         source.name()
     ));
-    let collected = Collecting::new(metrics, scrapes)?.run(|error| say(&chain(error)));
+    let bounds = Bounds {
+        regroups: args.config.is_some(),
+        min_interval: args.min_interval,
+    };
+    let collected = Collecting::new(metrics, scrapes, bounds)?.run(|error| say(&chain(error)));
+    if let Err(error) = collected {
+        serving.kill();
+        return Err(format!("fastproc-exporter cannot be answered: {error}").into());
+    }
     // Its link is closed now, and it ends if it has not: by itself, or else by force.
     serving.end(&signals)?;
-    collected?;
     if let Some((stop, thread)) = service {
         drop(stop);
         match thread.join() {

@@ -26,7 +26,7 @@ use crate::{
     files::Files,
     options::Options,
     say,
-    web::{Limits, Server, scraper},
+    web::{Limits, ScrapeError, Server, scraper},
 };
 
 /// What is kept for threads, and what they open.
@@ -78,8 +78,10 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         })
         })?;
     // Ends when the web server has, which holds the only handle, or when the other process has.
-    if scraper.run().is_err() {
-        return Ok(());
+    match scraper.run() {
+        Ok(()) => {}
+        Err(ScrapeError::Ended) => return Ok(()),
+        Err(error) => return Err(error.into()),
     }
     match web.join() {
         Ok(served) => Ok(served?),

@@ -2,7 +2,7 @@
 
 use std::{io, path::Path};
 
-use fastproc_metrics::naming::{Item, check_expression, check_name};
+use fastproc_metrics::naming::{Item, Rules, check_expression, check_name};
 
 use crate::document::{self, ConfigError, Node, Wrong};
 
@@ -37,6 +37,9 @@ fn configured(root: Node<'_>) -> Result<Configured, Wrong> {
             let items = items.map(|node| item(node, &mut warnings));
             rules = Some(items.collect::<Result<Vec<_>, _>>()?);
         }
+    }
+    if let Some(items) = &rules {
+        Rules::of_items(items).map_err(|error| root.wrong(error.to_string()))?;
     }
     if rules.as_ref().is_none_or(Vec::is_empty) {
         warnings.push(format!(
@@ -92,7 +95,7 @@ fn item(node: Node<'_>, warnings: &mut Vec<String>) -> Result<Item, Wrong> {
 
 #[cfg(test)]
 mod tests {
-    use fastproc_metrics::naming::{Rules, Subject};
+    use fastproc_metrics::naming::Subject;
 
     use super::*;
 
@@ -112,7 +115,7 @@ mod tests {
     }
 
     fn name(rules: &Rules, comm: &str, cmdline: &str) -> Option<String> {
-        rules.name_of(&subject(comm, cmdline))
+        rules.name_of(&subject(comm, cmdline)).unwrap()
     }
 
     /// The selectors that process-exporter documents: a name, a program by base or whole path, expressions with names.

@@ -82,11 +82,11 @@ mod tests {
             Options::parse(&arguments)
         };
         assert!(parse(&[]).is_none());
-        assert!(parse(&["--listen=:1", "--collected=1"]).is_none());
+        assert!(parse(&["--listen=:1", "--collected=2"]).is_none());
         assert!(parse(&["--collected=0"]).unwrap().is_err());
-        assert!(parse(&["--collected=1", "--x"]).unwrap().is_err());
+        assert!(parse(&["--collected=2", "--x"]).unwrap().is_err());
         let options = parse(&[
-            "--collected=1",
+            "--collected=2",
             "--config=/a=b",
             "--min-interval-ns=1000000000",
             "--max-connections=7",

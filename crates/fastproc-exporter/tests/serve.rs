@@ -18,7 +18,7 @@ fn start(arguments: &[&str]) -> (Child, Link) {
     let (link, other) = Link::pair().expect("a socket pair");
     let child = Command::new(env!("CARGO_BIN_EXE_fastproc-exporter"))
         .args([
-            "--collected=1",
+            "--collected=2",
             "--web.telemetry-path=/metrics",
             "--max-connections=4",
         ])

@@ -1,25 +1,48 @@
 //! The process that collects, as the one that serves asks it to.
 
-use std::{io, os::fd::OwnedFd};
+use std::{
+    io,
+    os::fd::OwnedFd,
+    time::{Duration, Instant},
+};
 
 use crate::{
     exporter::Exporter,
     exposition::Format,
     link::{Link, Page, Scrape, take},
     memory,
-    naming::{Item, Rules},
+    naming::{Item, NameError, Rules},
+    reloaded::Reloaded,
 };
 
 /// What is told of rules that came and are of no use.
 #[derive(Debug, thiserror::Error)]
 #[error("rules of groups came that cannot be used")]
-struct WrongRules(#[source] Box<dyn std::error::Error + Send + Sync>);
+struct Refused(#[source] Box<dyn std::error::Error + Send + Sync>);
+
+/// What the other process may ask for. It speaks with the network, so this one keeps to it.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Whether other rules may come: there is a file that has some.
+    pub regroups: bool,
+    /// How much time is between two looks at least.
+    pub min_interval: Duration,
+}
 
 /// Owns the exporter, and runs on one thread.
 #[derive(Debug)]
 pub struct Collecting {
     exporter: Exporter,
     link: Link,
+    bounds: Bounds,
+    /// Rules for the next look.
+    rules: Option<OwnedFd>,
+    /// When everything was looked at.
+    collected: Option<Instant>,
+    /// How the configuration was read that is used; whether the rules of a later one were refused.
+    reloaded: Reloaded,
+    refused: bool,
+    name_error: Option<NameError>,
     page: Page,
     /// Whether the other process has the page.
     shown: bool,
@@ -33,10 +56,16 @@ pub struct Collecting {
 
 impl Collecting {
     /// Answers what is asked through this link.
-    pub fn new(exporter: Exporter, link: Link) -> io::Result<Self> {
+    pub fn new(exporter: Exporter, link: Link, bounds: Bounds) -> io::Result<Self> {
         Ok(Self {
             exporter,
             link,
+            bounds,
+            rules: None,
+            collected: None,
+            reloaded: Reloaded::now(),
+            refused: false,
+            name_error: None,
             page: Page::new()?,
             shown: false,
             failing: false,
@@ -54,13 +83,19 @@ impl Collecting {
         while let Some(message) = self.link.receive()? {
             let scrape = Scrape::of(message.words);
             self.exporter.count_as_own(scrape.used);
-            if scrape.collects {
-                let rules = message.descriptor.map(rules).transpose();
-                let rules = rules.unwrap_or_else(|error| {
-                    log(&error);
-                    None
-                });
-                self.exporter.reload(rules, scrape.reloaded);
+            if scrape.regroups != message.descriptor.is_some() {
+                let reason = "rules of groups are announced and do not come, or come unannounced";
+                return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+            }
+            if scrape.regroups {
+                self.rules = message.descriptor;
+            }
+            let due = self
+                .collected
+                .is_none_or(|at| at.elapsed() >= self.bounds.min_interval);
+            if scrape.collects && due {
+                self.collected = Some(Instant::now());
+                self.reload(scrape.reloaded, &mut log);
                 self.collect(&mut log);
             }
             let length = match scrape.format {
@@ -68,8 +103,10 @@ impl Collecting {
                 Some(format) => self.write(format)?,
             };
             let shown = (!self.shown).then(|| self.page.shown());
-            if self.link.send([length as u64, 0, 0, 0], shown).is_err() {
-                break;
+            match self.link.send([length as u64, 0, 0, 0], shown) {
+                Ok(()) => {}
+                Err(error) if Link::is_end(&error) => break,
+                Err(error) => return Err(error),
             }
             self.shown = true;
             if std::mem::take(&mut first) {
@@ -87,6 +124,33 @@ impl Collecting {
         Ok(())
     }
 
+    /// Takes over what has come since the last look.
+    fn reload(
+        &mut self,
+        reloaded: Reloaded,
+        log: &mut impl FnMut(&(dyn std::error::Error + 'static)),
+    ) {
+        let regroups = self.bounds.regroups;
+        let rules = self.rules.take().map(|text| rules(text, regroups));
+        let rules = rules.transpose().unwrap_or_else(|error| {
+            log(&error);
+            self.refused = true;
+            None
+        });
+        if rules.is_some() {
+            self.refused = false;
+        }
+        if !self.refused {
+            self.reloaded = reloaded;
+        }
+        let told = if self.refused {
+            self.reloaded.failed()
+        } else {
+            self.reloaded
+        };
+        self.exporter.reload(rules, told);
+    }
+
     fn collect(&mut self, log: &mut impl FnMut(&(dyn std::error::Error + 'static))) {
         match self.exporter.collect() {
             Ok(()) => self.failing = false,
@@ -99,6 +163,13 @@ impl Collecting {
         }
         for left_out in self.exporter.left_out() {
             log(&left_out);
+        }
+        // Once for each template, unless several take turns.
+        if let Some(error) = self.exporter.take_name_error()
+            && self.name_error.as_ref() != Some(&error)
+        {
+            log(&error);
+            self.name_error = Some(error);
         }
     }
 
@@ -119,8 +190,11 @@ impl Collecting {
     }
 }
 
-fn rules(text: OwnedFd) -> Result<Rules, WrongRules> {
-    let text = take(text).map_err(|error| WrongRules(error.into()))?;
-    let items = Item::from_bytes(&text).ok_or_else(|| WrongRules("they are cut short".into()))?;
-    Rules::of_items(&items).map_err(|error| WrongRules(error.into()))
+fn rules(text: OwnedFd, allowed: bool) -> Result<Rules, Refused> {
+    if !allowed {
+        return Err(Refused("there is no file that has any".into()));
+    }
+    let text = take(text).map_err(|error| Refused(error.into()))?;
+    let items = Item::from_bytes(&text).map_err(|error| Refused(error.into()))?;
+    Rules::of_items(&items).map_err(|error| Refused(error.into()))
 }

@@ -17,7 +17,7 @@ use crate::{
         ExitCounts, Extras, HostMetrics, LeftOut, Own, Service, Switches, series_of_a_group,
         write_groups, write_own,
     },
-    naming::{Rules, Wants},
+    naming::{NameError, Rules, Wants},
     reloaded::Reloaded,
 };
 
@@ -236,6 +236,11 @@ impl Exporter {
     /// What files of others hold that is left out, and was not at the last call.
     pub fn left_out(&mut self) -> Vec<LeftOut> {
         self.host_metrics.left_out()
+    }
+
+    /// Why a process has no name although a rule matched it, if that was so since the last call.
+    pub fn take_name_error(&mut self) -> Option<NameError> {
+        self.tracker.take_name_error()
     }
 
     /// Reads costly values, as far as their share of the time allows, for the next scrape; until `stop` says so.

@@ -17,8 +17,9 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
     net::{
-        AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-        SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+        AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+        SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg,
+        sendmsg, socketpair,
     },
 };
 
@@ -26,7 +27,7 @@ pub use self::text::{LONGEST, Page, lend, read, take};
 use crate::{exposition::Format, reloaded::Reloaded};
 
 /// Changes when messages mean something else.
-pub const VERSION: &str = "1";
+pub const VERSION: &str = "2";
 
 /// The words of a message.
 pub const WORDS: usize = 4;
@@ -103,18 +104,28 @@ impl Link {
         let received = loop {
             let mut parts = [IoSliceMut::new(bytes.as_flattened_mut())];
             match recvmsg(&self.0, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC) {
-                Ok(received) => break received.bytes,
+                Ok(received) => break received,
                 Err(Errno::INTR) => {}
                 // It ended before it had read all.
                 Err(Errno::CONNRESET) => return Ok(None),
                 Err(error) => return Err(error.into()),
             }
         };
+        // A descriptor is lost: there was no room for it, here or among those that may be open.
+        if received.flags.contains(ReturnFlags::CTRUNC) {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let received = received.bytes;
         let descriptors = control.drain().filter_map(|message| match message {
             RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
             _ => None,
         });
-        let descriptor = descriptors.flatten().next();
+        let mut descriptors = descriptors.flatten();
+        let descriptor = descriptors.next();
+        // There may be room for more than one, and nobody sends more.
+        if descriptors.next().is_some() {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
         match received {
             0 => Ok(None),
             received if received == bytes.as_flattened().len() => Ok(Some(Message {
@@ -123,6 +134,16 @@ impl Link {
             })),
             _ => Err(io::ErrorKind::InvalidData.into()),
         }
+    }
+
+    /// Whether this error of a link says that the other end is gone.
+    pub fn is_end(error: &io::Error) -> bool {
+        matches!(
+            error.kind(),
+            io::ErrorKind::UnexpectedEof
+                | io::ErrorKind::BrokenPipe
+                | io::ErrorKind::ConnectionReset
+        )
     }
 
     /// Whether there is a message, or the end of them.
@@ -169,8 +190,10 @@ impl Question {
 /// What is asked by whoever serves metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scrape {
-    /// To look at everything anew. Other rules, which come as a text, count from then on.
+    /// To look at everything anew.
     pub collects: bool,
+    /// That other rules come with it as a text. They count from the next look on.
+    pub regroups: bool,
     /// To write what was seen last.
     pub format: Option<Format>,
     /// How the configuration was read the last time.
@@ -193,6 +216,7 @@ impl Scrape {
     const PROMETHEUS: u64 = 2;
     const OPEN_METRICS: u64 = 4;
     const RELOADED: u64 = 8;
+    const REGROUPS: u64 = 16;
 
     /// As words.
     pub fn words(self) -> [u64; WORDS] {
@@ -202,13 +226,14 @@ impl Scrape {
             Some(Format::Prometheus) => Self::PROMETHEUS,
             Some(Format::OpenMetrics) => Self::OPEN_METRICS,
         };
+        let regroups = if self.regroups { Self::REGROUPS } else { 0 };
         let reloaded = if self.reloaded.successful {
             Self::RELOADED
         } else {
             0
         };
         [
-            collects | format | reloaded,
+            collects | format | reloaded | regroups,
             self.reloaded.success_unix_ns,
             self.used.cpu_ns,
             self.used.resident_bytes,
@@ -221,6 +246,7 @@ impl Scrape {
         let has = |flag| flags & flag != 0;
         Self {
             collects: has(Self::COLLECTS),
+            regroups: has(Self::REGROUPS),
             format: match (has(Self::PROMETHEUS), has(Self::OPEN_METRICS)) {
                 (_, true) => Some(Format::OpenMetrics),
                 (true, false) => Some(Format::Prometheus),
@@ -260,11 +286,29 @@ mod tests {
     }
 
     #[test]
-    fn who_never_reads_is_not_waited_for() {
+    fn who_reads_nothing_holds_nobody_up() {
         let (one, _other) = Link::pair().unwrap();
-        let refused = (0..1 << 20).find_map(|_| one.send([0; WORDS], None).err());
-        let error = refused.expect("no socket holds so much");
+        let error = loop {
+            if let Err(error) = one.send([0; WORDS], None) {
+                break error;
+            }
+        };
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        assert!(!Link::is_end(&error));
+    }
+
+    #[test]
+    fn a_message_with_more_descriptors_than_one_is_an_error() {
+        let (one, other) = Link::pair().unwrap();
+        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(3))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let descriptors = [one.as_fd(); 3];
+        control.push(SendAncillaryMessage::ScmRights(&descriptors));
+        let bytes = [0; 8 * WORDS];
+        let parts = [IoSlice::new(&bytes)];
+        sendmsg(&one.0, &parts, &mut control, SendFlags::empty()).unwrap();
+        let error = other.receive().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
     }
 
     #[test]
@@ -273,6 +317,7 @@ mod tests {
             for (collects, successful) in [(false, true), (true, false)] {
                 let scrape = Scrape {
                     collects,
+                    regroups: !successful,
                     format,
                     reloaded: Reloaded {
                         successful,

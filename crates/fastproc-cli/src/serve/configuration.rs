@@ -61,15 +61,44 @@ impl Files {
     }
 }
 
-/// Whether a text has this name in it, whole: between spaces, quotes, or what YAML has for lists and mappings.
+/// Whether a text has this name behind one of these keys, on its line. Nothing else of YAML is understood here: a name in
+/// double quotes with a backslash in it, one in single quotes with a quote in it, and one that is on another line than its
+/// key, or has an anchor or a tag, is not found, so that the file is not read.
 fn names(text: &[u8], name: &[u8]) -> bool {
-    let ends = |byte: Option<&u8>| byte.is_none_or(|byte| b" \t\r\n\"',{}[]:".contains(byte));
-    !name.is_empty()
-        && text.windows(name.len()).enumerate().any(|(at, part)| {
-            part == name
-                && ends(at.checked_sub(1).map(|before| &text[before]))
-                && ends(text.get(at + name.len()))
+    let Ok(text) = str::from_utf8(text) else {
+        return false;
+    };
+    let mut values = text.lines().flat_map(values);
+    !name.is_empty() && values.any(|value| value.as_bytes() == name)
+}
+
+/// What the keys have that stand on this line.
+fn values(line: &str) -> impl Iterator<Item = &str> {
+    const KEYS: [&str; 3] = ["cert_file", "key_file", "client_ca_file"];
+    let mut hashes = line.match_indices('#').map(|(at, _)| &line[..at]);
+    let comment = hashes.find(|before| before.is_empty() || before.ends_with([' ', '\t']));
+    let line = comment.unwrap_or(line);
+    KEYS.into_iter()
+        .flat_map(move |key| line.match_indices(key).map(move |(at, _)| (at, key.len())))
+        .filter(|&(at, _)| {
+            // The first of its line, or of a mapping in braces.
+            let before = line[..at].trim_end_matches(['"', '\'']).trim_end();
+            before.is_empty() || before.ends_with(['{', ','])
         })
+        .filter_map(move |(at, length)| {
+            let rest = line[at + length..].trim_start_matches(['"', '\'']);
+            Some(rest.trim_start().strip_prefix(':')?.trim())
+        })
+        .flat_map(|value| match value.chars().next() {
+            Some(quote @ ('"' | '\'')) => {
+                let (inner, rest) = value[1..].split_once(quote).unwrap_or_default();
+                let escaped = inner.contains('\\') && quote == '"' || rest.starts_with(quote);
+                [(!escaped).then_some(inner), None]
+            }
+            // In braces it ends before those.
+            _ => [Some(value), value.split([',', '}']).next().map(str::trim)],
+        })
+        .flatten()
 }
 
 #[cfg(test)]
@@ -77,9 +106,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_whole_names_are_named() {
-        let text = b"tls_server_config:\n  cert_file: a b.pem\n  key_file: \"/etc/x/server.key\"\n";
-        for name in ["a b.pem", "/etc/x/server.key"] {
+    fn only_what_follows_a_key_of_a_file_is_named() {
+        let text = b"# key_file: /etc/shadow\nx: 1 # cert_file: /etc/shadow\n\
+            basic_auth_users:\n  /etc/passwd: x\n  note, key_files: /etc/hosts\n\
+            tls_server_config:\n  cert_file: a b.pem  # ours\n  key_file: \"/etc/x/server.key\"\n\
+            \x20 client_ca_file : 'ca#1.pem'\n\
+            \x20 \"cert_file\": \"a\\tb\"\n  'key_file': 'it''s'\n  x_key_file: /etc/fstab\n\
+            other: {cert_file: c.pem, key_file: d.pem}\n  min_version: TLS12\n  key_file:\n    later.pem\n";
+        let found = ["a b.pem", "/etc/x/server.key", "ca#1.pem", "c.pem", "d.pem"];
+        for name in found {
             assert!(names(text, name.as_bytes()), "{name}");
         }
         for name in [
@@ -89,6 +124,15 @@ mod tests {
             "etc/x/server.key",
             ".pem",
             "/etc/shadow",
+            "/etc/passwd",
+            "/etc/hosts",
+            "/etc/fstab",
+            "TLS12",
+            "a\tb",
+            "a\\tb",
+            "it's",
+            "it",
+            "later.pem",
         ] {
             assert!(!names(text, name.as_bytes()), "{name}");
         }

@@ -41,6 +41,8 @@ enum ExporterError {
     NotInstalled,
     #[error("cannot run {PROGRAM}")]
     Failed(#[source] io::Error),
+    #[error("{PROGRAM} has ended, and was not told to")]
+    EndedByItself,
     #[error("{PROGRAM} has failed: {0}")]
     Ended(ExitStatus),
 }
@@ -123,10 +125,11 @@ impl Exporter {
                 continue;
             }
             let has_tls = message.words[1] != 0;
-            let rules = message.descriptor.map(take).transpose()?.map(|text| {
-                let items = Item::from_bytes(&text).ok_or("the rules of groups are cut short")?;
-                Ok::<_, Failure>(Rules::of_items(&items)?)
-            });
+            if message.descriptor.is_some() && self.files.groups.is_none() {
+                return Err("rules of groups came, and there is no --config".into());
+            }
+            let rules = message.descriptor.map(take).transpose()?;
+            let rules = rules.map(|text| Rules::of_items(&Item::from_bytes(&text)?));
             return Ok(Some(Configured {
                 rules: rules.transpose()?,
                 has_tls,
@@ -225,12 +228,22 @@ impl Serving {
         Ok(pidfd_send_signal(&self.0.pidfd, Signal::HUP)?)
     }
 
-    /// Has it end if it has not, which nothing but a signal to this process should bring about.
+    /// Waits until it has ended, which nothing but a signal to this process should bring about; it is killed if it goes on.
     pub fn end(self, signals: &Signals) -> Result<(), Failure> {
         let status = self.0.end()?;
-        if status.success() || signals.told_to_end() {
+        if signals.told_to_end() {
             return Ok(());
         }
-        Err(ExporterError::Ended(status).into())
+        let error = if status.success() {
+            ExporterError::EndedByItself
+        } else {
+            ExporterError::Ended(status)
+        };
+        Err(error.into())
+    }
+
+    /// Ends it, whatever it does, and waits for nothing.
+    pub fn kill(&self) {
+        send(&self.0.pidfd, Signal::KILL);
     }
 }

@@ -10,6 +10,7 @@ mod exposition;
 mod folder;
 mod groups;
 mod help;
+mod hostile;
 mod namespace;
 mod negotiation;
 mod node;

@@ -13,6 +13,6 @@ mod tls;
 
 pub use self::{
     config::WebConfig,
-    scraper::{Ended, Scraper, ScraperHandle, scraper},
+    scraper::{ScrapeError, Scraper, ScraperHandle, scraper},
     server::{Limits, ServeError, Server},
 };

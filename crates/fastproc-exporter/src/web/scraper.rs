@@ -116,10 +116,16 @@ impl ScraperHandle {
     }
 }
 
-/// The process that collects has ended.
+/// Why there is nothing to serve any more.
 #[derive(Debug, thiserror::Error)]
-#[error("the process that collects has ended")]
-pub struct Ended(#[from] io::Error);
+pub enum ScrapeError {
+    /// The process that collects has ended.
+    #[error("the process that collects has ended")]
+    Ended,
+    /// Nothing can be had from it, although it has not ended.
+    #[error("the process that collects cannot be asked")]
+    Failed(#[from] io::Error),
+}
 
 /// The other end: it asks the process that collects, and runs on one thread.
 #[derive(Debug)]
@@ -169,7 +175,7 @@ pub fn scraper(link: Link, min_interval: Duration) -> (Scraper, ScraperHandle) {
 
 impl Scraper {
     /// Has a first snapshot taken, then answers until every handle is gone.
-    pub fn run(mut self) -> Result<(), Ended> {
+    pub fn run(mut self) -> Result<(), ScrapeError> {
         // The first snapshot names every process, and reads what it needs for that but once.
         self.ask(true, None)?;
         memory::trim();
@@ -194,7 +200,7 @@ impl Scraper {
     }
 
     /// The text of a request: of a new snapshot, unless the last one will do.
-    fn body(&mut self, request: &Request) -> Result<Bytes, Ended> {
+    fn body(&mut self, request: &Request) -> Result<Bytes, ScrapeError> {
         let collects = !self.is_fresh_for(request);
         if collects {
             for [plain, _] in std::mem::take(&mut self.bodies) {
@@ -236,7 +242,7 @@ impl Scraper {
     }
 
     /// Has the process that collects do this, and reads the text that it wrote.
-    fn ask(&mut self, collects: bool, format: Option<Format>) -> Result<Bytes, Ended> {
+    fn ask(&mut self, collects: bool, format: Option<Format>) -> Result<Bytes, ScrapeError> {
         let (rules, reloaded) = {
             let mut news = lock(&self.news);
             let rules = if collects { news.rules.take() } else { None };
@@ -246,13 +252,21 @@ impl Scraper {
         let rules = rules.transpose()?;
         let scrape = Scrape {
             collects,
+            regroups: rules.is_some(),
             format,
             reloaded,
             used: self.used(),
         };
         let answer = self
             .link
-            .ask(scrape.words(), rules.as_ref().map(AsFd::as_fd))?;
+            .ask(scrape.words(), rules.as_ref().map(AsFd::as_fd))
+            .map_err(|error| {
+                if Link::is_end(&error) {
+                    ScrapeError::Ended
+                } else {
+                    ScrapeError::Failed(error)
+                }
+            })?;
         if let Some(page) = answer.descriptor {
             self.page = Some(page.into());
         }

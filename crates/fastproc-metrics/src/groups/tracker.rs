@@ -23,7 +23,7 @@ use super::{
     limits::Chooser,
     threads::{Finder, ThreadNames, TrackedThread},
 };
-use crate::naming::{Rules, Wants};
+use crate::naming::{NameError, Rules, Wants};
 
 /// In the order of [`Exit::nvcsw`] and [`Exit::nivcsw`].
 const SWITCHES: [Count; 2] = [Count::Voluntary, Count::Nonvoluntary];
@@ -191,6 +191,7 @@ pub struct Tracker {
     first_ns: Option<u64>,
     last_ns: u64,
     errors: Errors,
+    name_error: Option<NameError>,
     folded_groups: u64,
     folded_threads: u64,
 }
@@ -214,6 +215,7 @@ impl Tracker {
             first_ns: None,
             last_ns: 0,
             errors: Errors::default(),
+            name_error: None,
             folded_groups: 0,
             folded_threads: 0,
         }
@@ -226,6 +228,11 @@ impl Tracker {
             self.options.rules = rules;
             self.regrouping = true;
         }
+    }
+
+    /// Why a process that was seen since the last call has no name although a rule matched it.
+    pub fn take_name_error(&mut self) -> Option<NameError> {
+        self.name_error.take()
     }
 
     /// What has to be known of a process before it can be named.

@@ -1,7 +1,7 @@
 //! Rules as they are written, and as bytes for the process that uses them: whoever reads the file is another one.
 
 use super::{
-    regex::compile,
+    regex::{Memory, compile},
     rules::{Rule, Rules},
     subject::base,
     template::Template,
@@ -20,14 +20,34 @@ pub struct Item {
     pub cmdlines: Option<Vec<String>>,
 }
 
-/// An item cannot be used.
+/// The most bytes that rules may have.
+const LONGEST: usize = 1 << 20;
+
+/// The most items and regular expressions, together.
+const MOST: usize = 10_000;
+
+/// Rules cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("item {item} of the rules: {reason}")]
-pub struct WrongItem {
-    /// Its number, from 1.
-    pub item: usize,
-    /// What is wrong with it.
-    pub reason: String,
+pub enum WrongRules {
+    /// One item cannot be used.
+    #[error("item {item} of the rules: {reason}")]
+    Item {
+        /// Its number, from 1.
+        item: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// They have more bytes than they may have.
+    #[error(
+        "the rules of groups have {0} bytes, {LONGEST} are allowed: take fewer or shorter ones"
+    )]
+    TooLong(usize),
+    /// There are more than there may be.
+    #[error("the rules of groups have more than {MOST} items and regular expressions: take fewer")]
+    TooMany,
+    /// They come as bytes that are no rules.
+    #[error("the rules of groups are cut short")]
+    CutShort,
 }
 
 /// Whether this can be the template of a name, or what of it is not understood.
@@ -37,11 +57,11 @@ pub fn check_name(template: &str) -> Result<(), String> {
 
 /// Whether this is a regular expression as Go has them, or what is wrong with it.
 pub fn check_expression(pattern: &str) -> Result<(), String> {
-    compile(pattern).map(drop)
+    compile(pattern, &mut Memory::default()).map(drop)
 }
 
 impl Item {
-    fn rule(&self) -> Result<Rule, String> {
+    fn rule(&self, memory: &mut Memory) -> Result<Rule, String> {
         let exe = |exe: &String| {
             let whole = exe.contains('/').then(|| exe.as_bytes().to_vec());
             let key = match &whole {
@@ -55,7 +75,7 @@ impl Item {
             comms.collect()
         });
         let cmdlines = self.cmdlines.as_ref().map(|patterns| {
-            let compiled = patterns.iter().map(|pattern| compile(pattern));
+            let compiled = patterns.iter().map(|pattern| compile(pattern, memory));
             compiled.collect::<Result<Vec<_>, _>>()
         });
         let name = match &*self.name {
@@ -93,18 +113,24 @@ impl Item {
         bytes
     }
 
-    /// The items of such bytes, unless they are none.
-    pub fn from_bytes(mut bytes: &[u8]) -> Option<Vec<Self>> {
+    /// The items of such bytes, unless they are none or too many.
+    pub fn from_bytes(mut bytes: &[u8]) -> Result<Vec<Self>, WrongRules> {
+        if bytes.len() > LONGEST {
+            return Err(WrongRules::TooLong(bytes.len()));
+        }
         let mut items = Vec::new();
         while !bytes.is_empty() {
+            if items.len() == MOST {
+                return Err(WrongRules::TooMany);
+            }
             items.push(Self {
-                name: text(&mut bytes)?,
-                comms: list(&mut bytes).ok()?,
-                exes: list(&mut bytes).ok()?,
-                cmdlines: list(&mut bytes).ok()?,
+                name: text(&mut bytes).ok_or(WrongRules::CutShort)?,
+                comms: list(&mut bytes)?,
+                exes: list(&mut bytes)?,
+                cmdlines: list(&mut bytes)?,
             });
         }
-        Some(items)
+        Ok(items)
     }
 }
 
@@ -122,24 +148,30 @@ fn text(bytes: &mut &[u8]) -> Option<String> {
 }
 
 /// A list, or that there is none.
-fn list(bytes: &mut &[u8]) -> Result<Option<Vec<String>>, CutShort> {
-    match number(bytes).ok_or(CutShort)? {
+fn list(bytes: &mut &[u8]) -> Result<Option<Vec<String>>, WrongRules> {
+    match number(bytes).ok_or(WrongRules::CutShort)? {
         u32::MAX => Ok(None),
         length => (0..length)
-            .map(|_| text(bytes).ok_or(CutShort))
+            .map(|_| text(bytes).ok_or(WrongRules::CutShort))
             .collect::<Result<_, _>>()
             .map(Some),
     }
 }
 
-/// There are not so many bytes.
-struct CutShort;
-
 impl Rules {
     /// The rules of these items, the first of which that matches names a process.
-    pub fn of_items(items: &[Item]) -> Result<Self, WrongItem> {
+    pub fn of_items(items: &[Item]) -> Result<Self, WrongRules> {
+        let expressions = items.iter().filter_map(|item| item.cmdlines.as_ref());
+        if items.len() + expressions.map(Vec::len).sum::<usize>() > MOST {
+            return Err(WrongRules::TooMany);
+        }
+        let length = Item::to_bytes(items).len();
+        if length > LONGEST {
+            return Err(WrongRules::TooLong(length));
+        }
+        let mut memory = Memory::default();
         let rules = items.iter().enumerate().map(|(at, item)| {
-            item.rule().map_err(|reason| WrongItem {
+            item.rule(&mut memory).map_err(|reason| WrongRules::Item {
                 item: at + 1,
                 reason,
             })
@@ -182,12 +214,14 @@ mod tests {
     proptest! {
         #[test]
         fn items_come_through_as_they_are(items in items()) {
-            prop_assert_eq!(Item::from_bytes(&Item::to_bytes(&items)), Some(items));
+            prop_assert_eq!(Item::from_bytes(&Item::to_bytes(&items)), Ok(items));
         }
 
         #[test]
-        fn what_are_no_items_is_refused_and_takes_no_memory(bytes: Vec<u8>) {
-            let _ = Item::from_bytes(&bytes);
+        fn bytes_are_refused_or_are_the_items_that_they_are_read_as(bytes: Vec<u8>) {
+            if let Ok(items) = Item::from_bytes(&bytes) {
+                prop_assert_eq!(Item::to_bytes(&items), bytes);
+            }
         }
 
         #[test]
@@ -195,7 +229,7 @@ mod tests {
             let bytes = Item::to_bytes(&items);
             let kept = bytes.len().saturating_sub(cut);
             let read = Item::from_bytes(&bytes[..kept]);
-            prop_assert!(read.is_none_or(|read| read.len() < items.len() || bytes.is_empty()));
+            prop_assert!(read.map_or(true, |read| read.len() < items.len() || bytes.is_empty()));
         }
     }
 
@@ -207,21 +241,69 @@ mod tests {
             ..Item::default()
         };
         let error = Rules::of_items(&[right, wrong]).expect_err("it is no expression");
-        assert_eq!(error.item, 2);
-        assert!(error.reason.contains("unclosed group"), "{error}");
+        let error = error.to_string();
+        assert!(error.starts_with("item 2 of the rules: "), "{error}");
+        assert!(error.contains("unclosed group"), "{error}");
+    }
+
+    #[test]
+    fn lengths_that_are_not_there_are_refused() {
+        // A name, or a list, of more than 4 billion.
+        let texts = [
+            &[0xfe, 0xff, 0xff, 0xff][..],
+            &[0, 0, 0, 0, 0xfe, 0xff, 0xff, 0xff],
+        ];
+        for bytes in texts {
+            assert_eq!(Item::from_bytes(bytes), Err(WrongRules::CutShort));
+        }
+    }
+
+    #[test]
+    fn more_rules_than_there_may_be_are_refused() {
+        let item = Item {
+            comms: Some(Vec::new()),
+            ..Item::default()
+        };
+        let items = vec![item.clone(); MOST];
+        assert!(Rules::of_items(&items).is_ok());
+        let items = vec![item.clone(); MOST + 1];
+        for wrong in [
+            Rules::of_items(&items).map(drop),
+            Item::from_bytes(&Item::to_bytes(&items)).map(drop),
+        ] {
+            assert_eq!(wrong, Err(WrongRules::TooMany));
+        }
+        let expressions = Item {
+            cmdlines: Some(vec![String::new(); MOST]),
+            ..Item::default()
+        };
+        let error = Rules::of_items(&[expressions]).expect_err("they are one too many");
+        assert_eq!(error, WrongRules::TooMany);
+        let long = Item {
+            comms: Some(vec!["a".repeat(LONGEST)]),
+            ..Item::default()
+        };
+        for wrong in [
+            Rules::of_items(std::slice::from_ref(&long)).map(drop),
+            Item::from_bytes(&Item::to_bytes(std::slice::from_ref(&long))).map(drop),
+        ] {
+            assert!(matches!(wrong, Err(WrongRules::TooLong(_))), "{wrong:?}");
+        }
     }
 
     #[test]
     fn by_default_whatever_has_a_command_line_is_grouped_by_name() {
         let name = |comm: &str, cmdline: &str| {
-            Rules::default().name_of(&Subject {
-                pid: 1,
-                comm: comm.as_bytes(),
-                cmdline: cmdline.as_bytes(),
-                username: "root",
-                cgroups: &[],
-                start_unix_ns: 0,
-            })
+            Rules::default()
+                .name_of(&Subject {
+                    pid: 1,
+                    comm: comm.as_bytes(),
+                    cmdline: cmdline.as_bytes(),
+                    username: "root",
+                    cgroups: &[],
+                    start_unix_ns: 0,
+                })
+                .unwrap()
         };
         assert_eq!(name("cron", "/usr/sbin/cron\0-f\0"), Some("cron".into()));
         assert_eq!(name("kthreadd", ""), None);

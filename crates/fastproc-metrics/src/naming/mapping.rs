@@ -1,7 +1,7 @@
 //! Names on the command line instead of a configuration file.
 
 use super::{
-    regex::compile,
+    regex::{Memory, compile},
     rules::{Mapping, Rules},
 };
 
@@ -35,8 +35,9 @@ impl Rules {
             if !rest.is_empty() {
                 return Err(MappingError::Odd(text.into()));
             }
+            let mut memory = Memory::default();
             for [name, pattern] in pairs {
-                let regex = compile(pattern).map_err(MappingError::Expression)?;
+                let regex = compile(pattern, &mut memory).map_err(MappingError::Expression)?;
                 rules.insert(name.as_bytes().to_vec(), Some(regex));
             }
         }
@@ -53,14 +54,16 @@ mod tests {
     use crate::naming::Subject;
 
     fn name(rules: &Rules, comm: &str, cmdline: &str) -> Option<String> {
-        rules.name_of(&Subject {
-            pid: 1,
-            comm: comm.as_bytes(),
-            cmdline: cmdline.as_bytes(),
-            username: "",
-            cgroups: &[],
-            start_unix_ns: 0,
-        })
+        rules
+            .name_of(&Subject {
+                pid: 1,
+                comm: comm.as_bytes(),
+                cmdline: cmdline.as_bytes(),
+                username: "",
+                cgroups: &[],
+                start_unix_ns: 0,
+            })
+            .unwrap()
     }
 
     #[test]

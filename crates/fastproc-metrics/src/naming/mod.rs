@@ -8,8 +8,9 @@ mod subject;
 mod template;
 
 pub use self::{
-    items::{Item, WrongItem, check_expression, check_name},
+    items::{Item, WrongRules, check_expression, check_name},
     mapping::MappingError,
     rules::Rules,
     subject::{Subject, Wants},
+    template::NameError,
 };

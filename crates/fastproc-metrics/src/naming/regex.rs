@@ -1,9 +1,50 @@
 //! Regular expressions of Go's syntax (RE2), for an engine whose syntax differs in places.
 
-use regex::Regex;
+use regex::{Error, Regex, RegexBuilder};
 
 /// Go refuses to repeat anything more often.
 const MOST_REPEATS: u32 = 1000;
+
+/// The longest expression, in bytes: what it is taken apart to is larger by far.
+const LONGEST: usize = 8 * 1024;
+
+/// What all expressions of the rules may take, in bytes. Each is charged with the first of these sizes that it fits.
+const MEMORY: usize = 64 << 20;
+const SIZES: [usize; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
+
+/// What of that is left.
+#[derive(Debug)]
+pub(super) struct Memory(usize);
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self(MEMORY)
+    }
+}
+
+impl Memory {
+    /// Compiles an expression of the engine's syntax.
+    fn build(&mut self, pattern: &str) -> Result<Regex, Error> {
+        let mut result = Err(Error::CompiledTooBig(self.0));
+        for size in SIZES.into_iter().filter(|&size| size <= self.0) {
+            let mut builder = RegexBuilder::new(pattern);
+            // What it remembers while it searches is as large at most.
+            result = builder
+                .size_limit(size)
+                .dfa_size_limit(size.max(SIZES[2]))
+                .build();
+            match result {
+                Err(Error::CompiledTooBig(_)) => {}
+                Ok(_) => {
+                    self.0 -= size;
+                    break;
+                }
+                Err(_) => break,
+            }
+        }
+        result
+    }
+}
 
 /// An expression, with the names of its groups: two may have the same in Go.
 #[derive(Clone, Debug)]
@@ -20,7 +61,13 @@ impl PartialEq for Expression {
 }
 
 /// Compiles an expression. What Go understands otherwise than the engine is translated; what it refuses is refused.
-pub(super) fn compile(pattern: &str) -> Result<Expression, String> {
+pub(super) fn compile(pattern: &str, memory: &mut Memory) -> Result<Expression, String> {
+    if pattern.len() > LONGEST {
+        let length = pattern.len();
+        return Err(format!(
+            "a regular expression of {length} bytes is too long: {LONGEST} are allowed"
+        ));
+    }
     let wrong = |reason: &str| format!("the regular expression {pattern:?} is wrong: {reason}");
     let mut translator = Translator {
         rest: pattern,
@@ -28,7 +75,13 @@ pub(super) fn compile(pattern: &str) -> Result<Expression, String> {
         names: vec![String::new()],
     };
     translator.expression().map_err(|reason| wrong(&reason))?;
-    let regex = Regex::new(&translator.to).map_err(|error| {
+    let regex = memory.build(&translator.to).map_err(|error| {
+        if let Error::CompiledTooBig(_) = error {
+            let (each, all) = (SIZES[4], MEMORY);
+            return wrong(&format!(
+                "it takes too much memory; one may take {each} bytes, and those of all rules {all}"
+            ));
+        }
         let reason = error.to_string();
         let last = reason.lines().last().unwrap_or_default().trim();
         wrong(last.trim_start_matches("error: "))
@@ -270,6 +323,27 @@ fn ascii(class: char) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn compile(pattern: &str) -> Result<Expression, String> {
+        super::compile(pattern, &mut Memory::default())
+    }
+
+    #[test]
+    fn expressions_that_take_too_much_memory_are_refused() {
+        for pattern in [r"(\pL{1000}){1000}", r"(?i)\pL{900}"] {
+            let error = compile(pattern).expect_err(pattern);
+            assert!(error.contains("it takes too much memory"), "{error}");
+        }
+        let error = compile(&"a".repeat(8193)).expect_err("it is too long");
+        assert_eq!(
+            error,
+            "a regular expression of 8193 bytes is too long: 8192 are allowed"
+        );
+        // Many are as bad as a large one.
+        let mut memory = Memory(SIZES[1]);
+        let taken = (0..5).map(|_| super::compile("a", &mut memory).is_ok());
+        assert_eq!(taken.collect::<Vec<_>>(), [true, true, true, true, false]);
+    }
 
     /// An expression, a text, and what Go finds in it.
     const FOUND: &[(&str, &str, Option<&str>)] = &[

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::{
     regex::Expression,
     subject::{Subject, Wants, base},
-    template::Template,
+    template::{NameError, Template},
 };
 
 /// Matches a process if all that it has match.
@@ -19,7 +19,7 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    fn name_of(&self, subject: &Subject<'_>) -> Option<String> {
+    fn name_of(&self, subject: &Subject<'_>) -> Option<Result<String, NameError>> {
         if let Some(comms) = &self.comms
             && !comms.contains(subject.comm)
         {
@@ -84,21 +84,13 @@ impl Rules {
     }
 
     /// The group of this process, if there is one for it.
-    pub fn name_of(&self, subject: &Subject<'_>) -> Option<String> {
+    pub fn name_of(&self, subject: &Subject<'_>) -> Result<Option<String>, NameError> {
         match &self.0 {
-            Kind::File(rules) => rules.iter().find_map(|rule| rule.name_of(subject)),
-            Kind::Names(mapping) => {
-                let comm = String::from_utf8_lossy(subject.comm);
-                let Some(expression) = mapping.get(subject.comm)? else {
-                    return Some(comm.into_owned());
-                };
-                let line = subject.line();
-                let captures = expression.regex.captures(&line)?;
-                let found = captures.iter().skip(1).flatten();
-                let mut found = found.map(|found| found.as_str());
-                let first = found.find(|found| !found.is_empty())?;
-                Some(format!("{comm}:{first}"))
+            Kind::File(rules) => {
+                let mut names = rules.iter().filter_map(|rule| rule.name_of(subject));
+                names.next().transpose()
             }
+            Kind::Names(mapping) => Ok(mapped(mapping, subject)),
         }
     }
 
@@ -114,4 +106,17 @@ impl Rules {
             },
         }
     }
+}
+
+fn mapped(mapping: &Mapping, subject: &Subject<'_>) -> Option<String> {
+    let comm = String::from_utf8_lossy(subject.comm);
+    let Some(expression) = mapping.get(subject.comm)? else {
+        return Some(comm.into_owned());
+    };
+    let line = subject.line();
+    let captures = expression.regex.captures(&line)?;
+    let found = captures.iter().skip(1).flatten();
+    let mut found = found.map(|found| found.as_str());
+    let first = found.find(|found| !found.is_empty())?;
+    Some(format!("{comm}:{first}"))
 }

@@ -114,6 +114,10 @@ impl Tracker {
             cgroups: &cgroups.unwrap_or_default(),
             start_unix_ns: moment.start_unix_ns(exit.start_ns),
         });
+        let name = name.unwrap_or_else(|error| {
+            self.name_error = Some(error);
+            None
+        });
         match name {
             Some(name) => self.groups.intern(&name),
             None if self.options.children => of_parent.unwrap_or(NONE),

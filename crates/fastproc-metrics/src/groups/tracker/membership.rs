@@ -103,6 +103,10 @@ impl Tracker {
             cgroups: &description.cgroups,
             start_unix_ns: moment.start_unix_ns(start_ns),
         });
+        let name = name.unwrap_or_else(|error| {
+            self.name_error = Some(error);
+            None
+        });
         if let Some(name) = name {
             tracked.group = self.groups.intern(&name);
         } else {

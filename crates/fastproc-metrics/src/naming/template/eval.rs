@@ -9,6 +9,12 @@ use super::{
     value::{Data, NO_VALUE, Value},
 };
 
+/// The longest text that a template makes, and the longest value on the way to it, in bytes.
+const LONGEST: usize = 64 * 1024;
+
+/// What one rendering may do: nodes and values, each of which counts once more for every 64 bytes that it has.
+const STEPS: usize = 10_000;
+
 /// What goes on after a node.
 enum Flow {
     On,
@@ -16,26 +22,63 @@ enum Flow {
     Continue,
 }
 
-/// The text of a template. As there, it ends where something cannot be evaluated.
-pub(super) fn render(nodes: &[Node], data: Data) -> String {
+/// Why a template was given up.
+#[derive(Debug)]
+enum Stopped {
+    /// Something cannot be evaluated. It tells nobody anything that the name does not show.
+    Wrong,
+    TooMuch(String),
+}
+
+impl From<String> for Stopped {
+    fn from(_: String) -> Self {
+        Self::Wrong
+    }
+}
+
+/// The text of a template. As there, it ends where something cannot be evaluated. The error says what there was too much of.
+pub(super) fn render(nodes: &[Node], data: Data) -> Result<String, String> {
     let data = Value::Data(Arc::new(data));
     let mut run = Run {
         text: String::new(),
         variables: vec![(String::new(), data.clone())],
+        steps: 0,
     };
-    // The error tells nobody anything that the name does not show.
-    let _ = run.nodes(nodes, &data);
-    run.text
+    match run.nodes(nodes, &data) {
+        Err(Stopped::TooMuch(reason)) => Err(reason),
+        Ok(_) | Err(Stopped::Wrong) => Ok(run.text),
+    }
 }
 
 struct Run {
     text: String,
     /// The inner ones last.
     variables: Vec<(String, Value)>,
+    steps: usize,
 }
 
 impl Run {
-    fn nodes(&mut self, nodes: &[Node], dot: &Value) -> Result<Flow, String> {
+    /// Counts what has so many bytes.
+    fn count(&mut self, bytes: usize) -> Result<(), Stopped> {
+        self.steps += 1 + bytes / 64;
+        if self.steps > STEPS {
+            return Err(Stopped::TooMuch(format!("takes more than {STEPS} steps")));
+        }
+        if bytes > LONGEST {
+            return Err(Stopped::TooMuch(format!("makes more than {LONGEST} bytes")));
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, text: &str) -> Result<(), Stopped> {
+        self.text += text;
+        if self.text.len() > LONGEST {
+            return Err(Stopped::TooMuch(format!("makes more than {LONGEST} bytes")));
+        }
+        Ok(())
+    }
+
+    fn nodes(&mut self, nodes: &[Node], dot: &Value) -> Result<Flow, Stopped> {
         for node in nodes {
             match self.node(node, dot)? {
                 Flow::On => {}
@@ -45,20 +88,21 @@ impl Run {
         Ok(Flow::On)
     }
 
-    fn node(&mut self, node: &Node, dot: &Value) -> Result<Flow, String> {
+    fn node(&mut self, node: &Node, dot: &Value) -> Result<Flow, Stopped> {
         let known = self.variables.len();
+        self.count(0)?;
         let flow = match node {
             Node::Text(text) => {
-                self.text += text;
+                self.write(text)?;
                 return Ok(Flow::On);
             }
             Node::Print(pipe) => {
                 let value = self.pipe(pipe, dot)?;
                 if pipe.variables.is_empty() {
-                    self.text += &match value {
+                    self.write(&match value {
                         Value::Nil => NO_VALUE.into(),
                         value => value.shown(),
-                    };
+                    })?;
                 }
                 // A variable that is declared here is known to what follows.
                 return Ok(Flow::On);
@@ -93,7 +137,7 @@ impl Run {
         body: &[Node],
         otherwise: &[Node],
         dot: &Value,
-    ) -> Result<Flow, String> {
+    ) -> Result<Flow, Stopped> {
         let text = |text: &String| Value::Text(text.clone());
         let items: Vec<(Value, Value)> = match self.commands(pipe, dot)? {
             Value::List(items) => (0..).map(Value::Int).zip(items.iter().map(text)).collect(),
@@ -102,13 +146,14 @@ impl Run {
                 .map(|(name, value)| (text(name), text(value)))
                 .collect(),
             Value::Nil => Vec::new(),
-            other => return Err(format!("range cannot go over a {}", other.type_name())),
+            _ => return Err(Stopped::Wrong),
         };
         if items.is_empty() {
             return self.nodes(otherwise, dot);
         }
         let known = self.variables.len();
         for (key, item) in items {
+            self.count(item.bytes())?;
             self.variables.truncate(known);
             match &pipe.variables[..] {
                 [name] => self.set(name, item.clone(), pipe.declares),
@@ -134,7 +179,7 @@ impl Run {
         }
     }
 
-    fn pipe(&mut self, pipe: &Pipe, dot: &Value) -> Result<Value, String> {
+    fn pipe(&mut self, pipe: &Pipe, dot: &Value) -> Result<Value, Stopped> {
         let value = self.commands(pipe, dot)?;
         if let [name] = &pipe.variables[..] {
             self.set(name, value.clone(), pipe.declares);
@@ -142,12 +187,12 @@ impl Run {
         Ok(value)
     }
 
-    fn commands(&mut self, pipe: &Pipe, dot: &Value) -> Result<Value, String> {
+    fn commands(&mut self, pipe: &Pipe, dot: &Value) -> Result<Value, Stopped> {
         let mut last = None;
         for command in &pipe.commands {
             last = Some(self.command(command, last, dot)?);
         }
-        last.ok_or_else(|| "a pipe is empty".into())
+        last.ok_or(Stopped::Wrong)
     }
 
     fn command(
@@ -155,8 +200,8 @@ impl Run {
         command: &[Operand],
         last: Option<Value>,
         dot: &Value,
-    ) -> Result<Value, String> {
-        let (called, rest) = command.split_first().ok_or("a command is empty")?;
+    ) -> Result<Value, Stopped> {
+        let (called, rest) = command.split_first().ok_or(Stopped::Wrong)?;
         if let Operand::Function(name) = called
             && matches!(&**name, "and" | "or")
         {
@@ -183,32 +228,50 @@ impl Run {
         operand: &Operand,
         dot: &Value,
         arguments: &[Value],
-    ) -> Result<Value, String> {
-        match operand {
-            Operand::Literal(value) if arguments.is_empty() => Ok(value.clone()),
-            Operand::Literal(_) => Err("a literal is no function".into()),
-            Operand::Function(name) => functions::call(name, arguments),
-            Operand::Field(names) => members(dot.clone(), names, arguments),
+    ) -> Result<Value, Stopped> {
+        let value = match operand {
+            Operand::Literal(value) if arguments.is_empty() => value.clone(),
+            Operand::Literal(_) => return Err(Stopped::Wrong),
+            Operand::Function(name) => functions::call(name, arguments)?,
+            Operand::Field(names) => self.members(dot.clone(), names, arguments)?,
             Operand::Variable(name, names) => {
                 let mut known = self.variables.iter().rev();
                 let value = known.find(|(known, _)| known == name);
-                let (_, value) = value.ok_or_else(|| format!("${name} is not known"))?;
-                members(value.clone(), names, arguments)
+                let (_, value) = value.ok_or(Stopped::Wrong)?;
+                self.members(value.clone(), names, arguments)?
             }
-            Operand::Nested(pipe, names) => members(self.pipe(pipe, dot)?, names, arguments),
-        }
-    }
-}
-
-fn members(mut value: Value, names: &[String], arguments: &[Value]) -> Result<Value, String> {
-    let Some((last, before)) = names.split_last() else {
-        return match arguments {
-            [] => Ok(value),
-            _ => Err("a value is no function".into()),
+            Operand::Nested(pipe, names) => {
+                let value = self.pipe(pipe, dot)?;
+                self.members(value, names, arguments)?
+            }
         };
-    };
-    for name in before {
-        value = member(&value, name, &[])?;
+        self.count(value.bytes())?;
+        Ok(value)
     }
-    member(&value, last, arguments)
+
+    fn members(
+        &mut self,
+        mut value: Value,
+        names: &[String],
+        arguments: &[Value],
+    ) -> Result<Value, Stopped> {
+        let Some((last, before)) = names.split_last() else {
+            return match arguments {
+                [] => Ok(value),
+                _ => Err(Stopped::Wrong),
+            };
+        };
+        // One match is not worth a copy of all.
+        if let (Value::Data(data), [first], []) = (&value, before, arguments)
+            && first == "Matches"
+        {
+            let found = data.matches.get(last);
+            return Ok(found.map_or(Value::Nil, |text| Value::Text(text.clone())));
+        }
+        for name in before {
+            value = member(&value, name, &[])?;
+            self.count(value.bytes())?;
+        }
+        Ok(member(&value, last, arguments)?)
+    }
 }

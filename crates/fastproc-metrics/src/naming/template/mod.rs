@@ -16,17 +16,35 @@ use super::subject::{Subject, Wants};
 
 /// A template, taken apart.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Template(Vec<Node>);
+pub struct Template {
+    text: String,
+    nodes: Vec<Node>,
+}
+
+/// A template asks for more than the name of a group may take.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the template {template:?} {reason}, so it names no process")]
+pub struct NameError {
+    template: String,
+    reason: String,
+}
 
 impl Template {
     /// Takes a template apart. The error says what of it is not understood.
     pub fn parse(text: &str) -> Result<Self, String> {
-        parse::parse(text, functions::is_function).map(Self)
+        Ok(Self {
+            text: text.into(),
+            nodes: parse::parse(text, functions::is_function)?,
+        })
     }
 
     /// What has to be known of a process to name it.
     pub fn wants(&self) -> Wants {
-        let any = |fields: &[&str]| fields.iter().any(|field| parse::refers_to(&self.0, field));
+        let any = |fields: &[&str]| {
+            fields
+                .iter()
+                .any(|field| parse::refers_to(&self.nodes, field))
+        };
         Wants {
             cmdline: any(&["ExeBase", "ExeFull"]),
             username: any(&["Username"]),
@@ -35,7 +53,11 @@ impl Template {
     }
 
     /// The name of this process.
-    pub fn render(&self, subject: &Subject<'_>, matches: &BTreeMap<String, String>) -> String {
+    pub fn render(
+        &self,
+        subject: &Subject<'_>,
+        matches: &BTreeMap<String, String>,
+    ) -> Result<String, NameError> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let data = Data {
             cgroups: subject.cgroups.to_vec(),
@@ -49,7 +71,10 @@ impl Template {
             },
             matches: matches.clone(),
         };
-        eval::render(&self.0, data)
+        eval::render(&self.nodes, data).map_err(|reason| NameError {
+            template: self.text.clone(),
+            reason,
+        })
     }
 }
 
@@ -67,7 +92,9 @@ mod tests {
             start_unix_ns: 1_709_208_000_250_000_000,
         };
         let matches = [("Cfg".to_owned(), "a.yml".to_owned())].into();
-        Ok(Template::parse(template)?.render(&subject, &matches))
+        let template = Template::parse(template)?;
+        let name = template.render(&subject, &matches);
+        name.map_err(|error| error.to_string())
     }
 
     /// What process-exporter 0.8.7 makes of each.
@@ -182,6 +209,74 @@ mod tests {
             let error = render(template).expect_err(template);
             assert!(error.contains(reason), "{template}: {error}");
         }
+    }
+
+    #[test]
+    fn widths_that_are_arguments_are_as_in_go_and_no_wider_than_a_name() {
+        for (template, name) in [
+            ("{{printf \"%*d|\" 5 .PID}}", "   17|"),
+            ("{{printf \"%*d|\" -5 .PID}}", "17   |"),
+            ("{{printf \"%0*d|\" -5 .PID}}", "17   |"),
+            ("{{printf \"%.*s|\" 3 .Comm}}", "pos|"),
+            ("{{printf \"%.*s|\" -3 .Comm}}", "postgres|"),
+        ] {
+            assert_eq!(render(template).as_deref(), Ok(name), "{template}");
+        }
+        for width in ["4000000000", "-4000000000", "0x7fffffffffffffff"] {
+            for format in ["%*d", "%0*d", "%.*d", "%*s", "%.*f"] {
+                let text = render(&format!("{{{{printf \"{format}\" {width} 1}}}}"));
+                assert!(text.unwrap().len() <= 1100, "{format} {width}");
+            }
+        }
+    }
+
+    #[test]
+    fn templates_that_are_too_deep_or_too_long_are_refused() {
+        let parentheses = |depth| {
+            let (open, close) = ("(".repeat(depth), ")".repeat(depth));
+            format!("{{{{{open}.Comm{close}}}}}")
+        };
+        let controls = |depth| "{{if .Comm}}".repeat(depth) + "x" + &"{{end}}".repeat(depth);
+        let elses = |depth: usize| {
+            "{{if .Matches.None}}".to_owned()
+                + &"{{else if .Matches.None}}".repeat(depth - 1)
+                + "{{else}}x{{end}}"
+        };
+        assert_eq!(render(&parentheses(64)).as_deref(), Ok("postgres"));
+        for deep in [controls(64), elses(64)] {
+            assert_eq!(render(&deep).as_deref(), Ok("x"));
+        }
+        for text in [parentheses(65), parentheses(4000), controls(65), elses(65)] {
+            let error = render(&text).expect_err("it is too deep");
+            assert!(error.contains("is too deep: no more than 64"), "{error}");
+        }
+        assert!(render(&"x".repeat(8192)).is_ok());
+        let error = render(&"x".repeat(8193)).expect_err("it is too long");
+        assert_eq!(
+            error,
+            "a template of 8193 bytes is too long: 8192 are allowed"
+        );
+        // Each is read once, whatever their number.
+        let pipes = "{{.Comm".to_owned() + &"|print".repeat(1000) + "}}";
+        assert_eq!(render(&pipes).as_deref(), Ok("postgres"));
+    }
+
+    #[test]
+    fn a_template_that_makes_or_takes_too_much_is_named() {
+        let doubles = "{{$x := .Comm}}".to_owned() + &"{{$x = print $x $x}}".repeat(40);
+        let error = render(&doubles).expect_err("it makes too much");
+        assert!(
+            error.starts_with("the template \"{{$x := .Comm}}"),
+            "{error}"
+        );
+        assert!(error.contains("makes more than 65536 bytes"), "{error}");
+        let wide = "{{printf \"%1000d\" 1}}".repeat(66);
+        let error = render(&wide).expect_err("it makes too much");
+        assert!(error.contains("makes more than 65536 bytes"), "{error}");
+        assert!(render(&"{{printf \"%1000d\" 1}}".repeat(65)).is_ok());
+        let ranges = "{{range $.Cgroups}}".repeat(20) + "x" + &"{{end}}".repeat(20);
+        let error = render(&ranges).expect_err("it takes too much");
+        assert!(error.contains("takes more than 10000 steps"), "{error}");
     }
 
     #[test]

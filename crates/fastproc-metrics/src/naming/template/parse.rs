@@ -52,12 +52,26 @@ const FIELDS: [&str; 8] = [
     "Matches",
 ];
 
+/// The longest template, in bytes.
+const LONGEST: usize = 8 * 1024;
+
+/// How deep parentheses and `if`, `with` and `range` may stand in one another; an `else if` stands in its `if`.
+const DEEPEST: usize = 64;
+
 /// Takes a template apart. `is_function` knows the names of functions. The error says what is not understood.
 pub(super) fn parse(text: &str, is_function: impl Fn(&str) -> bool) -> Result<Vec<Node>, String> {
+    if text.len() > LONGEST {
+        let length = text.len();
+        return Err(format!(
+            "a template of {length} bytes is too long: {LONGEST} are allowed"
+        ));
+    }
     let wrong = |reason: String| format!("the template {text:?} {reason}");
     let tokens = Lexer { rest: text }.tokens().map_err(wrong)?;
     let mut parser = Parser {
-        tokens: tokens.into_iter().peekable(),
+        tokens,
+        at: 0,
+        depth: 0,
         is_function: &is_function,
         variables: vec![String::new()],
         moved: 0,
@@ -82,7 +96,11 @@ enum Stop {
 }
 
 struct Parser<'a> {
-    tokens: std::iter::Peekable<std::vec::IntoIter<Token>>,
+    tokens: Vec<Token>,
+    /// Which of them is the next.
+    at: usize,
+    /// In how many pipes and controls this place is.
+    depth: usize,
     is_function: &'a dyn Fn(&str) -> bool,
     /// Names of variables, the inner ones last.
     variables: Vec<String>,
@@ -92,38 +110,70 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
+    fn peek(&self) -> Option<&Token> {
+        self.tokens.get(self.at)
+    }
+
+    fn next(&mut self) -> Option<Token> {
+        let token = self.peek().cloned();
+        self.at += usize::from(token.is_some());
+        token
+    }
+
+    fn next_is(&mut self, token: &Token) -> bool {
+        let is = self.peek() == Some(token);
+        self.at += usize::from(is);
+        is
+    }
+
+    /// Takes apart what stands in something else.
+    fn deeper<T>(
+        &mut self,
+        inner: impl FnOnce(&mut Self) -> Result<T, String>,
+    ) -> Result<T, String> {
+        if self.depth == DEEPEST {
+            return Err(format!(
+                "is too deep: no more than {DEEPEST} parentheses and controls may stand in one another"
+            ));
+        }
+        self.depth += 1;
+        let result = inner(self);
+        self.depth -= 1;
+        result
+    }
+
     /// Nodes up to an `end`, an `else` or the end of the text.
     fn nodes(&mut self) -> Result<(Vec<Node>, Stop), String> {
         let known = self.variables.len();
         let mut nodes = Vec::new();
         let end = loop {
-            match self.tokens.next() {
+            match self.next() {
                 None => break Stop::Text,
                 Some(Token::Text(text)) if text.is_empty() => {}
                 Some(Token::Text(text)) => nodes.push(Node::Text(text)),
                 Some(_) => {
                     self.skip_space();
-                    let word = match self.tokens.peek() {
+                    let word = match self.peek() {
                         Some(Token::Word(word)) => word.clone(),
                         _ => String::new(),
                     };
                     match &*word {
                         "end" => {
-                            self.tokens.next();
+                            self.next();
                             self.close("end")?;
                             break Stop::End;
                         }
                         "else" => {
-                            self.tokens.next();
+                            self.next();
                             self.skip_space();
                             break Stop::Else;
                         }
                         "if" | "with" | "range" => {
-                            self.tokens.next();
-                            nodes.push(self.control(&word)?);
+                            self.next();
+                            nodes.push(self.deeper(|inner| inner.control(&word))?);
                         }
                         "break" | "continue" => {
-                            self.tokens.next();
+                            self.next();
                             if self.loops == 0 {
                                 return Err(format!("has {{{{{word}}}}} outside of range"));
                             }
@@ -181,11 +231,11 @@ impl Parser<'_> {
 
     /// What stands behind an `else`, to the `end` that belongs to it.
     fn otherwise(&mut self, word: &str) -> Result<Vec<Node>, String> {
-        if let Some(Token::Word(next)) = self.tokens.peek() {
+        if let Some(Token::Word(next)) = self.peek() {
             let next = next.clone();
             if next == word && matches!(word, "if" | "with") {
-                self.tokens.next();
-                return Ok(vec![self.control(word)?]);
+                self.next();
+                return Ok(vec![self.deeper(|inner| inner.control(word))?]);
             }
             return Err(format!("has {{{{else {next}}}}} behind {{{{{word}}}}}"));
         }
@@ -198,12 +248,12 @@ impl Parser<'_> {
     }
 
     fn skip_space(&mut self) {
-        while self.tokens.next_if_eq(&Token::Space).is_some() {}
+        while self.next_is(&Token::Space) {}
     }
 
     fn close(&mut self, what: &str) -> Result<(), String> {
         self.skip_space();
-        match self.tokens.next() {
+        match self.next() {
             Some(Token::Close) => Ok(()),
             other => Err(format!(
                 "has {} at the end of {what}",
@@ -217,7 +267,7 @@ impl Parser<'_> {
         let mut commands = vec![self.command(what)?];
         loop {
             self.skip_space();
-            if self.tokens.next_if_eq(&Token::Pipe).is_none() {
+            if !self.next_is(&Token::Pipe) {
                 break;
             }
             let command = self.command(what)?;
@@ -244,15 +294,15 @@ impl Parser<'_> {
     /// `$x :=`, `$x =`, and for a range `$at, $x :=`.
     fn assignment(&mut self, is_range: bool) -> Result<(Vec<String>, bool), String> {
         self.skip_space();
-        let before = self.tokens.clone();
+        let before = self.at;
         let mut variables = Vec::new();
-        while let Some(Token::Variable(name, names)) = self.tokens.peek()
+        while let Some(Token::Variable(name, names)) = self.peek()
             && names.is_empty()
         {
             variables.push(name.clone());
-            self.tokens.next();
+            self.at += 1;
             self.skip_space();
-            match self.tokens.next() {
+            match self.next() {
                 Some(Token::Comma) if is_range && variables.len() == 1 => self.skip_space(),
                 Some(Token::Declare) => return Ok((variables, true)),
                 Some(Token::Assign) => {
@@ -265,7 +315,7 @@ impl Parser<'_> {
                 _ => break,
             }
         }
-        self.tokens = before;
+        self.at = before;
         Ok((Vec::new(), false))
     }
 
@@ -273,12 +323,12 @@ impl Parser<'_> {
         let mut operands = Vec::new();
         loop {
             self.skip_space();
-            let operand = match self.tokens.peek() {
+            let operand = match self.peek() {
                 Some(Token::Close | Token::RightParen(_) | Token::Pipe) | None => break,
                 Some(_) => self.operand(what)?,
             };
             operands.push(operand);
-            match self.tokens.peek() {
+            match self.peek() {
                 Some(Token::Space | Token::Close | Token::RightParen(_) | Token::Pipe) => {}
                 other => return Err(format!("has {} in {what}", shown(other))),
             }
@@ -293,7 +343,7 @@ impl Parser<'_> {
     }
 
     fn operand(&mut self, what: &str) -> Result<Operand, String> {
-        match self.tokens.next() {
+        match self.next() {
             Some(Token::Literal(value)) => Ok(Operand::Literal(value)),
             Some(Token::Field(names)) => {
                 if self.moved == 0 {
@@ -318,9 +368,9 @@ impl Parser<'_> {
                 _ => Err(format!("has {word}, which is no function")),
             },
             Some(Token::LeftParen) => {
-                let pipe = self.pipe("parentheses", false)?;
+                let pipe = self.deeper(|inner| inner.pipe("parentheses", false))?;
                 self.skip_space();
-                match self.tokens.next() {
+                match self.next() {
                     Some(Token::RightParen(names)) => Ok(Operand::Nested(pipe, names)),
                     _ => Err("has a ( without a )".into()),
                 }

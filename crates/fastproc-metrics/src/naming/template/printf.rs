@@ -39,20 +39,29 @@ pub(super) fn printf(format: &str, arguments: &[Value]) -> String {
         let mut number = |chars: &mut std::iter::Peekable<std::str::Chars<'_>>| {
             if chars.next_if_eq(&'*').is_some() {
                 return match next.next() {
-                    Some(Value::Int(number)) => Some(*number as usize),
+                    Some(Value::Int(number)) => Some(*number),
                     _ => None,
                 };
             }
             let mut number = None;
             while let Some(digit) = chars.peek().and_then(|c| c.to_digit(10)) {
                 chars.next();
-                number = Some((number.unwrap_or(0) * 10 + digit as usize).min(WIDEST));
+                number = Some((number.unwrap_or(0) * 10 + i64::from(digit)).min(WIDEST as i64));
             }
             number
         };
-        flags.width = number(&mut chars);
+        if let Some(width) = number(&mut chars) {
+            // A negative one, which only `*` can have, is to the left.
+            if width < 0 {
+                flags.minus = true;
+                flags.zero = false;
+            }
+            flags.width = Some(width.unsigned_abs().min(WIDEST as u64) as usize);
+        }
         if chars.next_if_eq(&'.').is_some() {
-            flags.precision = Some(number(&mut chars).unwrap_or(0));
+            // A negative one counts as none.
+            let precision = usize::try_from(number(&mut chars).unwrap_or(0)).ok();
+            flags.precision = precision.map(|precision| precision.min(WIDEST));
         }
         text += &match chars.next() {
             None => "%!(NOVERB)".into(),

@@ -53,6 +53,21 @@ impl Value {
         }
     }
 
+    /// How many bytes a copy of it takes, about. The data of a process is shared.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::List(items) => items.iter().map(|item| 8 + item.len()).sum(),
+            Self::Map(entries) => {
+                let entries = entries.iter();
+                entries
+                    .map(|(name, value)| 8 + name.len() + value.len())
+                    .sum()
+            }
+            _ => 0,
+        }
+    }
+
     /// As `print` and the end of a pipe write it.
     pub(super) fn shown(&self) -> String {
         match self {
