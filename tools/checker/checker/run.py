@@ -20,13 +20,18 @@ from typing import Any
 from . import texts
 from .fields import FLICKERS, RULES, TOGETHER, TOGETHER_IN_TEXT, class_of
 from .journal import Journal
-from .rules import LATE, OK, TICK_NS, Moment, Poses, Same, wrong
+from .rules import FLICKER, LATE, OK, TICK_NS, Moment, Poses, Same, Verdict, wrong
 from .sampler import FILES, LOOKED_UP, Sample, Sampler, Window, around, now_ns, read
 from .storms import Storm
 from .tally import Tally
 
 MAY_BE_NEGATIVE = frozenset({"tpgid", "nice", "priority", "pri", "exit_signal", "tty_nr", "oom_score_adj"})
 KERNEL_ADDRESS = 0xFFFF800000000000
+
+
+# Such a record was met once in two million comparisons under load. There would be many more if records were not checked for
+# what is replaced while they are read.
+FROM_TEXT_AT_MOST = 5
 
 
 @dataclass
@@ -390,6 +395,12 @@ class Run:
         got = [moment.row[name] for name, _, _ in changing]
         states = [[get(state[file]) for _, file, get in changing] for state in moment.states if "status" in state]
         verdict = OK if got in states else wrong(f"of one state of {states}")
+        if verdict is not OK and self.tally.from_text < FROM_TEXT_AT_MOST:
+            # A record whose credentials were replaced while it was read is taken from the text. There each part is of one state.
+            parts = [[at for at, (name, *_) in enumerate(changing) if name in part] for part in TOGETHER_IN_TEXT]
+            if all([got[at] for at in part] in [[state[at] for at in part] for state in states] for part in parts):
+                self.tally.from_text += 1
+                verdict = Verdict(FLICKER, verdict.expected)
         self.tally.add(run, "credentials", "of one moment", got, verdict, where)
 
     def moment(self, running: StormProcess, folder: str, window: Window, began: int, ended: int, received: int) -> Moment:

@@ -18,6 +18,8 @@ class Tally:
     counts: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
     outside: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     examples: dict[tuple[str, str, str], list[str]] = field(default_factory=dict)
+    # Records whose credentials are of the states of a text, and not of one state.
+    from_text: int = 0
 
     def add(self, run: tuple[str, str], kind: str, name: str, value: Any, verdict: Verdict, where: str) -> None:
         """A value was compared; `run` is the storm and the source."""
