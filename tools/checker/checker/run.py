@@ -396,7 +396,7 @@ class Run:
         states = [[get(state[file]) for _, file, get in changing] for state in moment.states if "status" in state]
         verdict = OK if got in states else wrong(f"of one state of {states}")
         if verdict is not OK and self.tally.from_text < FROM_TEXT_AT_MOST:
-            # A record whose credentials were replaced while it was read is taken from the text. There each part is of one state.
+            # A record whose credentials were replaced while it was read comes from the text. There each part is of one state.
             parts = [[at for at, (name, *_) in enumerate(changing) if name in part] for part in TOGETHER_IN_TEXT]
             if all([got[at] for at in part] in [[state[at] for at in part] for state in states] for part in parts):
                 self.tally.from_text += 1
