@@ -51,7 +51,7 @@ fn agrees(counters: &Counters, file: MachineFile) {
         assert_eq!([before.len(), after.len()], [ours.len(); 2]);
         for ((before, ours), after) in before.into_iter().zip(ours).zip(after) {
             let moved = is_gauge(ours) && before != after;
-            if !moved && !is_between(before, ours, after) {
+            if !moved && !is_between(before, ours, after) && !is_late(before, ours) {
                 let name = ours.split_whitespace().next().unwrap_or_default();
                 *outside.entry(name.to_owned()).or_default() += 1;
             }
@@ -63,6 +63,16 @@ fn agrees(counters: &Counters, file: MachineFile) {
     for (name, times) in outside {
         assert!(times * 4 <= ROUNDS, "{}: {name}: {times}", file.path());
     }
+}
+
+/// The kernel counts a fork before it announces it, which is what is counted here. On a busy machine some are on their way.
+fn is_late(before: &str, ours: &str) -> bool {
+    const ON_THEIR_WAY: u64 = 64;
+    let count = |line: &str| line.strip_prefix("processes ")?.parse::<u64>().ok();
+    let (Some(before), Some(ours)) = (count(before), count(ours)) else {
+        return false;
+    };
+    ours < before && before - ours <= ON_THEIR_WAY
 }
 
 /// Whether a line has the same words, and numbers between those of the two others.
