@@ -165,7 +165,17 @@ impl Selection {
 
     /// Whether it leaves nothing out.
     pub fn admits_all(&self) -> bool {
-        (self.is_open() || self.choices.contains(&Choice::All)) && !self.negated && !self.running
+        let is_all = |choice: &Choice| {
+            matches!(
+                choice,
+                Choice::All
+                    | Choice::Bsd {
+                        others: true,
+                        without_terminal: true
+                    }
+            )
+        };
+        (self.is_open() || self.choices.iter().any(is_all)) && !self.negated && !self.running
     }
 
     /// Whether the process is selected.
@@ -274,6 +284,20 @@ mod tests {
         assert!(chosen(Choice::All) && chosen(bsd(true, false)) && chosen(bsd(false, false)));
         assert!(!chosen(Choice::OnTerminals) && !chosen(Choice::NotLeaders));
         assert!(!chosen(Choice::OwnTerminal) && !chosen(Choice::OwnOnTerminal));
+    }
+
+    /// Then a service sends the command lines of all.
+    #[test]
+    fn the_words_a_and_x_together_select_all() {
+        let admits_all = |others, without_terminal| {
+            let mut selection = Selection::default();
+            selection.choose(Choice::Bsd {
+                others,
+                without_terminal,
+            });
+            selection.admits_all()
+        };
+        assert!(admits_all(true, true) && !admits_all(true, false) && !admits_all(false, true));
     }
 
     #[test]
