@@ -153,7 +153,7 @@ fn ps_shows_where_a_program_lies_now() {
             assert_eq!(line.as_deref(), Some(expected.as_str()), "of all: {all}");
         }
     };
-    // Whoever starts it is told before it has its command line.
+    // spawn() can return before the new process shows its own command line.
     let line = format!("/proc/{pid}/cmdline");
     wait_until("its command line", || {
         fs::read(&line).is_ok_and(|line| line.ends_with(b"1000\0"))

@@ -164,7 +164,7 @@ impl Link {
     }
 }
 
-/// What is asked before anything is served, and again when the configuration is read anew.
+/// What the exporter asks before it serves, and again when it reads its configuration once more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Question {
@@ -190,7 +190,7 @@ impl Question {
 /// What is asked by whoever serves metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scrape {
-    /// To look at everything anew.
+    /// To read every process and counter again.
     pub collects: bool,
     /// That other rules come with it as a text. They count from the next look on.
     pub regroups: bool,

@@ -2,7 +2,7 @@
 
 use std::{fs::File, os::unix::fs::FileExt};
 
-/// A file whose text is read anew each time, by one descriptor.
+/// A file whose text is read again each time, by one descriptor.
 #[derive(Debug)]
 pub(super) struct TextFile {
     path: &'static str,
