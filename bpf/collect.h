@@ -31,7 +31,7 @@ static __always_inline void collect_leader(struct task_struct *t, struct fp_reco
 	const struct cred *cred;
 	u32 flags = t->flags;
 	u64 *entry = bpf_map_lookup_elem(&index_of_records, &index);
-	/* the record still contains the process that had this place in the previous run: usually the same one */
+	/* the record still contains the process that had this place in the previous walk: usually the same one */
 	u64 start_ns = r->identity.start_ns, ran = r->cpu.sum_exec_ns;
 	u64 shown_utime = r->cpu.prev_utime_ns, shown_stime = r->cpu.prev_stime_ns, moved;
 
@@ -82,7 +82,8 @@ static __always_inline void collect_leader(struct task_struct *t, struct fp_reco
 	if (!RELOAD(t->signal->nr_threads))
 		r->identity.torn |= FP_TORN_RELEASED;
 	if (entry)
-		*entry = r->identity.tgid | (moved || r->identity.num_threads > 1 ? FP_INDEX_CHANGED : 0);
+		*entry = r->identity.tgid |
+			 (moved || index < run.dropped || r->identity.num_threads > 1 ? FP_INDEX_CHANGED : 0);
 }
 
 #endif

@@ -40,7 +40,8 @@ struct fp_run {
 	u64 section_ns, deadline_ns; /* how long a run may take, from the library, and when this one ends */
 	u64 task, first, next, leader, head, node;
 	u64 groups; /* the group_info whose copy is at groups_at: processes of a session share one */
-	u32 groups_at, reserved;
+	u32 groups_at;
+	u32 dropped; /* this walk has already written records below this place, so none tells what was there before */
 };
 
 #endif

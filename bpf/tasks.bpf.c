@@ -155,6 +155,8 @@ static __always_inline void drop_from(u32 index)
 {
 	struct place *place = bpf_map_lookup_elem(&places, &index);
 
+	if (run.dropped < run.records)
+		run.dropped = run.records;
 	run.records = index;
 	run.node = 0;
 	run.groups = 0;

@@ -1,8 +1,8 @@
 //! Sums over the threads of a process: of those that rest they are exact, and what ends stays in them.
 
-use std::fs;
+use std::{fs, thread::sleep, time::Duration};
 
-use fastproc::Fields;
+use fastproc::{Fields, SourceKind};
 use fastproc_testbed::{alone, gate, wait_for, wait_until};
 
 use super::{SECTIONS, TICK_NS, WALKS, open, open_in_sections, script::Script};
@@ -144,4 +144,46 @@ fn sums_do_not_fall_while_threads_end() {
             });
         }
     }
+}
+
+/// Changes its credentials all the time, so that a walk often has to read it again.
+const CHANGES_USERS: &str = r"
+import os, select
+os.nice(-20)
+print('changes', flush=True)
+while not select.select([0], [], [], 0)[0]:
+    for _ in range(1000):
+        os.setresuid(0, 1, 0)
+        os.setresuid(0, 0, 0)
+";
+
+/// What it has run is its user and its system time together, however often the walk had to read it.
+#[test]
+fn a_process_that_is_read_again_shows_all_that_it_has_run() {
+    if !gate::bpf() {
+        return;
+    }
+    let _alone = alone();
+    let mut script = Script::python(CHANGES_USERS);
+    script.answer();
+    let pid = script.pid();
+    // The more is read between the two looks at its credentials, the more often they are replaced meanwhile.
+    let fields =
+        Fields::CPU | Fields::MEMORY_DETAILS | Fields::LAYOUT | Fields::USERS | Fields::CREDENTIALS;
+    let mut collector = open(SourceKind::Bpf, fields);
+    let mut from_walk = 0;
+    for _ in 0..200 {
+        // The kernel counts what it has run at its next tick, 10 ms later at most.
+        sleep(Duration::from_millis(10));
+        let snapshot = collector.snapshot().expect("a snapshot can be made");
+        let process = snapshot.get(pid).expect("it runs until its input ends");
+        let cpu = process.cpu().expect("it was asked for");
+        // Its text has no run time.
+        let Some(ran_ns) = cpu.sum_exec_ns() else {
+            continue;
+        };
+        from_walk += 1;
+        assert!(cpu.utime_ns + cpu.stime_ns >= ran_ns, "{cpu:?}");
+    }
+    assert!(from_walk > 0, "all were read from the text");
 }
