@@ -172,7 +172,7 @@ fn a_process_that_is_read_again_shows_all_that_it_has_run() {
         Fields::CPU | Fields::MEMORY_DETAILS | Fields::LAYOUT | Fields::USERS | Fields::CREDENTIALS;
     let mut collector = open(SourceKind::Bpf, fields);
     let mut from_walk = 0;
-    for _ in 0..200 {
+    for _ in 0..100 {
         // The kernel counts what it has run at its next tick, 10 ms later at most.
         sleep(Duration::from_millis(10));
         let snapshot = collector.snapshot().expect("a snapshot can be made");
