@@ -1,7 +1,7 @@
 //! Plays the part that this process was executed for, before `main`: the crate's documentation says why.
 
 use crate::{
-    change, fixtures,
+    change, fixtures, hung_fuse,
     role::{self, Role},
     storm, supervisor, sys,
 };
@@ -20,6 +20,7 @@ extern "C" fn construct() {
         Some(Role::Storm) => storm::main(),
         Some(Role::TestProcess) => fixtures::executed(&argument),
         Some(Role::Change) => change::main(&argument),
+        Some(Role::Fuse) => hung_fuse::main(),
         Some(Role::ShortLived) => 0,
         None => {
             eprintln!("fastproc-testbed: no role is called so");

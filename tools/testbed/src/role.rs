@@ -30,15 +30,18 @@ pub enum Role {
     TestProcess,
     /// Changes one thing about itself. Its argument is which, see [`change::main`].
     Change,
+    /// Answers for a file system, see [`hung_fuse::main`](crate::hung_fuse::main).
+    Fuse,
     /// Ends at once: what a storm executes.
     ShortLived,
 }
 
-const ROLES: [(Role, &str); 5] = [
+const ROLES: [(Role, &str); 6] = [
     (Role::Supervisor, "supervisor"),
     (Role::Storm, "storm"),
     (Role::TestProcess, "process"),
     (Role::Change, "change"),
+    (Role::Fuse, "fuse"),
     (Role::ShortLived, "short-lived"),
 ];
 

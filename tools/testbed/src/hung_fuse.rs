@@ -1,0 +1,198 @@
+//! A file system in user space that stops to answer.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Read, Write},
+    os::{
+        fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
+        unix::net::UnixStream,
+    },
+    path::PathBuf,
+    process::{Child, Stdio},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    mount::{
+        FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_flag,
+        fsconfig_set_string, fsmount, fsopen,
+    },
+};
+
+use crate::{
+    role::{self, Role},
+    sys,
+    wait::GUARD,
+};
+
+// `linux/fuse.h`: operations, and bytes of headers.
+const GETATTR: u32 = 3;
+const INIT: u32 = 26;
+const HEADER: usize = 40;
+/// Bytes of the longest request; the kernel wants room for it.
+const LONGEST: usize = 1 << 17;
+
+/// A file system of one directory, which answers until it is told to hang. A process of its own answers: when that has ended,
+/// so has the file system, and whoever waits has an error.
+///
+/// It is mounted nowhere: it has a descriptor, and no path by which another process could run into it. It ends with the
+/// processes that use it, however they end.
+#[derive(Debug)]
+pub struct HungFuse {
+    root: OwnedFd,
+    server: Child,
+    control: UnixStream,
+}
+
+impl HungFuse {
+    /// Makes one, and has it answer.
+    ///
+    /// # Errors
+    ///
+    /// This machine has no `/dev/fuse`, or this process may not mount.
+    pub fn open() -> io::Result<Self> {
+        let device = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open("/dev/fuse")?;
+        let context = fsopen("fuse", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        let number = device.as_raw_fd().to_string();
+        for (key, value) in [
+            ("source", "test"),
+            ("fd", &number),
+            ("rootmode", "40000"),
+            ("user_id", "0"),
+            ("group_id", "0"),
+        ] {
+            fsconfig_set_string(&context, key, value)?;
+        }
+        fsconfig_set_flag(&context, "allow_other")?;
+        fsconfig_create(&context)?;
+        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+        let root = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
+        let (control, its) = UnixStream::pair()?;
+        control.set_read_timeout(Some(GUARD))?;
+        let server = role::command(Role::Fuse, "")
+            .stdin(Stdio::from(OwnedFd::from(its)))
+            .stdout(Stdio::from(device))
+            .spawn()?;
+        Ok(Self {
+            root,
+            server,
+            control,
+        })
+    }
+
+    /// A path to its directory, for who may trace this process.
+    pub fn path(&self) -> PathBuf {
+        let (pid, root) = (std::process::id(), self.root.as_raw_fd());
+        format!("/proc/{pid}/fd/{root}").into()
+    }
+
+    /// From now on nothing is answered.
+    ///
+    /// # Panics
+    ///
+    /// If what answers has failed.
+    pub fn hang(&mut self) {
+        self.control.write_all(b".").expect("it serves");
+    }
+
+    /// Waits until somebody waits for an answer.
+    ///
+    /// # Panics
+    ///
+    /// If nobody does.
+    pub fn wait_until_asked(&mut self) {
+        self.control.read_exact(&mut [0]).expect("it serves");
+    }
+
+    /// Ends it: whoever waits has an error.
+    pub fn end(&mut self) {
+        // It fails if it has ended.
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+impl AsFd for HungFuse {
+    /// Its directory.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
+    }
+}
+
+impl Drop for HungFuse {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Answers what comes from standard output, the device, until standard input tells it to hang. Then it takes no request any
+/// more: of one that was taken nobody could end who waits for it, not even by a signal.
+pub fn main() -> i32 {
+    i32::from(serve().is_err())
+}
+
+fn serve() -> io::Result<()> {
+    // Whatever else the opener left open across exec.
+    sys::close_range(3, u32::MAX);
+    let mut control = File::from(rustix::stdio::stdin().try_clone_to_owned()?);
+    let mut device = File::from(rustix::stdio::stdout().try_clone_to_owned()?);
+    let mut bytes = vec![0; LONGEST];
+    loop {
+        let mut polled = [
+            PollFd::new(&control, PollFlags::IN),
+            PollFd::new(&device, PollFlags::IN),
+        ];
+        poll(&mut polled, None)?;
+        if !polled[0].revents().is_empty() {
+            break;
+        }
+        let len = device.read(&mut bytes)?;
+        let word = |at: usize| bytes[..len].get(at..at + 4)?.try_into().ok();
+        let Some((operation, number)) = word(4).zip(bytes[..len].get(8..16)) else {
+            return Err(io::ErrorKind::InvalidData.into());
+        };
+        if len < HEADER {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        answer(&device, u32::from_ne_bytes(operation), number);
+    }
+    if control.read(&mut [0])? == 0 {
+        // The opener has gone.
+        return Ok(());
+    }
+    poll(&mut [PollFd::new(&device, PollFlags::IN)], None)?;
+    control.write_all(b".")?;
+    // Until the opener has gone, or ends this process.
+    control.read(&mut [0])?;
+    Ok(())
+}
+
+fn answer(device: &File, operation: u32, number: &[u8]) {
+    match operation {
+        // Version 7.31, and the least of everything.
+        INIT => {
+            let mut body = [0_u32; 16];
+            (body[0], body[1], body[5], body[6]) = (7, 31, 4096, 1);
+            reply(device, number, 0, &body);
+        }
+        // A directory that is asked for again each time.
+        GETATTR => {
+            let mut body = [0_u32; 26];
+            (body[4], body[19], body[20]) = (1, libc::S_IFDIR | 0o755, 2);
+            reply(device, number, 0, &body);
+        }
+        _ => reply(device, number, -libc::ENOSYS, &[]),
+    }
+}
+
+fn reply(mut device: &File, number: &[u8], error: i32, body: &[u32]) {
+    let len = 16 + 4 * body.len() as u32;
+    let mut bytes = [len.to_ne_bytes(), error.to_ne_bytes()].concat();
+    bytes.extend(number);
+    bytes.extend(body.iter().flat_map(|word| word.to_ne_bytes()));
+    // What is not wanted any more is refused.
+    let _ = device.write(&bytes);
+}
