@@ -115,6 +115,11 @@ impl Left {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        io::Read as _,
+        process::{Command, Stdio},
+    };
+
     use super::*;
     use crate::reading::tests::held_at;
 
@@ -138,5 +143,56 @@ mod tests {
         assert!(left.until.contains_key(&Owner::User(3)), "for a while");
         left.settle(now + 3 * PATIENCE + LEFT_FOR);
         assert!(left.until.is_empty() && left.held.is_empty());
+    }
+
+    /// Whoever makes user namespaces could have as many owners as it likes, each of which holds up a reading before it is left
+    /// to the readers.
+    #[test]
+    fn while_too_many_readings_are_held_up_only_roots_processes_are_read() {
+        if !fastproc_testbed::gate::root() {
+            return;
+        }
+        let mut child = Command::new("setpriv")
+            .args(["--reuid=4321", "--regid=4321", "--clear-groups"])
+            .args(["unshare", "--user", "--map-root-user"])
+            .args(["sh", "-c", "echo .; read x"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it can be started");
+        let told = child.stdout.as_mut().expect("a pipe");
+        told.read_exact(&mut [0]).expect("it is within");
+        let mut collector = fastproc::Collector::builder()
+            .source(Some(fastproc::SourceKind::Procfs))
+            .fields(fastproc::Fields::USERS | fastproc::Fields::CREDENTIALS)
+            .open()
+            .expect("/proc can be read");
+        let directories = Directories::open(collector.host()).expect("/proc can be read");
+        let snapshot = collector.snapshot().expect("/proc can be read");
+        let is_left = |left: &Left, pid: u32| {
+            let process = snapshot.get(pid).expect("it lives");
+            left.has(process, &directories, &mut Makers::default())
+        };
+        let own = std::process::id();
+        let mut left = Left::new(Namespaces::own());
+        let now = Instant::now();
+        let mut releases = Vec::new();
+        for _ in 0..MOST_HELD {
+            assert!(!is_left(&left, child.id()));
+            let (reading, release) = held_at(3);
+            left.watch(reading, Duration::from_secs(3600));
+            releases.push(release);
+        }
+        left.settle(now);
+        assert_eq!(left.len(), 0, "nobody is blamed");
+        assert!(is_left(&left, child.id()));
+        assert!(!is_left(&left, own), "root's are read");
+        releases.pop();
+        fastproc_testbed::wait_until("the end of one of them", || {
+            left.settle(now);
+            !is_left(&left, child.id())
+        });
+        child.kill().expect("it is ours");
+        child.wait().expect("it is ours");
     }
 }
