@@ -55,14 +55,19 @@ pub enum DropError {
     },
 }
 
-/// Becomes `user` (if none is named, fastproc, or nobody where there is no such user), if this is root, and gives up every capability that is not needed, for good and for all programs
-/// that this one might execute.
+/// Becomes `user` (if none is named, fastproc, or nobody where there is no such user), if this is root, and gives up every
+/// capability that is not needed, for good and for all programs that this one might execute.
+///
+/// Root without the capabilities to become another user, as in a container that has dropped them, stays root unless a user is
+/// named, and has no capabilities that others would not have.
 ///
 /// User and capabilities belong to threads: this must run while there is one.
 pub fn drop_to(user: Option<&str>, needs: Needs) -> Result<(), DropError> {
     let refused = |what| move |source| DropError::Refused { what, source };
     set_no_new_privs(true).map_err(refused("new privileges"))?;
-    if geteuid().is_root() {
+    let mut held = capabilities(None).map_err(refused("capabilities"))?;
+    let can_change = held.effective.contains(CHANGE_USER);
+    if geteuid().is_root() && (user.is_some() || can_change) {
         let (uid, gid) = match user {
             Some(user) => find(user)?,
             None => find(OWN).or_else(|_| find("nobody"))?,
@@ -78,7 +83,6 @@ pub fn drop_to(user: Option<&str>, needs: Needs) -> Result<(), DropError> {
         // For root as well: capabilities are given up all the same.
         set_thread_res_uid(uid, uid, uid).map_err(refused("the user"))?;
     }
-    let mut held = capabilities(None).map_err(refused("capabilities"))?;
     let kept = needs.capabilities() & held.permitted;
     held.permitted = kept;
     held.effective = kept;
@@ -90,6 +94,9 @@ pub fn drop_to(user: Option<&str>, needs: Needs) -> Result<(), DropError> {
     }
     Ok(())
 }
+
+/// What it takes to become another user.
+const CHANGE_USER: CapabilitySet = CapabilitySet::SETUID.union(CapabilitySet::SETGID);
 
 /// The user that the package makes.
 const OWN: &str = "fastproc";

@@ -194,6 +194,39 @@ fn root_can_be_kept_without_its_capabilities() {
     );
 }
 
+/// A container may have dropped what it takes to become another user.
+#[test]
+fn root_that_cannot_become_another_user_stays_root_and_gives_up_the_rest() {
+    if !gate::root() || !gate::programs(&["setpriv"]) {
+        return;
+    }
+    let by_setpriv = || {
+        let mut command = Command::new("setpriv");
+        command.args(["--bounding-set=-setuid,-setgid", FASTPROC]);
+        command
+    };
+    let server = Server::start_by(&mut by_setpriv(), &["--source", "procfs"]);
+    server.scrape();
+    let uids = of_all_threads(&server, "Uid");
+    assert!(uids.split_whitespace().all(|uid| uid == "0"), "{uids}");
+    assert_eq!(
+        capabilities(&server, "CapPrm"),
+        SYS_PTRACE | DAC_READ_SEARCH
+    );
+    let exporter = format!("/proc/{}/status", server.exporter());
+    assert_eq!(status(&exporter, "CapPrm"), "0000000000000000");
+    assert_eq!(status(&exporter, "Seccomp"), "2");
+    // Who names a user wants that one.
+    let output = by_setpriv()
+        .args(["serve", "--source=procfs", "--listen=127.0.0.1:0"])
+        .arg("--user=daemon")
+        .output()
+        .expect("it can be started");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("cannot give up the groups"), "{stderr}");
+}
+
 /// With `hidepid`, root sees all processes and their names, and so does what it starts.
 #[test]
 fn what_hidepid_hides_from_others_is_not_hidden_from_root() {
