@@ -45,12 +45,17 @@ fn the_service_is_in_the_mount_namespace_of_its_readers() {
     for line in settings.filter(|line| !line.starts_with("ExecStart=")) {
         assert!(!kinds.iter().any(|kind| line.starts_with(kind)), "{line}");
     }
-    for name in ["fastproc.service", "fastproc-snapshots.service"] {
-        let unit = std::fs::read_to_string(packaging().join(name)).expect("it is there");
-        assert!(unit.contains("\nUser=fastproc\n"), "{name}");
-    }
+    // Users of their own: who takes over what speaks with the network can send no signals to the other one.
     let users = std::fs::read_to_string(packaging().join("fastproc.sysusers"));
-    assert!(users.expect("it is there").contains("\nu fastproc "));
+    let users = users.expect("it is there");
+    for (name, user) in [
+        ("fastproc.service", "fastproc-exporter"),
+        ("fastproc-snapshots.service", "fastproc"),
+    ] {
+        let unit = std::fs::read_to_string(packaging().join(name)).expect("it is there");
+        assert!(unit.contains(&format!("\nUser={user}\n")), "{name}");
+        assert!(users.contains(&format!("\nu {user} ")), "{user}");
+    }
 }
 
 /// In tenths of what `systemd-analyze security` says.
