@@ -390,6 +390,7 @@ fn serve_metrics(
         .collect();
     give_up_root(args, &sources, proc_of_others)?;
     let (scrapes, serving) = exporter.begin(&listener)?;
+    signals::leave_to_other_threads()?;
     drop(listener);
     if signals.leave_to_exporter() {
         serving.hang_up()?;

@@ -2,8 +2,11 @@
 
 use std::{
     io,
-    net::TcpListener,
-    os::fd::{AsFd, OwnedFd},
+    net::{Shutdown, TcpListener},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::net::UnixStream,
+    },
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -64,18 +67,24 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         ));
     }
     server.limit_connections(places);
-    let (scraper, handle) = scraper(descriptor(scrapes)?.into(), options.min_interval);
+    let scrapes = descriptor(scrapes)?;
+    let link = UnixStream::from(scrapes.try_clone()?);
+    let (scraper, handle) = scraper(scrapes.into(), options.min_interval);
+    let confine = move || {
+        if let Err(error) = fastproc_service::confine_to_descriptors() {
+            say(&format!(
+                "what is not needed is not forbidden, system calls are not filtered: {error}"
+            ));
+        }
+        hung_up.load(Ordering::SeqCst)
+    };
     let web = std::thread::Builder::new()
         .name("web".into())
         .spawn(move || {
-            server.run(handle, || {
-            if let Err(error) = fastproc_service::confine_to_descriptors() {
-                say(&format!(
-                    "what is not needed is not forbidden, system calls are not filtered: {error}"
-                ));
-            }
-            hung_up.load(Ordering::SeqCst)
-        })
+            let served = server.run(handle, confine);
+            // A scrape that is still waited for may never come. It fails if the other process has gone.
+            let _ = link.shutdown(Shutdown::Both);
+            served
         })?;
     // Ends when the web server has, which holds the only handle, or when the other process has.
     match scraper.run() {

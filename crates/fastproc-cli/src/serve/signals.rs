@@ -11,6 +11,7 @@ use std::{
     thread,
 };
 
+use nix::sys::signal::{SigSet, Signal};
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM},
     flag::{register, register_conditional_shutdown},
@@ -71,4 +72,14 @@ impl Signals {
     pub fn told_to_end(&self) -> bool {
         self.told_to_end.load(Ordering::SeqCst)
     }
+}
+
+/// Leaves the signals of the process to the threads that [`on`] has started. What this thread reads, and each that it starts,
+/// may not come, and then it handles no signal.
+pub fn leave_to_other_threads() -> io::Result<()> {
+    let mut signals = SigSet::empty();
+    signals.add(Signal::SIGHUP);
+    signals.add(Signal::SIGINT);
+    signals.add(Signal::SIGTERM);
+    Ok(signals.thread_block()?)
 }

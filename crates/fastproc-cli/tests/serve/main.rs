@@ -11,6 +11,7 @@ mod folder;
 mod groups;
 mod help;
 mod hostile;
+mod hung;
 mod namespace;
 mod negotiation;
 mod node;

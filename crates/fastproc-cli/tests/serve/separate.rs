@@ -40,13 +40,13 @@ fn listens_at(port: &str) -> String {
     format!("socket:[{}]", inode.expect("it listens"))
 }
 
-fn is_gone(pid: u32) -> bool {
+pub fn is_gone(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
     stat.map_or(true, |stat| stat.contains(") Z "))
 }
 
 #[track_caller]
-fn send(pid: u32, signal: Signal) {
+pub fn send(pid: u32, signal: Signal) {
     let pid = Pid::from_raw(pid as i32).expect("a process");
     kill_process(pid, signal).expect("it runs");
 }

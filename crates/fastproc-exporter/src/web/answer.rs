@@ -1,6 +1,6 @@
 //! What is answered to which request.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -12,6 +12,7 @@ use hyper::{
         HOST, HeaderValue, VARY, WWW_AUTHENTICATE,
     },
 };
+use tokio::time::timeout;
 
 use super::{
     auth::Admission,
@@ -138,7 +139,8 @@ impl Site {
     async fn metrics(&self, headers: &HeaderMap) -> Response<Full<Bytes>> {
         let format = negotiate(headers);
         let gzip = wants_gzip(headers);
-        let Ok(body) = self.scraper.scrape(format, gzip).await else {
+        let scrape = self.scraper.scrape(format, gzip);
+        let Ok(Ok(body)) = timeout(patience(headers), scrape).await else {
             return plain(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "No scrape can be had now\n",
@@ -152,6 +154,16 @@ impl Site {
         }
         response
     }
+}
+
+/// How long whoever asks waits for metrics: as Prometheus says, or else for a minute. What is collected may not come, from a
+/// file system that is gone, say.
+fn patience(headers: &HeaderMap) -> Duration {
+    const LONGEST: Duration = Duration::from_secs(60);
+    let told = headers.get("x-prometheus-scrape-timeout-seconds");
+    let told = told.and_then(|told| told.to_str().ok()?.parse().ok());
+    let told = told.and_then(|told| Duration::try_from_secs_f64(told).ok());
+    told.map_or(LONGEST, |told| told.min(LONGEST))
 }
 
 fn typed(status: StatusCode, content_type: &'static str, body: Bytes) -> Response<Full<Bytes>> {

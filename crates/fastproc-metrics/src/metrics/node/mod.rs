@@ -1,6 +1,7 @@
 //! The metrics of `node_exporter` that come from the kernel's text: through kept descriptors, by parsers that look for
 //! what is told and no more.
 
+mod aside;
 mod netclass;
 mod network;
 mod sensors;
@@ -17,6 +18,7 @@ use regex::Regex;
 
 pub use self::textfile::LeftOut;
 use self::{
+    aside::{Aside, PATIENCE},
     network::Netstat,
     storage::{Filesystems, MountFilter},
     sysfs::Attributes,
@@ -94,13 +96,15 @@ impl Pattern {
 #[derive(Debug)]
 pub(super) struct NodeMetrics {
     switches: NodeSwitches,
-    filesystems: Option<Filesystems>,
+    filesystems: Option<Aside<Filesystems>>,
     netstat: Option<Netstat>,
     nohandler: Attributes,
     /// The labels of disks.
     disk_infos: Vec<String>,
     devices: Vec<netclass::Device>,
-    textfiles: Option<Textfiles>,
+    textfiles: Option<Aside<Textfiles>>,
+    /// Names that no file may tell as well.
+    own: Vec<Family>,
     files: Files,
 }
 
@@ -172,14 +176,14 @@ impl NodeMetrics {
     /// `own`: the names that no file may tell as well.
     pub(super) fn new(switches: NodeSwitches, own: &[Family]) -> Self {
         let netstat = switches.netstat.clone();
-        let folders = switches.textfile.clone();
         Self {
             filesystems: None,
             netstat: netstat.map(|fields| Netstat::new(fields.0)),
             nohandler: Attributes::default(),
             disk_infos: Vec::new(),
             devices: Vec::new(),
-            textfiles: folders.map(|folders| Textfiles::new(folders, own)),
+            textfiles: None,
+            own: own.to_vec(),
             files: Files::new(),
             switches,
         }
@@ -201,16 +205,24 @@ impl NodeMetrics {
         if let Some(exclude) = &self.switches.netclass {
             self.devices = scrapes.collect("netclass", || netclass::read(&exclude.0));
         }
-        if let Some(textfiles) = &mut self.textfiles {
-            scrapes.collect("textfile", || textfiles.read());
+        // Their threads are started when privileges have been given up: they belong to threads.
+        if let Some(folders) = &self.switches.textfile {
+            if self.textfiles.is_none() {
+                let textfiles = Textfiles::new(folders.clone(), &self.own);
+                self.textfiles = Aside::new("textfiles", textfiles, Textfiles::read, PATIENCE).ok();
+            }
+            if let Some(textfiles) = &mut self.textfiles {
+                scrapes.collect("textfile", || textfiles.collect());
+            }
         }
         if let Some((mount_points, types)) = &self.switches.filesystem {
-            // Its thread is started when privileges have been given up: they belong to threads.
             if self.filesystems.is_none() {
-                self.filesystems = Filesystems::new(MountFilter {
+                let filesystems = Filesystems::new(MountFilter {
                     mount_points: mount_points.0.clone(),
                     types: types.0.clone(),
                 });
+                self.filesystems =
+                    Aside::new("filesystems", filesystems, Filesystems::read, PATIENCE).ok();
             }
             if let Some(filesystems) = &mut self.filesystems {
                 scrapes.collect("filesystem", || filesystems.collect());
@@ -220,7 +232,7 @@ impl NodeMetrics {
 
     /// What files of others hold that is left out, and was not at the last call.
     pub(super) fn left_out(&mut self) -> Vec<LeftOut> {
-        let textfiles = self.textfiles.as_mut();
+        let textfiles = self.textfiles.as_mut().and_then(Aside::get_mut);
         textfiles.map_or_else(Vec::new, Textfiles::news)
     }
 
@@ -234,7 +246,11 @@ impl NodeMetrics {
             });
         }
         if let Some(filesystems) = &self.filesystems {
-            scrapes.write(text, "filesystem", |text| filesystems.write(text));
+            scrapes.write(text, "filesystem", |text| {
+                if let Some(filesystems) = filesystems.get() {
+                    filesystems.write(text);
+                }
+            });
         }
         // Virtual machines have none of these.
         if self.switches.cpufreq {
@@ -250,7 +266,11 @@ impl NodeMetrics {
             });
         }
         if let Some(textfiles) = &self.textfiles {
-            scrapes.write(text, "textfile", |text| textfiles.write(text));
+            scrapes.write(text, "textfile", |text| {
+                if let Some(textfiles) = textfiles.get() {
+                    textfiles.write(text);
+                }
+            });
         }
     }
 

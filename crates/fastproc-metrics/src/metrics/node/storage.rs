@@ -1,11 +1,6 @@
 //! Disks and filesystems.
 
-use std::{
-    fs,
-    sync::mpsc::{Receiver, Sender, channel},
-    thread,
-    time::Duration,
-};
+use std::fs;
 
 use regex::Regex;
 
@@ -14,8 +9,6 @@ use crate::exposition::{Exposition, Family, Value, escape};
 
 const DEVICE: &[&str] = &["device"];
 const MOUNT: &[&str] = &["device", "mountpoint", "fstype"];
-/// A server that does not answer holds its filesystem up, and must not hold up a scrape.
-const TIMEOUT: Duration = Duration::from_millis(500);
 
 crate::metrics::families! {
     READS = "node_disk_reads_completed_total" Counter DEVICE, "Reads of a disk. --collector.diskstats, as the next.";
@@ -164,49 +157,28 @@ impl MountFilter {
 /// What a filesystem says: its labels, and the values in the order of the families; only the last two without an answer.
 type Filesystem = (String, [Option<u64>; 7]);
 
-/// Asks filesystems on a thread of its own, which may have to wait for one.
+/// What filesystems say. Asking one may have to wait for its server.
 #[derive(Debug)]
 pub(super) struct Filesystems {
-    ask: Sender<()>,
-    answers: Receiver<Vec<Filesystem>>,
-    waiting: bool,
-    last: Option<Vec<Filesystem>>,
+    filter: MountFilter,
+    found: Vec<Filesystem>,
 }
 
 impl Filesystems {
-    pub(super) fn new(filter: MountFilter) -> Option<Self> {
-        let (ask, asked) = channel();
-        let (answer, answers) = channel();
-        let body = move || {
-            while asked.recv().is_ok() {
-                if answer.send(filesystems(&filter)).is_err() {
-                    break;
-                }
-            }
-        };
-        let thread = thread::Builder::new().name("filesystems".into());
-        thread.spawn(body).ok()?;
-        Some(Self {
-            ask,
-            answers,
-            waiting: false,
-            last: None,
-        })
+    /// Nobody is asked yet.
+    pub(super) fn new(filter: MountFilter) -> Self {
+        Self {
+            filter,
+            found: Vec::new(),
+        }
     }
 
-    /// Asks all. Without an answer in time there is none this time.
-    pub(super) fn collect(&mut self) {
-        if !self.waiting {
-            self.waiting = self.ask.send(()).is_ok();
-        }
-        self.last = self.answers.recv_timeout(TIMEOUT).ok();
-        if self.last.is_some() {
-            self.waiting = false;
-        }
+    /// Asks all.
+    pub(super) fn read(&mut self) {
+        self.found = filesystems(&self.filter);
     }
 
     pub(super) fn write(&self, text: &mut Exposition) {
-        let all = self.last.as_deref().unwrap_or_default();
         let families = [
             SIZE,
             FREE,
@@ -217,7 +189,8 @@ impl Filesystems {
             DEVICE_ERROR,
         ];
         for (at, family) in families.iter().enumerate() {
-            let mut known = all
+            let mut known = self
+                .found
                 .iter()
                 .filter_map(|(labels, values)| Some((labels, values[at]?)))
                 .peekable();

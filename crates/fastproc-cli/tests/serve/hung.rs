@@ -1,0 +1,93 @@
+//! What is collected may not come: from a file system that is gone, say.
+
+use std::fs;
+
+use fastproc_testbed::{HungFuse, gate, wait_until};
+use rustix::process::Signal;
+
+use crate::{
+    separate::{is_gone, send},
+    server::{Server, status},
+};
+
+/// As Prometheus does that waits for so long.
+const HURRY: &str = "X-Prometheus-Scrape-Timeout-Seconds: 0.1";
+
+#[test]
+fn a_file_system_that_hangs_takes_its_collector_along_and_nothing_else() {
+    if !gate::root() {
+        return;
+    }
+    let mut hung = match HungFuse::open() {
+        Ok(hung) => hung,
+        Err(error) => {
+            gate::skipped(&format!("it needs /dev/fuse: {error}"));
+            return;
+        }
+    };
+    hung.hang();
+    let folder = format!("--collector.textfile.directory={}", hung.path().display());
+    let server = Server::start(&[
+        "--source=procfs",
+        "--procnames=none",
+        "--collector.textfile",
+        "--collector.loadavg",
+        &folder,
+        "--end-within=1s",
+    ]);
+    hung.wait_until_asked();
+    for _ in 0..2 {
+        let metrics = server.scrape();
+        let success = |collector| {
+            let labels = [("collector", collector)];
+            metrics.get("node_scrape_collector_success", &labels)
+        };
+        assert_eq!(success("textfile"), Some(0.0));
+        assert_eq!(success("loadavg"), Some(1.0));
+        assert!(metrics.get("node_load1", &[]).is_some());
+    }
+    let exporter = server.exporter();
+    let (status, stderr) = server.end(Signal::TERM);
+    assert_eq!(status.code(), Some(0), "{stderr}");
+    wait_until("the exporter has ended", || is_gone(exporter));
+}
+
+#[test]
+fn who_collects_and_does_not_answer_is_told_by_who_serves_and_keeps_it_from_nothing() {
+    let server = Server::start(&["--source=procfs", "--procnames=none"]);
+    let exporter = server.exporter();
+    send(server.pid(), Signal::STOP);
+    for _ in 0..3 {
+        let answer = server.get("/metrics", &[HURRY]);
+        assert_eq!(answer.status, 503, "{answer:?}");
+        assert_eq!(server.get("/-/healthy", &[]).status, 200);
+    }
+    send(server.pid(), Signal::CONT);
+    server.scrape();
+    // The same once more, and now the one that serves shall end.
+    send(server.pid(), Signal::STOP);
+    assert_eq!(server.get("/metrics", &[HURRY]).status, 503);
+    send(exporter, Signal::TERM);
+    wait_until("the exporter has ended", || is_gone(exporter));
+    send(server.pid(), Signal::CONT);
+    let (status, stderr) = server.wait();
+    assert_eq!(status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("was not told to"), "{stderr}");
+}
+
+/// The kernel gives a signal to any thread that does not block it, and one that waits for a file system handles none.
+#[test]
+fn signals_do_not_go_to_the_thread_that_collects() {
+    const ENDING: u64 = 1 << (Signal::TERM.as_raw() - 1) | 1 << (Signal::INT.as_raw() - 1);
+    let server = Server::start(&["--source=procfs", "--procnames=none"]);
+    let pid = server.pid();
+    let blocks = |task: &str| {
+        let blocked = status(&format!("/proc/{pid}/task/{task}/status"), "SigBlk");
+        u64::from_str_radix(&blocked, 16).expect("a mask") & ENDING
+    };
+    assert_eq!(blocks(&pid.to_string()), ENDING);
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs");
+    let mut names = tasks.map(|task| task.expect("it runs").file_name());
+    let takes = names.any(|name| blocks(name.to_str().expect("a number")) == 0);
+    assert!(takes, "another thread takes them");
+}

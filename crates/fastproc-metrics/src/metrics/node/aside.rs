@@ -1,0 +1,95 @@
+//! What may have to wait for a file system that does not answer is read on a thread of its own, and left out of a scrape
+//! that it would hold up.
+
+use std::{
+    io,
+    sync::mpsc::{Receiver, Sender, channel},
+    thread,
+    time::Duration,
+};
+
+/// How long one scrape waits; the next ones do not wait for what is late. A virtual CPU may stand still for a while.
+pub(super) const PATIENCE: Duration = Duration::from_secs(4);
+
+/// A value that a thread of its own reads again and again.
+#[derive(Debug)]
+pub(super) struct Aside<T> {
+    /// `None` while the thread has it.
+    value: Option<T>,
+    ask: Sender<T>,
+    answers: Receiver<T>,
+    patience: Duration,
+}
+
+impl<T: Send + 'static> Aside<T> {
+    /// Starts the thread. Privileges belong to threads: give them up first.
+    pub(super) fn new(
+        name: &str,
+        value: T,
+        read: fn(&mut T),
+        patience: Duration,
+    ) -> io::Result<Self> {
+        let (ask, asked) = channel();
+        let (answer, answers) = channel();
+        let body = move || {
+            for mut value in asked {
+                read(&mut value);
+                if answer.send(value).is_err() {
+                    break;
+                }
+            }
+        };
+        thread::Builder::new().name(name.into()).spawn(body)?;
+        Ok(Self {
+            value: Some(value),
+            ask,
+            answers,
+            patience,
+        })
+    }
+
+    /// Reads the value, unless the thread still waits since an earlier call.
+    pub(super) fn collect(&mut self) {
+        // What came too late for the last scrape is too old for this one.
+        if let Some(value) = self.value.take().or_else(|| self.answers.try_recv().ok()) {
+            // The thread has ended if it has panicked: then there will be no answer.
+            let _ = self.ask.send(value);
+            self.value = self.answers.recv_timeout(self.patience).ok();
+        }
+    }
+
+    /// What was read, if it came in time.
+    pub(super) fn get(&self) -> Option<&T> {
+        self.value.as_ref()
+    }
+
+    /// The same.
+    pub(super) fn get_mut(&mut self) -> Option<&mut T> {
+        self.value.as_mut()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_too_late_is_left_out_and_told_when_it_comes() {
+        let (release, go_on) = channel::<()>();
+        let read = |go_on: &mut Receiver<()>| {
+            let _ = go_on.recv();
+        };
+        let mut aside =
+            Aside::new("slow", go_on, read, Duration::from_millis(1)).expect("a thread");
+        for _ in 0..2 {
+            aside.collect();
+            assert!(aside.get().is_none(), "it waits");
+        }
+        // From now on it waits no more.
+        drop(release);
+        while aside.get().is_none() {
+            thread::yield_now();
+            aside.collect();
+        }
+    }
+}
