@@ -166,7 +166,7 @@ fn serve() -> io::Result<()> {
     poll(&mut [PollFd::new(&device, PollFlags::IN)], None)?;
     control.write_all(b".")?;
     // Until the opener has gone, or ends this process.
-    control.read(&mut [0])?;
+    poll(&mut [PollFd::new(&control, PollFlags::IN)], None)?;
     Ok(())
 }
 
