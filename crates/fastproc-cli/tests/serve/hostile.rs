@@ -125,14 +125,16 @@ fn hostile_rules_are_refused_and_it_goes_on() {
         ..Item::default()
     };
     let many = vec![Item::default(); 10_001];
-    let wide = named("{{printf \"%*d\" 4000000000 1}}".into());
-    let grows = "{{$x := .Comm}}".to_owned() + &"{{$x = print $x $x}}".repeat(40);
+    let long = Item {
+        name: "{{.Matches}}".repeat(20),
+        cmdlines: Some(vec![format!("(?P<{}>.)", "a".repeat(4000))]),
+        ..Item::default()
+    };
     for (name, items) in [
         ("deep", &[named(deep)][..]),
         ("expression", &[expression]),
         ("many", &many),
-        ("wide", &[wide]),
-        ("grows", &[named(grows)]),
+        ("long", &[long]),
     ] {
         fs::write(folder.path().join(name), Item::to_bytes(items)).expect("it is ours");
     }
@@ -144,8 +146,7 @@ for wrong in [
     text(rules('deep')), text(rules('expression')), text(rules('many')),
 ]:
     assert ask(scrapes, COLLECTS | WRITES | REGROUPS, wrong) > 0
-for costly in ['wide', 'grows']:
-    assert ask(scrapes, COLLECTS | WRITES | REGROUPS, text(rules(costly))) > 0
+assert ask(scrapes, COLLECTS | WRITES | REGROUPS, text(rules('long'))) > 0
 print('all was answered', file=sys.stderr)
 ";
     let config = folder.write("groups.yml", "process_names: [{comm: [a]}]\n");
@@ -160,7 +161,7 @@ print('all was answered', file=sys.stderr)
     // Without a file that has rules there are none to take.
     let acts = "
 scrapes = begin()
-assert ask(scrapes, COLLECTS | WRITES | REGROUPS, text(rules('wide'))) > 0
+assert ask(scrapes, COLLECTS | WRITES | REGROUPS, text(rules('long'))) > 0
 ";
     let output = serve(&folder, acts, &[]);
     let stderr = String::from_utf8_lossy(&output.stderr);

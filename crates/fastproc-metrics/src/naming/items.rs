@@ -55,7 +55,7 @@ pub fn check_name(template: &str) -> Result<(), String> {
     Template::parse(template).map(drop)
 }
 
-/// Whether this is a regular expression as Go has them, or what is wrong with it.
+/// Whether this is a regular expression, or what is wrong with it.
 pub fn check_expression(pattern: &str) -> Result<(), String> {
     compile(pattern, &mut Memory::default()).map(drop)
 }

@@ -35,12 +35,12 @@ impl Rule {
         let mut matches = BTreeMap::new();
         if let Some(cmdlines) = &self.cmdlines {
             let line = subject.line();
-            for expression in cmdlines {
-                let captures = expression.regex.captures(&line)?;
-                // Of two groups with one name the last counts.
-                for (at, name) in expression.names.iter().enumerate() {
-                    let text = captures.get(at).map_or("", |found| found.as_str());
-                    matches.insert(name.clone(), text.to_owned());
+            for Expression(regex) in cmdlines {
+                let captures = regex.captures(&line)?;
+                // As in process-exporter, all that have no name share the empty one; the last of them counts.
+                for (name, found) in regex.capture_names().zip(captures.iter()) {
+                    let text = found.map_or("", |found| found.as_str());
+                    matches.insert(name.unwrap_or_default().to_owned(), text.to_owned());
                 }
             }
         }
@@ -114,7 +114,7 @@ fn mapped(mapping: &Mapping, subject: &Subject<'_>) -> Option<String> {
         return Some(comm.into_owned());
     };
     let line = subject.line();
-    let captures = expression.regex.captures(&line)?;
+    let captures = expression.0.captures(&line)?;
     let found = captures.iter().skip(1).flatten();
     let mut found = found.map(|found| found.as_str());
     let first = found.find(|found| !found.is_empty())?;

@@ -1,277 +1,211 @@
-//! From nodes and data to text.
+//! From a parsed template and a process to a name.
 
-use std::sync::Arc;
-
-use super::{
-    functions,
-    members::member,
-    parse::{Node, Operand, Pipe},
-    value::{Data, NO_VALUE, Value},
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    fmt::{self, Display, Formatter, Write},
 };
 
-/// The longest text that a template makes, and the longest value on the way to it, in bytes.
+use jiff::{Timestamp, tz::TimeZone};
+
+use super::parse::{Expression, Function, Node};
+use crate::naming::subject::Subject;
+
+/// The longest name, in bytes.
 const LONGEST: usize = 64 * 1024;
 
-/// What one rendering may do: nodes and values, each of which counts once more for every 64 bytes that it has.
-const STEPS: usize = 10_000;
-
-/// What goes on after a node.
-enum Flow {
-    On,
-    Break,
-    Continue,
-}
-
-/// Why a template was given up.
-#[derive(Debug)]
-enum Stopped {
-    /// Something cannot be evaluated. It tells nobody anything that the name does not show.
-    Wrong,
-    TooMuch(String),
-}
-
-impl From<String> for Stopped {
-    fn from(_: String) -> Self {
-        Self::Wrong
+/// Makes the name. Like process-exporter, it ends the name where an expression has no value. The error is the most bytes
+/// that a name may have.
+pub(super) fn render(
+    nodes: &[Node],
+    subject: &Subject<'_>,
+    matches: &BTreeMap<String, String>,
+) -> Result<String, usize> {
+    let process = Process { subject, matches };
+    let mut name = Name(String::new());
+    match process.write(nodes, &mut name) {
+        Err(Stop::TooLong) => Err(LONGEST),
+        Ok(()) | Err(Stop::NoValue) => Ok(name.0),
     }
 }
 
-/// The text of a template. As there, it ends where something cannot be evaluated. The error says what there was too much of.
-pub(super) fn render(nodes: &[Node], data: Data) -> Result<String, String> {
-    let data = Value::Data(Arc::new(data));
-    let mut run = Run {
-        text: String::new(),
-        variables: vec![(String::new(), data.clone())],
-        steps: 0,
-    };
-    match run.nodes(nodes, &data) {
-        Err(Stopped::TooMuch(reason)) => Err(reason),
-        Ok(_) | Err(Stopped::Wrong) => Ok(run.text),
+/// Why a template ends early.
+enum Stop {
+    NoValue,
+    TooLong,
+}
+
+impl From<fmt::Error> for Stop {
+    fn from(_: fmt::Error) -> Self {
+        Self::TooLong
     }
 }
 
-struct Run {
-    text: String,
-    /// The inner ones last.
-    variables: Vec<(String, Value)>,
-    steps: usize,
-}
+/// A text that refuses to become longer than a name may be.
+struct Name(String);
 
-impl Run {
-    /// Counts what has so many bytes.
-    fn count(&mut self, bytes: usize) -> Result<(), Stopped> {
-        self.steps += 1 + bytes / 64;
-        if self.steps > STEPS {
-            return Err(Stopped::TooMuch(format!("takes more than {STEPS} steps")));
+impl Write for Name {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if self.0.len() + text.len() > LONGEST {
+            return Err(fmt::Error);
         }
-        if bytes > LONGEST {
-            return Err(Stopped::TooMuch(format!("makes more than {LONGEST} bytes")));
-        }
+        self.0 += text;
         Ok(())
     }
+}
 
-    fn write(&mut self, text: &str) -> Result<(), Stopped> {
-        self.text += text;
-        if self.text.len() > LONGEST {
-            return Err(Stopped::TooMuch(format!("makes more than {LONGEST} bytes")));
+#[derive(PartialEq)]
+enum Value<'a> {
+    /// No group of an expression has this name.
+    Missing,
+    Bool(bool),
+    Int(i64),
+    Text(Cow<'a, str>),
+    List(&'a [String]),
+    Map(&'a BTreeMap<String, String>),
+}
+
+impl Value<'_> {
+    /// Whether `if` takes the first branch: any value that is not empty.
+    fn is_true(&self) -> bool {
+        match self {
+            Self::Missing => false,
+            Self::Bool(value) => *value,
+            Self::Int(number) => *number != 0,
+            Self::Text(text) => !text.is_empty(),
+            Self::List(items) => !items.is_empty(),
+            Self::Map(entries) => !entries.is_empty(),
         }
-        Ok(())
     }
 
-    fn nodes(&mut self, nodes: &[Node], dot: &Value) -> Result<Flow, Stopped> {
+    fn equals(&self, other: &Self) -> Result<bool, Stop> {
+        match (self, other) {
+            (Self::Int(_), Self::Int(_))
+            | (Self::Bool(_), Self::Bool(_))
+            | (Self::Text(_), Self::Text(_))
+            | (Self::Missing, _)
+            | (_, Self::Missing) => Ok(self == other),
+            _ => Err(Stop::NoValue),
+        }
+    }
+}
+
+/// As Go prints it.
+impl Display for Value<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing => f.write_str("<no value>"),
+            Self::Bool(value) => value.fmt(f),
+            Self::Int(number) => number.fmt(f),
+            Self::Text(text) => f.write_str(text),
+            Self::List(items) => write!(f, "[{}]", items.join(" ")),
+            Self::Map(entries) => {
+                f.write_str("map[")?;
+                for (at, (name, value)) in entries.iter().enumerate() {
+                    let space = if at == 0 { "" } else { " " };
+                    write!(f, "{space}{name}:{value}")?;
+                }
+                f.write_str("]")
+            }
+        }
+    }
+}
+
+struct Process<'a> {
+    subject: &'a Subject<'a>,
+    matches: &'a BTreeMap<String, String>,
+}
+
+impl<'a> Process<'a> {
+    fn write(&self, nodes: &'a [Node], name: &mut Name) -> Result<(), Stop> {
         for node in nodes {
-            match self.node(node, dot)? {
-                Flow::On => {}
-                flow => return Ok(flow),
-            }
-        }
-        Ok(Flow::On)
-    }
-
-    fn node(&mut self, node: &Node, dot: &Value) -> Result<Flow, Stopped> {
-        let known = self.variables.len();
-        self.count(0)?;
-        let flow = match node {
-            Node::Text(text) => {
-                self.write(text)?;
-                return Ok(Flow::On);
-            }
-            Node::Print(pipe) => {
-                let value = self.pipe(pipe, dot)?;
-                if pipe.variables.is_empty() {
-                    self.write(&match value {
-                        Value::Nil => NO_VALUE.into(),
-                        value => value.shown(),
-                    })?;
-                }
-                // A variable that is declared here is known to what follows.
-                return Ok(Flow::On);
-            }
-            Node::If(pipe, body, otherwise) => {
-                let chosen = if self.pipe(pipe, dot)?.is_true() {
-                    body
-                } else {
-                    otherwise
-                };
-                self.nodes(chosen, dot)?
-            }
-            Node::With(pipe, body, otherwise) => {
-                let value = self.pipe(pipe, dot)?;
-                if value.is_true() {
-                    self.nodes(body, &value)?
-                } else {
-                    self.nodes(otherwise, dot)?
+            match node {
+                Node::Text(text) => name.write_str(text)?,
+                Node::Print(expression) => write!(name, "{}", self.value(expression)?)?,
+                Node::If(condition, then, otherwise) => {
+                    let is_true = self.value(condition)?.is_true();
+                    self.write(if is_true { then } else { otherwise }, name)?;
                 }
             }
-            Node::Range(pipe, body, otherwise) => self.range(pipe, body, otherwise, dot)?,
-            Node::Break => return Ok(Flow::Break),
-            Node::Continue => return Ok(Flow::Continue),
-        };
-        self.variables.truncate(known);
-        Ok(flow)
+        }
+        Ok(())
     }
 
-    fn range(
-        &mut self,
-        pipe: &Pipe,
-        body: &[Node],
-        otherwise: &[Node],
-        dot: &Value,
-    ) -> Result<Flow, Stopped> {
-        let text = |text: &String| Value::Text(text.clone());
-        let items: Vec<(Value, Value)> = match self.commands(pipe, dot)? {
-            Value::List(items) => (0..).map(Value::Int).zip(items.iter().map(text)).collect(),
-            Value::Map(entries) => entries
-                .iter()
-                .map(|(name, value)| (text(name), text(value)))
-                .collect(),
-            Value::Nil => Vec::new(),
-            _ => return Err(Stopped::Wrong),
-        };
-        if items.is_empty() {
-            return self.nodes(otherwise, dot);
+    fn value(&self, expression: &'a Expression) -> Result<Value<'a>, Stop> {
+        Ok(match expression {
+            Expression::Text(text) => Value::Text(text.into()),
+            Expression::Int(number) => Value::Int(*number),
+            Expression::Field(name, member) => self.field(name, member),
+            Expression::Call(function, arguments) => self.call(*function, arguments)?,
+        })
+    }
+
+    fn field(&self, name: &str, member: &str) -> Value<'a> {
+        let Self { subject, matches } = *self;
+        match (name, member) {
+            ("Cgroups", _) => Value::List(subject.cgroups),
+            ("Comm", _) => Value::Text(String::from_utf8_lossy(subject.comm)),
+            ("ExeBase", _) => Value::Text(String::from_utf8_lossy(subject.exe_base())),
+            ("ExeFull", _) => Value::Text(String::from_utf8_lossy(subject.exe())),
+            ("Username", _) => Value::Text(subject.username.into()),
+            ("PID", _) => Value::Int(subject.pid.into()),
+            ("StartTime", "Unix") => Value::Int((subject.start_unix_ns / 1_000_000_000) as i64),
+            ("StartTime", _) => {
+                let time = Timestamp::from_nanosecond(subject.start_unix_ns.into());
+                let time = time.unwrap_or_default().to_zoned(TimeZone::UTC);
+                let text = time.strftime("%Y-%m-%d %H:%M:%S%.f +0000 UTC");
+                Value::Text(text.to_string().into())
+            }
+            ("Matches", "") => Value::Map(matches),
+            (_, group) => match matches.get(group) {
+                Some(text) => Value::Text(text.into()),
+                None => Value::Missing,
+            },
         }
-        let known = self.variables.len();
-        for (key, item) in items {
-            self.count(item.bytes())?;
-            self.variables.truncate(known);
-            match &pipe.variables[..] {
-                [name] => self.set(name, item.clone(), pipe.declares),
-                [first, second] => {
-                    self.set(first, key, pipe.declares);
-                    self.set(second, item.clone(), pipe.declares);
+    }
+
+    fn call(&self, function: Function, arguments: &'a [Expression]) -> Result<Value<'a>, Stop> {
+        let (first, others) = arguments.split_first().ok_or(Stop::NoValue)?;
+        let first = self.value(first)?;
+        Ok(match function {
+            Function::Not => Value::Bool(!first.is_true()),
+            Function::And | Function::Or => {
+                // The first value that decides; Go evaluates no more of them.
+                let mut value = first;
+                for other in others {
+                    if value.is_true() == (function == Function::Or) {
+                        break;
+                    }
+                    value = self.value(other)?;
                 }
-                _ => {}
+                value
             }
-            if matches!(self.nodes(body, &item)?, Flow::Break) {
-                break;
+            Function::Ne => {
+                let second = self.value(others.first().ok_or(Stop::NoValue)?)?;
+                Value::Bool(!first.equals(&second)?)
             }
-        }
-        Ok(Flow::On)
-    }
-
-    fn set(&mut self, name: &str, value: Value, declares: bool) {
-        let known = self.variables.iter_mut().rev();
-        let known = known.filter(|_| !declares);
-        match known.into_iter().find(|(known, _)| known == name) {
-            Some((_, old)) => *old = value,
-            None => self.variables.push((name.into(), value)),
-        }
-    }
-
-    fn pipe(&mut self, pipe: &Pipe, dot: &Value) -> Result<Value, Stopped> {
-        let value = self.commands(pipe, dot)?;
-        if let [name] = &pipe.variables[..] {
-            self.set(name, value.clone(), pipe.declares);
-        }
-        Ok(value)
-    }
-
-    fn commands(&mut self, pipe: &Pipe, dot: &Value) -> Result<Value, Stopped> {
-        let mut last = None;
-        for command in &pipe.commands {
-            last = Some(self.command(command, last, dot)?);
-        }
-        last.ok_or(Stopped::Wrong)
-    }
-
-    fn command(
-        &mut self,
-        command: &[Operand],
-        last: Option<Value>,
-        dot: &Value,
-    ) -> Result<Value, Stopped> {
-        let (called, rest) = command.split_first().ok_or(Stopped::Wrong)?;
-        if let Operand::Function(name) = called
-            && matches!(&**name, "and" | "or")
-        {
-            // The first that decides; what stands behind it is not evaluated.
-            let mut value = Value::Nil;
-            for operand in rest {
-                value = self.operand(operand, dot, &[])?;
-                if value.is_true() == (name == "or") {
-                    return Ok(value);
+            Function::Eq => {
+                let mut equal = false;
+                for other in others {
+                    equal = equal || first.equals(&self.value(other)?)?;
+                }
+                Value::Bool(equal)
+            }
+            Function::Index => {
+                let key = self.value(others.first().ok_or(Stop::NoValue)?)?;
+                match (first, key) {
+                    // A key that is not there has the empty text.
+                    (Value::Map(entries), Value::Text(key)) => {
+                        Value::Text(entries.get(&*key).map_or("", |text| text).into())
+                    }
+                    (Value::List(items), Value::Int(at)) => {
+                        let at = usize::try_from(at).ok();
+                        let item = at.and_then(|at| items.get(at)).ok_or(Stop::NoValue)?;
+                        Value::Text(item.into())
+                    }
+                    _ => return Err(Stop::NoValue),
                 }
             }
-            return last.map_or(Ok(value), Ok);
-        }
-        let mut arguments = Vec::with_capacity(rest.len() + 1);
-        for operand in rest {
-            arguments.push(self.operand(operand, dot, &[])?);
-        }
-        arguments.extend(last);
-        self.operand(called, dot, &arguments)
-    }
-
-    fn operand(
-        &mut self,
-        operand: &Operand,
-        dot: &Value,
-        arguments: &[Value],
-    ) -> Result<Value, Stopped> {
-        let value = match operand {
-            Operand::Literal(value) if arguments.is_empty() => value.clone(),
-            Operand::Literal(_) => return Err(Stopped::Wrong),
-            Operand::Function(name) => functions::call(name, arguments)?,
-            Operand::Field(names) => self.members(dot.clone(), names, arguments)?,
-            Operand::Variable(name, names) => {
-                let mut known = self.variables.iter().rev();
-                let value = known.find(|(known, _)| known == name);
-                let (_, value) = value.ok_or(Stopped::Wrong)?;
-                self.members(value.clone(), names, arguments)?
-            }
-            Operand::Nested(pipe, names) => {
-                let value = self.pipe(pipe, dot)?;
-                self.members(value, names, arguments)?
-            }
-        };
-        self.count(value.bytes())?;
-        Ok(value)
-    }
-
-    fn members(
-        &mut self,
-        mut value: Value,
-        names: &[String],
-        arguments: &[Value],
-    ) -> Result<Value, Stopped> {
-        let Some((last, before)) = names.split_last() else {
-            return match arguments {
-                [] => Ok(value),
-                _ => Err(Stopped::Wrong),
-            };
-        };
-        // One match is not worth a copy of all.
-        if let (Value::Data(data), [first], []) = (&value, before, arguments)
-            && first == "Matches"
-        {
-            let found = data.matches.get(last);
-            return Ok(found.map_or(Value::Nil, |text| Value::Text(text.clone())));
-        }
-        for name in before {
-            value = member(&value, name, &[])?;
-            self.count(value.bytes())?;
-        }
-        Ok(member(&value, last, arguments)?)
+        })
     }
 }

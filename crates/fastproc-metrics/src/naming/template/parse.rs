@@ -1,46 +1,43 @@
 //! From the text of a template to its nodes.
 
-use super::{
-    lex::{Lexer, Token},
-    value::Value,
-};
-
 /// A piece of a template.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Node {
     Text(String),
-    Print(Pipe),
-    If(Pipe, Vec<Node>, Vec<Node>),
-    With(Pipe, Vec<Node>, Vec<Node>),
-    Range(Pipe, Vec<Node>, Vec<Node>),
-    Break,
-    Continue,
-}
-
-/// Commands, each of which gets the result of the one before as its last argument.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Pipe {
-    /// Variables that get the result.
-    pub variables: Vec<String>,
-    /// Whether these are new: `:=`.
-    pub declares: bool,
-    /// The first word of a command is what is called; the others are its arguments.
-    pub commands: Vec<Vec<Operand>>,
+    Print(Expression),
+    If(Expression, Vec<Node>, Vec<Node>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Operand {
-    Literal(Value),
-    Function(String),
-    /// `.A.B`; the dot itself without names.
-    Field(Vec<String>),
-    /// `$x.A.B`; `$` is the variable without a name.
-    Variable(String, Vec<String>),
-    /// `(…).A`
-    Nested(Pipe, Vec<String>),
+pub(super) enum Expression {
+    Text(String),
+    Int(i64),
+    /// `.Comm`, `.Matches.Name`: the field, and what follows its name, or nothing.
+    Field(String, String),
+    Call(Function, Vec<Expression>),
 }
 
-/// What a name may have in it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Function {
+    And,
+    Or,
+    Not,
+    Eq,
+    Ne,
+    Index,
+}
+
+/// The functions, with the fewest and the most arguments that each takes.
+const FUNCTIONS: [(&str, Function, usize, usize); 6] = [
+    ("and", Function::And, 1, usize::MAX),
+    ("or", Function::Or, 1, usize::MAX),
+    ("not", Function::Not, 1, 1),
+    ("eq", Function::Eq, 2, usize::MAX),
+    ("ne", Function::Ne, 2, 2),
+    ("index", Function::Index, 2, 2),
+];
+
+/// What a name can have in it.
 const FIELDS: [&str; 8] = [
     "Cgroups",
     "Comm",
@@ -55,85 +52,114 @@ const FIELDS: [&str; 8] = [
 /// The longest template, in bytes.
 const LONGEST: usize = 8 * 1024;
 
-/// How deep parentheses and `if`, `with` and `range` may stand in one another; an `else if` stands in its `if`.
+/// How deep parentheses and `if` may stand in one another; an `else if` stands in its `if`.
 const DEEPEST: usize = 64;
 
-/// Takes a template apart. `is_function` knows the names of functions. The error says what is not understood.
-pub(super) fn parse(text: &str, is_function: impl Fn(&str) -> bool) -> Result<Vec<Node>, String> {
+/// Parses a template. The error says what it does not understand.
+pub(super) fn parse(text: &str) -> Result<Vec<Node>, String> {
     if text.len() > LONGEST {
         let length = text.len();
         return Err(format!(
             "a template of {length} bytes is too long: {LONGEST} are allowed"
         ));
     }
-    let wrong = |reason: String| format!("the template {text:?} {reason}");
-    let tokens = Lexer { rest: text }.tokens().map_err(wrong)?;
     let mut parser = Parser {
-        tokens,
-        at: 0,
+        rest: text,
         depth: 0,
-        is_function: &is_function,
-        variables: vec![String::new()],
-        moved: 0,
-        loops: 0,
     };
-    let (nodes, end) = parser.nodes().map_err(wrong)?;
-    match end {
-        Stop::Text => Ok(nodes),
-        Stop::End => Err(wrong("has an {{end}} that ends nothing".into())),
-        Stop::Else => Err(wrong(
-            "has an {{else}} outside of if, with and range".into(),
-        )),
+    let nodes = parser.nodes().and_then(|(nodes, end)| match end {
+        None => Ok(nodes),
+        Some(_) => Err("has an {{end}} or {{else}} without an {{if}}".into()),
+    });
+    nodes.map_err(|reason| format!("the template {text:?} {reason}"))
+}
+
+/// Shows every expression of these nodes to `see`, with those inside it.
+pub(super) fn each_expression(nodes: &[Node], see: &mut impl FnMut(&Expression)) {
+    for node in nodes {
+        match node {
+            Node::Text(_) => {}
+            Node::Print(expression) => expression.each(see),
+            Node::If(condition, then, otherwise) => {
+                condition.each(see);
+                each_expression(then, see);
+                each_expression(otherwise, see);
+            }
+        }
     }
 }
 
-/// What ended a list of nodes.
-enum Stop {
-    Text,
-    End,
-    /// With what follows in the same action: `else if`.
+impl Expression {
+    fn each(&self, see: &mut impl FnMut(&Self)) {
+        see(self);
+        if let Self::Call(_, arguments) = self {
+            for argument in arguments {
+                argument.each(see);
+            }
+        }
+    }
+}
+
+/// What stands between `{{` and `}}`.
+enum Action {
+    Comment,
+    Print(Expression),
+    If(Expression),
     Else,
+    ElseIf(Expression),
+    End,
 }
 
 struct Parser<'a> {
-    tokens: Vec<Token>,
-    /// Which of them is the next.
-    at: usize,
-    /// In how many pipes and controls this place is.
+    rest: &'a str,
+    /// In how many `if` and parentheses this place is.
     depth: usize,
-    is_function: &'a dyn Fn(&str) -> bool,
-    /// Names of variables, the inner ones last.
-    variables: Vec<String>,
-    /// How many `with` and `range` around this place have moved the dot.
-    moved: usize,
-    loops: usize,
 }
 
 impl Parser<'_> {
-    fn peek(&self) -> Option<&Token> {
-        self.tokens.get(self.at)
+    /// Nodes up to the end of the text, or to the `end` or `else` that it returns.
+    fn nodes(&mut self) -> Result<(Vec<Node>, Option<Action>), String> {
+        let mut nodes = Vec::new();
+        while let Some((text, inside)) = self.rest.split_once("{{") {
+            let trims = inside.starts_with("- ");
+            let text = if trims { text.trim_end() } else { text };
+            nodes.push(Node::Text(text.into()));
+            self.rest = &inside[usize::from(trims)..];
+            match self.action()? {
+                Action::Comment => {}
+                Action::Print(expression) => nodes.push(Node::Print(expression)),
+                Action::If(condition) => {
+                    nodes.push(self.deeper(|inner| inner.branches(condition))?);
+                }
+                end => return Ok((nodes, Some(end))),
+            }
+        }
+        nodes.push(Node::Text(self.rest.into()));
+        Ok((nodes, None))
     }
 
-    fn next(&mut self) -> Option<Token> {
-        let token = self.peek().cloned();
-        self.at += usize::from(token.is_some());
-        token
+    /// What follows `{{if …}}`, to its `end`.
+    fn branches(&mut self, condition: Expression) -> Result<Node, String> {
+        let (then, end) = self.nodes()?;
+        let otherwise = match end {
+            Some(Action::ElseIf(next)) => vec![self.deeper(|inner| inner.branches(next))?],
+            Some(Action::Else) => match self.nodes()? {
+                (nodes, Some(Action::End)) => nodes,
+                _ => return Err("has an {{else}} without an {{end}}".into()),
+            },
+            Some(_) => Vec::new(),
+            None => return Err("has an {{if}} without an {{end}}".into()),
+        };
+        Ok(Node::If(condition, then, otherwise))
     }
 
-    fn next_is(&mut self, token: &Token) -> bool {
-        let is = self.peek() == Some(token);
-        self.at += usize::from(is);
-        is
-    }
-
-    /// Takes apart what stands in something else.
     fn deeper<T>(
         &mut self,
         inner: impl FnOnce(&mut Self) -> Result<T, String>,
     ) -> Result<T, String> {
         if self.depth == DEEPEST {
             return Err(format!(
-                "is too deep: no more than {DEEPEST} parentheses and controls may stand in one another"
+                "is too deep: no more than {DEEPEST} parentheses and {{{{if}}}} may stand in one another"
             ));
         }
         self.depth += 1;
@@ -142,293 +168,139 @@ impl Parser<'_> {
         result
     }
 
-    /// Nodes up to an `end`, an `else` or the end of the text.
-    fn nodes(&mut self) -> Result<(Vec<Node>, Stop), String> {
-        let known = self.variables.len();
-        let mut nodes = Vec::new();
-        let end = loop {
-            match self.next() {
-                None => break Stop::Text,
-                Some(Token::Text(text)) if text.is_empty() => {}
-                Some(Token::Text(text)) => nodes.push(Node::Text(text)),
-                Some(_) => {
-                    self.skip_space();
-                    let word = match self.peek() {
-                        Some(Token::Word(word)) => word.clone(),
-                        _ => String::new(),
-                    };
-                    match &*word {
-                        "end" => {
-                            self.next();
-                            self.close("end")?;
-                            break Stop::End;
-                        }
-                        "else" => {
-                            self.next();
-                            self.skip_space();
-                            break Stop::Else;
-                        }
-                        "if" | "with" | "range" => {
-                            self.next();
-                            nodes.push(self.deeper(|inner| inner.control(&word))?);
-                        }
-                        "break" | "continue" => {
-                            self.next();
-                            if self.loops == 0 {
-                                return Err(format!("has {{{{{word}}}}} outside of range"));
-                            }
-                            self.close(&word)?;
-                            nodes.push(match &*word {
-                                "break" => Node::Break,
-                                _ => Node::Continue,
-                            });
-                        }
-                        "define" | "template" | "block" => {
-                            return Err(format!(
-                                "has {{{{{word}}}}}, which is not supported: a name is one template"
-                            ));
-                        }
-                        _ => {
-                            let pipe = self.pipe("an action", false)?;
-                            self.close("an action")?;
-                            nodes.push(Node::Print(pipe));
-                        }
+    fn action(&mut self) -> Result<Action, String> {
+        self.rest = self.rest.trim_start();
+        let before = self.rest;
+        let action = if let Some(comment) = self.rest.strip_prefix("/*") {
+            let unclosed = "has a comment that does not end";
+            (_, self.rest) = comment.split_once("*/").ok_or(unclosed)?;
+            Action::Comment
+        } else {
+            match self.word() {
+                "if" => Action::If(self.expression()?),
+                "end" => Action::End,
+                "else" => {
+                    let after = self.rest;
+                    self.rest = after.trim_start();
+                    if self.word() == "if" {
+                        Action::ElseIf(self.expression()?)
+                    } else {
+                        self.rest = after;
+                        Action::Else
                     }
                 }
+                _ => {
+                    self.rest = before;
+                    Action::Print(self.expression()?)
+                }
             }
         };
-        // A variable of an `if` is known in its `else` as well.
-        if matches!(end, Stop::End | Stop::Text) {
-            self.variables.truncate(known);
-        }
-        Ok((nodes, end))
-    }
-
-    fn control(&mut self, word: &str) -> Result<Node, String> {
-        let known = self.variables.len();
-        let pipe = self.pipe(word, word == "range")?;
-        self.close(word)?;
-        let (moves, loops) = (usize::from(word != "if"), usize::from(word == "range"));
-        self.moved += moves;
-        self.loops += loops;
-        let inner = self.variables.len();
-        let (body, end) = self.nodes()?;
-        self.variables.truncate(inner);
-        self.moved -= moves;
-        self.loops -= loops;
-        let otherwise = match end {
-            Stop::Text => return Err(format!("has a {{{{{word}}}}} without an {{{{end}}}}")),
-            Stop::End => Vec::new(),
-            Stop::Else => self.otherwise(word)?,
+        let end = self.rest.trim_start();
+        self.rest = match end.strip_prefix("-}}") {
+            Some(rest) if end.len() < self.rest.len() => rest.trim_start(),
+            _ => end.strip_prefix("}}").ok_or_else(|| unexpected(end))?,
         };
-        self.variables.truncate(known);
-        Ok(match word {
-            "if" => Node::If(pipe, body, otherwise),
-            "with" => Node::With(pipe, body, otherwise),
-            _ => Node::Range(pipe, body, otherwise),
-        })
+        Ok(action)
     }
 
-    /// What stands behind an `else`, to the `end` that belongs to it.
-    fn otherwise(&mut self, word: &str) -> Result<Vec<Node>, String> {
-        if let Some(Token::Word(next)) = self.peek() {
-            let next = next.clone();
-            if next == word && matches!(word, "if" | "with") {
-                self.next();
-                return Ok(vec![self.deeper(|inner| inner.control(word))?]);
-            }
-            return Err(format!("has {{{{else {next}}}}} behind {{{{{word}}}}}"));
+    fn word(&mut self) -> &str {
+        let end = self.rest.find(|c: char| c != '_' && !c.is_alphanumeric());
+        let (word, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
+        self.rest = rest;
+        word
+    }
+
+    /// A function with its arguments, or one value.
+    fn expression(&mut self) -> Result<Expression, String> {
+        self.rest = self.rest.trim_start();
+        if !self.rest.starts_with(char::is_alphabetic) {
+            return self.operand();
         }
-        self.close("else")?;
-        match self.nodes()? {
-            (nodes, Stop::End) => Ok(nodes),
-            (_, Stop::Else) => Err("has an {{else}} behind another".into()),
-            (_, Stop::Text) => Err("has an {{else}} without an {{end}}".into()),
-        }
-    }
-
-    fn skip_space(&mut self) {
-        while self.next_is(&Token::Space) {}
-    }
-
-    fn close(&mut self, what: &str) -> Result<(), String> {
-        self.skip_space();
-        match self.next() {
-            Some(Token::Close) => Ok(()),
-            other => Err(format!(
-                "has {} at the end of {what}",
-                shown(other.as_ref())
-            )),
-        }
-    }
-
-    fn pipe(&mut self, what: &str, is_range: bool) -> Result<Pipe, String> {
-        let (variables, declares) = self.assignment(is_range)?;
-        let mut commands = vec![self.command(what)?];
+        let word = self.word();
+        let known = FUNCTIONS.iter().find(|(name, ..)| *name == word);
+        let (name, function, least, most) = known.ok_or_else(|| {
+            let names = FUNCTIONS.map(|(name, ..)| name).join(", ");
+            format!("has {word}, which is not supported; if, else, end, {names} are")
+        })?;
+        let mut arguments = Vec::new();
         loop {
-            self.skip_space();
-            if !self.next_is(&Token::Pipe) {
+            let rest = self.rest.trim_start();
+            if rest.starts_with([')', '}']) || rest.starts_with("-}") {
                 break;
             }
-            let command = self.command(what)?;
-            if !matches!(
-                command[0],
-                Operand::Function(_) | Operand::Field(_) | Operand::Variable(..)
-            ) {
-                return Err(format!(
-                    "has {what} whose pipe leads to what is no function"
-                ));
+            self.rest = rest;
+            arguments.push(self.operand()?);
+        }
+        if !(*least..=*most).contains(&arguments.len()) {
+            let count = arguments.len();
+            return Err(format!("has {name} with {count} arguments"));
+        }
+        Ok(Expression::Call(*function, arguments))
+    }
+
+    fn operand(&mut self) -> Result<Expression, String> {
+        let (rest, unexpected) = (self.rest, unexpected(self.rest));
+        match rest.chars().next() {
+            Some('.') => {
+                self.rest = &rest[1..];
+                self.field()
             }
-            commands.push(command);
+            Some(quote @ ('"' | '`')) => {
+                let end = rest[1..].find(quote).ok_or(unexpected)?;
+                self.rest = &rest[end + 2..];
+                let text = &rest[1..=end];
+                if quote == '"' && text.contains('\\') {
+                    return Err("has a \\ in a text: write such a text between ` and `".into());
+                }
+                Ok(Expression::Text(text.into()))
+            }
+            Some('(') => {
+                self.rest = &rest[1..];
+                let inner = self.deeper(Self::expression)?;
+                let rest = self.rest.trim_start().strip_prefix(')');
+                self.rest = rest.ok_or("has a ( without a )")?;
+                Ok(inner)
+            }
+            _ => {
+                let end = rest.find(|c: char| c != '-' && !c.is_ascii_digit());
+                let (number, rest) = rest.split_at(end.unwrap_or(rest.len()));
+                self.rest = rest;
+                number.parse().map(Expression::Int).map_err(|_| unexpected)
+            }
         }
-        if declares {
-            self.variables.extend(variables.iter().cloned());
+    }
+
+    /// A name that is misspelt is refused before there is a process to be named by it.
+    fn field(&mut self) -> Result<Expression, String> {
+        let name = self.word().to_owned();
+        let member = match self.rest.strip_prefix('.') {
+            None => String::new(),
+            Some(rest) => {
+                self.rest = rest;
+                self.word().to_owned()
+            }
+        };
+        let known = FIELDS.contains(&&*name);
+        if known
+            && (member.is_empty()
+                || name == "Matches"
+                || (&*name, &*member) == ("StartTime", "Unix"))
+        {
+            return Ok(Expression::Field(name, member));
         }
-        Ok(Pipe {
-            variables,
-            declares,
-            commands,
+        let fields = FIELDS.join(", .");
+        Err(match &*member {
+            "" => format!("has {{{{.{name}}}}}; there are .{fields}"),
+            _ => format!(
+                "has {{{{.{name}.{member}}}}}; there are .{fields}, .Matches.NAME and .StartTime.Unix"
+            ),
         })
     }
-
-    /// `$x :=`, `$x =`, and for a range `$at, $x :=`.
-    fn assignment(&mut self, is_range: bool) -> Result<(Vec<String>, bool), String> {
-        self.skip_space();
-        let before = self.at;
-        let mut variables = Vec::new();
-        while let Some(Token::Variable(name, names)) = self.peek()
-            && names.is_empty()
-        {
-            variables.push(name.clone());
-            self.at += 1;
-            self.skip_space();
-            match self.next() {
-                Some(Token::Comma) if is_range && variables.len() == 1 => self.skip_space(),
-                Some(Token::Declare) => return Ok((variables, true)),
-                Some(Token::Assign) => {
-                    let unknown = variables.iter().find(|name| !self.variables.contains(name));
-                    return match unknown {
-                        Some(name) => Err(format!("has ${name}, which is not declared")),
-                        None => Ok((variables, false)),
-                    };
-                }
-                _ => break,
-            }
-        }
-        self.at = before;
-        Ok((Vec::new(), false))
-    }
-
-    fn command(&mut self, what: &str) -> Result<Vec<Operand>, String> {
-        let mut operands = Vec::new();
-        loop {
-            self.skip_space();
-            let operand = match self.peek() {
-                Some(Token::Close | Token::RightParen(_) | Token::Pipe) | None => break,
-                Some(_) => self.operand(what)?,
-            };
-            operands.push(operand);
-            match self.peek() {
-                Some(Token::Space | Token::Close | Token::RightParen(_) | Token::Pipe) => {}
-                other => return Err(format!("has {} in {what}", shown(other))),
-            }
-        }
-        match operands.first() {
-            None => Err(format!("has {what} without a value")),
-            Some(Operand::Literal(_)) if operands.len() > 1 => {
-                Err(format!("has {what} that calls what is no function"))
-            }
-            Some(_) => Ok(operands),
-        }
-    }
-
-    fn operand(&mut self, what: &str) -> Result<Operand, String> {
-        match self.next() {
-            Some(Token::Literal(value)) => Ok(Operand::Literal(value)),
-            Some(Token::Field(names)) => {
-                if self.moved == 0 {
-                    known_field(&names)?;
-                }
-                Ok(Operand::Field(names))
-            }
-            Some(Token::Variable(name, names)) => {
-                if !self.variables.contains(&name) {
-                    return Err(format!("has ${name}, which is not declared"));
-                }
-                if name.is_empty() {
-                    known_field(&names)?;
-                }
-                Ok(Operand::Variable(name, names))
-            }
-            Some(Token::Word(word)) => match &*word {
-                "true" => Ok(Operand::Literal(Value::Bool(true))),
-                "false" => Ok(Operand::Literal(Value::Bool(false))),
-                "nil" => Ok(Operand::Literal(Value::Nil)),
-                name if (self.is_function)(name) => Ok(Operand::Function(word)),
-                _ => Err(format!("has {word}, which is no function")),
-            },
-            Some(Token::LeftParen) => {
-                let pipe = self.deeper(|inner| inner.pipe("parentheses", false))?;
-                self.skip_space();
-                match self.next() {
-                    Some(Token::RightParen(names)) => Ok(Operand::Nested(pipe, names)),
-                    _ => Err("has a ( without a )".into()),
-                }
-            }
-            other => Err(format!("has {} in {what}", shown(other.as_ref()))),
-        }
-    }
 }
 
-/// What the data has is known: a name that is misspelt is told before there is a process to be named by it.
-fn known_field(names: &[String]) -> Result<(), String> {
-    match names.first() {
-        Some(name) if !FIELDS.contains(&&**name) => Err(format!(
-            "has {{{{.{name}}}}}; there are .{}",
-            FIELDS.join(", .")
-        )),
-        _ => Ok(()),
+fn unexpected(rest: &str) -> String {
+    match rest.split_whitespace().next() {
+        None => "has a {{ without a }}".into(),
+        Some(word) => format!("has {word:?}, which is not supported at this place"),
     }
-}
-
-fn shown(token: Option<&Token>) -> String {
-    match token {
-        Some(Token::Word(word)) => word.clone(),
-        Some(Token::Field(names)) => format!(".{}", names.join(".")),
-        Some(Token::Variable(name, _)) => format!("${name}"),
-        Some(Token::Comma) => "a comma".into(),
-        Some(Token::Declare) => ":=".into(),
-        Some(Token::Assign) => "=".into(),
-        Some(Token::LeftParen) => "(".into(),
-        Some(Token::RightParen(_)) => ")".into(),
-        Some(Token::Close) => "}}".into(),
-        Some(Token::Literal(_)) => "a literal".into(),
-        _ => "something else".into(),
-    }
-}
-
-/// Whether anything in these nodes refers to this field of the data.
-pub(super) fn refers_to(nodes: &[Node], field: &str) -> bool {
-    nodes.iter().any(|node| match node {
-        Node::Text(_) | Node::Break | Node::Continue => false,
-        Node::Print(pipe) => pipe_refers_to(pipe, field),
-        Node::If(pipe, body, otherwise)
-        | Node::With(pipe, body, otherwise)
-        | Node::Range(pipe, body, otherwise) => {
-            pipe_refers_to(pipe, field) || refers_to(body, field) || refers_to(otherwise, field)
-        }
-    })
-}
-
-fn pipe_refers_to(pipe: &Pipe, field: &str) -> bool {
-    // The dot alone, or the variable of all, may be printed with all that it has.
-    let named = |names: &[String]| names.first().is_none_or(|name| name == field);
-    pipe.commands.iter().flatten().any(|operand| match operand {
-        Operand::Field(names) => named(names),
-        Operand::Variable(name, names) => name.is_empty() && named(names),
-        Operand::Nested(pipe, names) => {
-            pipe_refers_to(pipe, field) || names.iter().any(|name| name == field)
-        }
-        Operand::Literal(_) | Operand::Function(_) => false,
-    })
 }
