@@ -125,6 +125,33 @@ fields:
 api:
 	FASTPROC_WRITE_API=1 $(CARGO) test --locked --workspace --test public_api
 
+# What is built for arm64 on another machine: the toolchain is unpacked into the cache of make test-kernels, not installed.
+ARM64 = aarch64-unknown-linux-gnu
+CROSS = $(CARGO) run --quiet --locked -p fastproc-kernels -- cross
+
+## make build-arm64    make build for arm64, with a toolchain of its own; in target/aarch64-unknown-linux-gnu/release
+.PHONY: build-arm64 c-library-arm64 test-arm64 go-arm64
+build-arm64:
+	scripts/setup build arm64
+	$(CROSS) $(CARGO) build --release --locked --target $(ARM64) -p fastproc-cli -p fastproc-exporter
+
+## make c-library-arm64   make c-library for arm64; in target/aarch64-unknown-linux-gnu/release/c
+c-library-arm64:
+	scripts/setup build arm64
+	$(CROSS) $(CARGO) rustc --profile library --locked --target $(ARM64) -p fastproc-c --crate-type staticlib
+	$(CROSS) sh -c 'CC=$$FASTPROC_CROSS_CC exec "$$@"' sh \
+		crates/fastproc-c/link "$(TARGET)/$(ARM64)/library/libfastproc_c.a" "$(TARGET)/$(ARM64)/release/c" --strip
+
+## make test-arm64     seqtext's tests as arm64 programs, by an emulator of user mode
+test-arm64:
+	scripts/setup build arm64
+	$(CROSS) $(CARGO) test --locked --target $(ARM64) -p seqtext --lib --tests
+
+## make go-arm64       the Go client for arm64: it is compiled, and its tests that need no service run by an emulator of user mode
+go-arm64:
+	scripts/setup build go arm64
+	cd go && GOARCH=arm64 go vet ./... && GOARCH=arm64 go test -exec qemu-aarch64 -count=1 ./...
+
 ## make bench          every benchmark; docs/performance.md, its plots and the README's tables from what it measured
 bench: procps
 	scripts/setup build bench

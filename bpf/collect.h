@@ -54,7 +54,7 @@ static __always_inline void collect_leader(struct task_struct *t, struct fp_reco
 	 * commit_creds() clears dumpable before it publishes other ids.
 	 */
 	cred = RELOAD(t->real_cred);
-	barrier();
+	ordered();
 	if (WANTED(FP_MEMORY | FP_MEMORY_DETAILS | FP_LAYOUT))
 		collect_mm(t, r, flags);
 	if (WANTED(FP_USERS))
@@ -78,7 +78,7 @@ static __always_inline void collect_leader(struct task_struct *t, struct fp_reco
 		collect_io(t, r, index);
 	if (WANTED(FP_CGROUP) && bpf_core_field_exists(t->cgroups))
 		r->cgroup.id = t->cgroups->dfl_cgrp->kn->id;
-	barrier();
+	ordered();
 	if (!RELOAD(t->signal->nr_threads))
 		r->identity.torn |= FP_TORN_RELEASED;
 	if (entry)

@@ -10,6 +10,7 @@
 #include "kernel_counters.h"
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
+#include "arch.h"
 #include "kfunc.h"
 
 #include "counters/maps.h"

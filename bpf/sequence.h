@@ -3,6 +3,8 @@
 #ifndef FASTPROC_SEQUENCE_H
 #define FASTPROC_SEQUENCE_H
 
+#include "arch.h"
+
 /* A load that the compiler may neither merge with another nor move. */
 #define RELOAD(x) (*(volatile typeof(x) *)&(x))
 
@@ -13,12 +15,12 @@ static __always_inline u32 stats_sequence(struct task_struct *t)
 	struct signal_struct___5_9 *old = (void *)signal;
 	u32 sequence = 0;
 
-	barrier();
+	ordered();
 	if (bpf_core_field_exists(signal->stats_lock.seqcount.seqcount.sequence))
 		sequence = RELOAD(signal->stats_lock.seqcount.seqcount.sequence);
 	else if (bpf_core_field_exists(old->stats_lock.seqcount.sequence))
 		sequence = RELOAD(old->stats_lock.seqcount.sequence);
-	barrier();
+	ordered();
 	return sequence;
 }
 

@@ -75,8 +75,10 @@ static __always_inline int is_here(u64 task, u64 node, u32 pid, u64 start_ns)
 {
 	struct task_struct *t = CAST(struct task_struct, task);
 
-	return (u64)RELOAD(CAST(struct list_head, next_node(node))->prev) == node && RELOAD(t->pid) == (int)pid &&
-	       RELOAD(t->start_boottime) == start_ns;
+	if ((u64)RELOAD(CAST(struct list_head, next_node(node))->prev) != node)
+		return 0;
+	ordered();
+	return RELOAD(t->pid) == (int)pid && RELOAD(t->start_boottime) == start_ns;
 }
 
 /*

@@ -45,10 +45,11 @@ static __always_inline int changes_leader(struct task_struct *t)
 	struct signal_struct *signal = t->signal;
 	struct signal_struct___5_16 *old = (void *)signal;
 
-	barrier();
+	ordered();
 	if (bpf_core_field_exists(signal->group_exec_task) ? RELOAD(signal->group_exec_task) != 0 :
 							     RELOAD(old->group_exit_task) != 0)
 		return 1;
+	ordered();
 	return !RELOAD(t->thread_pid) || RELOAD(t->pid) == RELOAD(t->tgid);
 }
 

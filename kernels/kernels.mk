@@ -3,6 +3,7 @@
 #   make test-kernels                      every kernel below, thoroughly: what is measured is measured three times, which have to
 #                                          agree within 1 %, and the machine with 64 CPUs is booted with each of them
 #   make test-kernels KERNELS="6.1 6.12"   these: measured once, and with 64 CPUs only the newest of them; THOROUGH=yes for more
+#   make test-kernels KERNELS="6.12-arm64" that of arm64, with programs that are compiled here; -16k-arm64: with pages of 16 KiB
 #   make test-kernels SCENARIOS="hotplug"  only what they do there; fastproc-kernels test --help names them
 #   make kernels-expected                  write kernels/expected.toml and docs/kernels.md from what the kernels show
 #   make kernels-page                      write docs/kernels.md from kernels/expected.toml
@@ -16,23 +17,26 @@ export FASTPROC_KERNELS_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/fastproc
 
 # Series of Debian's cloud kernels; “newest” is the newest that the archive offers. A series that kernels/expected.toml has no
 # entry for is compared with the next older one, and that is reported: it may gain, and may not lose.
-KERNELS ?= 5.10 6.1 6.12 6.18 newest
+KERNELS ?= 5.10 6.1 6.12 6.18 newest 6.1-arm64 6.12-arm64 6.12-16k-arm64 newest-arm64
 
 # What the guests do; everything if nothing is named.
 SCENARIOS ?=
 
+# What those kernels need on this machine.
+SETUP_KERNELS = scripts/setup build kernels $(if $(findstring arm64,$(KERNELS)),arm64)
+
 .PHONY: test-kernels kernels-expected kernels-page fetch-kernels
 test-kernels:
-	scripts/setup build kernels
+	$(SETUP_KERNELS)
 	cargo run --quiet -p fastproc-kernels -- test $(if $(THOROUGH),--thorough) $(SCENARIOS:%=--scenario=%) $(KERNELS)
 
 kernels-expected:
-	scripts/setup build kernels
+	$(SETUP_KERNELS)
 	cargo run --quiet -p fastproc-kernels -- test --update --thorough $(SCENARIOS:%=--scenario=%) $(KERNELS)
 
 kernels-page:
 	cargo run --quiet -p fastproc-kernels -- page
 
 fetch-kernels:
-	scripts/setup build kernels
+	$(SETUP_KERNELS)
 	cargo run --quiet -p fastproc-kernels -- fetch --refresh $(KERNELS)

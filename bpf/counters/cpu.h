@@ -87,10 +87,12 @@ static __always_inline void read_idle(struct counters_cpu *to, u64 tick, u64 tim
 
 	for (int attempt = 0; attempt < 3; attempt++) {
 		before = idle_sequence(tick, times);
+		ordered();
 		if (bpf_core_field_exists(((struct kernel_cpustat___idle *)0)->idle_elapse))
 			idle_of_times(to, times, waiting);
 		else
 			idle_of_tick(to, tick, waiting);
+		ordered();
 		after = idle_sequence(tick, times);
 		if (before == after && !(before & 1))
 			break;
@@ -175,6 +177,9 @@ static long read_cpu(u32 cpu, struct slot_loop *loop)
 		return 0;
 	if (place->hotplug)
 		to->hotplug_state = state = READ_IF(struct cpuhp_cpu_state, place->hotplug, state);
+	/* the counts of an offline CPU are final, if they are read after its state */
+	if (!state)
+		ordered();
 	waiting = READ_IF(struct rq, place->rq, nr_iowait.counter);
 	to->nr_iowait = waiting;
 	/* Once a CPU is completely offline, nothing else changes there; its counts remain valid. */

@@ -110,11 +110,13 @@ int walk_irqs(struct counters_args *args)
 		return 1;
 	dir = from->irq_dir;
 	rev = READ_IF(struct kernfs_node, dir, dir.rev);
+	ordered();
 	walk.node = POINTER(struct kernfs_node, dir, dir.children.rb_node);
 	walk.room = from->max_irqs;
 	walk.first = slot * walk.room;
 	if (walk.node)
 		bpf_loop(3 * walk.room + 8, walk_step, &walk, 0);
+	ordered();
 	children = READ(struct kernfs_node, dir, dir.subdirs);
 	run->irqs = walk.found;
 	run->irq_rev = rev;
@@ -196,9 +198,12 @@ static __always_inline void read_irqs(struct counters_config *from, struct count
 	run->irq_rev_now = READ_IF(struct kernfs_node, from->irq_dir, dir.rev);
 	if (run->irq_rev_now != run->irq_rev)
 		return;
+	ordered();
 	before = irqs_sum(from, slot);
+	ordered();
 	if (!(run->want & COUNTERS_WANT_ALL_IRQS)) {
 		bpf_loop(run->hot, read_hot, &loop, 0);
+		ordered();
 		after = irqs_sum(from, slot);
 		if (before == after && (u32)after - loop.hot_sum == run->irqs_explained)
 			run->shortcut = 1;
@@ -206,12 +211,15 @@ static __always_inline void read_irqs(struct counters_config *from, struct count
 	if (!run->shortcut) {
 		if (after)
 			before = after;
+		ordered();
 		bpf_loop(run->irqs, read_irq, &loop, 0);
+		ordered();
 		after = irqs_sum(from, slot);
 	}
 	run->irqs_sum = before;
 	run->irqs_sum_after = after;
 	/* a descriptor that was freed meanwhile left the directory first */
+	ordered();
 	run->irq_rev_now = READ_IF(struct kernfs_node, from->irq_dir, dir.rev);
 }
 

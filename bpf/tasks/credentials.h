@@ -40,7 +40,7 @@ __noinline int collect_groups(u32 index, u64 info)
 		return 0;
 	if (bpf_probe_read_kernel(words, n * 4, (void *)info + bpf_core_field_offset(struct group_info, gid)))
 		r->identity.torn |= FP_TORN_GROUPS;
-	barrier();
+	ordered();
 	cred = FIELD(struct task_struct, *slot, real_cred);
 	if ((u64)FIELD(struct cred, cred, group_info) != info)
 		r->identity.torn |= FP_TORN_GROUPS;

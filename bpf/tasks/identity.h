@@ -53,7 +53,7 @@ static __always_inline void collect_identity(struct task_struct *t, struct fp_re
 
 	/* before its switches are read: see resting_switches() */
 	id->on_cpu = bpf_core_field_exists(t->on_cpu) ? RELOAD(t->on_cpu) : FP_ON_CPU_UNKNOWN;
-	barrier();
+	ordered();
 	id->start_ns = t->start_boottime;
 	id->tgid = t->tgid;
 	id->ppid = t->real_parent->tgid;

@@ -61,9 +61,9 @@ struct fp_run run SEC(".data.run");
 #include "../sequence.h"
 /*
  * Whether a pointer differs by now from the one that was followed, so that the values may be of a freed object. All loads
- * before it stay before it: the barrier holds the compiler, and x86 keeps loads in order.
+ * before it stay before it.
  */
-#define REPLACED(x, followed) ({ barrier(); RELOAD(x) != (followed); })
+#define REPLACED(x, followed) ({ ordered(); RELOAD(x) != (followed); })
 #define ARRAY_OF_ACTIONS 64
 #define MAX_ACTION_WORDS 8
 #define MAX_LEVEL 32

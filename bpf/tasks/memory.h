@@ -122,7 +122,7 @@ static __always_inline void collect_memory_details(struct mm_struct *mm, struct 
 	if (bpf_core_field_exists(mm->hugetlb_usage))
 		m->hugetlb = (u64)mm->hugetlb_usage.counter << shift;
 	m->mm_flags = mm_flags(mm);
-	m->untag_mask = ~0ULL;
+	m->untag_mask = UNTAG_MASK;
 	if (bpf_core_field_exists(mm->context.untag_mask))
 		m->untag_mask = mm->context.untag_mask;
 }

@@ -52,7 +52,7 @@ static __always_inline void collect_name(struct task_struct *t, struct fp_record
 		n->worker_flags = worker_flags;
 		n->kind = FP_NAME_WORKER;
 		/* an exiting worker clears the flag, and only then frees what was read here */
-		barrier();
+		ordered();
 		if (!(RELOAD(t->flags) & PF_WQ_WORKER))
 			r->identity.torn |= FP_TORN_NAME;
 		return;

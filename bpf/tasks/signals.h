@@ -51,7 +51,7 @@ __noinline int collect_actions(u32 index)
 			caught |= (set & caught_or_default) << (base + i);
 		}
 	}
-	barrier();
+	ordered();
 	if (FIELD(struct task_struct, run.task, sighand) != sighand)
 		r->identity.torn |= FP_TORN_SIGHAND;
 	r->signals.ignored = ignored;
@@ -94,7 +94,10 @@ static __always_inline u64 resting_switches(struct task_struct *t)
 
 	if (!bpf_core_field_exists(t->on_cpu))
 		return ~0ULL;
-	if (RELOAD(t->on_cpu) || t->signal->nr_threads != 1 || !t->sighand || t->sighand->count.refs.counter != 1)
+	if (RELOAD(t->on_cpu))
+		return ~0ULL;
+	ordered();
+	if (t->signal->nr_threads != 1 || !t->sighand || t->sighand->count.refs.counter != 1)
 		return ~0ULL;
 	if (mm && mm->mm_users.counter != 1)
 		return ~0ULL;

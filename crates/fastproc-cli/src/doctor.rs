@@ -48,6 +48,7 @@ pub struct Args {
 #[derive(Serialize)]
 struct Report {
     kernel: String,
+    architecture: String,
     privileges: Privileges,
     /// The source that would be used.
     source: &'static str,
@@ -184,6 +185,7 @@ fn examine() -> Result<Report, Failure> {
     let calibration = collector.calibration();
     Ok(Report {
         kernel: kernel_release(),
+        architecture: architecture(),
         privileges: privileges(),
         source: source.name(),
         one_shot: one_look(),
@@ -343,6 +345,14 @@ fn route(route: Route) -> String {
         Route::Text(why) => format!("text: {why:?}").to_lowercase(),
         route => format!("{route:?}").to_lowercase(),
     }
+}
+
+/// Architecture of the running kernel, as `uname -m` prints it.
+fn architecture() -> String {
+    rustix::system::uname()
+        .machine()
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// Release of the running kernel.

@@ -509,6 +509,7 @@ fn doctor_tells_a_person_a_dozen_lines() {
     assert!(last.starts_with("to do "), "{text}");
     assert!(!text.contains("one look"), "{text}");
     let report: Value = serde_json::from_str(&common::output(&["doctor", "--json"])).expect("JSON");
+    assert_eq!(report["architecture"], std::env::consts::ARCH);
     let lines = report["counters"]["lines"].as_array().map_or(0, Vec::len);
     let counters = common::output(&["doctor", "--counters"]);
     assert!(counters.lines().count() > lines, "{counters}");

@@ -35,7 +35,7 @@ const FORBIDDEN: &[c_long] = &[
     libc::SYS_mknodat,
     libc::SYS_mkdirat,
     libc::SYS_fchmodat,
-    libc::SYS_fchmodat2,
+    FCHMODAT2,
     libc::SYS_fchown,
     libc::SYS_fchownat,
     libc::SYS_utimensat,
@@ -73,7 +73,8 @@ const OLD: &[c_long] = &[libc::SYS_renameat];
 #[cfg(target_arch = "riscv64")]
 const OLD: &[c_long] = &[];
 
-// Of Linux 6.13, with the same numbers everywhere.
+// Of Linux 6.6 and 6.13, with the same numbers everywhere.
+const FCHMODAT2: c_long = 452;
 const SETXATTRAT: c_long = 463;
 const REMOVEXATTRAT: c_long = 466;
 

@@ -58,20 +58,21 @@ mod tests {
     #[test]
     fn a_file_is_gone_with_its_last_descriptor_or_mapping() {
         use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+        let page = rustix::param::page_size();
         let holders = Holders::new();
         let gone = || {
             let mut gone = Vec::new();
             holders.gone(|watched| gone.push(watched));
             gone
         };
-        let memory = Memory::new(4096, &holders).expect("memory");
+        let memory = Memory::new(page, &holders).expect("memory");
         let watched = memory.watched().expect("it is watched");
         let descriptor = memory.file().try_clone_to_owned().expect("a descriptor");
         // SAFETY: a new mapping at an address of the kernel's choice.
         let mapping = unsafe {
             mmap(
                 std::ptr::null_mut(),
-                4096,
+                page,
                 ProtFlags::READ,
                 MapFlags::SHARED,
                 &descriptor,
@@ -84,7 +85,7 @@ mod tests {
         drop(descriptor);
         assert_eq!(gone(), [], "it is still mapped");
         // SAFETY: exactly what was mapped above, which nothing refers to.
-        unsafe { munmap(mapping, 4096) }.expect("it was mapped");
+        unsafe { munmap(mapping, page) }.expect("it was mapped");
         // Another test may fork meanwhile, and its child has the descriptors for a moment.
         fastproc_testbed::wait_until("the end of the file", || gone() == [watched]);
     }

@@ -8,14 +8,15 @@ use std::{
     ptr,
 };
 
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+use rustix::{
+    mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous},
+    param::page_size,
+};
 
 use crate::{reporter::Reporter, survey::read};
 
 const DISK: &str = "/dev/nvme0n1";
-const PAGE: usize = 4096;
 const SWAPPED: usize = 16 << 20;
-const HUGE: usize = 2 << 20;
 const HUGE_PAGES: usize = 4;
 
 /// Puts memory of PID 1 on a swap disk, and takes huge pages. None of it is given back.
@@ -42,11 +43,12 @@ pub fn use_all_kinds(reporter: &mut Reporter) -> io::Result<()> {
 /// What mkswap(8) writes: version 1, the number of the last page, no bad ones, a signature at the end of the first page.
 fn swap_on() -> io::Result<()> {
     let mut disk = OpenOptions::new().read(true).write(true).open(DISK)?;
-    let pages = disk.seek(io::SeekFrom::End(0))? / PAGE as u64;
-    let mut header = [0; PAGE];
+    let page = page_size();
+    let pages = disk.seek(io::SeekFrom::End(0))? / page as u64;
+    let mut header = vec![0; page];
     header[1024..1028].copy_from_slice(&1_u32.to_ne_bytes());
     header[1028..1032].copy_from_slice(&(pages as u32 - 1).to_ne_bytes());
-    header[PAGE - 10..].copy_from_slice(b"SWAPSPACE2");
+    header[page - 10..].copy_from_slice(b"SWAPSPACE2");
     disk.write_all_at(&header, 0)?;
     disk.sync_all()?;
     drop(disk);
@@ -69,7 +71,8 @@ fn touch_swapped() -> io::Result<()> {
 }
 
 fn touch_huge() -> io::Result<()> {
-    let (size, flags) = (HUGE * HUGE_PAGES, MapFlags::PRIVATE | MapFlags::HUGETLB);
+    let size = huge_page_size()? * HUGE_PAGES;
+    let flags = MapFlags::PRIVATE | MapFlags::HUGETLB;
     // SAFETY: a new mapping, at an address of the kernel's choice.
     let start = unsafe {
         mmap_anonymous(
@@ -83,10 +86,22 @@ fn touch_huge() -> io::Result<()> {
     Ok(())
 }
 
+/// The size that the kernel gives huge pages by default: 2 MiB, and 32 MiB if a page has 16 KiB.
+fn huge_page_size() -> io::Result<usize> {
+    let text = read("/proc/meminfo");
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Hugepagesize:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<usize>().ok());
+    kib.map(|kib| kib << 10)
+        .ok_or_else(|| io::Error::other("/proc/meminfo does not say how large a huge page is"))
+}
+
 /// Writes to every page. The content differs from page to page, so that it cannot be kept as one.
 fn touch(start: *mut u8, size: usize) {
-    for at in (0..size).step_by(PAGE) {
+    let page = page_size();
+    for at in (0..size).step_by(page) {
         // SAFETY: inside a mapping of this size that the caller has just made, and that nothing else knows.
-        unsafe { start.add(at).write_volatile((at / PAGE) as u8 | 1) };
+        unsafe { start.add(at).write_volatile((at / page) as u8 | 1) };
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{cache::Cache, mirrors::Mirrors};
+use crate::{architecture::Architecture, cache::Cache, mirrors::Mirrors};
 
 /// The suites that kernels are looked for in. Backports have the newest; security updates have the newest of each release.
 const SUITES: [&str; 4] = [
@@ -18,7 +18,11 @@ const SUITES: [&str; 4] = [
     "trixie-backports",
 ];
 
-/// A private apt.
+/// The release that the libraries come from which programs for arm64 are linked with. They are static, so any release will do,
+/// and one is enough.
+const LIBRARIES: &str = "bookworm";
+
+/// A private apt for the packages of one architecture.
 pub struct Apt {
     home: PathBuf,
     /// Suites that the system has no mirror for.
@@ -27,19 +31,20 @@ pub struct Apt {
 
 impl Apt {
     /// Writes the configuration; the lists are read by [`Apt::update`].
-    pub fn new(cache: &Cache, mirrors: &Mirrors) -> Result<Self> {
-        let home = cache.folder("apt")?;
+    pub fn new(cache: &Cache, mirrors: &Mirrors, architecture: Architecture) -> Result<Self> {
+        let name = architecture.own("apt");
+        let home = cache.folder(&name)?;
         for folder in ["lists/partial", "archives/partial"] {
-            cache.folder(&format!("apt/{folder}"))?;
+            cache.folder(&format!("{name}/{folder}"))?;
         }
         let write = |name: &str, text: &str| {
             let path = home.join(name);
             fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
         };
-        let (lines, skipped) = source_list(mirrors, &Mirrors::signed_by());
+        let (lines, skipped) = source_list(mirrors, &Mirrors::signed_by(), architecture);
         write("sources.list", &lines)?;
         write("status", "")?;
-        write("apt.conf", &configuration(&home))?;
+        write("apt.conf", &configuration(&home, architecture))?;
         Ok(Self { home, skipped })
     }
 
@@ -59,7 +64,7 @@ impl Apt {
         }
         println!(
             "reading the lists of {} suites",
-            SUITES.len() - self.skipped.len()
+            String::from_utf8_lossy(&sources).lines().count()
         );
         let update = |arguments: &[&str]| {
             self.run("apt-get", arguments, &self.home).context(
@@ -125,11 +130,30 @@ impl Apt {
     }
 }
 
+/// Unpacks a package into a folder.
+pub fn unpack(package: &Path, folder: &Path) -> Result<()> {
+    let status = Command::new("dpkg")
+        .arg("-x")
+        .args([package, folder])
+        .status()
+        .context("cannot run dpkg")?;
+    if !status.success() {
+        bail!("dpkg -x {}: {status}", package.display());
+    }
+    Ok(())
+}
+
 /// The source list of our suites on the system's mirrors, and the suites there is no mirror for.
-fn source_list(mirrors: &Mirrors, signed_by: &str) -> (String, Vec<&'static str>) {
+fn source_list(
+    mirrors: &Mirrors,
+    signed_by: &str,
+    architecture: Architecture,
+) -> (String, Vec<&'static str>) {
+    let debian = architecture.debian();
+    let libraries = (architecture == Architecture::Arm64).then_some(LIBRARIES);
     let mut lines = Vec::new();
     let mut skipped = Vec::new();
-    for suite in SUITES {
+    for suite in SUITES.into_iter().chain(libraries) {
         let archive = if suite.ends_with("-security") {
             mirrors.security.as_ref()
         } else {
@@ -141,7 +165,7 @@ fn source_list(mirrors: &Mirrors, signed_by: &str) -> (String, Vec<&'static str>
         };
         // The lists of a release that is no longer cared for are past their date for good.
         lines.push(format!(
-            "deb [arch=amd64 check-valid-until=no{signed_by}] {address} {suite} main\n"
+            "deb [arch={debian} check-valid-until=no{signed_by}] {address} {suite} main\n"
         ));
     }
     (lines.concat(), skipped)
@@ -149,7 +173,8 @@ fn source_list(mirrors: &Mirrors, signed_by: &str) -> (String, Vec<&'static str>
 
 /// Everything that apt would write to, or read of the system's choice of packages, is moved into `home`; how to reach the
 /// mirror (a proxy, say) is still the system's own configuration.
-fn configuration(home: &Path) -> String {
+fn configuration(home: &Path, architecture: Architecture) -> String {
+    let debian = architecture.debian();
     let home = home.display();
     format!(
         r#"Dir::Etc::SourceList "{home}/sources.list";
@@ -161,8 +186,8 @@ Dir::State::Lists "{home}/lists";
 Dir::State::Status "{home}/status";
 Dir::Cache "{home}";
 Dir::Cache::Archives "{home}/archives";
-APT::Architecture "amd64";
-APT::Architectures "amd64";
+APT::Architecture "{debian}";
+APT::Architectures "{debian}";
 APT::Sandbox::User "root";
 Acquire::Languages "none";
 Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
@@ -182,7 +207,7 @@ mod tests {
             main: "http://mirror.example/debian/".into(),
             security: None,
         };
-        let (lines, skipped) = source_list(&main, " signed-by=/k.gpg");
+        let (lines, skipped) = source_list(&main, " signed-by=/k.gpg", Architecture::Amd64);
         assert_eq!(
             lines,
             "deb [arch=amd64 check-valid-until=no signed-by=/k.gpg] http://mirror.example/debian/ trixie-backports main\n"
@@ -193,8 +218,13 @@ mod tests {
         );
 
         let security = Some("http://mirror.example/security/".into());
-        let (lines, skipped) = source_list(&Mirrors { security, ..main }, "");
+        let mirrors = Mirrors { security, ..main };
+        let (lines, skipped) = source_list(&mirrors, "", Architecture::Amd64);
         assert!(lines.contains("deb [arch=amd64 check-valid-until=no] http://mirror.example/security/ trixie-security main\n"));
         assert_eq!((lines.lines().count(), skipped.len()), (4, 0));
+        let (lines, _) = source_list(&mirrors, "", Architecture::Arm64);
+        assert!(lines.contains(
+            "deb [arch=arm64 check-valid-until=no] http://mirror.example/debian/ bookworm main\n"
+        ));
     }
 }

@@ -112,7 +112,7 @@ impl Expected {
     /// The series by which a series is measured: itself or, if nothing is expected of it, the next older one.
     pub fn stand_in(&self, series: Series) -> Option<Series> {
         let (&nearest, _) = self.kernels.range(..=series).next_back()?;
-        Some(nearest)
+        (nearest.flavour() == series.flavour()).then_some(nearest)
     }
 
     /// How the findings of a scenario differ from what is expected, a line each. A series that nothing is expected of yet is
@@ -207,7 +207,9 @@ impl Expected {
         for one in &self.circumstances {
             let applies = (one.scenario.is_empty() || one.scenario == scenario.name())
                 && program.ends_with(&one.reader)
-                && one.older_than.is_none_or(|first| series < first);
+                && one
+                    .older_than
+                    .is_none_or(|first| series.is_older_than(first));
             if applies {
                 all.procfs_because.push_str(&one.procfs_because);
                 all.text_because.push_str(&one.text_because);
@@ -520,6 +522,8 @@ mod tests {
             "doctor: source: bpf before, bpf-iter"
         );
         assert_eq!(differences("5.4", &found("5.10")).len(), 1);
+        // A kernel of another architecture is no stand-in.
+        assert_eq!(differences("6.12.1-cloud-arm64", &found("5.10")).len(), 1);
         assert_eq!(
             differences("6.12", &Findings::new()),
             ["no program was run"]

@@ -3,13 +3,13 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
 };
 
 use anyhow::{Context as _, Result, bail};
 
 use crate::{
-    apt::Apt,
+    apt::{Apt, unpack},
+    architecture::Architecture,
     cache::Cache,
     mirrors::Mirrors,
     series::{self, Offer, Series, Wanted},
@@ -29,20 +29,29 @@ pub struct Image {
 /// Fetches the newest kernel of each series; what the cache has already is not fetched again.
 pub fn fetch(cache: &Cache, wanted: &[Wanted], refresh: bool) -> Result<Vec<Image>> {
     let mirrors = Mirrors::of_system()?;
-    let apt = Apt::new(cache, &mirrors)?;
-    for suite in apt.skipped() {
-        println!("not looked in: {suite}, for which the system's apt sources have no mirror");
-    }
-    apt.update(refresh)?;
-    match fetch_offers(cache, &apt, wanted) {
-        // The archive moves on, and takes away what old lists offer.
-        Err(error) if !refresh => {
-            println!("{error:#}: trying again with new lists");
-            apt.update(true)?;
-            fetch_offers(cache, &apt, wanted)
+    let mut images: Vec<Image> = Vec::new();
+    for architecture in Architecture::ALL {
+        let of_this = |wanted: &&Wanted| wanted.flavour().architecture() == architecture;
+        let wanted: Vec<Wanted> = wanted.iter().filter(of_this).copied().collect();
+        if wanted.is_empty() {
+            continue;
         }
-        result => result,
+        let apt = Apt::new(cache, &mirrors, architecture)?;
+        for suite in apt.skipped() {
+            println!("not looked in: {suite}, for which the system's apt sources have no mirror");
+        }
+        apt.update(refresh)?;
+        images.extend(match fetch_offers(cache, &apt, &wanted) {
+            // The archive moves on, and takes away what old lists offer.
+            Err(error) if !refresh => {
+                println!("{error:#}: trying again with new lists");
+                apt.update(true)?;
+                fetch_offers(cache, &apt, &wanted)?
+            }
+            result => result?,
+        });
     }
+    Ok(images)
 }
 
 fn fetch_offers(cache: &Cache, apt: &Apt, wanted: &[Wanted]) -> Result<Vec<Image>> {
@@ -89,18 +98,6 @@ fn clear(folder: &Path) -> Result<()> {
     fs::remove_dir_all(folder)
         .and_then(|()| fs::create_dir(folder))
         .with_context(|| format!("cannot clear {}", folder.display()))
-}
-
-fn unpack(package: &Path, folder: &Path) -> Result<()> {
-    let status = Command::new("dpkg")
-        .arg("-x")
-        .args([package, folder])
-        .status()
-        .context("cannot run dpkg")?;
-    if !status.success() {
-        bail!("dpkg -x {}: {status}", package.display());
-    }
-    Ok(())
 }
 
 fn find_kernel(folder: &Path, release: &str) -> Option<PathBuf> {

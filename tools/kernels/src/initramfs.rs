@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-use crate::{cache::Cache, cpio::Archive, programs};
+use crate::{architecture::Architecture, cache::Cache, cpio::Archive, programs};
 
 /// Where it stands in the guest, its package, its name.
 const PROGRAMS: [(&str, &str, &str); 4] = [
@@ -18,12 +18,14 @@ const PROGRAMS: [(&str, &str, &str); 4] = [
 ];
 
 /// Builds the guest's programs and packs them: `/init` is PID 1.
-pub fn build(cache: &Cache) -> Result<PathBuf> {
+pub fn build(cache: &Cache, architecture: Architecture) -> Result<PathBuf> {
     let mut archive = Archive::default();
     for directory in ["dev", "proc", "sys", "tmp", "run"] {
         archive.directory(directory);
     }
     let programs = programs::build(
+        cache,
+        architecture,
         PROGRAMS
             .iter()
             .map(|&(_, package, program)| (package, program)),
@@ -31,7 +33,7 @@ pub fn build(cache: &Cache) -> Result<PathBuf> {
     for (name, _, program) in PROGRAMS {
         archive.program(name, &read(&programs.join(program))?);
     }
-    let path = cache.folder("images")?.join("initramfs");
+    let path = cache.folder("images")?.join(architecture.own("initramfs"));
     let whole = path.with_extension("new");
     fs::write(&whole, archive.finish())
         .and_then(|()| fs::rename(&whole, &path))

@@ -4,13 +4,20 @@ use std::{path::Path, time::Duration};
 
 use fastproc_guest::scenario::Scenario;
 
-use crate::series::Series;
+use crate::{
+    architecture::{Architecture, Flavour},
+    series::Series,
+};
 
 /// A machine, in qemu's terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
+    /// The architecture.
+    pub architecture: Architecture,
     /// The board.
     pub board: &'static str,
+    /// The model of its CPUs.
+    pub cpu: &'static str,
     /// CPUs that are there at the start.
     pub cpus: u16,
     /// CPUs that could be plugged in, where that is more.
@@ -33,7 +40,9 @@ pub struct Machine {
 
 /// A small machine of two CPUs.
 const SMALL: Machine = Machine {
+    architecture: Architecture::Amd64,
     board: "pc",
+    cpu: "qemu64",
     cpus: 2,
     cpus_at_most: None,
     memory_mib: 1024,
@@ -45,9 +54,25 @@ const SMALL: Machine = Machine {
     timeout: Duration::from_secs(300),
 };
 
+/// The same of arm64.
+const SMALL_ARM64: Machine = Machine {
+    architecture: Architecture::Arm64,
+    board: "virt",
+    // All that the emulator knows, with pointers authenticated by its own means: by those of the architecture that alone
+    // takes half of the time.
+    cpu: "max,pauth-impdef=on",
+    // It takes twice the time.
+    timeout: Duration::from_secs(600),
+    ..SMALL
+};
+
 impl Machine {
     /// The machine of a scenario. Scenarios with equal machines are run in one boot.
-    pub fn of(scenario: Scenario) -> Self {
+    pub fn of(scenario: Scenario, architecture: Architecture) -> Self {
+        let small = match architecture {
+            Architecture::Amd64 => SMALL,
+            Architecture::Arm64 => SMALL_ARM64,
+        };
         match scenario {
             Scenario::Survey
             | Scenario::Conformance
@@ -60,39 +85,45 @@ impl Machine {
             // The one that wants the disk.
             | Scenario::Memory => Self {
                 disk_mib: Some(64),
-                ..SMALL
+                ..small
             },
-            Scenario::Hotplug => Self { cpus: 4, ..SMALL },
+            Scenario::Hotplug => Self { cpus: 4, ..small },
             // Nothing may differ from run to run: addresses neither.
             Scenario::Cost => Self {
                 cpus: 1,
                 one_thread: true,
                 counted: true,
                 parameters: &["nokaslr", "norandmaps"],
-                ..SMALL
+                ..small
             },
             // More CPUs than a 64-bit mask has room for are had by emulating them in turn.
             Scenario::Big => Self {
-                board: "q35",
+                board: match architecture {
+                    Architecture::Amd64 => "q35",
+                    // The default has room for eight CPUs.
+                    Architecture::Arm64 => "virt,gic-version=3",
+                },
                 cpus: 64,
                 memory_mib: 4096,
                 one_thread: true,
                 nvme_controllers: 6,
-                timeout: Duration::from_secs(600),
-                ..SMALL
+                timeout: small.timeout * 2,
+                ..small
             },
             // The kernel makes room for the interrupts of every CPU that could be plugged in.
             Scenario::Interrupts => Self {
                 cpus_at_most: Some(255),
-                ..SMALL
+                ..small
             },
         }
     }
 
     /// Why a scenario makes no sense on a series, where it makes none.
     pub fn refuses(scenario: Scenario, series: Series) -> Option<&'static str> {
-        // From 6.9 on only CPUs that the firmware calls pluggable get room, which qemu's boards here do not.
-        let grows = series < Series::new(6, 9);
+        // From 6.9 on only CPUs that the firmware calls pluggable get room, which qemu's boards here do not. On arm64 interrupts
+        // get their numbers when they are asked for.
+        let grows = series.architecture() == Architecture::Amd64
+            && series.is_older_than(Series::new(Flavour::Amd64, 6, 9));
         (scenario == Scenario::Interrupts && !grows)
             .then_some("this kernel makes no room for CPUs that are not there")
     }
@@ -106,20 +137,46 @@ impl Machine {
             names.join(",")
         );
         // A kernel that panics restarts at once, which ends the emulator with code 0.
-        // A busy host can make the emulated timer look dead, which old kernels panic about.
-        let mut words = vec![
-            "console=ttyS0",
-            "quiet",
-            "loglevel=4",
-            "panic=-1",
-            "no_timer_check",
+        let console = match self.architecture {
+            Architecture::Amd64 => "console=ttyS0",
+            Architecture::Arm64 => "console=ttyAMA0",
+        };
+        let mut words = vec![console, "quiet", "loglevel=4", "panic=-1"];
+        if self.architecture == Architecture::Amd64 {
+            // A busy host can make the emulated timer look dead, which old kernels panic about.
+            words.push("no_timer_check");
             // Else the kernel finds out that its clock is not, and rewrites code that another CPU is running, which the
             // emulator does not always survive.
-            "tsc=reliable",
-            &names,
-        ];
+            words.push("tsc=reliable");
+        }
+        words.push(&names);
         words.extend(self.parameters);
         words.join(" ")
+    }
+
+    /// qemu's arguments for the two serial ports, and for the way out that ends it with an exit code.
+    pub fn ports(&self, console: &Path, report: &Path) -> Vec<String> {
+        let file = |path: &Path| format!("file:{}", path.display());
+        match self.architecture {
+            Architecture::Amd64 => vec![
+                "-device".into(),
+                "isa-debug-exit,iobase=0xf4,iosize=0x04".into(),
+                "-serial".into(),
+                file(console),
+                "-serial".into(),
+                file(report),
+            ],
+            Architecture::Arm64 => vec![
+                "-semihosting-config".into(),
+                "enable=on,userspace=on,target=native".into(),
+                "-serial".into(),
+                file(console),
+                "-chardev".into(),
+                format!("file,id=report,path={}", option(report)),
+                "-device".into(),
+                "pci-serial,chardev=report".into(),
+            ],
+        }
     }
 
     /// qemu's arguments that describe the machine. `disk`: a file of the size of its disk, where it has one.
@@ -135,7 +192,7 @@ impl Machine {
         let memory = format!("{}M", self.memory_mib);
         let mut arguments: Vec<String> = [
             ["-machine", self.board],
-            ["-cpu", "qemu64"],
+            ["-cpu", self.cpu],
             ["-smp", &cpus],
             ["-m", &memory],
             ["-accel", threads],
@@ -153,8 +210,7 @@ impl Machine {
             arguments.extend(counted.as_flattened().iter().map(|&word| word.to_owned()));
         }
         if let Some(disk) = disk {
-            // In qemu's options a comma is written twice.
-            let file = disk.display().to_string().replace(',', ",,");
+            let file = option(disk);
             arguments.extend([
                 "-blockdev".into(),
                 format!("driver=file,filename={file},node-name=kept"),
@@ -173,5 +229,31 @@ impl Machine {
             ]);
         }
         arguments
+    }
+}
+
+/// A path as qemu's options have it: a comma is written twice.
+fn option(path: &Path) -> String {
+    path.display().to_string().replace(',', ",,")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_architecture_is_told_its_own_console() {
+        let line = |architecture| {
+            Machine::of(Scenario::Exits, architecture).command_line(&[Scenario::Exits])
+        };
+        let names = "fastproc.scenarios=exits";
+        assert_eq!(
+            line(Architecture::Amd64),
+            format!("console=ttyS0 quiet loglevel=4 panic=-1 no_timer_check tsc=reliable {names}")
+        );
+        assert_eq!(
+            line(Architecture::Arm64),
+            format!("console=ttyAMA0 quiet loglevel=4 panic=-1 {names}")
+        );
     }
 }

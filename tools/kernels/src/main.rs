@@ -1,8 +1,10 @@
 //! Boots distribution kernels in an emulator and proves fastproc on them.
 
 mod apt;
+mod architecture;
 mod cache;
 mod cpio;
+mod cross;
 mod evaluate;
 mod expected;
 mod finding;
@@ -18,13 +20,17 @@ mod run;
 mod series;
 mod summary;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    ffi::OsString,
+    path::PathBuf,
+    process::{Command as Program, ExitCode},
+};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::{Parser, Subcommand};
 use fastproc_guest::scenario::Scenario;
 
-use crate::{cache::Cache, series::Wanted};
+use crate::{cache::Cache, cross::Toolchain, series::Wanted};
 
 /// Boots Debian's cloud kernels in an emulator and proves fastproc on them.
 #[derive(Parser)]
@@ -49,7 +55,7 @@ enum Command {
         /// Read the archive's lists anew, even if the cache has them
         #[arg(long)]
         refresh: bool,
-        /// Kernel series such as 6.1, or “newest”
+        /// Kernel series such as 6.1 or 6.1-arm64, or “newest”
         #[arg(required = true)]
         series: Vec<Wanted>,
     },
@@ -67,12 +73,21 @@ enum Command {
         /// How many guests run at a time
         #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..))]
         jobs: u8,
-        /// Kernel series such as 6.1, or “newest”
+        /// Kernel series such as 6.1 or 6.1-arm64, or “newest”
         #[arg(required = true)]
         series: Vec<Wanted>,
     },
     /// Write docs/kernels.md anew from kernels/expected.toml
     Page,
+    /// Run a command with a toolchain for arm64, which is fetched into the cache; without a command, only fetch it
+    ///
+    /// Cargo uses it with `--target aarch64-unknown-linux-gnu`. `FASTPROC_CROSS_CC` names the C compiler, and
+    /// `FASTPROC_CROSS_SYSROOT` the libraries.
+    Cross {
+        /// The command and its arguments
+        #[arg(trailing_var_arg = true)]
+        command: Vec<OsString>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -125,6 +140,18 @@ fn run(arguments: Arguments) -> Result<bool> {
         Command::Page => {
             run::write_page()?;
             Ok(true)
+        }
+        Command::Cross { command } => {
+            let toolchain = Toolchain::fetch(&cache)?;
+            let Some((program, arguments)) = command.split_first() else {
+                return Ok(true);
+            };
+            let status = Program::new(program)
+                .args(arguments)
+                .envs(toolchain.environment())
+                .status()
+                .with_context(|| format!("cannot run {}", program.display()))?;
+            Ok(status.success())
         }
     }
 }

@@ -8,7 +8,14 @@ use std::{
 
 use fastproc_guest::scenario::Scenario;
 
-use crate::{evaluate::ALL_LINES, expected::Expected, finding::Finding, machine::Machine};
+use crate::{
+    architecture::Architecture,
+    evaluate::ALL_LINES,
+    expected::{Expected, Kernel},
+    finding::Finding,
+    machine::Machine,
+    series::Series,
+};
 
 const HEADING: &str = "\
 # Supported kernels
@@ -32,12 +39,144 @@ pub fn path() -> PathBuf {
 /// The page.
 pub fn page(expected: &Expected) -> String {
     let mut page = HEADING.to_owned();
-    sources(&mut page, expected);
-    circumstances(&mut page, expected);
-    costs(&mut page, expected);
-    refusals(&mut page, expected);
+    for architecture in Architecture::ALL {
+        let half = Half {
+            expected,
+            architecture,
+        };
+        if half.kernels().next().is_none() {
+            continue;
+        }
+        let _ = writeln!(page, "\n## {}", architecture.name());
+        half.sources(&mut page);
+        half.circumstances(&mut page);
+        half.costs(&mut page);
+        half.refusals(&mut page);
+    }
     not_in_use(&mut page, expected);
     page
+}
+
+/// The part of the page that is about one architecture.
+struct Half<'e> {
+    expected: &'e Expected,
+    architecture: Architecture,
+}
+
+impl<'e> Half<'e> {
+    fn kernels(&self) -> impl Iterator<Item = (Series, &'e Kernel)> {
+        let all = self.expected.kernels.iter();
+        let own = |series: &Series| series.architecture() == self.architecture;
+        all.map(|(&series, kernel)| (series, kernel))
+            .filter(move |(series, _)| own(series))
+    }
+
+    fn sources(&self, page: &mut String) {
+        let columns = [
+            "kernel",
+            "source",
+            "`bpf`",
+            "`bpf-iter`",
+            "`procfs`",
+            "fields compared",
+            "counter lines by BPF",
+            "by text",
+        ];
+        table(page, "Sources", &columns);
+        for (series, kernel) in self.kernels() {
+            let doctor = self
+                .expected
+                .finding(series, Scenario::Conformance, "doctor");
+            let loads = |source: &str| {
+                if doctor.usable.iter().any(|usable| usable == source) {
+                    "yes"
+                } else {
+                    "no"
+                }
+            };
+            row(
+                page,
+                [
+                    format!("{series} ({})", kernel.release),
+                    format!("`{}`", doctor.source),
+                    loads("bpf").into(),
+                    loads("bpf-iter").into(),
+                    loads("procfs").into(),
+                    kernel.fields.to_string(),
+                    doctor.lines.to_string(),
+                    text_lines(&doctor),
+                ],
+            );
+        }
+    }
+
+    fn circumstances(&self, page: &mut String) {
+        let names: Vec<_> = self
+            .kernels()
+            .map(|(series, _)| series.to_string())
+            .collect();
+        let mut columns = vec!["circumstance"];
+        columns.extend(names.iter().map(String::as_str));
+        table(page, "Circumstances", &columns);
+        for (words, scenario, program) in CIRCUMSTANCES {
+            let sources = self.kernels().map(|(series, _)| {
+                if Machine::refuses(scenario, series).is_some() {
+                    return "–".into();
+                }
+                let finding = self.expected.finding(series, scenario, program);
+                let aged = if finding.aged_interrupts { " \\*" } else { "" };
+                format!("`{}`{aged}", finding.source)
+            });
+            row(page, std::iter::once(words.to_owned()).chain(sources));
+        }
+        let _ = writeln!(
+            page,
+            "\nThe cells name the source that fastproc used.\n\n\\* also tested with `--stat-irqs-latency-ms`: interrupt counts were \
+         reused within the allowed time, were correct, and were then read again."
+        );
+    }
+
+    fn costs(&self, page: &mut String) {
+        let kernels = self.kernels();
+        let cases: BTreeSet<_> = kernels
+            .flat_map(|(_, kernel)| kernel.ratios.keys())
+            .collect();
+        let mut columns = vec!["kernel"];
+        columns.extend(cases.iter().map(|case| case.as_str()));
+        table(page, "Cost", &columns);
+        for (series, kernel) in self.kernels() {
+            let ratios = cases.iter().map(|&case| {
+                kernel
+                    .ratios
+                    .get(case)
+                    .map_or("–".into(), |ratio| format!("{ratio:.1}"))
+            });
+            row(page, std::iter::once(series.to_string()).chain(ratios));
+        }
+        let _ = writeln!(
+            page,
+            "\nReading `stat`, `statm` and `status` of every process takes this many times as many emulated instructions. The numbers \
+         show changes, not speed."
+        );
+    }
+
+    fn refusals(&self, page: &mut String) {
+        let _ = writeln!(page, "\n### Refused\n");
+        for (series, kernel) in self.kernels() {
+            for (what, why) in &kernel.refused {
+                // Others are served, or refused for what they are.
+                let to = if what == "service" { ", to root" } else { "" };
+                let _ = writeln!(page, "- Linux {series}, `{what}`{to}: {why}.");
+            }
+            if !kernel.lines_by_symbols.is_empty() {
+                let _ = writeln!(
+                    page,
+                    "- Linux {series}, lines that come from the text if the kernel hides its symbols: {}.",
+                    list(&kernel.lines_by_symbols)
+                );
+            }
+        }
+    }
 }
 
 /// A row of a Markdown table.
@@ -50,46 +189,9 @@ fn row(page: &mut String, cells: impl IntoIterator<Item = String>) {
 }
 
 fn table(page: &mut String, heading: &str, columns: &[&str]) {
-    let _ = writeln!(page, "\n## {heading}\n");
+    let _ = writeln!(page, "\n### {heading}\n");
     row(page, columns.iter().map(|&column| column.into()));
     let _ = writeln!(page, "|{}", "---|".repeat(columns.len()));
-}
-
-fn sources(page: &mut String, expected: &Expected) {
-    let columns = [
-        "kernel",
-        "source",
-        "`bpf`",
-        "`bpf-iter`",
-        "`procfs`",
-        "fields compared",
-        "counter lines by BPF",
-        "by text",
-    ];
-    table(page, "Sources", &columns);
-    for (series, kernel) in &expected.kernels {
-        let doctor = expected.finding(*series, Scenario::Conformance, "doctor");
-        let loads = |source: &str| {
-            if doctor.usable.iter().any(|usable| usable == source) {
-                "yes"
-            } else {
-                "no"
-            }
-        };
-        row(
-            page,
-            [
-                format!("{series} ({})", kernel.release),
-                format!("`{}`", doctor.source),
-                loads("bpf").into(),
-                loads("bpf-iter").into(),
-                loads("procfs").into(),
-                kernel.fields.to_string(),
-                doctor.lines.to_string(),
-                text_lines(&doctor),
-            ],
-        );
-    }
 }
 
 /// What a scenario is, in a few words, and the program whose source tells how it went.
@@ -137,69 +239,6 @@ const CIRCUMSTANCES: [(&str, Scenario, &str); 14] = [
         "verify",
     ),
 ];
-
-fn circumstances(page: &mut String, expected: &Expected) {
-    let names: Vec<_> = expected.kernels.keys().map(ToString::to_string).collect();
-    let mut columns = vec!["circumstance"];
-    columns.extend(names.iter().map(String::as_str));
-    table(page, "Circumstances", &columns);
-    for (words, scenario, program) in CIRCUMSTANCES {
-        let sources = expected.kernels.keys().map(|&series| {
-            if Machine::refuses(scenario, series).is_some() {
-                return "–".into();
-            }
-            let finding = expected.finding(series, scenario, program);
-            let aged = if finding.aged_interrupts { " \\*" } else { "" };
-            format!("`{}`{aged}", finding.source)
-        });
-        row(page, std::iter::once(words.to_owned()).chain(sources));
-    }
-    let _ = writeln!(
-        page,
-        "\nThe cells name the source that fastproc used.\n\n\\* also tested with `--stat-irqs-latency-ms`: interrupt counts were \
-         reused within the allowed time, were correct, and were then read again."
-    );
-}
-
-fn costs(page: &mut String, expected: &Expected) {
-    let kernels = expected.kernels.values();
-    let cases: BTreeSet<_> = kernels.flat_map(|kernel| kernel.ratios.keys()).collect();
-    let mut columns = vec!["kernel"];
-    columns.extend(cases.iter().map(|case| case.as_str()));
-    table(page, "Cost", &columns);
-    for (series, kernel) in &expected.kernels {
-        let ratios = cases.iter().map(|&case| {
-            kernel
-                .ratios
-                .get(case)
-                .map_or("–".into(), |ratio| format!("{ratio:.1}"))
-        });
-        row(page, std::iter::once(series.to_string()).chain(ratios));
-    }
-    let _ = writeln!(
-        page,
-        "\nReading `stat`, `statm` and `status` of every process takes this many times as many emulated instructions. The numbers \
-         show changes, not speed."
-    );
-}
-
-fn refusals(page: &mut String, expected: &Expected) {
-    let _ = writeln!(page, "\n## Refused\n");
-    for (series, kernel) in &expected.kernels {
-        for (what, why) in &kernel.refused {
-            // Others are served, or refused for what they are.
-            let to = if what == "service" { ", to root" } else { "" };
-            let _ = writeln!(page, "- Linux {series}, `{what}`{to}: {why}.");
-        }
-        if !kernel.lines_by_symbols.is_empty() {
-            let _ = writeln!(
-                page,
-                "- Linux {series}, lines that come from the text if the kernel hides its symbols: {}.",
-                list(&kernel.lines_by_symbols)
-            );
-        }
-    }
-}
 
 fn not_in_use(page: &mut String, expected: &Expected) {
     let _ = writeln!(

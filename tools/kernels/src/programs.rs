@@ -4,31 +4,41 @@ use std::{env, path::PathBuf, process::Command};
 
 use anyhow::{Context as _, Result, bail};
 
-const TARGET: &str = "x86_64-unknown-linux-gnu";
+use crate::{architecture::Architecture, cache::Cache, cross::Toolchain};
 
 /// Builds programs of the workspace for a guest, and says in which folder they are. `packages`: each with its program.
 ///
 /// One target triple is named, so that the flags reach the programs alone and not the build scripts; the C libraries that
 /// libbpf needs come as static archives from Debian's own packages.
-pub fn build<'p>(packages: impl Iterator<Item = (&'p str, &'p str)>) -> Result<PathBuf> {
+pub fn build<'p>(
+    cache: &Cache,
+    architecture: Architecture,
+    packages: impl Iterator<Item = (&'p str, &'p str)>,
+) -> Result<PathBuf> {
     let workspace = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
     let target =
         env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from);
     let target = target.join("guest");
     let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned()];
-    flags.extend(
-        libelf_needs()?
-            .into_iter()
-            .map(|library| format!("-Clink-arg={library}")),
-    );
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    match architecture {
+        Architecture::Amd64 => flags.extend(
+            libelf_needs()?
+                .into_iter()
+                .map(|library| format!("-Clink-arg={library}")),
+        ),
+        Architecture::Arm64 => {
+            cargo.envs(Toolchain::fetch(cache)?.environment());
+        }
+    }
+    let triple = architecture.target();
     cargo.current_dir(&workspace).args([
         "build",
         "--quiet",
         "--release",
         "--locked",
         "--target",
-        TARGET,
+        triple,
     ]);
     cargo.arg("--target-dir").arg(&target);
     for (package, program) in packages {
@@ -46,7 +56,7 @@ pub fn build<'p>(packages: impl Iterator<Item = (&'p str, &'p str)>) -> Result<P
     if !status.success() {
         bail!("the guest's programs cannot be built: {status}");
     }
-    Ok(target.join(TARGET).join("release"))
+    Ok(target.join(triple).join("release"))
 }
 
 /// What a static libelf needs besides zlib, which from elfutils 0.190 on may be zstd.

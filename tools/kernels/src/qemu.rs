@@ -16,9 +16,7 @@ use fastproc_guest::{
 
 use crate::{image::Image, machine::Machine};
 
-const QEMU: &str = "qemu-system-x86_64";
-
-/// The exit codes of qemu that the guest chose, through `isa-debug-exit`.
+/// The exit codes of qemu that the guest chose.
 const PASSED: i32 = 3;
 const FAILED: i32 = 5;
 
@@ -152,7 +150,8 @@ pub fn boot(
     number: u8,
     results: &Path,
 ) -> Result<Guest> {
-    let machine = Machine::of(scenarios[0]);
+    let machine = Machine::of(scenarios[0], image.series.architecture());
+    let (program, package) = machine.architecture.emulator();
     let name = if let [one] = scenarios {
         one.name()
     } else {
@@ -175,7 +174,7 @@ pub fn boot(
         Some(size) => Some(Disk::new(file("disk"), size << 20)?),
     };
     let started = Instant::now();
-    let mut qemu = Command::new(QEMU)
+    let mut qemu = Command::new(program)
         .args([
             "-nodefaults",
             "-no-user-config",
@@ -184,11 +183,7 @@ pub fn boot(
             "-no-reboot",
         ])
         .args(machine.arguments(disk.as_ref().map(|disk| disk.path.as_path())))
-        .args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"])
-        .arg("-serial")
-        .arg(format!("file:{}", console.display()))
-        .arg("-serial")
-        .arg(format!("file:{}", report.display()))
+        .args(machine.ports(&console, &report))
         .arg("-kernel")
         .arg(&image.kernel)
         .arg("-initrd")
@@ -198,7 +193,7 @@ pub fn boot(
         .stdout(Stdio::null())
         .stderr(errors)
         .spawn()
-        .with_context(|| format!("cannot run {QEMU} (Debian: apt-get install qemu-system-x86)"))?;
+        .with_context(|| format!("cannot run {program} (Debian: apt-get install {package})"))?;
     let mut cpu = Duration::ZERO;
     let ended = wait(
         &mut qemu,
@@ -285,7 +280,7 @@ fn wait(
 
 /// CPU time of a process and of all its threads.
 fn cpu_time(pid: u32) -> Option<Duration> {
-    /// Of the times in `/proc/PID/stat`: `USER_HZ`, a constant of x86.
+    /// Of the times in `/proc/PID/stat`: `USER_HZ`, a constant.
     const TICKS_A_SECOND: u64 = 100;
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     // Behind the name, which may hold anything: from field 3 on.

@@ -1,10 +1,10 @@
 //! Every scenario on every kernel: a few guests at a time, a line about each as it ends, and a table in the end.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
     fs,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -18,6 +18,7 @@ use fastproc_guest::scenario::Scenario;
 use fastproc_testbed::gate;
 
 use crate::{
+    architecture::Architecture,
     cache::Cache,
     evaluate::{Evaluation, evaluate},
     expected::Expected,
@@ -60,6 +61,11 @@ struct Boot<'i> {
 }
 
 impl<'i> Boot<'i> {
+    /// The machine that its scenarios share.
+    fn machine(&self) -> Machine {
+        Machine::of(self.scenarios[0], self.image.series.architecture())
+    }
+
     /// A boot of the same with these scenarios alone, if there are any.
     fn of_scenarios(&self, wanted: impl Fn(Scenario) -> bool) -> Option<Boot<'i>> {
         let scenarios = self.scenarios.iter().copied();
@@ -72,12 +78,11 @@ impl<'i> Boot<'i> {
 pub fn all(cache: &Cache, plan: &Plan<'_>) -> Result<bool> {
     let started = Instant::now();
     let images = image::fetch(cache, plan.wanted, false)?;
-    let initramfs = initramfs::build(cache)?;
+    let initramfs = initramfs(cache, &images)?;
     let results = cache.folder("results")?;
     println!(
-        "{} kernels and an initramfs of {:.1} MiB ready after {:.0} s",
+        "{} kernels and the guests' programs ready after {:.0} s",
         images.len(),
-        fs::metadata(&initramfs)?.len() as f64 / 1_048_576.0,
         started.elapsed().as_secs_f64()
     );
     let mut expected = read_expected(plan.update)?;
@@ -92,7 +97,11 @@ pub fn all(cache: &Cache, plan: &Plan<'_>) -> Result<bool> {
     let boots = boots(&images, plan);
     let boot_these = |boots: &[Boot<'_>], expected: &Expected| {
         boot_all(boots, plan.jobs, |boot| {
-            let guest = boot_until_init(boot, &initramfs, &results)?;
+            let guest = boot_until_init(
+                boot,
+                &initramfs[&boot.image.series.architecture()],
+                &results,
+            )?;
             tell(boot, &guest, (!plan.update).then_some(expected));
             Ok(guest)
         })
@@ -156,6 +165,15 @@ pub fn all(cache: &Cache, plan: &Plan<'_>) -> Result<bool> {
     Ok(bad == 0 && !outcomes.is_empty())
 }
 
+/// The file systems of the guests, for each architecture that is booted.
+fn initramfs(cache: &Cache, images: &[Image]) -> Result<BTreeMap<Architecture, PathBuf>> {
+    let all = images.iter().map(|image| image.series.architecture());
+    let all: BTreeSet<_> = all.collect();
+    all.into_iter()
+        .map(|architecture| Ok((architecture, initramfs::build(cache, architecture)?)))
+        .collect()
+}
+
 /// The report on kernels that the table has no entry for: the archive moves on by itself.
 fn unlisted(images: &[Image], expected: &Expected) -> Vec<String> {
     let mut lines = Vec::new();
@@ -200,14 +218,17 @@ fn write(path: &Path, text: &str) -> Result<()> {
 
 /// The longest first, so that none of them is left to run alone at the end.
 fn boots<'i>(images: &'i [Image], plan: &Plan<'_>) -> Vec<Boot<'i>> {
-    let newest = images.iter().map(|image| image.series).max();
     let mut boots: Vec<Boot<'i>> = Vec::new();
     let scenarios = Scenario::ALL.into_iter();
     for scenario in scenarios.filter(|scenario| plan.scenarios.contains(scenario)) {
-        let machine = Machine::of(scenario);
         for image in images {
-            let only_newest = scenario == Scenario::Big && !plan.thorough;
-            let refused = if only_newest && Some(image.series) != newest {
+            let machine = Machine::of(scenario, image.series.architecture());
+            let is_newest = || {
+                let mut others = images.iter().map(|image| image.series);
+                !others
+                    .any(|other| other.flavour() == image.series.flavour() && other > image.series)
+            };
+            let refused = if scenario == Scenario::Big && !plan.thorough && !is_newest() {
                 Some("one machine of this size is enough, unless --thorough")
             } else {
                 Machine::refuses(scenario, image.series)
@@ -217,9 +238,7 @@ fn boots<'i>(images: &'i [Image], plan: &Plan<'_>) -> Vec<Boot<'i>> {
                 continue;
             }
             let shared = boots.iter_mut().find(|boot| {
-                boot.image.release == image.release
-                    && !machine.counted
-                    && Machine::of(boot.scenarios[0]) == machine
+                boot.image.release == image.release && !machine.counted && boot.machine() == machine
             });
             if let Some(boot) = shared {
                 boot.scenarios.push(scenario);
@@ -238,7 +257,7 @@ fn boots<'i>(images: &'i [Image], plan: &Plan<'_>) -> Vec<Boot<'i>> {
         }
     }
     boots.sort_by_key(|boot| {
-        let is_long = boot.scenarios.len() > 1 || Machine::of(boot.scenarios[0]).one_thread;
+        let is_long = boot.scenarios.len() > 1 || boot.machine().one_thread;
         !is_long
     });
     boots

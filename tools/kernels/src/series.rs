@@ -4,33 +4,63 @@ use std::{cmp::Ordering, fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// A series of kernels: the first two numbers of a release.
+use crate::architecture::{Architecture, Flavour};
+
+/// A series of kernels: the first two numbers of a release, and which build of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Series {
+    flavour: Flavour,
     major: u32,
     minor: u32,
 }
 
 impl Series {
     /// The series of these numbers.
-    pub const fn new(major: u32, minor: u32) -> Self {
-        Self { major, minor }
+    pub const fn new(flavour: Flavour, major: u32, minor: u32) -> Self {
+        Self {
+            flavour,
+            major,
+            minor,
+        }
     }
 
     /// The series of a release such as `6.1.0-56-cloud-amd64`.
     pub fn of_release(release: &str) -> Option<Self> {
-        let mut numbers = release.splitn(3, ['.', '-', '+']).map(str::parse);
+        let mut flavours = Flavour::ALL.into_iter();
+        let flavour = flavours.find(|flavour| release.ends_with(flavour.ending()));
+        Self::of_version(release, flavour.unwrap_or(Flavour::Amd64))
+    }
+
+    /// The series of a version of this flavour.
+    fn of_version(version: &str, flavour: Flavour) -> Option<Self> {
+        let mut numbers = version.splitn(3, ['.', '-', '+']).map(str::parse);
         match (numbers.next(), numbers.next()) {
-            (Some(Ok(major)), Some(Ok(minor))) => Some(Self { major, minor }),
+            (Some(Ok(major)), Some(Ok(minor))) => Some(Self::new(flavour, major, minor)),
             _ => None,
         }
+    }
+
+    /// Which build it is.
+    pub const fn flavour(self) -> Flavour {
+        self.flavour
+    }
+
+    /// Its architecture.
+    pub const fn architecture(self) -> Architecture {
+        self.flavour.architecture()
+    }
+
+    /// Whether its numbers are lower, whatever the flavours.
+    pub fn is_older_than(self, other: Self) -> bool {
+        (self.major, self.minor) < (other.major, other.minor)
     }
 }
 
 impl fmt::Display for Series {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&format!("{}.{}", self.major, self.minor))
+        let mark = self.flavour.mark();
+        f.pad(&format!("{}.{}{mark}", self.major, self.minor))
     }
 }
 
@@ -44,8 +74,12 @@ impl TryFrom<String> for Series {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        let series = Self::of_release(&text).filter(|series| series.to_string() == text);
-        series.ok_or_else(|| format!("expected a kernel series such as 6.1, not {text:?}"))
+        let (version, flavour) = Flavour::split(&text);
+        let series = Self::of_version(version, flavour);
+        let series = series.filter(|series| series.to_string() == text);
+        series.ok_or_else(|| {
+            format!("expected a kernel series such as 6.1 or 6.1-arm64, not {text:?}")
+        })
     }
 }
 
@@ -54,15 +88,25 @@ impl TryFrom<String> for Series {
 pub enum Wanted {
     /// This series.
     Series(Series),
-    /// The newest that the archive offers.
-    Newest,
+    /// The newest of this flavour that the archive offers.
+    Newest(Flavour),
+}
+
+impl Wanted {
+    /// Which build is wanted.
+    pub const fn flavour(self) -> Flavour {
+        match self {
+            Self::Series(series) => series.flavour(),
+            Self::Newest(flavour) => flavour,
+        }
+    }
 }
 
 impl fmt::Display for Wanted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Series(series) => series.fmt(f),
-            Self::Newest => f.pad("newest"),
+            Self::Newest(flavour) => f.pad(&format!("newest{}", flavour.mark())),
         }
     }
 }
@@ -71,11 +115,13 @@ impl FromStr for Wanted {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text == "newest" {
-            return Ok(Self::Newest);
+        if let ("newest", flavour) = Flavour::split(text) {
+            return Ok(Self::Newest(flavour));
         }
         let series = Series::try_from(text.to_owned()).map(Self::Series);
-        series.map_err(|_| "expected a kernel series such as 6.1, or “newest”".into())
+        series.map_err(|_| {
+            "expected a kernel series such as 6.1, or “newest”; with -arm64 or -16k-arm64 behind it for that architecture".into()
+        })
     }
 }
 
@@ -90,20 +136,24 @@ pub struct Offer {
     pub package: String,
 }
 
-/// Finds the newest offer of a series, or of all, among the names of packages.
+/// Finds the newest offer of a series, or of all of a flavour, among the names of packages.
 pub fn choose(wanted: Wanted, packages: &[String]) -> Option<Offer> {
+    let flavour = wanted.flavour();
     let offers = packages.iter().filter_map(|package| {
         // Others of this prefix are debugging symbols, unsigned images, and names that only point to a version.
         let version = package
             .strip_prefix("linux-image-")?
-            .strip_suffix("-cloud-amd64")?;
-        let series = Series::of_release(version).filter(|series| series.to_string() != version)?;
-        Some((series, version))
+            .strip_suffix(flavour.ending())?;
+        let series = Series::of_version(version, flavour)?;
+        let is_pointer = version == format!("{}.{}", series.major, series.minor);
+        (!is_pointer).then_some((series, version))
     });
     let (series, version) = offers
-        .filter(|(series, _)| wanted == Wanted::Newest || wanted == Wanted::Series(*series))
+        .filter(|(series, _)| {
+            matches!(wanted, Wanted::Newest(_)) || wanted == Wanted::Series(*series)
+        })
         .max_by(|(_, a), (_, b)| by_version(a, b))?;
-    let release = format!("{version}-cloud-amd64");
+    let release = format!("{version}{}", flavour.ending());
     // From 6.19 on the image's package is empty and the kernel is in another.
     let split = format!("linux-binary-{release}");
     let package = if packages.contains(&split) {
@@ -183,6 +233,31 @@ mod tests {
     }
 
     #[test]
+    fn each_flavour_has_its_own_kernels() {
+        let packages = [
+            "linux-image-6.12.117+deb13-cloud-amd64",
+            "linux-image-6.12.116+deb13-cloud-arm64",
+            "linux-image-6.12.115+deb13-arm64-16k",
+            "linux-image-6.12.118+deb13-arm64",
+            "linux-image-6.13.1+deb13-cloud-amd64",
+        ];
+        for (wanted, release) in [
+            ("6.12", "6.12.117+deb13-cloud-amd64"),
+            ("6.12-arm64", "6.12.116+deb13-cloud-arm64"),
+            ("newest-arm64", "6.12.116+deb13-cloud-arm64"),
+            ("6.12-16k-arm64", "6.12.115+deb13-arm64-16k"),
+        ] {
+            let found = offer(wanted, &packages);
+            assert_eq!(found, format!("{release} in linux-image-{release}"));
+            let series = Series::of_release(release).unwrap();
+            assert_eq!(
+                series.flavour(),
+                wanted.parse::<Wanted>().unwrap().flavour()
+            );
+        }
+    }
+
+    #[test]
     fn the_kernel_is_found_where_the_image_was_split() {
         let packages = [
             "linux-image-7.3.4+deb13-cloud-amd64",
@@ -194,16 +269,25 @@ mod tests {
 
     #[test]
     fn only_a_series_is_a_series() {
-        assert_eq!("newest".parse(), Ok(Wanted::Newest));
-        assert_eq!(
-            "6.12".parse(),
-            Ok(Wanted::Series(Series {
-                major: 6,
-                minor: 12
-            }))
-        );
+        assert_eq!("newest".parse(), Ok(Wanted::Newest(Flavour::Amd64)));
+        assert_eq!("newest-arm64".parse(), Ok(Wanted::Newest(Flavour::Arm64)));
+        let series = Series::new(Flavour::Arm64Pages16K, 6, 12);
+        assert_eq!("6.12-16k-arm64".parse(), Ok(Wanted::Series(series)));
+        assert_eq!(String::from(series), "6.12-16k-arm64");
         for text in [
-            "", "6", "6.", "6.x", "6.1.2", "06.1", "Newest", "6.1 ", "-6.1",
+            "",
+            "6",
+            "6.",
+            "6.x",
+            "6.1.2",
+            "06.1",
+            "Newest",
+            "6.1 ",
+            "-6.1",
+            "6.1-",
+            "6.1-mips",
+            "-arm64",
+            "6.1-arm64-16k",
         ] {
             assert!(text.parse::<Wanted>().is_err(), "{text:?}");
         }

@@ -92,6 +92,7 @@ fn cells(outcome: &Outcome) -> [String; 7] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::architecture::Flavour;
 
     #[test]
     fn the_table_ends_with_what_is_wrong() {
@@ -102,7 +103,7 @@ mod tests {
             ..Finding::default()
         };
         let outcome = |wrong: &[&str]| Outcome {
-            series: Series::new(6, 1),
+            series: Series::new(Flavour::Amd64, 6, 1),
             scenario: Scenario::Hotplug,
             findings: [
                 ("doctor".into(), finding("bpf", 0)),

@@ -7,7 +7,10 @@ use super::{CountersReport, Report, Source};
 /// Writes a dozen lines at most.
 pub fn print(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let mut line = |name: &str, text: String| writeln!(out, "{name:<12}{text}");
-    line("kernel", report.kernel.clone())?;
+    line(
+        "kernel",
+        format!("{} ({})", report.kernel, report.architecture),
+    )?;
     line("privileges", privileges(report))?;
     line("processes", processes(report))?;
     if report.one_shot.source == "procfs" && report.source != "procfs" {
