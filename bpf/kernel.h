@@ -162,9 +162,9 @@ typedef struct { u32 cap[2]; } kernel_cap_t___6_2;
 struct cred___6_2 { kernel_cap_t___6_2 cap_inheritable, cap_permitted, cap_effective, cap_bset, cap_ambient; };
 struct cred___5_13 { struct user_struct___5_13 *user; };
 
-struct fs_struct { int umask; };
+struct fs_struct { int users, umask; };
 struct fdtable { u32 max_fds; };
-struct files_struct { struct fdtable *fdt; };
+struct files_struct { atomic_t count; struct fdtable *fdt; };
 struct numa_group { int gid; };
 struct task_delay_info { u64 blkio_delay, swapin_start, swapin_delay; };
 struct kernfs_node { u64 id; };

@@ -29,7 +29,7 @@ struct fp_settings {
 };
 
 /* Words of a record's proof: tasks/proof.h names them. */
-#define FP_WORDS 32
+#define FP_WORDS 36
 
 /* fp_place.outlook: what the next walk does with the record */
 #define FP_COLLECT 0 /* reads it: others may change it unseen, or it was not alone */
@@ -44,7 +44,7 @@ struct fp_place {
 	u64 task;
 	u32 pool, threads;
 	u32 tgid, outlook;
-	u64 mm, counters;
+	u64 mm, counters, signal, ucounts, queued;
 	u64 words[FP_WORDS];
 };
 
@@ -67,6 +67,7 @@ struct fp_run {
 	u32 kept, checked, disproven; /* records that were kept; that were read all the same; and differed from what was kept */
 	u32 keeps, lacks_words; /* whether records are kept; not, as the type information lacks a word of the proofs */
 	u32 old_end, moves;	     /* the first old place that is not fetched; whether the last process differs from its place */
+	u32 reserved, fresh_pool; /* the pool is empty: a record that points into it is read anew */
 	u32 dropped; /* this walk has already written records below this place, so none tells what was there before */
 };
 

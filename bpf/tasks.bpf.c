@@ -172,6 +172,8 @@ __noinline int visit_leader(u64 task, u32 index)
 	collect_leader(t, r, index);
 	if (LISTS_LEADER(r))
 		list_thread(t);
+	if (WANTED(FP_SIGNALS))
+		place->queued = r->signals.queued;
 	place->outlook = FP_COLLECT;
 	if (KEEPS && may_rest(place->words[WORD_STATE], r->identity.flags) && is_alone(t, r) && proves(index))
 		place->outlook = run.moves && run.has_old ? FP_MOVES : FP_PROVE;
@@ -311,22 +313,35 @@ __noinline int check(u32 index)
 {
 	u32 zero = 0;
 	struct fp_record *kept = bpf_map_lookup_elem(&kept_record, &zero), *r = bpf_map_lookup_elem(&records, &index);
+	struct fp_place *place = bpf_map_lookup_elem(&places, &index);
+	u32 groups_at, ids_at;
 	u64 differs = 0;
 
-	if (!kept || !r)
+	if (!kept || !r || !place)
 		return 0;
 	/* What others change and no text shows, what belongs to the user, and what the library makes of a worker's name. */
 	kept->cpu.prev_utime_ns = r->cpu.prev_utime_ns;
 	kept->cpu.prev_stime_ns = r->cpu.prev_stime_ns;
 	kept->memory.mm_users = r->memory.mm_users;
 	kept->signals.queued = r->signals.queued;
+	groups_at = kept->credentials.groups_at;
+	ids_at = kept->namespaces.ids_at;
+	kept->credentials.groups_at = r->credentials.groups_at;
+	kept->namespaces.ids_at = r->namespaces.ids_at;
 	if (r->identity.flags & PF_WQ_WORKER)
 		kept->name = r->name;
 	for (u32 i = 0; i < sizeof(*r) / 8; i++)
 		differs |= ((u64 *)kept)[i] ^ ((u64 *)r)[i];
 	run.checked++;
-	if (differs)
+	if (differs) {
 		run.disproven++;
+		return 0;
+	}
+	/* what it has in the pool was copied again: forget that copy */
+	r->credentials.groups_at = groups_at;
+	r->namespaces.ids_at = ids_at;
+	run.pool = place->pool;
+	run.groups = 0;
 	return 0;
 }
 
@@ -352,6 +367,31 @@ static __always_inline void collect_all_the_same(u64 task, u32 index)
 	finish(index);
 }
 
+static __always_inline int points_into_pool(u32 old)
+{
+	struct fp_record *r = bpf_map_lookup_elem(&records, &old);
+
+	return (WANTED(FP_CREDENTIALS) && r && r->credentials.groups_at) || (WANTED(FP_NAMESPACES) && r && r->namespaces.ids_at);
+}
+
+/* How many signals the user has queued is not of the process: it is set in what is kept, too. Returns whether it was another. */
+static __always_inline int set_queued(struct fp_place *place, u32 index)
+{
+	struct fp_record *r;
+	u64 queued;
+
+	if (!WANTED(FP_SIGNALS) || !has_queue())
+		return 0;
+	queued = FIELD(struct ucounts, place->ucounts, rlimit[UCOUNT_RLIMIT_SIGPENDING].counter);
+	if (queued == place->queued)
+		return 0;
+	r = bpf_map_lookup_elem(&records, &index);
+	if (r)
+		r->signals.queued = queued;
+	place->queued = queued;
+	return 1;
+}
+
 /* Keeps the record of this old place, if its words prove it. */
 int keep(u32 old, u32 index);
 __noinline int keep(u32 old, u32 index)
@@ -360,7 +400,7 @@ __noinline int keep(u32 old, u32 index)
 	u64 *entry = bpf_map_lookup_elem(&index_of_records, &index);
 	u64 moved = old != index ? FP_INDEX_CHANGED : 0;
 
-	if (!place || !entry || place->outlook != FP_PROVE || !proves(old))
+	if (!place || !entry || place->outlook != FP_PROVE || (run.fresh_pool && points_into_pool(old)) || !proves(old))
 		return 0;
 	if (moved)
 		move_record(old, index);
@@ -378,7 +418,7 @@ __noinline int keep(u32 old, u32 index)
 		*entry |= moved;
 		return 1;
 	}
-	*entry = place->tgid | moved | FP_INDEX_KEPT;
+	*entry = place->tgid | moved | (set_queued(place, index) ? FP_INDEX_CHANGED : FP_INDEX_KEPT);
 	run.kept++;
 	return 1;
 }

@@ -1,9 +1,11 @@
 //! What a walk keeps of the one before is what reading it anew gives, whatever others do to a process that sleeps.
 
-use std::path::Path;
+use std::{fs, path::Path};
 
 use fastproc::{Collector, Fields, Snapshot, SourceKind};
-use fastproc_testbed::{Brackets, Reborn, alone, ended_shell, gate, wait_for, wait_until};
+use fastproc_testbed::{
+    Brackets, Options, Reborn, Testbed, alone, ended_shell, gate, wait_for, wait_until,
+};
 
 use super::{Sleepers, open, script::Script};
 
@@ -54,24 +56,36 @@ fn values(snapshot: &Snapshot<'_>, pid: u32) -> Option<String> {
         (cpu.prev_utime_ns, cpu.prev_stime_ns) = (0, 0);
         cpu
     });
+    let signals = process.signals().map(|signals| {
+        let mut signals = *signals;
+        // All that root does here moves the queue of root.
+        if process.users().is_some_and(|users| users.uid == 0) {
+            signals.queued = 0;
+        }
+        signals
+    });
     let credentials = process.credentials().map(|credentials| {
         let mut credentials = *credentials;
         credentials.groups_at = 0;
         credentials
     });
     Some(format!(
-        "{:?}\n{:?} {cpu:?}\n{:?}\n{:?} {:?}\n{:?} {:?} {:?}\n{:?} {:?} {credentials:?} {:?}",
+        "{:?}\n{:?} {cpu:?}\n{:?}\n{:?} {:?}\n{signals:?} {:?} {:?}\n{:?} {:?} {credentials:?} {:?}\n{:?} {:?} {:?}",
         process.identity(),
         process.name(),
         process.memory(),
         process.users(),
         process.scheduling(),
-        process.signals(),
         process.limits(),
         process.memory_details(),
         process.layout(),
         process.io(),
         process.cgroup(),
+        process.supplementary_groups().collect::<Vec<_>>(),
+        process.nested_ids().collect::<Vec<_>>(),
+        process
+            .scheduling_details()
+            .map(|details| (details.cpus_allowed, details.mems_allowed)),
     ))
 }
 
@@ -119,8 +133,13 @@ impl Both {
     }
 }
 
-/// Compares both walks after each change. `shown`: whether something of it is in the record.
+/// Compares both walks after a change. `shown`: whether something of it is in the record.
 fn compare(fields: Fields, begin: &str, change: &str, shown: bool) {
+    compare_kept(fields, begin, change, shown, true);
+}
+
+/// Does the same to a process that is not `kept` even while it sleeps.
+fn compare_kept(fields: Fields, begin: &str, change: &str, shown: bool, kept: bool) {
     if !gate::bpf() {
         return;
     }
@@ -128,24 +147,31 @@ fn compare(fields: Fields, begin: &str, change: &str, shown: bool) {
     let mut script = Script::python(&text);
     let pid = script.answer().parse().expect("a pid");
     let mut both = Both::open(fields);
-    wait_until("a process that sleeps is kept", || both.keeps(pid));
+    if kept {
+        wait_until("a process that sleeps is kept", || both.keeps(pid));
+    } else {
+        assert!(
+            (0..5).all(|_| !both.keeps(pid)),
+            "others may change it unseen"
+        );
+    }
     let before = both.agree(pid, "before");
     script.tell("change");
     assert_eq!(script.answer(), "done");
     let mut after = both.agree(pid, "right after");
-    for _ in 0..4 {
+    for _ in 0..18 {
         after = both.agree(pid, "later");
     }
     assert_eq!(before != after, shown, "{before:?}\n{after:?}");
 }
 
 macro_rules! changes {
-    ($($(#[$doc:meta])* $name:ident, $fields:expr, $begin:expr, $change:expr, $shown:expr;)*) => {
+    ($how:ident: $($(#[$doc:meta])* $name:ident, $fields:expr, $begin:expr, $change:expr, $($is:expr),+;)*) => {
         $(
             $(#[$doc])*
             #[test]
             fn $name() {
-                compare($fields, $begin, $change, $shown);
+                $how($fields, $begin, $change, $($is),+);
             }
         )*
     };
@@ -155,6 +181,7 @@ const SLEEPS: &str = "pid = start()";
 const HANDLES: &str = "pid = start(lambda: signal.signal(signal.SIGUSR1, lambda *_: None))";
 
 changes! {
+    compare:
     nothing, LEAN, SLEEPS, " pass", false;
     a_signal_that_it_handles, LEAN, HANDLES, " os.kill(pid, signal.SIGUSR1); time.sleep(0.01); rests(pid)", true;
     it_is_stopped, LEAN, SLEEPS, " os.kill(pid, signal.SIGSTOP); rests(pid)", true;
@@ -204,6 +231,116 @@ pid = int(os.read(read, 16))", " os.kill(parent, signal.SIGKILL); os.waitpid(par
     it_is_killed, LEAN, SLEEPS, " os.kill(pid, signal.SIGKILL); os.waitpid(pid, 0)", true;
     it_is_killed_and_not_waited_for, LEAN, SLEEPS, " os.kill(pid, signal.SIGKILL); rests(pid)", true;
     another_process_begins, LEAN, SLEEPS, " start()", false;
+    nothing_of_all_fields, Fields::all(), SLEEPS, " pass", false;
+    a_signal_that_it_blocks, Fields::all(),
+        "pid = start(lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1]))",
+        " os.kill(pid, signal.SIGUSR1)", true;
+    its_cpus_change, Fields::all(), SLEEPS,
+        " os.sched_setaffinity(pid, [min(os.sched_getaffinity(pid))])", true;
+    its_limit_of_memory_changes, Fields::all(), SLEEPS,
+        " resource.prlimit(pid, resource.RLIMIT_RSS, (1 << 30, 1 << 30))", true;
+    its_limit_of_signals_changes, Fields::all(), SLEEPS,
+        " resource.prlimit(pid, 11, (77, 77))", true;
+    what_a_dump_of_it_has_changes, Fields::all(), SLEEPS,
+        " open(f'/proc/{pid}/coredump_filter', 'w').write('0x7f')", true;
+    /// The queue of signals is that of the user.
+    another_process_of_its_user_has_a_signal, Fields::all(), r"
+os.setuid(60123)
+other = start(lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGRTMIN]))
+pid = start()", " os.kill(other, signal.SIGRTMIN)", true;
+    it_is_stopped_with_all_fields, Fields::all(), SLEEPS,
+        " os.kill(pid, signal.SIGSTOP); os.waitpid(pid, os.WUNTRACED)", true;
+    /// Its lists of groups and of ids in namespaces stand in the pool.
+    it_has_lists_and_its_group_changes, Fields::all(), r"
+os.setgroups(range(1000, 1040))
+pid = start(clone=clone(0x20000000))", " os.setpgid(pid, pid)", true;
+}
+
+// What others share with it is not kept.
+changes! {
+    compare_kept:
+    its_files_are_shared, Fields::all(), "pid = start(clone=clone(0x400))",
+        " for _ in range(300): os.dup(0)", true, false;
+    its_umask_is_shared, Fields::all(), "pid = start(clone=clone(0x200))",
+        " os.umask(0o137)", true, false;
+    it_has_a_terminal_that_hangs_up, LEAN, r"
+master, slave = os.openpty()
+def body():
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGCONT, signal.SIG_IGN)
+    os.setsid()
+    import fcntl, termios
+    fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+    os.close(master)
+pid = start(body)", " os.close(master)", true, false;
+    another_thread_sets_its_user, LEAN, r"
+read, write = os.pipe()
+def later():
+    os.read(read, 1)
+    os.setuid(65534)
+def body(): threading.Thread(target=later, daemon=True).start()
+pid = start(body)", " os.write(write, b'.'); time.sleep(0.05)", true, false;
+    another_thread_executes_a_program, LEAN, r"
+read, write = os.pipe()
+def later():
+    os.read(read, 1)
+    os.execv('/bin/sleep', ['sleep', '600'])
+def body(): threading.Thread(target=later, daemon=True).start()
+pid = start(body)", " os.write(write, b'.'); time.sleep(0.05); rests(pid)", true, false;
+}
+
+/// Another process moves it into another control group.
+#[test]
+fn its_control_group_changes() {
+    let mounts = fs::read_to_string("/proc/mounts").expect("they are listed");
+    let mut lines = mounts.lines().map(|line| line.split(' '));
+    let root = lines.find_map(|mut words| {
+        Some((words.nth(1)?, words.next()?)).filter(|(_, kind)| *kind == "cgroup2")
+    });
+    let Some((root, _)) = root else {
+        gate::skipped("the default hierarchy is not mounted here");
+        return;
+    };
+    let begin = format!(
+        r"
+folder = '{root}/fastproc-kept-%d' % os.getpid()
+os.mkdir(folder)
+pid = start()
+home = '{root}' + [line for line in open('/proc/self/cgroup').read().split('\n') if line.startswith('0:')][0][3:]
+def move(folder): open(folder + '/cgroup.procs', 'w').write(str(pid))
+import atexit
+def leave():
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    os.rmdir(folder)
+atexit.register(leave)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+"
+    );
+    compare(Fields::all(), &begin, " move(folder)", true);
+}
+
+/// Two walks of all the odd processes of the testbed say the same.
+#[test]
+fn odd_processes_are_the_same() {
+    if !gate::bpf() {
+        return;
+    }
+    let testbed = Testbed::open(&Options::default()).expect("processes can be started");
+    for fields in [LEAN, Fields::all()] {
+        let mut both = Both::open(fields);
+        for look in 0..4 {
+            for process in testbed.processes() {
+                let stat = fs::read_to_string(format!("/proc/{}/stat", process.pid));
+                if stat.is_ok_and(|stat| stat.contains(") R ")) {
+                    continue;
+                }
+                both.agree(process.pid, &format!("{}, look {look}", process.label));
+            }
+        }
+        let snapshot = both.keeps.snapshot().expect("it walks");
+        assert!(snapshot.stats().kept > 20, "{:?}", snapshot.stats());
+    }
 }
 
 /// A pid that another process has by now.

@@ -17,7 +17,7 @@ use std::{path::Path, time::Duration};
 
 use capacity::{Capacity, Shrink};
 use object::Tasks;
-use run::{Run, Settings};
+use run::{POOL_SLACK, Run, Settings};
 
 use crate::{
     base::{
@@ -34,6 +34,9 @@ use crate::{
 pub(crate) const SECTION: Duration = Duration::from_micros(150);
 /// How often a walk is repeated if the table outgrows its array.
 const MAX_GROWTHS: u32 = 8;
+/// Words that are added to the pool for records that have changed, before it is written anew. It may have twice
+/// as many words as are in use as well.
+const POOL_SPARE: u32 = 1024;
 /// Memory for loading the programs, apart from the maps: the verifier, libbpf and the kernel's types.
 const LOADING_BYTES: u64 = 4 << 20;
 
@@ -94,6 +97,8 @@ pub(crate) struct Bpf {
     section: Duration,
     /// Counts walks.
     round: u32,
+    /// Words that the pool may have and still be added to. Records that are kept point into it.
+    pool_limit: u32,
     online_list: OnlineCpus,
     online: Vec<u32>,
     possible_offsets: Vec<u64>,
@@ -151,6 +156,7 @@ impl Bpf {
             shrink_to: None,
             section: SECTION,
             round: 0,
+            pool_limit: 0,
             online_list: OnlineCpus::open(),
             online: Vec::new(),
             possible_offsets: Vec::new(),
@@ -205,8 +211,15 @@ impl Bpf {
             let began_ns = boottime_ns();
             self.tasks.walk()?;
             let run = self.tasks.run.as_slice()[0];
+            if run.lost_pool > 0 && run.fresh_pool == 0 {
+                self.pool_limit = 0;
+                continue;
+            }
             if run.lost_records == 0 && run.lost_threads == 0 && run.lost_pool == 0 {
                 let capacity = self.tasks.capacity;
+                if run.fresh_pool != 0 {
+                    self.pool_limit = run.pool.saturating_mul(2).saturating_add(POOL_SPARE);
+                }
                 self.shrink_to = self.shrink.after(&run, capacity, began_ns);
                 let walk = WalkStats {
                     began_ns,
@@ -255,13 +268,21 @@ impl Bpf {
             self.set_cpu_offsets();
         }
         self.round = self.round.wrapping_add(1);
+        let most = self.tasks.capacity.pool.saturating_sub(2 * POOL_SLACK);
         let run = &mut self.tasks.run.as_mut_slice()[0];
         let cpus = if self.exact_rss {
             self.online.len() as u32
         } else {
             0
         };
+        let pool = if run.keeps != 0 && run.pool <= self.pool_limit.min(most) {
+            run.pool
+        } else {
+            0
+        };
         *run = Run {
+            pool,
+            fresh_pool: u32::from(pool == 0),
             previous: run.records,
             cpus,
             section_ns: self.section.as_nanos() as u64,
