@@ -21,9 +21,22 @@ static __always_inline struct task_struct *next_of(struct task_struct *t)
 	return CAST(struct task_struct, next);
 }
 
+/* The parts of the resident set; with more CPUs, only the processor's own prefetching may find the others. */
+static __always_inline void touch_rss_parts(u64 counters)
+{
+	for (u32 i = 0; i < 4; i++) {
+		u32 key = i;
+		u64 *offset = bpf_map_lookup_elem(&cpu_offsets, &key);
+
+		if (offset && i < run.cpus)
+			TOUCH(CAST(struct in6_addr, counters + *offset)->in6_u.u6_addr32[0]);
+	}
+}
+
 /* The lines of a task struct itself. */
 static __always_inline void touch_task(struct task_struct *t)
 {
+	TOUCH(t->tasks.next);
 	TOUCH(t->__state);
 	TOUCH(t->se.sum_exec_runtime);
 	TOUCH(t->mm);
@@ -68,25 +81,14 @@ static __always_inline void touch_task(struct task_struct *t)
 /* What is two pointers away from the current task; the rest has arrived already. */
 static __always_inline void touch_far(struct task_struct *t)
 {
-	u64 counters;
-
 	if (WANTED(FP_LIMITS))
 		TOUCH(t->files->fdt->max_fds);
 	if (WANTED(FP_CREDENTIALS)) {
 		TOUCH(t->real_cred->user_ns->ns.inum);
 		TOUCH(t->real_cred->group_info->ngroups);
 	}
-	if (!WANTED(FP_MEMORY) || !HAS_RSS_PARTS(t->mm) || !t->mm)
-		return;
-	counters = RSS_PARTS(t->mm);
-	/* with more CPUs, only the processor's own prefetching may find the parts */
-	for (u32 i = 0; i < 4; i++) {
-		u32 key = i;
-		u64 *offset = bpf_map_lookup_elem(&cpu_offsets, &key);
-
-		if (offset && i < run.cpus)
-			TOUCH(CAST(struct in6_addr, counters + *offset)->in6_u.u6_addr32[0]);
-	}
+	if (WANTED(FP_MEMORY) && HAS_RSS_PARTS(t->mm) && t->mm)
+		touch_rss_parts(RSS_PARTS(t->mm));
 }
 
 /* The lines of the next record: the processor reads a line before it writes to it. */

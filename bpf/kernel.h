@@ -39,12 +39,14 @@ enum bpf_map_type {
 #define PF_EXITING 0x4
 #define PF_POSTCOREDUMP 0x8
 #define PF_WQ_WORKER 0x20
+#define PF_FORKNOEXEC 0x40
 #define PF_DUMPCORE 0x200
 #define PF_KTHREAD 0x200000
 
 #define TASK_REPORT 0x7f
 #define TASK_IDLE 0x402	      /* TASK_UNINTERRUPTIBLE | TASK_NOLOAD */
 #define TASK_REPORT_IDLE 0x80
+#define TASK_INTERRUPTIBLE 0x1
 #define TASK_UNINTERRUPTIBLE 0x2
 #define TASK_RTLOCK_WAIT 0x1000
 #define TASK_FROZEN 0x8000
@@ -160,9 +162,9 @@ typedef struct { u32 cap[2]; } kernel_cap_t___6_2;
 struct cred___6_2 { kernel_cap_t___6_2 cap_inheritable, cap_permitted, cap_effective, cap_bset, cap_ambient; };
 struct cred___5_13 { struct user_struct___5_13 *user; };
 
-struct fs_struct { int umask; };
+struct fs_struct { int users, umask; };
 struct fdtable { u32 max_fds; };
-struct files_struct { struct fdtable *fdt; };
+struct files_struct { atomic_t count; struct fdtable *fdt; };
 struct numa_group { int gid; };
 struct task_delay_info { u64 blkio_delay, swapin_start, swapin_delay; };
 struct kernfs_node { u64 id; };

@@ -8,6 +8,7 @@
 /* The index: for each record its tgid, and in the upper half the flags that the library must check. */
 #define FP_INDEX_TORN (1ULL << 32)
 #define FP_INDEX_CHANGED (1ULL << 33) /* another process than before in this place, or it has run */
+#define FP_INDEX_KEPT (1ULL << 34)    /* the record was not read again: it is proven to be right */
 
 /* Supplementary groups of a record: `NGROUPS_MAX`. Printing that many costs a thousand times as much as copying them. */
 #define FP_MAX_GROUPS 65536
@@ -19,11 +20,32 @@
 struct fp_settings {
 	u32 groups;
 	u32 page_shift;
-	u32 lone_threads, reserved; /* whether to list the threads of processes with one thread */
+	u32 lone_threads;	/* whether to list the threads of processes with one thread */
+	u32 keeps;		/* whether to keep the records that are proven to be right: see tasks/proof.h */
 	u32 cpu_words, mem_words; /* words of Cpus_allowed and Mems_allowed */
 	u32 max_pool, max_cpus;	  /* words of the pool; possible CPUs */
 	/* the code of the scheduler and of the spin locks, if get_wchan() must be repeated here; else 0 */
 	u64 sched_start, sched_end, lock_start, lock_end;
+};
+
+/* Words of a record's proof: tasks/proof.h names them. */
+#define FP_WORDS 36
+
+/* fp_place.outlook: what the next walk does with the record */
+#define FP_COLLECT 0 /* reads it: others may change it unseen, or it was not alone */
+#define FP_PROVE 1   /* keeps it if its words prove it */
+#define FP_MOVES 2   /* reads it: it has changed since the walk before, and may do so again */
+
+/*
+ * Beside each record: its task, where a later run goes on, what was taken before it, and the proof. Kernel addresses, which
+ * stay in the kernel.
+ */
+struct fp_place {
+	u64 task;
+	u32 pool, threads;
+	u32 tgid, outlook;
+	u64 mm, counters, signal, ucounts, queued;
+	u64 words[FP_WORDS];
 };
 
 /* One walk: the library sets it up, the programs count in it. pool counts words, and word 0 is never used. */
@@ -31,7 +53,7 @@ struct fp_run {
 	u32 records, threads, pool;
 	u32 lost_records, lost_threads, lost_pool;
 	u32 done;     /* every process was met; else the library runs the program again */
-	u32 previous; /* records of the previous walk, whose signal actions may still be valid */
+	u32 previous; /* records of the previous walk, which may still be valid */
 	u32 cpus;     /* entries of cpu_offsets in use; 0: this kernel prints rss without the per-CPU parts */
 	/* the walk's own state: it lasts from one run to the next, and the verifier does not follow its counters */
 	u32 old_next, old_at, has_old, reused_actions;
@@ -41,6 +63,11 @@ struct fp_run {
 	u64 task, first, next, leader, head, node;
 	u64 groups; /* the group_info whose copy is at groups_at: processes of a session share one */
 	u32 groups_at;
+	u32 round;   /* counts walks, from the library: each checks other records */
+	u32 kept, checked, disproven; /* records that were kept; that were read all the same; and differed from what was kept */
+	u32 keeps, lacks_words; /* whether records are kept; not, as the type information lacks a word of the proofs */
+	u32 old_end, moves;	     /* the first old place that is not fetched; whether the last process differs from its place */
+	u32 reserved, fresh_pool; /* the pool is empty: a record that points into it is read anew */
 	u32 dropped; /* this walk has already written records below this place, so none tells what was there before */
 };
 

@@ -24,7 +24,7 @@
  * kernel's type information, which has other ids.
  */
 const volatile struct {
-	u32 task_struct, signal_struct, pid, upid, cred, group_info, ucounts, in6_addr;
+	u32 task_struct, signal_struct, mm_struct, pid, upid, cred, group_info, ucounts, in6_addr;
 	u32 kthread, worker, worker_pool, workqueue_attrs, list_head;
 } type_ids;
 
@@ -37,21 +37,17 @@ const volatile struct {
 /* On kernels that have this iterator, every task that does not run has a wait channel. */
 #define WAITS(t, id) 1
 
-#include "collect.h"
-#include "ahead.h"
-
-/* Each record's task, where a later run goes on, and what was taken before it. Kernel addresses, which stay in the kernel. */
-struct place {
-	u64 task;
-	u32 pool, threads;
-};
-
+/* What is remembered beside each record. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, struct place);
+	__type(value, struct fp_place);
 } places SEC(".maps");
+
+#include "collect.h"
+#include "ahead.h"
+#include "tasks/proof.h"
 
 /* How many processes with lean records a section reads before it checks the clock again. */
 #define UNITS 8
@@ -61,6 +57,14 @@ struct {
 #define MAX_STEPS (1 << 23)
 
 #define FOLDS WANTED(FP_CPU | FP_IO | FP_THREADS)
+
+/* Whether the record at this old place was of this task. */
+static __always_inline int is_task_of(u32 old, u64 task)
+{
+	struct fp_place *place = bpf_map_lookup_elem(&places, &old);
+
+	return place && place->task == task;
+}
 
 static __always_inline u64 next_node(u64 node)
 {
@@ -82,54 +86,99 @@ static __always_inline int is_here(u64 task, u64 node, u32 pid, u64 start_ns)
 }
 
 /*
- * Finds the record of this task in the previous walk, if it had one: run.has_old and run.old_at. New tasks join the end of
- * the list and dead ones leave it, so old records have the same order and are never before the new index: one pass meets
- * all of them.
+ * Finds the place that this process had in the previous walk, if it had one: run.has_old and run.old_at. New processes join
+ * the end of the list and dead ones leave it, so old places have the same order and are never before the new one: one pass
+ * meets all of them. Those before it have ended. Returns whether the search is over; else it goes on in the next step.
  */
-int find_old(u32 index, u32 tgid, u64 start_ns);
-#if GROUPS & FP_SIGNALS
-__noinline int find_old(u32 index, u32 tgid, u64 start_ns)
+#define SEARCHED 32
+int find_old(u32 tgid);
+__noinline int find_old(u32 tgid)
 {
-	run.has_old = 0;
-	for (u32 i = 0; i < 8; i++) {
+	for (u32 i = 0; i < SEARCHED; i++) {
 		u32 at = RELOAD(run.old_next);
-		struct fp_record *old;
+		struct fp_place *old;
 
-		if (at >= run.previous || at < index)
-			return 0;
-		old = bpf_map_lookup_elem(&records, &at);
+		if (at >= run.previous)
+			return 1;
+		old = bpf_map_lookup_elem(&places, &at);
 		if (!old)
-			return 0;
+			return 1;
 		RELOAD(run.old_next) = at + 1;
-		if (old->identity.tgid == tgid && old->identity.start_ns == start_ns) {
+		if (old->tgid == tgid) {
 			run.old_at = at;
 			run.has_old = 1;
-			return 0;
+			return 1;
 		}
 	}
 	return 0;
 }
-#endif
+
+/*
+ * Fetches what the next old places need, all at once: the misses of some tasks overlap, where those of one would be waited
+ * for.
+ */
+#define BURST 8
+int fetch_old(u32 from);
+__noinline int fetch_old(u32 from)
+{
+	for (u32 i = 0; i < BURST; i++) {
+		u32 at = from + i;
+		struct fp_place *place = bpf_map_lookup_elem(&places, &at);
+
+		if (!place || at >= run.previous)
+			return 0;
+		if (place->outlook == FP_PROVE)
+			touch_words(place);
+		else
+			touch_task(CAST(struct task_struct, place->task));
+	}
+	return 0;
+}
+
+/* Its pid may be that of another process by now. */
+static __always_inline void forget_another(struct task_struct *t)
+{
+	u32 at = run.old_at;
+	struct fp_record *old = bpf_map_lookup_elem(&records, &at);
+
+	if (!old || old->identity.start_ns != t->start_boottime)
+		run.has_old = 0;
+}
 
 /* The record of a process, but for its other threads. */
 int visit_leader(u64 task, u32 index);
 __noinline int visit_leader(u64 task, u32 index)
 {
 	struct fp_record *r = bpf_map_lookup_elem(&records, &index);
+	struct fp_place *place = bpf_map_lookup_elem(&places, &index), *after;
 	struct task_struct *t = CAST(struct task_struct, task), *next;
+	u32 following = run.old_next, was = run.has_old ? run.old_at : index;
 
-	if (!r)
+	if (!r || !place)
 		return 0;
-	if (WANTED(FP_SIGNALS))
-		find_old(index, t->tgid, t->start_boottime);
-	next = next_of(t);
+	forget_another(t);
+	if (KEEPS)
+		run.moves = remember(task, index, was);
+	else
+		place->task = task;
 	touch_far(t);
 	touch_record(index);
-	touch_task(next_of(next));
-	touch_around(next);
+	after = bpf_map_lookup_elem(&places, &following);
+	if (!KEEPS || following >= run.previous || !after) {
+		next = next_of(t);
+		touch_task(next_of(next));
+		touch_around(next);
+	} else if (after->outlook != FP_PROVE) {
+		touch_around(CAST(struct task_struct, after->task));
+	}
 	collect_leader(t, r, index);
 	if (LISTS_LEADER(r))
 		list_thread(t);
+	if (WANTED(FP_SIGNALS))
+		place->queued = r->signals.queued;
+	place->outlook = FP_COLLECT;
+	if (KEEPS && may_rest(place->words[WORD_STATE], r->identity.flags) && is_alone(t, r) && proves(index))
+		place->outlook = run.moves && run.has_old ? FP_MOVES : FP_PROVE;
 	return 0;
 }
 
@@ -155,7 +204,7 @@ __noinline int visit_thread(u64 task, u32 index)
 /* Forgets this record and all after it. */
 static __always_inline void drop_from(u32 index)
 {
-	struct place *place = bpf_map_lookup_elem(&places, &index);
+	struct fp_place *place = bpf_map_lookup_elem(&places, &index);
 
 	if (run.dropped < run.records)
 		run.dropped = run.records;
@@ -233,13 +282,181 @@ static __always_inline int step_thread(void)
 	return out_of_time(1);
 }
 
+/* Copies an old record, and what is remembered beside it, to its new place. */
+int move_record(u32 from, u32 to);
+__noinline int move_record(u32 from, u32 to)
+{
+	struct fp_record *old = bpf_map_lookup_elem(&records, &from), *r = bpf_map_lookup_elem(&records, &to);
+	struct fp_place *was = bpf_map_lookup_elem(&places, &from), *place = bpf_map_lookup_elem(&places, &to);
+
+	if (!old || !r || !was || !place)
+		return 0;
+	bpf_probe_read_kernel(r, sizeof(*r), old);
+	bpf_probe_read_kernel(place, sizeof(*place), was);
+	return 0;
+}
+
+/*
+ * Every so many-th record that could be kept is read all the same, and compared with what would have been kept. Nothing that a
+ * proof does not see stays for longer than so many walks.
+ */
+#define CHECKED_EACH 16
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct fp_record);
+} kept_record SEC(".maps");
+
+/* Counts the record if it is not what would have been kept. */
+int check(u32 index);
+__noinline int check(u32 index)
+{
+	u32 zero = 0;
+	struct fp_record *kept = bpf_map_lookup_elem(&kept_record, &zero), *r = bpf_map_lookup_elem(&records, &index);
+	struct fp_place *place = bpf_map_lookup_elem(&places, &index);
+	u32 groups_at, ids_at;
+	u64 differs = 0;
+
+	if (!kept || !r || !place)
+		return 0;
+	/* What others change and no text shows, what belongs to the user, and what the library makes of a worker's name. */
+	kept->cpu.prev_utime_ns = r->cpu.prev_utime_ns;
+	kept->cpu.prev_stime_ns = r->cpu.prev_stime_ns;
+	kept->memory.mm_users = r->memory.mm_users;
+	kept->signals.queued = r->signals.queued;
+	groups_at = kept->credentials.groups_at;
+	ids_at = kept->namespaces.ids_at;
+	kept->credentials.groups_at = r->credentials.groups_at;
+	kept->namespaces.ids_at = r->namespaces.ids_at;
+	if (r->identity.flags & PF_WQ_WORKER)
+		kept->name = r->name;
+	for (u32 i = 0; i < sizeof(*r) / 8; i++)
+		differs |= ((u64 *)kept)[i] ^ ((u64 *)r)[i];
+	run.checked++;
+	if (differs) {
+		run.disproven++;
+		return 0;
+	}
+	/* what it has in the pool was copied again: forget that copy */
+	r->credentials.groups_at = groups_at;
+	r->namespaces.ids_at = ids_at;
+	run.pool = place->pool;
+	run.groups = 0;
+	return 0;
+}
+
+/* Reads the process whose record could be kept, and checks that it is the same. */
+static __always_inline void collect_all_the_same(u64 task, u32 index)
+{
+	struct task_struct *t = CAST(struct task_struct, task);
+	u32 zero = 0;
+	struct fp_record *r = bpf_map_lookup_elem(&records, &index), *kept = bpf_map_lookup_elem(&kept_record, &zero);
+	struct fp_place *place = bpf_map_lookup_elem(&places, &index);
+
+	if (!r || !kept || !place)
+		return;
+	bpf_probe_read_kernel(kept, sizeof(*kept), r);
+	/* signal actions are read, too */
+	run.has_old = 0;
+	run.leader = task;
+	if (FOLDS)
+		run.sequence = stats_sequence(t);
+	visit_leader(task, index);
+	if (place->outlook == FP_PROVE && !run.moves)
+		check(index);
+	finish(index);
+}
+
+static __always_inline int points_into_pool(u32 old)
+{
+	struct fp_record *r = bpf_map_lookup_elem(&records, &old);
+
+	return (WANTED(FP_CREDENTIALS) && r && r->credentials.groups_at) || (WANTED(FP_NAMESPACES) && r && r->namespaces.ids_at);
+}
+
+/* How many signals the user has queued is not of the process: it is set in what is kept, too. Returns whether it was another. */
+static __always_inline int set_queued(struct fp_place *place, u32 index)
+{
+	struct fp_record *r;
+	u64 queued;
+
+	if (!WANTED(FP_SIGNALS) || !has_queue())
+		return 0;
+	queued = FIELD(struct ucounts, place->ucounts, rlimit[UCOUNT_RLIMIT_SIGPENDING].counter);
+	if (queued == place->queued)
+		return 0;
+	r = bpf_map_lookup_elem(&records, &index);
+	if (r)
+		r->signals.queued = queued;
+	place->queued = queued;
+	return 1;
+}
+
+/* Keeps the record of this old place, if its words prove it. */
+int keep(u32 old, u32 index);
+__noinline int keep(u32 old, u32 index)
+{
+	struct fp_place *place = bpf_map_lookup_elem(&places, &old);
+	u64 *entry = bpf_map_lookup_elem(&index_of_records, &index);
+	u64 moved = old != index ? FP_INDEX_CHANGED : 0;
+
+	if (!place || !entry || place->outlook != FP_PROVE || (run.fresh_pool && points_into_pool(old)) || !proves(old))
+		return 0;
+	if (moved)
+		move_record(old, index);
+	place = bpf_map_lookup_elem(&places, &index);
+	if (!place)
+		return 0;
+	place->pool = run.pool;
+	place->threads = run.threads;
+	run.next = 0;
+	run.tries = 0;
+	run.records = index + 1;
+	run.old_next = old + 1;
+	if ((place->tgid + run.round) % CHECKED_EACH == 0) {
+		collect_all_the_same(place->task, index);
+		*entry |= moved;
+		return 1;
+	}
+	*entry = place->tgid | moved | (set_queued(place, index) ? FP_INDEX_CHANGED : FP_INDEX_KEPT);
+	run.kept++;
+	return 1;
+}
+
+/* The task behind that of the last record. One that was proven is on the list: it has not run, so it has not ended. */
+static __always_inline u64 follow(u32 index)
+{
+	u32 last = index - 1;
+	struct fp_place *place = bpf_map_lookup_elem(&places, &last);
+
+	return place ? (u64)next_of(CAST(struct task_struct, place->task)) : 0;
+}
+
+/*
+ * The next process. While the last record is of the old place before old_next, run.next may be 0: what stood behind it on the
+ * list and is proven still stands there, as new processes join the end. Else the list says what is next.
+ */
 static __always_inline int step_process(void)
 {
-	u32 index = run.records;
-	struct place *place = bpf_map_lookup_elem(&places, &index);
-	u64 task = run.next;
+	u32 index = run.records, old = run.old_next, tried = ~0U, units = 1 + run.cpus / 8;
+	struct fp_place *place = bpf_map_lookup_elem(&places, &index);
 	struct task_struct *t;
+	u64 task;
 
+	if (KEEPS && old < run.previous && old >= run.old_end) {
+		fetch_old(old);
+		run.old_end = old + BURST;
+	}
+	if (KEEPS && !run.next && old < run.previous) {
+		tried = old;
+		if (keep(old, index))
+			return out_of_time(units);
+	}
+	if (!run.next)
+		RELOAD(run.next) = follow(index);
+	task = RELOAD(run.next);
 	if (!task || task == run.first) {
 		run.done = 1;
 		return 1;
@@ -250,7 +467,6 @@ static __always_inline int step_process(void)
 		return 1;
 	}
 	t = CAST(struct task_struct, task);
-	run.next = (u64)next_of(t);
 	/* another thread has taken its place since the list was read, by execve(2) */
 	if (RELOAD(t->pid) != t->tgid) {
 		task = (u64)t->group_leader;
@@ -258,16 +474,27 @@ static __always_inline int step_process(void)
 	}
 	RELOAD(run.leader) = task;
 	task = RELOAD(run.leader);
-	*place = (struct place){ .task = task, .pool = run.pool, .threads = run.threads };
+	run.has_old = 0;
+	/* at a second try its old place is behind already */
+	if ((KEEPS || WANTED(FP_SIGNALS)) && !run.tries && !find_old(t->tgid))
+		return out_of_time(1);
+	old = run.old_at;
+	if (KEEPS && run.has_old && old != tried && is_task_of(old, task) && keep(old, index))
+		return out_of_time(units);
+	place->tgid = t->tgid;
+	place->pool = run.pool;
+	place->threads = run.threads;
 	run.records = index + 1;
 	if (FOLDS)
 		run.sequence = stats_sequence(t);
 	visit_leader(task, index);
+	/* without the old place, or with one whose task is another, only the list says what is next */
+	RELOAD(run.next) = KEEPS && run.has_old ? 0 : (u64)next_of(t);
 	if (FOLDS && t->signal->nr_threads > 1)
 		run.node = run.head = (u64)t->signal + bpf_core_field_offset(struct signal_struct, thread_head);
 	else
 		finish(index);
-	return out_of_time(1 + run.cpus / 8);
+	return out_of_time(units);
 }
 
 static int step(u32 i, void *unused)
@@ -280,7 +507,7 @@ static int go_back(u32 i, void *unused)
 {
 	u32 at = run.back - 1;
 	struct fp_record *r = bpf_map_lookup_elem(&records, &at);
-	struct place *place = bpf_map_lookup_elem(&places, &at);
+	struct fp_place *place = bpf_map_lookup_elem(&places, &at);
 
 	if (!r || !place)
 		return 1;
@@ -329,6 +556,8 @@ SEC("syscall") int walk(void *ctx)
 	run.next = (u64)bpf_iter_task_next(&it);
 	bpf_iter_task_destroy(&it);
 	run.groups = 0;
+	run.keeps = KEEPS;
+	run.lacks_words = !has_words();
 	resume();
 	bpf_loop(MAX_STEPS, step, 0, 0);
 	bpf_rcu_read_unlock();

@@ -11,11 +11,11 @@ use crate::{
     },
     rules::cputime::{CpuClock, ThreadClock},
     snapshot::{
-        Places, Slot, Snapshot, SnapshotStats, calibration::Calibration, table::Table,
+        Kept, Places, Slot, Snapshot, SnapshotStats, calibration::Calibration, table::Table,
         texts::TextTable,
     },
     source::{
-        bpf::{Bpf, IndexEntry, TableMut},
+        bpf::{Bpf, IndexEntry, TableMut, kept},
         calibrate::name_workers_by_comm,
         order::Order,
         procfs::Procfs,
@@ -88,6 +88,8 @@ pub(crate) struct Assembler {
     patch: Patch,
     clock: CpuClock,
     thread_clock: ThreadClock,
+    /// Whether the last walk followed one of which there is a snapshot.
+    follows: bool,
     /// Statistics of the last snapshot. `None` if it failed.
     latest: Option<SnapshotStats>,
 }
@@ -115,6 +117,7 @@ impl Assembler {
             patch: Patch::default(),
             clock: CpuClock::default(),
             thread_clock: ThreadClock::default(),
+            follows: false,
             latest: None,
         }
     }
@@ -133,7 +136,8 @@ impl Assembler {
         if reconcile {
             self.procfs.pids(&mut self.listed)?;
         }
-        let known = self.order.begin() && !reconcile;
+        self.follows = self.order.begin();
+        let known = self.follows && !reconcile;
         let TableMut {
             records,
             index,
@@ -143,6 +147,8 @@ impl Assembler {
         } = bpf.collect()?;
         stats.grown = walk_stats.grown;
         stats.reused_actions = walk_stats.reused_actions;
+        stats.kept = walk_stats.kept;
+        stats.disproven = walk_stats.disproven;
         stats.boottime_ns = walk_stats.began_ns;
 
         self.orphans.clear();
@@ -191,6 +197,7 @@ impl Assembler {
             places: Places::Slots(&self.order.slots),
             stats,
             exits: None,
+            kept: kept(index, self.follows),
         })
     }
 
@@ -218,6 +225,7 @@ impl Assembler {
             places: Places::Slots(&self.order.slots),
             stats,
             exits: None,
+            kept: Kept::NONE,
         })
     }
 
@@ -236,6 +244,7 @@ impl Assembler {
             places: Places::Slots(&self.order.slots),
             stats: self.latest?,
             exits: None,
+            kept: bpf.map_or(Kept::NONE, |bpf| kept(bpf.index(), self.follows)),
         })
     }
 

@@ -41,6 +41,7 @@ pub struct Builder {
     pub(super) exit_cmdlines: bool,
     pub(super) lone_threads: bool,
     pub(super) longest_section: Duration,
+    pub(super) keep_records: bool,
 }
 
 impl Default for Builder {
@@ -60,6 +61,7 @@ impl Default for Builder {
             exit_cmdlines: false,
             lone_threads: true,
             longest_section: bpf::SECTION,
+            keep_records: bpf::keeps_records(),
         }
     }
 }
@@ -157,6 +159,16 @@ impl Builder {
     /// anyway.
     pub fn longest_section(mut self, section: Duration) -> Self {
         self.longest_section = section;
+        self
+    }
+
+    /// Whether a walk keeps the records of processes that have not changed since the last one, instead of reading
+    /// them again. It compares a few words of the kernel with what they were; every sixteenth record is read
+    /// all the same, and compared ([`SnapshotStats::disproven`](crate::SnapshotStats::disproven)). Only
+    /// [`SourceKind::Bpf`] keeps records, of some groups of fields. Default: true, or false if
+    /// `FASTPROC_KEEP_RECORDS` is 0.
+    pub fn keep_records(mut self, keep: bool) -> Self {
+        self.keep_records = keep;
         self
     }
 
@@ -281,7 +293,11 @@ impl Builder {
         expected: (u32, u32),
         procfs: &mut Procfs,
     ) -> Result<(Bpf, Calibration), Error> {
-        let mut bpf = Bpf::open(walk, self.fields, host, expected, self.lone_threads)?;
+        let options = bpf::Options {
+            lone_threads: self.lone_threads,
+            keeps_records: self.keep_records,
+        };
+        let mut bpf = Bpf::open(walk, self.fields, host, expected, options)?;
         bpf.set_section(self.longest_section);
         let calibration = calibrate(&mut bpf, procfs, self.fields)?;
         timing::done("comparison with the files");

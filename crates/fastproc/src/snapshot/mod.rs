@@ -84,6 +84,12 @@ pub struct SnapshotStats {
     /// Signal action tables that were not read again, because the process has not run since the last
     /// snapshot.
     pub reused_actions: u32,
+    /// Records that were not read again, because a few words of the kernel prove that nothing in them has changed
+    /// since the last snapshot. See [`Builder::keep_records`](crate::Builder::keep_records).
+    pub kept: u32,
+    /// Records that were read although they could have been kept, and were not what would have been kept. Each
+    /// is a defect of fastproc: please report it.
+    pub disproven: u32,
     /// Exits since the last snapshot that were lost because there was no room for them. See
     /// [`Snapshot::exits`].
     pub lost_exits: u64,
@@ -101,6 +107,8 @@ impl SnapshotStats {
             missed: 0,
             grown: 0,
             reused_actions: 0,
+            kept: 0,
+            disproven: 0,
             lost_exits: 0,
         }
     }
@@ -149,6 +157,26 @@ pub struct Snapshot<'a> {
     pub(crate) places: Places<'a>,
     pub(crate) stats: SnapshotStats,
     pub(crate) exits: Option<EndedExits<'a>>,
+    /// For each record of `walked`, whether it is that of the last snapshot; empty if none is.
+    pub(crate) kept: Kept<'a>,
+}
+
+/// Which records of a walk are those of the last snapshot, and were not read again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept<'a> {
+    /// The index of the walk. Empty: none.
+    pub(crate) index: &'a [u64],
+    /// The bit in it.
+    pub(crate) bit: u64,
+}
+
+impl Kept<'_> {
+    pub(crate) const NONE: Self = Self { index: &[], bit: 0 };
+
+    fn contains(self, at: usize) -> bool {
+        let entry = self.index.get(at);
+        entry.is_some_and(|entry| entry & self.bit != 0)
+    }
 }
 
 /// The processes that ended before a snapshot, and their command lines.
@@ -177,6 +205,7 @@ impl<'a> Snapshot<'a> {
             places: Places::AsTheyLie,
             stats,
             exits: None,
+            kept: Kept::NONE,
         }
     }
 
@@ -213,6 +242,18 @@ impl<'a> Snapshot<'a> {
     ) -> impl ExactSizeIterator<Item = Process<'a>> + DoubleEndedIterator + Clone + use<'a> {
         let snapshot = *self;
         (0..self.len()).map(move |at| snapshot.process(snapshot.slot(at)))
+    }
+
+    /// The processes whose records may differ from those of the last snapshot of this collector, in the order
+    /// of their pids. A record that the walk kept is left out; every other source returns all.
+    pub fn changed(&self) -> impl Iterator<Item = Process<'a>> + Clone + use<'a> {
+        let snapshot = *self;
+        let slots = (0..self.len()).map(move |at| snapshot.slot(at));
+        let changed = slots.filter(move |slot| match slot.in_walk() {
+            Some(at) => !snapshot.kept.contains(at),
+            None => true,
+        });
+        changed.map(move |slot| snapshot.process(slot))
     }
 
     pub(crate) fn set_exits(&mut self, (ends, lost): (EndedExits<'a>, u64)) {
@@ -383,6 +424,7 @@ mod tests {
                 ..SnapshotStats::new(SourceKind::Bpf, 0, 0)
             },
             exits: None,
+            kept: Kept::NONE,
         };
         let met: Vec<_> = snapshot
             .threads()

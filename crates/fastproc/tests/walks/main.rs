@@ -2,6 +2,7 @@
 
 mod actions;
 mod each;
+mod kept;
 #[path = "../rerun/mod.rs"]
 mod rerun;
 mod script;
@@ -48,6 +49,11 @@ impl Sleepers {
                 .map(|_| sleep().expect("sleep(1) can be run"))
                 .collect(),
         )
+    }
+
+    /// Its children, which do not end with it any more.
+    fn into_children(mut self) -> Vec<Child> {
+        std::mem::take(&mut self.0)
     }
 
     fn pids(&self) -> HashSet<u32> {

@@ -1,6 +1,6 @@
 //! The sizes of the maps: when they grow, by how much, and when they shrink.
 
-use super::run::{POOL_SLACK, Run};
+use super::run::{POOL_SLACK, Place, Run};
 use crate::records::record::{Record, ThreadRecord};
 
 /// `PID_MAX_LIMIT`: no machine has more tasks.
@@ -8,7 +8,7 @@ const MOST_TASKS: u32 = 1 << 22;
 
 /// Bytes of an entry of the index, and of `places`, which the open-coded walk has for each record.
 const INDEX_BYTES: u64 = 8;
-const PLACE_BYTES: u64 = 16;
+const PLACE_BYTES: u64 = size_of::<Place>() as u64;
 
 /// How many entries the maps have, or need.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use std::{path::Path, time::Duration};
 
 use capacity::{Capacity, Shrink};
 use object::Tasks;
-use run::{Run, Settings};
+use run::{POOL_SLACK, Run, Settings};
 
 use crate::{
     base::{
@@ -26,7 +26,7 @@ use crate::{
     },
     kernel::{KernelTypes, support, walk::Walk},
     records::fields::Fields,
-    snapshot::table::Table,
+    snapshot::{Kept, table::Table},
 };
 
 /// How long one run of the walk may keep its CPU busy: at most 200 us, less the delay of the last look at the
@@ -34,8 +34,19 @@ use crate::{
 pub(crate) const SECTION: Duration = Duration::from_micros(150);
 /// How often a walk is repeated if the table outgrows its array.
 const MAX_GROWTHS: u32 = 8;
+/// Words that are added to the pool for records that have changed, before it is written anew. It may have twice
+/// as many words as are in use as well.
+const POOL_SPARE: u32 = 1024;
 /// Memory for loading the programs, apart from the maps: the verifier, libbpf and the kernel's types.
 const LOADING_BYTES: u64 = 4 << 20;
+
+/// Environment variable by which a user turns off that records are kept.
+const KEEP_VARIABLE: &str = "FASTPROC_KEEP_RECORDS";
+
+/// Whether records of processes that have not changed are kept, if the caller does not say.
+pub(crate) fn keeps_records() -> bool {
+    std::env::var_os(KEEP_VARIABLE).is_none_or(|value| value != "0")
+}
 
 /// Statistics of one walk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,6 +57,19 @@ pub(crate) struct WalkStats {
     pub(crate) reused_actions: u32,
     /// How often the walk was repeated because an array was too small.
     pub(crate) grown: u32,
+    /// Records that were proven to be right and not read again.
+    pub(crate) kept: u32,
+    /// Records that were read all the same, and were not as they would have been kept.
+    pub(crate) disproven: u32,
+}
+
+/// What a caller may choose beside the fields.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Options {
+    /// Whether the only thread of a process is listed, too.
+    pub(crate) lone_threads: bool,
+    /// Whether records of processes that have not changed are kept.
+    pub(crate) keeps_records: bool,
 }
 
 /// A loaded BPF source.
@@ -71,6 +95,10 @@ pub(crate) struct Bpf {
     /// last one.
     shrink_to: Option<Capacity>,
     section: Duration,
+    /// Counts walks.
+    round: u32,
+    /// Words that the pool may have and still be added to. Records that are kept point into it.
+    pool_limit: u32,
     online_list: OnlineCpus,
     online: Vec<u32>,
     possible_offsets: Vec<u64>,
@@ -79,20 +107,20 @@ pub(crate) struct Bpf {
 
 impl Bpf {
     /// Checks this host, loads the programs and prepares them. `expected` is about how many processes and
-    /// threads there are now. With `lone_threads`, the only thread of a process is listed, too.
+    /// threads there are now.
     pub(crate) fn open(
         walk: Walk,
         fields: Fields,
         host: &Host,
         expected: (u32, u32),
-        lone_threads: bool,
+        options: Options,
     ) -> Result<Self, Error> {
         let started = std::time::Instant::now();
         let (processes, threads) = expected;
         let folds_late = walk == Walk::Iterator && fields.intersects(Fields::CPU | Fields::IO);
         let listed = if !folds_late && !fields.contains(Fields::THREADS) {
             Listed::None
-        } else if lone_threads || walk == Walk::Iterator {
+        } else if options.lone_threads || walk == Walk::Iterator {
             Listed::All
         } else {
             Listed::OfMany
@@ -103,7 +131,7 @@ impl Bpf {
             groups: fields.bits(),
             page_shift: host.page_size.trailing_zeros(),
             lone_threads: u32::from(listed != Listed::OfMany),
-            reserved: 0,
+            keeps: u32::from(options.keeps_records),
             cpu_words: host.possible_cpus.div_ceil(64),
             mem_words: host.possible_nodes.div_ceil(64),
             max_pool: capacity.pool,
@@ -127,6 +155,8 @@ impl Bpf {
             shrink: Shrink::default(),
             shrink_to: None,
             section: SECTION,
+            round: 0,
+            pool_limit: 0,
             online_list: OnlineCpus::open(),
             online: Vec::new(),
             possible_offsets: Vec::new(),
@@ -181,13 +211,22 @@ impl Bpf {
             let began_ns = boottime_ns();
             self.tasks.walk()?;
             let run = self.tasks.run.as_slice()[0];
+            if run.lost_pool > 0 && run.fresh_pool == 0 {
+                self.pool_limit = 0;
+                continue;
+            }
             if run.lost_records == 0 && run.lost_threads == 0 && run.lost_pool == 0 {
                 let capacity = self.tasks.capacity;
+                if run.fresh_pool != 0 {
+                    self.pool_limit = run.pool.saturating_mul(2).saturating_add(POOL_SPARE);
+                }
                 self.shrink_to = self.shrink.after(&run, capacity, began_ns);
                 let walk = WalkStats {
                     began_ns,
                     reused_actions: run.reused_actions,
                     grown,
+                    kept: run.kept,
+                    disproven: run.disproven,
                 };
                 return Ok(TableMut {
                     records: &mut self.tasks.records.as_mut_slice()[..run.records as usize],
@@ -212,6 +251,12 @@ impl Bpf {
         }
     }
 
+    /// The index of the last walk: see [`IndexEntry`].
+    pub(crate) fn index(&self) -> &[u64] {
+        let run = &self.tasks.run.as_slice()[0];
+        &self.tasks.index.as_slice()[..run.records as usize]
+    }
+
     fn prepare(&mut self) -> Result<(), Error> {
         // When a CPU comes or goes, other per-CPU parts of rss count. Reading the file takes a
         // microsecond.
@@ -222,16 +267,26 @@ impl Bpf {
             self.online = online;
             self.set_cpu_offsets();
         }
+        self.round = self.round.wrapping_add(1);
+        let most = self.tasks.capacity.pool.saturating_sub(2 * POOL_SLACK);
         let run = &mut self.tasks.run.as_mut_slice()[0];
         let cpus = if self.exact_rss {
             self.online.len() as u32
         } else {
             0
         };
+        let pool = if run.keeps != 0 && run.pool <= self.pool_limit.min(most) {
+            run.pool
+        } else {
+            0
+        };
         *run = Run {
+            pool,
+            fresh_pool: u32::from(pool == 0),
             previous: run.records,
             cpus,
             section_ns: self.section.as_nanos() as u64,
+            round: self.round,
             ..Run::default()
         };
         Ok(())
@@ -344,6 +399,14 @@ impl IndexEntry {
     /// Whether it may have changed: it has run since, or the walk had met another process at this place.
     pub(crate) const fn is_changed(self) -> bool {
         self.0 & run::INDEX_CHANGED != 0
+    }
+}
+
+/// The records of this walk that were not read again, if it `follows` one of which there is a snapshot.
+pub(crate) const fn kept(index: &[u64], follows: bool) -> Kept<'_> {
+    Kept {
+        index,
+        bit: if follows { run::INDEX_KEPT } else { 0 },
     }
 }
 

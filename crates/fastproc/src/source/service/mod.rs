@@ -36,7 +36,7 @@ use crate::{
         translation::Translation,
     },
     snapshot::{
-        Places, Slot, Snapshot, SnapshotStats,
+        Kept, Places, Slot, Snapshot, SnapshotStats,
         calibration::Calibration,
         table::Table,
         texts::{TextEntry, TextTable, Texts},
@@ -464,6 +464,8 @@ impl Service {
             missed: self.reply.missed,
             grown: 0,
             reused_actions: 0,
+            kept: 0,
+            disproven: 0,
             lost_exits: lost_exits.unwrap_or(0),
         };
         Snapshot {
@@ -481,6 +483,7 @@ impl Service {
             },
             stats,
             exits,
+            kept: Kept::NONE,
         }
     }
 }

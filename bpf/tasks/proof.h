@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What proves that a record is still right, so that the walk need not read the process again.
+ *
+ * A process of one thread that sleeps changes few values: others change them. Everything else (times, faults, names,
+ * credentials, sizes of memory) changes only while it runs, and a run ends in a counted switch. So the walk remembers for each
+ * record the task and the words of the table below, and keeps the record while all of them are the same.
+ *
+ * A word is read before the record, and compared behind it: see prove(). It is a hint where to look, never a value, so a
+ * remembered pointer to freed memory does no harm: loads cannot fault, and the words of another task differ.
+ */
+#ifndef FASTPROC_TASKS_PROOF_H
+#define FASTPROC_TASKS_PROOF_H
+
+/*
+ * The groups that can be proven, and why. A record with another group is read at each walk.
+ *
+ * - Identity: the words without a group. PF_FORKNOEXEC: setpgid(2) changes the group of a child before it executes a program,
+ *   never after. What waits or dies without a run is not kept: see may_rest().
+ * - FP_CPU: no run, no time, no fault. What the kernel last showed to a reader may move, but what it shows then does not.
+ * - FP_MEMORY: others reclaim, truncate, merge and pin: the counters are words. Its sizes it changes itself.
+ * - FP_MEMORY_DETAILS: page tables, huge pages and flags: words.
+ * - FP_LAYOUT: it moves its parts itself.
+ * - FP_USERS, FP_CREDENTIALS: commit_creds() replaces only the credentials of the running task; seccomp(2) of another thread is
+ *   that of another process here. Who shares fs may change the umask: not kept; of kernel threads, a word.
+ * - FP_SIGNALS: pending ones and the limit: words. Signal actions and the blocked ones it changes itself. The queue belongs to
+ *   the user, and is written to a record that is kept.
+ * - FP_NAMESPACES: the pids that a process has never change, and its group in each namespace is that of PGRP.
+ * - FP_SCHEDULING, FP_SCHEDULING_DETAILS: others set it: words. The scheduler may move a sleeping task that is still on a queue
+ *   to another CPU. It waits for I/O itself.
+ * - FP_LIMITS: prlimit(2): a word. Who shares files may enlarge its table: not kept; of kernel threads, a word.
+ * - FP_IO: it counts what it does itself.
+ * - FP_CGROUP: others move it: a word.
+ * - FP_THREADS: of a process of one thread nothing is listed, or it is not kept.
+ */
+#define PROVEN                                                                                                          \
+	(FP_CPU | FP_MEMORY | FP_MEMORY_DETAILS | FP_LAYOUT | FP_USERS | FP_CREDENTIALS | FP_SIGNALS | FP_NAMESPACES |  \
+	 FP_SCHEDULING | FP_SCHEDULING_DETAILS | FP_LIMITS | FP_IO | FP_CGROUP | FP_THREADS)
+
+#define ALWAYS 0
+#define NEEDED(group) (!(group) || WANTED(group))
+
+/*
+ * The words: LINE is the first that the walk meets in a cache line, which is fetched ahead, WORD one behind it in the same
+ * line. t is the task, s its signal_struct, mm its memory. VALUE is not one member. As many as FP_WORDS of run.h.
+ */
+#define WORDS(LINE, WORD, VALUE)                                  \
+	VALUE(ALWAYS, STATE, state_of(t))                         \
+	WORD(ALWAYS, FLAGS, t->flags)                             \
+	LINE(ALWAYS, PTRACE, t->ptrace)                           \
+	LINE(ALWAYS, NVCSW, t->nvcsw)                             \
+	WORD(ALWAYS, NIVCSW, t->nivcsw)                           \
+	WORD(ALWAYS, START, t->start_boottime)                    \
+	VALUE(ALWAYS, PARENT, parent_of(t))                       \
+	VALUE(ALWAYS, PGRP, group_before_exec(t))                 \
+	LINE(FP_MEMORY, HIWATER_RSS, mm->hiwater_rss)             \
+	WORD(FP_MEMORY, TOTAL_VM, mm->total_vm)                   \
+	WORD(FP_MEMORY, LOCKED_VM, mm->locked_vm)                 \
+	WORD(FP_MEMORY, PINNED_VM, mm->pinned_vm.counter)         \
+	LINE(FP_MEMORY, RSS_FILE, mm->rss_stat[MM_FILEPAGES].count) \
+	WORD(FP_MEMORY, RSS_ANON, mm->rss_stat[MM_ANONPAGES].count) \
+	LINE(FP_MEMORY, RSS_SWAP, mm->rss_stat[MM_SWAPENTS].count) \
+	LINE(FP_MEMORY, RSS_SHMEM, mm->rss_stat[MM_SHMEMPAGES].count) \
+	VALUE(FP_MEMORY, RSS_PARTS, rss_parts(mm))                \
+	VALUE(FP_MEMORY, RSS_PARTS_2, rss_parts_2())              \
+	LINE(FP_SCHEDULING, PRIO, t->prio)                        \
+	WORD(FP_SCHEDULING, STATIC_PRIO, t->static_prio)          \
+	WORD(FP_SCHEDULING, RT_PRIORITY, t->rt_priority)          \
+	LINE(FP_SCHEDULING, POLICY, t->policy)                    \
+	VALUE(FP_SCHEDULING, PROCESSOR, cpu_of(t))                \
+	LINE(FP_MEMORY_DETAILS, PAGE_TABLES, mm->pgtables_bytes.counter) \
+	VALUE(FP_MEMORY_DETAILS, HUGETLB, huge_pages(mm))         \
+	VALUE(FP_MEMORY_DETAILS, MM_FLAGS, mm_flags(mm))          \
+	VALUE(FP_CREDENTIALS, UMASK, shared_umask(t))             \
+	LINE(FP_SIGNALS, PENDING, t->pending.signal.sig[0])       \
+	LINE(FP_SIGNALS, SHARED_PENDING, s->shared_pending.signal.sig[0]) \
+	LINE(FP_SIGNALS, QUEUE_LIMIT, s->rlim[RLIMIT_SIGPENDING].rlim_cur) \
+	LINE(FP_SCHEDULING_DETAILS, CPUS_ALLOWED, t->cpus_mask.bits[0]) \
+	VALUE(FP_SCHEDULING_DETAILS, MEMS_ALLOWED, memory_nodes(t)) \
+	LINE(FP_LIMITS, RSS_LIMIT, s->rlim[RLIMIT_RSS].rlim_cur)  \
+	VALUE(FP_LIMITS, FD_SIZE, shared_fd_size(t))              \
+	VALUE(FP_CGROUP, CGROUP, cgroup_of(t))
+
+#define NUMBER(group, name, value) WORD_##name,
+enum { WORDS(NUMBER, NUMBER, NUMBER) WORDS_USED };
+_Static_assert(WORDS_USED <= FP_WORDS, "run.h has no room for so many words");
+
+/* Through memory: the verifier allows no arithmetic on a pointer. */
+static __always_inline u64 parent_of(struct task_struct *t)
+{
+	volatile u64 *slot = &run.task;
+
+	*slot = (u64)t->real_parent;
+	return *slot;
+}
+
+static __always_inline u64 group_before_exec(struct task_struct *t)
+{
+	if (t->flags & PF_KTHREAD || !(t->flags & PF_FORKNOEXEC))
+		return 0;
+	return pid_nr(t->signal->pids[PIDTYPE_PGID]);
+}
+
+static __always_inline u64 huge_pages(struct mm_struct *mm)
+{
+	return bpf_core_field_exists(mm->hugetlb_usage) ? mm->hugetlb_usage.counter : 0;
+}
+
+/* Kernel threads share fs and files with each other, and fs with the first process. */
+static __always_inline u64 shared_umask(struct task_struct *t)
+{
+	return t->flags & PF_KTHREAD ? t->fs->umask : 0;
+}
+
+static __always_inline u64 shared_fd_size(struct task_struct *t)
+{
+	return t->flags & PF_KTHREAD ? t->files->fdt->max_fds : 0;
+}
+
+static __always_inline u64 memory_nodes(struct task_struct *t)
+{
+	return bpf_core_field_exists(t->mems_allowed) ? t->mems_allowed.bits[0] : 0;
+}
+
+/* The id itself: the address may be that of another cgroup by now. */
+static __always_inline u64 cgroup_of(struct task_struct *t)
+{
+	return bpf_core_field_exists(t->cgroups) ? t->cgroups->dfl_cgrp->kn->id : 0;
+}
+
+/* Whether the queue of signals of a user is where queued_signals() reads it directly. */
+static __always_inline int has_queue(void)
+{
+	struct cred *cred = 0;
+
+	return bpf_core_field_exists(cred->ucounts) && bpf_core_field_exists(cred->ucounts->rlimit) &&
+	       bpf_core_enum_value(enum rlimit_type, UCOUNT_RLIMIT_SIGPENDING) == UCOUNT_RLIMIT_SIGPENDING;
+}
+
+/* What the CPUs have not yet folded in, as collect_rss() adds it up: a part of a counter has few bits. */
+static __always_inline u64 rss_parts(struct mm_struct *mm)
+{
+	volatile u64 *slot = &run.task;
+
+	rss_sum[MM_FILEPAGES] = rss_sum[MM_ANONPAGES] = rss_sum[MM_SWAPENTS] = rss_sum[MM_SHMEMPAGES] = 0;
+	if (!HAS_RSS_PARTS(mm) || !run.cpus)
+		return 0;
+	/* through memory: a global function accepts the value of a kernel pointer, not the pointer */
+	*slot = RSS_PARTS(mm);
+	if (*slot)
+		collect_rss(*slot);
+	return (u32)rss_sum[MM_FILEPAGES] | (u64)rss_sum[MM_ANONPAGES] << 32;
+}
+
+static __always_inline u64 rss_parts_2(void)
+{
+	return (u32)rss_sum[MM_SWAPENTS] | (u64)rss_sum[MM_SHMEMPAGES] << 32;
+}
+
+/* Whether this kernel's type information has every word. */
+static __always_inline int has_words(void)
+{
+	struct task_struct *t = 0;
+	struct signal_struct *s = 0;
+	struct mm_struct *mm = 0;
+	int has = bpf_core_field_exists(t->on_cpu) && bpf_core_field_exists(t->__state);
+
+	if (WANTED(FP_CREDENTIALS) && !bpf_core_field_exists(t->fs->users))
+		has = 0;
+	if (WANTED(FP_LIMITS) && !bpf_core_field_exists(t->files->count))
+		has = 0;
+	if (WANTED(FP_SIGNALS) && !has_queue())
+		has = 0;
+
+#define HAS(group, name, member)                                        \
+	if (NEEDED(group) && !bpf_core_field_exists(member))            \
+		has = 0;
+#define NOTHING(group, name, value)
+	WORDS(HAS, HAS, NOTHING)
+	return has && (!WANTED(FP_MEMORY) || HAS_RSS_PARTS(mm));
+}
+
+/*
+ * Whether records are kept: not if the library does not want it, if a group has no proof, or if each process has a record of
+ * its thread as well. And only where the processor keeps loads in order, as x86 does.
+ */
+#define HAS_PROOF (!WANTED(~PROVEN) && !(WANTED(FP_THREADS) && settings.lone_threads))
+#ifdef __TARGET_ARCH_x86
+#define KEEPS (settings.keeps && HAS_PROOF && has_words())
+#else
+#define KEEPS 0
+#endif
+
+/*
+ * Whether a state is one in which nothing changes without a word: a sleep that a signal ends, or the idle sleep of a kernel
+ * thread. Not a stopped process, whose exit status wait4(2) of its parent takes; not an uninterruptible one, which SIGKILL
+ * marks without waking it, or whose new thread gets its name from another; not a frozen or a dead one.
+ */
+static __always_inline int may_rest(u32 state, u32 flags)
+{
+	if (state & (TASK_FROZEN | TASK_RTLOCK_WAIT))
+		return 0;
+	return state & TASK_INTERRUPTIBLE || (flags & PF_KTHREAD && (state & TASK_IDLE) == TASK_IDLE);
+}
+
+/* Whether nobody else changes this process, as it was just read. */
+static __always_inline int is_alone(struct task_struct *t, struct fp_record *r)
+{
+	struct signal_struct *signal = t->signal;
+	struct mm_struct *mm = t->mm;
+
+	if (r->identity.torn || r->identity.on_cpu || t->exit_state || t->ptrace || signal->tty || signal->nr_threads != 1)
+		return 0;
+	if (!t->sighand || t->sighand->count.refs.counter != 1)
+		return 0;
+	/* as many words as there are CPUs or nodes */
+	if (WANTED(FP_SCHEDULING_DETAILS) && (settings.cpu_words > 1 || settings.mem_words > 1))
+		return 0;
+	/* a kernel thread may borrow the memory of a process, which its record does not show */
+	if (t->flags & PF_KTHREAD)
+		return 1;
+	if (WANTED(FP_CREDENTIALS) && (!t->fs || t->fs->users != 1))
+		return 0;
+	if (WANTED(FP_LIMITS) && (!t->files || t->files->count.counter != 1))
+		return 0;
+	return mm && mm->mm_users.counter == 1 && (!WANTED(FP_MEMORY) || r->memory.mm_users == 1);
+}
+
+/*
+ * Whether all words of this place are as they were. First whether it runs: every run ends in a counted switch before on_cpu
+ * becomes zero.
+ */
+int proves(u32 at);
+__noinline int proves(u32 at)
+{
+	struct fp_place *place = bpf_map_lookup_elem(&places, &at);
+	struct signal_struct *s;
+	struct task_struct *t;
+	struct mm_struct *mm;
+	u64 differs;
+
+	if (!place || !KEEPS)
+		return 0;
+	t = CAST(struct task_struct, place->task);
+	s = CAST(struct signal_struct, place->signal);
+	mm = CAST(struct mm_struct, place->mm);
+	differs = RELOAD(t->on_cpu);
+	barrier();
+#define COMPARE(group, name, value)                                   \
+	if (NEEDED(group))                                            \
+		differs |= place->words[WORD_##name] ^ (u64)(value);
+	WORDS(COMPARE, COMPARE, COMPARE)
+	return !differs;
+}
+
+/* Remembers the words of a task that is about to be read into this place. Returns whether they are others than in `was`. */
+int remember(u64 task, u32 at, u32 was);
+__noinline int remember(u64 task, u32 at, u32 was)
+{
+	struct fp_place *place = bpf_map_lookup_elem(&places, &at), *before = bpf_map_lookup_elem(&places, &was);
+	struct task_struct *t = CAST(struct task_struct, task);
+	struct signal_struct *s;
+	struct mm_struct *mm;
+	u64 differs = 0, word;
+
+	if (!place || !before || !KEEPS)
+		return 1;
+	differs = before->task ^ task;
+	place->task = task;
+	place->mm = t->flags & PF_KTHREAD ? 0 : (u64)RELOAD(t->mm);
+	place->signal = (u64)t->signal;
+	s = CAST(struct signal_struct, place->signal);
+	mm = CAST(struct mm_struct, place->mm);
+	if (WANTED(FP_SIGNALS))
+		place->ucounts = (u64)t->real_cred->ucounts;
+	place->counters = WANTED(FP_MEMORY) && place->mm ? RSS_PARTS(mm) : 0;
+#define REMEMBER(group, name, value)                                  \
+	if (NEEDED(group)) {                                          \
+		word = (u64)(value);                                  \
+		differs |= before->words[WORD_##name] ^ word;         \
+		place->words[WORD_##name] = word;                     \
+	}
+	WORDS(REMEMBER, REMEMBER, REMEMBER)
+	return differs != 0;
+}
+
+/* The lines of the words of a process that may have stayed as it was. */
+static __always_inline void touch_words(struct fp_place *place)
+{
+	struct task_struct *t = CAST(struct task_struct, place->task);
+	struct signal_struct *s = CAST(struct signal_struct, place->signal);
+	struct mm_struct *mm = CAST(struct mm_struct, place->mm);
+
+#define TOUCH_LINE(group, name, member) \
+	if (NEEDED(group))              \
+		TOUCH(member);
+	TOUCH(t->__state);
+	TOUCH(t->real_parent);
+	WORDS(TOUCH_LINE, NOTHING, NOTHING)
+	if (WANTED(FP_MEMORY_DETAILS)) {
+		if (bpf_core_field_exists(mm->hugetlb_usage))
+			TOUCH(mm->hugetlb_usage.counter);
+		if (bpf_core_field_exists(mm->flags.__mm_flags))
+			TOUCH(mm->flags.__mm_flags[0]);
+	}
+	if (WANTED(FP_SCHEDULING_DETAILS) && bpf_core_field_exists(t->mems_allowed))
+		TOUCH(t->mems_allowed.bits[0]);
+	if (WANTED(FP_CGROUP) && bpf_core_field_exists(t->cgroups))
+		TOUCH(t->cgroups);
+	if (WANTED(FP_MEMORY) && place->mm)
+		touch_rss_parts(place->counters);
+}
+
+#endif

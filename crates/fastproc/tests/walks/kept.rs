@@ -1,0 +1,422 @@
+//! What a walk keeps of the one before is what reading it anew gives, whatever others do to a process that sleeps.
+
+use std::{fs, path::Path};
+
+use fastproc::{Collector, Fields, Snapshot, SourceKind};
+use fastproc_testbed::{
+    Brackets, Options, Reborn, Testbed, alone, ended_shell, gate, wait_for, wait_until,
+};
+
+use super::{Sleepers, open, script::Script};
+
+const LEAN: Fields = Fields::TOP.union(Fields::USERS).union(Fields::SCHEDULING);
+
+/// A script whose child sleeps, and which does something to it when it is told to. Its parts follow.
+const BEGIN: &str = r"
+import ctypes, mmap, os, resource, signal, sys, tempfile, threading, time
+libc = ctypes.CDLL(None, use_errno=True)
+def call(result):
+    if result < 0: raise OSError(ctypes.get_errno(), 'it failed')
+    return result
+def wait_for_ever():
+    while True: signal.pause()
+def rests(pid):
+    while open(f'/proc/{pid}/stat').read().rsplit(')', 1)[1].split()[0] not in 'STtZ': time.sleep(0.001)
+def start(body=lambda: None, clone=os.fork):
+    read, write = os.pipe()
+    pid = clone()
+    if pid == 0:
+        libc.prctl(1, signal.SIGKILL)
+        body()
+        os.write(write, b'.')
+        wait_for_ever()
+    os.read(read, 1)
+    return pid
+def clone(flags):
+    # SYS_clone of x86-64
+    return lambda: call(libc.syscall(56, flags | signal.SIGCHLD, 0, 0, 0, 0))
+";
+const END: &str = r"
+rests(pid)
+print(pid, flush=True)
+for line in sys.stdin:
+    change()
+    print('done', flush=True)
+try: os.kill(pid, signal.SIGKILL)
+except ProcessLookupError: pass
+";
+
+/// What a walk says of a process, but for what the kernel last showed to anybody and where its lists lie.
+fn values(snapshot: &Snapshot<'_>, pid: u32) -> Option<String> {
+    let process = snapshot.get(pid)?;
+    let cpu = process.cpu().map(|cpu| {
+        let mut cpu = *cpu;
+        cpu.utime_ns += cpu.stime_ns;
+        cpu.stime_ns = 0;
+        (cpu.prev_utime_ns, cpu.prev_stime_ns) = (0, 0);
+        cpu
+    });
+    let signals = process.signals().map(|signals| {
+        let mut signals = *signals;
+        // All that root does here moves the queue of root.
+        if process.users().is_some_and(|users| users.uid == 0) {
+            signals.queued = 0;
+        }
+        signals
+    });
+    let credentials = process.credentials().map(|credentials| {
+        let mut credentials = *credentials;
+        credentials.groups_at = 0;
+        credentials
+    });
+    Some(format!(
+        "{:?}\n{:?} {cpu:?}\n{:?}\n{:?} {:?}\n{signals:?} {:?} {:?}\n{:?} {:?} {credentials:?} {:?}\n{:?} {:?} {:?}",
+        process.identity(),
+        process.name(),
+        process.memory(),
+        process.users(),
+        process.scheduling(),
+        process.limits(),
+        process.memory_details(),
+        process.layout(),
+        process.io(),
+        process.cgroup(),
+        process.supplementary_groups().collect::<Vec<_>>(),
+        process.nested_ids().collect::<Vec<_>>(),
+        process
+            .scheduling_details()
+            .map(|details| (details.cpus_allowed, details.mems_allowed)),
+    ))
+}
+
+/// A collector that keeps records, and one that reads each anew.
+struct Both {
+    keeps: Collector,
+    reads: Collector,
+}
+
+impl Both {
+    fn open(fields: Fields) -> Self {
+        let open = |keep| {
+            Collector::builder()
+                .source(Some(SourceKind::Bpf))
+                .fields(fields)
+                .lone_threads(false)
+                .keep_records(keep)
+                .open()
+                .expect("BPF can be used")
+        };
+        Self {
+            keeps: open(true),
+            reads: open(false),
+        }
+    }
+
+    /// Whether the record of this process is kept.
+    fn keeps(&mut self, pid: u32) -> bool {
+        let snapshot = self.keeps.snapshot().expect("it walks");
+        assert_eq!(snapshot.stats().disproven, 0);
+        let kept = !snapshot.changed().any(|process| process.pid() == pid);
+        kept && snapshot.get(pid).is_some()
+    }
+
+    /// What both say, as soon as it stands still while both look. Panics if they differ.
+    fn agree(&mut self, pid: u32, about: &str) -> Option<String> {
+        let mut brackets = Brackets::new();
+        let (read, kept) = wait_for("looks between which it does not move", || {
+            let read = || values(&self.reads.snapshot().expect("it walks"), pid);
+            let keeps = || values(&self.keeps.snapshot().expect("it walks"), pid);
+            brackets.read(read, keeps)
+        });
+        assert_eq!(kept, read, "{about}");
+        kept
+    }
+}
+
+/// Compares both walks after a change. `shown`: whether something of it is in the record.
+fn compare(fields: Fields, begin: &str, change: &str, shown: bool) {
+    compare_kept(fields, begin, change, shown, true);
+}
+
+/// Does the same to a process that is not `kept` even while it sleeps.
+fn compare_kept(fields: Fields, begin: &str, change: &str, shown: bool, kept: bool) {
+    if !gate::bpf() {
+        return;
+    }
+    let text = format!("{BEGIN}\n{begin}\ndef change():\n{change}\n{END}");
+    let mut script = Script::python(&text);
+    let pid = script.answer().parse().expect("a pid");
+    let mut both = Both::open(fields);
+    if kept {
+        wait_until("a process that sleeps is kept", || both.keeps(pid));
+    } else {
+        assert!(
+            (0..5).all(|_| !both.keeps(pid)),
+            "others may change it unseen"
+        );
+    }
+    let before = both.agree(pid, "before");
+    script.tell("change");
+    assert_eq!(script.answer(), "done");
+    let mut after = both.agree(pid, "right after");
+    for _ in 0..18 {
+        after = both.agree(pid, "later");
+    }
+    assert_eq!(before != after, shown, "{before:?}\n{after:?}");
+}
+
+macro_rules! changes {
+    ($how:ident: $($(#[$doc:meta])* $name:ident, $fields:expr, $begin:expr, $change:expr, $($is:expr),+;)*) => {
+        $(
+            $(#[$doc])*
+            #[test]
+            fn $name() {
+                $how($fields, $begin, $change, $($is),+);
+            }
+        )*
+    };
+}
+
+const SLEEPS: &str = "pid = start()";
+const HANDLES: &str = "pid = start(lambda: signal.signal(signal.SIGUSR1, lambda *_: None))";
+
+changes! {
+    compare:
+    nothing, LEAN, SLEEPS, " pass", false;
+    a_signal_that_it_handles, LEAN, HANDLES, " os.kill(pid, signal.SIGUSR1); time.sleep(0.01); rests(pid)", true;
+    it_is_stopped, LEAN, SLEEPS, " os.kill(pid, signal.SIGSTOP); rests(pid)", true;
+    /// wait4(2) takes the status of a stopped child from it.
+    it_is_stopped_and_its_parent_learns_of_it, LEAN, SLEEPS,
+        " os.kill(pid, signal.SIGSTOP); os.waitpid(pid, os.WUNTRACED)", true;
+    its_group_changes_before_it_executes_a_program, LEAN, SLEEPS, " os.setpgid(pid, pid)", true;
+    it_is_traced, LEAN, SLEEPS, " call(libc.ptrace(0x4206, pid, 0, 0))", true;
+    its_nice_value_changes, LEAN, SLEEPS, " os.setpriority(os.PRIO_PROCESS, pid, 7)", true;
+    its_policy_changes, LEAN, SLEEPS,
+        " os.sched_setscheduler(pid, os.SCHED_BATCH, os.sched_param(0))", true;
+    /// A mapped file of tmpfs loses its pages.
+    what_it_has_mapped_is_truncated, LEAN, r"
+file = tempfile.TemporaryFile(dir='/dev/shm')
+file.truncate(1 << 20)
+def body():
+    global memory
+    memory = mmap.mmap(file.fileno(), 1 << 20)
+    for at in range(0, 1 << 20, 4096): memory[at] = 1
+pid = start(body)", " file.truncate(0)", true;
+    /// The peak of its resident set is set back.
+    its_peak_is_set_back, LEAN, r"
+def body():
+    memory = mmap.mmap(-1, 1 << 23)
+    for at in range(0, 1 << 23, 4096): memory[at] = 1
+    memory.close()
+pid = start(body)", " open(f'/proc/{pid}/clear_refs', 'w').write('5')", true;
+    /// Its pages are written to by another, who so brings them.
+    another_writes_into_its_memory, LEAN, r"
+memory = mmap.mmap(-1, 1 << 20)
+where = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+pid = start()
+class Vector(ctypes.Structure): _fields_ = [('base', ctypes.c_void_p), ('length', ctypes.c_size_t)]
+data = ctypes.create_string_buffer(1 << 20)
+def write():
+    ours, theirs = Vector(ctypes.addressof(data), 1 << 20), Vector(where, 1 << 20)
+    call(libc.process_vm_writev(pid, ctypes.byref(ours), 1, ctypes.byref(theirs), 1, 0))",
+        " write()", true;
+    its_parent_ends, LEAN, r"
+read, write = os.pipe()
+def body():
+    child = os.fork()
+    if child == 0: wait_for_ever()
+    os.write(write, str(child).encode())
+parent = start(body)
+pid = int(os.read(read, 16))", " os.kill(parent, signal.SIGKILL); os.waitpid(parent, 0)", true;
+    it_is_killed, LEAN, SLEEPS, " os.kill(pid, signal.SIGKILL); os.waitpid(pid, 0)", true;
+    it_is_killed_and_not_waited_for, LEAN, SLEEPS, " os.kill(pid, signal.SIGKILL); rests(pid)", true;
+    another_process_begins, LEAN, SLEEPS, " start()", false;
+    nothing_of_all_fields, Fields::all(), SLEEPS, " pass", false;
+    a_signal_that_it_blocks, Fields::all(),
+        "pid = start(lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1]))",
+        " os.kill(pid, signal.SIGUSR1)", true;
+    its_cpus_change, Fields::all(), SLEEPS,
+        " os.sched_setaffinity(pid, [min(os.sched_getaffinity(pid))])", true;
+    its_limit_of_memory_changes, Fields::all(), SLEEPS,
+        " resource.prlimit(pid, resource.RLIMIT_RSS, (1 << 30, 1 << 30))", true;
+    its_limit_of_signals_changes, Fields::all(), SLEEPS,
+        " resource.prlimit(pid, 11, (77, 77))", true;
+    what_a_dump_of_it_has_changes, Fields::all(), SLEEPS,
+        " open(f'/proc/{pid}/coredump_filter', 'w').write('0x7f')", true;
+    /// The queue of signals is that of the user.
+    another_process_of_its_user_has_a_signal, Fields::all(), r"
+os.setuid(60123)
+other = start(lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGRTMIN]))
+pid = start()", " os.kill(other, signal.SIGRTMIN)", true;
+    it_is_stopped_with_all_fields, Fields::all(), SLEEPS,
+        " os.kill(pid, signal.SIGSTOP); os.waitpid(pid, os.WUNTRACED)", true;
+    /// Its lists of groups and of ids in namespaces stand in the pool.
+    it_has_lists_and_its_group_changes, Fields::all(), r"
+os.setgroups(range(1000, 1040))
+pid = start(clone=clone(0x20000000))", " os.setpgid(pid, pid)", true;
+}
+
+// What others share with it is not kept.
+changes! {
+    compare_kept:
+    its_files_are_shared, Fields::all(), "pid = start(clone=clone(0x400))",
+        " for _ in range(300): os.dup(0)", true, false;
+    its_umask_is_shared, Fields::all(), "pid = start(clone=clone(0x200))",
+        " os.umask(0o137)", true, false;
+    it_has_a_terminal_that_hangs_up, LEAN, r"
+master, slave = os.openpty()
+def body():
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGCONT, signal.SIG_IGN)
+    os.setsid()
+    import fcntl, termios
+    fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+    os.close(master)
+pid = start(body)", " os.close(master)", true, false;
+    another_thread_sets_its_user, LEAN, r"
+read, write = os.pipe()
+def later():
+    os.read(read, 1)
+    os.setuid(65534)
+def body(): threading.Thread(target=later, daemon=True).start()
+pid = start(body)", " os.write(write, b'.'); time.sleep(0.05)", true, false;
+    another_thread_executes_a_program, LEAN, r"
+read, write = os.pipe()
+def later():
+    os.read(read, 1)
+    os.execv('/bin/sleep', ['sleep', '600'])
+def body(): threading.Thread(target=later, daemon=True).start()
+pid = start(body)", " os.write(write, b'.'); time.sleep(0.05); rests(pid)", true, false;
+}
+
+/// Another process moves it into another control group.
+#[test]
+fn its_control_group_changes() {
+    let mounts = fs::read_to_string("/proc/mounts").expect("they are listed");
+    let mut lines = mounts.lines().map(|line| line.split(' '));
+    let root = lines.find_map(|mut words| {
+        Some((words.nth(1)?, words.next()?)).filter(|(_, kind)| *kind == "cgroup2")
+    });
+    let Some((root, _)) = root else {
+        gate::skipped("the default hierarchy is not mounted here");
+        return;
+    };
+    let begin = format!(
+        r"
+folder = '{root}/fastproc-kept-%d' % os.getpid()
+os.mkdir(folder)
+pid = start()
+home = '{root}' + [line for line in open('/proc/self/cgroup').read().split('\n') if line.startswith('0:')][0][3:]
+def move(folder): open(folder + '/cgroup.procs', 'w').write(str(pid))
+import atexit
+def leave():
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    os.rmdir(folder)
+atexit.register(leave)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+"
+    );
+    compare(Fields::all(), &begin, " move(folder)", true);
+}
+
+/// Two walks of all the odd processes of the testbed say the same.
+#[test]
+fn odd_processes_are_the_same() {
+    if !gate::bpf() {
+        return;
+    }
+    let testbed = Testbed::open(&Options::default()).expect("processes can be started");
+    for fields in [LEAN, Fields::all()] {
+        let mut both = Both::open(fields);
+        for look in 0..4 {
+            for process in testbed.processes() {
+                let stat = fs::read_to_string(format!("/proc/{}/stat", process.pid));
+                if stat.is_ok_and(|stat| stat.contains(") R ")) {
+                    continue;
+                }
+                both.agree(process.pid, &format!("{}, look {look}", process.label));
+            }
+        }
+        let snapshot = both.keeps.snapshot().expect("it walks");
+        assert!(snapshot.stats().kept > 20, "{:?}", snapshot.stats());
+    }
+}
+
+/// A pid that another process has by now.
+#[test]
+fn a_pid_that_is_used_again() {
+    if !gate::bpf() {
+        return;
+    }
+    let mut both = Both::open(LEAN);
+    let sleep = Path::new("/bin/sleep");
+    let start = |pid, seconds| Reborn::start(pid, sleep, &[seconds]).expect("root chooses pids");
+    wait_for("a pid that nobody takes", || {
+        let pid = ended_shell(0, "fastproc");
+        let first = start(pid, "600")?;
+        wait_until("it is kept", || both.keeps(pid));
+        let before = both.agree(pid, "the first");
+        drop(first);
+        let second = start(pid, "601")?;
+        let after = both.agree(pid, "the second");
+        assert_ne!(before, after, "it has begun later");
+        wait_until("it is kept", || both.keeps(pid));
+        both.agree(pid, "the second, kept");
+        drop(second);
+        Some(())
+    });
+}
+
+/// Records move up when processes before them have ended, and are kept all the same.
+#[test]
+fn records_that_move_are_kept() {
+    if !gate::bpf() {
+        return;
+    }
+    let _alone = alone();
+    let mut sleepers = Sleepers::start(60);
+    sleepers.wait_until_asleep();
+    let mut both = Both::open(LEAN);
+    let last = sleepers.0[59].id();
+    wait_until("the last is kept", || both.keeps(last));
+    let kept = |both: &mut Both| both.keeps.snapshot().expect("it walks").stats().kept;
+    wait_until("most are kept", || kept(&mut both) >= 50);
+    for round in 0..40 {
+        let mut ended = sleepers.0.remove(if round % 2 == 0 {
+            0
+        } else {
+            sleepers.0.len() / 2
+        });
+        ended.kill().expect("it sleeps");
+        ended.wait().expect("it was killed");
+        let new = Sleepers::start(1);
+        for pid in sleepers.pids() {
+            both.agree(pid, "a sleeper");
+        }
+        assert!(
+            kept(&mut both) as usize >= sleepers.0.len() / 2,
+            "in round {round}"
+        );
+        sleepers.0.extend(new.into_children());
+    }
+}
+
+/// Who asks for it reads everything anew.
+#[test]
+fn nothing_is_kept_if_not_wanted() {
+    if !gate::bpf() {
+        return;
+    }
+    let mut both = Both::open(LEAN);
+    for _ in 0..3 {
+        let snapshot = both.reads.snapshot().expect("it walks");
+        assert_eq!(snapshot.stats().kept, 0);
+        assert_eq!(snapshot.changed().count(), snapshot.len());
+    }
+    let mut lists = open(SourceKind::Bpf, LEAN | Fields::THREADS);
+    for _ in 0..3 {
+        let snapshot = lists.snapshot().expect("it walks");
+        assert_eq!(snapshot.stats().kept, 0, "each has a record of its thread");
+    }
+}
