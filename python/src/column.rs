@@ -3,10 +3,10 @@
 use std::{cmp::Ordering, sync::Arc};
 
 use pyo3::{
-    exceptions::{PyAttributeError, PyIndexError, PyTypeError, PyValueError},
+    exceptions::{PyAttributeError, PyTypeError, PyValueError},
     prelude::*,
     pyclass::CompareOp,
-    types::{PyBytes, PyCapsule, PyDict, PyInt, PyList, PyTuple},
+    types::{PyBytes, PyCapsule, PyDict, PyList, PyTuple},
 };
 
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     data::{Data, Values},
     kept,
     reduce::Sum,
-    select::Selection,
+    select::{Selection, place},
 };
 
 /// One column of a table.
@@ -290,7 +290,7 @@ impl Column {
         if let Some(at) = place(key, len)? {
             return self.column.value(py, at, self.text);
         }
-        let rows = match Selection::new(key, len)? {
+        let rows = match Selection::new(key, len, mask(key))? {
             Selection::Rows(rows) => rows,
             Selection::Columns(_) => {
                 return Err(PyTypeError::new_err(
@@ -447,25 +447,9 @@ impl Column {
     }
 }
 
-/// A place among `len`, counted from the end if it is negative; none if `key` is no number.
-pub fn place(key: &Bound<'_, PyAny>, len: usize) -> PyResult<Option<usize>> {
-    if !key.is_instance_of::<PyInt>() && !key.hasattr("__index__")? {
-        return Ok(None);
-    }
-    let Ok(index) = key.extract::<isize>() else {
-        // What is too large is nowhere; what is an array of numbers is no number.
-        return if key.is_instance_of::<PyInt>() {
-            Err(PyIndexError::new_err("there is no such place"))
-        } else {
-            Ok(None)
-        };
-    };
-    let at = if index < 0 {
-        len.checked_sub(index.unsigned_abs())
-    } else {
-        Some(index as usize)
-    };
-    let at = at.filter(|&at| at < len);
-    at.map(Some)
-        .ok_or_else(|| PyIndexError::new_err(format!("there is no place {index} among {len}")))
+/// The truths of a column, to choose rows by; none if `key` is no column of them.
+pub fn mask(key: &Bound<'_, PyAny>) -> Option<Vec<bool>> {
+    let column = key.cast::<Column>().ok()?;
+    let truths = column.get().column.truths().ok()?;
+    Some(truths.collect())
 }

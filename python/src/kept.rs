@@ -1,4 +1,4 @@
-//! Tables, rows and columns for pickle: so they reach the other processes of a pool.
+//! Tables and columns as what pickle takes: so they reach the other processes of a pool.
 
 use std::sync::Arc;
 
@@ -10,12 +10,9 @@ use pyo3::{
 };
 
 use crate::{
-    column::Column,
     columns::{ColumnData, Origin, Subject, TableData},
     data::{Bits, Data, Lists, Texts, Values},
     errors,
-    row::Row,
-    table::Table,
 };
 
 /// The form below. Another version of fastproc may have another.
@@ -35,9 +32,9 @@ type KeptTable<'py> = (
 /// What `__reduce__` returns: a function, and what it is called with.
 pub type Reduced<'py, Arguments> = (Bound<'py, PyAny>, Arguments);
 /// Subject, key, number of rows, which are known, buffers.
-type KeptColumn = (String, String, usize, Vec<u8>, Vec<Vec<u8>>);
+pub type KeptColumn = (String, String, usize, Vec<u8>, Vec<Vec<u8>>);
 
-fn is_damaged() -> PyErr {
+pub fn is_damaged() -> PyErr {
     PyValueError::new_err("this is no table of fastproc, or one of another version of it")
 }
 
@@ -153,7 +150,7 @@ impl ColumnData {
             .into_pyobject(py)
     }
 
-    fn restore((subject, key, len, known, buffers): KeptColumn) -> PyResult<Arc<Self>> {
+    pub fn restore((subject, key, len, known, buffers): KeptColumn) -> PyResult<Arc<Self>> {
         let subject = Subject::kept(&subject).map_err(errors::unknown_field)?;
         let data = Data::of_buffers(subject.kind(), len, &known, &buffers);
         let data = data.ok_or_else(is_damaged)?;
@@ -182,7 +179,7 @@ impl TableData {
         (FORM, self.text, origin, columns, &self.gone, exited).into_pyobject(py)
     }
 
-    fn restore(kept: &Bound<'_, PyTuple>) -> PyResult<Self> {
+    pub fn restore(kept: &Bound<'_, PyTuple>) -> PyResult<Self> {
         if kept.get_item(0)?.extract::<u32>()? != FORM {
             return Err(is_damaged());
         }
@@ -215,29 +212,7 @@ impl TableData {
     }
 }
 
-/// The function below of this name, for pickle.
+/// The function of `restore.rs` that has this name, for pickle.
 pub fn restoring<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     py.import("fastproc._native")?.getattr(name)
-}
-
-/// A table of what ``__reduce__`` gave pickle.
-#[pyfunction]
-pub fn restore_table(kept: &Bound<'_, PyTuple>) -> PyResult<Table> {
-    TableData::restore(kept).map(Table::from)
-}
-
-/// A row of the table that it was kept in.
-#[pyfunction]
-pub fn restore_row(kept: &Bound<'_, PyTuple>) -> PyResult<Row> {
-    let table = TableData::restore(kept)?;
-    if table.len == 0 {
-        return Err(is_damaged());
-    }
-    Ok(Row::new(&Arc::new(table), 0))
-}
-
-/// A column likewise.
-#[pyfunction]
-pub fn restore_column(kept: KeptColumn, text: bool) -> PyResult<Column> {
-    Ok(Column::new(&ColumnData::restore(kept)?, text))
 }

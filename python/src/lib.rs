@@ -14,6 +14,7 @@ mod errors;
 mod kept;
 mod process;
 mod reduce;
+mod restore;
 mod row;
 mod select;
 mod show;
@@ -30,8 +31,8 @@ mod _native {
         column::Column,
         counters::Counters,
         errors::{Error, FilterError, Forked, ServiceError, UnknownField},
-        kept::{restore_column, restore_row, restore_table},
         process::{proc_inode, start_ticks},
+        restore::{restore_column, restore_row, restore_table},
         row::{Row, Rows},
         table::Table,
     };

@@ -11,7 +11,7 @@ use pyo3::{
     types::{PyDict, PyIterator, PyString, PyTuple},
 };
 
-use crate::{column::place, columns::TableData, data::Values, kept};
+use crate::{columns::TableData, data::Values, kept, select::place};
 
 /// Iterates over the rows.
 #[pyclass(frozen, module = "fastproc")]

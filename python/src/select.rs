@@ -9,7 +9,6 @@ use pyo3::{
 };
 
 use crate::{
-    column::{Column, place},
     columns::{ColumnData, TableData},
     data::{Bits, Data, Lists, Values},
 };
@@ -21,8 +20,8 @@ pub enum Selection {
 }
 
 impl Selection {
-    /// A slice, a mask, numbers of rows, or names of columns, for so many rows.
-    pub fn new(key: &Bound<'_, PyAny>, len: usize) -> PyResult<Self> {
+    /// A slice, a mask, numbers of rows, or names of columns, for so many rows. `mask`: the truths of a column, if it is one.
+    pub fn new(key: &Bound<'_, PyAny>, len: usize, mask: Option<Vec<bool>>) -> PyResult<Self> {
         if let Ok(slice) = key.cast::<PySlice>() {
             let indices = slice.indices(len as isize)?;
             let place = |nth| (indices.start + nth * indices.step) as usize;
@@ -30,11 +29,8 @@ impl Selection {
                 (0..indices.slicelength as isize).map(place).collect(),
             ));
         }
-        if let Ok(column) = key.cast::<Column>() {
-            let column = &column.get().column;
-            if let Ok(truths) = column.truths() {
-                return Self::masked(truths, column.data.len, len);
-            }
+        if let Some(mask) = mask {
+            return Self::masked(&mask, len);
         }
         let no_key = || {
             PyTypeError::new_err(
@@ -59,8 +55,7 @@ impl Selection {
                 .iter()
                 .map(PyAnyMethods::extract)
                 .collect::<PyResult<_>>()?;
-            let count = truths.len();
-            return Self::masked(truths.into_iter(), count, len);
+            return Self::masked(&truths, len);
         }
         let row = |item: &Bound<'_, PyAny>| {
             let at = if is_truth(item) {
@@ -73,15 +68,39 @@ impl Selection {
         Ok(Self::Rows(items.iter().map(row).collect::<PyResult<_>>()?))
     }
 
-    fn masked(truths: impl Iterator<Item = bool>, count: usize, len: usize) -> PyResult<Self> {
+    fn masked(truths: &[bool], len: usize) -> PyResult<Self> {
+        let count = truths.len();
         if count != len {
             return Err(PyIndexError::new_err(format!(
                 "a mask has a value for each row: this one has {count}, and there are {len} rows"
             )));
         }
-        let rows = (0..len).zip(truths).filter(|(_, is_chosen)| *is_chosen);
+        let rows = (0..len).zip(truths).filter(|(_, is_chosen)| **is_chosen);
         Ok(Self::Rows(rows.map(|(row, _)| row).collect()))
     }
+}
+
+/// A place among `len`, counted from the end if it is negative; none if `key` is no number.
+pub fn place(key: &Bound<'_, PyAny>, len: usize) -> PyResult<Option<usize>> {
+    if !key.is_instance_of::<PyInt>() && !key.hasattr("__index__")? {
+        return Ok(None);
+    }
+    let Ok(index) = key.extract::<isize>() else {
+        // What is too large is nowhere; what is an array of numbers is no number.
+        return if key.is_instance_of::<PyInt>() {
+            Err(PyIndexError::new_err("there is no such place"))
+        } else {
+            Ok(None)
+        };
+    };
+    let at = if index < 0 {
+        len.checked_sub(index.unsigned_abs())
+    } else {
+        Some(index as usize)
+    };
+    let at = at.filter(|&at| at < len);
+    at.map(Some)
+        .ok_or_else(|| PyIndexError::new_err(format!("there is no place {index} among {len}")))
 }
 
 impl TableData {

@@ -10,11 +10,11 @@ use pyo3::{
 
 use crate::{
     arrow::{ArrowArrayStream, ArrowSchema},
-    column::{Column, place},
+    column::{Column, mask},
     columns::{ColumnData, Subject, TableData},
     errors, kept,
     row::{Row, Rows},
-    select::Selection,
+    select::{Selection, place},
     show,
     value::date_of,
 };
@@ -205,7 +205,7 @@ impl Table {
             let row = Row::new(&self.table, at);
             return Ok(Bound::new(py, row)?.into_any());
         }
-        let data = match Selection::new(key, self.table.len)? {
+        let data = match Selection::new(key, self.table.len, mask(key))? {
             Selection::Rows(rows) => self.table.take(&rows),
             Selection::Columns(names) => self.table.with_columns(&names)?,
         };

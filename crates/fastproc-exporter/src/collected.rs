@@ -23,13 +23,12 @@ use rustix::process::{
 };
 use signal_hook::{consts::SIGHUP, flag};
 
-pub use crate::configuration::Failure;
+pub use crate::web::configuration::Failure;
 use crate::{
-    configuration::Reload,
     files::Files,
     options::Options,
     say,
-    web::{Limits, ScrapeError, Server, scraper},
+    web::{Limits, ScrapeError, Server, configuration::Reload, scraper},
 };
 
 /// What is kept for threads, and what they open.

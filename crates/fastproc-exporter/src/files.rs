@@ -13,10 +13,12 @@ use std::{
 use fastproc_metrics::link::{Link, Message, Question, lend, take};
 
 use crate::{
-    configuration::{Configuration, Failure},
     document::ConfigError,
     naming, say,
-    web::WebConfig,
+    web::{
+        WebConfig,
+        configuration::{Configuration, Failure},
+    },
 };
 
 /// Where they are, and who opens them.

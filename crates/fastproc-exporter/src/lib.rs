@@ -7,7 +7,6 @@
 )]
 
 pub mod collected;
-pub mod configuration;
 pub mod document;
 pub mod files;
 pub mod naming;

@@ -8,7 +8,8 @@ use std::{
     process::{Command, ExitCode},
 };
 
-use fastproc_exporter::{collected, configuration::chain, options::Options, say};
+use fastproc_exporter::{collected, options::Options, say};
+use fastproc_metrics::error_chain;
 
 /// The exit status of what could not run.
 const FAILED: u8 = 2;
@@ -22,7 +23,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say(&chain(&*error));
+            say(&error_chain(&*error));
             ExitCode::from(FAILED)
         }
     }

@@ -23,3 +23,6 @@ pub mod naming;
 pub mod privileges;
 pub mod procfs;
 pub mod reloaded;
+
+// An error and its causes on one line.
+pub use fastproc::error_chain;

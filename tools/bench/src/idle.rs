@@ -12,7 +12,7 @@
 //! This program may have threads, so the spawner and its children do nothing but system calls: no allocation, no lock.
 
 use std::{
-    fmt, fs,
+    fs,
     io::{self, PipeReader, PipeWriter, Read},
     ptr,
     sync::{
@@ -28,8 +28,8 @@ use rustix::{
     io::Errno,
     mm::{MapFlags, ProtFlags, mmap_anonymous},
     process::{
-        Pid, Resource, Signal, WaitOptions, getpid, getppid, getrlimit, kill_process,
-        kill_process_group, set_parent_process_death_signal, setsid, wait, waitpid,
+        Pid, Signal, WaitOptions, getpid, getppid, kill_process, kill_process_group,
+        set_parent_process_death_signal, setsid, wait, waitpid,
     },
     stdio::{dup2_stdin, dup2_stdout, stdin, stdout},
 };
@@ -42,75 +42,6 @@ static WOKEN: OnceLock<Option<&AtomicUsize>> = OnceLock::new();
 
 /// The kernel keeps the lowest pids to itself once it has counted past them.
 const RESERVED_PIDS: usize = 300;
-
-/// Why there are no idle processes.
-#[derive(Debug, thiserror::Error)]
-pub enum SpawnError {
-    /// `kernel.pid_max` leaves too few pids.
-    #[error(
-        "{wanted} processes need more pids than kernel.pid_max = {pid_max} leaves beside the {running} processes and threads \
-         that run. Raise it (sysctl -w kernel.pid_max=4194304) or ask for fewer (--processes)"
-    )]
-    PidMax {
-        /// How many were asked for.
-        wanted: usize,
-        /// The limit of this pid namespace.
-        pid_max: usize,
-        /// Processes and threads of the whole machine.
-        running: usize,
-    },
-    /// fork(2) failed.
-    #[error("the kernel refused the process after {forked} of {wanted}: {cause}. {limits}")]
-    Refused {
-        /// How many were asked for.
-        wanted: usize,
-        /// How many there were.
-        forked: usize,
-        /// The error of fork(2).
-        cause: io::Error,
-        /// What may stand in the way.
-        limits: Limits,
-    },
-    /// The spawner could not be started, or went away.
-    #[error("cannot start the process that holds the idle ones: {0}")]
-    Spawner(#[from] io::Error),
-}
-
-/// What limits the number of processes here, for a person who looks for the reason.
-#[derive(Debug)]
-pub struct Limits {
-    pid_max: Option<usize>,
-    threads_max: Option<usize>,
-    nproc: Option<u64>,
-}
-
-impl Limits {
-    fn read() -> Self {
-        Self {
-            pid_max: number("/proc/sys/kernel/pid_max"),
-            threads_max: number("/proc/sys/kernel/threads-max"),
-            nproc: getrlimit(Resource::Nproc).current,
-        }
-    }
-}
-
-impl fmt::Display for Limits {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let show = |value: Option<usize>| {
-            value.map_or_else(|| "unknown".to_owned(), |value| value.to_string())
-        };
-        write!(
-            f,
-            "The limits are kernel.pid_max = {} (and that of each pid namespace around this one), \
-             kernel.threads-max = {}, RLIMIT_NPROC (ulimit -u, not for root) = {}, pids.max of the \
-             cgroup, and memory",
-            show(self.pid_max),
-            show(self.threads_max),
-            self.nproc
-                .map_or_else(|| "unlimited".to_owned(), |value| value.to_string()),
-        )
-    }
-}
 
 fn number(path: &str) -> Option<usize> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
@@ -128,7 +59,7 @@ impl Idle {
     /// Starts `wanted` processes and waits until all of them sleep.
     ///
     /// Do it before anything large is mapped: each is a copy of this one.
-    pub fn start(wanted: usize) -> Result<Self, SpawnError> {
+    pub fn start(wanted: usize) -> io::Result<Self> {
         check_pids(wanted)?;
         WOKEN.get_or_init(shared);
         let (held, lifeline) = io::pipe()?;
@@ -137,7 +68,7 @@ impl Idle {
         let mut pids = vec![None; wanted];
         // SAFETY: the child does nothing but system calls on its copies of these values, and ends by _exit.
         let spawner = match unsafe { libc::fork() } {
-            -1 => return Err(io::Error::last_os_error().into()),
+            -1 => return Err(io::Error::last_os_error()),
             0 => spawn_all(&mut pids, &held, &outcome),
             pid => Pid::from_raw(pid).ok_or_else(|| io::Error::other("fork gave no pid"))?,
         };
@@ -154,23 +85,24 @@ impl Idle {
             Some(u32::from_ne_bytes(words.get(range)?.try_into().ok()?))
         };
         let (Some(forked), Some(errno)) = (word(0..4), word(4..8)) else {
-            return Err(io::Error::other("it ended early").into());
+            return Err(io::Error::other(
+                "the parent of the idle processes ended early",
+            ));
         };
         idle.count = forked as usize;
         if idle.count < wanted {
             let cause = io::Error::from_raw_os_error(errno as i32);
-            return Err(SpawnError::Refused {
-                wanted,
-                forked: idle.count,
-                cause,
-                limits: Limits::read(),
-            });
+            let forked = idle.count;
+            return Err(io::Error::other(format!(
+                "the kernel refused the process after {forked} of {wanted}: {cause}. Look at kernel.threads-max, ulimit -u, \
+                 pids.max of the cgroup and memory, or ask for fewer (--processes)"
+            )));
         }
         Ok(idle)
     }
 
     /// The same; 0 leaves the machine as it is.
-    pub fn start_some(wanted: usize) -> Result<Option<Self>, SpawnError> {
+    pub fn start_some(wanted: usize) -> io::Result<Option<Self>> {
         (wanted > 0).then(|| Self::start(wanted)).transpose()
     }
 
@@ -209,19 +141,18 @@ impl Drop for Idle {
     }
 }
 
-fn check_pids(wanted: usize) -> Result<(), SpawnError> {
+fn check_pids(wanted: usize) -> io::Result<()> {
     // The fourth word of loadavg is "runnable/all", and all of them have a pid.
     let running = fs::read_to_string("/proc/loadavg").ok().and_then(|text| {
         let (_, all) = text.split(' ').nth(3)?.split_once('/')?;
-        all.parse().ok()
+        all.parse::<usize>().ok()
     });
     match (number("/proc/sys/kernel/pid_max"), running) {
         (Some(pid_max), Some(running)) if wanted + running + RESERVED_PIDS > pid_max => {
-            Err(SpawnError::PidMax {
-                wanted,
-                pid_max,
-                running,
-            })
+            Err(io::Error::other(format!(
+                "{wanted} processes need more pids than kernel.pid_max = {pid_max} leaves beside the {running} processes and \
+                 threads that run. Raise it (sysctl -w kernel.pid_max=4194304) or ask for fewer (--processes)"
+            )))
         }
         // What cannot be known here fork will tell.
         _ => Ok(()),
@@ -493,11 +424,10 @@ mod tests {
     #[test]
     fn too_many_are_refused_with_the_limit() {
         // More than any pid_max can be.
-        let error = Idle::start(1 << 23).unwrap_err();
+        let error = Idle::start(1 << 23).unwrap_err().to_string();
         assert!(
-            matches!(error, SpawnError::PidMax { wanted, .. } if wanted == 1 << 23),
+            error.contains("8388608 processes need more pids than kernel.pid_max"),
             "{error}"
         );
-        assert!(error.to_string().contains("kernel.pid_max"), "{error}");
     }
 }

@@ -37,60 +37,12 @@ impl fmt::Display for File {
 }
 
 /// The fields of stat from the third on, by their names in proc(5).
-const STAT: [&str; 50] = [
-    "state",
-    "ppid",
-    "pgrp",
-    "session",
-    "tty_nr",
-    "tpgid",
-    "flags",
-    "minflt",
-    "cminflt",
-    "majflt",
-    "cmajflt",
-    "utime",
-    "stime",
-    "cutime",
-    "cstime",
-    "priority",
-    "nice",
-    "num_threads",
-    "itrealvalue",
-    "starttime",
-    "vsize",
-    "rss",
-    "rsslim",
-    "startcode",
-    "endcode",
-    "startstack",
-    "kstkesp",
-    "kstkeip",
-    "signal",
-    "blocked",
-    "sigignore",
-    "sigcatch",
-    "wchan",
-    "nswap",
-    "cnswap",
-    "exit_signal",
-    "processor",
-    "rt_priority",
-    "policy",
-    "delayacct_blkio_ticks",
-    "guest_time",
-    "cguest_time",
-    "start_data",
-    "end_data",
-    "start_brk",
-    "arg_start",
-    "arg_end",
-    "env_start",
-    "env_end",
-    "exit_code",
-];
+const STAT: &str = "state ppid pgrp session tty_nr tpgid flags minflt cminflt majflt cmajflt utime stime cutime cstime priority nice \
+    num_threads itrealvalue starttime vsize rss rsslim startcode endcode startstack kstkesp kstkeip signal blocked \
+    sigignore sigcatch wchan nswap cnswap exit_signal processor rt_priority policy delayacct_blkio_ticks guest_time \
+    cguest_time start_data end_data start_brk arg_start arg_end env_start env_end exit_code";
 
-const STATM: [&str; 7] = ["size", "resident", "shared", "text", "lib", "data", "dt"];
+const STATM: &str = "size resident shared text lib data dt";
 
 /// What can be expected of a value while it moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,77 +57,21 @@ pub enum Motion {
 
 /// Of the process. Switches and waits for disks are those of the leader alone: another thread that executes a program replaces
 /// it, and they begin anew.
-const RISING: [&str; 17] = [
-    "minflt",
-    "cminflt",
-    "majflt",
-    "cmajflt",
-    "utime",
-    "stime",
-    "cutime",
-    "cstime",
-    "guest_time",
-    "cguest_time",
-    "rchar",
-    "wchar",
-    "syscr",
-    "syscw",
-    "read_bytes",
-    "write_bytes",
-    "cancelled_write_bytes",
-];
+const RISING: &str = "minflt cminflt majflt cmajflt utime stime cutime cstime guest_time cguest_time rchar wchar syscr syscw read_bytes \
+    write_bytes cancelled_write_bytes";
 
-const FEW: [&str; 41] = [
-    "pid",
-    "comm",
-    "ppid",
-    "pgrp",
-    "session",
-    "tty_nr",
-    "nice",
-    "starttime",
-    "exit_signal",
-    "rt_priority",
-    "policy",
-    "Name",
-    "Umask",
-    "Tgid",
-    "Ngid",
-    "Pid",
-    "PPid",
-    "TracerPid",
-    "Uid",
-    "Gid",
-    "Groups",
-    "NStgid",
-    "NSpid",
-    "NSpgid",
-    "NSsid",
-    "Kthread",
-    "CoreDumping",
-    "THP_enabled",
-    "CapInh",
-    "CapPrm",
-    "CapEff",
-    "CapBnd",
-    "CapAmb",
-    "NoNewPrivs",
-    "Seccomp",
-    "Seccomp_filters",
-    "Cpus_allowed",
-    "Cpus_allowed_list",
-    "Mems_allowed",
-    "Mems_allowed_list",
-    "untag_mask",
-];
+const FEW: &str = "pid comm ppid pgrp session tty_nr nice starttime exit_signal rt_priority policy Name Umask Tgid Ngid Pid PPid \
+    TracerPid Uid Gid Groups NStgid NSpid NSpgid NSsid Kthread CoreDumping THP_enabled CapInh CapPrm CapEff CapBnd CapAmb \
+    NoNewPrivs Seccomp Seccomp_filters Cpus_allowed Cpus_allowed_list Mems_allowed Mems_allowed_list untag_mask";
 
 /// What can be expected of this field. `value`: one of its values.
 pub fn motion(name: &str, value: &[u8]) -> Motion {
     // The name of a kernel worker tells what it works at.
     let is_worker = || value.windows(8).any(|part| part == b"kworker/");
-    if RISING.contains(&name) {
+    let is_in = |names: &str| names.split(' ').any(|other| other == name);
+    if is_in(RISING) {
         Motion::Rising
-    } else if FEW.contains(&name) && !is_worker() {
+    } else if is_in(FEW) && !is_worker() {
         Motion::Few
     } else {
         Motion::Any
@@ -189,7 +85,7 @@ pub type Field<'t> = (&'t str, &'t [u8]);
 pub fn split(file: File, text: &[u8]) -> Vec<Field<'_>> {
     match file {
         File::Stat => split_stat(text),
-        File::Statm => words(text, &STATM),
+        File::Statm => words(text, STATM),
         File::Status | File::Io => lines(text),
     }
 }
@@ -205,15 +101,15 @@ fn split_stat(text: &[u8]) -> Vec<Field<'_>> {
         ("pid", text[..open].trim_ascii()),
         ("comm", &text[open..=close]),
     ];
-    fields.extend(words(&text[close + 1..], &STAT));
+    fields.extend(words(&text[close + 1..], STAT));
     fields
 }
 
-fn words<'t>(text: &'t [u8], names: &[&'static str]) -> Vec<Field<'t>> {
+fn words<'t>(text: &'t [u8], names: &'static str) -> Vec<Field<'t>> {
     let words = text
         .split(u8::is_ascii_whitespace)
         .filter(|word| !word.is_empty());
-    let names = names.iter().copied().chain(std::iter::repeat("?"));
+    let names = names.split(' ').chain(std::iter::repeat("?"));
     names.zip(words).collect()
 }
 

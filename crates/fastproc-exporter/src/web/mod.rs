@@ -3,6 +3,7 @@
 mod answer;
 mod auth;
 mod config;
+pub mod configuration;
 mod connections;
 mod plain;
 mod scraper;

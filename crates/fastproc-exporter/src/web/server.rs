@@ -21,12 +21,12 @@ use tokio::{
 
 use super::{
     ScraperHandle, WebConfig,
+    configuration::Reload,
     connections::{Client, Connections},
     plain,
     site::Site,
     timed::{Activity, Protocol, Timed, Timeouts},
 };
-use crate::configuration::Reload;
 
 /// What one client may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

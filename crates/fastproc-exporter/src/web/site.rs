@@ -10,8 +10,13 @@ use hyper::header::{HeaderName, HeaderValue};
 use tokio::{sync::oneshot, time::timeout};
 use tokio_rustls::TlsAcceptor;
 
-use super::{ScraperHandle, WebConfig, auth::Gate};
-use crate::configuration::{Configuration, Read, Reload, chain};
+use fastproc_metrics::error_chain;
+
+use super::{
+    ScraperHandle, WebConfig,
+    auth::Gate,
+    configuration::{Configuration, Read, Reload},
+};
 
 /// What the web configuration says, in use.
 pub(super) struct Rulebook {
@@ -106,7 +111,7 @@ impl Site {
         let (read, reading) = (Arc::clone(read), Arc::clone(&self.reading));
         let thread = thread::Builder::new().name("reload".into()).spawn(move || {
             // Nobody to tell: it came too late.
-            let _ = reply.send(read().map_err(|error| chain(&*error)));
+            let _ = reply.send(read().map_err(|error| error_chain(&*error)));
             drop(reading);
         });
         thread.map_err(|error| format!("there is no thread for it: {error}"))?;

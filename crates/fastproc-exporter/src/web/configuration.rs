@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fastproc_metrics::naming::Item;
 
-use crate::web::WebConfig;
+use super::WebConfig;
 
 /// Why a configuration cannot be used.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -37,15 +37,4 @@ impl std::fmt::Debug for Reload {
             .field("by_request", &self.by_request)
             .finish_non_exhaustive()
     }
-}
-
-/// An error with its causes, in one line.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text += &format!(": {error}");
-        cause = error.source();
-    }
-    text
 }
