@@ -141,6 +141,10 @@ impl<'e> Half<'e> {
         let cases: BTreeSet<_> = kernels
             .flat_map(|(_, kernel)| kernel.ratios.keys())
             .collect();
+        // Not measured on this architecture yet.
+        if cases.is_empty() {
+            return;
+        }
         let mut columns = vec!["kernel"];
         columns.extend(cases.iter().map(|case| case.as_str()));
         table(page, "Cost", &columns);
