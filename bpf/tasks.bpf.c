@@ -422,6 +422,8 @@ __noinline int keep(u32 old, u32 index)
 	}
 	*entry = place->tgid | moved | (set_queued(place, index) ? FP_INDEX_CHANGED : FP_INDEX_KEPT);
 	run.kept++;
+	if (WANTED(FP_SIGNALS))
+		run.reused_actions++;
 	return 1;
 }
 

@@ -6,7 +6,7 @@ mod timing;
 use std::{io::Write as _, path::Path, process::ExitCode};
 
 use fastproc::{
-    Collector, Fields, OneShot, SourceKind,
+    Collector, Fields, Keeping, OneShot, SourceKind,
     counters::{Counters, Evidence, Route},
     exits::Exits,
     source::service,
@@ -58,6 +58,7 @@ struct Report {
     fields: Vec<Group>,
     array: Option<Array>,
     calibration: Calibration,
+    records: Records,
     counters: CountersReport,
     exits: ExitsReport,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -129,6 +130,16 @@ struct Calibration {
     exact_rss: Option<bool>,
     workers_by_comm: bool,
     thp_disable_bit: Option<u32>,
+}
+
+/// Whether records of processes that have not changed are kept, instead of being read at each snapshot.
+#[derive(Serialize)]
+struct Records {
+    kept: bool,
+    /// Why they are not.
+    reason: Option<&'static str>,
+    /// Of those that were read all the same, how many were not as they would have been kept.
+    disproven: u32,
 }
 
 #[derive(Serialize)]
@@ -207,6 +218,7 @@ fn examine() -> Result<Report, Failure> {
             workers_by_comm: calibration.workers_by_comm,
             thp_disable_bit: calibration.thp_disable_bit,
         },
+        records: examine_records(),
         counters: examine_counters().unwrap_or_else(|error| CountersReport {
             available: false,
             error: Some(chain(&error)),
@@ -217,6 +229,37 @@ fn examine() -> Result<Report, Failure> {
         exits: examine_exits(),
         timing: Vec::new(),
     })
+}
+
+/// Takes as many snapshots as it takes to check each record once.
+fn examine_records() -> Records {
+    let mut records = Records {
+        kept: false,
+        reason: None,
+        disproven: 0,
+    };
+    let opened = Collector::builder()
+        .source(Some(SourceKind::Bpf))
+        .fields(Fields::all() - Fields::THREADS)
+        .open();
+    let Ok(mut collector) = opened else {
+        records.reason = Some("the source bpf cannot be used");
+        return records;
+    };
+    for _ in 0..17 {
+        let snapshot = collector.snapshot();
+        records.disproven += snapshot.map_or(0, |snapshot| snapshot.stats().disproven);
+    }
+    match collector.keeping() {
+        Keeping::Kept => records.kept = true,
+        Keeping::LacksTypes => {
+            records.reason = Some("the type information of this kernel lacks what proves them");
+        }
+        Keeping::Off => {
+            records.reason = Some("it is switched off, or not possible on this processor")
+        }
+    }
+    records
 }
 
 fn one_look() -> OneLook {

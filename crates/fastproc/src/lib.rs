@@ -70,7 +70,7 @@ pub use base::{
     source_kind::{SourceKind, UnknownSource},
     timing::Part,
 };
-pub use collect::{Arrays, Builder, Collector, Refusal};
+pub use collect::{Arrays, Builder, Collector, Keeping, Refusal};
 pub use details::{DetailError, Details};
 pub use difference::Baseline;
 pub use records::{fields::Fields, name::Name, record, schema};

@@ -323,6 +323,10 @@ class Run:
         """One table. Returns its rows, for the next."""
         began, ended = table["boottime_ns"], table["boottime_ns"] + table["took_ns"]
         window = self.sampler.window(began, max(received, ended))
+        # Records that were read again although they were proven not to have changed, and had changed.
+        disproven = table.get("disproven", 0)
+        verdict = wrong("no record that was kept wrongly") if disproven else OK
+        self.tally.add((group[0].storm.name, source), "presence", "disproven", disproven, verdict, f"table at {began}")
         rows: dict[tuple[int, int], tuple[dict[str, Any], int, int]] = {}
         times_seen: Counter[int] = Counter()
         owners = {pid: running for running in group for pid in (running.pid, *running.kernel_threads)}

@@ -26,6 +26,7 @@ pub fn print(out: &mut impl Write, report: &Report) -> io::Result<()> {
     }
     line("service", service(report))?;
     line("memory", resident_set(report).into())?;
+    line("records", records(report))?;
     line("counters", counters(&report.counters))?;
     line("exits", exits(report))?;
     line("to do", advice(report).into())
@@ -105,6 +106,18 @@ fn resident_set(report: &Report) -> &'static str {
         Some(true) => "resident sets are exact",
         Some(false) => "resident sets are approximate, as this kernel prints them",
         None => "resident sets are as this kernel prints them",
+    }
+}
+
+fn records(report: &Report) -> String {
+    let records = &report.records;
+    match records.reason {
+        _ if records.disproven > 0 => format!(
+            "{} that were proven not to have changed had changed: set FASTPROC_KEEP_RECORDS=0, and report this",
+            records.disproven
+        ),
+        None => "kept while their processes do not change".into(),
+        Some(reason) => format!("read at each snapshot: {reason}"),
     }
 }
 

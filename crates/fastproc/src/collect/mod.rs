@@ -31,6 +31,18 @@ pub struct Arrays {
     pub bytes: u64,
 }
 
+/// Whether records of processes that have not changed are kept: see [`Builder::keep_records`].
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeping {
+    /// The last walk could keep them.
+    Kept,
+    /// This kernel's type information lacks what proves them.
+    LacksTypes,
+    /// The caller, the environment, the fields, the source or the processor rule it out.
+    Off,
+}
+
 /// A source that was tried and could not be used.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -216,6 +228,16 @@ impl Collector {
             processes: bpf.capacity(),
             bytes: bpf.memory_bytes(),
         })
+    }
+
+    /// Whether the last snapshot could keep records.
+    #[doc(hidden)]
+    pub fn keeping(&self) -> Keeping {
+        match self.bpf().map(Bpf::keeps_records) {
+            Some((true, _)) => Keeping::Kept,
+            Some((false, true)) if self.builder.keep_records => Keeping::LacksTypes,
+            _ => Keeping::Off,
+        }
     }
 
     /// How long it took to load and verify the programs. `None` unless this collector's own BPF programs

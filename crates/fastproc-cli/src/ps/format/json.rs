@@ -84,6 +84,9 @@ impl RowWriter for Json {
             stats.missed,
             rows.processes,
         )?;
+        if stats.disproven > 0 {
+            write!(output, r#","disproven":{}"#, stats.disproven)?;
+        }
         if let Some(ended) = rows.ended {
             let lost = stats.lost_exits;
             write!(output, r#","ended":{ended},"lost_exits":{lost}"#)?;

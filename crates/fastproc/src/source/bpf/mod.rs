@@ -177,6 +177,12 @@ impl Bpf {
         self.tasks.memory_bytes()
     }
 
+    /// Whether the last walk kept records, and whether the type information lacks what proves them.
+    pub(crate) fn keeps_records(&self) -> (bool, bool) {
+        let run = &self.tasks.run.as_slice()[0];
+        (run.keeps != 0, run.lacks_words != 0)
+    }
+
     /// Number of processes that fit before the array must grow.
     pub(crate) fn capacity(&self) -> u32 {
         self.tasks.capacity.records
