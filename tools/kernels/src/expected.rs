@@ -83,7 +83,10 @@ pub struct Kernel {
     pub fields: usize,
     /// Lines of the machine's counters that a program reads.
     pub lines: usize,
-    /// Those of them that come from the text where symbols are hidden.
+    /// Lines that come from the text: a kernel may be built without the symbols of its data.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub lines_from_text: BTreeSet<String>,
+    /// Those of `lines` that come from the text where symbols are hidden.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub lines_by_symbols: BTreeSet<String>,
     /// How many times cheaper than reading three files of each process.
@@ -254,12 +257,15 @@ impl Expected {
                             .insert("counters".into(), doctor.error.clone());
                     }
                     kernel.lines = doctor.lines;
+                    kernel.lines_from_text.clone_from(&doctor.lines_from_text);
+                    kernel.lines_from_text.remove(ALL_LINES);
                 }
                 if let Some(verify) = found.get("verify procfs") {
                     kernel.fields = verify.fields;
                 }
                 if let Some(reader) = found.get("doctor as reader").filter(|_| kernel.lines > 0) {
-                    kernel.lines_by_symbols.clone_from(&reader.lines_from_text);
+                    let hidden = reader.lines_from_text.difference(&kernel.lines_from_text);
+                    kernel.lines_by_symbols = hidden.cloned().collect();
                 }
             }
             Scenario::Service => {
@@ -306,9 +312,11 @@ impl Kernel {
             return;
         }
         finding.lines = self.lines;
+        finding.lines_from_text.clone_from(&self.lines_from_text);
         if circumstance.symbols_hidden {
             finding.lines -= self.lines_by_symbols.len().min(self.lines);
-            finding.lines_from_text.clone_from(&self.lines_by_symbols);
+            let hidden = self.lines_by_symbols.iter().cloned();
+            finding.lines_from_text.extend(hidden);
         }
     }
 }
@@ -480,6 +488,31 @@ mod tests {
         ] {
             assert_eq!(unproven(scenario, program), [""; 0]);
         }
+    }
+
+    #[test]
+    fn lines_without_symbols_come_from_the_text_for_everybody() {
+        let mut table = expected();
+        let number = series("6.12");
+        let kernel = table.kernels.get_mut(&number).unwrap();
+        kernel.lines_from_text = set(&["vmstat nameless"]);
+        let before = kernel.clone();
+        let found: Findings = ["doctor", "doctor as reader"]
+            .map(|name| {
+                let finding = table.finding(number, Scenario::Conformance, name);
+                (name.into(), finding)
+            })
+            .into();
+        let [root, reader] = ["doctor", "doctor as reader"].map(|name| &found[name]);
+        assert_eq!(root.lines_from_text, set(&["vmstat nameless"]));
+        let both = set(&["vmstat hidden", "vmstat nameless"]);
+        assert_eq!(reader.lines_from_text, both);
+        assert_eq!(reader.lines + 1, root.lines);
+        table.kernels.remove(&number);
+        table.update(number, "", Scenario::Conformance, &found);
+        let after = &table.kernels[&number];
+        assert_eq!(after.lines_from_text, before.lines_from_text);
+        assert_eq!(after.lines_by_symbols, before.lines_by_symbols);
     }
 
     #[test]
