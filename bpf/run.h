@@ -67,7 +67,7 @@ struct fp_run {
 	u32 kept, checked, disproven; /* records that were kept; that were read all the same; and differed from what was kept */
 	u32 keeps, lacks_words; /* whether records are kept; not, as the type information lacks a word of the proofs */
 	u32 old_end, moves;	     /* the first old place that is not fetched; whether the last process differs from its place */
-	u32 reserved, fresh_pool; /* the pool is empty: a record that points into it is read anew */
+	u32 reserved, fresh_pool; /* the pool is empty: a record that points into it is read again */
 	u32 dropped; /* this walk has already written records below this place, so none tells what was there before */
 };
 

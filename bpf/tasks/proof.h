@@ -22,13 +22,14 @@
  * - FP_MEMORY_DETAILS: page tables, huge pages and flags: words.
  * - FP_LAYOUT: it moves its parts itself.
  * - FP_USERS, FP_CREDENTIALS: commit_creds() replaces only the credentials of the running task; seccomp(2) of another thread is
- *   that of another process here. Who shares fs may change the umask: not kept; of kernel threads, a word.
+ *   that of another process here. Another process with the same fs may change the umask: not kept; of kernel threads, a word.
  * - FP_SIGNALS: pending ones and the limit: words. Signal actions and the blocked ones it changes itself. The queue belongs to
  *   the user, and is written to a record that is kept.
  * - FP_NAMESPACES: the pids that a process has never change, and its group in each namespace is that of PGRP.
  * - FP_SCHEDULING, FP_SCHEDULING_DETAILS: others set it: words. The scheduler may move a sleeping task that is still on a queue
  *   to another CPU. It waits for I/O itself.
- * - FP_LIMITS: prlimit(2): a word. Who shares files may enlarge its table: not kept; of kernel threads, a word.
+ * - FP_LIMITS: prlimit(2): a word. Another process with the same files may enlarge the table: not kept; of kernel
+ *   threads, a word.
  * - FP_IO: it counts what it does itself.
  * - FP_CGROUP: others move it: a word.
  * - FP_THREADS: of a process of one thread nothing is listed, or it is not kept.
