@@ -21,7 +21,10 @@ pub(super) fn member(value: &Value, name: &str, arguments: &[Value]) -> Result<V
             "PID" => Value::Int(data.pid),
             "StartTime" => Value::Time(data.start_time),
             "Matches" => Value::Map(data.matches.clone()),
-            _ => return Err(format!("there is no field {name}")),
+            _ => match data.container.get(name) {
+                Some(text) => Value::Text(text.clone()),
+                None => return Err(format!("there is no field {name}")),
+            },
         }),
         Value::Map(entries) => plain(
             entries

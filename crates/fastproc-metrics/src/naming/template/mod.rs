@@ -12,7 +12,7 @@ mod value;
 use std::collections::BTreeMap;
 
 use self::{parse::Node, time::Time, value::Data};
-use super::subject::{Subject, Wants};
+use super::subject::{OF_CGROUP, OF_RUNTIME, Subject, Wants};
 
 /// A template, taken apart.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +49,8 @@ impl Template {
             cmdline: any(&["ExeBase", "ExeFull"]),
             username: any(&["Username"]),
             cgroups: any(&["Cgroups"]),
+            container: any(&OF_CGROUP) || any(&OF_RUNTIME),
+            container_names: any(&OF_RUNTIME),
         }
     }
 
@@ -70,6 +72,7 @@ impl Template {
                 unix_ns: subject.start_unix_ns,
             },
             matches: matches.clone(),
+            container: subject.container.cloned().unwrap_or_default(),
         };
         eval::render(&self.nodes, data).map_err(|reason| NameError {
             template: self.text.clone(),
@@ -81,20 +84,39 @@ impl Template {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::naming::Container;
 
     fn render(template: &str) -> Result<String, String> {
+        let container = Container {
+            id: "3f5c".into(),
+            name: "db".into(),
+            pod: "db-0".into(),
+            ..Container::default()
+        };
         let subject = Subject {
             pid: 17,
             comm: b"postgres",
             cmdline: b"/usr/lib/postgres/bin/postgres\0-D\0/data\0",
             username: "pg",
             cgroups: &["/system.slice/pg".into(), "/user".into()],
+            container: Some(&container),
             start_unix_ns: 1_709_208_000_250_000_000,
         };
         let matches = [("Cfg".to_owned(), "a.yml".to_owned())].into();
         let template = Template::parse(template)?;
         let name = template.render(&subject, &matches);
         name.map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn containers_and_pods_are_named() {
+        for (template, name) in [
+            ("{{.PodName}}/{{.ContainerName}}", "db-0/db"),
+            ("{{slice .ContainerID 0 2}}", "3f"),
+            ("{{if .Namespace}}{{.Namespace}}{{else}}none{{end}}", "none"),
+        ] {
+            assert_eq!(render(template).as_deref(), Ok(name), "{template}");
+        }
     }
 
     /// What process-exporter 0.8.7 makes of each.
@@ -286,5 +308,9 @@ mod tests {
         assert!(wants("{{printf \"%s\" (index .Cgroups 0)}}").cgroups);
         assert!(wants("{{$.ExeBase}}").cmdline);
         assert!(!wants("{{.Comm}}{{.PID}}").cmdline);
+        assert!(wants("{{.PodUID}}").container);
+        assert!(!wants("{{.PodUID}}").container_names);
+        let names = wants("{{with .PodName}}{{.}}{{end}}");
+        assert!(names.container && names.container_names);
     }
 }

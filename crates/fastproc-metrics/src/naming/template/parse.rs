@@ -41,7 +41,7 @@ pub(super) enum Operand {
 }
 
 /// What a name may have in it.
-const FIELDS: [&str; 8] = [
+const FIELDS: [&str; 18] = [
     "Cgroups",
     "Comm",
     "ExeBase",
@@ -50,6 +50,16 @@ const FIELDS: [&str; 8] = [
     "PID",
     "StartTime",
     "Matches",
+    "ContainerID",
+    "ContainerName",
+    "PodUID",
+    "PodName",
+    "Namespace",
+    "Image",
+    "Runtime",
+    "Machine",
+    "Unit",
+    "Slice",
 ];
 
 /// The longest template, in bytes.

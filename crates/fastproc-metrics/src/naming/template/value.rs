@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write, sync::Arc};
 
-use super::time::Time;
+use super::{super::subject::Container, time::Time};
 
 /// What a process has for a template.
 #[derive(Debug, PartialEq)]
@@ -15,6 +15,7 @@ pub(super) struct Data {
     pub pid: i64,
     pub start_time: Time,
     pub matches: BTreeMap<String, String>,
+    pub container: Container,
 }
 
 /// A value.
@@ -96,6 +97,8 @@ impl Value {
                     pid,
                     start_time,
                     matches,
+                    // process-exporter has nothing of it.
+                    container: _,
                 } = &**data;
                 let cgroups = Self::List(cgroups.clone()).shown();
                 let matches = Self::Map(matches.clone()).shown();
