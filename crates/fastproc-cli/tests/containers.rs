@@ -118,7 +118,7 @@ fn a_cgroup_namespace_hides_no_container() {
     let command = env!("CARGO_BIN_EXE_fastproc");
     let mount_point = Folder::new("cgroup");
     let script = format!(
-        "exec unshare --cgroup --mount sh -c 'mount -t cgroup2 none {} && grep ^0:: /proc/{}/cgroup && \
+        "exec unshare --cgroup --mount sh -c 'mount -t cgroup2 cgroup2 {} && grep ^0:: /proc/{}/cgroup && \
          exec {command} ps --format ndjson -o {FIELDS} -p {pids} --sort pid'",
         mount_point.display(),
         sleeper.pid()
