@@ -175,6 +175,11 @@ deb: build man c-library procps
 	@$(CARGO) deb --version >/dev/null 2>&1 || { echo "missing: cargo-deb; cargo install cargo-deb" >&2; exit 1; }
 	scripts/check-deb "$$($(CARGO) deb --locked --no-build --strip -p fastproc-cli)"
 
+## make check-kubernetes  the manifest and the chart in packaging/kubernetes, by their Go types and helm, which Go builds once
+.PHONY: check-kubernetes
+check-kubernetes:
+	scripts/check-kubernetes
+
 ## make test-go        the Go client of the service: its layout, its tests, and against a service
 .PHONY: test-go bench-go
 test-go:

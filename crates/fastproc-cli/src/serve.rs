@@ -130,6 +130,10 @@ pub struct Args {
     /// The machine's /proc, where it is mounted elsewhere, as in a privileged container.
     #[arg(long, value_name = "FOLDER", default_value = "/proc")]
     procfs: PathBuf,
+    /// The root of the host's file system, where a container has it: rules with names of containers or pods read files of the
+    /// container runtimes below it. By default, they are read below /, or as the first process sees them.
+    #[arg(long, value_name = "FOLDER")]
+    host_root: Option<PathBuf>,
     /// Serve by TLS, and ask for passwords, as this file says: the exporter toolkit's. The examples below have one.
     #[arg(long = "web.config.file", value_name = "FILE")]
     web_config: Option<PathBuf>,
@@ -279,6 +283,7 @@ impl Args {
                 share: self.costly_share,
             },
             regroups,
+            host_root: self.host_root.clone(),
             exits: self.exits && self.source.kind() != Some(SourceKind::Procfs),
             host: self
                 .collectors

@@ -54,7 +54,22 @@ fn named(testbed: &Testbed) -> (String, BTreeMap<u64, Vec<u8>>) {
 }
 
 /// What is not known of every process that is there.
-const MAY_BE_UNKNOWN: [&str; 6] = ["unit", "label", "event", "ended", "status", "final"];
+const MAY_BE_UNKNOWN: [&str; 14] = [
+    "unit",
+    "container",
+    "container_name",
+    "pod",
+    "pod_uid",
+    "namespace",
+    "image",
+    "runtime",
+    "machine",
+    "label",
+    "event",
+    "ended",
+    "status",
+    "final",
+];
 
 #[test]
 fn every_field_can_be_shown_in_every_form() {
@@ -67,7 +82,7 @@ fn every_field_can_be_shown_in_every_form() {
     assert_eq!(rows.len(), 1);
     assert_eq!(object.len(), fields.len());
     // Nothing of one's own process is hidden; but rates take an interval, it has not ended, and not every process has a unit
-    // of systemd or a security module's label.
+    // of systemd, a container or a security module's label.
     let unknown: Vec<_> = object
         .iter()
         .filter(|(_, value)| value.is_null())

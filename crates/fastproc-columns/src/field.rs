@@ -1,11 +1,13 @@
 //! The fields that can be shown, sorted and filtered by.
 
 mod catalogue;
+mod containers;
 mod values;
 
 use fastproc::{Fields, Texts};
 
 pub use catalogue::FIELDS;
+pub use containers::short_container_id;
 
 use crate::{
     row::{Lookup, Row},

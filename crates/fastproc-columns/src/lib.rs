@@ -36,11 +36,10 @@ pub mod number;
 mod row;
 mod sort;
 mod tree;
-mod unit;
 mod value;
 
 pub use duration::{DurationError, is_interval, parse_duration, parse_interval};
-pub use field::{FIELDS, Field, UnknownField};
+pub use field::{FIELDS, Field, UnknownField, short_container_id};
 pub use filter::{Filter, FilterError, parse_date};
 pub use names::Names;
 pub use row::{Event, Lookup, Row};

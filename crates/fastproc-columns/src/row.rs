@@ -2,6 +2,7 @@
 
 use fastproc::{
     Baseline, Cmdline, Details, Host, Process, Snapshot,
+    container::Names as ContainerNames,
     difference::Change,
     exits::{Exec, Exit},
     record::{Io, Record, State, ThreadRecord},
@@ -153,6 +154,8 @@ pub struct Lookup {
     pub total_memory: u64,
     /// Command lines, programs, cgroups.
     pub details: Details,
+    /// Names of containers and pods.
+    pub containers: ContainerNames,
     /// Names of users.
     pub users: Names,
     /// Names of groups.
@@ -184,6 +187,7 @@ impl Lookup {
             host: host.clone(),
             total_memory: (memory.totalram as u64).saturating_mul(memory.mem_unit.into()),
             details: Details::open(host)?,
+            containers: ContainerNames::default(),
             users: Names::users(),
             groups: Names::groups(),
             text: Vec::new(),
@@ -203,6 +207,7 @@ impl Lookup {
             host,
             total_memory,
             details: Details::recorded(),
+            containers: ContainerNames::recorded(),
             users: Names::recorded(),
             groups: Names::recorded(),
             text: Vec::new(),

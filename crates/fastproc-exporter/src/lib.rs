@@ -9,6 +9,8 @@
 pub mod collected;
 pub mod document;
 pub mod files;
+#[cfg(test)]
+mod kubernetes;
 pub mod naming;
 pub mod options;
 pub mod web;

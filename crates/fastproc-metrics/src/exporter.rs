@@ -1,23 +1,21 @@
 //! One snapshot, and everything that is made of it.
 
-use std::{io::Read, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
-use fastproc::{
-    Collector, Details, Fields, Host, Process, Refusal, SnapshotStats, SourceKind,
-    counters::Counters,
-};
+use fastproc::{Collector, Fields, Refusal, SnapshotStats, SourceKind, counters::Counters};
 use rustix::thread::{CapabilitySet, capabilities};
 
 use crate::{
     costly::{self, Costly},
+    describer::Describer,
     exposition::{Exposition, Format},
-    groups::{Describe, Description, Gone, Moment, Options, Tracker},
+    groups::{Gone, Moment, Options, Tracker},
     link::Used,
     metrics::{
         ExitCounts, Extras, HostMetrics, LeftOut, Own, Service, Switches, series_of_a_group,
         write_groups, write_own,
     },
-    naming::{NameError, Rules, Wants},
+    naming::{NameError, Rules},
     reloaded::Reloaded,
 };
 
@@ -36,6 +34,9 @@ pub struct Settings {
     pub exits: bool,
     /// Whether other rules may come while it runs: then what any rules want is read.
     pub regroups: bool,
+    /// Where the root of the host's file system is, which has the files of container runtimes; if not set, `/`, or the root
+    /// of the first process.
+    pub host_root: Option<PathBuf>,
 }
 
 /// Why the exporter cannot run.
@@ -71,6 +72,7 @@ pub struct Exporter {
     reloaded: Reloaded,
     beside: Used,
     service: Option<Box<dyn Service>>,
+    describer: Describer,
 }
 
 impl Exporter {
@@ -84,6 +86,9 @@ impl Exporter {
         }
         if tracker.wants().username || settings.regroups {
             fields |= Fields::USERS;
+        }
+        if tracker.wants().container || settings.regroups {
+            fields |= Fields::CGROUP;
         }
         let mut collector = Collector::builder()
             .source(settings.source)
@@ -105,6 +110,7 @@ impl Exporter {
             .open()?;
         let missed = collector.snapshot()?.stats().missed;
         let proc_hides = fastproc::host::proc_hides_processes()?;
+        let describer = Describer::new(collector.host(), settings.host_root.as_deref())?;
         Ok(Self {
             missed,
             exits: None,
@@ -129,6 +135,7 @@ impl Exporter {
             reloaded: Reloaded::now(),
             beside: Used::default(),
             service: None,
+            describer,
         })
     }
 
@@ -138,12 +145,13 @@ impl Exporter {
     }
 
     /// Whether files in `/proc` are read that are shown only to those who may trace: by the source itself, of processes
-    /// that its walk does not meet, for costly values, and for every name where `/proc` hides processes.
+    /// that its walk does not meet, for costly values, for names of containers, and for every name where `/proc` hides processes.
     pub fn needs_proc_of_others(&self) -> bool {
         self.collector.source() == SourceKind::Procfs
             || self.missed > 0
             || self.proc_hides
             || self.costly.is_wanted()
+            || self.tracker.wants().container_names
     }
 
     /// Sources that were tried first and refused, and why.
@@ -165,6 +173,7 @@ impl Exporter {
     /// [`collect`](Self::collect) on.
     pub fn reload(&mut self, rules: Option<Rules>, reloaded: Reloaded) {
         if let Some(rules) = rules {
+            self.describer.forget();
             self.tracker.regroup(rules);
         }
         self.reloaded = reloaded;
@@ -187,7 +196,6 @@ impl Exporter {
         self.counters_current = counters.is_ok();
         self.counter_errors += u64::from(counters.is_err());
         let btime = self.host_metrics.btime();
-        let host = self.collector.host().clone();
         let result = match self.collector.snapshot() {
             Ok(snapshot) => {
                 let stats = snapshot.stats();
@@ -195,7 +203,7 @@ impl Exporter {
                     boottime_ns: stats.kernel_boottime_ns(),
                     btime,
                 };
-                let mut describer = Describer::new(&host);
+                self.describer.renew();
                 let mut ended: Option<Vec<_>> = snapshot.exits().map(|exits| {
                     let gone = |exit| Gone {
                         exit,
@@ -208,7 +216,7 @@ impl Exporter {
                     snapshot.iter(),
                     snapshot.threads(),
                     ended.as_deref_mut(),
-                    &mut describer,
+                    &mut self.describer,
                 );
                 if let Some(ended) = ended {
                     let exits = self.exits.get_or_insert_default();
@@ -309,85 +317,4 @@ fn sees_all(source: SourceKind, proc_hides: bool) -> bool {
     let by_bpf = source != SourceKind::Procfs && !proc_hides;
     by_bpf
         || capabilities(None).is_ok_and(|held| held.effective.contains(CapabilitySet::SYS_PTRACE))
-}
-
-/// Reads what processes are named by, of new ones alone. It keeps nothing from one snapshot to the next.
-struct Describer<'a> {
-    host: &'a Host,
-    details: Option<Details>,
-}
-
-impl<'a> Describer<'a> {
-    fn new(host: &'a Host) -> Self {
-        Self {
-            host,
-            details: None,
-        }
-    }
-}
-
-impl Describe for Describer<'_> {
-    fn describe(&mut self, process: Process<'_>, wants: Wants, into: &mut Description) -> bool {
-        if self.details.is_none() {
-            self.details = Details::open(self.host).ok();
-        }
-        let Some(details) = &mut self.details else {
-            return false;
-        };
-        if wants.cmdline {
-            match details.cmdline(process) {
-                Ok(line) => into.cmdline.extend_from_slice(line.bytes),
-                Err(
-                    fastproc::DetailError::Hidden { .. } | fastproc::DetailError::Absent { .. },
-                ) => {}
-                Err(_) => return false,
-            }
-        }
-        if wants.username
-            && let Some(users) = process.users()
-        {
-            into.username = username(users.euid);
-        }
-        if wants.cgroups {
-            into.cgroups = cgroups(process.pid());
-            // What was read belongs to this process only if it is still there.
-            if matches!(
-                details.cgroup(process),
-                Err(fastproc::DetailError::Gone { .. })
-            ) {
-                return false;
-            }
-        }
-        true
-    }
-
-    fn username(&mut self, uid: u32) -> String {
-        username(uid)
-    }
-
-    fn cgroups(&mut self, pid: u32) -> Vec<String> {
-        cgroups(pid)
-    }
-}
-
-/// The name of a user, or the number if it has none.
-fn username(uid: u32) -> String {
-    let user = nix::unistd::User::from_uid(uid.into());
-    let user = user.ok().flatten();
-    user.map_or_else(|| uid.to_string(), |user| user.name)
-}
-
-/// The paths in `/proc/PID/cgroup`, one a hierarchy.
-fn cgroups(pid: u32) -> Vec<String> {
-    let mut text = Vec::new();
-    let read = std::fs::File::open(format!("/proc/{pid}/cgroup"))
-        .and_then(|file| file.take(64 * 1024).read_to_end(&mut text));
-    if read.is_err() {
-        return Vec::new();
-    }
-    String::from_utf8_lossy(&text)
-        .lines()
-        .filter_map(|line| line.splitn(3, ':').nth(2))
-        .map(str::to_owned)
-        .collect()
 }

@@ -12,6 +12,7 @@
 
 pub mod collecting;
 pub mod costly;
+mod describer;
 pub mod descriptors;
 pub mod exporter;
 pub mod exposition;

@@ -1,14 +1,14 @@
-//! Processes added up by name, user, cgroup or container.
+//! Processes added up by name, user, cgroup, container or pod.
 
 use std::collections::HashMap;
 
 use fastproc::Fields;
-use fastproc_columns::{Lookup, Row};
+use fastproc_columns::{Lookup, Row, Value, field};
 use serde::{Deserialize, Serialize};
 
 /// What to add up by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum GroupBy {
     /// Names of processes.
     Name,
@@ -16,59 +16,95 @@ pub enum GroupBy {
     User,
     /// Cgroups of the default hierarchy.
     Cgroup,
-    /// Containers, found by the path of the cgroup.
+    /// Containers, by their ids.
     Container,
+    /// Names of containers.
+    ContainerName,
+    /// Names of pods.
+    Pod,
+    /// Namespaces of Kubernetes.
+    Namespace,
+    /// Images of containers.
+    Image,
+    /// What made the containers.
+    Runtime,
+    /// Machines of systemd-machined.
+    Machine,
 }
 
 impl GroupBy {
+    /// In the order of the key that goes through them.
+    const ALL: [Self; 10] = [
+        Self::Name,
+        Self::User,
+        Self::Cgroup,
+        Self::Container,
+        Self::ContainerName,
+        Self::Pod,
+        Self::Namespace,
+        Self::Image,
+        Self::Runtime,
+        Self::Machine,
+    ];
+
     /// The next grouping; `None` after the last.
-    pub const fn next(now: Option<Self>) -> Option<Self> {
-        match now {
-            None => Some(Self::Name),
-            Some(Self::Name) => Some(Self::User),
-            Some(Self::User) => Some(Self::Cgroup),
-            Some(Self::Cgroup) => Some(Self::Container),
-            Some(Self::Container) => None,
-        }
+    pub fn next(now: Option<Self>) -> Option<Self> {
+        let next = Self::ALL.iter().position(|&by| Some(by) == now);
+        Self::ALL.get(next.map_or(0, |at| at + 1)).copied()
     }
 
     /// A word for it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Name => "name",
+            _ => self.field(),
+        }
+    }
+
+    /// The field whose values are the groups.
+    const fn field(self) -> &'static str {
+        match self {
+            Self::Name => "comm",
             Self::User => "user",
             Self::Cgroup => "cgroup",
             Self::Container => "container",
+            Self::ContainerName => "container_name",
+            Self::Pod => "pod",
+            Self::Namespace => "namespace",
+            Self::Image => "image",
+            Self::Runtime => "runtime",
+            Self::Machine => "machine",
         }
     }
 
     /// The groups of fields that it needs.
     pub fn needs(self) -> Fields {
-        let key = match self {
-            Self::Name => Fields::empty(),
-            Self::User => Fields::USERS,
-            Self::Cgroup | Self::Container => Fields::CGROUP,
-        };
-        key | Fields::TOP
+        let needs = field::find(self.field()).map(|field| field.needs);
+        needs.unwrap_or(Fields::empty()) | Fields::TOP
     }
 
-    /// What shows only the processes of a group. `None`: no filter can say so.
+    /// The filter that shows only the processes of a group. `None`: no filter does, since their value is unknown.
     pub fn filter(self, key: &[u8]) -> Option<String> {
+        if key == UNKNOWN {
+            return None;
+        }
         let mut text = Vec::new();
         fastproc_columns::escape::escape(key, &mut text);
         let text = String::from_utf8(text).ok()?.replace('"', "\\\"");
-        Some(match self {
-            Self::Name => format!("comm == \"{text}\""),
-            Self::User => format!("user == \"{text}\""),
-            Self::Cgroup => format!("cgroup == \"{text}\""),
-            // An id stands in the path as it is.
-            Self::Container if key.iter().all(u8::is_ascii_hexdigit) && !key.is_empty() => {
-                format!("cgroup =~ '{text}'")
-            }
-            Self::Container => return None,
-        })
+        Some(format!("{} == \"{text}\"", self.field()))
+    }
+
+    /// The form of a key that people read.
+    pub fn shown(self, key: &[u8]) -> &[u8] {
+        match self {
+            Self::Container => fastproc_columns::short_container_id(key),
+            _ => key,
+        }
     }
 }
+
+/// The key of processes whose value is not known.
+const UNKNOWN: &[u8] = b"-";
 
 /// What the processes of a group come to.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -141,21 +177,22 @@ impl Groups {
         self.at.clear();
         self.keys.clear();
         self.sums.clear();
+        let Ok(field) = field::find(by.field()) else {
+            return;
+        };
         for row in rows {
+            let value = match by {
+                GroupBy::Name => Value::Unknown,
+                _ => field.value(row, lookup),
+            };
             let name;
-            let key: &[u8] = match by {
-                GroupBy::Name => {
+            let key: &[u8] = match value {
+                Value::Text(text) => text,
+                _ if by == GroupBy::Name => {
                     name = row.process.name();
                     &name
                 }
-                GroupBy::User => row
-                    .users()
-                    .map_or(b"?", |(_, effective)| lookup.users.name(effective)),
-                GroupBy::Cgroup => lookup.details.cgroup(row.process).unwrap_or(b"?"),
-                GroupBy::Container => {
-                    let path = lookup.details.cgroup(row.process).unwrap_or_default();
-                    container(path).unwrap_or(b"-")
-                }
+                _ => UNKNOWN,
             };
             let at = if let Some(&at) = self.at.get(key) {
                 at
@@ -178,7 +215,9 @@ impl Groups {
                 "time" | "utime" | "stime" => one.cpu_ns.cmp(&other.cpu_ns),
                 "num_threads" => one.threads.cmp(&other.threads),
                 "pid" => one.processes.cmp(&other.processes),
-                "comm" | "cmdline" | "user" | "cgroup" => keys[a].cmp(&keys[b]),
+                sort if by.field() == sort || matches!(sort, "comm" | "cmdline") => {
+                    keys[a].cmp(&keys[b])
+                }
                 "read_bytes_per_second" | "write_bytes_per_second" => {
                     rate(one).total_cmp(&rate(other))
                 }
@@ -205,72 +244,27 @@ impl Groups {
     }
 }
 
-/// The id of the container that the path of a cgroup names, as Docker, Podman, containerd, CRI-O, LXC and
-/// systemd-nspawn make them.
-pub fn container(path: &[u8]) -> Option<&[u8]> {
-    let folders = || path.split(|&byte| byte == b'/');
-    let is_id = |id: &[u8]| id.len() == 64 && id.iter().all(u8::is_ascii_hexdigit);
-    // docker-ID.scope, cri-containerd-ID.scope, crio-ID.scope, libpod-ID.scope; docker/ID, kubepods/…/ID
-    let by_id = folders().rev().find_map(|folder| {
-        let name = folder.strip_suffix(b".scope").unwrap_or(folder);
-        let id = name.rsplit(|&byte| byte == b'-').next()?;
-        is_id(id).then(|| &id[..12])
-    });
-    by_id.or_else(|| {
-        let mut last: &[u8] = b"";
-        for folder in folders() {
-            // lxc/NAME, lxc.payload.NAME, machine.slice/machine-NAME.scope
-            if last == b"lxc" {
-                return Some(folder);
-            }
-            if let Some(name) = folder.strip_prefix(b"lxc.payload.") {
-                return Some(name);
-            }
-            let machine = folder.strip_prefix(b"machine-");
-            let machine = machine.and_then(|name| name.strip_suffix(b".scope"));
-            if let Some(name) = machine.filter(|_| last == b"machine.slice") {
-                return Some(name);
-            }
-            last = folder;
-        }
-        None
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn containers_are_found_in_paths() {
-        let id = "0123456789abcdef".repeat(4);
-        for path in [
-            format!("/system.slice/docker-{id}.scope"),
-            format!("/docker/{id}"),
-            format!("/kubepods.slice/kubepods-pod1.slice/cri-containerd-{id}.scope"),
-            format!("/kubepods/besteffort/pod1/{id}"),
-            format!("/machine.slice/libpod-{id}.scope/container"),
-        ] {
-            assert_eq!(
-                container(path.as_bytes()),
-                Some(b"0123456789ab".as_slice()),
-                "{path}"
-            );
+    fn the_key_goes_through_all_groupings() {
+        let mut by = None;
+        for expected in GroupBy::ALL {
+            by = GroupBy::next(by);
+            assert_eq!(by, Some(expected));
+            assert!(field::find(expected.field()).is_ok(), "{expected:?}");
         }
-        for (path, name) in [
-            ("/lxc/web/init.scope", Some("web")),
-            ("/lxc.payload.web/init.scope", Some("web")),
-            ("/machine.slice/machine-deb.scope", Some("deb")),
-            ("/system.slice/sshd.service", None),
-            ("/user.slice/user-0.slice/session-1.scope", None),
-            ("/", None),
-        ] {
-            assert_eq!(
-                container(path.as_bytes()),
-                name.map(str::as_bytes),
-                "{path}"
-            );
-        }
+        assert_eq!(GroupBy::next(by), None);
+    }
+
+    #[test]
+    fn an_id_is_shown_short() {
+        let id = b"0123456789abcdef".repeat(4);
+        assert_eq!(GroupBy::Container.shown(&id), b"0123456789ab");
+        assert_eq!(GroupBy::Container.shown(b"web"), b"web");
+        assert_eq!(GroupBy::Pod.shown(&id), id);
     }
 
     #[test]
@@ -284,6 +278,7 @@ mod tests {
         parses(GroupBy::User, b"root");
         parses(GroupBy::Cgroup, b"/system.slice/a\\x2db.service");
         parses(GroupBy::Container, b"0123456789ab");
+        parses(GroupBy::ContainerName, b"web");
         assert_eq!(GroupBy::Container.filter(b"-"), None);
     }
 }

@@ -305,7 +305,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(Table, &[c('i')], A::Idle, "hide or show processes that used no CPU"),
     bind(Table, &[c('c'), c('p')], A::CommandLines, "show command lines or names"),
     bind(Table, &[f(2), c('f')], A::Columns, "edit the columns"),
-    bind(Table, &[c('g')], A::Group, "add up by name, user, cgroup, container; then stop"),
+    bind(Table, &[c('g')], A::Group, "add up by name, user, container, pod …; then stop"),
     bind(Table, &[c('x')], A::Exited, "show or hide processes that exited in the interval"),
     bind(Table, &[f(4), c('\\'), c('o')], A::Filter, "filter: rss > 100M && user != root"),
     bind(Table, &[c('u')], A::User, "choose a user"),

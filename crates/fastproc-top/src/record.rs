@@ -7,12 +7,14 @@ mod coding;
 mod decoder;
 mod file;
 mod frame;
+mod names;
 mod old;
 mod recorder;
 
 pub use self::{
     file::{Facts, Reader, Writer},
     frame::{Frame, Key, Texts},
+    names::labels,
     recorder::Recorder,
 };
 

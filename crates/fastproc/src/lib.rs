@@ -33,6 +33,7 @@
 //!    it happens.
 //! 4. [`Details`] reads what no record holds from `/proc` on demand: the command line, the program, the path of
 //!    the cgroup.
+//!    [`container`] says which container and pod that path is of.
 //! 5. [`counters`] reads those of the machine: `/proc/stat`, `/proc/vmstat`, interrupts.
 //! 6. [`text`] renders the kernel's own files from records, byte for byte, and parses them.
 //! 7. BPF programs read without access checks. If you show records to other users, ask [`access`] what those may
@@ -53,6 +54,7 @@
 // scripts/lint-rooms says in which order data passes through these, and that none imports from a later one.
 mod base;
 mod collect;
+pub mod container;
 pub mod counters;
 mod details;
 pub mod difference;

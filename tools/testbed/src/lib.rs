@@ -40,6 +40,7 @@
 
 mod alone;
 mod bracket;
+mod cgroup;
 mod change;
 mod constructor;
 mod context;
@@ -60,6 +61,7 @@ mod wait;
 
 pub use alone::{Alone, LOCK_FILE, alone, leave_lock_to_parent};
 pub use bracket::Brackets;
+pub use cgroup::Cgroup;
 pub use change::{Change, Changing, GROUPS};
 pub use ended::ended_shell;
 pub use error::{Absent, TestbedError, Why};

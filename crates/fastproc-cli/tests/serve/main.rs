@@ -4,6 +4,7 @@ mod actor;
 mod client;
 mod clients;
 mod configuration;
+mod containers;
 mod costly;
 mod counters;
 mod exposition;

@@ -3,7 +3,7 @@
 use fastproc::Fields;
 
 use super::{
-    Field, Get,
+    Field, Get, containers,
     values::{
         command_line, flags, label, lifetime_share, name, namespace_id, nested, nice, number_in,
         numbers, policy, rolled_up, scheduling_class, started, state_as_in_ps, status, terminal,
@@ -12,7 +12,6 @@ use super::{
 };
 use crate::{
     row::Event,
-    unit,
     value::{
         Unit,
         Value::{self, Real, Signed, Truth, Unknown, Unsigned},
@@ -378,12 +377,21 @@ pub static FIELDS: &[Field] = &[
     })
     .also(&["cgroup_path"]),
     cgroup("cgroup_id", Unit::Number, "id of the cgroup", |s, _| Value::known(s.process.cgroup_id(), Unsigned)),
-    cgroup("unit", Unit::Text, "systemd unit", |s, lookup| {
-        lookup.details.cgroup(s.process).ok().and_then(unit::unit).map_or(Unknown, Value::Text)
-    }),
-    cgroup("slice", Unit::Text, "systemd slice", |s, lookup| {
-        lookup.details.cgroup(s.process).map_or(Unknown, |path| Value::Text(unit::slice(path)))
-    }),
+    cgroup("unit", Unit::Text, "systemd unit", containers::unit),
+    cgroup("slice", Unit::Text, "systemd slice", containers::slice),
+    cgroup("container", Unit::Text, "id of the container, or its name for LXC and systemd-nspawn; a table shows 12 digits", containers::id)
+        .also(&["container_id"])
+        .in_table(containers::short_id),
+    cgroup("container_name", Unit::Text, "name of the container; root only", |s, lookup| containers::label(s, lookup, |of| &of.name)),
+    cgroup("pod", Unit::Text, "name of the pod; root only", |s, lookup| containers::label(s, lookup, |of| &of.pod)).also(&["pod_name"]),
+    cgroup("pod_uid", Unit::Text, "UID of the pod", containers::pod_uid),
+    cgroup("namespace", Unit::Text, "Kubernetes namespace of the pod; root only", |s, lookup| {
+        containers::label(s, lookup, |of| &of.namespace)
+    })
+    .also(&["pod_namespace"]),
+    cgroup("image", Unit::Text, "image of the container; root only", |s, lookup| containers::label(s, lookup, |of| &of.image)),
+    cgroup("runtime", Unit::Text, "what made the container: docker, containerd, cri-o, podman, lxc or nspawn, if its cgroup says it", containers::runtime),
+    cgroup("machine", Unit::Text, "machine of systemd-machined: a container of systemd-nspawn, or a virtual machine of libvirt", containers::machine),
     identity("label", Unit::Text, "label of the security module (SELinux, AppArmor)", label),
     namespace("cgroupns", "cgroup namespace, as the number of its inode", |s, lookup| namespace_id(s, lookup, c"ns/cgroup")),
     namespace("ipcns", "IPC namespace", |s, lookup| namespace_id(s, lookup, c"ns/ipc")),

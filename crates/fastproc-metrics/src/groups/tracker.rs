@@ -4,7 +4,7 @@ mod ended;
 mod membership;
 mod thread_sums;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use fastproc::{
     Process,
@@ -23,7 +23,7 @@ use super::{
     limits::Chooser,
     threads::{Finder, ThreadNames, TrackedThread},
 };
-use crate::naming::{NameError, Rules, Wants};
+use crate::naming::{Container, NameError, Rules, Wants};
 
 /// In the order of [`Exit::nvcsw`] and [`Exit::nivcsw`].
 const SWITCHES: [Count; 2] = [Count::Voluntary, Count::Nonvoluntary];
@@ -80,6 +80,8 @@ pub struct Description {
     pub username: String,
     /// Paths of the cgroups.
     pub cgroups: Vec<String>,
+    /// The container.
+    pub container: Arc<Container>,
 }
 
 /// Reads what no record holds.
@@ -92,6 +94,9 @@ pub trait Describe {
 
     /// The paths of the cgroups of a process; none if it is no more.
     fn cgroups(&mut self, pid: u32) -> Vec<String>;
+
+    /// The container of a process that has exited.
+    fn container_of_exited(&mut self, exit: &Exit, wants: Wants) -> Arc<Container>;
 }
 
 /// When a snapshot was made.

@@ -301,6 +301,7 @@ mod tests {
                     cmdline: cmdline.as_bytes(),
                     username: "root",
                     cgroups: &[],
+                    container: None,
                     start_unix_ns: 0,
                 })
                 .unwrap()

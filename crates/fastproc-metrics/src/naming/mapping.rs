@@ -61,6 +61,7 @@ mod tests {
                 cmdline: cmdline.as_bytes(),
                 username: "",
                 cgroups: &[],
+                container: None,
                 start_unix_ns: 0,
             })
             .unwrap()

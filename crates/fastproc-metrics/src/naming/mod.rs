@@ -11,6 +11,6 @@ pub use self::{
     items::{Item, WrongRules, check_expression, check_name},
     mapping::MappingError,
     rules::Rules,
-    subject::{Subject, Wants},
+    subject::{Container, Subject, Wants},
     template::NameError,
 };

@@ -1,5 +1,7 @@
 //! What a process is named by.
 
+use fastproc::container::{Labels, Names, Origin, Runtime};
+
 /// What a rule can ask about a process.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
@@ -13,9 +15,94 @@ pub struct Subject<'a> {
     pub username: &'a str,
     /// Paths of its cgroups.
     pub cgroups: &'a [String],
+    /// The container that it is in, if that is known.
+    pub container: Option<&'a Container>,
     /// Start time, in nanoseconds since 1970.
     pub start_unix_ns: u64,
 }
+
+/// What its cgroup says about a process, and the names that the runtime keeps. What is not known is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Container {
+    /// The full id of the container; its name for LXC and systemd-nspawn.
+    pub id: String,
+    /// The name of the container.
+    pub name: String,
+    /// The UID of the pod.
+    pub pod_uid: String,
+    /// The name of the pod.
+    pub pod: String,
+    /// The Kubernetes namespace of the pod.
+    pub namespace: String,
+    /// The image of the container.
+    pub image: String,
+    /// What made the container.
+    pub runtime: String,
+    /// The machine of systemd-machined.
+    pub machine: String,
+    /// The systemd unit.
+    pub unit: String,
+    /// The systemd slice.
+    pub slice: String,
+}
+
+impl Container {
+    /// What the path of a cgroup says; names come from `names`, if there are any.
+    pub fn from_cgroup(path: &[u8], names: Option<&mut Names>) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let origin = Origin::from_cgroup(path);
+        let labels = names.and_then(|names| names.get(&origin));
+        let name = |of: fn(&Labels) -> &Option<Box<str>>| {
+            let name = labels.and_then(|labels| of(labels).as_deref());
+            name.unwrap_or_default().to_owned()
+        };
+        Self {
+            id: origin.container.map(text).unwrap_or_default(),
+            name: name(|labels| &labels.name),
+            pod_uid: origin
+                .pod_uid
+                .map(|uid| uid.to_string())
+                .unwrap_or_default(),
+            pod: name(|labels| &labels.pod),
+            namespace: name(|labels| &labels.namespace),
+            image: name(|labels| &labels.image),
+            runtime: origin.runtime.map_or("", Runtime::name).to_owned(),
+            machine: origin.machine.as_deref().map(text).unwrap_or_default(),
+            unit: origin.unit.map(text).unwrap_or_default(),
+            slice: text(origin.slice),
+        }
+    }
+
+    /// The member that a template calls by this name.
+    pub(super) fn get(&self, name: &str) -> Option<&String> {
+        Some(match name {
+            "ContainerID" => &self.id,
+            "ContainerName" => &self.name,
+            "PodUID" => &self.pod_uid,
+            "PodName" => &self.pod,
+            "Namespace" => &self.namespace,
+            "Image" => &self.image,
+            "Runtime" => &self.runtime,
+            "Machine" => &self.machine,
+            "Unit" => &self.unit,
+            "Slice" => &self.slice,
+            _ => return None,
+        })
+    }
+}
+
+/// What a template finds in the path of a cgroup.
+pub(super) const OF_CGROUP: [&str; 6] = [
+    "ContainerID",
+    "PodUID",
+    "Runtime",
+    "Machine",
+    "Unit",
+    "Slice",
+];
+
+/// What a template finds in files of the runtime.
+pub(super) const OF_RUNTIME: [&str; 4] = ["ContainerName", "PodName", "Namespace", "Image"];
 
 impl<'a> Subject<'a> {
     /// The arguments without the NULs that end the last.
@@ -59,6 +146,10 @@ pub struct Wants {
     pub username: bool,
     /// The cgroups.
     pub cgroups: bool,
+    /// The container.
+    pub container: bool,
+    /// The names that the runtime of the container keeps.
+    pub container_names: bool,
 }
 
 impl Wants {
@@ -67,6 +158,8 @@ impl Wants {
             cmdline: self.cmdline || other.cmdline,
             username: self.username || other.username,
             cgroups: self.cgroups || other.cgroups,
+            container: self.container || other.container,
+            container_names: self.container_names || other.container_names,
         }
     }
 }
@@ -86,6 +179,38 @@ pub(super) fn base(path: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_member_of_a_container_has_its_name() {
+        let id = "3f5c".repeat(16);
+        let path = format!(
+            "/kubepods.slice/kubepods-pod34dd2e8f_b2b3_4d51_a2c6_5e5d1a2d4f11.slice/crio-{id}.scope"
+        );
+        let container = Container::from_cgroup(path.as_bytes(), None);
+        for (name, value) in [
+            ("ContainerID", &*id),
+            ("PodUID", "34dd2e8f-b2b3-4d51-a2c6-5e5d1a2d4f11"),
+            ("Runtime", "cri-o"),
+            ("Machine", ""),
+            ("PodName", ""),
+            (
+                "Slice",
+                "kubepods-pod34dd2e8f_b2b3_4d51_a2c6_5e5d1a2d4f11.slice",
+            ),
+        ] {
+            assert_eq!(
+                container.get(name).map(String::as_str),
+                Some(value),
+                "{name}"
+            );
+        }
+        for name in OF_CGROUP.iter().chain(&OF_RUNTIME) {
+            assert!(container.get(name).is_some(), "{name}");
+        }
+        assert_eq!(container.get("Comm"), None);
+        let named = Container::from_cgroup(b"/lxc/web", Some(&mut Names::default()));
+        assert_eq!(named.name, "web");
+    }
 
     #[test]
     fn bases_are_as_go_has_them() {

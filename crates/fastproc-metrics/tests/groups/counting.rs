@@ -1,9 +1,9 @@
 //! What is counted, and when it begins and ends.
 
-use fastproc::Fields;
+use fastproc::{Fields, exits::Exit};
 use fastproc_metrics::{
     groups::{Count, Tracker},
-    naming::{Item, Rules},
+    naming::{Container, Item, Rules},
 };
 
 use crate::machine::{FIRST, Machine, SECOND, group, minor, procs, tracker};
@@ -330,4 +330,34 @@ fn what_ends_is_counted_to_the_end_and_once() {
     machine.update(&mut tracker);
     assert_eq!(user(&tracker, "make"), Some(4 * SECOND));
     assert_eq!(user(&tracker, "gcc"), Some(SECOND));
+}
+
+#[test]
+fn a_process_is_in_the_group_of_its_pod_and_so_is_an_exited_one() {
+    let rules = Rules::of_items(&[Item {
+        name: "{{.PodName}}".into(),
+        cmdlines: Some(vec![".+".into()]),
+        ..Item::default()
+    }]);
+    let mut tracker = tracker(|options| options.rules = rules.expect("rules"));
+    let mut machine = Machine::default();
+    let container = Container {
+        pod: "web-0".into(),
+        ..Container::default()
+    };
+    machine.containers.insert(7, container.into());
+    machine.cmdlines.insert(10, "/bin/web\0".into());
+    let web = machine.start(10, 1, "web", SECOND);
+    web.identity.groups |= Fields::CGROUP.bits();
+    let mut exit = Exit::default();
+    exit.cgroup_id = 7;
+    web.cgroup = exit.to_record().cgroup;
+    machine.ended = Some(Vec::new());
+    machine.update(&mut tracker);
+    assert_eq!(procs(&tracker, "web-0"), Some(1));
+    machine.ended(11, 1, "sh", FIRST + 1, 3 * SECOND).cgroup_id = 7;
+    machine.ended.as_mut().expect("exits")[0].1 = Some("/bin/sh\0".into());
+    machine.update(&mut tracker);
+    let group = group(&tracker, "web-0").expect("it is there");
+    assert_eq!(group.total.get(Count::User), 3 * SECOND);
 }

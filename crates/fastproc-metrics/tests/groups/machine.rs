@@ -1,6 +1,6 @@
 //! A machine whose processes are made up.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use fastproc::{
     Fields, Process,
@@ -9,7 +9,7 @@ use fastproc::{
 };
 use fastproc_metrics::{
     groups::{Count, Describe, Description, Gone, Group, Moment, Options, Tracker},
-    naming::{Item, Rules, Wants},
+    naming::{Container, Item, Rules, Wants},
 };
 
 pub const SECOND: u64 = 1_000_000_000;
@@ -23,6 +23,8 @@ pub struct Machine {
     pub threads: Vec<ThreadRecord>,
     pub cmdlines: HashMap<u32, String>,
     pub unreadable: Vec<u32>,
+    /// Containers, by the ids of cgroups.
+    pub containers: HashMap<u64, Arc<Container>>,
     pub described: usize,
     /// What ended since the last update, with command lines, where that is recorded.
     pub ended: Option<Vec<(Exit, Option<String>)>>,
@@ -133,6 +135,9 @@ impl Describe for Machine {
         if let Some(line) = self.cmdlines.get(&process.pid()) {
             into.cmdline.extend_from_slice(line.as_bytes());
         }
+        if let Some(container) = process.cgroup_id().and_then(|id| self.containers.get(&id)) {
+            into.container = container.clone();
+        }
         true
     }
 
@@ -142,6 +147,13 @@ impl Describe for Machine {
 
     fn cgroups(&mut self, _: u32) -> Vec<String> {
         Vec::new()
+    }
+
+    fn container_of_exited(&mut self, exit: &Exit, _: Wants) -> Arc<Container> {
+        self.containers
+            .get(&exit.cgroup_id)
+            .cloned()
+            .unwrap_or_default()
     }
 }
 

@@ -154,6 +154,11 @@ impl Replay {
                 Key::Group(id) => lookup.groups.keep(id, &text),
                 Key::Limits(pid, start_ns) => self.pages.keep(Page::Limits, pid, start_ns, text),
                 Key::Files(pid, start_ns) => self.pages.keep(Page::Files, pid, start_ns, text),
+                Key::Container(_) => {
+                    if let Some((id, labels)) = record::labels(&text) {
+                        lookup.containers.keep(id, labels);
+                    }
+                }
             }
         }
         if let (Some(now_ns), began_ns) = (self.time(), self.reader.frame.began_ns) {

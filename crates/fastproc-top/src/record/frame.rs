@@ -37,6 +37,8 @@ pub enum Key {
     Limits(u32, u64),
     /// Its open files: for each a line of its number and where it leads.
     Files(u32, u64),
+    /// The container that a cgroup is of, by the id of the cgroup: its id, name, pod, namespace and image, each ended by NUL.
+    Container(u64),
 }
 
 /// Texts, by whose they are.
@@ -125,6 +127,7 @@ impl Frame {
                 Key::Group(id) => [3, id.into(), 0],
                 Key::Limits(pid, start_ns) => [4, pid.into(), start_ns],
                 Key::Files(pid, start_ns) => [5, pid.into(), start_ns],
+                Key::Container(id) => [6, id, 0],
             };
             for number in numbers {
                 put(number, to);
@@ -190,6 +193,7 @@ impl Frame {
                 3 => Key::Group(number as u32),
                 4 => Key::Limits(number as u32, start_ns),
                 5 => Key::Files(number as u32, start_ns),
+                6 => Key::Container(number),
                 _ => return Err(Error::Damaged("a text is of no kind")),
             };
             let length = input.number()?;
@@ -327,6 +331,9 @@ mod tests {
         frame.lost_exits = if cpus > 1 { 3 } else { 0 };
         frame.texts.push((Key::Cmdline(1, 2), b"a\0b".to_vec()));
         frame.texts.push((Key::Cgroup(u64::MAX), b"/".to_vec()));
+        frame
+            .texts
+            .push((Key::Container(7), b"1f\0web\0\0\0\0".to_vec()));
         frame
     }
 

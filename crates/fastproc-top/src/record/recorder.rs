@@ -6,13 +6,14 @@ use std::{
     path::Path,
 };
 
-use fastproc::{Fields, Process, Snapshot, access::Mask, record::Io};
+use fastproc::{Fields, Process, Snapshot, access::Mask, container::Origin, record::Io};
 use fastproc_columns::Lookup;
 
 use super::{
     Writer,
     file::Facts,
     frame::{Frame, Key},
+    names,
 };
 use crate::{
     details::{self, Page},
@@ -183,8 +184,14 @@ impl Recorder {
         let (texts, written) = (&mut self.frame.texts, &mut self.written);
         if let Some(id) = process.cgroup_id()
             && written.insert(Key::Cgroup(id))
-            && let Ok(path) = lookup.details.cgroup(process)
+            && let Ok(path) = lookup.details.whole_cgroup(process)
         {
+            let origin = Origin::from_cgroup(path);
+            if let Some(labels) = lookup.containers.get(&origin)
+                && let Some(container) = origin.container
+            {
+                texts.push((Key::Container(id), names::written(container, labels)));
+            }
             texts.push((Key::Cgroup(id), path.to_vec()));
         }
         if let Some(users) = process.users() {

@@ -239,6 +239,7 @@ impl Table {
                 x += cell + GAP;
             }
             let mut text = Vec::new();
+            let key = state.settings.group.map_or(key, |by| by.shown(key));
             fastproc_columns::escape::escape(key, &mut text);
             canvas.text(
                 line,

@@ -1,42 +1,95 @@
 //! Paths of cgroups, kept by the ids of the cgroups.
 
-use std::{collections::HashMap, os::fd::OwnedFd, path::Path, sync::OnceLock};
+use std::{collections::HashMap, sync::OnceLock};
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use super::hierarchy::Hierarchy;
 
-/// What is known of the default (version 2) hierarchy.
+/// The paths that are known, by ids.
 #[derive(Debug, Default)]
 pub(super) struct Cgroups {
-    /// Its root, if it is mounted; looked for when it is needed, since most readers ask for no cgroup.
-    root: OnceLock<Option<OwnedFd>>,
-    kept: HashMap<u64, Box<[u8]>>,
+    /// The hierarchy, if it is mounted; looked for when it is needed, since most readers ask for no cgroup.
+    hierarchy: OnceLock<Option<Hierarchy>>,
+    kept: HashMap<u64, Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    /// The path in the whole hierarchy, as far as it is known.
+    whole: Option<Box<[u8]>>,
+    /// The path as the reader's cgroup namespace shows it, if it is another one.
+    shown: Option<Box<[u8]>>,
 }
 
 impl Cgroups {
     /// Of a machine that is not there.
     pub(super) fn none() -> Self {
         Self {
-            root: None.into(),
+            hierarchy: None.into(),
             ..Self::default()
         }
     }
 
-    /// Takes a path that was recorded.
-    pub(super) fn take(&mut self, id: u64, path: &[u8]) {
-        self.kept.insert(id, path.into());
+    fn hierarchy(&self) -> Option<&Hierarchy> {
+        self.hierarchy.get_or_init(Hierarchy::find).as_ref()
     }
 
-    /// The path of this cgroup, if it is known.
-    pub(super) fn path(&self, id: u64) -> Option<&[u8]> {
-        self.kept.get(&id).map(AsRef::as_ref)
+    /// Looks for the hierarchy now: later this process may have lost the right to.
+    pub(super) fn find(&self) {
+        self.hierarchy();
+    }
+
+    /// Takes a path that was recorded.
+    pub(super) fn take(&mut self, id: u64, path: &[u8]) {
+        let kept = self.kept.entry(id).or_default();
+        kept.whole = Some(path.into());
+    }
+
+    /// The path of this cgroup as the reader's namespace shows it, if it is known, or the kernel says it.
+    pub(super) fn shown(&mut self, id: u64) -> Option<&[u8]> {
+        let is_known = |kept: &Kept| kept.shown.is_some();
+        if !self.kept.get(&id).is_some_and(is_known) {
+            // A recording has one path of each.
+            if self
+                .hierarchy()
+                .is_some_and(|hierarchy| !hierarchy.shows_whole_paths())
+            {
+                return None;
+            }
+            return self.whole(id);
+        }
+        self.kept.get(&id)?.shown.as_deref()
+    }
+
+    /// The path of this cgroup in the whole hierarchy, likewise.
+    pub(super) fn whole(&mut self, id: u64) -> Option<&[u8]> {
+        let is_known = |kept: &Kept| kept.whole.is_some();
+        if !self.kept.get(&id).is_some_and(is_known) {
+            let path = self.hierarchy()?.path(id)?;
+            self.kept.entry(id).or_default().whole = Some(path.into());
+        }
+        self.kept.get(&id)?.whole.as_deref()
     }
 
     /// Keeps a path that a process of this cgroup had. The process may have moved since its id was read: only the
     /// folder itself tells whose path it is.
-    pub(super) fn keep(&mut self, id: u64, path: &[u8]) {
-        if self.folder_id(path) == Some(id) {
-            self.kept.insert(id, path.into());
+    pub(super) fn keep(&mut self, id: u64, shown: &[u8]) {
+        let Some(hierarchy) = self.hierarchy() else {
+            return;
+        };
+        if hierarchy.id(shown) != Some(id) {
+            return;
         }
+        let whole = hierarchy.whole_path(shown);
+        let kept = Kept {
+            whole: whole.map(Into::into),
+            shown: Some(shown.into()),
+        };
+        self.kept.insert(id, kept);
+    }
+
+    /// What the reader's namespace calls `shown`, in the whole hierarchy, as far as it is known.
+    pub(super) fn whole_path(&self, shown: &[u8]) -> Option<Vec<u8>> {
+        self.hierarchy()?.whole_path(shown)
     }
 
     /// Forgets all paths: a cgroup that is removed has another one.
@@ -44,20 +97,11 @@ impl Cgroups {
         self.kept.clear();
     }
 
-    /// Id of the cgroup at this path: the inode number of its folder.
+    /// Id of the cgroup at this path.
+    #[cfg(test)]
     pub(super) fn folder_id(&self, path: &[u8]) -> Option<u64> {
-        let relative = [b".", path].concat();
-        let root = self.root.get_or_init(find_root).as_ref()?;
-        let stat = rustix::fs::statat(root, relative.as_slice(), AtFlags::empty());
-        Some(stat.ok()?.st_ino)
+        self.hierarchy()?.id(path)
     }
-}
-
-/// The root of the default hierarchy, found among the mounts of this process.
-fn find_root() -> Option<OwnedFd> {
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    rustix::fs::open(mount_point(&mounts)?, flags, Mode::empty()).ok()
 }
 
 /// The path in the text of `/proc/PID/cgroup`: the default hierarchy has number 0 and no controllers to name.
@@ -67,30 +111,9 @@ pub(super) fn path_in(cgroup: &[u8]) -> Option<&[u8]> {
         .find_map(|line| line.strip_prefix(b"0::"))
 }
 
-/// Where the root of the default hierarchy is mounted. In `/proc/PID/mountinfo` the root and the mount point are the
-/// fourth and fifth of the fields before ` - `, and the type is the first behind it.
-fn mount_point(mounts: &str) -> Option<&str> {
-    mounts.lines().find_map(|line| {
-        let (mount, kind) = line.split_once(" - ")?;
-        let mut fields = mount.split(' ').skip(3);
-        let (root, point) = (fields.next()?, fields.next()?);
-        (kind.starts_with("cgroup2 ") && root == "/" && Path::new(point).is_absolute())
-            .then_some(point)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_default_hierarchy_is_found_among_the_mounts() {
-        let mounts = "25 19 0:22 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
-                      26 19 0:23 /part /mnt rw - cgroup2 none rw\n\
-                      27 19 0:24 / /sys/fs/cgroup/unified rw,nosuid shared:4 - cgroup2 cgroup2 rw\n";
-        assert_eq!(mount_point(mounts), Some("/sys/fs/cgroup/unified"));
-        assert_eq!(mount_point(""), None);
-    }
 
     #[test]
     fn the_path_in_the_default_hierarchy_is_found() {
@@ -105,11 +128,13 @@ mod tests {
             fastproc_testbed::gate::skipped("the default hierarchy is not mounted here");
             return;
         };
-        cgroups.keep(id + 1, b"/");
-        assert_eq!(cgroups.path(id + 1), None);
+        let other = u64::MAX;
+        cgroups.keep(other, b"/");
+        assert_eq!(cgroups.shown(other), None);
         cgroups.keep(id, b"/");
-        assert_eq!(cgroups.path(id), Some(b"/".as_slice()));
+        assert!(cgroups.kept.contains_key(&id));
+        assert_eq!(cgroups.shown(id), Some(b"/".as_slice()));
         cgroups.clear();
-        assert_eq!(cgroups.path(id), None);
+        assert!(cgroups.kept.is_empty());
     }
 }

@@ -3,6 +3,7 @@
 
 mod cgroup;
 mod directory;
+mod hierarchy;
 mod rights;
 
 use std::{collections::HashMap, ffi::CStr, io};
@@ -210,27 +211,56 @@ impl Details {
     /// Path of the cgroup in the default (version 2) hierarchy, as seen from this reader's cgroup namespace: the line
     /// `0::` of `/proc/PID/cgroup`.
     ///
-    /// Paths are kept by the id of the cgroup, so that one process of each cgroup is read. Without
-    /// [`Fields::CGROUP`](crate::Fields::CGROUP) every process is read.
+    /// Paths are kept by the id of the cgroup. With `CAP_DAC_READ_SEARCH` the kernel says the path by the id, also of an
+    /// exited process; else one process of each cgroup is read. Without [`Fields::CGROUP`](crate::Fields::CGROUP) every
+    /// process is read.
     ///
     /// # Errors
     /// The process has ended, or there is no such hierarchy.
     pub fn cgroup(&mut self, process: Process<'_>) -> Result<&[u8], DetailError> {
+        if let Some(id) = process.cgroup_id()
+            && self.cgroups.shown(id).is_some()
+        {
+            return Ok(self.cgroups.shown(id).unwrap_or_default());
+        }
+        self.read_cgroup(process)
+    }
+
+    /// Path of the cgroup from the root of the whole hierarchy, whatever the cgroup namespace of this reader, which a
+    /// container mostly has of its own. If that is not known, it is the path as [`cgroup`](Self::cgroup) has it, which may
+    /// begin with `/..`. [`Origin`](crate::container::Origin) reads either.
+    ///
+    /// # Errors
+    /// As for [`cgroup`](Self::cgroup).
+    pub fn whole_cgroup(&mut self, process: Process<'_>) -> Result<&[u8], DetailError> {
+        if let Some(id) = process.cgroup_id()
+            && self.cgroups.whole(id).is_some()
+        {
+            return Ok(self.cgroups.whole(id).unwrap_or_default());
+        }
+        let path = self.read_cgroup(process)?.to_vec();
+        self.scratch = self.cgroups.whole_path(&path).unwrap_or(path);
+        Ok(&self.scratch)
+    }
+
+    /// The path in `/proc/PID/cgroup`.
+    fn read_cgroup(&mut self, process: Process<'_>) -> Result<&[u8], DetailError> {
         const WHAT: &str = "cgroup";
         let pid = process.pid();
-        let id = process.cgroup_id();
-        if id.is_some_and(|id| self.cgroups.path(id).is_some()) {
-            let path = id.and_then(|id| self.cgroups.path(id));
-            return Ok(path.unwrap_or_default());
-        }
         let directory = self.directory(process)?;
         directory.file(c"cgroup", WHAT, &mut self.scratch)?;
         let path = cgroup::path_in(&self.scratch);
         let path = path.ok_or(DetailError::Absent { pid, what: WHAT })?;
-        if let Some(id) = id {
+        if let Some(id) = process.cgroup_id() {
             self.cgroups.keep(id, path);
         }
         Ok(path)
+    }
+
+    /// Looks for the mount of cgroups now: a process that gives up its privileges could not later.
+    #[doc(hidden)]
+    pub fn find_cgroups(&self) {
+        self.cgroups.find();
     }
 
     /// A file in the directory of the process, such as `wchan` or `task/7/wchan`: its first 64 KiB, as they

@@ -251,12 +251,52 @@ fn the_cgroup_is_the_same_with_and_without_its_id() {
     };
     assert!(path.starts_with(b"/"));
     own.identity.groups = crate::records::fields::Fields::CGROUP.bits();
-    for id in [details.cgroups.folder_id(&path).unwrap_or(1), 4711] {
+    // The other is the id of nothing.
+    for id in [details.cgroups.folder_id(&path).unwrap_or(1), u64::MAX] {
         own.cgroup.id = id;
         for _ in 0..2 {
             let again = details.cgroup(Process::new(&own, &[]));
             assert_eq!(again.expect("readable"), path);
         }
+    }
+}
+
+#[test]
+fn one_path_is_read_for_each_cgroup() {
+    let Some(cgroup) = fastproc_testbed::Cgroup::new("one/path") else {
+        fastproc_testbed::gate::skipped("the default hierarchy is not mounted here");
+        return;
+    };
+    let start = || {
+        let mut child = cgroup.command("read line");
+        child.stdin(Stdio::piped()).spawn().expect("sh runs")
+    };
+    let mut children = [start(), start(), start()];
+    let procs = cgroup.folder().join("cgroup.procs");
+    wait_until("all are in it", || {
+        std::fs::read_to_string(&procs).is_ok_and(|procs| procs.lines().count() == 3)
+    });
+    let mut details = details();
+    let id = details.cgroups.folder_id(cgroup.path().as_bytes());
+    for renewed in [false, true] {
+        for (at, child) in children.iter().enumerate() {
+            let mut record = record(child.id());
+            record.identity.groups = crate::records::fields::Fields::CGROUP.bits();
+            record.cgroup.id = id.expect("its folder is there");
+            // With another start time nothing can be read of it, so its path can only be the one that is known.
+            if at > 0 {
+                record.identity.start_ns += 1_000_000_000;
+            }
+            let process = Process::new(&record, &[]);
+            let path = details.whole_cgroup(process).expect("readable").to_vec();
+            assert_eq!(path, cgroup.path().as_bytes(), "{at}, {renewed}");
+            assert_eq!(details.cgroup(process).expect("readable"), path);
+        }
+        details.renew();
+    }
+    for child in &mut children {
+        drop(child.stdin.take());
+        child.wait().expect("it ends with its input");
     }
 }
 

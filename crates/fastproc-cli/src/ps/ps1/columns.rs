@@ -290,6 +290,7 @@ pub const COLUMNS: &[Known] = &[
     known("stat", "STAT", (4, Left), "stat", Writing::Plain),
     known("slice", "SLICE", (31, Left), "slice", Writing::Plain),
     known("unit", "UNIT", (31, Left), "unit", Writing::Plain),
+    known("machine", "MACHINE", (31, Left), "machine", Writing::Plain),
     known("tname longtname tty8", "TTY", (8, Left), "tty", Writing::Plain),
     known("tt tty", "TT", (8, Left), "tty", Writing::Plain),
     known("wchan wname", "WCHAN", (6, Left), "wchan", Writing::Function),
@@ -302,6 +303,6 @@ pub const COLUMNS: &[Known] = &[
 /// Columns of ps(1) for which fastproc has no field.
 pub const MISSING: &[&str] = &[
     "ag_id", "ag_nice", "cgname", "cuc", "cuu", "docker", "environ", "fds", "htprv", "htshr",
-    "lim", "lsession", "luid", "lxc", "m_size", "machine", "numa", "ouid", "seat", "supgrp",
-    "trss", "tty4", "uunit", "zone",
+    "lim", "lsession", "luid", "lxc", "m_size", "numa", "ouid", "seat", "supgrp", "trss", "tty4",
+    "uunit", "zone",
 ];

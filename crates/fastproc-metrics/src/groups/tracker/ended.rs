@@ -106,12 +106,16 @@ impl Tracker {
         } else {
             String::new()
         };
+        let container = wants
+            .container
+            .then(|| describe.container_of_exited(exit, wants));
         let name = self.options.rules.name_of(&Subject {
             pid: exit.pid,
             comm: exit.comm(),
             cmdline: gone.cmdline.unwrap_or_default(),
             username: &username,
             cgroups: &cgroups.unwrap_or_default(),
+            container: container.as_deref(),
             start_unix_ns: moment.start_unix_ns(exit.start_ns),
         });
         let name = name.unwrap_or_else(|error| {

@@ -1,5 +1,7 @@
 //! The group of each process.
 
+use std::sync::Arc;
+
 use fastproc::{
     Process,
     difference::{Marks, TaskCounters},
@@ -86,6 +88,7 @@ impl Tracker {
         description.cmdline.clear();
         description.username.clear();
         description.cgroups.clear();
+        description.container = Arc::default();
         if !describe.describe(process, wants, description) {
             self.errors.read += 1;
             // One that has a group keeps it.
@@ -101,6 +104,7 @@ impl Tracker {
             cmdline: &description.cmdline,
             username: &description.username,
             cgroups: &description.cgroups,
+            container: Some(&description.container),
             start_unix_ns: moment.start_unix_ns(start_ns),
         });
         let name = name.unwrap_or_else(|error| {

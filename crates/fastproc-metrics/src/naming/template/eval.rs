@@ -157,10 +157,14 @@ impl<'a> Process<'a> {
                 Value::Text(text.to_string().into())
             }
             ("Matches", "") => Value::Map(matches),
-            (_, group) => match matches.get(group) {
+            ("Matches", group) => match matches.get(group) {
                 Some(text) => Value::Text(text.into()),
                 None => Value::Missing,
             },
+            (name, _) => {
+                let container = subject.container.and_then(|container| container.get(name));
+                Value::Text(container.map_or("", String::as_str).into())
+            }
         }
     }
 

@@ -8,7 +8,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use self::parse::{Expression, Node};
-use super::subject::{Subject, Wants};
+use super::subject::{OF_CGROUP, OF_RUNTIME, Subject, Wants};
 
 /// A parsed template.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +42,8 @@ impl Template {
                 wants.cmdline |= name.starts_with("Exe");
                 wants.username |= name == "Username";
                 wants.cgroups |= name == "Cgroups";
+                wants.container_names |= OF_RUNTIME.contains(&name.as_str());
+                wants.container |= wants.container_names || OF_CGROUP.contains(&name.as_str());
             }
         });
         wants

@@ -1,5 +1,7 @@
 //! From the text of a template to its nodes.
 
+use crate::naming::subject::{OF_CGROUP, OF_RUNTIME};
+
 /// A piece of a template.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Node {
@@ -37,7 +39,7 @@ const FUNCTIONS: [(&str, Function, usize, usize); 6] = [
     ("index", Function::Index, 2, 2),
 ];
 
-/// What a name can have in it.
+/// What a name can have in it, besides what [`OF_CGROUP`] and [`OF_RUNTIME`] say of containers.
 const FIELDS: [&str; 8] = [
     "Cgroups",
     "Comm",
@@ -280,7 +282,7 @@ impl Parser<'_> {
                 self.word().to_owned()
             }
         };
-        let known = FIELDS.contains(&&*name);
+        let known = fields().any(|field| field == name);
         if known
             && (member.is_empty()
                 || name == "Matches"
@@ -288,7 +290,7 @@ impl Parser<'_> {
         {
             return Ok(Expression::Field(name, member));
         }
-        let fields = FIELDS.join(", .");
+        let fields = fields().collect::<Vec<_>>().join(", .");
         Err(match &*member {
             "" => format!("has {{{{.{name}}}}}; there are .{fields}"),
             _ => format!(
@@ -296,6 +298,11 @@ impl Parser<'_> {
             ),
         })
     }
+}
+
+/// The names of all fields.
+fn fields() -> impl Iterator<Item = &'static str> {
+    FIELDS.into_iter().chain(OF_CGROUP).chain(OF_RUNTIME)
 }
 
 fn unexpected(rest: &str) -> String {

@@ -1,12 +1,20 @@
 use super::*;
+use crate::naming::Container;
 
 fn render(template: &str) -> Result<String, String> {
+    let container = Container {
+        id: "3f5c".into(),
+        name: "db".into(),
+        pod: "db-0".into(),
+        ..Container::default()
+    };
     let subject = Subject {
         pid: 17,
         comm: b"postgres",
         cmdline: b"/usr/lib/postgres/bin/postgres\0-D\0/data\0",
         username: "pg",
         cgroups: &["/system.slice/pg".into(), "/user".into()],
+        container: Some(&container),
         start_unix_ns: 1_709_208_000_250_000_000,
     };
     let matches = [
@@ -140,6 +148,7 @@ fn a_name_that_is_too_long_is_refused() {
             cmdline: b"",
             username: "",
             cgroups: &[],
+            container: None,
             start_unix_ns: 0,
         };
         template.render(&subject, &matches)
@@ -156,4 +165,20 @@ fn what_must_be_read_is_known_before() {
     assert!(wants("{{if .PID}}{{else}}{{index .Cgroups 0}}{{end}}").cgroups);
     assert!(wants("{{eq .Comm (or .ExeBase .PID)}}").cmdline);
     assert!(!wants("{{.Comm}}{{.PID}}{{.Matches.ExeBase}}").cmdline);
+}
+
+#[test]
+fn containers_and_pods_are_named() {
+    for (template, name) in [
+        ("{{.PodName}}/{{.ContainerName}}", "db-0/db"),
+        ("{{.ContainerID}}", "3f5c"),
+        ("{{if .Namespace}}{{.Namespace}}{{else}}none{{end}}", "none"),
+    ] {
+        assert_eq!(render(template).as_deref(), Ok(name), "{template}");
+    }
+    let wants = |template| Template::parse(template).expect("it is right").wants();
+    assert!(wants("{{.PodUID}}").container);
+    assert!(!wants("{{.PodUID}}").container_names);
+    let names = wants("{{if .PodName}}x{{end}}");
+    assert!(names.container && names.container_names);
 }

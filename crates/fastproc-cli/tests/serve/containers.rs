@@ -1,0 +1,69 @@
+//! Groups that are named by container and pod.
+
+use std::fs;
+
+use fastproc_testbed::{Cgroup, gate, wait_until};
+
+use crate::{exposition::Metrics, folder::Folder, server::Server};
+
+const ID: &str = "7d2b9a1e7d2b9a1e7d2b9a1e7d2b9a1e7d2b9a1e7d2b9a1e7d2b9a1e7d2b9a1e";
+
+fn procs(metrics: &Metrics, group: &str) -> Option<f64> {
+    metrics.get("namedprocess_namegroup_num_procs", &[("groupname", group)])
+}
+
+fn faults(metrics: &Metrics, group: &str) -> Option<f64> {
+    let name = "namedprocess_namegroup_minor_page_faults_total";
+    metrics.get(name, &[("groupname", group)])
+}
+
+/// A process that starts and exits between two scrapes is in the group of its pod too, though its cgroup names only an id.
+#[test]
+fn a_pod_is_a_group() {
+    if !gate::bpf() {
+        return;
+    }
+    let path = format!(
+        "served/kubepods.slice/kubepods-pod34dd2e8f_b2b3_4d51_a2c6_5e5d1a2d4f11.slice/cri-containerd-{ID}.scope"
+    );
+    let Some(cgroup) = Cgroup::new(&path) else {
+        gate::skipped("the default hierarchy is not mounted here");
+        return;
+    };
+    let folder = Folder::new();
+    let bundle = format!("run/containerd/io.containerd.runtime.v2.task/k8s.io/{ID}");
+    let bundle = folder.path().join(bundle);
+    fs::create_dir_all(&bundle).expect("a folder");
+    let annotations = r#"{"annotations": {"io.kubernetes.cri.container-name": "web",
+        "io.kubernetes.cri.sandbox-name": "web-0", "io.kubernetes.cri.sandbox-namespace": "shop"}}"#;
+    fs::write(bundle.join("config.json"), annotations).expect("a file");
+    let config = folder.write(
+        "groups.yml",
+        "process_names:\n- name: '{{if .PodName}}{{.Namespace}}/{{.PodName}}/{{.ContainerName}} {{.Runtime}}{{else}}other{{end}}'\n  cmdline: ['.+']\n",
+    );
+    let root = folder.path().to_str().expect("UTF-8");
+    let server = Server::start(&["--config", &config, "--host-root", root]);
+    let mut sleeper = cgroup.command("exec sleep 600").spawn().expect("sh runs");
+    // Its name does not change any more when a scrape meets it.
+    let comm = format!("/proc/{}/comm", sleeper.id());
+    wait_until("sleep runs", || {
+        fs::read_to_string(&comm).is_ok_and(|comm| comm == "sleep\n")
+    });
+    let group = "shop/web-0/web containerd";
+    wait_until("a group of the pod", || {
+        procs(&server.scrape(), group) == Some(1.0)
+    });
+    let metrics = server.scrape();
+    assert_eq!(
+        faults(&metrics, "other").map(|faults| faults > 0.0),
+        Some(true)
+    );
+    let before = faults(&metrics, group).expect("a counter");
+    let status = cgroup.command("exec true").status().expect("sh runs");
+    assert!(status.success());
+    wait_until("the exited process in its group", || {
+        faults(&server.scrape(), group) > Some(before)
+    });
+    sleeper.kill().expect("it is ours");
+    sleeper.wait().expect("it is ours");
+}

@@ -1,0 +1,144 @@
+//! Reads what processes are named by, of new ones alone.
+
+use std::{collections::HashMap, io::Read, path::Path, sync::Arc};
+
+use fastproc::{
+    DetailError, Details, Host, Process,
+    container::{Names, Origin},
+    exits::Exit,
+};
+
+use crate::{
+    groups::{Describe, Description},
+    naming::{Container, Wants},
+};
+
+/// The number of cgroups whose containers are kept.
+const MOST_KEPT: usize = 10_000;
+
+/// Reads processes. It keeps only what stays as it is: the containers of cgroups.
+#[derive(Debug)]
+pub struct Describer {
+    details: Details,
+    names: Names,
+    /// By the ids of cgroups, which the kernel does not use again. What exits between two snapshots mostly has the cgroup of
+    /// a process that was read.
+    containers: HashMap<u64, Arc<Container>>,
+}
+
+impl Describer {
+    /// Opens `/proc`. With `root`, the files of container runtimes are below it.
+    pub fn new(host: &Host, root: Option<&Path>) -> Result<Self, fastproc::Error> {
+        let details = Details::open(host)?;
+        details.find_cgroups();
+        Ok(Self {
+            details,
+            names: root.map_or_else(Names::default, Names::from_root),
+            containers: HashMap::new(),
+        })
+    }
+
+    /// Begins another snapshot.
+    pub fn renew(&mut self) {
+        self.details.renew();
+    }
+
+    /// Forgets the containers: other rules may want more of them.
+    pub fn forget(&mut self) {
+        self.containers.clear();
+    }
+
+    fn container(
+        &mut self,
+        process: Process<'_>,
+        wants: Wants,
+    ) -> Result<Arc<Container>, DetailError> {
+        let id = process.cgroup_id();
+        if let Some(kept) = id.and_then(|id| self.containers.get(&id)) {
+            return Ok(kept.clone());
+        }
+        let path = self.details.whole_cgroup(process)?;
+        let names = wants.container_names.then_some(&mut self.names);
+        let container = Arc::new(Container::from_cgroup(path, names));
+        if let Some(id) = id {
+            if self.containers.len() >= MOST_KEPT {
+                self.containers.clear();
+            }
+            self.containers.insert(id, container.clone());
+        }
+        Ok(container)
+    }
+}
+
+impl Describe for Describer {
+    fn describe(&mut self, process: Process<'_>, wants: Wants, into: &mut Description) -> bool {
+        if wants.cmdline {
+            match self.details.cmdline(process) {
+                Ok(line) => into.cmdline.extend_from_slice(line.bytes),
+                Err(DetailError::Hidden { .. } | DetailError::Absent { .. }) => {}
+                Err(_) => return false,
+            }
+        }
+        if wants.username
+            && let Some(users) = process.users()
+        {
+            into.username = username(users.euid);
+        }
+        if wants.cgroups {
+            match self.details.file(process, c"cgroup") {
+                Ok(text) => into.cgroups = paths(text),
+                Err(DetailError::Gone { .. }) => return false,
+                Err(_) => {}
+            }
+        }
+        if wants.container {
+            match self.container(process, wants) {
+                Ok(container) => into.container = container,
+                Err(DetailError::Gone { .. }) => return false,
+                Err(_) => {}
+            }
+        }
+        true
+    }
+
+    fn username(&mut self, uid: u32) -> String {
+        username(uid)
+    }
+
+    fn cgroups(&mut self, pid: u32) -> Vec<String> {
+        let mut text = Vec::new();
+        let read = std::fs::File::open(format!("/proc/{pid}/cgroup"))
+            .and_then(|file| file.take(64 * 1024).read_to_end(&mut text));
+        read.map_or_else(|_| Vec::new(), |_| paths(&text))
+    }
+
+    fn container_of_exited(&mut self, exit: &Exit, wants: Wants) -> Arc<Container> {
+        let record = exit.to_record();
+        if let Ok(container) = self.container(Process::new(&record, &[]), wants) {
+            return container;
+        }
+        // The cgroup is gone as well, or the kernel does not say its path: it mostly was the cgroup of the parent.
+        let paths = exit.ppid.map(|ppid| self.cgroups(ppid)).unwrap_or_default();
+        let mut paths = paths.iter().map(String::as_bytes);
+        let path = paths.find(|path| Origin::from_cgroup(path).container.is_some());
+        let names = wants.container_names.then_some(&mut self.names);
+        path.map(|path| Arc::new(Container::from_cgroup(path, names)))
+            .unwrap_or_default()
+    }
+}
+
+/// The name of a user, or the number if it has none.
+fn username(uid: u32) -> String {
+    let user = nix::unistd::User::from_uid(uid.into());
+    let user = user.ok().flatten();
+    user.map_or_else(|| uid.to_string(), |user| user.name)
+}
+
+/// The paths in the text of `/proc/PID/cgroup`, one a hierarchy.
+fn paths(text: &[u8]) -> Vec<String> {
+    String::from_utf8_lossy(text)
+        .lines()
+        .filter_map(|line| line.splitn(3, ':').nth(2))
+        .map(str::to_owned)
+        .collect()
+}

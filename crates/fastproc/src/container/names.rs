@@ -1,0 +1,481 @@
+//! The names of containers and pods, from files that the runtimes keep on the host's disk.
+
+use std::{
+    collections::HashMap,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::{Mode, OFlags};
+use serde_json::Value;
+
+use super::origin::{Origin, Runtime, is_id};
+
+/// The longest file that is read. That of a container is about 20 KiB; Podman has one for all.
+const LONGEST_FILE: u64 = 16 << 20;
+/// The longest name. Names of Kubernetes have at most 253 bytes, and that of an image may have a digest.
+const LONGEST_NAME: usize = 1024;
+/// The number of containers that are kept.
+const MOST_KEPT: usize = 10_000;
+
+/// What files of the runtime say about a container.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Labels {
+    /// The name of the container; in a pod, as the pod's manifest has it.
+    pub name: Option<Box<str>>,
+    /// The name of the pod.
+    pub pod: Option<Box<str>>,
+    /// The namespace of the pod.
+    pub namespace: Option<Box<str>>,
+    /// The image, as the user named it.
+    pub image: Option<Box<str>>,
+}
+
+/// Reads names of containers and pods, and keeps them by the ids of the containers.
+///
+/// It reads files of containerd, CRI-O, Docker and Podman, once for each container, and asks no daemon. Only root can read
+/// most of them: a reader that cannot gets no names. Containers of other users, by rootless Docker or Podman, have none.
+#[derive(Debug)]
+pub struct Names {
+    /// Where the root of the host's file system may be; empty for recordings.
+    roots: Vec<PathBuf>,
+    kept: HashMap<Box<[u8]>, Labels>,
+}
+
+impl Default for Names {
+    /// Reads files below `/`. If they are missing there, as in a container, it reads them as the first process sees them,
+    /// which takes `CAP_SYS_PTRACE`, and in a container also the pid namespace of the host.
+    fn default() -> Self {
+        Self {
+            roots: vec!["/".into(), "/proc/1/root".into()],
+            kept: HashMap::new(),
+        }
+    }
+}
+
+impl Names {
+    /// Reads files below this folder, where the root of the host's file system is.
+    pub fn from_root(root: impl Into<PathBuf>) -> Self {
+        Self {
+            roots: vec![root.into()],
+            kept: HashMap::new(),
+        }
+    }
+
+    /// Knows only what [`keep`](Self::keep) was given.
+    #[doc(hidden)]
+    pub fn recorded() -> Self {
+        Self {
+            roots: Vec::new(),
+            kept: HashMap::new(),
+        }
+    }
+
+    /// Keeps the names of a container that was recorded, by its id.
+    #[doc(hidden)]
+    pub fn keep(&mut self, id: &[u8], labels: Labels) {
+        self.kept.insert(id.into(), labels);
+    }
+
+    /// The names of the container that a cgroup is of. `None` if it is of none.
+    pub fn get(&mut self, origin: &Origin<'_>) -> Option<&Labels> {
+        let id = origin.container?;
+        if !self.kept.contains_key(id) {
+            if self.kept.len() >= MOST_KEPT {
+                self.kept.clear();
+            }
+            let labels = self.read(id, origin);
+            self.kept.insert(id.into(), labels);
+        }
+        self.kept.get(id)
+    }
+
+    fn read(&self, id: &[u8], origin: &Origin<'_>) -> Labels {
+        if self.roots.is_empty() {
+            return Labels::default();
+        }
+        // LXC and systemd-nspawn have names for ids.
+        if matches!(origin.runtime, Some(Runtime::Lxc | Runtime::Nspawn)) {
+            let name = origin.machine.as_deref().unwrap_or(id);
+            let name = std::str::from_utf8(name).ok().map(Into::into);
+            return Labels {
+                name,
+                ..Labels::default()
+            };
+        }
+        // An id becomes part of a path only if it can be nothing else.
+        let id = std::str::from_utf8(id)
+            .ok()
+            .filter(|id| is_id(id.as_bytes()));
+        let Some(id) = id else {
+            return Labels::default();
+        };
+        let is_possible = |by: Runtime| origin.runtime.is_none_or(|runtime| runtime == by);
+        let roots = self.roots.iter();
+        let files = roots.flat_map(|root| FILES.iter().map(move |file| (root, file)));
+        let files = files.filter(|(_, file)| is_possible(file.runtime));
+        let mut found = files.filter_map(|(root, file)| {
+            let path = root.join(file.path.replace("ID", id));
+            let content = serde_json::from_slice(&read_file(&path)?).ok()?;
+            file.format.labels(&content, id)
+        });
+        found.next().unwrap_or_default()
+    }
+}
+
+/// A file of a runtime.
+struct File {
+    runtime: Runtime,
+    /// Where it is; `ID` stands for the id of the container.
+    path: &'static str,
+    format: Format,
+}
+
+/// What a file contains.
+enum Format {
+    Bundle,
+    Docker,
+    Podman,
+}
+
+impl Format {
+    /// The names of the container with this id.
+    fn labels(&self, content: &Value, id: &str) -> Option<Labels> {
+        match self {
+            Self::Bundle => Some(of_bundle(content)),
+            Self::Docker => Some(of_docker(content)),
+            Self::Podman => of_podman(content, id),
+        }
+    }
+}
+
+const fn file(runtime: Runtime, path: &'static str, format: Format) -> File {
+    File {
+        runtime,
+        path,
+        format,
+    }
+}
+
+#[rustfmt::skip]
+const FILES: &[File] = &[
+    // By the namespace of containerd, and by where distributions of Kubernetes have it.
+    file(Runtime::Containerd, "run/containerd/io.containerd.runtime.v2.task/k8s.io/ID/config.json", Format::Bundle),
+    file(Runtime::Containerd, "run/containerd/io.containerd.runtime.v2.task/default/ID/config.json", Format::Bundle),
+    file(Runtime::Containerd, "run/k3s/containerd/io.containerd.runtime.v2.task/k8s.io/ID/config.json", Format::Bundle),
+    file(Runtime::Containerd, "run/k0s/containerd/io.containerd.runtime.v2.task/k8s.io/ID/config.json", Format::Bundle),
+    file(Runtime::Containerd, "var/snap/microk8s/common/run/containerd/io.containerd.runtime.v2.task/k8s.io/ID/config.json", Format::Bundle),
+    file(Runtime::CriO, "run/containers/storage/overlay-containers/ID/userdata/config.json", Format::Bundle),
+    file(Runtime::CriO, "var/lib/containers/storage/overlay-containers/ID/userdata/config.json", Format::Bundle),
+    file(Runtime::Docker, "var/lib/docker/containers/ID/config.v2.json", Format::Docker),
+    file(Runtime::Docker, "var/snap/docker/common/var-lib-docker/containers/ID/config.v2.json", Format::Docker),
+    file(Runtime::Podman, "var/lib/containers/storage/overlay-containers/containers.json", Format::Podman),
+    file(Runtime::Podman, "var/lib/containers/storage/overlay-containers/volatile-containers.json", Format::Podman),
+    file(Runtime::Podman, "run/containers/storage/overlay-containers/volatile-containers.json", Format::Podman),
+];
+
+/// A whole file, unless it is too long or is not a regular file, which could make the reader wait.
+fn read_file(path: &Path) -> Option<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = rustix::fs::open(path, flags, Mode::empty()).ok()?;
+    let file = std::fs::File::from(file);
+    let metadata = file.metadata().ok()?;
+    if !metadata.is_file() || metadata.len() > LONGEST_FILE {
+        return None;
+    }
+    let mut content = Vec::new();
+    file.take(LONGEST_FILE).read_to_end(&mut content).ok()?;
+    Some(content)
+}
+
+/// The first of these members that is a text, and has one.
+fn text(object: Option<&Value>, members: &[&str]) -> Option<Box<str>> {
+    let texts = members
+        .iter()
+        .filter_map(|member| object?.get(member)?.as_str());
+    let mut texts = texts.filter(|text| !text.is_empty() && text.len() <= LONGEST_NAME);
+    texts.next().map(Into::into)
+}
+
+/// The labels that the kubelet has every runtime keep.
+fn of_kubelet(labels: Option<&Value>) -> Labels {
+    Labels {
+        name: text(labels, &["io.kubernetes.container.name"]),
+        pod: text(labels, &["io.kubernetes.pod.name"]),
+        namespace: text(labels, &["io.kubernetes.pod.namespace"]),
+        image: None,
+    }
+}
+
+/// The annotations of an OCI bundle: those of containerd's plugin for Kubernetes, of CRI-O, or of nerdctl.
+fn of_bundle(bundle: &Value) -> Labels {
+    let annotations = bundle.get("annotations");
+    let labels = of_kubelet(annotations);
+    let text = |members| text(annotations, members);
+    Labels {
+        name: labels
+            .name
+            .or_else(|| text(&["io.kubernetes.cri.container-name", "nerdctl/name"])),
+        pod: labels
+            .pod
+            .or_else(|| text(&["io.kubernetes.cri.sandbox-name"])),
+        namespace: labels
+            .namespace
+            .or_else(|| text(&["io.kubernetes.cri.sandbox-namespace"])),
+        image: text(&[
+            "io.kubernetes.cri.image-name",
+            "io.kubernetes.cri-o.ImageName",
+        ]),
+    }
+}
+
+/// What Docker keeps of a container.
+fn of_docker(container: &Value) -> Labels {
+    let config = container.get("Config");
+    let labels = of_kubelet(config.and_then(|config| config.get("Labels")));
+    let name = || {
+        let name = text(Some(container), &["Name"])?;
+        Some(
+            name.strip_prefix('/')
+                .map_or_else(|| name.clone(), Into::into),
+        )
+    };
+    Labels {
+        name: labels.name.or_else(name),
+        image: text(config, &["Image"]),
+        ..labels
+    }
+}
+
+/// Podman's list of all containers. What it knows of one is JSON in a text.
+fn of_podman(list: &Value, id: &str) -> Option<Labels> {
+    let is_it = |container: &&Value| container.get("id").and_then(Value::as_str) == Some(id);
+    let container = list.as_array()?.iter().find(is_it)?;
+    let metadata = container.get("metadata").and_then(Value::as_str);
+    let metadata: Option<Value> = metadata.and_then(|text| serde_json::from_str(text).ok());
+    let first_name = container
+        .get("names")
+        .and_then(|names| names.get(0)?.as_str());
+    Some(Labels {
+        name: text(metadata.as_ref(), &["name"]).or_else(|| first_name.map(Into::into)),
+        image: text(metadata.as_ref(), &["image-name"]),
+        ..Labels::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use fastproc_testbed::Folder;
+
+    use super::*;
+
+    const ID: &str = "3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e";
+
+    /// A folder that is the root of a host.
+    struct Root(Folder);
+
+    impl Root {
+        fn new() -> Self {
+            Self(Folder::new("names"))
+        }
+
+        fn write(&self, path: &str, content: &str) {
+            let path = self.0.join(path);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(path, content).expect("a file");
+        }
+
+        fn labels(&self, cgroup: &str) -> Option<Labels> {
+            let origin = Origin::from_cgroup(cgroup.as_bytes());
+            Names::from_root(&*self.0).get(&origin).cloned()
+        }
+    }
+
+    fn labels(
+        name: Option<&str>,
+        pod: Option<&str>,
+        namespace: Option<&str>,
+        image: Option<&str>,
+    ) -> Option<Labels> {
+        let text = |text: Option<&str>| text.map(Into::into);
+        Some(Labels {
+            name: text(name),
+            pod: text(pod),
+            namespace: text(namespace),
+            image: text(image),
+        })
+    }
+
+    fn in_pod(name: &str) -> String {
+        format!("/kubepods.slice/kubepods-pod34dd2e8f_b2b3_4d51_a2c6_5e5d1a2d4f11.slice/{name}")
+    }
+
+    #[test]
+    fn names_are_in_the_bundle_of_containerd() {
+        let content = r#"{"ociVersion": "1.2.0", "annotations": {
+            "io.kubernetes.cri.container-name": "web", "io.kubernetes.cri.container-type": "container",
+            "io.kubernetes.cri.image-name": "docker.io/library/nginx:1.27",
+            "io.kubernetes.cri.sandbox-name": "web-6d4b75cb6d-hx7cw", "io.kubernetes.cri.sandbox-namespace": "shop"}}"#;
+        let expected = labels(
+            Some("web"),
+            Some("web-6d4b75cb6d-hx7cw"),
+            Some("shop"),
+            Some("docker.io/library/nginx:1.27"),
+        );
+        for folder in ["run/containerd", "run/k3s/containerd", "run/k0s/containerd"] {
+            let root = Root::new();
+            let path = format!("{folder}/io.containerd.runtime.v2.task/k8s.io/{ID}/config.json");
+            root.write(&path, content);
+            for cgroup in [
+                in_pod(&format!("cri-containerd-{ID}.scope")),
+                format!("/kubepods/pod34dd2e8f-b2b3-4d51-a2c6-5e5d1a2d4f11/{ID}"),
+            ] {
+                assert_eq!(root.labels(&cgroup), expected, "{path}: {cgroup}");
+            }
+            // It is of another runtime.
+            let cgroup = in_pod(&format!("crio-{ID}.scope"));
+            assert_eq!(root.labels(&cgroup), labels(None, None, None, None));
+        }
+    }
+
+    #[test]
+    fn names_are_in_the_bundle_of_cri_o_and_nerdctl() {
+        let root = Root::new();
+        root.write(
+            &format!("run/containers/storage/overlay-containers/{ID}/userdata/config.json"),
+            r#"{"annotations": {"io.kubernetes.container.name": "db", "io.kubernetes.pod.name": "db-0",
+                "io.kubernetes.pod.namespace": "shop", "io.kubernetes.cri-o.ImageName": "quay.io/db:3"}}"#,
+        );
+        root.write(
+            &format!("run/containerd/io.containerd.runtime.v2.task/default/{ID}/config.json"),
+            r#"{"annotations": {"nerdctl/name": "cache"}}"#,
+        );
+        assert_eq!(
+            root.labels(&in_pod(&format!("crio-{ID}.scope/container"))),
+            labels(Some("db"), Some("db-0"), Some("shop"), Some("quay.io/db:3"))
+        );
+        assert_eq!(
+            root.labels(&format!("/system.slice/nerdctl-{ID}.scope")),
+            labels(Some("cache"), None, None, None)
+        );
+        // A process that CRI-O starts beside the container is in none.
+        let conmon = in_pod(&format!("crio-conmon-{ID}.scope"));
+        assert_eq!(root.labels(&conmon), None);
+    }
+
+    #[test]
+    fn names_are_in_the_files_of_docker() {
+        let root = Root::new();
+        let path = format!("var/lib/docker/containers/{ID}/config.v2.json");
+        let cgroup = format!("/system.slice/docker-{ID}.scope");
+        root.write(
+            &path,
+            r#"{"Name": "/web", "Config": {"Image": "nginx", "Labels": {}}}"#,
+        );
+        assert_eq!(
+            root.labels(&cgroup),
+            labels(Some("web"), None, None, Some("nginx"))
+        );
+        root.write(
+            &path,
+            r#"{"Name": "/k8s_db_db-0_shop_34dd_0", "Config": {"Image": "sha256:1234", "Labels": {
+                "io.kubernetes.container.name": "db", "io.kubernetes.pod.name": "db-0",
+                "io.kubernetes.pod.namespace": "shop"}}}"#,
+        );
+        let expected = labels(Some("db"), Some("db-0"), Some("shop"), Some("sha256:1234"));
+        assert_eq!(root.labels(&cgroup), expected);
+    }
+
+    #[test]
+    fn names_are_in_the_lists_of_podman() {
+        let root = Root::new();
+        let folder = "var/lib/containers/storage/overlay-containers";
+        let other = ID.replace('3', "4");
+        root.write(
+            &format!("{folder}/containers.json"),
+            &format!(r#"[{{"id": "{other}", "names": ["x"]}}]"#),
+        );
+        root.write(
+            &format!("{folder}/volatile-containers.json"),
+            &format!(
+                r#"[{{"id": "{ID}", "names": ["web"], "metadata": "{{\"image-name\":\"quay.io/web:2\",\"name\":\"web\"}}"}}]"#
+            ),
+        );
+        let cgroup = |id: &str| format!("/machine.slice/libpod-{id}.scope/container");
+        assert_eq!(
+            root.labels(&cgroup(ID)),
+            labels(Some("web"), None, None, Some("quay.io/web:2"))
+        );
+        assert_eq!(
+            root.labels(&cgroup(&other)),
+            labels(Some("x"), None, None, None)
+        );
+    }
+
+    #[test]
+    fn a_name_that_is_an_id_needs_no_file() {
+        let root = Root::new();
+        let name = |cgroup| root.labels(cgroup).and_then(|labels| labels.name);
+        assert_eq!(name("/lxc.payload.web/init.scope").as_deref(), Some("web"));
+        let machine = r"/machine.slice/systemd-nspawn@a\x2db.service";
+        assert_eq!(name(machine).as_deref(), Some("a-b"));
+        assert_eq!(root.labels("/system.slice/ssh.service"), None);
+    }
+
+    #[test]
+    fn files_that_are_not_right_give_no_name() {
+        let path = format!("var/lib/docker/containers/{ID}/config.v2.json");
+        let cgroup = format!("/docker/{ID}");
+        let none = labels(None, None, None, None);
+        let long = format!(r#"{{"Name": "/{}"}}"#, "a".repeat(LONGEST_NAME));
+        let deep = "[".repeat(100_000);
+        for content in [
+            "",
+            "{",
+            "[]",
+            "null",
+            r#"{"Name": 1, "Config": []}"#,
+            &long,
+            &deep,
+        ] {
+            let root = Root::new();
+            root.write(&path, content);
+            assert_eq!(root.labels(&cgroup), none, "{content:.40}");
+        }
+        let root = Root::new();
+        assert_eq!(root.labels(&cgroup), none);
+        let folder = root.0.join(&path);
+        fs::create_dir_all(folder.parent().expect("a folder")).expect("a folder");
+        symlink("/dev/zero", &folder).expect("a link");
+        assert_eq!(root.labels(&cgroup), none);
+    }
+
+    #[test]
+    fn a_container_is_read_once() {
+        let root = Root::new();
+        let path = format!("var/lib/docker/containers/{ID}/config.v2.json");
+        root.write(&path, r#"{"Name": "/web"}"#);
+        let cgroup = format!("/docker/{ID}");
+        let origin = Origin::from_cgroup(cgroup.as_bytes());
+        let mut names = Names::from_root(&*root.0);
+        let first = names.get(&origin).cloned();
+        assert_eq!(first, labels(Some("web"), None, None, None));
+        root.write(&path, r#"{"Name": "/other"}"#);
+        assert_eq!(names.get(&origin), first.as_ref());
+    }
+
+    #[test]
+    fn recorded_names_come_from_no_file() {
+        let cgroup = "/lxc/web";
+        let origin = Origin::from_cgroup(cgroup.as_bytes());
+        let mut names = Names::recorded();
+        let kept = labels(Some("web"), None, None, None).expect("labels");
+        names.keep(b"web", kept.clone());
+        assert_eq!(names.get(&origin), Some(&kept));
+        let other = Origin::from_cgroup(b"/lxc/other");
+        assert_eq!(names.get(&other), Some(&Labels::default()));
+    }
+}

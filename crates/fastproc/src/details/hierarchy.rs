@@ -1,0 +1,231 @@
+//! The default (version 2) hierarchy of cgroups: where it is mounted, and the paths of its cgroups by their ids.
+
+use std::{
+    os::fd::{AsRawFd, FromRawFd, OwnedFd},
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use nix::libc;
+use rustix::fs::{AtFlags, Mode, OFlags};
+
+use crate::base::namespaces;
+
+/// The hierarchy, as this process sees it.
+#[derive(Debug)]
+pub(super) struct Hierarchy {
+    /// The root of the whole hierarchy, or else of the cgroup namespace of this process.
+    root: OwnedFd,
+    is_whole: bool,
+    /// Where the kernel says that this root is.
+    mount_point: Vec<u8>,
+    /// The path of the root of the cgroup namespace: empty in the initial one, `None` if it is not known.
+    namespace: Option<Vec<u8>>,
+    /// Whether the kernel opens a cgroup by its id. It takes `CAP_DAC_READ_SEARCH`.
+    opens_ids: AtomicBool,
+}
+
+/// The id of the root of the whole hierarchy.
+const ROOT: u64 = 1;
+/// `CGROUP2_SUPER_MAGIC` of include/uapi/linux/magic.h.
+const CGROUP2: u64 = 0x6367_7270;
+/// `FILEID_KERNFS` of include/linux/exportfs.h: the handle of a cgroup is its id.
+const FILEID_KERNFS: i32 = 0xfe;
+
+/// `struct file_handle` with room for an id.
+#[repr(C)]
+struct Handle {
+    bytes: u32,
+    kind: i32,
+    id: [u8; 8],
+}
+
+impl Hierarchy {
+    /// Finds it among the mounts of this process, and else of the first one: a container mostly has only its own part of it.
+    pub(super) fn find() -> Option<Self> {
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let own: Vec<PathBuf> = mount_points(&mounts).map(PathBuf::from).collect();
+        let of_first = [
+            "/proc/1/root/sys/fs/cgroup",
+            "/proc/1/root/sys/fs/cgroup/unified",
+        ];
+        let candidates = own.iter().map(PathBuf::as_path);
+        let candidates = candidates.chain(of_first.iter().map(Path::new));
+        let whole = candidates.filter_map(open_root).find(|&(_, id)| id == ROOT);
+        let is_initial = namespaces::in_initial_cgroup_ns();
+        let of_namespace = || {
+            let points = namespace_mount_points(&mounts);
+            let mut roots = points.filter_map(|point| open_root(Path::new(point)));
+            roots.next()
+        };
+        let (root, id) = whole.or_else(of_namespace)?;
+        let mut hierarchy = Self {
+            mount_point: path_of(&root)?,
+            root,
+            is_whole: id == ROOT,
+            namespace: is_initial.then(Vec::new),
+            opens_ids: AtomicBool::new(true),
+        };
+        if !is_initial && hierarchy.is_whole {
+            hierarchy.namespace = of_namespace().and_then(|(_, id)| hierarchy.path(id));
+        }
+        Some(hierarchy)
+    }
+
+    /// The path of this cgroup in the whole hierarchy. `None`: it is no more, or the kernel does not open it for this process.
+    pub(super) fn path(&self, id: u64) -> Option<Vec<u8>> {
+        if !self.is_whole || !self.opens_ids.load(Ordering::Relaxed) {
+            return None;
+        }
+        let folder = match self.open(id) {
+            Ok(folder) => folder,
+            Err(error) => {
+                if error.raw_os_error() == Some(libc::EPERM) {
+                    self.opens_ids.store(false, Ordering::Relaxed);
+                }
+                return None;
+            }
+        };
+        let path = path_of(&folder)?;
+        let path = path.strip_prefix(self.mount_point.as_slice())?;
+        Some(if path.is_empty() { b"/" } else { path }.to_vec())
+    }
+
+    fn open(&self, id: u64) -> std::io::Result<OwnedFd> {
+        let mut handle = Handle {
+            bytes: 8,
+            kind: FILEID_KERNFS,
+            id: id.to_ne_bytes(),
+        };
+        let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC;
+        // SAFETY: the handle has as many bytes as it says, and outlives the call.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_open_by_handle_at,
+                self.root.as_raw_fd(),
+                &raw mut handle,
+                flags,
+            )
+        };
+        if result < 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        // SAFETY: the call returned a new descriptor, which nobody else has.
+        Ok(unsafe { OwnedFd::from_raw_fd(result as i32) })
+    }
+
+    /// The path in the whole hierarchy, as far as it is known, of what the namespace of this process calls `shown`.
+    pub(super) fn whole_path(&self, shown: &[u8]) -> Option<Vec<u8>> {
+        join(self.namespace.as_deref()?, shown)
+    }
+
+    /// Whether the namespace of this process shows the paths of the whole hierarchy.
+    pub(super) fn shows_whole_paths(&self) -> bool {
+        self.namespace.as_ref().is_some_and(Vec::is_empty)
+    }
+
+    /// Id of the cgroup that the namespace of this process calls `shown`: the inode number of its folder.
+    pub(super) fn id(&self, shown: &[u8]) -> Option<u64> {
+        let path = if self.is_whole {
+            self.whole_path(shown)?
+        } else if shown.starts_with(b"/..") {
+            return None;
+        } else {
+            shown.to_vec()
+        };
+        let relative = [b".", path.as_slice()].concat();
+        let stat = rustix::fs::statat(&self.root, relative.as_slice(), AtFlags::empty());
+        Some(stat.ok()?.st_ino)
+    }
+}
+
+/// The root of a mount of the hierarchy, and its id.
+fn open_root(path: &Path) -> Option<(OwnedFd, u64)> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = rustix::fs::open(path, flags, Mode::empty()).ok()?;
+    let is_cgroup2 = rustix::fs::fstatfs(&root).ok()?.f_type as u64 == CGROUP2;
+    let id = rustix::fs::fstat(&root).ok()?.st_ino;
+    is_cgroup2.then_some((root, id))
+}
+
+/// The path of an open folder.
+fn path_of(folder: &OwnedFd) -> Option<Vec<u8>> {
+    let link = format!("/proc/thread-self/fd/{}", folder.as_raw_fd());
+    let path = rustix::fs::readlink(link, Vec::new()).ok()?;
+    Some(path.into_bytes())
+}
+
+/// A path of a namespace, in the whole hierarchy. The kernel writes `/..` for each folder above the namespace's root.
+fn join(namespace: &[u8], shown: &[u8]) -> Option<Vec<u8>> {
+    let mut path = namespace.to_vec();
+    for folder in shown
+        .split(|&byte| byte == b'/')
+        .filter(|folder| !folder.is_empty())
+    {
+        if folder == b".." {
+            let parent = path.iter().rposition(|&byte| byte == b'/')?;
+            path.truncate(parent);
+        } else {
+            path.push(b'/');
+            path.extend_from_slice(folder);
+        }
+    }
+    if path.is_empty() {
+        path.push(b'/');
+    }
+    Some(path)
+}
+
+/// Where the hierarchy, or a part of it, is mounted: root and mount point. In `/proc/PID/mountinfo` they are the fourth and
+/// fifth of the fields before ` - `, and the type is the first behind it.
+fn mounts_of_hierarchy(mounts: &str) -> impl Iterator<Item = (&str, &str)> {
+    mounts.lines().filter_map(|line| {
+        let (mount, kind) = line.split_once(" - ")?;
+        let mut fields = mount.split(' ').skip(3);
+        let (root, point) = (fields.next()?, fields.next()?);
+        (kind.starts_with("cgroup2 ") && Path::new(point).is_absolute()).then_some((root, point))
+    })
+}
+
+fn mount_points(mounts: &str) -> impl Iterator<Item = &str> {
+    mounts_of_hierarchy(mounts).map(|(_, point)| point)
+}
+
+/// Where the root of this process's cgroup namespace is mounted.
+fn namespace_mount_points(mounts: &str) -> impl Iterator<Item = &str> {
+    let of_namespace = mounts_of_hierarchy(mounts).filter(|&(root, _)| root == "/");
+    of_namespace.map(|(_, point)| point)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hierarchy_is_found_among_the_mounts() {
+        let mounts = "25 19 0:22 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
+                      26 19 0:23 /part /mnt rw - cgroup2 none rw\n\
+                      27 19 0:24 / /sys/fs/cgroup/unified rw,nosuid shared:4 - cgroup2 cgroup2 rw\n";
+        assert!(mount_points(mounts).eq(["/mnt", "/sys/fs/cgroup/unified"]));
+        assert!(namespace_mount_points(mounts).eq(["/sys/fs/cgroup/unified"]));
+        assert_eq!(mount_points("").count(), 0);
+    }
+
+    #[test]
+    fn paths_of_a_namespace_are_joined() {
+        let pod = b"/kubepods/pod1/a".as_slice();
+        for (namespace, shown, whole) in [
+            (b"".as_slice(), b"/".as_slice(), Some(b"/".as_slice())),
+            (b"", b"/a/b", Some(b"/a/b")),
+            (b"", b"/../a", None),
+            (pod, b"/", Some(pod)),
+            (pod, b"/x", Some(b"/kubepods/pod1/a/x")),
+            (pod, b"/../b", Some(b"/kubepods/pod1/b")),
+            (pod, b"/../../pod2/c", Some(b"/kubepods/pod2/c")),
+            (pod, b"/../../..", Some(b"/")),
+            (pod, b"/../../../..", None),
+        ] {
+            assert_eq!(join(namespace, shown).as_deref(), whole, "{shown:?}");
+        }
+    }
+}
