@@ -15,7 +15,7 @@ use rustix::{
 
 use crate::{reporter::Reporter, survey::read};
 
-const DISK: &str = "/dev/nvme0n1";
+pub const DISK: &str = "/dev/nvme0n1";
 const SWAPPED: usize = 16 << 20;
 const HUGE_PAGES: usize = 4;
 
