@@ -77,7 +77,8 @@ fn columns_show_the_container_of_a_process() {
             assert_eq!(row[field], Value::Null, "{source}: {field}");
         }
     }
-    let filter = format!("container == \"{ID}\"");
+    // The containers of other tests have the same id.
+    let filter = format!("container == \"{ID}\" && cgroup == \"{}\"", cgroup.path());
     let rows = rows(&["-o", "pid", "--filter", &filter]);
     let pid: Vec<String> = rows.iter().map(|row| row["pid"].to_string()).collect();
     assert_eq!(pid, [sleeper.pid()]);
@@ -153,7 +154,7 @@ fn an_exited_process_has_its_container() {
     let Some(cgroup) = container("exits") else {
         return;
     };
-    let filter = format!("container == \"{ID}\" && comm == sleep");
+    let filter = format!("container == \"{ID}\" && cgroup == \"{}\"", cgroup.path());
     let mut exits = fastproc(&[
         "exits", "--format", "ndjson", "--count", "1", "--filter", &filter,
     ]);
