@@ -44,7 +44,7 @@ struct fp_place {
 	u64 task;
 	u32 pool, threads;
 	u32 tgid, outlook;
-	u64 mm, counters, signal, ucounts, queued;
+	u64 mm, counters, signal, pgrp, ucounts, queued;
 	u64 words[FP_WORDS];
 };
 

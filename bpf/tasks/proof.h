@@ -53,7 +53,7 @@
 	WORD(ALWAYS, NIVCSW, t->nivcsw)                           \
 	WORD(ALWAYS, START, t->start_boottime)                    \
 	VALUE(ALWAYS, PARENT, parent_of(t))                       \
-	VALUE(ALWAYS, PGRP, group_before_exec(t))                 \
+	VALUE(ALWAYS, PGRP, group_before_exec(t, s))              \
 	LINE(FP_MEMORY, HIWATER_RSS, mm->hiwater_rss)             \
 	WORD(FP_MEMORY, TOTAL_VM, mm->total_vm)                   \
 	WORD(FP_MEMORY, LOCKED_VM, mm->locked_vm)                 \
@@ -95,11 +95,15 @@ static __always_inline u64 parent_of(struct task_struct *t)
 	return *slot;
 }
 
-static __always_inline u64 group_before_exec(struct task_struct *t)
+/* A process that has executed no program: its parent may change its group. */
+static __always_inline int may_be_grouped(u32 flags)
 {
-	if (t->flags & PF_KTHREAD || !(t->flags & PF_FORKNOEXEC))
-		return 0;
-	return pid_nr(t->signal->pids[PIDTYPE_PGID]);
+	return (flags & (PF_KTHREAD | PF_FORKNOEXEC)) == PF_FORKNOEXEC;
+}
+
+static __always_inline u64 group_before_exec(struct task_struct *t, struct signal_struct *s)
+{
+	return may_be_grouped(t->flags) ? pid_nr(s->pids[PIDTYPE_PGID]) : 0;
 }
 
 static __always_inline u64 huge_pages(struct mm_struct *mm)
@@ -272,6 +276,7 @@ __noinline int remember(u64 task, u32 at, u32 was)
 	place->signal = (u64)t->signal;
 	s = CAST(struct signal_struct, place->signal);
 	mm = CAST(struct mm_struct, place->mm);
+	place->pgrp = (u64)s->pids[PIDTYPE_PGID];
 	if (WANTED(FP_SIGNALS))
 		place->ucounts = (u64)t->real_cred->ucounts;
 	place->counters = WANTED(FP_MEMORY) && place->mm ? RSS_PARTS(mm) : 0;
@@ -297,6 +302,10 @@ static __always_inline void touch_words(struct fp_place *place)
 		TOUCH(member);
 	TOUCH(t->__state);
 	TOUCH(t->real_parent);
+	if (may_be_grouped(place->words[WORD_FLAGS])) {
+		TOUCH(s->pids[PIDTYPE_PGID]);
+		TOUCH(CAST(struct pid, place->pgrp)->numbers[0].nr);
+	}
 	WORDS(TOUCH_LINE, NOTHING, NOTHING)
 	if (WANTED(FP_MEMORY_DETAILS)) {
 		if (bpf_core_field_exists(mm->hugetlb_usage))
