@@ -84,6 +84,8 @@ struct fp_cgroup_memory {
 	u64 local_oom          FP_PUBLIC FP_UNKNOWN(-1); /* `oom` of memory.events.local. */
 	u64 local_oom_kills    FP_PUBLIC FP_UNKNOWN(-1); /* `oom_kill` of memory.events.local. */
 	u64 local_oom_group_kills FP_PUBLIC FP_UNKNOWN(-1); /* `oom_group_kill` of memory.events.local. */
+	u64 sock_throttled     FP_PUBLIC FP_UNKNOWN(-1); /* Times that a socket's memory was held back: `sock_throttled` of memory.events. */
+	u64 local_sock_throttled FP_PUBLIC FP_UNKNOWN(-1); /* `sock_throttled` of memory.events.local. */
 	u64 swap_events_high   FP_PUBLIC FP_UNKNOWN(-1); /* Times that swap exceeded `swap_high`: `high` of memory.swap.events. */
 	u64 swap_events_max    FP_PUBLIC FP_UNKNOWN(-1); /* Times that swap was about to exceed `swap_max`. */
 	u64 swap_events_fail   FP_PUBLIC FP_UNKNOWN(-1); /* Times that an allocation of swap failed. */

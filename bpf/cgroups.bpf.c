@@ -158,6 +158,11 @@ __noinline int read_memory(u64 css, u32 index)
 	r->memory.local_oom = m->memory_events_local[3].counter;
 	r->memory.local_oom_kills = m->memory_events_local[4].counter;
 	r->memory.local_oom_group_kills = m->memory_events_local[5].counter;
+	r->memory.sock_throttled = r->memory.local_sock_throttled = -1;
+	if (bpf_core_enum_value_exists(enum memcg_memory_event, MEMCG_SOCK_THROTTLED)) {
+		r->memory.sock_throttled = m->memory_events[9].counter;
+		r->memory.local_sock_throttled = m->memory_events_local[9].counter;
+	}
 	r->memory.swap_events_high = m->memory_events[6].counter;
 	r->memory.swap_events_max = m->memory_events[7].counter;
 	r->memory.swap_events_fail = m->memory_events[8].counter;

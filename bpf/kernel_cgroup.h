@@ -27,6 +27,8 @@ enum bpf_map_type { BPF_MAP_TYPE_ARRAY = 2 };
 
 /* Their values depend on the configuration, so they are relocated. */
 enum cgroup_subsys_id { cpu_cgrp_id = 1, memory_cgrp_id = 2, pids_cgrp_id = 3, io_cgrp_id = 4 };
+/* the last one, from 7.0 on */
+enum memcg_memory_event { MEMCG_SOCK_THROTTLED = 9 };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -78,7 +80,7 @@ struct memcg_vmstats;
 struct mem_cgroup {
 	struct page_counter memory, swap;
 	bool oom_group;
-	atomic64_t memory_events[9], memory_events_local[9];
+	atomic64_t memory_events[10], memory_events_local[10];
 	struct memcg_vmstats *vmstats;
 };
 

@@ -153,7 +153,7 @@ impl Source {
 struct NeedsInterval(&'static str);
 
 /// Runs the command.
-pub fn run(args: Args) -> Result<ExitCode, Failure> {
+pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let is_repeated = args.interval.is_some();
     let shown = if args.fields.is_empty() {
         columns::defaults(is_repeated)
@@ -209,7 +209,12 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         let snapshot = reader.snapshot()?;
         if times > 0 || !is_repeated {
             let lines = snapshot.memory_stat_lines();
-            let mut rows = Rows::new(snapshot, is_repeated.then_some(&before), &members, lines);
+            let mut rows = Rows::new(
+                snapshot,
+                is_repeated.then_some(&before),
+                members.as_ref(),
+                lines,
+            );
             rows.arrange(
                 args.sort
                     .as_ref()

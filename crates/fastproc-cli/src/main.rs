@@ -103,7 +103,7 @@ impl Command {
             Self::Ps(args) => ps::run(*args),
             Self::Top(args) => top::run(*args),
             Self::Exits(args) => exits::run(*args),
-            Self::Cgroups(args) => cgroups::run(*args),
+            Self::Cgroups(args) => cgroups::run(&args),
             Self::Doctor(args) => doctor::run(&args),
             Self::Verify(args) => verify::run(&args),
             Self::Cat(args) => cat::run(&args),

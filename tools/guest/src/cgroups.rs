@@ -22,8 +22,11 @@ const MIB: usize = 1 << 20;
 /// So often they are compared, until the kernel's own texts before and after are the same.
 const ROUNDS: u32 = 6;
 
+/// Files and what is written to them.
+type Settings = &'static [(&'static str, &'static str)];
+
 /// Cgroups below the tree, what is written to their files, and what their processes do.
-const CGROUPS: [(&str, &[(&str, &str)], &str); 7] = [
+const CGROUPS: [(&str, Settings, &str); 7] = [
     (
         "memory",
         &[

@@ -71,16 +71,14 @@ impl<'a> Rows<'a> {
     pub fn new(
         snapshot: Snapshot<'a>,
         before: Option<&Baseline>,
-        members: &Option<HashMap<u64, u64>>,
+        members: Option<&HashMap<u64, u64>>,
         lines: impl Iterator<Item = (StatLine, &'a str)>,
     ) -> Self {
         let lines = Lines::new(lines);
         let mut rows: Vec<_> = snapshot
             .iter()
             .map(|cgroup| {
-                let own = members
-                    .as_ref()
-                    .map(|members| members.get(&cgroup.id()).copied().unwrap_or(0));
+                let own = members.map(|members| members.get(&cgroup.id()).copied().unwrap_or(0));
                 Row {
                     cgroup,
                     changes: before

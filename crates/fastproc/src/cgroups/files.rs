@@ -135,6 +135,7 @@ impl Files {
             memory.set_events_oom(value(text, "oom"));
             memory.set_oom_kills(value(text, "oom_kill"));
             memory.set_oom_group_kills(value(text, "oom_group_kill"));
+            memory.set_sock_throttled(value(text, "sock_throttled"));
         }
         if let Some(text) = self.text(tree, id, "memory.events.local") {
             memory.set_local_low(value(text, "low"));
@@ -143,6 +144,7 @@ impl Files {
             memory.set_local_oom(value(text, "oom"));
             memory.set_local_oom_kills(value(text, "oom_kill"));
             memory.set_local_oom_group_kills(value(text, "oom_group_kill"));
+            memory.set_local_sock_throttled(value(text, "sock_throttled"));
         }
         if let Some(text) = self.text(tree, id, "memory.swap.events") {
             memory.set_swap_events_high(value(text, "high"));

@@ -111,7 +111,12 @@ pub(super) const CONSTANTS: [&str; STATES.len()] = {
 };
 
 /// Kept though the kernel may print no line of them.
-const SILENT: [&str; 3] = ["MEMCG_SWAP", "MEMCG_ZSWAP_B", "MEMCG_ZSWAPPED"];
+const SILENT: [&str; 4] = [
+    "MEMCG_SWAP",
+    "MEMCG_ZSWAP_B",
+    "MEMCG_ZSWAPPED",
+    "NR_HUGETLB",
+];
 /// Sums of other lines: those whose names begin so.
 const SUMS: [(&str, &str); 3] = [
     ("slab", "slab_"),

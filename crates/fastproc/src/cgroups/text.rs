@@ -92,6 +92,11 @@ impl Snapshot<'_> {
             }
             TextFile::MemoryEvents | TextFile::MemoryEventsLocal => {
                 let memory = cgroup.memory()?;
+                let last = if file == TextFile::MemoryEvents {
+                    memory.sock_throttled()
+                } else {
+                    memory.local_sock_throttled()
+                };
                 let values = if file == TextFile::MemoryEvents {
                     [
                         memory.events_low()?,
@@ -113,6 +118,9 @@ impl Snapshot<'_> {
                 };
                 for (name, value) in EVENTS.into_iter().zip(values) {
                     writeln!(text, "{name} {value}").ok()?;
+                }
+                if let Some(value) = last {
+                    writeln!(text, "sock_throttled {value}").ok()?;
                 }
                 Some(())
             }
