@@ -157,7 +157,7 @@ impl<'a> Filling<'a> {
 }
 
 /// Fills `shown` with what a view shows of each process of a snapshot, in their order.
-pub(crate) fn visibilities(snapshot: Snapshot<'_>, view: View, shown: &mut Vec<Visibility>) {
+pub(crate) fn visibilities(snapshot: &Snapshot<'_>, view: View, shown: &mut Vec<Visibility>) {
     shown.clear();
     let each = snapshot.iter();
     shown.extend(each.map(|process| view.visibility(process, || user_ns(process.pid()))));

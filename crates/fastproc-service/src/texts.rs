@@ -126,7 +126,7 @@ impl Texts {
     /// walk. `wanted` says which ones, of the process at this place of the snapshot; `None`: it is not handed out.
     pub(crate) fn find_missing(
         &mut self,
-        snapshot: Snapshot<'_>,
+        snapshot: &Snapshot<'_>,
         max_age: Duration,
         view: View,
         wanted: impl Fn(usize) -> Option<Kinds>,
@@ -183,7 +183,7 @@ impl Texts {
     }
 
     /// Brings what is kept into the order of this snapshot, and lets go of what is kept of others.
-    fn follow(&mut self, snapshot: Snapshot<'_>) {
+    fn follow(&mut self, snapshot: &Snapshot<'_>) {
         std::mem::swap(&mut self.kept, &mut self.before);
         let mut before = self.before.drain(..).peekable();
         for process in snapshot.iter() {
@@ -382,7 +382,7 @@ mod tests {
             pool: &[],
         };
         let stats = SnapshotStats::recorded(SourceKind::Procfs, 0, Duration::ZERO);
-        texts.follow(Snapshot::recorded(table, stats));
+        texts.follow(&Snapshot::recorded(table, stats));
         let kept = texts.kept.iter().map(|kept| (kept.pid, kept.start_ns));
         assert!(
             kept.eq(processes.iter().copied()),

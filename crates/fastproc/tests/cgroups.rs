@@ -25,13 +25,11 @@ impl Tree {
         if !gate::bpf() {
             return None;
         }
-        let mount = match Cgroups::builder().source(Some(Source::Files)).open() {
-            Ok(cgroups) => cgroups.mount().to_owned(),
-            Err(_) => {
-                gate::skipped("there is no default hierarchy here");
-                return None;
-            }
+        let Ok(cgroups) = Cgroups::builder().source(Some(Source::Files)).open() else {
+            gate::skipped("there is no default hierarchy here");
+            return None;
         };
+        let mount = cgroups.mount().to_owned();
         let name = format!("fastproc-{name}-{}", std::process::id());
         let folder = mount.join(&name);
         fs::create_dir(&folder).expect("root may make a cgroup");
@@ -152,7 +150,7 @@ fn both_sources_say_what_the_kernels_files_say() {
         assert_eq!((outer.name(), outer.depth()), (&b"outer"[..], 2));
         assert_eq!(
             outer.id(),
-            rustix::fs::stat(&tree.folder.join("outer"))
+            rustix::fs::stat(tree.folder.join("outer"))
                 .expect("it is there")
                 .st_ino
         );

@@ -108,11 +108,11 @@ impl Service {
             return Err(Status::Failed);
         };
         let shown = &mut self.shown;
-        fill::visibilities(snapshot, view, shown);
+        fill::visibilities(&snapshot, view, shown);
         let mut missing = Vec::new();
         if !contents.texts.is_empty() {
             let max_age = Duration::from_nanos(contents.texts_max_age_ns);
-            missing = self.texts.find_missing(snapshot, max_age, view, |place| {
+            missing = self.texts.find_missing(&snapshot, max_age, view, |place| {
                 let &shown = shown.get(place)?;
                 (shown != Visibility::Unsure).then(|| fill::kinds_for(contents.texts, shown))
             });

@@ -294,6 +294,7 @@ mod tests {
         }
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "it is compared with what may be missing")]
     fn labels(
         name: Option<&str>,
         pod: Option<&str>,
