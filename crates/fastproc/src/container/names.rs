@@ -294,7 +294,10 @@ mod tests {
         }
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "it is compared with what may be missing")]
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "it is compared with what may be missing"
+    )]
     fn labels(
         name: Option<&str>,
         pod: Option<&str>,
