@@ -254,7 +254,7 @@ fn examine_records() -> Records {
             records.reason = Some("the type information of this kernel lacks what proves them");
         }
         Keeping::Off => {
-            records.reason = Some("it is switched off, or not possible on this processor")
+            records.reason = Some("it is switched off, or not possible on this processor");
         }
     }
     records
