@@ -70,7 +70,7 @@ fn main() {
     println!("cargo::rerun-if-changed=build");
     let text = fs::read_to_string(HEADER).unwrap_or_else(|error| panic!("{HEADER}: {error}"));
     let header = Header::parse(HEADER, &text);
-    header.require_tags(HEADER);
+    header.require_tags(HEADER, &header::View::PROCESS);
     let out = accessors(&header);
     let path = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     fs::write(path.join("accessors.rs"), out).expect("OUT_DIR can be written to");

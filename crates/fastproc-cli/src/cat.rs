@@ -1,4 +1,6 @@
-//! `fastproc cat`: files of `/proc`, rendered from records.
+//! `fastproc cat`: files of `/proc` and of cgroups, rendered from records.
+
+mod cgroup;
 
 use std::{
     fs,
@@ -11,6 +13,7 @@ use std::{
 use fastproc::{
     Collector, Process, SourceKind,
     access::Access,
+    cgroups::TextFile,
     counters::{self, Counters, MachineFile},
     text::Files,
 };
@@ -21,10 +24,11 @@ use crate::{
     source::{IrqsLatency, Source},
 };
 
-/// Print files of /proc like cat, rendered from records.
+/// Print files of /proc and of cgroups like cat, rendered from records.
 ///
 /// The files of a process are /proc/PID/stat, statm and status; /proc/ can be left out, as in 1/stat. The files of the machine
 /// are /proc/stat, vmstat, interrupts, softirqs, loadavg, uptime, meminfo, diskstats, net/dev, net/wireless, and /etc/mtab.
+/// The files of a cgroup of version 2 are cpu.stat, cpu.max, cpu.weight, io.stat, pids.* and memory.*, by their full path.
 ///
 /// The exit status is 0; 1 if a file could not be printed, with the message of cat(1); and 2 if no file could be printed.
 #[derive(clap::Args, Clone, Debug)]
@@ -36,7 +40,9 @@ use crate::{
   fastproc cat --all status --proc
       Print the kernel's own text, for comparison
   fastproc cat --stat-irqs-latency 100ms /proc/stat /proc/vmstat
-      Print counters of the machine, with interrupt counts that are at most 100 ms old")]
+      Print counters of the machine, with interrupt counts that are at most 100 ms old
+  fastproc cat /sys/fs/cgroup/system.slice/memory.stat
+      Print a file of a cgroup")]
 pub struct Args {
     /// Print these files.
     #[arg(
@@ -83,6 +89,7 @@ impl ProcessFile {
 enum Target {
     Process(u32, ProcessFile),
     Machine(MachineFile),
+    Cgroup(TextFile),
     /// A file that fastproc does not render.
     Other,
 }
@@ -185,6 +192,7 @@ fn kernel_path(pid: u32, file: ProcessFile) -> PathBuf {
 fn files(args: &Args, out: &mut impl Write) -> Result<ExitCode, Failure> {
     let mut processes = None;
     let mut machine = None;
+    let mut cgroups = None;
     let mut code = ExitCode::SUCCESS;
     for path in &args.paths {
         let printed = match target(path) {
@@ -202,6 +210,13 @@ fn files(args: &Args, out: &mut impl Write) -> Result<ExitCode, Failure> {
                     None => machine.insert(open_counters(args)?),
                 };
                 print_machine(reader, file, out)
+            }
+            Target::Cgroup(file) => {
+                let reader = match &mut cgroups {
+                    Some(reader) => reader,
+                    None => cgroups.insert(cgroup::Reader::open(args.source.kind())?),
+                };
+                reader.print(path, file, out)?
             }
             Target::Other => Err(io::Error::new(
                 io::ErrorKind::Unsupported,
@@ -284,6 +299,9 @@ fn target(path: &Path) -> Target {
     {
         return Target::Machine(file);
     }
+    if let Some(file) = cgroup::file(path) {
+        return Target::Cgroup(file);
+    }
     let inside = path.strip_prefix("/proc").unwrap_or(path);
     let mut parts = inside.iter().map(|part| part.to_str().unwrap_or_default());
     let (Some(pid), Some(name), None) = (parts.next(), parts.next(), parts.next()) else {
@@ -335,6 +353,10 @@ mod tests {
         );
         assert_eq!(of("/proc/stat"), Target::Machine(MachineFile::Stat));
         assert_eq!(of("/etc/mtab"), Target::Machine(MachineFile::Mtab));
+        assert_eq!(
+            of("/sys/fs/cgroup/a/memory.stat"),
+            Target::Cgroup(TextFile::MemoryStat)
+        );
         for other in [
             "/proc/17/maps",
             "/etc/passwd",
@@ -342,6 +364,8 @@ mod tests {
             "x/stat",
             "/proc/17/task/17/stat",
             "/proc/+1/stat",
+            "a/memory.stat",
+            "/sys/fs/cgroup/cgroup.procs",
         ] {
             assert_eq!(of(other), Target::Other, "{other}");
         }

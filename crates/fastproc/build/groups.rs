@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::{
-    header::{Header, Member, Presence, Shown, Structure, Threads},
-    rust::{Style, member_type, rust_name},
+    header::{Header, Member, Presence, Shown, Structure, Threads, View},
+    rust::{Style, constant_name, member_type, rust_name},
 };
 
 /// The member of the records whose group has no structure in them.
@@ -30,8 +30,8 @@ impl Part<'_> {
     }
 }
 
-fn parts(header: &Header) -> Vec<Part<'_>> {
-    let record = find(header, "fp_record");
+fn parts<'a>(header: &'a Header, view: &View) -> Vec<Part<'a>> {
+    let record = find(header, view.record);
     let parts = record.members.iter().map(|member| Part {
         member,
         structure: find(header, member.structure().unwrap_or_default()),
@@ -41,25 +41,29 @@ fn parts(header: &Header) -> Vec<Part<'_>> {
 
 fn find<'a>(header: &'a Header, name: &str) -> &'a Structure {
     let found = header.find(name);
-    found.unwrap_or_else(|| panic!("record.h has no struct {name:?}"))
+    found.unwrap_or_else(|| panic!("the header has no struct {name:?}"))
 }
 
 /// `Fields`, to be included in `fields.rs`.
-pub fn write_fields(header: &Header, style: &Style) -> String {
+pub fn write_fields(header: &Header, style: &Style, view: &View) -> String {
+    let View {
+        record: of_record,
+        path,
+        noun,
+        ..
+    } = view;
     let (mut constants, mut names) = (String::new(), String::new());
     let mut count = 0;
-    let parts = parts(header);
+    let parts = parts(header, view);
     let mut left: Vec<_> = parts.iter().filter(|part| part.is_group()).collect();
     // In the order of the bits, which is that of the constants.
     for constant in &header.constants {
-        let Some(name) = constant.name.strip_prefix("FP_") else {
-            continue;
-        };
+        let name = constant_name(&constant.name, style);
         let doc = match left.iter().position(|part| part.constant() == name) {
             Some(at) => {
                 let part = left.remove(at);
                 let rust = rust_name(&part.structure.name, style);
-                format!("{} [`{rust}`](crate::record::{rust}).", part.member.doc)
+                format!("{} [`{rust}`]({path}::{rust}).", part.member.doc)
             }
             None if name == THREADS.0.to_uppercase() => THREADS.1.into(),
             None => continue,
@@ -74,14 +78,14 @@ pub fn write_fields(header: &Header, style: &Style) -> String {
     }
     if let Some(part) = left.first() {
         panic!(
-            "record.h: the group {} has no bit FP_{}",
+            "{of_record}: the group {} has no bit FP_{}",
             part.member.name,
             part.constant()
         );
     }
     format!(
         "bitflags::bitflags! {{\n    \
-             /// Groups of fields. A snapshot holds [`Identity`](crate::record::Identity) of every process and the groups that\n    \
+             /// Groups of fields. A snapshot holds [`Identity`]({path}::Identity) of every {noun} and the groups that\n    \
              /// were asked for; nothing else is read.\n    \
              #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]\n    pub struct Fields: u32 {{\n{constants}    }}\n}}\n\n\
          impl Fields {{\n    /// The groups with their names, in the order of the bits.\n    \
@@ -89,10 +93,11 @@ pub fn write_fields(header: &Header, style: &Style) -> String {
     )
 }
 
-/// Methods of `Process`, to be included in `process.rs`.
-pub fn write_process(header: &Header, style: &Style) -> String {
+/// Methods of what lends a record, to be included in its file.
+pub fn write_accessors(header: &Header, style: &Style, view: &View) -> String {
+    let View { path, of, .. } = view;
     let mut methods = String::new();
-    for part in parts(header) {
+    for part in parts(header, view) {
         let Part { member, structure } = &part;
         let (name, rust) = (&member.name, rust_name(&structure.name, style));
         let is_hidden = member.tags.shown == Some(Shown::Tracers);
@@ -109,7 +114,7 @@ pub fn write_process(header: &Header, style: &Style) -> String {
             let _ = writeln!(
                 methods,
                 "    /// {} `None`: it was not asked for, or is not known{why}.\n    \
-                     pub fn {name}(self) -> Option<&'a crate::record::{rust}> {{\n        \
+                     pub fn {name}(self) -> Option<&'a {path}::{rust}> {{\n        \
                      self.group(Fields::{constant}, &self.record.{name}){filter}\n    }}\n",
                 member.doc
             );
@@ -143,14 +148,14 @@ pub fn write_process(header: &Header, style: &Style) -> String {
             );
         }
     }
-    format!("impl<'a> Process<'a> {{\n{methods}}}\n")
+    format!("impl<'a> {of}<'a> {{\n{methods}}}\n")
 }
 
 /// What is done to records as a whole, to be included in `record.rs`.
-pub fn write_records(header: &Header, style: &Style) -> String {
+pub fn write_records(header: &Header, style: &Style, view: &View) -> String {
     let (mut copies, mut sums) = (String::new(), String::new());
     let thread = find(header, "fp_thread_record");
-    for part in parts(header) {
+    for part in parts(header, view) {
         let Part { member, structure } = &part;
         let (name, constant) = (&member.name, part.constant());
         let copy = format!("self.{name} = from.{name};");

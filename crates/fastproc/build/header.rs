@@ -67,6 +67,36 @@ pub enum Presence {
     Group,
 }
 
+/// How a record is shown to users.
+pub struct View {
+    /// The structure that holds the groups.
+    pub record: &'static str,
+    /// The module of the structures.
+    pub path: &'static str,
+    /// The type that lends a record, with an accessor for each group.
+    pub of: &'static str,
+    /// What a record describes.
+    pub noun: &'static str,
+    /// The names of the files of the groups and of the accessors.
+    pub files: [&'static str; 2],
+}
+
+impl View {
+    /// Of record.h.
+    pub const PROCESS: Self = Self {
+        record: "fp_record",
+        path: "crate::record",
+        of: "Process",
+        noun: "process",
+        files: ["fields", "process"],
+    };
+
+    /// Whether what a record describes has threads, whose values it combines.
+    pub fn has_threads(&self) -> bool {
+        self.noun == "process"
+    }
+}
+
 impl Member {
     pub fn is_structure(&self) -> bool {
         self.structure().is_some()
@@ -159,8 +189,8 @@ impl Header {
     }
 
     /// Panics if a member of a record does not say all that it has to.
-    pub fn require_tags(&self, path: &str) {
-        let record = self.find("fp_record");
+    pub fn require_tags(&self, path: &str, view: &View) {
+        let record = self.find(view.record);
         let is_group = |name: &str| {
             let members = record.into_iter().flat_map(|record| &record.members);
             members
@@ -170,7 +200,7 @@ impl Header {
         for structure in &self.structures {
             for member in &structure.members {
                 let tags = &member.tags;
-                let lacks = if structure.name == "fp_record" {
+                let lacks = if structure.name == view.record {
                     tags.presence
                         .is_none()
                         .then_some("when it is there (FP_GROUP, FP_ALWAYS)")
@@ -178,7 +208,8 @@ impl Header {
                     None
                 } else if tags.shown.is_none() {
                     Some("who may see it (FP_PUBLIC, FP_TRACERS, ...)")
-                } else if is_group(&structure.name) && tags.threads.is_none() {
+                } else if view.has_threads() && is_group(&structure.name) && tags.threads.is_none()
+                {
                     Some("how it comes from threads (FP_PROCESS, FP_LEADER, FP_SUM)")
                 } else {
                     None

@@ -11,36 +11,57 @@ use std::{
     process::Command,
 };
 
+use header::View;
 use rust::Style;
 
-/// The headers that describe what the programs and the library share; what names begin with; whether it is public.
-const SHARED: [(&str, Style); 4] = [
+/// The headers that describe what the programs and the library share; what names begin with; how a record is shown, if it has one.
+const SHARED: [(&str, Style); 6] = [
     (
         "record.h",
         Style {
             prefix: "fp_",
-            public: true,
+            view: Some(View::PROCESS),
         },
     ),
     (
         "run.h",
         Style {
             prefix: "fp_",
-            public: false,
+            view: None,
+        },
+    ),
+    (
+        "cgroup_record.h",
+        Style {
+            prefix: "fp_cgroup_",
+            view: Some(View {
+                record: "fp_cgroup_record",
+                path: "crate::cgroups::record",
+                of: "Cgroup",
+                noun: "cgroup",
+                files: ["cgroup_fields", "cgroup"],
+            }),
+        },
+    ),
+    (
+        "cgroup_run.h",
+        Style {
+            prefix: "cgroup_",
+            view: None,
         },
     ),
     (
         "counters.h",
         Style {
             prefix: "counters_",
-            public: false,
+            view: None,
         },
     ),
     (
         "exits.h",
         Style {
             prefix: "exits_",
-            public: false,
+            view: None,
         },
     ),
 ];
@@ -63,11 +84,14 @@ fn main() {
                 .expect("OUT_DIR can be written to");
         };
         let mut text = rust::write(&header, style);
-        if style.public {
-            header.require_tags(&path.to_string_lossy());
-            text += &groups::write_records(&header, style);
-            write("fields", groups::write_fields(&header, style));
-            write("process", groups::write_process(&header, style));
+        if let Some(view) = &style.view {
+            header.require_tags(&path.to_string_lossy(), view);
+            if view.has_threads() {
+                text += &groups::write_records(&header, style, view);
+            }
+            let [fields, accessors] = view.files;
+            write(fields, groups::write_fields(&header, style, view));
+            write(accessors, groups::write_accessors(&header, style, view));
         }
         write(name, text);
     }

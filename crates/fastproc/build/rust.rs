@@ -2,29 +2,40 @@
 
 use std::fmt::Write;
 
-use super::header::{Constant, Header, Member, Shown, Structure, Threads};
+use super::header::{Constant, Header, Member, Shown, Structure, Threads, View};
 
 /// How a header becomes Rust.
 pub struct Style {
     /// What its names begin with in C, in small letters.
     pub prefix: &'static str,
-    /// Whether the structures, and the table of them, are the users' as well; constants are the crate's own.
-    pub public: bool,
+    /// How the record is shown, if the header describes one: then the structures, and the table of them, are the users' as
+    /// well. Constants are the crate's own.
+    pub view: Option<View>,
 }
 
 impl Style {
-    fn visibility(&self) -> &'static str {
-        if self.public { "pub" } else { "pub(crate)" }
+    fn is_public(&self) -> bool {
+        self.view.is_some()
     }
 
-    /// Other tables serve the test that compares them with what clang made of the header.
+    fn visibility(&self) -> &'static str {
+        if self.is_public() {
+            "pub"
+        } else {
+            "pub(crate)"
+        }
+    }
+
+    /// `fastproc::schema` describes the records of processes. Other tables serve the test that compares them with what clang
+    /// made of the header.
     fn table(&self) -> &'static str {
-        if self.public { "" } else { "#[cfg(test)]\n" }
+        let is_described = self.view.as_ref().is_some_and(View::has_threads);
+        if is_described { "" } else { "#[cfg(test)]\n" }
     }
 
     /// A line of documentation.
     fn doc(&self, text: &str) -> String {
-        if self.public && !text.is_empty() {
+        if self.is_public() && !text.is_empty() {
             format!("/// {text}\n")
         } else {
             String::new()
@@ -74,7 +85,7 @@ fn write_structure(header: &Header, structure: &Structure, style: &Style) -> Str
     let mut out = style.doc(&structure.doc);
     let (mut sizes, mut initial, mut accessors) = (Vec::new(), String::new(), String::new());
     // A new member breaks nobody.
-    let open = if style.public {
+    let open = if style.is_public() {
         "#[non_exhaustive]\n"
     } else {
         ""
@@ -88,7 +99,7 @@ fn write_structure(header: &Header, structure: &Structure, style: &Style) -> Str
         let type_name = member_type(member, style);
         let unknown = unknown(header, member);
         // What may be unknown is read by its accessor.
-        let is_hidden = style.public && member.tags.shown == Some(Shown::Nobody);
+        let is_hidden = style.is_public() && member.tags.shown == Some(Shown::Nobody);
         let visibility = if is_hidden || unknown.is_some() {
             "pub(crate)"
         } else {

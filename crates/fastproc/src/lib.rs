@@ -34,8 +34,9 @@
 //! 4. [`Details`] reads what no record holds from `/proc` on demand: the command line, the program, the path of
 //!    the cgroup.
 //! 5. [`counters`] reads those of the machine: `/proc/stat`, `/proc/vmstat`, interrupts.
-//! 6. [`text`] renders the kernel's own files from records, byte for byte, and parses them.
-//! 7. BPF programs read without access checks. If you show records to other users, ask [`access`] what those may
+//! 6. [`cgroups`] reads the cgroups of version 2: CPU time, memory, I/O and pressure of each.
+//! 7. [`text`] renders the kernel's own files from records, byte for byte, and parses them.
+//! 8. BPF programs read without access checks. If you show records to other users, ask [`access`] what those may
 //!    see.
 //!
 //! Times are in nanoseconds, sizes in bytes. A value that is not known is `None`, never zero. An error says what
@@ -52,6 +53,7 @@
 
 // scripts/lint-rooms says in which order data passes through these, and that none imports from a later one.
 mod base;
+pub mod cgroups;
 mod collect;
 pub mod counters;
 mod details;

@@ -13,7 +13,7 @@ use fastproc_testbed::gate;
 
 const STYLE: rust::Style = rust::Style {
     prefix: "fp_",
-    public: true,
+    view: Some(header::View::PROCESS),
 };
 
 /// What the build makes of a header with a group that has this member. It ends, as the build does, where a tag is missing.
@@ -24,12 +24,13 @@ fn written(member: &str) -> String {
          struct fp_thread_record {{\n\tu64 known FP_PUBLIC; /* Of a thread. */\n}};\n"
     );
     let header = header::Header::parse("record.h", &text);
-    header.require_tags("record.h");
+    let view = &header::View::PROCESS;
+    header.require_tags("record.h", view);
     [
         rust::write(&header, &STYLE),
-        groups::write_fields(&header, &STYLE),
-        groups::write_process(&header, &STYLE),
-        groups::write_records(&header, &STYLE),
+        groups::write_fields(&header, &STYLE, view),
+        groups::write_accessors(&header, &STYLE, view),
+        groups::write_records(&header, &STYLE, view),
     ]
     .concat()
 }

@@ -223,7 +223,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{counters, exits, kernel::walk, source::bpf};
+    use crate::{cgroups, counters, exits, kernel::walk, source::bpf};
 
     /// The description is read by this crate's build, the headers by clang: both must have understood the same.
     #[test]
@@ -235,6 +235,10 @@ mod tests {
         let others = [
             (&counters::OBJECT, counters::STRUCTURES.to_vec()),
             (&exits::OBJECT, exits::STRUCTURES.to_vec()),
+            (
+                &cgroups::OBJECT,
+                [cgroups::record::STRUCTURES, cgroups::layout::STRUCTURES].concat(),
+            ),
         ];
         for (object, structures) in tasks.into_iter().chain(others) {
             let btf = Btf::from_raw("object", object.bytes)

@@ -1,0 +1,166 @@
+//! How cgroups are read, and from where.
+
+use std::{fmt, str::FromStr, time::Duration};
+
+use super::{
+    Cgroups, Reader,
+    error::Error,
+    fields::Fields,
+    files::Files,
+    object::{Bpf, Met},
+    record::Record,
+    stat::Lines,
+    tree::Tree,
+};
+use crate::source::bpf::SECTION;
+
+/// Where cgroups are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Source {
+    /// The kernel's structures, by a BPF program (Linux 6.7).
+    Bpf,
+    /// The kernel's files.
+    Files,
+}
+
+impl Source {
+    /// Its name, as in `bpf`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bpf => "bpf",
+            Self::Files => "files",
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Source {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let known = [Self::Bpf, Self::Files]
+            .into_iter()
+            .find(|source| source.name() == name);
+        known.ok_or_else(|| format!("there is no source {name:?}; there are bpf and files"))
+    }
+}
+
+/// How cgroups are read.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct Builder {
+    fields: Fields,
+    source: Option<Source>,
+    max_age: Duration,
+    section: Duration,
+}
+
+impl Builder {
+    pub(super) fn new() -> Self {
+        Self {
+            fields: Fields::empty(),
+            source: None,
+            max_age: Duration::ZERO,
+            section: SECTION,
+        }
+    }
+
+    /// The groups of fields that are read; by default none but the identity.
+    pub fn fields(mut self, fields: Fields) -> Self {
+        self.fields = fields;
+        self
+    }
+
+    /// Only this source; by default `bpf` if it can be used, else `files`.
+    pub fn source(mut self, source: Option<Source>) -> Self {
+        self.source = source;
+        self
+    }
+
+    /// How old CPU time, memory.stat and I/O may be; by default they are brought up to date for every snapshot.
+    pub fn max_age(mut self, age: Duration) -> Self {
+        self.max_age = age;
+        self
+    }
+
+    /// How long one run of the program may take; with zero, it pauses after every cgroup. For tests.
+    #[doc(hidden)]
+    pub fn section(mut self, section: Duration) -> Self {
+        self.section = section;
+        self
+    }
+
+    /// Opens the hierarchy and its source.
+    ///
+    /// # Errors
+    /// The hierarchy is not mounted, or the one source that was named cannot be used.
+    pub fn open(self) -> Result<Cgroups, Error> {
+        let mut tree = Tree::open()?;
+        let mut files = Files::default();
+        let root = tree.root_id();
+        let mut expected = Record::default();
+        expected.identity.id = root;
+        files.identity(&mut tree, &mut expected);
+        let available = files
+            .text(&mut tree, root, "cgroup.controllers")
+            .unwrap_or_default()
+            .to_owned();
+        let has = |controller: &str| {
+            available
+                .split_ascii_whitespace()
+                .any(|one| one == controller)
+        };
+        let mut fields = self.fields;
+        let mut absent = Vec::new();
+        for (controller, groups) in [("cpu", Fields::empty())]
+            .into_iter()
+            .chain(Fields::CONTROLLERS)
+        {
+            if !has(controller) {
+                fields -= groups;
+                absent.push(controller);
+            }
+        }
+        let mut refusal = None;
+        let bpf = match self.source {
+            Some(Source::Files) => None,
+            source => match Bpf::open(
+                fields,
+                self.section,
+                expected.identity.descendants.saturating_add(1),
+            ) {
+                Ok(bpf) => Some(bpf),
+                Err(error) if source.is_some() => return Err(error),
+                Err(error) => {
+                    refusal = Some(error);
+                    None
+                }
+            },
+        };
+        Ok(Cgroups {
+            fields,
+            absent,
+            refusal,
+            reader: match bpf {
+                Some(bpf) => Reader::Bpf(Box::new(bpf)),
+                None => Reader::Files(Vec::new()),
+            },
+            tree,
+            files,
+            met: Met::default(),
+            shown: Vec::new(),
+            devices: Vec::new(),
+            lines: Lines::default(),
+            proofs: None,
+            by_text: false,
+            max_age: self.max_age,
+            flushed: None,
+        })
+    }
+}

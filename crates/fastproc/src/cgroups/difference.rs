@@ -1,0 +1,97 @@
+//! What happened between two snapshots.
+
+use std::collections::HashMap;
+
+use super::{Cgroup, Snapshot, record::Record};
+
+/// What is kept of a snapshot, to compare the next one with it.
+#[derive(Clone, Debug, Default)]
+pub struct Baseline {
+    began_ns: u64,
+    kept: HashMap<u64, Record>,
+}
+
+/// What a cgroup did in between. `None`: the value was not asked for, the cgroup does not have it, or it is new.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Changes {
+    /// CPUs in use, as a share of one: 2.0 is two CPUs.
+    pub cpu: Option<f64>,
+    /// The share of enforced periods in which it was throttled.
+    pub throttled: Option<f64>,
+    /// Bytes read per second.
+    pub read: Option<f64>,
+    /// Bytes written per second.
+    pub write: Option<f64>,
+    /// The shares of the time in which some and in which all tasks waited for a CPU, for memory and for I/O.
+    pub pressure: Option<[[f64; 2]; 3]>,
+    /// Processes killed by an OOM killer.
+    pub oom_kills: Option<u64>,
+}
+
+impl Baseline {
+    /// Keeps this snapshot instead of the one before.
+    pub fn set(&mut self, snapshot: Snapshot<'_>) {
+        self.began_ns = snapshot.began_ns();
+        self.kept.clear();
+        self.kept.extend(
+            snapshot
+                .iter()
+                .map(|cgroup| (cgroup.id(), *cgroup.record())),
+        );
+    }
+
+    /// What a cgroup of a later snapshot did since.
+    pub fn changes(&self, snapshot: Snapshot<'_>, cgroup: Cgroup<'_>) -> Changes {
+        let elapsed = snapshot.began_ns().saturating_sub(self.began_ns) as f64;
+        let Some(before) = self.kept.get(&cgroup.id()).filter(|_| elapsed > 0.0) else {
+            return Changes::default();
+        };
+        let had = |group: super::Fields| before.identity.groups & group.bits() != 0;
+        let share = |now: u64, then: u64| now.saturating_sub(then) as f64 / elapsed;
+        let rate = |now: u64, then: u64| share(now, then) * 1e9;
+        let cpu = cgroup.cpu().filter(|_| had(super::Fields::CPU));
+        let memory = cgroup.memory().filter(|_| had(super::Fields::MEMORY));
+        let io = cgroup.io().filter(|_| had(super::Fields::IO));
+        let pressure = cgroup.pressure().filter(|_| had(super::Fields::PRESSURE));
+        let throttled = cpu.and_then(|cpu| {
+            let periods = cpu.periods()?.saturating_sub(before.cpu.periods()?);
+            let throttled = cpu.throttled()?.saturating_sub(before.cpu.throttled()?);
+            Some(if periods == 0 {
+                0.0
+            } else {
+                throttled as f64 / periods as f64
+            })
+        });
+        Changes {
+            cpu: cpu.map(|cpu| share(cpu.usage_ns, before.cpu.usage_ns)),
+            throttled,
+            read: io.map(|io| rate(io.rbytes, before.io.rbytes)),
+            write: io.map(|io| rate(io.wbytes, before.io.wbytes)),
+            pressure: pressure.map(|now| {
+                let then = &before.pressure;
+                [
+                    [
+                        share(now.cpu_some_ns, then.cpu_some_ns),
+                        share(now.cpu_full_ns, then.cpu_full_ns),
+                    ],
+                    [
+                        share(now.memory_some_ns, then.memory_some_ns),
+                        share(now.memory_full_ns, then.memory_full_ns),
+                    ],
+                    [
+                        share(now.io_some_ns, then.io_some_ns),
+                        share(now.io_full_ns, then.io_full_ns),
+                    ],
+                ]
+            }),
+            oom_kills: memory.and_then(|memory| {
+                Some(
+                    memory
+                        .oom_kills()?
+                        .saturating_sub(before.memory.oom_kills()?),
+                )
+            }),
+        }
+    }
+}

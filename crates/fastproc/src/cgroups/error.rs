@@ -1,0 +1,57 @@
+//! Why cgroups cannot be read.
+
+use std::{io, path::PathBuf};
+
+use thiserror::Error;
+
+use crate::base::error;
+
+/// Why cgroups cannot be read.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The version 2 hierarchy is not mounted here.
+    #[error(
+        "the cgroup hierarchy of version 2 is not mounted here; mount it (mount -t cgroup2 none /sys/fs/cgroup)"
+    )]
+    NotMounted,
+
+    /// A file could not be read.
+    #[error("cannot read {path}")]
+    Read {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+
+    /// The BPF program would show cgroups whose files this process may not read.
+    #[error(
+        "CAP_DAC_READ_SEARCH is missing, and the program would show what this user may not read; run as root, or use the \
+         source files"
+    )]
+    NotPermitted,
+
+    /// The kernel lacks what the BPF program needs.
+    #[error(
+        "this kernel keeps its cgroups in a way that this version does not know: it has no {missing}; use the source files"
+    )]
+    UnknownKernel {
+        /// What it does not have.
+        missing: &'static str,
+    },
+
+    /// The array of cgroups grew too often while it was filled.
+    #[error("there are more than {capacity} {what}, and more each time they are read")]
+    Overflow {
+        /// Elements that there was room for.
+        capacity: u32,
+        /// What there are too many of.
+        what: &'static str,
+    },
+
+    /// The program could not be loaded or run.
+    #[error(transparent)]
+    Bpf(#[from] error::Error),
+}

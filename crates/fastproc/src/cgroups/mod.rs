@@ -1,0 +1,424 @@
+//! Reads the cgroups of version 2: CPU time, memory, I/O, processes and pressure of each.
+//!
+//! The kernel's files are text, fourteen of them for each container in the readers that poll them most. A [`Cgroups`] walks all
+//! cgroups by BPF and returns borrowed views of records; where BPF cannot be used it reads the files into the same records,
+//! through descriptors that stay open.
+//!
+//! ```no_run
+//! use fastproc::cgroups::{Cgroups, Fields};
+//!
+//! # fn main() -> Result<(), fastproc::cgroups::Error> {
+//! let mut cgroups = Cgroups::builder().fields(Fields::CPU | Fields::MEMORY).open()?;
+//! for cgroup in cgroups.snapshot()?.iter() {
+//!     let used = cgroup.memory().and_then(|memory| memory.current());
+//!     println!("{:>12} {}", used.unwrap_or(0), cgroup.path().escape_ascii());
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # When values are from
+//!
+//! The kernel adds up CPU time, the lines of memory.stat and I/O for each CPU, and folds them into a cgroup when somebody reads
+//! its files. A snapshot therefore first reads such a file of every top-level cgroup, which brings all its descendants up to
+//! date. [`Builder::max_age`] allows older values, which costs less. Pressure is always read from the kernel's files.
+//!
+//! # Who sees what
+//!
+//! A snapshot contains the cgroups whose directories can be found from where the hierarchy is mounted for this process, so a
+//! reader in a cgroup namespace sees no others. The source `bpf` also needs `CAP_DAC_READ_SEARCH`; without it the files are
+//! read, and the kernel decides.
+
+mod builder;
+mod difference;
+mod error;
+mod fields;
+mod files;
+mod object;
+mod proofs;
+pub mod record;
+mod snapshot;
+mod stat;
+mod text;
+mod tree;
+
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use files::Files;
+use object::{Bpf, Met};
+use proofs::Proofs;
+use record::{Device, Record};
+use stat::Lines;
+use tree::Tree;
+
+pub use self::{
+    builder::{Builder, Source},
+    difference::{Baseline, Changes},
+    error::Error,
+    fields::Fields,
+    snapshot::{Cgroup, Snapshot},
+    stat::StatLine,
+    text::TextFile,
+};
+#[cfg(test)]
+pub(crate) use object::{OBJECT, layout};
+
+use crate::{base::host::boottime_ns, rules::cputime};
+
+/// A collector of cgroups.
+#[derive(Debug)]
+pub struct Cgroups {
+    fields: Fields,
+    absent: Vec<&'static str>,
+    refusal: Option<Error>,
+    reader: Reader,
+    tree: Tree,
+    files: Files,
+    met: Met,
+    shown: Vec<u32>,
+    devices: Vec<Device>,
+    lines: Lines,
+    proofs: Option<Proofs>,
+    /// memory.stat is read as text: its stored values are not known by name.
+    by_text: bool,
+    max_age: Duration,
+    flushed: Option<Instant>,
+}
+
+#[derive(Debug)]
+enum Reader {
+    Bpf(Box<Bpf>),
+    Files(Vec<Record>),
+}
+
+/// How many cgroups are compared with their texts at once, and how often for the first snapshot.
+const COMPARED: usize = 4;
+const FIRST_ROUNDS: u32 = 3;
+
+impl Cgroups {
+    /// Says how cgroups are to be read.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    /// The source in use.
+    pub fn source(&self) -> Source {
+        match self.reader {
+            Reader::Bpf(_) => Source::Bpf,
+            Reader::Files(_) => Source::Files,
+        }
+    }
+
+    /// Why the source `bpf` is not used, if it was tried.
+    pub fn refusal(&self) -> Option<&Error> {
+        self.refusal.as_ref()
+    }
+
+    /// The controllers that this hierarchy lacks, of `cpu`, `memory`, `pids` and `io`: they are on version 1, or the kernel has
+    /// none. Their values are not known.
+    pub fn absent_controllers(&self) -> &[&'static str] {
+        &self.absent
+    }
+
+    /// Where the hierarchy is mounted.
+    pub fn mount(&self) -> &Path {
+        self.tree.mount()
+    }
+
+    /// Whether memory.stat is read as text, because the kernel's stored values are not known by name.
+    pub fn reads_memory_stat_as_text(&self) -> bool {
+        self.by_text || matches!(self.reader, Reader::Files(_))
+    }
+
+    /// Reads all cgroups.
+    ///
+    /// # Errors
+    /// The program could not be run, or the cgroups did not fit into memory.
+    pub fn snapshot(&mut self) -> Result<Snapshot<'_>, Error> {
+        self.devices.clear();
+        match self.reader {
+            Reader::Files(_) => self.read_files(),
+            Reader::Bpf(_) => {
+                self.flush();
+                self.walk_and_prove()?;
+                self.complete();
+            }
+        }
+        let (records, devices) = match &self.reader {
+            Reader::Bpf(bpf) => (bpf.parts(self.met).0, &self.devices[..]),
+            Reader::Files(records) => (&records[..], &self.devices[..]),
+        };
+        Ok(Snapshot {
+            records,
+            devices,
+            shown: &self.shown,
+            tree: &self.tree,
+            lines: &self.lines,
+            began_ns: self.met.began_ns,
+        })
+    }
+
+    /// Has the kernel fold what the CPUs have counted: reading a file of a top-level cgroup does it for all below.
+    fn flush(&mut self) {
+        if self.flushed.is_some_and(|at| at.elapsed() < self.max_age) {
+            return;
+        }
+        let files = [
+            (Fields::CPU, "cpu.stat"),
+            (Fields::MEMORY_STAT, "memory.stat"),
+            (Fields::IO, "io.stat"),
+        ];
+        let wanted: Vec<_> = files
+            .into_iter()
+            .filter(|(group, _)| self.fields.contains(*group))
+            .collect();
+        if wanted.is_empty() {
+            return;
+        }
+        let root = self.tree.root_id();
+        for id in self.tree.children(root) {
+            for (_, name) in &wanted {
+                self.files.text(&mut self.tree, id, name);
+            }
+        }
+        self.flushed = Some(Instant::now());
+    }
+
+    fn read_files(&mut self) {
+        let Self {
+            reader: Reader::Files(records),
+            tree,
+            files,
+            shown,
+            devices,
+            lines,
+            fields,
+            ..
+        } = self
+        else {
+            return;
+        };
+        self.met.began_ns = boottime_ns();
+        records.clear();
+        shown.clear();
+        tree.begin();
+        let root = tree.root_id();
+        let mut left = vec![(root, 0, 0)];
+        while let Some((id, parent, level)) = left.pop() {
+            if !tree.meet(id, parent) {
+                continue;
+            }
+            let mut record = Record::default();
+            (
+                record.identity.id,
+                record.identity.parent,
+                record.identity.level,
+            ) = (id, parent, level);
+            files.identity(tree, &mut record);
+            if lines.is_empty()
+                && fields.contains(Fields::MEMORY_STAT)
+                && let Some(text) = files.text(tree, id, "memory.stat")
+            {
+                *lines = Lines::new(text, None);
+            }
+            files.fill(tree, &mut record, *fields, lines, devices);
+            sum_io(&mut record, devices);
+            shown.push(records.len() as u32);
+            records.push(record);
+            let children = tree.children(id);
+            left.extend(
+                children
+                    .into_iter()
+                    .rev()
+                    .map(|child| (child, id, level + 1)),
+            );
+        }
+        tree.end();
+    }
+
+    fn walk_and_prove(&mut self) -> Result<(), Error> {
+        let mut candidates = self.candidates();
+        for _ in 0..FIRST_ROUNDS {
+            let before = self.texts(&candidates);
+            self.walk()?;
+            self.compare(&candidates, &before);
+            let is_first = candidates.is_empty();
+            candidates = self.candidates();
+            if self.by_text || candidates.is_empty() || !is_first {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn walk(&mut self) -> Result<(), Error> {
+        let Self {
+            reader: Reader::Bpf(bpf),
+            tree,
+            shown,
+            ..
+        } = self
+        else {
+            return Ok(());
+        };
+        self.met = bpf.walk()?;
+        let (records, _) = bpf.parts(self.met);
+        shown.clear();
+        tree.begin();
+        for (at, record) in records.iter().enumerate() {
+            if tree.meet(record.identity.id, record.identity.parent) {
+                shown.push(at as u32);
+            }
+        }
+        tree.end();
+        Ok(())
+    }
+
+    /// Cgroups with a line of memory.stat that is still to be compared with the text.
+    fn candidates(&mut self) -> Vec<u64> {
+        let Self {
+            reader: Reader::Bpf(bpf),
+            tree,
+            files,
+            lines,
+            shown,
+            ..
+        } = self
+        else {
+            return Vec::new();
+        };
+        if !self.fields.contains(Fields::MEMORY_STAT) || self.by_text {
+            return Vec::new();
+        }
+        let (records, _) = bpf.parts(self.met);
+        let with_stat = shown.iter().map(|&at| &records[at as usize]);
+        let with_stat = with_stat.filter(|record| {
+            let identity = &record.identity;
+            identity.groups & Fields::MEMORY_STAT.bits() != 0 && identity.stat_by_line == 0
+        });
+        if lines.is_empty() {
+            let id = with_stat
+                .clone()
+                .next()
+                .map_or(tree.root_id(), |record| record.identity.id);
+            let Some(text) = files.text(tree, id, "memory.stat") else {
+                return Vec::new();
+            };
+            *lines = Lines::new(text, Some(bpf.types()));
+            self.proofs = Some(Proofs::new(lines));
+        }
+        let Some(proofs) = &self.proofs else {
+            return Vec::new();
+        };
+        if !lines.are_stored() {
+            self.by_text = true;
+            return Vec::new();
+        }
+        let wanted = with_stat.filter(|record| proofs.wants(lines, &record.memory_stat.slots));
+        wanted
+            .map(|record| record.identity.id)
+            .take(COMPARED)
+            .collect()
+    }
+
+    fn texts(&mut self, ids: &[u64]) -> Vec<Option<record::MemoryStat>> {
+        let Self {
+            tree, files, lines, ..
+        } = self;
+        let read = ids.iter().map(|&id| {
+            let mut stat = record::MemoryStat::default();
+            let text = files.text(tree, id, "memory.stat")?;
+            lines.parse(text, &mut stat.slots)?;
+            Some(stat)
+        });
+        read.collect()
+    }
+
+    fn compare(&mut self, ids: &[u64], before: &[Option<record::MemoryStat>]) {
+        let after = self.texts(ids);
+        let (Reader::Bpf(bpf), Some(proofs)) = (&self.reader, &mut self.proofs) else {
+            return;
+        };
+        let (records, _) = bpf.parts(self.met);
+        for ((id, before), after) in ids.iter().zip(before).zip(&after) {
+            let record = records.iter().find(|record| record.identity.id == *id);
+            if let (Some(record), Some(before), Some(after)) = (record, before, after)
+                && record.identity.groups & Fields::MEMORY_STAT.bits() != 0
+            {
+                proofs.compare(
+                    &self.lines,
+                    &record.memory_stat.slots,
+                    &before.slots,
+                    &after.slots,
+                );
+            }
+        }
+        self.by_text |= proofs.refute();
+    }
+
+    /// Adds what the program does not read, and calculates what the kernel calculates when it prints.
+    fn complete(&mut self) {
+        let Self {
+            reader: Reader::Bpf(bpf),
+            tree,
+            files,
+            shown,
+            devices,
+            lines,
+            fields,
+            ..
+        } = self
+        else {
+            return;
+        };
+        let (records, of_program) = bpf.records_mut(self.met);
+        devices.extend_from_slice(of_program);
+        let mut from_files = *fields & Fields::PRESSURE;
+        if self.by_text {
+            from_files |= *fields & Fields::MEMORY_STAT;
+        }
+        for &at in shown.iter() {
+            let record = &mut records[at as usize];
+            let is_root = record.identity.parent == 0;
+            let missing = if is_root { *fields } else { from_files };
+            if !missing.is_empty() {
+                files.fill(tree, record, missing, lines, devices);
+            }
+            if !is_root {
+                adjust(&mut record.cpu);
+            }
+            sum_io(record, devices);
+        }
+    }
+}
+
+/// User and system time as the kernel shows them.
+fn adjust(cpu: &mut record::Cpu) {
+    let time = |utime_ns, stime_ns| cputime::CpuTime { utime_ns, stime_ns };
+    let shown = cputime::cputime_adjust(
+        cpu.usage_ns,
+        time(cpu.sampled_utime_ns, cpu.sampled_stime_ns),
+        time(cpu.prev_utime_ns, cpu.prev_stime_ns),
+    );
+    (cpu.user_ns, cpu.system_ns) = (shown.utime_ns, shown.stime_ns);
+}
+
+fn sum_io(record: &mut Record, devices: &[Device]) {
+    if record.identity.groups & Fields::IO.bits() == 0 {
+        return;
+    }
+    let (at, count) = (record.io.devices_at as usize, record.io.devices as usize);
+    let io = &mut record.io;
+    (io.rbytes, io.wbytes, io.dbytes, io.rios, io.wios, io.dios) = (0, 0, 0, 0, 0, 0);
+    for device in devices.get(at..at + count).unwrap_or_default() {
+        io.rbytes = io.rbytes.wrapping_add(device.rbytes);
+        io.wbytes = io.wbytes.wrapping_add(device.wbytes);
+        io.dbytes = io.dbytes.wrapping_add(device.dbytes);
+        io.rios = io.rios.wrapping_add(device.rios);
+        io.wios = io.wios.wrapping_add(device.wios);
+        io.dios = io.dios.wrapping_add(device.dios);
+    }
+}

@@ -1,0 +1,202 @@
+//! The BPF source: the walk, and its maps as memory.
+
+use std::{
+    os::fd::{AsFd, OwnedFd},
+    time::Duration,
+};
+
+use rustix::thread::CapabilitySet;
+
+use super::{
+    error::Error,
+    fields::Fields,
+    record::{Device, Record, STAT_SLOTS},
+    stat::Lengths,
+};
+use crate::{
+    base::{error, host::boottime_ns},
+    kernel::{KernelTypes, Loader, Mapping, ObjectFile, Wanted, object_file, run, support},
+};
+
+/// What the program and the library exchange besides records.
+pub(crate) mod layout {
+    #![allow(dead_code, reason = "some members are for the program alone")]
+    include!(concat!(env!("OUT_DIR"), "/cgroup_run.rs"));
+}
+
+use layout::{Run, Settings};
+
+pub(crate) static OBJECT: ObjectFile = object_file!("cgroups.bpf");
+
+/// How often a walk is repeated if the cgroups outgrow their array.
+const MAX_GROWTHS: u32 = 8;
+/// The walk does not call it, but it came with what the walk needs.
+const SINCE_6_7: &str = "bpf_iter_css_new";
+
+/// The loaded program.
+#[derive(Debug)]
+pub(super) struct Bpf {
+    types: KernelTypes,
+    settings: Settings,
+    capacity: Capacity,
+    loaded: Walk,
+    section: Duration,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Capacity {
+    records: u32,
+    devices: u32,
+}
+
+#[derive(Debug)]
+struct Walk {
+    program: OwnedFd,
+    run: Mapping<Run>,
+    records: Mapping<Record>,
+    devices: Mapping<Device>,
+}
+
+/// What a walk met.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Met {
+    pub(super) records: usize,
+    pub(super) devices: usize,
+    /// Time since boot when the walk began.
+    pub(super) began_ns: u64,
+}
+
+impl Bpf {
+    /// Loads the program for about `expected` cgroups, in runs of this length.
+    pub(super) fn open(fields: Fields, section: Duration, expected: u32) -> Result<Self, Error> {
+        support::permitted()?;
+        let effective = rustix::thread::capabilities(None)
+            .map_or(CapabilitySet::empty(), |sets| sets.effective);
+        if !effective.intersects(CapabilitySet::DAC_READ_SEARCH | CapabilitySet::DAC_OVERRIDE) {
+            return Err(Error::NotPermitted);
+        }
+        let constants = [
+            &super::stat::CONSTANTS[..],
+            &["CGRP_FROZEN", "MEMCG_SWAP_FAIL"],
+        ]
+        .concat();
+        let types = KernelTypes::read(Wanted {
+            object: Some(&OBJECT),
+            structures: &["memcg_vmstats", "cgroup"],
+            functions: &["bpf_rdonly_cast", "bpf_rcu_read_lock", SINCE_6_7],
+            constants: &constants,
+            ..Wanted::default()
+        })?;
+        if !types.has_function(SINCE_6_7) {
+            return Err(error::Error::KernelTooOld {
+                missing: "open-coded cgroup iterator (bpf_iter_css_new)",
+                since: "6.7",
+            }
+            .into());
+        }
+        let missing = |missing| Error::UnknownKernel { missing };
+        let frozen_bit = types.constant("CGRP_FROZEN");
+        if fields.intersects(Fields::MEMORY)
+            && types.constant("MEMCG_SWAP_FAIL").is_some_and(|at| at != 8)
+        {
+            return Err(missing("events of memory in the known order"));
+        }
+        let page = rustix::param::page_size();
+        let stat = Lengths::new(&types).map_or(0, Lengths::bytes);
+        let settings = Settings {
+            groups: fields.bits(),
+            page_shift: page.trailing_zeros(),
+            frozen_bit: frozen_bit.ok_or_else(|| missing("CGRP_FROZEN"))?,
+            stat_bytes: if stat as usize <= STAT_SLOTS * 8 {
+                stat
+            } else {
+                0
+            },
+            no_pages: i64::MAX as u64 / page as u64,
+        };
+        let records = expected + expected / 4 + 64;
+        let capacity = Capacity {
+            records,
+            devices: if fields.contains(Fields::IO) {
+                records * 4
+            } else {
+                1
+            },
+        };
+        Ok(Self {
+            loaded: Walk::load(&settings, capacity, &types)?,
+            types,
+            settings,
+            capacity,
+            section,
+        })
+    }
+
+    pub(super) fn types(&self) -> &KernelTypes {
+        &self.types
+    }
+
+    /// Walks all cgroups.
+    pub(super) fn walk(&mut self) -> Result<Met, Error> {
+        for _ in 0..MAX_GROWTHS {
+            let began_ns = boottime_ns();
+            self.loaded.run.as_mut_slice()[0] = Run {
+                section_ns: self.section.as_nanos() as u64,
+                ..Run::default()
+            };
+            while self.loaded.run.as_slice()[0].done == 0 {
+                run(self.loaded.program.as_fd(), &mut [])?;
+            }
+            let run = self.loaded.run.as_slice()[0];
+            if run.lost_records == 0 && run.lost_devices == 0 {
+                return Ok(Met {
+                    records: run.records as usize,
+                    devices: run.devices as usize,
+                    began_ns,
+                });
+            }
+            if run.lost_records != 0 {
+                self.capacity.records = self.capacity.records.saturating_mul(2);
+            }
+            if run.lost_devices != 0 || self.settings.groups & Fields::IO.bits() != 0 {
+                self.capacity.devices = self.capacity.devices.saturating_mul(2);
+            }
+            self.loaded = Walk::load(&self.settings, self.capacity, &self.types)?;
+        }
+        Err(Error::Overflow {
+            capacity: self.capacity.records,
+            what: "cgroups",
+        })
+    }
+
+    pub(super) fn parts(&self, met: Met) -> (&[Record], &[Device]) {
+        (
+            &self.loaded.records.as_slice()[..met.records],
+            &self.loaded.devices.as_slice()[..met.devices],
+        )
+    }
+
+    pub(super) fn records_mut(&mut self, met: Met) -> (&mut [Record], &[Device]) {
+        (
+            &mut self.loaded.records.as_mut_slice()[..met.records],
+            &self.loaded.devices.as_slice()[..met.devices],
+        )
+    }
+}
+
+impl Walk {
+    fn load(settings: &Settings, capacity: Capacity, types: &KernelTypes) -> Result<Self, Error> {
+        let mut loader = Loader::open(&OBJECT, types)?;
+        loader.set("settings", settings)?;
+        loader.set_len("records", capacity.records)?;
+        loader.set_len("places", capacity.records)?;
+        loader.set_len("devices", capacity.devices)?;
+        let loaded = loader.load()?;
+        Ok(Self {
+            program: loaded.program("walk")?,
+            run: loaded.map(".data.run", 1)?,
+            records: loaded.map("records", capacity.records)?,
+            devices: loaded.map("devices", capacity.devices)?,
+        })
+    }
+}

@@ -1,0 +1,131 @@
+//! A snapshot of all cgroups, borrowed where they were read.
+
+use super::{
+    fields::Fields,
+    record::{Device, Record},
+    stat::{Lines, StatLine},
+    tree::Tree,
+};
+
+/// All cgroups at about one time, parents before their children.
+#[derive(Clone, Copy, Debug)]
+pub struct Snapshot<'a> {
+    pub(super) records: &'a [Record],
+    pub(super) devices: &'a [Device],
+    /// Which of the records are shown.
+    pub(super) shown: &'a [u32],
+    pub(super) tree: &'a Tree,
+    pub(super) lines: &'a Lines,
+    pub(super) began_ns: u64,
+}
+
+/// One cgroup of a snapshot: a view of its record, not a copy.
+///
+/// A group of fields is `None` if it was not asked for, or if the cgroup does not have it: a controller is not enabled for it,
+/// or is on version 1.
+#[derive(Clone, Copy, Debug)]
+pub struct Cgroup<'a> {
+    record: &'a Record,
+    snapshot: Snapshot<'a>,
+}
+
+// The build makes these accessors from `bpf/cgroup_record.h`: one for each group.
+include!(concat!(env!("OUT_DIR"), "/cgroup.rs"));
+
+impl<'a> Snapshot<'a> {
+    /// Every cgroup that this process can reach from where the hierarchy is mounted.
+    pub fn iter(self) -> impl ExactSizeIterator<Item = Cgroup<'a>> {
+        self.shown.iter().map(move |&at| Cgroup {
+            record: &self.records[at as usize],
+            snapshot: self,
+        })
+    }
+
+    /// The number of cgroups.
+    pub fn len(self) -> usize {
+        self.shown.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(self) -> bool {
+        self.shown.is_empty()
+    }
+
+    /// The cgroup with this path below the mount, as in `/system.slice`.
+    pub fn find(self, path: &[u8]) -> Option<Cgroup<'a>> {
+        self.iter().find(|cgroup| cgroup.path() == path)
+    }
+
+    /// A line of memory.stat, if this kernel has it, as in `anon`. Look it up once for all cgroups.
+    pub fn memory_stat_line(self, name: &str) -> Option<StatLine> {
+        self.lines.find(name)
+    }
+
+    /// The lines of memory.stat, in their order. Empty if they were not asked for, or no cgroup has them.
+    pub fn memory_stat_lines(self) -> impl Iterator<Item = (StatLine, &'a str)> {
+        self.lines.names()
+    }
+
+    /// When the snapshot began, in nanoseconds since boot.
+    pub fn began_ns(self) -> u64 {
+        self.began_ns
+    }
+}
+
+impl<'a> Cgroup<'a> {
+    /// The id: the inode number of its directory.
+    pub fn id(self) -> u64 {
+        self.record.identity.id
+    }
+
+    /// Its path below the mount, as in `/proc/PID/cgroup`. The root is `/`.
+    pub fn path(self) -> &'a [u8] {
+        self.snapshot.tree.path(self.id()).unwrap_or_default()
+    }
+
+    /// The last part of the path.
+    pub fn name(self) -> &'a [u8] {
+        let path = self.path();
+        let start = path
+            .iter()
+            .rposition(|&byte| byte == b'/')
+            .map_or(0, |at| at + 1);
+        if path.len() > 1 { &path[start..] } else { path }
+    }
+
+    /// Levels below the mount.
+    pub fn depth(self) -> usize {
+        let path = self.path();
+        if path.len() > 1 {
+            path.split(|&byte| byte == b'/').count() - 1
+        } else {
+            0
+        }
+    }
+
+    /// The record itself.
+    pub fn record(self) -> &'a Record {
+        self.record
+    }
+
+    /// A value of memory.stat, in the unit of the kernel's file: bytes, or events.
+    pub fn memory_stat_value(self, line: StatLine) -> Option<u64> {
+        let by_line = self.record.identity.stat_by_line != 0;
+        self.snapshot
+            .lines
+            .value(&self.memory_stat()?.slots, by_line, line)
+    }
+
+    /// I/O by device: the lines of io.stat.
+    pub fn devices(self) -> &'a [Device] {
+        let devices = self.io().and_then(|io| {
+            let (at, count) = (io.devices_at as usize, io.devices as usize);
+            self.snapshot.devices.get(at..at + count)
+        });
+        devices.unwrap_or_default()
+    }
+
+    fn group<T>(self, group: Fields, value: &'a T) -> Option<&'a T> {
+        (self.record.identity.groups & group.bits() != 0).then_some(value)
+    }
+}

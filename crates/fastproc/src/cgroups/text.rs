@@ -1,0 +1,230 @@
+//! The kernel's files of a cgroup, rendered from its record.
+
+use std::io::Write as _;
+
+use super::{Cgroup, Fields, Snapshot, record::UNLIMITED};
+
+macro_rules! files {
+    ($($variant:ident $name:literal $group:ident),* $(,)?) => {
+        /// A file of a cgroup that is rendered from records.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum TextFile {
+            $(#[doc = concat!("`", $name, "`")] $variant),*
+        }
+
+        impl TextFile {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// The name of the file.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),* }
+            }
+
+            /// The group that holds its values.
+            pub const fn fields(self) -> Fields {
+                match self { $(Self::$variant => Fields::$group),* }
+            }
+        }
+    };
+}
+
+files! {
+    CpuStat "cpu.stat" CPU,
+    CpuMax "cpu.max" CPU,
+    CpuWeight "cpu.weight" CPU,
+    MemoryCurrent "memory.current" MEMORY,
+    MemoryPeak "memory.peak" MEMORY,
+    MemoryMin "memory.min" MEMORY,
+    MemoryLow "memory.low" MEMORY,
+    MemoryHigh "memory.high" MEMORY,
+    MemoryMax "memory.max" MEMORY,
+    MemoryOomGroup "memory.oom.group" MEMORY,
+    MemoryEvents "memory.events" MEMORY,
+    MemoryEventsLocal "memory.events.local" MEMORY,
+    MemorySwapCurrent "memory.swap.current" MEMORY,
+    MemorySwapPeak "memory.swap.peak" MEMORY,
+    MemorySwapHigh "memory.swap.high" MEMORY,
+    MemorySwapMax "memory.swap.max" MEMORY,
+    MemorySwapEvents "memory.swap.events" MEMORY,
+    MemoryStat "memory.stat" MEMORY_STAT,
+    PidsCurrent "pids.current" PIDS,
+    PidsMax "pids.max" PIDS,
+    PidsPeak "pids.peak" PIDS,
+    IoStat "io.stat" IO,
+}
+
+impl TextFile {
+    /// The file of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|file| file.name() == name)
+    }
+}
+
+impl Snapshot<'_> {
+    /// Appends the text of a file, as the kernel prints it. Returns false if the cgroup does not have this file, or the values
+    /// are not known.
+    pub fn render(self, cgroup: Cgroup<'_>, file: TextFile, text: &mut Vec<u8>) -> bool {
+        self.write(cgroup, file, text).is_some()
+    }
+
+    fn write(self, cgroup: Cgroup<'_>, file: TextFile, text: &mut Vec<u8>) -> Option<()> {
+        match file {
+            TextFile::CpuStat => cpu_stat(cgroup, text),
+            TextFile::CpuMax => {
+                let cpu = cgroup.cpu()?;
+                let period = cpu.period_ns()? / 1000;
+                match cpu.quota_ns()? {
+                    UNLIMITED => writeln!(text, "max {period}").ok(),
+                    quota => writeln!(text, "{} {period}", quota / 1000).ok(),
+                }
+            }
+            TextFile::MemoryStat => {
+                // Nothing is written unless all lines are known.
+                let values = self
+                    .memory_stat_lines()
+                    .map(|(line, name)| Some((name, cgroup.memory_stat_value(line)?)));
+                for (name, value) in values.collect::<Option<Vec<_>>>()? {
+                    writeln!(text, "{name} {value}").ok()?;
+                }
+                cgroup.memory_stat().map(drop)
+            }
+            TextFile::MemoryEvents | TextFile::MemoryEventsLocal => {
+                let memory = cgroup.memory()?;
+                let last = if file == TextFile::MemoryEvents {
+                    memory.sock_throttled()
+                } else {
+                    memory.local_sock_throttled()
+                };
+                let values = if file == TextFile::MemoryEvents {
+                    [
+                        memory.events_low()?,
+                        memory.events_high()?,
+                        memory.events_max()?,
+                        memory.events_oom()?,
+                        memory.oom_kills()?,
+                        memory.oom_group_kills()?,
+                    ]
+                } else {
+                    [
+                        memory.local_low()?,
+                        memory.local_high()?,
+                        memory.local_max()?,
+                        memory.local_oom()?,
+                        memory.local_oom_kills()?,
+                        memory.local_oom_group_kills()?,
+                    ]
+                };
+                for (name, value) in EVENTS.into_iter().zip(values) {
+                    writeln!(text, "{name} {value}").ok()?;
+                }
+                if let Some(value) = last {
+                    writeln!(text, "sock_throttled {value}").ok()?;
+                }
+                Some(())
+            }
+            TextFile::MemorySwapEvents => {
+                let memory = cgroup.memory()?;
+                let values = [
+                    memory.swap_events_high()?,
+                    memory.swap_events_max()?,
+                    memory.swap_events_fail()?,
+                ];
+                for (name, value) in ["high", "max", "fail"].into_iter().zip(values) {
+                    writeln!(text, "{name} {value}").ok()?;
+                }
+                Some(())
+            }
+            TextFile::IoStat => {
+                cgroup.io()?;
+                for device in cgroup.devices() {
+                    let super::record::Device {
+                        major,
+                        minor,
+                        rbytes,
+                        wbytes,
+                        dbytes,
+                        rios,
+                        wios,
+                        dios,
+                    } = *device;
+                    write!(text, "{major}:{minor} ").ok()?;
+                    if rbytes != 0 || wbytes != 0 || rios != 0 || wios != 0 {
+                        let values = [
+                            ("rbytes", rbytes),
+                            ("wbytes", wbytes),
+                            ("rios", rios),
+                            ("wios", wios),
+                        ];
+                        for (name, value) in values {
+                            write!(text, "{name}={value} ").ok()?;
+                        }
+                        write!(text, "dbytes={dbytes} dios={dios}").ok()?;
+                    }
+                    text.push(b'\n');
+                }
+                Some(())
+            }
+            _ => match value(cgroup, file)? {
+                UNLIMITED => writeln!(text, "max").ok(),
+                value => writeln!(text, "{value}").ok(),
+            },
+        }
+    }
+}
+
+const EVENTS: [&str; 6] = ["low", "high", "max", "oom", "oom_kill", "oom_group_kill"];
+
+/// The number of a file with one.
+fn value(cgroup: Cgroup<'_>, file: TextFile) -> Option<u64> {
+    let memory = || cgroup.memory();
+    match file {
+        TextFile::CpuWeight => cgroup.cpu()?.weight(),
+        TextFile::MemoryCurrent => memory()?.current(),
+        TextFile::MemoryPeak => memory()?.peak(),
+        TextFile::MemoryMin => memory()?.min(),
+        TextFile::MemoryLow => memory()?.low(),
+        TextFile::MemoryHigh => memory()?.high(),
+        TextFile::MemoryMax => memory()?.max(),
+        TextFile::MemoryOomGroup => memory()?.oom_group(),
+        TextFile::MemorySwapCurrent => memory()?.swap_current(),
+        TextFile::MemorySwapPeak => memory()?.swap_peak(),
+        TextFile::MemorySwapHigh => memory()?.swap_high(),
+        TextFile::MemorySwapMax => memory()?.swap_max(),
+        TextFile::PidsCurrent => Some(cgroup.pids()?.current),
+        TextFile::PidsMax => Some(cgroup.pids()?.max),
+        TextFile::PidsPeak => cgroup.pids()?.peak(),
+        _ => None,
+    }
+}
+
+fn cpu_stat(cgroup: Cgroup<'_>, text: &mut Vec<u8>) -> Option<()> {
+    let cpu = cgroup.cpu()?;
+    let times = [
+        ("usage_usec", Some(cpu.usage_ns)),
+        ("user_usec", Some(cpu.user_ns)),
+        ("system_usec", Some(cpu.system_ns)),
+        ("nice_usec", cpu.nice_ns()),
+        ("core_sched.force_idle_usec", cpu.forced_idle_ns()),
+    ];
+    for (name, ns) in times {
+        if let Some(ns) = ns {
+            writeln!(text, "{name} {}", ns / 1000).ok()?;
+        }
+    }
+    let usec = |ns: Option<u64>| ns.map(|ns| ns / 1000);
+    let bandwidth = [
+        ("nr_periods", cpu.periods()),
+        ("nr_throttled", cpu.throttled()),
+        ("throttled_usec", usec(cpu.throttled_ns())),
+        ("nr_bursts", cpu.bursts()),
+        ("burst_usec", usec(cpu.burst_ns())),
+    ];
+    for (name, value) in bandwidth {
+        if let Some(value) = value {
+            writeln!(text, "{name} {value}").ok()?;
+        }
+    }
+    Some(())
+}

@@ -1,0 +1,292 @@
+//! The directories of the hierarchy: names of cgroups by their ids, and files that stay open.
+//!
+//! A cgroup is known here only if its directory can be found from where the hierarchy is mounted. So a reader in a cgroup
+//! namespace, or without the hierarchy, sees no other.
+
+use std::{
+    collections::HashMap,
+    ffi::OsStr,
+    fs,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{FileType, Mode, OFlags, RawDir},
+    io::Errno,
+    process::{Resource, getrlimit},
+};
+
+use super::error::Error;
+
+/// The whole tree below a mount.
+#[derive(Debug)]
+pub(super) struct Tree {
+    mount: PathBuf,
+    root: OwnedFd,
+    root_id: u64,
+    directories: HashMap<u64, Directory>,
+    generation: u32,
+    kept: usize,
+    max_kept: usize,
+}
+
+#[derive(Debug)]
+struct Directory {
+    /// As in `/proc/PID/cgroup`: `/` is the root.
+    path: Box<[u8]>,
+    /// When it was last met, and when its children were listed.
+    met: u32,
+    listed: u32,
+    files: Vec<(&'static str, OwnedFd)>,
+}
+
+impl Tree {
+    pub(super) fn open() -> Result<Self, Error> {
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        Self::at(Path::new(mount_point(&mounts).ok_or(Error::NotMounted)?))
+    }
+
+    fn at(mount: &Path) -> Result<Self, Error> {
+        let failed = |errno: Errno| Error::Read {
+            path: mount.into(),
+            source: errno.into(),
+        };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::open(mount, flags, Mode::empty()).map_err(failed)?;
+        let root_id = rustix::fs::fstat(&root).map_err(failed)?.st_ino;
+        // The rest is left to the program around us.
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / 2;
+        let mut tree = Self {
+            mount: mount.into(),
+            root,
+            root_id,
+            directories: HashMap::new(),
+            generation: 0,
+            kept: 0,
+            max_kept: usize::try_from(limit).unwrap_or(usize::MAX),
+        };
+        tree.insert(root_id, b"/");
+        Ok(tree)
+    }
+
+    pub(super) fn mount(&self) -> &Path {
+        &self.mount
+    }
+
+    pub(super) fn root_id(&self) -> u64 {
+        self.root_id
+    }
+
+    fn insert(&mut self, id: u64, path: &[u8]) {
+        self.directories.entry(id).or_insert_with(|| Directory {
+            path: path.into(),
+            met: 0,
+            listed: 0,
+            files: Vec::new(),
+        });
+    }
+
+    /// The path of a cgroup that was met.
+    pub(super) fn path(&self, id: u64) -> Option<&[u8]> {
+        Some(&self.directories.get(&id)?.path)
+    }
+
+    /// Begins a pass over all cgroups.
+    pub(super) fn begin(&mut self) {
+        self.generation = self.generation.wrapping_add(1);
+    }
+
+    /// Whether this cgroup can be reached, as a child of that one. Parents are met before their children.
+    pub(super) fn meet(&mut self, id: u64, parent: u64) -> bool {
+        let generation = self.generation;
+        if !self.directories.contains_key(&id) {
+            match self.directories.get(&parent) {
+                Some(parent) if parent.met == generation && parent.listed != generation => {}
+                _ => return false,
+            }
+            self.children(parent);
+        }
+        match self.directories.get_mut(&id) {
+            Some(directory) => {
+                directory.met = generation;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Ends the pass: those that were not met are gone.
+    pub(super) fn end(&mut self) {
+        let Self {
+            generation,
+            kept,
+            directories,
+            root_id,
+            ..
+        } = self;
+        directories.retain(|id, directory| {
+            let stays = directory.met == *generation || id == root_id;
+            if !stays {
+                *kept -= directory.files.len();
+            }
+            stays
+        });
+    }
+
+    /// Lists the children of a cgroup: their ids. One that cannot be read has none.
+    pub(super) fn children(&mut self, id: u64) -> Vec<u64> {
+        let generation = self.generation;
+        let Some(directory) = self.directories.get_mut(&id) else {
+            return Vec::new();
+        };
+        directory.listed = generation;
+        let path = directory.path.clone();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let Ok(opened) = rustix::fs::openat(
+            &self.root,
+            relative(&path, "").as_path(),
+            flags,
+            Mode::empty(),
+        ) else {
+            return Vec::new();
+        };
+        let mut memory = Vec::with_capacity(8 << 10);
+        let mut entries = RawDir::new(opened, memory.spare_capacity_mut());
+        let mut found = Vec::new();
+        while let Some(Ok(entry)) = entries.next() {
+            let name = entry.file_name().to_bytes();
+            if entry.file_type() == FileType::Directory && name != b"." && name != b".." {
+                let start = if path.len() == 1 { &b""[..] } else { &path };
+                found.push((entry.ino(), [start, b"/", name].concat()));
+            }
+        }
+        let ids = found.iter().map(|&(id, _)| id).collect();
+        for (id, path) in found {
+            self.insert(id, &path);
+        }
+        ids
+    }
+
+    /// Reads a file of a cgroup into `memory`. `None`: it is not there, or may not be read.
+    pub(super) fn read<'m>(
+        &mut self,
+        id: u64,
+        name: &'static str,
+        memory: &'m mut Vec<u8>,
+    ) -> Option<&'m str> {
+        let directory = self.directories.get_mut(&id)?;
+        let place = directory.files.iter().position(|(known, _)| *known == name);
+        let len = if let Some(place) = place {
+            let result = pread_all(&directory.files[place].1, memory);
+            if result.is_err() {
+                // Its controller was disabled.
+                directory.files.swap_remove(place);
+                self.kept -= 1;
+            }
+            result.ok()?
+        } else {
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+            let path = relative(&directory.path, name);
+            let file = rustix::fs::openat(&self.root, path.as_path(), flags, Mode::empty()).ok()?;
+            let len = pread_all(&file, memory).ok()?;
+            if self.kept < self.max_kept {
+                directory.files.push((name, file));
+                self.kept += 1;
+            }
+            len
+        };
+        std::str::from_utf8(&memory[..len]).ok()
+    }
+}
+
+/// From the root's descriptor.
+fn relative(path: &[u8], name: &str) -> PathBuf {
+    let path = OsStr::from_bytes(path.strip_prefix(b"/").unwrap_or(path));
+    Path::new(".").join(path).join(name)
+}
+
+fn pread_all(file: impl AsFd, memory: &mut Vec<u8>) -> rustix::io::Result<usize> {
+    if memory.is_empty() {
+        memory.resize(8 << 10, 0);
+    }
+    let mut len = 0;
+    loop {
+        if len == memory.len() {
+            memory.resize(len * 2, 0);
+        }
+        match rustix::io::pread(&file, &mut memory[len..], len as u64) {
+            Ok(0) => return Ok(len),
+            Ok(count) => len += count,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Where the version 2 hierarchy is mounted: see `/proc/PID/mountinfo` in proc(5). A mount of its root comes first.
+fn mount_point(mounts: &str) -> Option<&str> {
+    let of_type = mounts.lines().filter_map(|line| {
+        let (mount, kind) = line.split_once(" - ")?;
+        let mut fields = mount.split(' ').skip(3);
+        let (root, point) = (fields.next()?, fields.next()?);
+        kind.starts_with("cgroup2 ").then_some((root != "/", point))
+    });
+    of_type
+        .min_by_key(|&(is_part, _)| is_part)
+        .map(|(_, point)| point)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_of_the_root_is_preferred() {
+        let mounts = "25 19 0:22 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
+                      26 19 0:23 /part /mnt rw - cgroup2 none rw\n\
+                      27 19 0:24 / /sys/fs/cgroup/unified rw,nosuid shared:4 - cgroup2 cgroup2 rw\n";
+        assert_eq!(mount_point(mounts), Some("/sys/fs/cgroup/unified"));
+        let (part, _) = mounts.split_at(mounts.rfind("27").expect("it is there"));
+        assert_eq!(mount_point(part), Some("/mnt"));
+        assert_eq!(mount_point(""), None);
+    }
+
+    #[test]
+    fn directories_are_found_from_their_parents_and_forgotten_when_they_are_gone() {
+        let folder = std::env::temp_dir().join(format!("fastproc-tree-{}", std::process::id()));
+        fs::create_dir_all(folder.join("a/b")).expect("a folder");
+        fs::write(folder.join("a/b/cpu.stat"), "usage_usec 7\n").expect("a file");
+        let mut tree = Tree::at(&folder).expect("a folder");
+        tree.begin();
+        let root = tree.root_id();
+        assert!(tree.meet(root, 0));
+        let [a] = tree.children(root)[..] else {
+            panic!("one child")
+        };
+        assert!(tree.meet(a, root));
+        let b = rustix::fs::stat(&folder.join("a/b"))
+            .expect("it is there")
+            .st_ino;
+        assert!(!tree.meet(b, b + 1) && tree.meet(b, a));
+        assert_eq!(tree.path(b), Some(&b"/a/b"[..]));
+        let mut memory = Vec::new();
+        for _ in 0..2 {
+            assert_eq!(
+                tree.read(b, "cpu.stat", &mut memory),
+                Some("usage_usec 7\n")
+            );
+            assert_eq!(tree.read(b, "memory.stat", &mut memory), None);
+        }
+        tree.end();
+        fs::remove_dir_all(folder.join("a")).expect("it is ours");
+        tree.begin();
+        assert!(tree.meet(root, 0) && tree.children(root).is_empty());
+        tree.end();
+        assert_eq!((tree.path(a), tree.path(b), tree.kept), (None, None, 0));
+        fs::remove_dir_all(&folder).expect("it is ours");
+    }
+}

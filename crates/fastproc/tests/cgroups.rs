@@ -1,0 +1,269 @@
+//! Cgroups of this machine, by both sources. What needs controllers on version 2 is tested in the guests of `tools/kernels`.
+
+use std::{
+    collections::HashSet,
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::Duration,
+};
+
+use fastproc::cgroups::{Baseline, Cgroups, Fields, Source, TextFile};
+use fastproc_testbed::gate;
+
+/// A cgroup of this test's, and below it what it needs.
+struct Tree {
+    folder: PathBuf,
+    path: String,
+}
+
+impl Tree {
+    /// `None`: it cannot be made here.
+    fn new(name: &str) -> Option<Self> {
+        if !gate::bpf() {
+            return None;
+        }
+        let Ok(cgroups) = Cgroups::builder().source(Some(Source::Files)).open() else {
+            gate::skipped("there is no default hierarchy here");
+            return None;
+        };
+        let mount = cgroups.mount().to_owned();
+        let name = format!("fastproc-{name}-{}", std::process::id());
+        let folder = mount.join(&name);
+        fs::create_dir(&folder).expect("root may make a cgroup");
+        Some(Self {
+            folder,
+            path: format!("/{name}"),
+        })
+    }
+
+    fn make(&self, below: &str) -> PathBuf {
+        let folder = self.folder.join(below);
+        fs::create_dir_all(&folder).expect("root may make a cgroup");
+        folder
+    }
+
+    fn path(&self, below: &str) -> Vec<u8> {
+        format!("{}{below}", self.path).into_bytes()
+    }
+}
+
+fn remove(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove(&entry.path());
+        }
+    }
+    // A process that was killed may take a moment to leave it.
+    for _ in 0..500 {
+        if fs::remove_dir(folder).is_ok() || !folder.exists() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        remove(&self.folder);
+    }
+}
+
+/// A process of a cgroup that has used a CPU, and stands still.
+struct Member(Child);
+
+impl Member {
+    fn new(folder: &Path) -> Self {
+        let script = "echo $$ > $0/cgroup.procs; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo; kill -STOP $$; sleep 60";
+        let mut child = Command::new("sh")
+            .arg("-c")
+            .arg(script)
+            .arg(folder)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let mut byte = [0];
+        let out = child.stdout.as_mut().expect("a pipe");
+        std::io::Read::read_exact(out, &mut byte).expect("it says when it is done");
+        let stat = format!("/proc/{}/stat", child.id());
+        while !fs::read_to_string(&stat)
+            .expect("it lives")
+            .contains(") T ")
+        {
+            thread::sleep(Duration::from_millis(5));
+        }
+        Self(child)
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn open(source: Source, fields: Fields) -> Cgroups {
+    Cgroups::builder()
+        .fields(fields)
+        .source(Some(source))
+        .open()
+        .unwrap_or_else(|error| panic!("{source}: {error}"))
+}
+
+#[test]
+fn both_sources_say_what_the_kernels_files_say() {
+    let Some(tree) = Tree::new("both") else {
+        return;
+    };
+    let (used, inner) = (tree.make("used"), tree.make("outer/inner"));
+    let _member = Member::new(&used);
+    fs::write(inner.join("cgroup.freeze"), "1").expect("root may");
+    for source in [Source::Bpf, Source::Files] {
+        let mut cgroups = open(source, Fields::all());
+        assert_eq!(cgroups.source(), source);
+        // The kernel tells of a cgroup that is frozen a moment later.
+        thread::sleep(Duration::from_millis(50));
+        let snapshot = cgroups.snapshot().expect("a snapshot");
+        let find = |below: &str| {
+            let path = tree.path(below);
+            let found = snapshot.find(&path);
+            found.unwrap_or_else(|| panic!("{source}: {} is missing", path.escape_ascii()))
+        };
+        let identity = |below: &str| {
+            let identity = find(below).record().identity;
+            (
+                identity.populated,
+                identity.frozen,
+                identity.descendants,
+                identity.threaded,
+            )
+        };
+        assert_eq!(identity(""), (1, 0, 3, 0), "{source}");
+        assert_eq!(identity("/used"), (1, 0, 0, 0), "{source}");
+        assert_eq!(identity("/outer"), (0, 0, 1, 0), "{source}");
+        assert_eq!(identity("/outer/inner"), (0, 1, 0, 0), "{source}");
+        let outer = find("/outer");
+        assert_eq!(find("/outer/inner").record().identity.parent, outer.id());
+        assert_eq!((outer.name(), outer.depth()), (&b"outer"[..], 2));
+        assert_eq!(
+            outer.id(),
+            rustix::fs::stat(tree.folder.join("outer"))
+                .expect("it is there")
+                .st_ino
+        );
+        let mut text = Vec::new();
+        assert!(snapshot.render(find("/used"), TextFile::CpuStat, &mut text));
+        let kernel = fs::read_to_string(used.join("cpu.stat")).expect("it is there");
+        assert_eq!(String::from_utf8_lossy(&text), kernel, "{source}");
+        assert!(!kernel.starts_with("usage_usec 0\n"), "it has used a CPU");
+        assert!(find("/used").pressure().is_some(), "{source}");
+        let root = snapshot.iter().next().expect("a root");
+        assert_eq!(
+            (root.path(), root.depth(), root.name()),
+            (&b"/"[..], 0, &b"/"[..])
+        );
+        assert!(root.cpu().is_some_and(|cpu| cpu.usage_ns > 0), "{source}");
+    }
+}
+
+#[test]
+fn cgroups_come_and_go_with_their_directories() {
+    let Some(tree) = Tree::new("go") else {
+        return;
+    };
+    let gone = tree.make("gone");
+    for source in [Source::Bpf, Source::Files] {
+        let mut cgroups = open(source, Fields::CPU);
+        let mut before = Baseline::default();
+        let path = tree.path("/gone");
+        let snapshot = cgroups.snapshot().expect("a snapshot");
+        let found = snapshot.find(&path).expect("it is there");
+        assert_eq!(before.changes(snapshot, found).cpu, None);
+        let first = found.id();
+        before.set(snapshot);
+        thread::sleep(Duration::from_millis(5));
+        let snapshot = cgroups.snapshot().expect("a snapshot");
+        let found = snapshot.find(&path).expect("it is there");
+        assert_eq!(before.changes(snapshot, found).cpu, Some(0.0));
+        fs::remove_dir(&gone).expect("it is empty");
+        let snapshot = cgroups.snapshot().expect("a snapshot");
+        assert!(snapshot.find(&path).is_none(), "{source}");
+        fs::create_dir(&gone).expect("root may");
+        let snapshot = cgroups.snapshot().expect("a snapshot");
+        let found = snapshot.find(&path).expect("it is there again");
+        assert_ne!(found.id(), first, "{source}");
+        assert_eq!(before.changes(snapshot, found).cpu, None, "{source}");
+    }
+}
+
+/// The walk pauses after every few cgroups, while others are made and removed around it.
+#[test]
+fn a_walk_in_many_runs_meets_what_stays() {
+    let Some(tree) = Tree::new("storm") else {
+        return;
+    };
+    let mut stay = Vec::new();
+    for at in 0..40 {
+        tree.make(&format!("s{at}/deep/deeper"));
+        for below in [
+            format!("/s{at}"),
+            format!("/s{at}/deep"),
+            format!("/s{at}/deep/deeper"),
+        ] {
+            stay.push(tree.path(&below));
+        }
+    }
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for storm in 0..2 {
+            let (tree, stop) = (&tree, &stop);
+            scope.spawn(move || {
+                for round in 0.. {
+                    if stop.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let folder = tree
+                        .folder
+                        .join(format!("s{}/deep/x{storm}", (round * 7) % 40));
+                    let _ = fs::create_dir_all(folder.join("y/z"));
+                    remove(&folder);
+                }
+            });
+        }
+        let mut cgroups = Cgroups::builder()
+            .fields(Fields::all() - Fields::PRESSURE)
+            .source(Some(Source::Bpf))
+            .section(Duration::ZERO)
+            .open()
+            .expect("root may");
+        for _ in 0..20 {
+            let snapshot = cgroups.snapshot().expect("a snapshot");
+            let mut met = HashSet::new();
+            let mut paths = HashSet::new();
+            for cgroup in snapshot.iter() {
+                let identity = &cgroup.record().identity;
+                assert!(
+                    identity.parent == 0 || met.contains(&identity.parent),
+                    "parents come first"
+                );
+                assert!(
+                    met.insert(identity.id),
+                    "{} is met twice",
+                    cgroup.path().escape_ascii()
+                );
+                paths.insert(cgroup.path());
+            }
+            for path in &stay {
+                assert!(
+                    paths.contains(&path[..]),
+                    "{} is missing",
+                    path.escape_ascii()
+                );
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}
