@@ -7,6 +7,7 @@ use std::{io::Write as _, path::Path, process::ExitCode};
 
 use fastproc::{
     Collector, Fields, OneShot, SourceKind,
+    cgroups::{self, Cgroups},
     counters::{Counters, Evidence, Route},
     exits::Exits,
     source::service,
@@ -59,6 +60,7 @@ struct Report {
     calibration: Calibration,
     counters: CountersReport,
     exits: ExitsReport,
+    cgroups: CgroupsReport,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     timing: Vec<Timing>,
 }
@@ -146,6 +148,20 @@ struct ExitsReport {
     error: Option<String>,
 }
 
+/// How cgroups of version 2 would be read.
+#[derive(Default, Serialize)]
+struct CgroupsReport {
+    /// `None`: they cannot be read.
+    source: Option<&'static str>,
+    count: usize,
+    /// Controllers that are on version 1, or not there at all.
+    absent_controllers: Vec<&'static str>,
+    /// Whether memory.stat is read as text.
+    memory_stat_as_text: bool,
+    /// Why they cannot be read, or not by BPF.
+    error: Option<String>,
+}
+
 #[derive(Serialize)]
 struct CounterLine {
     file: &'static str,
@@ -213,6 +229,10 @@ fn examine() -> Result<Report, Failure> {
             lines: Vec::new(),
         }),
         exits: examine_exits(),
+        cgroups: examine_cgroups().unwrap_or_else(|error| CgroupsReport {
+            error: Some(chain(&error)),
+            ..CgroupsReport::default()
+        }),
         timing: Vec::new(),
     })
 }
@@ -351,4 +371,17 @@ pub fn kernel_release() -> String {
         .release()
         .to_string_lossy()
         .into_owned()
+}
+
+fn examine_cgroups() -> Result<CgroupsReport, cgroups::Error> {
+    let fields = cgroups::Fields::all() - cgroups::Fields::PRESSURE;
+    let mut reader = Cgroups::builder().fields(fields).open()?;
+    let count = reader.snapshot()?.len();
+    Ok(CgroupsReport {
+        source: Some(reader.source().name()),
+        count,
+        absent_controllers: reader.absent_controllers().to_vec(),
+        memory_stat_as_text: reader.reads_memory_stat_as_text(),
+        error: reader.refusal().map(|error| chain(error)),
+    })
 }

@@ -2,6 +2,7 @@
 
 mod bench;
 mod cat;
+mod cgroups;
 mod doctor;
 mod exits;
 mod failure;
@@ -58,6 +59,7 @@ Examples:
   fastproc ps --top 20     List the processes with the largest CPU share
   fastproc top             Show the processes on a screen, as they change
   fastproc exits           Show processes as they exit
+  fastproc cgroups --tree  Show the cgroups and what they use
   fastproc doctor          Report what works on this machine, and what is missing
   fastproc verify          Compare every value with the kernel's own files
 
@@ -84,6 +86,7 @@ enum Command {
     Ps(Box<ps::Args>),
     Top(Box<top::Args>),
     Exits(Box<exits::Args>),
+    Cgroups(Box<cgroups::Args>),
     Doctor(doctor::Args),
     Verify(verify::Args),
     Cat(cat::Args),
@@ -100,6 +103,7 @@ impl Command {
             Self::Ps(args) => ps::run(*args),
             Self::Top(args) => top::run(*args),
             Self::Exits(args) => exits::run(*args),
+            Self::Cgroups(args) => cgroups::run(&args),
             Self::Doctor(args) => doctor::run(&args),
             Self::Verify(args) => verify::run(&args),
             Self::Cat(args) => cat::run(&args),

@@ -5,7 +5,7 @@ pub mod format;
 pub mod help;
 mod plan;
 mod ps1;
-mod redraw;
+pub mod redraw;
 #[cfg(test)]
 mod round_trip;
 mod screen;

@@ -13,7 +13,9 @@ fn every_option_is_in_the_man_page_and_the_completions() {
     let read = |name: &str| fs::read_to_string(directory.join(name)).expect(name);
     let shells = ["fastproc.bash", "_fastproc", "fastproc.fish"].map(read);
     let mut options = 0;
-    for command in ["ps", "top", "exits", "cat", "doctor", "verify", "serve"] {
+    for command in [
+        "ps", "top", "exits", "cgroups", "cat", "doctor", "verify", "serve",
+    ] {
         let page = read(&format!("man1/fastproc-{command}.1")).replace("\\-", "-");
         let help = common::output(&[command, "--help"]);
         let words = help.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');

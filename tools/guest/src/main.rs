@@ -4,6 +4,7 @@
 //! What it does besides reporting goes to the console, the first serial port. When it cannot go on it returns, which is a
 //! kernel panic, which the driver outside shows with the console's last lines.
 
+mod cgroups;
 mod cpus;
 mod enter;
 mod exit_port;
@@ -32,6 +33,11 @@ fn main() -> ExitCode {
         let error = enter::enter(rest);
         eprintln!("init: {error}");
         return ExitCode::from(125);
+    }
+    if let Some((word, rest)) = arguments.split_first()
+        && word == cgroups::MEMBER
+    {
+        return cgroups::be_member(rest);
     }
     if std::process::id() != 1 {
         eprintln!(
@@ -95,6 +101,7 @@ fn run(scenario: Scenario, reporter: &mut Reporter) -> io::Result<()> {
             shaking.stop(reporter)?;
             cpus::come_and_go_unseen(reporter)?;
         }
+        Scenario::Cgroups => cgroups::compare(reporter)?,
         Scenario::Memory => {
             memory::use_all_kinds(reporter)?;
             proofs::every_source(reporter)?;

@@ -12,7 +12,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 
 use crate::{reporter::Reporter, survey::read};
 
-const DISK: &str = "/dev/nvme0n1";
+pub const DISK: &str = "/dev/nvme0n1";
 const PAGE: usize = 4096;
 const SWAPPED: usize = 16 << 20;
 const HUGE: usize = 2 << 20;

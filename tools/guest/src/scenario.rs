@@ -18,6 +18,8 @@ pub enum Scenario {
     Lockdown,
     /// CPUs go and come while they are read.
     Hotplug,
+    /// Cgroups with memory, throttling, I/O and processes.
+    Cgroups,
     /// Memory swapped out, and huge pages in use.
     Memory,
     /// `/proc` hides other users' processes.
@@ -39,7 +41,7 @@ pub enum Scenario {
 impl Scenario {
     /// Every scenario, in the order in which a guest runs them. Nothing undoes a lockdown, so it comes last of those that share
     /// a machine.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Survey,
         Self::Conformance,
         Self::Exits,
@@ -47,6 +49,7 @@ impl Scenario {
         Self::Namespaces,
         Self::KptrRestrict,
         Self::HidePid,
+        Self::Cgroups,
         Self::Memory,
         Self::Lockdown,
         Self::Hotplug,
@@ -71,6 +74,7 @@ impl Scenario {
             Self::KptrRestrict => "kptr_restrict",
             Self::Lockdown => "lockdown",
             Self::Hotplug => "hotplug",
+            Self::Cgroups => "cgroups",
             Self::Memory => "memory",
             Self::HidePid => "hidepid",
             Self::Namespaces => "namespaces",

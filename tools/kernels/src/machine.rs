@@ -57,7 +57,8 @@ impl Machine {
             | Scenario::Namespaces
             | Scenario::Service
             | Scenario::Exits
-            // The one that wants the disk.
+            // The ones that want the disk.
+            | Scenario::Cgroups
             | Scenario::Memory => Self {
                 disk_mib: Some(64),
                 ..SMALL

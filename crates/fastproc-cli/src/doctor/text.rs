@@ -25,12 +25,30 @@ pub fn print(out: &mut impl Write, report: &Report) -> io::Result<()> {
     line("memory", resident_set(report).into())?;
     line("counters", counters(&report.counters))?;
     line("exits", exits(report))?;
+    line("cgroups", cgroups(report))?;
     line("to do", advice(report).into())
 }
 
 /// Long explanations are in the JSON.
 fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
+}
+
+fn cgroups(report: &Report) -> String {
+    let cgroups = &report.cgroups;
+    let error = cgroups.error.as_deref().map(first_line).unwrap_or_default();
+    let Some(source) = cgroups.source else {
+        return format!("not read: {error}");
+    };
+    let mut text = format!("{} from {source}", cgroups.count);
+    if !cgroups.absent_controllers.is_empty() {
+        let absent = cgroups.absent_controllers.join(", ");
+        text = text + "; not on version 2, so not known: " + &absent;
+    }
+    if !error.is_empty() {
+        text = text + "; not bpf: " + error;
+    }
+    text
 }
 
 fn privileges(report: &Report) -> String {

@@ -1,0 +1,278 @@
+//! `fastproc cgroups`: the table of cgroups.
+
+mod catalogue;
+mod columns;
+mod filter;
+mod rows;
+mod write;
+
+use std::{
+    collections::HashMap,
+    io::{self, Write},
+    process::ExitCode,
+    thread,
+    time::{Duration, Instant},
+};
+
+use clap::ValueEnum;
+use fastproc::{
+    Collector, Fields,
+    cgroups::{self, Baseline, Cgroups},
+};
+use fastproc_columns::parse_interval;
+
+use self::{
+    columns::{COLUMNS, Column},
+    filter::Filter,
+    rows::Rows,
+    write::{Format, Writer},
+};
+use crate::{NO, failure::Failure, output::Output, privileges, terminal};
+
+const AFTER_HELP: &str = "\
+Examples:
+  fastproc cgroups
+      Show the cgroups that use most memory
+  fastproc cgroups --tree --interval 2
+      Show the tree every two seconds, with what each cgroup used in between
+  fastproc cgroups --interval 1 --sort -cpu --filter 'cpu > 5 && path ~ kubepods'
+      Show the busy ones of Kubernetes
+  fastproc cgroups --fields path,oom_kills,throttled --json
+      Write JSON for another program";
+
+fn long_help() -> String {
+    use std::fmt::Write as _;
+    let mut text = "Columns:\n".to_owned();
+    for column in COLUMNS {
+        let rate = if column.is_rate { "*" } else { " " };
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {:<14}{rate} {}", column.name, column.help);
+    }
+    text + "\
+  Columns marked * are known only with --interval. A value that is not known is shown as -: the
+  controller is not enabled for the cgroup, or it is on version 1 (fastproc doctor names those).
+  Values cover a cgroup and its descendants, except those marked “own”.
+
+Filters:
+  A filter compares columns with values: == != < <= > >=, and ~ for a text that contains another.
+  Comparisons are joined by &&. Sizes may have units: memory > 100M.
+
+" + AFTER_HELP
+        + "
+
+Exit status:
+  0  at least one row was shown
+  1  no row was shown
+  2  the command line is invalid, or cgroups cannot be read"
+}
+
+/// Show the cgroups of version 2: CPU time, memory, I/O, pressure and processes.
+///
+/// fastproc cgroups reads all cgroups in one pass by BPF. Where BPF cannot be used, it reads the kernel's files.
+#[derive(Debug, clap::Args)]
+#[command(max_term_width = 100, after_help = AFTER_HELP, after_long_help = long_help())]
+#[allow(clippy::struct_excessive_bools, reason = "one for each option")]
+pub struct Args {
+    /// Show these columns; see Columns below.
+    #[arg(long, value_name = "COLUMN,…", value_delimiter = ',', value_parser = columns::find)]
+    fields: Vec<&'static Column>,
+
+    /// Sort by this column; a minus sign puts the largest value first.
+    ///
+    /// The default is -memory, or -cpu with --interval, or path where neither is known. With --tree it is the order among
+    /// siblings, by default by path.
+    #[arg(long, value_name = "[-]COLUMN", allow_hyphen_values = true, value_parser = columns::Sort::parse)]
+    sort: Option<columns::Sort>,
+
+    /// Show only the first N rows.
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+
+    /// Show only rows that match an expression, as in 'memory > 100M && path ~ system'.
+    #[arg(long, value_name = "EXPR", value_parser = Filter::parse)]
+    filter: Option<Filter>,
+
+    /// Show descendants below their cgroup.
+    #[arg(long)]
+    tree: bool,
+
+    /// Repeat at this interval, as in 2, 0.5 or 500ms, with shares and rates over it.
+    #[arg(long, value_name = "DURATION", value_parser = parse_interval)]
+    interval: Option<Duration>,
+
+    /// Stop after N tables; the default is to continue until interrupted.
+    #[arg(long, value_name = "N", requires = "interval", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+
+    /// Write in this format.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+
+    /// Write JSON; the same as --format json.
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+
+    /// Write CSV; the same as --format csv.
+    #[arg(long, conflicts_with_all = ["format", "json"])]
+    csv: bool,
+
+    /// Leave out the heading of a table or of CSV, and the totals.
+    #[arg(long)]
+    no_headers: bool,
+
+    /// Read cgroups from this source.
+    #[arg(long, value_enum, default_value_t)]
+    source: Source,
+}
+
+/// Where cgroups are read from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Source {
+    /// The first of the following sources that works on this machine
+    #[default]
+    Auto,
+    /// A BPF program (Linux 6.7 and later)
+    Bpf,
+    /// The kernel's files; needs no privileges
+    Files,
+}
+
+impl Source {
+    fn kind(self) -> Option<cgroups::Source> {
+        match self {
+            Self::Auto => None,
+            Self::Bpf => Some(cgroups::Source::Bpf),
+            Self::Files => Some(cgroups::Source::Files),
+        }
+    }
+}
+
+/// A value is known only over an interval.
+#[derive(Debug, thiserror::Error)]
+#[error("{0} is known only over an interval: add --interval")]
+struct NeedsInterval(&'static str);
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let is_repeated = args.interval.is_some();
+    let shown = if args.fields.is_empty() {
+        columns::defaults(is_repeated)
+    } else {
+        args.fields.clone()
+    };
+    let named = args.sort.iter().map(|sort| sort.column);
+    let named = named.chain(args.filter.iter().flat_map(Filter::columns));
+    let used: Vec<_> = shown.iter().copied().chain(named).collect();
+    if !is_repeated && let Some(rate) = used.iter().find(|column| column.is_rate) {
+        return Err(NeedsInterval(rate.name).into());
+    }
+    let by_memory = columns::Sort::largest(if is_repeated { "cpu" } else { "memory" });
+    let mut needs = cgroups::Fields::empty();
+    for column in used
+        .iter()
+        .copied()
+        .chain(by_memory.iter().map(|sort| sort.column))
+    {
+        needs |= column.needs;
+    }
+    let mut reader = Cgroups::builder()
+        .fields(needs)
+        .source(args.source.kind())
+        .open()?;
+    let counts = used.iter().any(|column| column.counts_processes);
+    let mut processes = if counts {
+        // Without these the numbers of processes are not known.
+        Collector::builder().fields(Fields::CGROUP).open().ok()
+    } else {
+        None
+    };
+    privileges::drop()?;
+    let format = match (args.json, args.csv) {
+        (true, _) => Format::Json,
+        (_, true) => Format::Csv,
+        _ => args.format,
+    };
+    let mut writer = Writer::new(
+        shown,
+        format,
+        !args.no_headers,
+        args.fields.is_empty(),
+        is_repeated,
+    );
+    warn(&reader, format);
+    let mut before = Baseline::default();
+    let mut any = false;
+    let mut output = Output::default();
+    let mut due = Instant::now();
+    for times in 0.. {
+        let members = count(processes.as_mut())?;
+        let snapshot = reader.snapshot()?;
+        if times > 0 || !is_repeated {
+            let lines = snapshot.memory_stat_lines();
+            let mut rows = Rows::new(
+                snapshot,
+                is_repeated.then_some(&before),
+                members.as_ref(),
+                lines,
+            );
+            rows.arrange(
+                args.sort
+                    .as_ref()
+                    .or(by_memory.as_ref().filter(|_| !args.tree)),
+                args.tree,
+            );
+            if let Some(filter) = &args.filter {
+                rows.retain(filter);
+            }
+            any |= !rows.is_empty();
+            let top = args.top.unwrap_or(usize::MAX);
+            writer.write(&rows, args.tree, top, &mut output)?;
+            output.finish()?;
+            if Some(times) == args.count {
+                break;
+            }
+        }
+        let Some(interval) = args.interval else {
+            break;
+        };
+        before.set(snapshot);
+        due += interval;
+        let now = Instant::now();
+        due = due.max(now);
+        thread::sleep(due - now);
+    }
+    Ok(if any {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(NO)
+    })
+}
+
+/// Says on a terminal which values are not known.
+fn warn(reader: &Cgroups, format: Format) {
+    let absent = reader.absent_controllers();
+    if format == Format::Table && !absent.is_empty() && terminal::shows_errors() {
+        // Nothing can be reported if standard error is closed.
+        let _ = writeln!(
+            io::stderr(),
+            "fastproc: not on version 2, so not known: {}",
+            absent.join(", ")
+        );
+    }
+}
+
+/// Processes by the ids of their cgroups. `None`: they are not known.
+fn count(processes: Option<&mut Collector>) -> Result<Option<HashMap<u64, u64>>, Failure> {
+    let Some(collector) = processes else {
+        return Ok(None);
+    };
+    let mut members = HashMap::new();
+    for process in collector.snapshot()?.iter() {
+        match process.cgroup().and_then(fastproc::record::Cgroup::id) {
+            Some(id) => *members.entry(id).or_insert(0) += 1,
+            // The source does not tell.
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(members))
+}

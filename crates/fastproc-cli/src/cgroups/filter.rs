@@ -1,0 +1,194 @@
+//! Which rows are shown.
+
+use fastproc_columns::{Unit, Value};
+
+use super::{
+    columns::{self, Column},
+    rows::Row,
+};
+
+/// Comparisons that all have to be true.
+#[derive(Clone, Debug)]
+pub struct Filter(Vec<Comparison>);
+
+#[derive(Clone, Debug)]
+struct Comparison {
+    column: &'static Column,
+    operator: Operator,
+    value: Operand,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Operand {
+    Number(f64),
+    Text(Vec<u8>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operator {
+    AtLeast,
+    AtMost,
+    Equal,
+    Differs,
+    Contains,
+    Less,
+    More,
+}
+
+/// The longer ones first.
+const OPERATORS: [(&str, Operator); 7] = [
+    (">=", Operator::AtLeast),
+    ("<=", Operator::AtMost),
+    ("==", Operator::Equal),
+    ("!=", Operator::Differs),
+    ("~", Operator::Contains),
+    ("<", Operator::Less),
+    (">", Operator::More),
+];
+
+impl Filter {
+    pub fn parse(text: &str) -> Result<Self, String> {
+        text.split("&&")
+            .map(Comparison::parse)
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    pub fn columns(&self) -> impl Iterator<Item = &'static Column> {
+        self.0.iter().map(|comparison| comparison.column)
+    }
+
+    pub fn admits(&self, row: &Row<'_>) -> bool {
+        self.0.iter().all(|comparison| comparison.is_true(row))
+    }
+}
+
+impl Comparison {
+    fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let places = OPERATORS
+            .iter()
+            .filter_map(|(word, operator)| Some((text.find(word)?, word, *operator)));
+        let Some((at, word, operator)) = places.min_by_key(|(at, word, _)| (*at, 2 - word.len()))
+        else {
+            return Err(format!(
+                "{text:?} is no comparison; write one as in: memory > 100M"
+            ));
+        };
+        let column = columns::find(text[..at].trim())?;
+        let operand = text[at + word.len()..].trim().trim_matches(['\'', '"']);
+        let value = match column.unit {
+            Unit::Text => Operand::Text(operand.into()),
+            Unit::Truth => match operand {
+                "true" => Operand::Number(1.0),
+                "false" => Operand::Number(0.0),
+                _ => return Err(format!("{} is true or false", column.name)),
+            },
+            _ if operator == Operator::Contains => {
+                return Err(format!("{} is no text", column.name));
+            }
+            unit => Operand::Number(number(operand, unit)?),
+        };
+        Ok(Self {
+            column,
+            operator,
+            value,
+        })
+    }
+
+    fn is_true(&self, row: &Row<'_>) -> bool {
+        let order = match (self.column.value(row), &self.value) {
+            (Value::Unsigned(number), Operand::Number(wanted)) => {
+                (number as f64).partial_cmp(wanted)
+            }
+            (Value::Real(number), Operand::Number(wanted)) => number.partial_cmp(wanted),
+            (Value::Truth(truth), Operand::Number(wanted)) => {
+                f64::from(u8::from(truth)).partial_cmp(wanted)
+            }
+            (Value::Text(text), Operand::Text(wanted)) => {
+                if self.operator == Operator::Contains {
+                    return wanted.is_empty()
+                        || text.windows(wanted.len()).any(|part| part == wanted);
+                }
+                Some(text.cmp(wanted.as_slice()))
+            }
+            // What is not known is neither true nor false.
+            _ => None,
+        };
+        order.is_some_and(|order| match self.operator {
+            Operator::AtLeast => order.is_ge(),
+            Operator::AtMost => order.is_le(),
+            Operator::Equal => order.is_eq(),
+            Operator::Differs => order.is_ne(),
+            Operator::Less => order.is_lt(),
+            Operator::More => order.is_gt(),
+            Operator::Contains => false,
+        })
+    }
+}
+
+/// A number in the unit of the column: sizes may end in K, M, G, T or P, times are durations.
+fn number(text: &str, unit: Unit) -> Result<f64, String> {
+    if unit == Unit::Time {
+        let duration = fastproc_columns::parse_duration(text).map_err(|error| error.to_string())?;
+        return Ok(duration.as_nanos() as f64);
+    }
+    let factor = text
+        .chars()
+        .next_back()
+        .and_then(|last| "KMGTP".find(last.to_ascii_uppercase()));
+    let (digits, factor) = match factor {
+        Some(power) => (&text[..text.len() - 1], 1024_f64.powi(power as i32 + 1)),
+        None => (text, 1.0),
+    };
+    let number = digits
+        .parse::<f64>()
+        .ok()
+        .filter(|number| number.is_finite());
+    number
+        .map(|number| number * factor)
+        .ok_or_else(|| format!("{text:?} is no number"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_are_understood_or_refused_with_a_reason() {
+        let one = |text: &str| {
+            Filter::parse(text).map(|filter| {
+                let last = filter.0.last().expect("one at least");
+                (last.column.name, last.operator, last.value.clone())
+            })
+        };
+        assert_eq!(
+            one("memory>=1.5K"),
+            Ok(("memory", Operator::AtLeast, Operand::Number(1536.0)))
+        );
+        assert_eq!(
+            one("cpu > 5 && path ~ kube"),
+            Ok(("path", Operator::Contains, Operand::Text(b"kube".into())))
+        );
+        assert_eq!(
+            one("cpu_time < 2m"),
+            Ok(("cpu_time", Operator::Less, Operand::Number(120e9)))
+        );
+        assert_eq!(
+            one("frozen == true"),
+            Ok(("frozen", Operator::Equal, Operand::Number(1.0)))
+        );
+        for wrong in [
+            "",
+            "memory",
+            "memory > ",
+            "memory > x",
+            "nothing > 1",
+            "memory ~ 1",
+            "frozen == 2",
+            "cpu > 1 &&",
+        ] {
+            assert!(one(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,395 @@
+//! A tree of cgroups in which every kind of value is in use, and their files as `fastproc cat` prints them.
+
+use std::{
+    ffi::OsString,
+    fs::{self, File, OpenOptions},
+    io::{self, Read as _, Write as _},
+    os::unix::fs::FileExt as _,
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitCode, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{memory::DISK, proofs::FASTPROC, reporter::Reporter};
+
+/// The word that makes this program a process of a cgroup: the cgroup and what it does follow.
+pub const MEMBER: &str = "member";
+
+const ROOT: &str = "/sys/fs/cgroup";
+const TREE: &str = "/sys/fs/cgroup/tree";
+const MIB: usize = 1 << 20;
+/// So often they are compared, until the kernel's own texts before and after are the same.
+const ROUNDS: u32 = 6;
+
+/// Files and what is written to them.
+type Settings = &'static [(&'static str, &'static str)];
+
+/// Cgroups below the tree, what is written to their files, and what their processes do.
+const CGROUPS: [(&str, Settings, &str); 7] = [
+    (
+        "memory",
+        &[
+            ("memory.high", "64M"),
+            ("memory.low", "1M"),
+            ("memory.min", "512K"),
+        ],
+        "memory",
+    ),
+    ("disk", &[("cpu.weight", "250")], "disk"),
+    ("throttled", &[("cpu.max", "2000 10000")], "spin"),
+    (
+        "killed",
+        &[
+            ("memory.max", "8M"),
+            ("memory.swap.max", "0"),
+            ("memory.oom.group", "1"),
+        ],
+        "much",
+    ),
+    ("many", &[("pids.max", "7")], "many"),
+    ("empty", &[], ""),
+    ("nested", &[], ""),
+];
+const INNER: &str = "nested/inner";
+
+/// The files that are compared.
+const FILES: [&str; 22] = [
+    "cpu.stat",
+    "cpu.max",
+    "cpu.weight",
+    "memory.current",
+    "memory.peak",
+    "memory.min",
+    "memory.low",
+    "memory.high",
+    "memory.max",
+    "memory.oom.group",
+    "memory.events",
+    "memory.events.local",
+    "memory.swap.current",
+    "memory.swap.peak",
+    "memory.swap.high",
+    "memory.swap.max",
+    "memory.swap.events",
+    "memory.stat",
+    "pids.current",
+    "pids.max",
+    "pids.peak",
+    "io.stat",
+];
+
+/// Values that must not be zero, or nothing would be proven of them.
+const IN_USE: [(&str, &str, &str); 11] = [
+    ("memory", "memory.stat", "anon"),
+    ("memory", "memory.stat", "shmem"),
+    ("memory", "memory.stat", "pgfault"),
+    ("disk", "memory.stat", "file"),
+    ("disk", "io.stat", "rbytes"),
+    ("disk", "io.stat", "wbytes"),
+    ("throttled", "cpu.stat", "nr_throttled"),
+    ("throttled", "cpu.stat", "throttled_usec"),
+    ("killed", "memory.events", "oom_kill"),
+    ("killed", "memory.events.local", "max"),
+    (INNER, "memory.stat", "anon"),
+];
+
+/// Columns of `fastproc cgroups`, and the files and lines that have the same numbers.
+const TABLE: &str = "path,memory,anon,file,swap,oom_kills,tasks,nr_throttled";
+const SHOWN: [(&str, &str, &str); 7] = [
+    ("memory_bytes", "memory.current", ""),
+    ("anon_bytes", "memory.stat", "anon"),
+    ("file_bytes", "memory.stat", "file"),
+    ("swap_bytes", "memory.swap.current", ""),
+    ("oom_kills", "memory.events", "oom_kill"),
+    ("tasks", "pids.current", ""),
+    ("nr_throttled", "cpu.stat", "nr_throttled"),
+];
+
+/// Builds the tree, stops all of it, and compares.
+pub fn compare(reporter: &mut Reporter) -> io::Result<()> {
+    let mut members = build()?;
+    stop_all(&members)?;
+    let mut unused = Vec::new();
+    for (cgroup, file, name) in IN_USE {
+        let text = fs::read_to_string(Path::new(TREE).join(cgroup).join(file))?;
+        if value(&text, name).is_none_or(|value| value == 0) {
+            unused.push(format!("{cgroup}/{file} {name}"));
+        }
+    }
+    reporter.check("values in use", unused.is_empty(), unused.join(", "))?;
+    let has_bpf = fs::read("/sys/kernel/btf/vmlinux")
+        .is_ok_and(|types| types.windows(16).any(|part| part == b"bpf_iter_css_new"));
+    let report = Command::new(FASTPROC)
+        .args(["doctor", "--json"])
+        .output()?
+        .stdout;
+    let report: serde_json::Value = serde_json::from_slice(&report)?;
+    let cgroups = &report["cgroups"];
+    let reads = cgroups["memory_stat_as_text"] == !has_bpf
+        && cgroups["source"] == if has_bpf { "bpf" } else { "files" };
+    reporter.check("source of cgroups", reads, cgroups.to_string())?;
+    let paths = paths();
+    let mut argv = vec![
+        FASTPROC,
+        "cat",
+        "--source",
+        if has_bpf { "bpf" } else { "auto" },
+    ];
+    argv.extend(paths.iter().filter_map(|path| path.to_str()));
+    let mut rounds = 0;
+    let (started, before, output, after) = loop {
+        rounds += 1;
+        let started = Instant::now();
+        let before = texts(&paths)?;
+        let output = Command::new(argv[0]).args(&argv[1..]).output();
+        let after = texts(&paths)?;
+        if before == after || rounds == ROUNDS {
+            break (started, before, output, after);
+        }
+    };
+    let shown = output
+        .as_ref()
+        .map(|output| output.stdout.clone())
+        .unwrap_or_default();
+    // The report need not hold all of it.
+    let output = output.map(|output| std::process::Output {
+        stdout: Vec::new(),
+        ..output
+    });
+    reporter.command("cat", &argv[..4], started, output)?;
+    let differences = differences(&paths, &before, &after, &shown);
+    reporter.fact("files of cgroups compared", paths.len())?;
+    reporter.check(
+        "files of cgroups",
+        differences.is_empty(),
+        differences.join("; "),
+    )?;
+    for source in if has_bpf {
+        &["bpf", "files"][..]
+    } else {
+        &["files"]
+    } {
+        table(reporter, source)?;
+    }
+    for member in &mut members {
+        member.kill()?;
+        member.wait()?;
+    }
+    Ok(())
+}
+
+/// Compares values of `fastproc cgroups` with the kernel's files.
+fn table(reporter: &mut Reporter, source: &str) -> io::Result<()> {
+    let name = format!("cgroups {source}");
+    let argv = [
+        FASTPROC, "cgroups", "--json", "--source", source, "--fields", TABLE,
+    ];
+    let started = Instant::now();
+    let output = Command::new(argv[0]).args(&argv[1..]).output();
+    let shown = output
+        .as_ref()
+        .map(|output| output.stdout.clone())
+        .unwrap_or_default();
+    reporter.command(&name, &argv, started, output)?;
+    let shown: serde_json::Value = serde_json::from_slice(&shown).unwrap_or_default();
+    let rows = shown["cgroups"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let mut wrong = Vec::new();
+    for cgroup in CGROUPS.iter().map(|(name, ..)| *name).chain([INNER]) {
+        let path = format!("/tree/{cgroup}");
+        let Some(row) = rows.iter().find(|row| row["path"] == path.as_str()) else {
+            wrong.push(format!("{cgroup} is missing"));
+            continue;
+        };
+        for (column, file, line) in SHOWN {
+            let text = fs::read_to_string(Path::new(TREE).join(cgroup).join(file))?;
+            let kernel = if line.is_empty() {
+                text.trim().parse().ok()
+            } else {
+                value(&text, line)
+            };
+            if row[column].as_u64() != kernel {
+                wrong.push(format!(
+                    "{cgroup}: {column} is {} instead of {kernel:?}",
+                    row[column]
+                ));
+            }
+        }
+    }
+    reporter.check(&name, wrong.is_empty(), wrong.join("; "))
+}
+
+fn build() -> io::Result<Vec<Child>> {
+    let controllers = "+cpu +memory +io +pids";
+    fs::write(Path::new(ROOT).join("cgroup.subtree_control"), controllers)?;
+    fs::create_dir(TREE)?;
+    fs::write(Path::new(TREE).join("cgroup.subtree_control"), controllers)?;
+    let mut members = Vec::new();
+    for (name, settings, work) in CGROUPS {
+        let cgroup = Path::new(TREE).join(name);
+        fs::create_dir(&cgroup)?;
+        for (file, text) in settings {
+            fs::write(cgroup.join(file), text)?;
+        }
+        if !work.is_empty() {
+            members.push(member(&cgroup, work)?);
+        }
+    }
+    fs::write(
+        Path::new(TREE).join("nested/cgroup.subtree_control"),
+        controllers,
+    )?;
+    let inner = Path::new(TREE).join(INNER);
+    fs::create_dir(&inner)?;
+    members.push(member(&inner, "memory")?);
+    Ok(members)
+}
+
+/// Starts a process in a cgroup, and waits until it has done its work or is killed for it.
+fn member(cgroup: &Path, work: &str) -> io::Result<Child> {
+    let mut child = Command::new("/proc/self/exe")
+        .args([MEMBER.as_ref(), cgroup.as_os_str(), work.as_ref()])
+        .stdout(Stdio::piped())
+        .spawn()?;
+    if let Some(mut out) = child.stdout.take() {
+        let mut byte = [0];
+        // An end of file is a process that is gone.
+        let _ = out.read(&mut byte)?;
+    }
+    Ok(child)
+}
+
+/// Stops every process of the tree, and lets the kernel fold what it has counted.
+fn stop_all(members: &[Child]) -> io::Result<()> {
+    for member in members {
+        // SAFETY: a signal to a child that was not waited for.
+        unsafe { libc::kill(member.id() as i32, libc::SIGSTOP) };
+    }
+    fs::write(Path::new(TREE).join("cgroup.freeze"), "1")?;
+    // The kernel writes pages back after a while, and folds its counters every two seconds.
+    rustix::fs::sync();
+    thread::sleep(Duration::from_secs(3));
+    Ok(())
+}
+
+fn paths() -> Vec<PathBuf> {
+    let names = CGROUPS.iter().map(|(name, ..)| *name);
+    let cgroups = names
+        .chain([INNER, ""])
+        .map(|name| Path::new(TREE).join(name));
+    let all = cgroups.flat_map(|cgroup| FILES.map(|file| cgroup.join(file)));
+    // Older kernels have fewer.
+    all.filter(|path| path.exists()).collect()
+}
+
+fn texts(paths: &[PathBuf]) -> io::Result<Vec<String>> {
+    paths.iter().map(fs::read_to_string).collect()
+}
+
+/// What was printed that is neither of the two texts around it, or came with texts that differ.
+fn differences(
+    paths: &[PathBuf],
+    before: &[String],
+    after: &[String],
+    shown: &[u8],
+) -> Vec<String> {
+    let shown = String::from_utf8_lossy(shown);
+    let mut rest = &*shown;
+    let mut found = Vec::new();
+    for ((path, before), after) in paths.iter().zip(before).zip(after) {
+        let path = path.strip_prefix(TREE).unwrap_or(path).display();
+        if let Some(next) = rest
+            .strip_prefix(after.as_str())
+            .or_else(|| rest.strip_prefix(before.as_str()))
+        {
+            rest = next;
+            if before != after {
+                found.push(format!("{path} has changed meanwhile"));
+            }
+            continue;
+        }
+        let mut lines = rest.lines();
+        for line in after.lines() {
+            let ours = lines.next().unwrap_or_default();
+            if ours != line {
+                found.push(format!("{path}: {ours:?} instead of {line:?}"));
+            }
+        }
+        // As many lines as the kernel has.
+        let count: usize = rest
+            .split_inclusive('\n')
+            .take(after.lines().count())
+            .map(str::len)
+            .sum();
+        rest = &rest[count..];
+    }
+    if !rest.is_empty() {
+        found.push(format!("{rest:?} is left"));
+    }
+    found
+}
+
+/// The number behind a name, on a line or after `=`.
+fn value(text: &str, name: &str) -> Option<u64> {
+    let mut words = text.split([' ', '\n', '=']);
+    words.find(|word| *word == name)?;
+    words.next()?.parse().ok()
+}
+
+/// What a process of a cgroup does: it joins, works, says so, and waits.
+pub fn be_member(arguments: &[OsString]) -> ExitCode {
+    let [cgroup, work] = arguments else {
+        return ExitCode::from(2);
+    };
+    match join_and_work(Path::new(cgroup), &work.to_string_lossy()) {
+        Ok(()) => loop {
+            thread::sleep(Duration::from_secs(60));
+        },
+        Err(error) => {
+            eprintln!("init: {}: {error}", work.display());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn join_and_work(cgroup: &Path, work: &str) -> io::Result<()> {
+    fs::write(cgroup.join("cgroup.procs"), std::process::id().to_string())?;
+    let mut kept = Vec::new();
+    match work {
+        "memory" => {
+            kept = vec![1_u8; 6 * MIB];
+            fs::write(format!("/tmp/member-{}", std::process::id()), &kept[..MIB])?;
+        }
+        "much" => kept = vec![1_u8; 32 * MIB],
+        "disk" => {
+            let mut disk = File::open(DISK)?;
+            kept.resize(3 * MIB, 0);
+            disk.read_exact(&mut kept)?;
+            let written = OpenOptions::new().write(true).open(DISK)?;
+            written.write_all_at(&kept[..MIB], 8 * MIB as u64)?;
+            written.sync_all()?;
+            // What is cached of a disk is dropped when nobody has it open.
+            std::mem::forget((disk, written));
+        }
+        "spin" => {
+            let begun = Instant::now();
+            let mut count = 0_u64;
+            while begun.elapsed() < Duration::from_millis(300) {
+                count = std::hint::black_box(count + 1);
+            }
+        }
+        _ => {
+            for _ in 0..3 {
+                thread::spawn(|| thread::sleep(Duration::from_secs(3600)));
+            }
+        }
+    }
+    std::hint::black_box(&kept);
+    io::stdout().write_all(b".")?;
+    io::stdout().flush()?;
+    std::mem::forget(kept);
+    Ok(())
+}
