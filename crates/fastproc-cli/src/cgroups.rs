@@ -268,7 +268,7 @@ fn count(processes: Option<&mut Collector>) -> Result<Option<HashMap<u64, u64>>,
     };
     let mut members = HashMap::new();
     for process in collector.snapshot()?.iter() {
-        match process.cgroup().and_then(|cgroup| cgroup.id()) {
+        match process.cgroup().and_then(fastproc::record::Cgroup::id) {
             Some(id) => *members.entry(id).or_insert(0) += 1,
             // The source does not tell.
             None => return Ok(None),

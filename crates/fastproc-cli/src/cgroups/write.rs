@@ -248,7 +248,10 @@ fn total(rows: &Rows<'_>) -> String {
             continue;
         }
         outer = path;
-        let current = row.cgroup.memory().and_then(|memory| memory.current());
+        let current = row
+            .cgroup
+            .memory()
+            .and_then(fastproc::cgroups::record::Memory::current);
         memory = current.map_or(memory, |value| Some(memory.unwrap_or(0) + value));
         cpu = row
             .changes
