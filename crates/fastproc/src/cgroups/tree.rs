@@ -268,7 +268,7 @@ mod tests {
             panic!("one child")
         };
         assert!(tree.meet(a, root));
-        let b = rustix::fs::stat(&folder.join("a/b"))
+        let b = rustix::fs::stat(folder.join("a/b"))
             .expect("it is there")
             .st_ino;
         assert!(!tree.meet(b, b + 1) && tree.meet(b, a));
