@@ -20,6 +20,7 @@ const SHARED: [(&str, Style); 4] = [
         Style {
             prefix: "fp_",
             public: true,
+            hidden: &["fp_exit_record", "fp_name_parts"],
         },
     ),
     (
@@ -27,6 +28,7 @@ const SHARED: [(&str, Style); 4] = [
         Style {
             prefix: "fp_",
             public: false,
+            hidden: &[],
         },
     ),
     (
@@ -34,6 +36,7 @@ const SHARED: [(&str, Style); 4] = [
         Style {
             prefix: "counters_",
             public: false,
+            hidden: &[],
         },
     ),
     (
@@ -41,6 +44,7 @@ const SHARED: [(&str, Style); 4] = [
         Style {
             prefix: "exits_",
             public: false,
+            hidden: &[],
         },
     ),
 ];

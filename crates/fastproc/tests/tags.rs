@@ -14,6 +14,7 @@ use fastproc_testbed::gate;
 const STYLE: rust::Style = rust::Style {
     prefix: "fp_",
     public: true,
+    hidden: &[],
 };
 
 /// What the build makes of a header with a group that has this member. It ends, as the build does, where a tag is missing.
