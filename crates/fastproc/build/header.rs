@@ -79,6 +79,8 @@ pub struct View {
     pub noun: &'static str,
     /// The names of the files of the groups and of the accessors.
     pub files: [&'static str; 2],
+    /// Structures that only the other crates of this project use.
+    pub hidden: &'static [&'static str],
 }
 
 impl View {
@@ -89,6 +91,7 @@ impl View {
         of: "Process",
         noun: "process",
         files: ["fields", "process"],
+        hidden: &["fp_exit_record", "fp_name_parts"],
     };
 
     /// Whether what a record describes has threads, whose values it combines.

@@ -40,6 +40,7 @@ const SHARED: [(&str, Style); 6] = [
                 of: "Cgroup",
                 noun: "cgroup",
                 files: ["cgroup_fields", "cgroup"],
+                hidden: &[],
             }),
         },
     ),

@@ -84,15 +84,22 @@ fn write_structure(header: &Header, structure: &Structure, style: &Style) -> Str
     let (name, visibility) = (rust_name(&structure.name, style), style.visibility());
     let mut out = style.doc(&structure.doc);
     let (mut sizes, mut initial, mut accessors) = (Vec::new(), String::new(), String::new());
+    let is_plain = |member: &Member| member.length.is_none() && member.tags.unknown.is_none();
+    let all_zero = structure.members.iter().all(is_plain);
     // A new member breaks nobody.
     let open = if style.is_public() {
         "#[non_exhaustive]\n"
     } else {
         ""
     };
+    let default = if all_zero { "Default, " } else { "" };
+    let view = style.view.as_ref();
+    if view.is_some_and(|view| view.hidden.contains(&&*structure.name)) {
+        out += "#[doc(hidden)]\n";
+    }
     let _ = write!(
         out,
-        "#[repr(C)]\n#[derive(Clone, Copy, Debug, PartialEq, Eq)]\n{open}\
+        "#[repr(C)]\n#[derive(Clone, Copy, Debug, {default}PartialEq, Eq)]\n{open}\
          #[allow(clippy::struct_field_names, reason = \"they are the C structure's\")]\n{visibility} struct {name} {{\n"
     );
     for member in &structure.members {
@@ -105,9 +112,14 @@ fn write_structure(header: &Header, structure: &Structure, style: &Style) -> Str
         } else {
             visibility
         };
+        let inner = if style.is_public() && member.tags.is_inner {
+            "#[doc(hidden)]\n"
+        } else {
+            ""
+        };
         let _ = writeln!(
             out,
-            "{}{visibility} {}: {type_name},",
+            "{}{inner}{visibility} {}: {type_name},",
             style.doc(&member.doc),
             member.name
         );
@@ -127,10 +139,16 @@ fn write_structure(header: &Header, structure: &Structure, style: &Style) -> Str
         accessors = format!("impl {name} {{\n{accessors}}}\n\n");
     }
     let sizes = sizes.join(" + ");
+    if !all_zero {
+        let _ = write!(
+            accessors,
+            "#[allow(clippy::derivable_impls, reason = \"not for long arrays\")]\nimpl Default for {name} {{\n    \
+                 fn default() -> Self {{\n        Self {{\n{initial}        }}\n    }}\n}}\n\n"
+        );
+    }
     let _ = write!(
         out,
-        "}}\n\n#[allow(clippy::derivable_impls, reason = \"not for long arrays\")]\nimpl Default for {name} {{\n    \
-             fn default() -> Self {{\n        Self {{\n{initial}        }}\n    }}\n}}\n\n{accessors}\
+        "}}\n\n{accessors}\
          const _: () = {{\n    assert!(size_of::<{name}>() == {sizes}, \"no padding\");\n}};\n\n\
          // SAFETY: `#[repr(C)]`, of integers only; asserted above to have no padding.\n\
          unsafe impl crate::base::plain::Plain for {name} {{}}\n\n"
@@ -144,7 +162,7 @@ fn write_accessors(member: &Member, type_name: &str, unknown: &str) -> String {
     format!(
         "    /// {doc} `None`: it is not known.\n    pub const fn {name}(&self) -> Option<{type_name}> {{\n        \
              if self.{name} == {unknown} {{ None }} else {{ Some(self.{name}) }}\n    }}\n\n    \
-             /// Sets what [`{name}`](Self::{name}) returns.\n    \
+             /// Sets what [`{name}`](Self::{name}) returns.\n    #[doc(hidden)]\n    \
              pub const fn set_{name}(&mut self, value: Option<{type_name}>) {{\n        self.{name} = match value {{\n            \
              Some(value) => value,\n            None => {unknown},\n        }};\n    }}\n\n"
     )

@@ -25,7 +25,7 @@
 //! 2. A [`Snapshot`] has every process at about one time, borrowed where the kernel wrote it: nothing is copied
 //!    or allocated for a process. Each [`Process`] is a view with one accessor for each group, which returns `None`
 //!    if the group was not asked for or is hidden. [`record`] documents the groups, with units and the kernel's
-//!    names; [`schema`] has the same as data.
+//!    names.
 //! 3. A [`Baseline`] keeps what it needs of a snapshot, and compares the next one with it: shares of CPU time,
 //!    faults and I/O per second, started and exited processes. [`difference`] has the rules, and the parts of it for
 //!    sums by group. With [`Builder::exits`] a snapshot also has every process that ended since the last one, and
@@ -77,7 +77,7 @@ pub use base::{
 pub use collect::{Arrays, Builder, Collector, Keeping, Refusal};
 pub use details::{DetailError, Details};
 pub use difference::Baseline;
-pub use records::{fields::Fields, name::Name, record, schema};
+pub use records::{fields::Fields, name::Name, record};
 pub use rules::access;
 pub use snapshot::{
     Pools, Snapshot, SnapshotStats,
@@ -92,6 +92,7 @@ pub use {
     base::{error::error_chain, host},
     collect::one_shot::OneShot,
     details::{Directories, Directory, parse_rights},
+    records::schema,
     rules::{cputime, rights::Rights},
     snapshot::{
         table::Table,

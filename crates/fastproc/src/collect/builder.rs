@@ -87,7 +87,7 @@ impl Builder {
     }
 
     /// The socket of the service. With `None` the service is used only if it is the only source. Default: the
-    /// path in `FASTPROC_SOCKET`, or [`service::DEFAULT_SOCKET`].
+    /// path in `FASTPROC_SOCKET`, or `/run/fastproc/fastproc.sock`.
     pub fn service_socket(mut self, socket: Option<PathBuf>) -> Self {
         self.socket = socket;
         self

@@ -1,7 +1,6 @@
 //! The records: plain data that the kernel side writes and readers borrow.
 //!
 //! The structures are made from `bpf/record.h` when this crate is built, so the two sides cannot drift apart.
-//! [`schema`](crate::schema) has them as data.
 //!
 //! Sizes are in bytes and times in nanoseconds, whatever unit the kernel counts in. A record holds values as the
 //! kernel's own `/proc` files show them, at the kernel's own precision; a record that was parsed from those files has

@@ -11,6 +11,7 @@
 mod buffer;
 mod cursor;
 mod files;
+#[doc(hidden)]
 pub mod interrupts;
 #[doc(hidden)]
 pub mod io;
@@ -21,6 +22,7 @@ pub mod machine_stat;
 mod name;
 mod numbers;
 mod render;
+#[doc(hidden)]
 pub mod softirqs;
 #[doc(hidden)]
 pub mod stat;

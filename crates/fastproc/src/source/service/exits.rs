@@ -12,7 +12,7 @@ use crate::{
     snapshot::{cmdline::Cmdline, exit::Exit, texts::Texts},
 };
 
-/// How long to wait for an answer, if [`TIMEOUT_VARIABLE`](super::TIMEOUT_VARIABLE) is not set.
+/// How long to wait for an answer, if `FASTPROC_SERVICE_TIMEOUT_MS` is not set.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Exited processes, as the service shows them to this process: [`exits::Exits`](crate::exits::Exits) for

@@ -17,6 +17,7 @@ use std::{
 };
 
 pub(crate) use environment::has_more_rights_than_its_caller;
+#[doc(hidden)]
 pub use environment::{DEFAULT_SOCKET, SOCKET_VARIABLE, TIMEOUT_VARIABLE, socket_path, timeout};
 pub use exits::Exits;
 
@@ -45,6 +46,7 @@ use crate::{
 };
 
 /// Returns who uses the service at this socket, as JSON.
+#[doc(hidden)]
 pub fn status(path: &Path) -> Result<String, Error> {
     ask_for_text(path, Op::Status)
 }
