@@ -44,6 +44,7 @@ struct fp_place {
 	u64 task;
 	u32 pool, threads;
 	u32 tgid, outlook;
+	u32 whole, reserved; /* whether all words are remembered, or only how often it was switched */
 	u64 mm, counters, signal, pgrp, ucounts, queued;
 	u64 words[FP_WORDS];
 };

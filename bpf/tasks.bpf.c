@@ -154,15 +154,17 @@ __noinline int visit_leader(u64 task, u32 index)
 	struct fp_record *r = bpf_map_lookup_elem(&records, &index);
 	struct fp_place *place = bpf_map_lookup_elem(&places, &index), *after;
 	struct task_struct *t = CAST(struct task_struct, task), *next;
-	u32 following = run.old_next, was = run.has_old ? run.old_at : index;
+	u32 following = run.old_next, was = run.has_old ? run.old_at : index, ran = 0;
 
 	if (!r || !place)
 		return 0;
 	forget_another(t);
-	if (KEEPS)
-		run.moves = remember(task, index, was);
-	else
+	if (!KEEPS)
 		place->task = task;
+	else if (run.has_old)
+		ran = has_run(task, index, was);
+	if (KEEPS && !ran)
+		run.moves = remember(task, index, was);
 	touch_far(t);
 	touch_record(index);
 	after = bpf_map_lookup_elem(&places, &following);
@@ -178,8 +180,8 @@ __noinline int visit_leader(u64 task, u32 index)
 		list_thread(t);
 	if (WANTED(FP_SIGNALS))
 		place->queued = r->signals.queued;
-	place->outlook = FP_COLLECT;
-	if (KEEPS && may_rest(place->words[WORD_STATE], r->identity.flags) && is_alone(t, r) && proves(index))
+	place->outlook = ran ? FP_MOVES : FP_COLLECT;
+	if (KEEPS && !ran && may_rest(place->words[WORD_STATE], r->identity.flags) && is_alone(t, r) && proves(index))
 		place->outlook = run.moves && run.has_old ? FP_MOVES : FP_PROVE;
 	return 0;
 }

@@ -258,7 +258,28 @@ __noinline int proves(u32 at)
 	return !differs;
 }
 
-/* Remembers the words of a task that is about to be read into this place. Returns whether they are others than in `was`. */
+/*
+ * Whether the process has run since the walk that had it at the place `was`. Then it may run again before the next walk, and
+ * only how often it was switched is remembered: a process that always runs costs no more than that.
+ */
+int has_run(u64 task, u32 at, u32 was);
+__noinline int has_run(u64 task, u32 at, u32 was)
+{
+	struct fp_place *place = bpf_map_lookup_elem(&places, &at), *before = bpf_map_lookup_elem(&places, &was);
+	struct task_struct *t = CAST(struct task_struct, task);
+	u64 nvcsw = t->nvcsw, nivcsw = t->nivcsw;
+
+	if (!place || !before || before->task != task ||
+	    (before->words[WORD_NVCSW] == nvcsw && before->words[WORD_NIVCSW] == nivcsw))
+		return 0;
+	place->task = task;
+	place->words[WORD_NVCSW] = nvcsw;
+	place->words[WORD_NIVCSW] = nivcsw;
+	place->whole = 0;
+	return 1;
+}
+
+/* Remembers the words of a task that is about to be read into this place. Returns whether they are known to differ from `was`. */
 int remember(u64 task, u32 at, u32 was);
 __noinline int remember(u64 task, u32 at, u32 was)
 {
@@ -267,9 +288,11 @@ __noinline int remember(u64 task, u32 at, u32 was)
 	struct signal_struct *s;
 	struct mm_struct *mm;
 	u64 differs = 0, word;
+	u32 whole;
 
 	if (!place || !before || !KEEPS)
 		return 1;
+	whole = before->whole;
 	differs = before->task ^ task;
 	place->task = task;
 	place->mm = t->flags & PF_KTHREAD ? 0 : (u64)RELOAD(t->mm);
@@ -287,7 +310,8 @@ __noinline int remember(u64 task, u32 at, u32 was)
 		place->words[WORD_##name] = word;                     \
 	}
 	WORDS(REMEMBER, REMEMBER, REMEMBER)
-	return differs != 0;
+	place->whole = 1;
+	return whole && differs;
 }
 
 /* The lines of the words of a process that may have stayed as it was. */
