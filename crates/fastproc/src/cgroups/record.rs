@@ -1,7 +1,7 @@
 //! The record of a cgroup: plain data that the kernel side writes and readers borrow.
 //!
 //! The structures are made from `bpf/cgroup_record.h` when this crate is built. Sizes are in bytes and times in
-//! nanoseconds. A limit that is not set is [`NO_LIMIT`].
+//! nanoseconds. A limit that is not set is [`UNLIMITED`].
 
 #![allow(
     clippy::unreadable_literal,
