@@ -71,6 +71,15 @@ __noinline int check(u32 index)
 	return 0;
 }
 
+/* The other threads of this process, if there are any, are summed up in the next steps; else its record is whole. */
+static __always_inline void fold_threads(struct task_struct *t, u32 index)
+{
+	if (FOLDS && t->signal->nr_threads > 1)
+		run.node = run.head = (u64)t->signal + bpf_core_field_offset(struct signal_struct, thread_head);
+	else
+		finish(index);
+}
+
 /* Reads the process whose record could be kept, and checks that it is the same. */
 static __always_inline void collect_all_the_same(u64 task, u32 index)
 {
@@ -90,7 +99,7 @@ static __always_inline void collect_all_the_same(u64 task, u32 index)
 	visit_leader(task, index);
 	if (place->outlook == FP_PROVE && !run.moves)
 		check(index);
-	finish(index);
+	fold_threads(t, index);
 }
 
 static __always_inline int points_into_pool(u32 old)

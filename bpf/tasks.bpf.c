@@ -227,6 +227,7 @@ __noinline int finish(u32 index)
 {
 	struct fp_record *r = bpf_map_lookup_elem(&records, &index);
 	u64 *entry = bpf_map_lookup_elem(&index_of_records, &index);
+	struct fp_place *place = bpf_map_lookup_elem(&places, &index);
 
 	run.node = 0;
 	if (!r || !entry)
@@ -251,8 +252,11 @@ __noinline int finish(u32 index)
 		r->identity.torn |= FP_TORN_THREADS;
 	}
 	run.tries = 0;
-	if (r->identity.torn)
+	if (r->identity.torn) {
 		*entry |= FP_INDEX_TORN;
+		if (place)
+			place->outlook = FP_COLLECT;
+	}
 	return 0;
 }
 
@@ -351,10 +355,7 @@ static __always_inline int step_process(void)
 	visit_leader(task, index);
 	/* without the old place, or with one whose task is another, only the list says what is next */
 	RELOAD(run.next) = KEEPS && run.has_old ? 0 : (u64)next_of(t);
-	if (FOLDS && t->signal->nr_threads > 1)
-		run.node = run.head = (u64)t->signal + bpf_core_field_offset(struct signal_struct, thread_head);
-	else
-		finish(index);
+	fold_threads(t, index);
 	return out_of_time(units);
 }
 

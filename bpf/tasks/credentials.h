@@ -88,7 +88,8 @@ static __always_inline void collect_credentials(struct task_struct *t, const str
 		bpf_core_read(&c->cap_bounding, 8, &old->cap_bset);
 		bpf_core_read(&c->cap_ambient, 8, &old->cap_ambient);
 	}
-	c->atomic_flags = t->atomic_flags;
+	/* without PFA_SPREAD_PAGE and PFA_SPREAD_SLAB, which cpusets of version 1 set on tasks that sleep, and no text shows */
+	c->atomic_flags = t->atomic_flags & ~6ULL;
 	c->user_ns = 0;
 	if (bpf_core_field_exists(cred->user_ns))
 		c->user_ns = cred->user_ns->ns.inum;

@@ -214,6 +214,9 @@ static __always_inline int is_alone(struct task_struct *t, struct fp_record *r)
 	struct signal_struct *signal = t->signal;
 	struct mm_struct *mm = t->mm;
 
+	/* what the record says as well: a thread or a terminal may have gone since it was read */
+	if (r->identity.num_threads != 1 || r->identity.tty_nr)
+		return 0;
 	if (r->identity.torn || r->identity.on_cpu || t->exit_state || t->ptrace || signal->tty || signal->nr_threads != 1)
 		return 0;
 	if (!t->sighand || t->sighand->count.refs.counter != 1)
@@ -254,7 +257,12 @@ __noinline int proves(u32 at)
 #define COMPARE(group, name, value)                                   \
 	if (NEEDED(group))                                            \
 		differs |= place->words[WORD_##name] ^ (u64)(value);
-	WORDS(COMPARE, COMPARE, COMPARE)
+	/* A pointer of a task that is another by now is not followed. */
+#define COMPARE_VALUE(group, name, value) \
+	if (differs)                      \
+		return 0;                 \
+	COMPARE(group, name, value)
+	WORDS(COMPARE, COMPARE, COMPARE_VALUE)
 	return !differs;
 }
 

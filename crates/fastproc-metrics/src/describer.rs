@@ -60,7 +60,7 @@ impl Describer {
         let path = self.details.whole_cgroup(process)?;
         let names = wants.container_names.then_some(&mut self.names);
         let container = Arc::new(Container::from_cgroup(path, names));
-        if let Some(id) = id {
+        if let Some(id) = id.filter(|id| self.details.knows_cgroup(*id)) {
             if self.containers.len() >= MOST_KEPT {
                 self.containers.clear();
             }

@@ -66,12 +66,17 @@ pub fn drop_to(user: Option<&str>, needs: Needs) -> Result<(), DropError> {
     let refused = |what| move |source| DropError::Refused { what, source };
     set_no_new_privs(true).map_err(refused("new privileges"))?;
     let mut held = capabilities(None).map_err(refused("capabilities"))?;
-    let can_change = held.effective.contains(CHANGE_USER);
-    if geteuid().is_root() && (user.is_some() || can_change) {
-        let (uid, gid) = match user {
-            Some(user) => find(user)?,
-            None => find(OWN).or_else(|_| find("nobody"))?,
-        };
+    // With one of the two it tries, and says what it lacks.
+    let can_change = held.effective.intersects(CHANGE_USER);
+    let wanted = match user {
+        _ if !geteuid().is_root() => None,
+        Some(user) => Some(find(user)?),
+        None if can_change => Some(find(OWN).or_else(|_| find("nobody"))?),
+        None => None,
+    };
+    let is_it = (geteuid(), rustix::process::getegid());
+    // Root that is asked to stay root needs no capability for it.
+    if let Some((uid, gid)) = wanted.filter(|wanted| can_change || *wanted != is_it) {
         set_keep_capabilities(true).map_err(refused("the user"))?;
         // SAFETY: no groups, so that there is no memory to read.
         if unsafe { libc::setgroups(0, std::ptr::null()) } != 0 {

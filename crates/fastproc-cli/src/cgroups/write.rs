@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use clap::ValueEnum;
 use fastproc_columns::{Unit, Value, escape::escape};
+use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
 use super::{
@@ -11,7 +12,10 @@ use super::{
     rows::{Row, Rows},
 };
 use crate::{
-    ps::{format::json::Member, redraw::Redraw},
+    ps::{
+        format::json::{Inert, Member},
+        redraw::Redraw,
+    },
     terminal,
 };
 
@@ -107,7 +111,10 @@ impl Writer {
                 };
                 serde_json::to_writer(&mut *output, &column.key())?;
                 output.write_all(b":")?;
-                serde_json::to_writer(&mut *output, &member)?;
+                member.serialize(&mut serde_json::Serializer::with_formatter(
+                    &mut *output,
+                    Inert,
+                ))?;
             }
             output.write_all(b"}")?;
         }

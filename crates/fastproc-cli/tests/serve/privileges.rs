@@ -216,6 +216,9 @@ fn root_that_cannot_become_another_user_stays_root_and_gives_up_the_rest() {
     let exporter = format!("/proc/{}/status", server.exporter());
     assert_eq!(status(&exporter, "CapPrm"), "0000000000000000");
     assert_eq!(status(&exporter, "Seccomp"), "2");
+    // To stay root needs no capability, as in the container of packaging/kubernetes.
+    let arguments = ["--source", "procfs", "--user=0"];
+    Server::start_by(&mut by_setpriv(), &arguments).scrape();
     // Who names a user wants that one.
     let output = by_setpriv()
         .args(["serve", "--source=procfs", "--listen=127.0.0.1:0"])

@@ -122,6 +122,11 @@ impl Assembler {
         }
     }
 
+    /// Another source made the last snapshot: nothing can be said to be as it was there.
+    pub(crate) fn forget(&mut self) {
+        self.order.begin();
+    }
+
     /// Makes a snapshot by a walk of the kernel's tasks.
     pub(crate) fn walk<'a>(&'a mut self, bpf: &'a mut Bpf) -> Result<Snapshot<'a>, Error> {
         self.latest = None;
@@ -137,7 +142,6 @@ impl Assembler {
             self.procfs.pids(&mut self.listed)?;
         }
         self.follows = self.order.begin();
-        let known = self.follows && !reconcile;
         let TableMut {
             records,
             index,
@@ -145,6 +149,9 @@ impl Assembler {
             pool,
             walk: walk_stats,
         } = bpf.collect()?;
+        // The walk before was one that nobody saw.
+        self.follows &= !walk_stats.repeated;
+        let known = self.follows && !reconcile;
         stats.grown = walk_stats.grown;
         stats.reused_actions = walk_stats.reused_actions;
         stats.kept = walk_stats.kept;

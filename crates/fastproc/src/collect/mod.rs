@@ -264,8 +264,10 @@ impl Collector {
     /// process that opened the collector: the child must open its own.
     pub fn snapshot(&mut self) -> Result<Snapshot<'_>, Error> {
         self.served = self.collect_from_service()?;
-        if !self.served && self.local.is_none() {
-            self.open_local()?;
+        match &mut self.local {
+            Some(local) if self.served => local.assembler.forget(),
+            None if !self.served => self.open_local()?,
+            _ => {}
         }
         // The service has recorded them. Nothing is left to do here.
         self.exits_are_new = !self.served

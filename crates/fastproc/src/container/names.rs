@@ -75,20 +75,32 @@ impl Names {
     /// Keeps the names of a container that was recorded, by its id.
     #[doc(hidden)]
     pub fn keep(&mut self, id: &[u8], labels: Labels) {
-        self.kept.insert(id.into(), labels);
+        self.kept.insert(Self::key("", id), labels);
+    }
+
+    /// Two runtimes may use one id, and a path may claim the id of another's container.
+    fn key(runtime: &str, id: &[u8]) -> Box<[u8]> {
+        [runtime.as_bytes(), b" ", id].concat().into()
     }
 
     /// The names of the container that a cgroup is of. `None` if it is of none.
     pub fn get(&mut self, origin: &Origin<'_>) -> Option<&Labels> {
         let id = origin.container?;
-        if !self.kept.contains_key(id) {
+        // A user makes cgroups of any name below its own: they are not those of root's containers.
+        if origin.unit.is_some_and(|unit| unit.starts_with(b"user@")) {
+            return None;
+        }
+        let is_recorded = self.roots.is_empty();
+        let runtime = origin.runtime.filter(|_| !is_recorded);
+        let key = Self::key(runtime.map_or("", Runtime::name), id);
+        if !self.kept.contains_key(&key) {
             if self.kept.len() >= MOST_KEPT {
                 self.kept.clear();
             }
             let labels = self.read(id, origin);
-            self.kept.insert(id.into(), labels);
+            self.kept.insert(key.clone(), labels);
         }
-        self.kept.get(id)
+        self.kept.get(&key)
     }
 
     fn read(&self, id: &[u8], origin: &Origin<'_>) -> Labels {
@@ -97,7 +109,9 @@ impl Names {
         }
         // LXC and systemd-nspawn have names for ids.
         if matches!(origin.runtime, Some(Runtime::Lxc | Runtime::Nspawn)) {
-            let name = origin.machine.as_deref().unwrap_or(id);
+            let machine = origin.machine.as_deref();
+            let name = machine.filter(|_| origin.runtime == Some(Runtime::Nspawn));
+            let name = name.unwrap_or(id);
             let name = std::str::from_utf8(name).ok().map(Into::into);
             return Labels {
                 name,
@@ -256,7 +270,8 @@ fn of_podman(list: &Value, id: &str) -> Option<Labels> {
     let metadata: Option<Value> = metadata.and_then(|text| serde_json::from_str(text).ok());
     let first_name = container
         .get("names")
-        .and_then(|names| names.get(0)?.as_str());
+        .and_then(|names| names.get(0)?.as_str())
+        .filter(|name| !name.is_empty() && name.len() <= LONGEST_NAME);
     Some(Labels {
         name: text(metadata.as_ref(), &["name"]).or_else(|| first_name.map(Into::into)),
         image: text(metadata.as_ref(), &["image-name"]),

@@ -70,6 +70,11 @@ impl Cgroups {
         self.kept.get(&id)?.whole.as_deref()
     }
 
+    /// Whether a path is kept under this id.
+    pub(super) fn knows(&self, id: u64) -> bool {
+        self.kept.contains_key(&id)
+    }
+
     /// Keeps a path that a process of this cgroup had. The process may have moved since its id was read: only the
     /// folder itself tells whose path it is.
     pub(super) fn keep(&mut self, id: u64, shown: &[u8]) {

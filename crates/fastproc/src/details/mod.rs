@@ -257,6 +257,13 @@ impl Details {
         Ok(path)
     }
 
+    /// Whether the path of this cgroup is known by its id. Else [`whole_cgroup`](Self::whole_cgroup) returned that of a process,
+    /// which may have moved since its record was read.
+    #[doc(hidden)]
+    pub fn knows_cgroup(&self, id: u64) -> bool {
+        self.cgroups.knows(id)
+    }
+
     /// Looks for the mount of cgroups now: a process that gives up its privileges could not later.
     #[doc(hidden)]
     pub fn find_cgroups(&self) {

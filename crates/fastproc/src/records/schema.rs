@@ -231,7 +231,14 @@ mod tests {
         let of_tasks = [record::STRUCTURES, bpf::run::STRUCTURES].concat();
         // The service makes those, not a program.
         let of_tasks: Vec<_> = of_tasks.into_iter().filter(|of| *of != EXIT).collect();
-        let tasks = walk::OBJECTS.map(|object| (object, of_tasks.clone()));
+        // Only the walk that keeps records has places.
+        let of_iterator = of_tasks.iter().filter(|of| of.c_name != "fp_place");
+        let of_iterator: Vec<_> = of_iterator.copied().collect();
+        let tasks = walk::OBJECTS.map(|object| {
+            let is_iterator = object.type_names().contains(&"bpf_iter__task");
+            let structures = if is_iterator { &of_iterator } else { &of_tasks };
+            (object, structures.clone())
+        });
         let others = [
             (&counters::OBJECT, counters::STRUCTURES.to_vec()),
             (&exits::OBJECT, exits::STRUCTURES.to_vec()),

@@ -104,7 +104,7 @@ impl RowWriter for Json {
 }
 
 /// As short as JSON can be, in which nothing acts on a terminal: JSON itself asks for escapes up to U+001F only.
-struct Inert;
+pub struct Inert;
 
 impl Formatter for Inert {
     fn write_string_fragment<W: ?Sized + Write>(

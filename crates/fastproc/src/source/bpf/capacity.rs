@@ -223,7 +223,7 @@ mod tests {
         assert!(most.bytes(true) > u64::from(u32::MAX));
         assert_eq!(
             most.bytes(true) - most.bytes(false),
-            16 * u64::from(most.records)
+            PLACE_BYTES * u64::from(most.records)
         );
     }
 

@@ -61,6 +61,8 @@ pub(crate) struct WalkStats {
     pub(crate) kept: u32,
     /// Records that were read all the same, and were not as they would have been kept.
     pub(crate) disproven: u32,
+    /// Whether the walk before it was not handed out, so that what has not changed since then may still be new.
+    pub(crate) repeated: bool,
 }
 
 /// What a caller may choose beside the fields.
@@ -211,7 +213,7 @@ impl Bpf {
             // If the arrays cannot shrink, they stay as they are: they are large enough.
             let _ = self.reload(capacity);
         }
-        let mut grown = 0;
+        let (mut grown, mut repeated) = (0, false);
         loop {
             self.prepare()?;
             let began_ns = boottime_ns();
@@ -219,6 +221,7 @@ impl Bpf {
             let run = self.tasks.run.as_slice()[0];
             if run.lost_pool > 0 && run.fresh_pool == 0 {
                 self.pool_limit = 0;
+                repeated = true;
                 continue;
             }
             if run.lost_records == 0 && run.lost_threads == 0 && run.lost_pool == 0 {
@@ -233,6 +236,7 @@ impl Bpf {
                     grown,
                     kept: run.kept,
                     disproven: run.disproven,
+                    repeated,
                 };
                 return Ok(TableMut {
                     records: &mut self.tasks.records.as_mut_slice()[..run.records as usize],
