@@ -49,8 +49,9 @@ fn long_help() -> String {
         let _ = writeln!(text, "  {:<14}{rate} {}", column.name, column.help);
     }
     text + "\
-  Columns marked * are known only with --interval. A value that is not known is shown as -: the
-  controller is not enabled for the cgroup, or it is on version 1 (fastproc doctor names those).
+  Columns marked * are known only with --interval. A - means that there is no limit, or that the
+  value is not known: the controller is not enabled for the cgroup, or it is on version 1 (fastproc
+  doctor names those).
   Values cover a cgroup and its descendants, except those marked “own”.
 
 Filters:
@@ -68,7 +69,8 @@ Exit status:
 
 /// Show the cgroups of version 2: CPU time, memory, I/O, pressure and processes.
 ///
-/// fastproc cgroups reads all cgroups in one pass by BPF. Where BPF cannot be used, it reads the kernel's files.
+/// fastproc cgroups reads all cgroups in one pass by BPF, and pressure and the root from the kernel's files. Where BPF cannot
+/// be used, it reads all from the files.
 #[derive(Debug, clap::Args)]
 #[command(max_term_width = 100, after_help = AFTER_HELP, after_long_help = long_help())]
 #[allow(clippy::struct_excessive_bools, reason = "one for each option")]

@@ -76,11 +76,14 @@ impl HungFuse {
             .stdin(Stdio::from(OwnedFd::from(its)))
             .stdout(Stdio::from(device))
             .spawn()?;
-        Ok(Self {
+        let hung = Self {
             root,
             server,
             control,
-        })
+        };
+        // The kernel asks nothing else before the server has told its version.
+        rustix::fs::fstat(&hung.root)?;
+        Ok(hung)
     }
 
     /// A path to its directory, for who may trace this process.

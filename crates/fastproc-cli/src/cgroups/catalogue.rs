@@ -254,7 +254,7 @@ pub static COLUMNS: &[Column] = &[
         "CPU-S",
         0,
         0,
-        "share of time in which some task waited for a CPU"
+        "share of time that some task waited for a CPU, over the interval or the last 10 s"
     )
     .usual(),
     pressure!("cpu_full", "CPU-F", 0, 1, "the same of all tasks"),
@@ -263,7 +263,7 @@ pub static COLUMNS: &[Column] = &[
         "MEM-S",
         1,
         0,
-        "share of time in which some task waited for memory"
+        "share of time that some task waited for memory, over the interval or the last 10 s"
     )
     .usual(),
     pressure!("memory_full", "MEM-F", 1, 1, "the same of all tasks").usual(),
@@ -272,7 +272,7 @@ pub static COLUMNS: &[Column] = &[
         "IO-S",
         2,
         0,
-        "share of time in which some task waited for I/O"
+        "share of time that some task waited for I/O, over the interval or the last 10 s"
     )
     .usual(),
     pressure!("io_full", "IO-F", 2, 1, "the same of all tasks").usual(),

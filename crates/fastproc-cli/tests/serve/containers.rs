@@ -49,6 +49,11 @@ fn a_pod_is_a_group() {
     wait_until("sleep runs", || {
         fs::read_to_string(&comm).is_ok_and(|comm| comm == "sleep\n")
     });
+    // Nor does it fault any more.
+    let stat = format!("/proc/{}/stat", sleeper.id());
+    wait_until("sleep sleeps", || {
+        fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") S "))
+    });
     let group = "shop/web-0/web containerd";
     wait_until("a group of the pod", || {
         procs(&server.scrape(), group) == Some(1.0)

@@ -13,6 +13,16 @@ use crate::{
 /// As Prometheus does that waits for so long.
 const HURRY: &str = "X-Prometheus-Scrape-Timeout-Seconds: 0.1";
 
+/// Stops a process, and waits until each of its threads stands still.
+fn stop(pid: u32) {
+    send(pid, Signal::STOP);
+    wait_until("all threads to stop", || {
+        let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs");
+        let mut stats = tasks.map(|task| fs::read_to_string(task?.path().join("stat")));
+        stats.all(|stat| stat.is_ok_and(|stat| stat.contains(") T ")))
+    });
+}
+
 #[test]
 fn a_file_system_that_hangs_takes_its_collector_along_and_nothing_else() {
     if !gate::root() {
@@ -56,7 +66,7 @@ fn a_file_system_that_hangs_takes_its_collector_along_and_nothing_else() {
 fn who_collects_and_does_not_answer_is_told_by_who_serves_and_keeps_it_from_nothing() {
     let server = Server::start(&["--source=procfs", "--procnames=none"]);
     let exporter = server.exporter();
-    send(server.pid(), Signal::STOP);
+    stop(server.pid());
     for _ in 0..3 {
         let answer = server.get("/metrics", &[HURRY]);
         assert_eq!(answer.status, 503, "{answer:?}");
@@ -65,7 +75,7 @@ fn who_collects_and_does_not_answer_is_told_by_who_serves_and_keeps_it_from_noth
     send(server.pid(), Signal::CONT);
     server.scrape();
     // The same once more, and now the one that serves shall end.
-    send(server.pid(), Signal::STOP);
+    stop(server.pid());
     assert_eq!(server.get("/metrics", &[HURRY]).status, 503);
     send(exporter, Signal::TERM);
     wait_until("the exporter has ended", || is_gone(exporter));

@@ -102,6 +102,14 @@ impl Cgroups {
         self.kept.clear();
     }
 
+    /// From now on no cgroup is opened by its id, as without `CAP_DAC_READ_SEARCH`.
+    #[cfg(test)]
+    pub(super) fn open_no_ids(&self) {
+        if let Some(hierarchy) = self.hierarchy() {
+            hierarchy.open_no_ids();
+        }
+    }
+
     /// Id of the cgroup at this path.
     #[cfg(test)]
     pub(super) fn folder_id(&self, path: &[u8]) -> Option<u64> {

@@ -91,6 +91,11 @@ impl Hierarchy {
         Some(if path.is_empty() { b"/" } else { path }.to_vec())
     }
 
+    #[cfg(test)]
+    pub(super) fn open_no_ids(&self) {
+        self.opens_ids.store(false, Ordering::Relaxed);
+    }
+
     fn open(&self, id: u64) -> std::io::Result<OwnedFd> {
         let mut handle = Handle {
             bytes: 8,

@@ -276,23 +276,33 @@ fn one_path_is_read_for_each_cgroup() {
     wait_until("all are in it", || {
         std::fs::read_to_string(&procs).is_ok_and(|procs| procs.lines().count() == 3)
     });
-    let mut details = details();
-    let id = details.cgroups.folder_id(cgroup.path().as_bytes());
-    for renewed in [false, true] {
-        for (at, child) in children.iter().enumerate() {
-            let mut record = record(child.id());
-            record.identity.groups = crate::records::fields::Fields::CGROUP.bits();
-            record.cgroup.id = id.expect("its folder is there");
-            // With another start time nothing can be read of it, so its path can only be the one that is known.
-            if at > 0 {
-                record.identity.start_ns += 1_000_000_000;
-            }
-            let process = Process::new(&record, &[]);
-            let path = details.whole_cgroup(process).expect("readable").to_vec();
-            assert_eq!(path, cgroup.path().as_bytes(), "{at}, {renewed}");
-            assert_eq!(details.cgroup(process).expect("readable"), path);
+    // With the right to, the kernel tells the path of any id.
+    for opens_ids in [true, false] {
+        let mut details = details();
+        if !opens_ids {
+            details.cgroups.open_no_ids();
         }
-        details.renew();
+        let id = details.cgroups.folder_id(cgroup.path().as_bytes());
+        for renewed in [false, true] {
+            for (at, child) in children.iter().enumerate() {
+                let mut record = record(child.id());
+                record.identity.groups = crate::records::fields::Fields::CGROUP.bits();
+                record.cgroup.id = id.expect("its folder is there");
+                // With another start time nothing can be read of it, so its path can only be the one that is known.
+                if at > 0 {
+                    record.identity.start_ns += 1_000_000_000;
+                }
+                let process = Process::new(&record, &[]);
+                let path = details.whole_cgroup(process).expect("readable").to_vec();
+                assert_eq!(
+                    path,
+                    cgroup.path().as_bytes(),
+                    "{at}, {renewed}, {opens_ids}"
+                );
+                assert_eq!(details.cgroup(process).expect("readable"), path);
+            }
+            details.renew();
+        }
     }
     for child in &mut children {
         drop(child.stdin.take());

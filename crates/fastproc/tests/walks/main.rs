@@ -2,6 +2,8 @@
 
 mod actions;
 mod each;
+// Nothing is kept elsewhere.
+#[cfg(target_arch = "x86_64")]
 mod kept;
 #[path = "../rerun/mod.rs"]
 mod rerun;
@@ -52,6 +54,7 @@ impl Sleepers {
     }
 
     /// Its children, which do not end with it any more.
+    #[cfg(target_arch = "x86_64")]
     fn into_children(mut self) -> Vec<Child> {
         std::mem::take(&mut self.0)
     }
