@@ -61,8 +61,8 @@ const CALLS: &[&str] = &[
 /// Columns that fastproc has no field for. Of the others each is compared.
 const MISSING: &[&str] = &[
     "ag_id", "ag_nice", "cgname", "cuc", "cuu", "docker", "environ", "fds", "htprv", "htshr",
-    "lim", "lsession", "luid", "lxc", "m_size", "machine", "numa", "ouid", "seat", "supgrp",
-    "trss", "tty4", "uunit", "zone",
+    "lim", "lsession", "luid", "lxc", "m_size", "numa", "ouid", "seat", "supgrp", "trss", "tty4",
+    "uunit", "zone",
 ];
 
 /// Memory that others share, and what the kernel counts anew at each look.

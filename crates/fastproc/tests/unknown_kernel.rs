@@ -56,17 +56,47 @@ impl Btf {
 
     /// Moves the members of this name by so many bits.
     fn shift(&mut self, member: &str, bits: i32) {
-        let name = (self.find(member) as u32).to_ne_bytes();
-        let entries = self.types.clone().step_by(4);
-        let entries: Vec<_> = entries
-            .filter(|&at| self.bytes[at..at + 4] == name)
+        let name = self.find(member);
+        let entries: Vec<_> = self
+            .members()
+            .into_iter()
+            .filter(|&at| self.word(at) == name)
             .collect();
         assert!(!entries.is_empty());
         for entry in entries {
-            let offset = &mut self.bytes[entry + 8..entry + 12];
-            let before = u32::from_ne_bytes(offset[..].try_into().expect("four bytes"));
-            offset.copy_from_slice(&before.wrapping_add_signed(bits).to_ne_bytes());
+            let before = self.word(entry + 8) as u32;
+            let after = before.wrapping_add_signed(bits).to_ne_bytes();
+            self.bytes[entry + 8..entry + 12].copy_from_slice(&after);
         }
+    }
+
+    fn word(&self, at: usize) -> usize {
+        u32::from_ne_bytes(self.bytes[at..at + 4].try_into().expect("four bytes")) as usize
+    }
+
+    /// Where the entries of all members of structures and unions stand: name, type, offset. A word elsewhere may have the value
+    /// of a name by chance.
+    fn members(&self) -> Vec<usize> {
+        let mut members = Vec::new();
+        let mut at = self.types.start;
+        while at < self.types.end {
+            let info = self.word(at + 4);
+            let count = info & 0xffff;
+            at += 12;
+            // `BTF_KIND_…` of linux/btf.h, and what follows a type of that kind.
+            at += match info >> 24 & 0x1f {
+                4 | 5 => {
+                    members.extend((0..count).map(|member| at + 12 * member));
+                    12 * count
+                }
+                1 | 14 | 17 => 4,
+                3 => 12,
+                6 | 13 => 8 * count,
+                15 | 19 => 12 * count,
+                _ => 0,
+            };
+        }
+        members
     }
 
     /// Has this process take it for its kernel's.

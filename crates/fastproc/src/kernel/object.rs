@@ -8,6 +8,8 @@ use std::{
 
 use libbpf_rs::{MapCore, MapHandle, Object, ObjectBuilder, OpenMapMut, OpenObject, OpenProgram};
 
+use nix::sys::signal::{SigSet, SigmaskHow};
+
 use super::{
     Mapping,
     log::Log,
@@ -127,6 +129,7 @@ impl<'a> Loader<'a> {
 
     pub(crate) fn load(mut self) -> Result<Loaded, Error> {
         let log = Log::start();
+        let _blocked = SignalsBlocked::new();
         self.ensure_descriptors()?;
         let functions = Functions::new(self.file, self.types);
         let licence = self.file.licence().ok_or_else(|| differs("license"))?;
@@ -243,4 +246,23 @@ fn refusal(log: &Log, error: &dyn std::error::Error) -> Error {
 
 fn differs(what: &str) -> Error {
     Error::Layout { what: what.into() }
+}
+
+/// This thread takes no signals. The kernel ends the check of a program when one comes (`EAGAIN`), and libbpf tries only five
+/// times: a terminal that is resized again and again sends more.
+struct SignalsBlocked(Option<SigSet>);
+
+impl SignalsBlocked {
+    fn new() -> Self {
+        Self(SigSet::all().thread_swap_mask(SigmaskHow::SIG_BLOCK).ok())
+    }
+}
+
+impl Drop for SignalsBlocked {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            // It was the mask before, so it is a valid one.
+            let _ = before.thread_set_mask();
+        }
+    }
 }
