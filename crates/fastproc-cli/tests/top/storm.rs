@@ -47,6 +47,9 @@ impl Drop for Storm {
     }
 }
 
+/// How many ways to group there are. One key more shows processes again.
+const GROUPINGS: usize = 10;
+
 /// With every way to arrange rows, of which each has its own order to keep while rows come and go.
 #[test]
 fn the_screen_stands_a_storm() {
@@ -58,9 +61,9 @@ fn the_screen_stands_a_storm() {
         let mut top = Terminal::top(24, 80, &arguments);
         top.until_shown("F10Quit");
         // The tree, threads, groups, what is idle; the last row, marks, and a process in detail.
-        for keys in [
-            "t", "H", "H", "g", "g", "g", "g", "g", "G", " ", "i", "\r", "\x1b",
-        ] {
+        let groupings = std::iter::repeat_n("g", GROUPINGS + 1);
+        let others = ["G", " ", "i", "\r", "\x1b"];
+        for keys in ["t", "H", "H"].into_iter().chain(groupings).chain(others) {
             top.press(keys);
             for (lines, columns) in [(12, 50), (100, 300), (5, 9), (24, 80)] {
                 top.resize(lines, columns);
