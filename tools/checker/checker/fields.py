@@ -382,6 +382,19 @@ def _unit(path: str) -> str | None:
     return rest[0] if rest and rest[0].endswith(UNITS) else None
 
 
+#: What the path of a container's, pod's or machine's cgroup contains.
+CONTAINED = re.compile(r"[0-9a-f]{64}|kubepods|lxc|libpod|docker|machine|nspawn")
+
+
+def _of_container(name: str) -> Rule:
+    """Nothing where the path names no container. What it says of one, the library's table of real paths tests."""
+
+    def expected(row: dict[str, Any]) -> Any:
+        return row[name] if row["cgroup"] and CONTAINED.search(text_of(row["cgroup"])) else None
+
+    return derived(expected)
+
+
 def _label(moment: Moment, value: Any) -> Verdict:
     if not moment.texts("attr/current"):
         return OK if value is None else wrong("nothing: no security module")
@@ -425,6 +438,10 @@ RULES: dict[str, Rule] = {
     "pri": derived(lambda row: 39 - row["priority"]),
     "unit": derived(lambda row: row["cgroup"] and _unit(text_of(row["cgroup"]))),
     "slice": derived(lambda row: row["cgroup"] and _slice(text_of(row["cgroup"]))),
+    **{
+        name: _of_container(name)
+        for name in ("container", "container_name", "pod", "pod_uid", "namespace", "image", "runtime", "machine")
+    },
     "label": _label,
     **{f"{kind}ns": Same((f"ns/{kind}", _inode), f"{kind}ns") for kind in NAMESPACES},
     "coredumping": _of_status("CoreDumping", "coredumping", _coredumping, False),
