@@ -307,11 +307,11 @@ With 300 processes, whose structures fit the second-level cache, `bpf-lean` take
 cost of 100 and 250 checked loads. With 4,000 processes the rest is waiting for memory, 36 and 70 cache lines per process. The
 first snapshot, and one of processes that have all run since the last one, cost more: see `bpf-full-all-ran`.
 
-On x86-64, the source `bpf` does not read a process again if it can prove that the process has not changed. At 4,000 idle
-processes a full snapshot costs 1.6 to 1.9 times less than with `FASTPROC_KEEP_RECORDS=0`, which switches this off, and a lean one
-1.3 to 1.8 times. If all processes run between all snapshots, a full one costs 1.10 to 1.17 times more; and a process that runs for
-the first time after a rest costs 1.3 times as much once in a full snapshot, and twice as much in a lean one (`fastproc bench scan`,
-alternating, 7 rounds each). The figures above are older than that.
+On x86-64 and with `FASTPROC_KEEP_RECORDS=1`, the source `bpf` does not read a process again if it can prove that the process
+has not changed. It is off unless asked for. At 4,000 idle processes a full snapshot costs 1.6 to 1.9 times less with it, and
+a lean one 1.3 to 1.8 times. If all processes run between all snapshots, a full one costs 1.10 to 1.17 times more; and a
+process that runs for the first time after a rest costs 1.3 times as much once in a full snapshot, and twice as much in a lean
+one (`fastproc bench scan`, alternating, 7 rounds each). The figures above are older than that.
 
 ## How it is measured
 
