@@ -2,6 +2,7 @@
 
 pub mod error;
 pub mod host;
+pub(crate) mod mounts;
 pub(crate) mod namespaces;
 pub(crate) mod plain;
 pub mod source_kind;

@@ -21,6 +21,7 @@ use rustix::{
 };
 
 use super::error::Error;
+use crate::base::mounts;
 
 /// The whole tree below a mount.
 #[derive(Debug)]
@@ -227,17 +228,10 @@ fn pread_all(file: impl AsFd, memory: &mut Vec<u8>) -> rustix::io::Result<usize>
     }
 }
 
-/// Where the version 2 hierarchy is mounted: see `/proc/PID/mountinfo` in proc(5). A mount of its root comes first.
+/// Where the version 2 hierarchy is mounted. A mount of its root comes first.
 fn mount_point(mounts: &str) -> Option<&str> {
-    let of_type = mounts.lines().filter_map(|line| {
-        let (mount, kind) = line.split_once(" - ")?;
-        let mut fields = mount.split(' ').skip(3);
-        let (root, point) = (fields.next()?, fields.next()?);
-        kind.starts_with("cgroup2 ").then_some((root != "/", point))
-    });
-    of_type
-        .min_by_key(|&(is_part, _)| is_part)
-        .map(|(_, point)| point)
+    let first = mounts::of_cgroup2(mounts).min_by_key(|&(root, _)| root != "/");
+    first.map(|(_, point)| point)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::{
 use nix::libc;
 use rustix::fs::{AtFlags, Mode, OFlags};
 
-use crate::base::namespaces;
+use crate::base::{mounts, namespaces};
 
 /// The hierarchy, as this process sees it.
 #[derive(Debug)]
@@ -181,15 +181,9 @@ fn join(namespace: &[u8], shown: &[u8]) -> Option<Vec<u8>> {
     Some(path)
 }
 
-/// Where the hierarchy, or a part of it, is mounted: root and mount point. In `/proc/PID/mountinfo` they are the fourth and
-/// fifth of the fields before ` - `, and the type is the first behind it.
+/// Where the hierarchy, or a part of it, is mounted: root and mount point.
 fn mounts_of_hierarchy(mounts: &str) -> impl Iterator<Item = (&str, &str)> {
-    mounts.lines().filter_map(|line| {
-        let (mount, kind) = line.split_once(" - ")?;
-        let mut fields = mount.split(' ').skip(3);
-        let (root, point) = (fields.next()?, fields.next()?);
-        (kind.starts_with("cgroup2 ") && Path::new(point).is_absolute()).then_some((root, point))
-    })
+    mounts::of_cgroup2(mounts).filter(|(_, point)| Path::new(point).is_absolute())
 }
 
 fn mount_points(mounts: &str) -> impl Iterator<Item = &str> {

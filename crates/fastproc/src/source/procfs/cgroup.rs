@@ -7,6 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::base::mounts;
+
 /// The mount of the default hierarchy, and the ids that were looked up since it was last asked anew.
 #[derive(Debug, Default)]
 pub(super) struct Cgroups {
@@ -59,14 +61,10 @@ fn inode(mount: &Path, path: &[u8]) -> Option<u64> {
 
 /// Where the whole default hierarchy is mounted, by `mountinfo`.
 fn mount_of(mounts: &str) -> Option<PathBuf> {
-    mounts.lines().find_map(|line| {
-        let (mount, kind) = line.split_once(" - ")?;
-        let mut words = mount.split(' ').skip(3);
-        let (root, point) = (words.next()?, words.next()?);
-        let is_whole = kind.starts_with("cgroup2 ") && root == "/";
-        // Blanks in the path are escaped; where anybody has them, ids are not known.
-        (is_whole && !point.contains('\\')).then(|| point.into())
-    })
+    // Blanks in the path are escaped; where anybody has them, ids are not known.
+    let mut whole =
+        mounts::of_cgroup2(mounts).filter(|(root, point)| *root == "/" && !point.contains('\\'));
+    whole.next().map(|(_, point)| point.into())
 }
 
 #[cfg(test)]
