@@ -6,29 +6,9 @@
 #ifndef FASTPROC_KERNEL_H
 #define FASTPROC_KERNEL_H
 
+#include "kernel_types.h"
 #include "record.h"
 #include "run.h"
-
-typedef u32 __u32;
-typedef u64 __u64;
-typedef s32 __s32;
-typedef s64 __s64;
-typedef u16 __u16;
-typedef u8 __u8;
-typedef short __s16;
-typedef u16 __be16;
-typedef u32 __be32;
-typedef u32 __wsum;
-typedef u64 __be64;
-typedef _Bool bool;
-
-enum bpf_map_type {
-	BPF_MAP_TYPE_ARRAY = 2,
-	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
-	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
-	BPF_MAP_TYPE_RINGBUF = 27,
-};
-#define BPF_F_MMAPABLE (1U << 10)
 
 /* bpf_ringbuf_submit() and bpf_ringbuf_query() */
 #define BPF_RB_NO_WAKEUP 1

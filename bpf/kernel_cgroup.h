@@ -3,23 +3,7 @@
 #ifndef FASTPROC_KERNEL_CGROUP_H
 #define FASTPROC_KERNEL_CGROUP_H
 
-#include "types.h"
-
-typedef u32 __u32;
-typedef u64 __u64;
-typedef s32 __s32;
-typedef s64 __s64;
-typedef u16 __u16;
-typedef u8 __u8;
-typedef short __s16;
-typedef u16 __be16;
-typedef u32 __be32;
-typedef u32 __wsum;
-typedef u64 __be64;
-typedef _Bool bool;
-
-enum bpf_map_type { BPF_MAP_TYPE_ARRAY = 2 };
-#define BPF_F_MMAPABLE (1U << 10)
+#include "kernel_types.h"
 
 #define CSS_ONLINE 2
 #define CSS_RELEASED 4

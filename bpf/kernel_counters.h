@@ -9,25 +9,7 @@
 #include <stdbool.h>
 
 #include "counters.h"
-
-typedef u8 __u8;
-typedef u16 __u16;
-typedef u32 __u32;
-typedef s32 __s32;
-typedef u64 __u64;
-typedef s64 __s64;
-
-/* for bpf_helper_defs.h */
-typedef __u16 __be16;
-typedef __u32 __be32;
-typedef __u32 __wsum;
-
-/* include/uapi/linux/bpf.h */
-enum bpf_map_type {
-	BPF_MAP_TYPE_ARRAY = 2,
-	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
-};
-#define BPF_F_MMAPABLE (1u << 10)
+#include "kernel_types.h"
 
 #define __kernel_layout __attribute__((preserve_access_index))
 
