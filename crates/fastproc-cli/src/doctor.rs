@@ -251,7 +251,7 @@ fn examine() -> Result<Report, Failure> {
     })
 }
 
-/// Takes as many snapshots as it takes to check each record once.
+/// Takes as many snapshots as it takes to check each record once, if records are kept.
 fn examine_records() -> Records {
     let mut records = Records {
         kept: false,
@@ -269,6 +269,9 @@ fn examine_records() -> Records {
     for _ in 0..17 {
         let snapshot = collector.snapshot();
         records.disproven += snapshot.map_or(0, |snapshot| snapshot.stats().disproven);
+        if collector.keeping() != Keeping::Kept {
+            break;
+        }
     }
     match collector.keeping() {
         Keeping::Kept => records.kept = true,

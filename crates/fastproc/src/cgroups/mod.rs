@@ -147,13 +147,13 @@ impl Cgroups {
                 self.complete();
             }
         }
-        let (records, devices) = match &self.reader {
-            Reader::Bpf(bpf) => (bpf.parts(self.met).0, &self.devices[..]),
-            Reader::Files(records) => (&records[..], &self.devices[..]),
+        let records = match &self.reader {
+            Reader::Bpf(bpf) => bpf.parts(self.met).0,
+            Reader::Files(records) => records,
         };
         Ok(Snapshot {
             records,
-            devices,
+            devices: &self.devices,
             shown: &self.shown,
             tree: &self.tree,
             lines: &self.lines,
