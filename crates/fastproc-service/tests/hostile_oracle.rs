@@ -19,7 +19,7 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 const A: u32 = 54_630;
 const B: u32 = 54_631;
-/// Who looks.
+/// The users whose views are compared.
 const READERS: [u32; 3] = [0, A, B];
 
 /// What becomes of the process.
@@ -194,7 +194,7 @@ fn live(served: &Served, life: &[Step], programs: &Programs) {
             _ => own.wait(),
         }
         if step == Traced {
-            // Nothing is shown by who traces, but by who may.
+            // The service shows what a user is allowed to trace. Whether somebody traces the process makes no difference.
             let _ = ptrace::seize(child.0, ptrace::Options::empty());
         }
         for reader in READERS {

@@ -32,8 +32,8 @@ const HEADER: usize = 40;
 /// Bytes of the longest request; the kernel wants room for it.
 const LONGEST: usize = 1 << 17;
 
-/// A file system of one directory, which answers until it is told to hang. A process of its own answers: when that has ended,
-/// so has the file system, and whoever waits has an error.
+/// A file system of one directory. It answers until it is told to hang. A separate process answers: when that process ends,
+/// the file system ends too, and every process that waits for it gets an error.
 ///
 /// It is mounted nowhere: it has a descriptor, and no path by which another process could run into it. It ends with the
 /// processes that use it, however they end.
@@ -86,7 +86,7 @@ impl HungFuse {
         Ok(hung)
     }
 
-    /// A path to its directory, for who may trace this process.
+    /// A path to its directory. Only processes that may trace this one can follow it.
     pub fn path(&self) -> PathBuf {
         let (pid, root) = (std::process::id(), self.root.as_raw_fd());
         format!("/proc/{pid}/fd/{root}").into()
@@ -132,7 +132,7 @@ impl Drop for HungFuse {
 }
 
 /// Answers what comes from standard output, the device, until standard input tells it to hang. Then it takes no request any
-/// more: of one that was taken nobody could end who waits for it, not even by a signal.
+/// more: a process whose request was taken could not be ended, not even by a signal.
 pub fn main() -> i32 {
     i32::from(serve().is_err())
 }

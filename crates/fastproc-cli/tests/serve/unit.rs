@@ -45,7 +45,7 @@ fn the_service_is_in_the_mount_namespace_of_its_readers() {
     for line in settings.filter(|line| !line.starts_with("ExecStart=")) {
         assert!(!kinds.iter().any(|kind| line.starts_with(kind)), "{line}");
     }
-    // Users of their own: who takes over what speaks with the network can send no signals to the other one.
+    // Each has a user of its own. An attacker who takes over the exporter cannot send signals to the service.
     let users = std::fs::read_to_string(packaging().join("fastproc.sysusers"));
     let users = users.expect("it is there");
     for (name, user) in [

@@ -11,7 +11,7 @@ use super::{Sleepers, open, script::Script};
 
 const LEAN: Fields = Fields::TOP.union(Fields::USERS).union(Fields::SCHEDULING);
 
-/// A script whose child sleeps, and which does something to it when it is told to. Its parts follow.
+/// The beginning of a script. Its child sleeps; the script does something to the child when the test tells it to.
 const BEGIN: &str = r"
 import ctypes, mmap, os, resource, signal, sys, tempfile, threading, time
 libc = ctypes.CDLL(None, use_errno=True)
@@ -402,7 +402,7 @@ fn records_that_move_are_kept() {
     }
 }
 
-/// Who asks for it reads everything anew.
+/// A collector with `keep_records(false)` reads every record at each snapshot.
 #[test]
 fn nothing_is_kept_if_not_wanted() {
     if !gate::bpf() {
