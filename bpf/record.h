@@ -104,7 +104,7 @@
 struct fp_identity {
 	/* Start time after boot (`task->start_boottime`); `starttime` of `/proc/PID/stat`. */
 	fp_ns start_ns    FP_BOOT_TICKS FP_LEADER;
-	u32 tgid          FP_PUBLIC FP_PROCESS;                                        /* Process id, in the initial pid namespace (`task->tgid`). */
+	u32 tgid          FP_PUBLIC FP_PROCESS;                                        /* Process id, in the pid namespace of `/proc` (`task->tgid`). */
 	u32 ppid          FP_PUBLIC FP_PROCESS;                                        /* Parent's process id (`real_parent->tgid`). */
 	u32 pgrp          FP_PUBLIC FP_PROCESS;                                        /* Process group. */
 	u32 session       FP_PUBLIC FP_PROCESS;                                        /* Session. */
@@ -261,7 +261,7 @@ struct fp_signals {
 
 /* Pid namespaces. */
 struct fp_namespaces {
-	u32 level  FP_PUBLIC FP_PROCESS; /* How many pid namespaces below the initial one the process is. */
+	u32 level  FP_PUBLIC FP_PROCESS; /* How many pid namespaces the process is below that of `/proc`. */
 	/* Where its ids in them stand in the pool, two words for each: tgid, pid; pgrp, session. See `Process::nested_ids`. */
 	u32 ids_at FP_PUBLIC FP_PROCESS FP_INNER;
 };

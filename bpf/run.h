@@ -24,6 +24,7 @@ struct fp_settings {
 	u32 keeps;		/* whether to keep the records that are proven to be right: see tasks/proof.h */
 	u32 cpu_words, mem_words; /* words of Cpus_allowed and Mems_allowed */
 	u32 max_pool, max_cpus;	  /* words of the pool; possible CPUs */
+	u32 nested, reserved;	  /* whether ids are those of the reader's pid namespace, and not the initial one's */
 	/* the code of the scheduler and of the spin locks, if get_wchan() must be repeated here; else 0 */
 	u64 sched_start, sched_end, lock_start, lock_end;
 };
@@ -68,8 +69,10 @@ struct fp_run {
 	u32 kept, checked, disproven; /* records that were kept; that were read all the same; and differed from what was kept */
 	u32 keeps, lacks_words; /* whether records are kept; not, as the type information lacks a word of the proofs */
 	u32 old_end, moves;	     /* the first old place that is not fetched; whether the last process differs from its place */
-	u32 reserved, fresh_pool; /* the pool is empty: a record that points into it is read again */
+	u32 fresh_pool; /* the pool is empty: a record that points into it is read again */
 	u32 dropped; /* this walk has already written records below this place, so none tells what was there before */
+	u32 pid_level; /* if settings.nested: the reader's pid namespace, which the walk looks up, and its level */
+	u64 pid_ns;
 };
 
 #endif

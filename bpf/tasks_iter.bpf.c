@@ -75,6 +75,9 @@ static __always_inline void visit_leader(struct task_struct *t)
 		run.lost_records++;
 		return;
 	}
+	/* one that is being released has no number */
+	if (settings.nested && !tgid_of(t))
+		return;
 	run.records = index + 1;
 	run.groups = 0;
 	if (WANTED(FP_THREADS))
@@ -91,6 +94,17 @@ static __always_inline void visit_leader(struct task_struct *t)
 		*entry |= FP_INDEX_TORN;
 }
 
+/* The kernel visits the processes of the reader's pid namespace, and numbers them as that does. */
+static __always_inline void find_own_namespace(void)
+{
+	u64 reader = bpf_get_current_task(), pid, at;
+
+	pid = (u64)FIELD(struct task_struct, reader, thread_pid);
+	run.pid_level = FIELD(struct pid, pid, level);
+	at = pid + bpf_core_field_offset(struct pid, numbers) + run.pid_level * bpf_core_type_size(struct upid);
+	run.pid_ns = (u64)FIELD(struct upid, at, ns);
+}
+
 SEC("iter/task") int visit(struct bpf_iter__task *ctx)
 {
 	struct task_struct *t = ctx->task;
@@ -100,6 +114,8 @@ SEC("iter/task") int visit(struct bpf_iter__task *ctx)
 	/* a pointer that the verifier does not trust: it searches the type information for every load through a trusted one */
 	if (function_ids.bpf_rdonly_cast)
 		t = rdonly_cast(t, type_ids.task_struct);
+	if (settings.nested && !run.pid_ns)
+		find_own_namespace();
 	if (RELOAD(t->pid) == RELOAD(t->tgid))
 		visit_leader(t);
 	else

@@ -55,13 +55,13 @@ static __always_inline void collect_identity(struct task_struct *t, struct fp_re
 	id->on_cpu = bpf_core_field_exists(t->on_cpu) ? RELOAD(t->on_cpu) : FP_ON_CPU_UNKNOWN;
 	ordered();
 	id->start_ns = t->start_boottime;
-	id->tgid = t->tgid;
-	id->ppid = t->real_parent->tgid;
+	id->tgid = tgid_of(t);
+	id->ppid = tgid_of(t->real_parent);
 	id->pgrp = pid_nr(signal->pids[PIDTYPE_PGID]);
 	id->session = pid_nr(signal->pids[PIDTYPE_SID]);
 	id->tracer_pid = 0;
 	if (t->ptrace)
-		id->tracer_pid = t->parent->pid;
+		id->tracer_pid = tid_of(t->parent);
 	id->flags = flags;
 	id->num_threads = signal->nr_threads;
 	id->exit_signal = t->exit_signal;

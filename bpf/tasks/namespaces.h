@@ -3,20 +3,14 @@
 #ifndef FASTPROC_TASKS_NAMESPACES_H
 #define FASTPROC_TASKS_NAMESPACES_H
 
-static __always_inline u32 nr_at_level(u64 pid, u32 level, u64 ns)
-{
-	u64 at;
+/* The level below which the ids are listed: that of the reader's pid namespace. */
+#define OUTER_LEVEL (settings.nested ? run.pid_level : 0)
 
-	if (!pid || FIELD(struct pid, pid, level) < level)
-		return 0;
-	at = pid + bpf_core_field_offset(struct pid, numbers) + level * bpf_core_type_size(struct upid);
-	if ((u64)FIELD(struct upid, at, ns) != ns)
-		return 0;
-	return FIELD(struct upid, at, nr);
-}
-
-static __always_inline u32 outermost_nr(u64 pid)
+/* pid_nr() of a number */
+static __always_inline u32 outer_nr(u64 pid)
 {
+	if (settings.nested)
+		return nr_at_level(pid, run.pid_level, run.pid_ns);
 	return pid ? FIELD(struct upid, pid + bpf_core_field_offset(struct pid, numbers), nr) : 0;
 }
 
@@ -27,7 +21,7 @@ __noinline int collect_nested_ids(u32 index)
 	struct fp_record *r = bpf_map_lookup_elem(&records, &index);
 	struct signal_struct *signal;
 	u64 own, tgid, pgrp, session;
-	u32 level, at;
+	u32 level, outer = OUTER_LEVEL, at;
 	u64 *words;
 
 	if (!r)
@@ -43,7 +37,7 @@ __noinline int collect_nested_ids(u32 index)
 		return 0;
 	own = (u64)FIELD(struct task_struct, run.task, thread_pid);
 	/* read again: execve(2) in a thread exchanges it, and a reaped process has none */
-	if (!own || FIELD(struct pid, own, level) != level) {
+	if (!own || FIELD(struct pid, own, level) != outer + level) {
 		r->identity.torn |= FP_TORN_NAMESPACES;
 		return 0;
 	}
@@ -52,17 +46,18 @@ __noinline int collect_nested_ids(u32 index)
 	pgrp = (u64)FIELD(struct signal_struct, signal, pids[PIDTYPE_PGID]);
 	session = (u64)FIELD(struct signal_struct, signal, pids[PIDTYPE_SID]);
 	/* all of one group and one session: the process may have changed them since its identity was read */
-	r->identity.pgrp = outermost_nr(pgrp);
-	r->identity.session = outermost_nr(session);
+	r->identity.pgrp = outer_nr(pgrp);
+	r->identity.session = outer_nr(session);
 	for (u32 i = 0; i < MAX_LEVEL; i++) {
+		u32 inner = outer + i + 1;
 		u64 entry, ns;
 
 		if (i >= level)
 			break;
-		entry = own + bpf_core_field_offset(struct pid, numbers) + (i + 1) * bpf_core_type_size(struct upid);
+		entry = own + bpf_core_field_offset(struct pid, numbers) + inner * bpf_core_type_size(struct upid);
 		ns = (u64)FIELD(struct upid, entry, ns);
-		words[2 * i] = nr_at_level(tgid, i + 1, ns) | (u64)(u32)FIELD(struct upid, entry, nr) << 32;
-		words[2 * i + 1] = nr_at_level(pgrp, i + 1, ns) | (u64)nr_at_level(session, i + 1, ns) << 32;
+		words[2 * i] = nr_at_level(tgid, inner, ns) | (u64)(u32)FIELD(struct upid, entry, nr) << 32;
+		words[2 * i + 1] = nr_at_level(pgrp, inner, ns) | (u64)nr_at_level(session, inner, ns) << 32;
 	}
 	r->namespaces.ids_at = at;
 	return 0;
@@ -74,7 +69,7 @@ static __always_inline void collect_namespaces(struct task_struct *t, struct fp_
 	struct pid *own = t->thread_pid;
 
 	r->namespaces.ids_at = 0;
-	r->namespaces.level = own ? own->level : 0;
+	r->namespaces.level = own ? own->level - OUTER_LEVEL : 0;
 	if (r->namespaces.level)
 		collect_nested_ids(index);
 }

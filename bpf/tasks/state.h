@@ -33,9 +33,35 @@ static __always_inline u32 cpu_of(struct task_struct *t)
 	return old->cpu;
 }
 
+/* pid_nr_ns() */
+static __always_inline u32 nr_at_level(u64 pid, u32 level, u64 ns)
+{
+	u64 at;
+
+	if (!pid || FIELD(struct pid, pid, level) < level)
+		return 0;
+	at = pid + bpf_core_field_offset(struct pid, numbers) + level * bpf_core_type_size(struct upid);
+	if ((u64)FIELD(struct upid, at, ns) != ns)
+		return 0;
+	return FIELD(struct upid, at, nr);
+}
+
+/* The number in the reader's pid namespace, or 0 if it has none there. */
 static __always_inline u32 pid_nr(struct pid *p)
 {
+	if (settings.nested)
+		return nr_at_level((u64)p, run.pid_level, run.pid_ns);
 	return p ? p->numbers[0].nr : 0;
+}
+
+static __always_inline u32 tid_of(struct task_struct *t)
+{
+	return settings.nested ? pid_nr(t->thread_pid) : t->pid;
+}
+
+static __always_inline u32 tgid_of(struct task_struct *t)
+{
+	return settings.nested ? pid_nr(t->signal->pids[PIDTYPE_TGID]) : t->tgid;
 }
 
 #endif

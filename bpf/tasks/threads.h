@@ -12,8 +12,8 @@ static __always_inline void collect_thread(struct task_struct *t, struct fp_thre
 	collect_thread_cpu(t, r);
 	if (WANTED(FP_IO) && bpf_core_field_exists(t->ioac))
 		IO_SET(&r->io, =, t->ioac);
-	r->tid = t->pid;
-	r->tgid = t->tgid;
+	r->tid = tid_of(t);
+	r->tgid = tgid_of(t);
 	r->state_bits = report_state(state_of(t), t->exit_state);
 	r->flags = t->flags;
 	r->priority = t->prio - 100;
@@ -34,8 +34,11 @@ static __always_inline struct fp_thread_record *list_thread(struct task_struct *
 		run.lost_threads++;
 		return 0;
 	}
-	run.threads = at + 1;
 	collect_thread(t, r);
+	/* one that has just exited has no number */
+	if (settings.nested && !(r->tid && r->tgid))
+		return 0;
+	run.threads = at + 1;
 	return r;
 }
 

@@ -21,7 +21,7 @@ use crate::{
     reader::{Guard, Reader, Text},
 };
 
-/// The ids of a process in a pid namespace below the initial one; 0 where the namespace does not see it.
+/// The ids of a process in a pid namespace below that of `/proc`; 0 where the namespace does not see it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FastprocIds {
@@ -297,7 +297,7 @@ pub unsafe extern "C" fn fastproc_supplementary_group(
     unsafe { get(handle, value, |reader| reader.supplementary_group(index, n)) }
 }
 
-/// Its ids in pid namespace number n below the initial one, from 0, the outermost, to fastproc_namespaces_level() - 1.
+/// Its ids in pid namespace number n below that of `/proc`, from 0, the outermost, to fastproc_namespaces_level() - 1.
 /// [FASTPROC_NAMESPACES]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_nested_ids(

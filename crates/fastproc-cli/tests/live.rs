@@ -404,10 +404,6 @@ fn refusals_say_what_is_missing() {
             "CAP_PERFMON is missing",
         ),
         (
-            &["unshare", "--pid", "--fork", "--mount-proc", "--"],
-            "pid namespace",
-        ),
-        (
             &["unshare", "--user", "--map-root-user", "--"],
             "user namespace",
         ),

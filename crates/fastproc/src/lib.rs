@@ -49,8 +49,9 @@
 //! # Privileges
 //!
 //! BPF needs `CAP_BPF` and `CAP_PERFMON` while a collector is opened and while it is used. Without them, and in a
-//! pid or user namespace other than the initial one, the collector reads `/proc`, which shows what the kernel
-//! lets this process see.
+//! user namespace other than the initial one, the collector reads `/proc`, which shows what the kernel lets this
+//! process see. In a pid namespace of its own, [`SourceKind::BpfIter`] reads the processes of that namespace, with
+//! the ids that they have there.
 
 // scripts/lint-rooms says in which order data passes through these, and that none imports from a later one.
 mod base;

@@ -59,6 +59,9 @@ pub struct Circumstance {
     /// Why processes are read from /proc alone.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub procfs_because: String,
+    /// Why `bpf` alone does not read them.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub bpf_because: String,
     /// Why the machine's counters are read from the kernel's text.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub text_because: String,
@@ -215,6 +218,7 @@ impl Expected {
                     .is_none_or(|first| series.is_older_than(first));
             if applies {
                 all.procfs_because.push_str(&one.procfs_because);
+                all.bpf_because.push_str(&one.bpf_because);
                 all.text_because.push_str(&one.text_because);
                 all.service_because.push_str(&one.service_because);
                 all.symbols_hidden |= one.symbols_hidden;
@@ -293,11 +297,13 @@ impl Kernel {
 
     /// Sources that are refused, and why.
     fn refused_sources(&self, circumstance: &Circumstance) -> BTreeMap<String, String> {
-        let because = Some(&circumstance.procfs_because).filter(|why| !why.is_empty());
         let sources = SOURCES.into_iter().filter(|source| *source != "procfs");
         sources
             .filter_map(|source| {
-                let why = because.or_else(|| self.refused.get(source))?;
+                let alone = Some(&circumstance.bpf_because).filter(|_| source == "bpf");
+                let because = [Some(&circumstance.procfs_because), alone];
+                let mut because = because.into_iter().flatten().filter(|why| !why.is_empty());
+                let why = because.next().or_else(|| self.refused.get(source))?;
                 Some((source.to_owned(), why.clone()))
             })
             .collect()

@@ -217,7 +217,7 @@ pub(super) fn numbers(lookup: &mut Lookup, numbers: impl Iterator<Item = u32>) -
     Value::Numbers(&lookup.numbers)
 }
 
-/// The id in the initial pid namespace, and those in the ones below.
+/// The id in the pid namespace of `/proc`, and those in the ones below.
 pub(super) fn nested<'x>(
     process: Process<'_>,
     lookup: &'x mut Lookup,

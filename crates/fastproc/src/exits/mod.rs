@@ -48,6 +48,7 @@ pub use crate::snapshot::exit::Exit;
 use crate::{
     base::{
         error::Error,
+        namespaces::Numbering,
         timing::{Part, Timing},
     },
     kernel::support,
@@ -168,6 +169,9 @@ impl Builder {
     /// than the initial one, with `hidepid`, under lockdown.
     pub fn open(self) -> Result<Exits, Error> {
         let timing = Timing::start();
+        if Numbering::of_proc()? == Numbering::Own {
+            return Err(Error::Namespace { namespace: "pid" });
+        }
         support::permitted()?;
         let settings = Settings {
             page_shift: rustix::param::page_size().trailing_zeros(),

@@ -1,18 +1,18 @@
 //! Whether this host lets us read its structures: decided from its BTF and its own answers, never from a version.
 
-use std::{fs, ops::Range, os::unix::fs::MetadataExt};
+use std::{fs, ops::Range};
 
 use rustix::thread::CapabilitySet;
 
 use crate::{
-    base::{error::Error, timing},
+    base::{
+        error::Error,
+        namespaces::{Numbering, in_user_namespace},
+        timing,
+    },
     kernel::{KernelTypes, Wanted, shapes, walk::Walk},
     records::fields::Fields,
 };
-
-/// Inode numbers of the initial namespaces (`PROC_PID_INIT_INO`, `PROC_USER_INIT_INO`).
-const INITIAL_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
-const INITIAL_USER_NAMESPACE: u64 = 0xEFFF_FFFD;
 
 /// What this kernel has beyond the walk itself.
 #[derive(Debug)]
@@ -22,6 +22,8 @@ pub(crate) struct Support {
     pub(crate) percpu_lookup: bool,
     /// The features of a thread, where users have shadow stacks (x86, from 6.6 on).
     pub(crate) thread_features: bool,
+    /// Whether ids are those of this process's pid namespace, and not the initial one's.
+    pub(crate) nested: bool,
     /// The code that a wait channel is not looked for in, where the kernel unwinds stacks for one; else empty.
     pub(crate) scheduler: Scheduler,
     pub(crate) types: KernelTypes,
@@ -41,6 +43,17 @@ pub(crate) fn check(
     fields: Fields,
     allow: impl FnOnce() -> Result<(), Error>,
 ) -> Result<Support, Error> {
+    let numbering = Numbering::of_proc()?;
+    let (machine, own) = ("the whole machine", "this pid namespace");
+    let of_others = match (walk, numbering) {
+        (Walk::OpenCoded, Numbering::Own) => Some((machine, own)),
+        // The kernel's iterator visits the reader's pid namespace.
+        (Walk::Iterator, Numbering::Outer) => Some((own, machine)),
+        _ => None,
+    };
+    if let Some((reads, shows)) = of_others {
+        return Err(Error::OtherProcesses { reads, shows });
+    }
     permitted()?;
     allow()?;
     timing::done("checks");
@@ -63,6 +76,7 @@ pub(crate) fn check(
             since: "5.8",
         }),
         _ => Ok(Support {
+            nested: numbering == Numbering::Own,
             percpu_lookup: types.has_function("bpf_map_lookup_percpu_elem"),
             thread_features: types.offset("thread_struct", "features").is_some()
                 && types.offset("thread_struct", "features_locked").is_some(),
@@ -78,7 +92,9 @@ pub(crate) fn check(
 
 /// Refuses a reader from whom the kernel would hide some of what programs see, or whom it would not let load any.
 pub(crate) fn permitted() -> Result<(), Error> {
-    namespaces()?;
+    if in_user_namespace() {
+        return Err(Error::Namespace { namespace: "user" });
+    }
     capabilities()?;
     hidepid()?;
     lockdown()?;
@@ -114,21 +130,6 @@ fn scheduler(kallsyms: &[u8]) -> Scheduler {
         return Scheduler::default();
     }
     found
-}
-
-/// Records carry the kernel's own ids; in a namespace of its own the caller knows processes and users by others.
-fn namespaces() -> Result<(), Error> {
-    let is = |name: &str, initial| {
-        // Without the file the kernel has no such namespaces at all.
-        fs::metadata(format!("/proc/self/ns/{name}")).map_or(true, |file| file.ino() == initial)
-    };
-    if !is("pid", INITIAL_PID_NAMESPACE) {
-        return Err(Error::Namespace { namespace: "pid" });
-    }
-    if !is("user", INITIAL_USER_NAMESPACE) {
-        return Err(Error::Namespace { namespace: "user" });
-    }
-    Ok(())
 }
 
 fn effective() -> CapabilitySet {

@@ -20,7 +20,7 @@ pub struct Process<'a> {
     texts: Option<ProcessTexts<'a>>,
 }
 
-/// Ids of a process in one pid namespace below the initial one; 0 where the namespace does not see the object.
+/// Ids of a process in one pid namespace below the one whose `/proc` it is; 0 where the namespace does not see the object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NestedIds {
@@ -71,7 +71,7 @@ impl<'a> Process<'a> {
         Fields::from_bits_truncate(self.record.identity.groups)
     }
 
-    /// Process id, in the initial pid namespace.
+    /// Process id, in the pid namespace whose `/proc` it is.
     pub const fn pid(self) -> u32 {
         self.record.identity.tgid
     }
@@ -126,7 +126,7 @@ impl<'a> Process<'a> {
         (words, count.min(words.len() * 2))
     }
 
-    /// Ids in the pid namespaces below the initial one, outermost first.
+    /// Ids in the pid namespaces below the one whose `/proc` it is, outermost first.
     pub fn nested_ids(self) -> impl ExactSizeIterator<Item = NestedIds> + Clone + use<'a> {
         let namespaces = &self.record.namespaces;
         let level = if self.namespaces().is_some() {

@@ -167,7 +167,10 @@ fn cpu_time_ns() -> u64 {
 
 /// The record of this process, if it is whole.
 fn own_record(bpf: &mut Bpf) -> Result<Option<Record>, Error> {
-    let own = std::process::id();
+    // In the /proc of an outer pid namespace it has another number than it has for itself.
+    let own = std::fs::read_link("/proc/self").ok();
+    let own = own.and_then(|link| link.to_str()?.parse().ok());
+    let own = own.unwrap_or_else(std::process::id);
     let table = bpf.collect()?;
     let mut records = table.records.iter();
     let record = records.find(|record| record.identity.tgid == own);

@@ -128,6 +128,15 @@ pub enum Error {
         namespace: &'static str,
     },
 
+    /// The source meets other processes than `/proc` shows, as one of the two is of another pid namespace.
+    #[error("this source reads the processes of {reads}, and /proc shows those of {shows}")]
+    OtherProcesses {
+        /// Whose processes the source meets.
+        reads: &'static str,
+        /// Whose processes `/proc` shows.
+        shows: &'static str,
+    },
+
     /// `/proc` is mounted so that it hides processes from the caller.
     #[error(
         "/proc is mounted with hidepid, and hides other users' processes from you; run as root to see them all"

@@ -138,6 +138,8 @@ impl Bpf {
             mem_words: host.possible_nodes.div_ceil(64),
             max_pool: capacity.pool,
             max_cpus: host.possible_cpus,
+            nested: u32::from(support.nested),
+            reserved: 0,
             sched_start: support.scheduler.sched.start,
             sched_end: support.scheduler.sched.end,
             lock_start: support.scheduler.locks.start,

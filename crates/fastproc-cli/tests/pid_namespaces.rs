@@ -1,0 +1,173 @@
+//! The command in a pid namespace of its own, as in a container.
+
+mod common;
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    process::{Command, Output},
+};
+
+use common::{output, pids_of_testbed, rows};
+use fastproc_testbed::gate;
+use serde_json::Value;
+
+const FASTPROC: &str = env!("CARGO_BIN_EXE_fastproc");
+const UNSHARE: [&str; 3] = ["unshare", "--pid", "--fork"];
+const OWN_PROC: [&str; 1] = ["--mount-proc"];
+
+#[track_caller]
+fn run(words: &[&str]) -> Output {
+    let mut command = Command::new(words[0]);
+    command
+        .args(&words[1..])
+        .output()
+        .unwrap_or_else(|error| panic!("{words:?}: {error}"))
+}
+
+#[track_caller]
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+/// What `doctor` says here of the sources.
+fn doctor(namespaces: &[&str]) -> Value {
+    json(&run(&[namespaces, &[FASTPROC, "doctor", "--json"]].concat()))
+}
+
+/// Every field of odd processes is that of the namespace's own `/proc`, and nobody else is shown.
+#[test]
+#[ignore = "nested_once and nested_twice run it"]
+fn inside() {
+    let pids = pids_of_testbed();
+    let report = output(&["verify", "--json", "--rounds", "3", "--pids", &pids]);
+    let report: Value = serde_json::from_str(&report).expect("a report");
+    assert_eq!(report["source"], "bpf-iter");
+    assert_eq!(report["wrong"], 0, "{report}");
+    assert_eq!(report["missing"], 0, "{report}");
+
+    // Nobody starts or ends between the two but the command itself.
+    let listed = |folder: &str| -> BTreeSet<u64> {
+        let entries = fs::read_dir(folder).expect("a folder of numbers");
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        names.collect()
+    };
+    let shown = rows(&["--source", "bpf-iter", "-o", "pid,ppid,pgrp,session,comm"]);
+    let others: Vec<&Value> = shown
+        .iter()
+        .filter(|row| row["comm"] != "fastproc")
+        .collect();
+    let column = |name: &str| -> BTreeSet<u64> {
+        let numbers = others
+            .iter()
+            .map(|row| row[name].as_u64().expect("a number"));
+        numbers.filter(|&number| number != 0).collect()
+    };
+    assert_eq!(column("pid"), listed("/proc"));
+    let parents = column("ppid");
+    assert!(parents.is_subset(&column("pid")), "{parents:?}");
+
+    let threads = rows(&["--source", "bpf-iter", "--threads", "-o", "pid,tid,comm"]);
+    let of_many: Vec<&Value> = threads
+        .iter()
+        .filter(|row| row["pid"] != row["tid"])
+        .collect();
+    assert!(of_many.len() > 7, "a test process has eight: {threads:?}");
+    for row in of_many {
+        let (pid, tid) = (row["pid"].as_u64(), row["tid"].as_u64());
+        let (Some(pid), Some(tid)) = (pid, tid) else {
+            panic!("{row}");
+        };
+        if row["comm"] != "fastproc" {
+            assert!(listed(&format!("/proc/{pid}/task")).contains(&tid), "{row}");
+        }
+    }
+}
+
+/// Runs `inside` in as many pid namespaces, each in the one before.
+#[track_caller]
+fn nested(times: usize) {
+    if !gate::bpf() || !gate::programs(&["unshare"]) {
+        return;
+    }
+    let test = std::env::current_exe().expect("it runs");
+    let test = test.to_str().expect("a path of UTF-8");
+    let one = [&UNSHARE[..], &OWN_PROC, &["--"]].concat();
+    let output = run(&[
+        &one.repeat(times)[..],
+        &[test, "--exact", "inside", "--ignored", "--nocapture"],
+    ]
+    .concat());
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    assert!(text.contains("1 passed"), "{text}");
+}
+
+#[test]
+fn nested_once() {
+    nested(1);
+}
+
+#[test]
+fn nested_twice() {
+    nested(2);
+}
+
+/// The walk through all tasks is refused there, in words that say what is used instead.
+#[test]
+fn doctor_says_which_walk_is_used() {
+    if !gate::bpf() || !gate::programs(&["unshare"]) {
+        return;
+    }
+    let report = doctor(&[&UNSHARE[..], &OWN_PROC].concat());
+    assert_eq!(report["source"], "bpf-iter");
+    let error = report["sources"][0]["error"].as_str();
+    let expected = "processes of the whole machine, and /proc shows those of this pid namespace";
+    assert!(
+        error.is_some_and(|error| error.contains(expected)),
+        "{report}"
+    );
+}
+
+/// With the machine's `/proc`, as in a container that is given it, the machine's processes are shown by its numbers.
+#[test]
+fn with_the_machines_proc_nothing_is_translated() {
+    if !gate::bpf() || !gate::programs(&["unshare"]) {
+        return;
+    }
+    let report = doctor(&UNSHARE);
+    assert_eq!(report["source"], "bpf");
+    let error = report["sources"][1]["error"].as_str();
+    let expected = "processes of this pid namespace, and /proc shows those of the whole machine";
+    assert!(
+        error.is_some_and(|error| error.contains(expected)),
+        "{report}"
+    );
+    let own = std::process::id().to_string();
+    let shows_this = [
+        "ps", "--source", "bpf", "--pid", &own, "--format", "ndjson", "-o", "pid",
+    ];
+    let output = run(&[&UNSHARE[..], &[FASTPROC], &shows_this].concat());
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        format!("{{\"pid\":{own}}}\n")
+    );
+}
+
+/// The `/proc` of a namespace between the machine's and the reader's numbers processes as neither does.
+#[test]
+fn with_the_proc_of_a_third_namespace_it_reads_the_text() {
+    if !gate::bpf() || !gate::programs(&["unshare"]) {
+        return;
+    }
+    let third = [&UNSHARE[..], &OWN_PROC, &["--"], &UNSHARE].concat();
+    let report = doctor(&third);
+    assert_eq!(report["source"], "procfs");
+    for source in [0, 1] {
+        let error = report["sources"][source]["error"].as_str();
+        assert!(
+            error.is_some_and(|error| error.contains("pid namespace")),
+            "{report}"
+        );
+    }
+}
