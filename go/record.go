@@ -266,7 +266,7 @@ const (
 type Identity struct {
 	// Start time after boot (`task->start_boottime`); `starttime` of `/proc/PID/stat`.
 	StartNS uint64
-	// Process id, in the initial pid namespace (`task->tgid`).
+	// Process id, in the pid namespace of `/proc` (`task->tgid`).
 	Tgid uint32
 	// Parent's process id (`real_parent->tgid`).
 	Ppid uint32
@@ -502,7 +502,7 @@ type Signals struct {
 
 // Namespaces is struct fp_namespaces. Pid namespaces.
 type Namespaces struct {
-	// How many pid namespaces below the initial one the process is.
+	// How many pid namespaces the process is below that of `/proc`.
 	Level uint32
 	// Where its ids in them stand in the pool, two words for each: tgid, pid; pgrp, session. See `Process::nested_ids`.
 	IdsAt uint32

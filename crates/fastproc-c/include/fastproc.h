@@ -173,7 +173,7 @@
 typedef struct fastproc fastproc;
 
 /**
- * The ids of a process in a pid namespace below the initial one; 0 where the namespace does not see it.
+ * The ids of a process in a pid namespace below that of `/proc`; 0 where the namespace does not see it.
  */
 typedef struct fastproc_ids {
     /**
@@ -301,7 +301,7 @@ int fastproc_supplementary_group(const struct fastproc *handle,
                                  uint32_t *value);
 
 /**
- * Its ids in pid namespace number n below the initial one, from 0, the outermost, to fastproc_namespaces_level() - 1.
+ * Its ids in pid namespace number n below that of `/proc`, from 0, the outermost, to fastproc_namespaces_level() - 1.
  * [FASTPROC_NAMESPACES]
  */
 int fastproc_nested_ids(const struct fastproc *handle, size_t index, size_t n, struct fastproc_ids *value);
@@ -392,7 +392,7 @@ int fastproc_gone_start_ns(const struct fastproc *handle, size_t index, uint64_t
 int fastproc_identity_start_ns(const struct fastproc *handle, size_t index, uint64_t *value);
 
 /**
- * Process id, in the initial pid namespace (`task->tgid`).
+ * Process id, in the pid namespace of `/proc` (`task->tgid`).
  */
 int fastproc_identity_tgid(const struct fastproc *handle, size_t index, uint32_t *value);
 
@@ -868,7 +868,7 @@ int fastproc_signals_queued(const struct fastproc *handle, size_t index, uint64_
 int fastproc_signals_queue_limit(const struct fastproc *handle, size_t index, uint64_t *value);
 
 /**
- * How many pid namespaces below the initial one the process is. [FASTPROC_NAMESPACES]
+ * How many pid namespaces the process is below that of `/proc`. [FASTPROC_NAMESPACES]
  */
 int fastproc_namespaces_level(const struct fastproc *handle, size_t index, uint32_t *value);
 

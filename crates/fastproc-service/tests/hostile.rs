@@ -12,6 +12,7 @@ use std::{
         unix::{fs::PermissionsExt, net::UnixStream},
     },
     process::{Command, Stdio},
+    thread,
     time::Duration,
 };
 
@@ -286,10 +287,14 @@ fn writing_is_charged_to_who_asks_and_root_goes_on() {
                 answers.filter(|reply| reply.status == Status::Ok).count()
             };
             let mut served = 0;
+            // On a busy machine it takes all of the budget to find out who asks: then it must be earned first.
             let is_refused = (0..200).any(|round| {
                 let now = ask_all(round);
                 served += now;
-                now < raws.len()
+                if served == 0 {
+                    thread::sleep(Duration::from_millis(50));
+                }
+                served > 0 && now < raws.len()
             });
             assert!(is_refused && served > 0, "{served} are served");
         })
