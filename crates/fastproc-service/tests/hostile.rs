@@ -186,7 +186,7 @@ fn flood(name: &str, attack: impl Fn(u64) -> Request, asked: Request) -> usize {
     bystands.wait();
     let service = Service::open(listener, &settings(None)).expect("it can read");
     let (stop, told) = UnixStream::pair().expect("a pair of sockets");
-    let thread = std::thread::spawn(move || service.run(told.as_fd()));
+    let thread = thread::spawn(move || service.run(told.as_fd()));
     attacks.give();
     bystands.give();
     // Buffers are numbered in the order in which they are made.
