@@ -46,6 +46,70 @@ struct {
 	__type(value, u64);
 } lost SEC(".maps");
 
+/*
+ * With exit_settings.pid_ns: processes of that namespace that have ended, by the address of the leader. When the kernel frees a
+ * process, it has no numbers any more. An address may belong to another process by then, which has started at another time.
+ */
+struct numbered {
+	u64 start_ns;
+	u32 tgid, reserved;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 64);
+	__type(key, u64);
+	__type(value, struct numbered);
+} ended SEC(".maps");
+
+#define MAX_LEVEL 32
+
+/* The number of a process in the namespace whose processes are recorded; 0 if it has none there. */
+static __noinline u32 nested_tgid(struct task_struct *t)
+{
+	struct pid *pid = t->signal->pids[PIDTYPE_TGID];
+	u32 level, i;
+
+	if (!pid)
+		return 0;
+	level = pid->level;
+	for (i = 0; i <= MAX_LEVEL; i++) {
+		struct upid *at = (void *)pid + bpf_core_field_offset(struct pid, numbers) + i * bpf_core_type_size(struct upid);
+
+		if (i > level)
+			break;
+		if (BPF_CORE_READ(at, ns, ns.inum) == exit_settings.pid_ns)
+			return BPF_CORE_READ(at, nr);
+	}
+	return 0;
+}
+
+static __always_inline u32 tgid_of(struct task_struct *t)
+{
+	return exit_settings.pid_ns ? nested_tgid(t) : t->tgid;
+}
+
+static __always_inline void remember(struct task_struct *leader, u32 tgid)
+{
+	struct numbered numbered = { .start_ns = leader->start_boottime, .tgid = tgid };
+	u64 key = (u64)leader;
+
+	bpf_map_update_elem(&ended, &key, &numbered, 0);
+}
+
+/* The number that the process had when it ended. */
+static __always_inline u32 forget(struct task_struct *leader)
+{
+	u64 key = (u64)leader;
+	struct numbered *numbered = bpf_map_lookup_elem(&ended, &key);
+	u32 tgid = 0;
+
+	if (numbered && numbered->start_ns == leader->start_boottime)
+		tgid = numbered->tgid;
+	bpf_map_delete_elem(&ended, &key);
+	return tgid;
+}
+
 static __always_inline void *reserve(void **ring, u64 size)
 {
 	u32 zero = 0;
@@ -84,10 +148,10 @@ static __always_inline struct task_struct *task_of(u64 *arguments)
 	return function_ids.bpf_rdonly_cast ? rdonly_cast(t, type_ids.task_struct) : t;
 }
 
-static __always_inline void begin(struct exits_event *event, u32 kind, struct task_struct *t, struct task_struct *process)
+static __always_inline void begin(struct exits_event *event, u32 kind, u32 tgid, struct task_struct *process)
 {
 	event->kind = kind;
-	event->tgid = t->tgid;
+	event->tgid = tgid;
 	event->start_ns = process->start_boottime;
 }
 
@@ -241,18 +305,27 @@ SEC("tp_btf/sched_process_exit") int process_ends(u64 *arguments)
 	struct task_struct *t = task_of(arguments), *leader = t->group_leader;
 	struct exits_exit *e;
 	void *ring;
+	u32 tgid;
 
 	if (t->signal->live.counter)
 		return 0;
+	tgid = tgid_of(t);
+	if (exit_settings.pid_ns) {
+		if (!tgid)
+			return 0;
+		remember(leader, tgid);
+	}
 	e = reserve(&ring, sizeof(*e));
 	if (!e)
 		return 0;
 	__builtin_memset(e, 0, sizeof(*e));
-	begin(&e->event, EXITS_ENDED, t, leader);
+	begin(&e->event, EXITS_ENDED, tgid, leader);
 	sums_of_ending(e, t);
 	identify(e, leader, status_of_process(leader));
+	if (exit_settings.pid_ns)
+		e->tid = tgid;
 	e->end_ns = bpf_ktime_get_boot_ns();
-	e->ppid = t->real_parent->tgid;
+	e->ppid = tgid_of(t->real_parent);
 	e->dumpable = dumpable(t);
 	submit(ring, e);
 	return 0;
@@ -265,14 +338,20 @@ SEC("tp_btf/sched_process_free") int task_freed(u64 *arguments)
 	bool is_process = t->pid == t->tgid;
 	struct exits_exit *e;
 	void *ring;
+	u32 tgid = t->tgid;
 
 	if (!is_process && !exit_settings.threads)
 		return 0;
+	if (exit_settings.pid_ns) {
+		tgid = forget(t);
+		if (!tgid)
+			return 0;
+	}
 	e = reserve(&ring, sizeof(*e));
 	if (!e)
 		return 0;
 	__builtin_memset(e, 0, sizeof(*e));
-	begin(&e->event, is_process ? EXITS_EXIT : EXITS_THREAD, t, t);
+	begin(&e->event, is_process ? EXITS_EXIT : EXITS_THREAD, tgid, t);
 	if (is_process) {
 		gone_threads(e, t->signal);
 		e->dumpable = dumpable(t);
@@ -282,6 +361,8 @@ SEC("tp_btf/sched_process_free") int task_freed(u64 *arguments)
 		e->prev_stime_ns = t->prev_cputime.stime;
 	}
 	identify(e, t, is_process ? status_of_process(t) : t->exit_code);
+	if (exit_settings.pid_ns)
+		e->tid = tgid;
 	submit(ring, e);
 	return 0;
 }
@@ -290,7 +371,7 @@ static __noinline void identify_exec(struct exits_exec *e, struct task_struct *t
 {
 	e->at_ns = bpf_ktime_get_boot_ns();
 	e->cgroup_id = cgroup_of(t);
-	e->ppid = t->real_parent->tgid;
+	e->ppid = tgid_of(t->real_parent);
 	e->uid = t->real_cred->uid.val;
 	e->euid = t->real_cred->euid.val;
 	e->flags = t->flags;
@@ -316,13 +397,16 @@ SEC("tp_btf/sched_process_exec") int process_execs(u64 *arguments)
 	struct task_struct *t = task_of(arguments);
 	struct linux_binprm *program = (void *)arguments[2];
 	struct exits_exec *e;
+	u32 tgid = tgid_of(t);
 	void *ring;
 
+	if (exit_settings.pid_ns && !tgid)
+		return 0;
 	e = reserve(&ring, sizeof(*e));
 	if (!e)
 		return 0;
 	__builtin_memset(e, 0, __builtin_offsetof(struct exits_exec, arguments));
-	begin(&e->event, EXITS_EXEC, t, t);
+	begin(&e->event, EXITS_EXEC, tgid, t);
 	identify_exec(e, t);
 	read_arguments(e, t->mm);
 	bpf_probe_read_kernel_str(e->path, sizeof(e->path), program->filename);

@@ -66,7 +66,7 @@ struct exits_settings {
 	u32 page_shift;
 	u32 threads; /* whether to record every thread as well */
 	u32 at_once; /* whether every event wakes the reader */
-	u32 reserved;
+	u32 pid_ns;  /* inode number of the pid namespace whose processes are recorded, by its numbers; 0: all processes */
 };
 
 #endif

@@ -5,12 +5,12 @@ use std::{
     fs,
     os::unix::fs::MetadataExt,
     path::PathBuf,
-    process::Command,
+    process::{Command, Stdio},
     time::Duration,
 };
 
 use fastproc::{
-    Baseline, Collector, Fields,
+    Baseline, Collector, Error, Fields,
     difference::Counter,
     exits::{Event, Exit, Exits},
 };
@@ -244,6 +244,69 @@ fn what_is_lost_is_counted() {
         missing <= exits.lost()
     });
     assert!(missing > 0, "4 KiB have no room for 60 exits");
+}
+
+/// The tests above in a pid namespace of its own, while processes end outside.
+#[test]
+fn in_a_pid_namespace_its_own_exits_are_recorded() {
+    if !gate::bpf() || !gate::programs(&["unshare"]) {
+        return;
+    }
+    let test = std::env::current_exe().expect("it runs");
+    let names = [
+        "an_exit_has_the_values_that_its_parent_is_told",
+        "every_process_is_recorded_once_and_the_ring_grows",
+        "inside_nobody_else_is_recorded",
+    ];
+    let mut inside = Command::new("unshare")
+        .args(["--pid", "--fork", "--mount-proc", "--kill-child", "--"])
+        .arg(test)
+        .args(names)
+        .args(["--exact", "--include-ignored", "--test-threads=1"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("unshare runs");
+    while inside.try_wait().expect("our child").is_none() {
+        children(5);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let output = inside.wait_with_output().expect("its output");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("3 passed"), "{text}");
+}
+
+#[test]
+#[ignore = "in_a_pid_namespace_its_own_exits_are_recorded runs it"]
+fn inside_nobody_else_is_recorded() {
+    let builder = Exits::builder().ring_bytes(AMPLE).execs(true);
+    let mut exits = builder.open().expect("exits open");
+    let (own, mut ended, mut executed) = (std::process::id(), HashSet::new(), HashSet::new());
+    let mut started: HashSet<u32> = children(20).into_iter().collect();
+    let mut note = |event: &Event<'_>| match event {
+        Event::Exit(exit) => {
+            assert_eq!(exit.ppid, Some(own), "{exit:?}");
+            ended.insert(exit.pid);
+        }
+        Event::Exec(exec) => {
+            assert_eq!(exec.ppid, own, "{exec:?}");
+            executed.insert(exec.pid);
+        }
+        _ => {}
+    };
+    for _ in 0..2 {
+        let mut mark = Command::new("true").spawn().expect("true runs");
+        started.insert(mark.id());
+        watch(&mut exits, mark.id(), &mut note);
+        let _ = mark.try_wait();
+    }
+    assert_eq!(exits.lost(), 0);
+    assert!(started.is_superset(&ended), "{ended:?}, {started:?}");
+    assert!(started.is_superset(&executed), "{executed:?}, {started:?}");
+    assert!(executed.len() > 20, "{executed:?}");
+    // Threads have no number left when the kernel frees them.
+    let threads = Exits::builder().threads(true).open();
+    assert!(matches!(threads, Err(Error::NestedThreads)), "{threads:?}");
 }
 
 /// The leader goes first, a thread works on and calls execve: all of it is one process, which ends once.

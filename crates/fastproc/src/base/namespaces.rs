@@ -27,6 +27,13 @@ pub(crate) fn in_initial_cgroup_ns() -> bool {
     inode("self", "cgroup").map_or(true, |inode| inode == INITIAL_CGROUP_NS)
 }
 
+/// The inode number of this process's pid namespace.
+pub(crate) fn own_pid_ns() -> Result<u32, Error> {
+    let inode = inode("self", "pid").ok();
+    let inode = inode.and_then(|inode| u32::try_from(inode).ok());
+    inode.ok_or(Error::Namespace { namespace: "pid" })
+}
+
 /// The pid namespace whose processes `/proc` shows, and by whose numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Numbering {

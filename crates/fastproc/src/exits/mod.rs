@@ -48,7 +48,7 @@ pub use crate::snapshot::exit::Exit;
 use crate::{
     base::{
         error::Error,
-        namespaces::Numbering,
+        namespaces::{Numbering, own_pid_ns},
         timing::{Part, Timing},
     },
     kernel::support,
@@ -165,19 +165,21 @@ impl Builder {
     /// Begins to record. This needs `CAP_BPF` and `CAP_PERFMON`, and Linux 5.8.
     ///
     /// # Errors
-    /// The kernel refuses, or would hide some processes from this reader: in a pid or user namespace other
-    /// than the initial one, with `hidepid`, under lockdown.
+    /// The kernel refuses, or would hide some processes from this reader: in a user namespace other than the
+    /// initial one, with `hidepid`, under lockdown. In a pid namespace of its own, threads cannot be recorded.
     pub fn open(self) -> Result<Exits, Error> {
         let timing = Timing::start();
-        if Numbering::of_proc()? == Numbering::Own {
-            return Err(Error::Namespace { namespace: "pid" });
-        }
+        let pid_ns = match Numbering::of_proc()? {
+            Numbering::Own if self.threads => return Err(Error::NestedThreads),
+            Numbering::Own => own_pid_ns()?,
+            Numbering::Initial | Numbering::Outer => 0,
+        };
         support::permitted()?;
         let settings = Settings {
             page_shift: rustix::param::page_size().trailing_zeros(),
             threads: self.threads.into(),
             at_once: self.at_once.into(),
-            reserved: 0,
+            pid_ns,
         };
         Ok(Exits {
             rings: Rings::open(&settings, self.execs, self.ring_bytes)?,

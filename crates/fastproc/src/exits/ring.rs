@@ -33,6 +33,9 @@ const SHOWN: Fields = Fields::CPU
 /// Largest ring buffer: some 200,000 exits that nobody has read.
 const MAX_BYTES: u32 = 64 << 20;
 
+/// Processes of a pid namespace that have ended and are not freed yet: of more than these, the oldest have no final values.
+const MOST_ZOMBIES: u32 = 16 << 10;
+
 /// The ring in use, and the one before.
 #[derive(Debug)]
 pub(super) struct Rings {
@@ -63,6 +66,9 @@ impl Rings {
         let mut loader = Loader::open(&OBJECT, &types)?;
         loader.set("exit_settings", settings)?;
         loader.set_len("first_ring", bytes)?;
+        if settings.pid_ns != 0 {
+            loader.set_len("ended", MOST_ZOMBIES)?;
+        }
         let mut programs = vec!["process_ends", "task_freed"];
         if execs {
             programs.push(RECORDS_EXECS);

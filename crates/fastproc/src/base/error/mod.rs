@@ -137,6 +137,12 @@ pub enum Error {
         shows: &'static str,
     },
 
+    /// The kernel frees a thread after it has taken its number in a pid namespace.
+    #[error(
+        "exits of threads cannot be recorded in a pid namespace of its own, only those of processes"
+    )]
+    NestedThreads,
+
     /// `/proc` is mounted so that it hides processes from the caller.
     #[error(
         "/proc is mounted with hidepid, and hides other users' processes from you; run as root to see them all"
