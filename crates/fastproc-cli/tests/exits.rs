@@ -154,7 +154,7 @@ fn ps_shows_what_lived_between_two_looks() {
         &filter,
     ];
     let row = shown_of_ended(&mut fastproc(&arguments), || {
-        sh("i=0; while [ $i -lt 100 ]; do i=$((i+1)); done; exit 3; : unmistakable");
+        sh("i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done; exit 3; : unmistakable");
     });
     assert_eq!(row["status"], "3", "{row}");
     assert_eq!(row["rss_bytes"], Value::Null, "{row}");
