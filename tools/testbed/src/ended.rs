@@ -12,7 +12,7 @@ pub fn ended_shell(uid: u32, word: &str) -> u32 {
     let mut child = Command::new("/bin/sh")
         .args([
             "-c",
-            "i=0; while [ $i -lt 200 ]; do i=$((i+1)); done; exit 7",
+            "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done; exit 7",
             word,
         ])
         .current_dir("/")
