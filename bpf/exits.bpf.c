@@ -67,14 +67,15 @@ struct {
 /* The number of a process in the namespace whose processes are recorded; 0 if it has none there. */
 static __noinline u32 nested_tgid(struct task_struct *t)
 {
-	struct pid *pid = t->signal->pids[PIDTYPE_TGID];
+	/* read as a number, with which the verifier permits arithmetic */
+	u64 pid = (u64)BPF_CORE_READ(t, signal, pids[PIDTYPE_TGID]);
 	u32 level, i;
 
 	if (!pid)
 		return 0;
-	level = pid->level;
+	level = BPF_CORE_READ((struct pid *)pid, level);
 	for (i = 0; i <= MAX_LEVEL; i++) {
-		struct upid *at = (void *)pid + bpf_core_field_offset(struct pid, numbers) + i * bpf_core_type_size(struct upid);
+		struct upid *at = (void *)(pid + bpf_core_field_offset(struct pid, numbers) + i * bpf_core_type_size(struct upid));
 
 		if (i > level)
 			break;
@@ -92,7 +93,7 @@ static __always_inline u32 tgid_of(struct task_struct *t)
 static __always_inline void remember(struct task_struct *leader, u32 tgid)
 {
 	struct numbered numbered = { .start_ns = leader->start_boottime, .tgid = tgid };
-	u64 key = (u64)leader;
+	u64 key = (u64)BPF_CORE_READ(leader, group_leader);
 
 	bpf_map_update_elem(&ended, &key, &numbered, 0);
 }
@@ -100,7 +101,7 @@ static __always_inline void remember(struct task_struct *leader, u32 tgid)
 /* The number that the process had when it ended. */
 static __always_inline u32 forget(struct task_struct *leader)
 {
-	u64 key = (u64)leader;
+	u64 key = (u64)BPF_CORE_READ(leader, group_leader);
 	struct numbered *numbered = bpf_map_lookup_elem(&ended, &key);
 	u32 tgid = 0;
 

@@ -72,7 +72,7 @@ struct fp_run {
 	u32 fresh_pool; /* the pool is empty: a record that points into it is read again */
 	u32 dropped; /* this walk has already written records below this place, so none tells what was there before */
 	u32 pid_level; /* if settings.nested: the reader's pid namespace, which the walk looks up, and its level */
-	u64 pid_ns;
+	u64 pid_ns, pid;
 };
 
 #endif

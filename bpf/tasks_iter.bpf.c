@@ -22,6 +22,9 @@ const volatile struct {
 static __always_inline u8 waits(struct task_struct *t, struct fp_identity *id);
 #define WAITS(t, id) waits(t, id)
 
+/* The kernel visits the processes of the reader's pid namespace. If that is not the initial one, ids are its own. */
+#define MAY_BE_NESTED
+
 #include "collect.h"
 #include "wchan.h"
 
@@ -76,7 +79,7 @@ static __always_inline void visit_leader(struct task_struct *t)
 		return;
 	}
 	/* one that is being released has no number */
-	if (settings.nested && !tgid_of(t))
+	if (NESTED && !tgid_of(t))
 		return;
 	run.records = index + 1;
 	run.groups = 0;
@@ -94,7 +97,6 @@ static __always_inline void visit_leader(struct task_struct *t)
 		*entry |= FP_INDEX_TORN;
 }
 
-/* The kernel visits the processes of the reader's pid namespace, and numbers them as that does. */
 static __always_inline void find_own_namespace(void)
 {
 	u64 reader = bpf_get_current_task(), pid, at;
@@ -114,7 +116,7 @@ SEC("iter/task") int visit(struct bpf_iter__task *ctx)
 	/* a pointer that the verifier does not trust: it searches the type information for every load through a trusted one */
 	if (function_ids.bpf_rdonly_cast)
 		t = rdonly_cast(t, type_ids.task_struct);
-	if (settings.nested && !run.pid_ns)
+	if (NESTED && !run.pid_ns)
 		find_own_namespace();
 	if (RELOAD(t->pid) == RELOAD(t->tgid))
 		visit_leader(t);

@@ -4,12 +4,12 @@
 #define FASTPROC_TASKS_NAMESPACES_H
 
 /* The level below which the ids are listed: that of the reader's pid namespace. */
-#define OUTER_LEVEL (settings.nested ? run.pid_level : 0)
+#define OUTER_LEVEL (NESTED ? run.pid_level : 0)
 
 /* pid_nr() of a number */
 static __always_inline u32 outer_nr(u64 pid)
 {
-	if (settings.nested)
+	if (NESTED)
 		return nr_at_level(pid, run.pid_level, run.pid_ns);
 	return pid ? FIELD(struct upid, pid + bpf_core_field_offset(struct pid, numbers), nr) : 0;
 }

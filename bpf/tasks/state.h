@@ -46,22 +46,37 @@ static __always_inline u32 nr_at_level(u64 pid, u32 level, u64 ns)
 	return FIELD(struct upid, at, nr);
 }
 
-/* The number in the reader's pid namespace, or 0 if it has none there. */
+int nested_nr(u64 pid);
+#ifdef MAY_BE_NESTED
+__noinline int nested_nr(u64 pid)
+{
+	return nr_at_level(pid, run.pid_level, run.pid_ns);
+}
+#define NESTED settings.nested
+#else
+#define NESTED 0
+#endif
+
+/* The number in the pid namespace of /proc, or 0 if it has none there. */
 static __always_inline u32 pid_nr(struct pid *p)
 {
-	if (settings.nested)
-		return nr_at_level((u64)p, run.pid_level, run.pid_ns);
-	return p ? p->numbers[0].nr : 0;
+	volatile u64 *slot = &run.pid;
+
+	if (!NESTED)
+		return p ? p->numbers[0].nr : 0;
+	/* through memory: a global function accepts the value of a kernel pointer, not the pointer */
+	*slot = (u64)p;
+	return nested_nr(*slot);
 }
 
 static __always_inline u32 tid_of(struct task_struct *t)
 {
-	return settings.nested ? pid_nr(t->thread_pid) : t->pid;
+	return NESTED ? pid_nr(t->thread_pid) : t->pid;
 }
 
 static __always_inline u32 tgid_of(struct task_struct *t)
 {
-	return settings.nested ? pid_nr(t->signal->pids[PIDTYPE_TGID]) : t->tgid;
+	return NESTED ? pid_nr(t->signal->pids[PIDTYPE_TGID]) : t->tgid;
 }
 
 #endif

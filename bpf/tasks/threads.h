@@ -36,7 +36,7 @@ static __always_inline struct fp_thread_record *list_thread(struct task_struct *
 	}
 	collect_thread(t, r);
 	/* one that has just exited has no number */
-	if (settings.nested && !(r->tid && r->tgid))
+	if (NESTED && !(r->tid && r->tgid))
 		return 0;
 	run.threads = at + 1;
 	return r;
