@@ -331,6 +331,15 @@ static __always_inline void move_on(u64 css)
 	}
 }
 
+/* Whether this section has taken its time. Asked after each cgroup; reads the clock after a few. */
+static __always_inline int is_over(void)
+{
+	if (++run.units < UNITS && run.section_ns)
+		return 0;
+	run.units = 0;
+	return bpf_ktime_get_ns() >= run.deadline_ns;
+}
+
 static int step(u32 i, void *unused)
 {
 	u32 index = run.records;
@@ -358,12 +367,7 @@ static int step(u32 i, void *unused)
 		}
 	}
 	move_on(css);
-	if (run.done)
-		return 1;
-	if (++run.units < UNITS && run.section_ns)
-		return 0;
-	run.units = 0;
-	return bpf_ktime_get_ns() >= run.deadline_ns;
+	return run.done || is_over();
 }
 
 /*
@@ -375,7 +379,7 @@ static __always_inline int is_here(u64 css, u64 serial)
 	return RELOAD(CSS(css)->serial_nr) == serial && !(RELOAD(CSS(css)->flags) & CSS_RELEASED);
 }
 
-/* Finds the last record whose cgroup is still there: the walk continues after it. */
+/* Finds the last record whose cgroup is still there: the walk continues after it. That may take several sections. */
 static int go_back(u32 i, void *unused)
 {
 	u32 at = run.back - 1;
@@ -388,7 +392,7 @@ static int go_back(u32 i, void *unused)
 		return 1;
 	}
 	run.back = at;
-	return 0;
+	return is_over();
 }
 
 SEC("syscall") int walk(void *ctx)
@@ -400,18 +404,24 @@ SEC("syscall") int walk(void *ctx)
 	me = CAST(struct task_struct, bpf_get_current_task());
 	run.root = (u64)CAST(struct cgroup, CAST(struct css_set, me->cgroups)->dfl_cgrp)->root +
 		   bpf_core_field_offset(struct cgroup_root, cgrp) + bpf_core_field_offset(struct cgroup, self);
-	if (!run.css) {
-		run.css = run.root;
-	} else if (!is_here(run.css, run.serial)) {
+	if (run.css && !is_here(run.css, run.serial)) {
 		run.back = run.records;
 		run.css = 0;
-		bpf_loop(MAX_STEPS, go_back, 0, 0);
-		run.records = run.back;
-		run.climbs = 0;
-		if (run.css)
-			move_on(run.css);
 	}
-	bpf_loop(MAX_STEPS, step, 0, 0);
+	if (run.back) {
+		/* The root is never removed, so the way back ends at its record at the latest. */
+		bpf_loop(MAX_STEPS, go_back, 0, 0);
+		if (run.css) {
+			run.records = run.back;
+			run.back = 0;
+			run.climbs = 0;
+			move_on(run.css);
+		}
+	} else if (!run.css) {
+		run.css = run.root;
+	}
+	if (run.css)
+		bpf_loop(MAX_STEPS, step, 0, 0);
 	if (run.css)
 		run.serial = CSS(run.css)->serial_nr;
 	bpf_rcu_read_unlock();

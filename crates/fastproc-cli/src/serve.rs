@@ -25,13 +25,14 @@ use std::{
 };
 
 use clap::{ArgAction, ValueEnum};
-use fastproc::SourceKind;
+use fastproc::{SourceKind, cgroups};
 use fastproc_metrics::{
     collecting::{Bounds, Collecting},
     costly, descriptors,
     exporter::{Exporter, Settings},
     exposition::Format,
     groups,
+    metrics::CgroupSettings,
     naming::Rules,
     privileges::{self, Needs},
     procfs,
@@ -50,6 +51,9 @@ use crate::{Failure, failure::chain, source::Source};
 
 pub use self::flags::with_two_dashes;
 
+/// The number of files of cgroups that may stay open.
+const OF_CGROUPS: usize = 32 << 10;
+
 const EXAMPLES: &str = "\
 Examples:
   fastproc serve
@@ -60,6 +64,8 @@ Examples:
       the 100 groups that use most CPU time; the group \"other\" has the rest
   fastproc serve --gather-smaps --costly-share=0.02
       proportional memory as well; that, descriptors and where threads wait for no more than 2% of one CPU
+  fastproc serve --cgroups
+      what containers and units of systemd use as well, under cAdvisor's names
   fastproc serve --source=procfs --user=metrics
       without BPF, and as a user of its own
 
@@ -190,6 +196,12 @@ pub struct Args {
     /// The part of one CPU's time that may go into the last three. Their ages are told with them.
     #[arg(long, value_name = "PART", default_value_t = 0.01, value_parser = share)]
     costly_share: f64,
+    /// Tell what cgroups of version 2 use, under cAdvisor's names, with the names of containers and pods.
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
+    cgroups: bool,
+    /// Tell of at most so many cgroups: those that come first in the tree.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    max_cgroups: usize,
     /// Scrapes that follow one another faster than this share a snapshot.
     #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = duration)]
     min_interval: Duration,
@@ -257,6 +269,7 @@ impl Args {
     fn settings(&self, rules: Option<Rules>) -> Result<Settings, Failure> {
         let regroups = rules.as_ref().is_some_and(|rules| !rules.is_empty());
         let rules = rules.map_or_else(|| self.rules(), Ok)?;
+        let by_files = self.source.kind() == Some(SourceKind::Procfs);
         Ok(Settings {
             source: self.source.kind(),
             groups: groups::Options {
@@ -276,6 +289,10 @@ impl Args {
                     thread_names: self.max_thread_names,
                 },
             },
+            cgroups: self.cgroups.then(|| CgroupSettings {
+                source: by_files.then_some(cgroups::Source::Files),
+                most: self.max_cgroups,
+            }),
             costly: costly::Settings {
                 smaps: self.gather_smaps,
                 fds: self.gather_fds,
@@ -284,7 +301,7 @@ impl Args {
             },
             regroups,
             host_root: self.host_root.clone(),
-            exits: self.exits && self.source.kind() != Some(SourceKind::Procfs),
+            exits: self.exits && !by_files,
             host: self
                 .collectors
                 .switches(!self.replaces_process_exporter())?,
@@ -339,7 +356,9 @@ fn serve_metrics(
     if args.procfs != Path::new("/proc") {
         procfs::mount(&args.procfs)?;
     }
-    let descriptors = descriptors::raise_limit(args.max_connections + taken.unwrap_or(0))?;
+    let files = if args.cgroups { OF_CGROUPS } else { 0 };
+    let kept = args.max_connections + taken.unwrap_or(0) + files;
+    let descriptors = descriptors::raise_limit(kept)?;
     let once = args.once_to_stdout_delay;
     // Nobody else understands its files.
     let mut exporter = match once {
@@ -360,6 +379,9 @@ fn serve_metrics(
         ));
         settings.source = Some(SourceKind::Procfs);
         settings.exits = false;
+        if let Some(cgroups) = &mut settings.cgroups {
+            cgroups.source = Some(cgroups::Source::Files);
+        }
     }
     if procfs::is_of_own_namespace() {
         say(
@@ -449,6 +471,18 @@ fn open(settings: Settings) -> Result<Exporter, Failure> {
     for refusal in exporter.refused() {
         let (source, error) = (refusal.source, &refusal.error);
         say(&format!("source {source} cannot be used: {error}"));
+    }
+    if let Some(cgroups) = exporter.cgroups() {
+        if let Some(error) = cgroups.refusal() {
+            say(&format!("cgroups are read from files: {}", chain(error)));
+        }
+        let absent = cgroups.absent_controllers();
+        if !absent.is_empty() {
+            let absent = absent.join(", ");
+            say(&format!(
+                "controllers that are not on version 2, so not told of cgroups: {absent}"
+            ));
+        }
     }
     if let Some(error) = exporter.exits_refused() {
         let error = error.to_string();

@@ -2,7 +2,10 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use fastproc::{Collector, Fields, Refusal, SnapshotStats, SourceKind, counters::Counters};
+use fastproc::{
+    Collector, Fields, Refusal, SnapshotStats, SourceKind, cgroups, container::Names,
+    counters::Counters,
+};
 use rustix::thread::{CapabilitySet, capabilities};
 
 use crate::{
@@ -12,8 +15,8 @@ use crate::{
     groups::{Gone, Moment, Options, Tracker},
     link::Used,
     metrics::{
-        ExitCounts, Extras, HostMetrics, LeftOut, Own, Service, Switches, series_of_a_group,
-        write_groups, write_own,
+        CgroupMetrics, CgroupSettings, ExitCounts, Extras, HostMetrics, LeftOut, Own, Service,
+        Switches, series_of_a_group, write_groups, write_own,
     },
     naming::{NameError, Rules},
     reloaded::Reloaded,
@@ -28,6 +31,8 @@ pub struct Settings {
     pub groups: Options,
     /// Which metrics of the machine are told.
     pub host: Switches,
+    /// What of cgroups is told, if anything.
+    pub cgroups: Option<CgroupSettings>,
     /// Which costly values are read.
     pub costly: costly::Settings,
     /// Whether what ends between two snapshots is recorded.
@@ -48,6 +53,9 @@ pub enum OpenError {
     /// Counters cannot be read.
     #[error("the machine's counters cannot be read")]
     Counters(#[from] fastproc::counters::Error),
+    /// Cgroups cannot be read.
+    #[error("cgroups cannot be read")]
+    Cgroups(#[from] cgroups::Error),
 }
 
 /// Takes snapshots, follows groups, and writes metrics.
@@ -56,6 +64,7 @@ pub struct Exporter {
     collector: Collector,
     tracker: Tracker,
     host_metrics: HostMetrics,
+    cgroups: Option<CgroupMetrics>,
     counters_by: &'static str,
     proc_hides: bool,
     sees_all: bool,
@@ -87,7 +96,7 @@ impl Exporter {
         if tracker.wants().username || settings.regroups {
             fields |= Fields::USERS;
         }
-        if tracker.wants().container || settings.regroups {
+        if tracker.wants().container || settings.regroups || settings.cgroups.is_some() {
             fields |= Fields::CGROUP;
         }
         let mut collector = Collector::builder()
@@ -110,7 +119,15 @@ impl Exporter {
             .open()?;
         let missed = collector.snapshot()?.stats().missed;
         let proc_hides = fastproc::host::proc_hides_processes()?;
-        let describer = Describer::new(collector.host(), settings.host_root.as_deref())?;
+        let root = settings.host_root.as_deref();
+        let describer = Describer::new(collector.host(), root)?;
+        let names = || root.map_or_else(Names::default, Names::from_root);
+        let cgroups = settings
+            .cgroups
+            .map(|settings| CgroupMetrics::open(settings, names()));
+        let cgroups = cgroups.transpose()?;
+        let others = cgroups.as_ref().map(CgroupMetrics::families);
+        let others = others.unwrap_or_default();
         Ok(Self {
             missed,
             exits: None,
@@ -122,7 +139,8 @@ impl Exporter {
                 "procfs"
             },
             sees_all: sees_all(collector.source(), proc_hides),
-            host_metrics: HostMetrics::new(Counters::reader(&counters), settings.host),
+            host_metrics: HostMetrics::new(Counters::reader(&counters), settings.host, &others),
+            cgroups,
             collector,
             tracker,
             stats: None,
@@ -145,13 +163,20 @@ impl Exporter {
     }
 
     /// Whether files in `/proc` are read that are shown only to those who may trace: by the source itself, of processes
-    /// that its walk does not meet, for costly values, for names of containers, and for every name where `/proc` hides processes.
+    /// that its walk does not meet, for costly values, for names of containers, and for every name where `/proc` hides
+    /// processes.
     pub fn needs_proc_of_others(&self) -> bool {
         self.collector.source() == SourceKind::Procfs
             || self.missed > 0
             || self.proc_hides
             || self.costly.is_wanted()
             || self.tracker.wants().container_names
+            || self.cgroups.is_some()
+    }
+
+    /// What reads cgroups, if anything does.
+    pub fn cgroups(&self) -> Option<&cgroups::Cgroups> {
+        self.cgroups.as_ref().map(CgroupMetrics::cgroups)
     }
 
     /// Sources that were tried first and refused, and why.
@@ -196,6 +221,8 @@ impl Exporter {
         self.counters_current = counters.is_ok();
         self.counter_errors += u64::from(counters.is_err());
         let btime = self.host_metrics.btime();
+        let cgroups = self.cgroups.as_mut().map(CgroupMetrics::collect);
+        let cgroups = cgroups.transpose();
         let result = match self.collector.snapshot() {
             Ok(snapshot) => {
                 let stats = snapshot.stats();
@@ -224,6 +251,9 @@ impl Exporter {
                     exits.lost += stats.lost_exits;
                 }
                 self.host_metrics.count(&snapshot);
+                if let Some(cgroups) = &mut self.cgroups {
+                    cgroups.count(&snapshot);
+                }
                 self.costly.follow(&self.tracker, stats.boottime_ns);
                 self.snapshots += 1;
                 self.torn += u64::from(stats.torn);
@@ -238,6 +268,7 @@ impl Exporter {
             }
         };
         counters?;
+        cgroups?;
         result
     }
 
@@ -262,7 +293,9 @@ impl Exporter {
         const GROUP: usize = 2048;
         const THREADS: usize = 1536;
         let groups = self.tracker.groups().count() * GROUP;
-        MACHINE + groups + self.tracker.thread_names().count() * THREADS
+        let cgroups = self.cgroups.as_ref();
+        let cgroups = cgroups.map_or(0, CgroupMetrics::expected_length);
+        MACHINE + groups + self.tracker.thread_names().count() * THREADS + cgroups
     }
 
     /// Writes what was collected last.
@@ -283,6 +316,9 @@ impl Exporter {
         );
         if self.counters_current {
             self.host_metrics.write(&mut text, current);
+        }
+        if let Some(cgroups) = &self.cgroups {
+            cgroups.write(&mut text);
         }
         let service = self.service.as_ref().map(|service| service.read());
         write_own(

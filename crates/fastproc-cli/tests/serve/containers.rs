@@ -1,4 +1,4 @@
-//! Groups that are named by container and pod.
+//! Groups that are named by container and pod, and their cgroups.
 
 use std::fs;
 
@@ -17,18 +17,14 @@ fn faults(metrics: &Metrics, group: &str) -> Option<f64> {
     metrics.get(name, &[("groupname", group)])
 }
 
-/// A process that starts and exits between two scrapes is in the group of its pod too, though its cgroup names only an id.
-#[test]
-fn a_pod_is_a_group() {
-    if !gate::bpf() {
-        return;
-    }
+/// The cgroup of a container in a pod, and a folder with the file that has its names. `None`: there can be none here.
+fn pod() -> Option<(Cgroup, Folder)> {
     let path = format!(
         "served/kubepods.slice/kubepods-pod34dd2e8f_b2b3_4d51_a2c6_5e5d1a2d4f11.slice/cri-containerd-{ID}.scope"
     );
     let Some(cgroup) = Cgroup::new(&path) else {
         gate::skipped("the default hierarchy is not mounted here");
-        return;
+        return None;
     };
     let folder = Folder::new();
     let bundle = format!("run/containerd/io.containerd.runtime.v2.task/k8s.io/{ID}");
@@ -37,6 +33,18 @@ fn a_pod_is_a_group() {
     let annotations = r#"{"annotations": {"io.kubernetes.cri.container-name": "web",
         "io.kubernetes.cri.sandbox-name": "web-0", "io.kubernetes.cri.sandbox-namespace": "shop"}}"#;
     fs::write(bundle.join("config.json"), annotations).expect("a file");
+    Some((cgroup, folder))
+}
+
+/// A process that starts and exits between two scrapes is in the group of its pod too, though its cgroup names only an id.
+#[test]
+fn a_pod_is_a_group() {
+    if !gate::bpf() {
+        return;
+    }
+    let Some((cgroup, folder)) = pod() else {
+        return;
+    };
     let config = folder.write(
         "groups.yml",
         "process_names:\n- name: '{{if .PodName}}{{.Namespace}}/{{.PodName}}/{{.ContainerName}} {{.Runtime}}{{else}}other{{end}}'\n  cmdline: ['.+']\n",
@@ -71,4 +79,46 @@ fn a_pod_is_a_group() {
     });
     sleeper.kill().expect("it is ours");
     sleeper.wait().expect("it is ours");
+}
+
+/// The collecting process has given up root when it reads the cgroup and the names.
+#[test]
+fn a_container_has_metrics_with_its_names() {
+    if !gate::bpf() {
+        return;
+    }
+    let Some((cgroup, folder)) = pod() else {
+        return;
+    };
+    let path = cgroup.path();
+    let (pod, _) = path.rsplit_once('/').expect("a pod");
+    let root = folder.path().to_str().expect("UTF-8");
+    for source in ["auto", "procfs"] {
+        let source = format!("--source={source}");
+        let server = Server::start(&["--cgroups", "--host-root", root, &source]);
+        let metrics = server.scrape();
+        let value = |name, labels: &[_]| metrics.get(name, labels);
+        let names = [
+            ("id", &*path),
+            ("container", "web"),
+            ("name", ID),
+            ("namespace", "shop"),
+            ("pod", "web-0"),
+            ("cpu", "total"),
+        ];
+        let usage = "container_cpu_usage_seconds_total";
+        assert!(value(usage, &names).is_some(), "{source}");
+        let of_pod = [("id", pod), ("namespace", "shop"), ("pod", "web-0")];
+        assert!(value(usage, &of_pod).is_some(), "{source}");
+        assert_eq!(value("container_processes", &names[..1]), Some(0.0));
+        assert_eq!(value("container_scrape_error", &[]), Some(0.0));
+        let mut sleeper = cgroup.command("exec sleep 600").spawn().expect("sh runs");
+        wait_until("the process in its cgroup", || {
+            let metrics = server.scrape();
+            metrics.get("container_processes", &names[..1]) == Some(1.0)
+        });
+        assert!(server.scrape().get(usage, &names) > Some(0.0));
+        sleeper.kill().expect("it is ours");
+        sleeper.wait().expect("it is ours");
+    }
 }

@@ -162,9 +162,9 @@ const STATE_LABELS: [&str; STATES.len()] = [
 ];
 
 impl HostMetrics {
-    /// Nothing is read yet.
-    pub fn new(reader: Reader, switches: Switches) -> Self {
-        let own = [groups::ALL, &families(), own::ALL].concat();
+    /// Nothing is read yet. `others` are families that the same text has besides.
+    pub fn new(reader: Reader, switches: Switches, others: &[Family]) -> Self {
+        let own = [groups::ALL, &families(), own::ALL, others].concat();
         Self {
             reader,
             node: NodeMetrics::new(switches.node.clone(), &own),

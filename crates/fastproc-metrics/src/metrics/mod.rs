@@ -15,6 +15,7 @@ macro_rules! families {
 }
 pub(crate) use families;
 
+mod cgroups;
 mod cpu;
 mod groups;
 mod host;
@@ -24,6 +25,7 @@ mod scrapes;
 mod table;
 
 pub use self::{
+    cgroups::{CgroupMetrics, CgroupSettings},
     groups::{Extras, series_of_a_group, write_groups},
     host::{HostMetrics, Switches, VmstatFilter, WrongFilter},
     node::{LeftOut, NodeSwitches, Pattern},

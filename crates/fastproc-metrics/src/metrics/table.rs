@@ -1,6 +1,6 @@
 //! The table of all metrics, for people.
 
-use super::{groups, host, own};
+use super::{cgroups, groups, host, own};
 use crate::exposition::Family;
 
 /// The page `docs/metrics.md`.
@@ -21,6 +21,13 @@ pub fn markdown() -> String {
             "Names, labels and types are those of node_exporter. Each part is switched by its flag; `--no-collector.…` \
              turns it off, and `--no-host` all.",
             host::families(),
+        ),
+        (
+            "Cgroups",
+            "With `--cgroups`. Names and types are those of cAdvisor; [cgroups.md](cgroups.md#metrics) says what differs. \
+             Each has the labels of its cgroup: `id` is its path, `container`, `image`, `name`, `namespace` and `pod` name a \
+             container, `unit` and `slice` a unit of systemd. Other labels are in the table.",
+            cgroups::families(),
         ),
         (
             "The exporter",

@@ -1,6 +1,6 @@
 //! How cgroups are read, and from where.
 
-use std::{fmt, str::FromStr, time::Duration};
+use std::{fmt, path::Path, str::FromStr, time::Duration};
 
 use super::{
     Cgroups, Reader,
@@ -101,7 +101,17 @@ impl Builder {
     /// # Errors
     /// The hierarchy is not mounted, or the one source that was named cannot be used.
     pub fn open(self) -> Result<Cgroups, Error> {
-        let mut tree = Tree::open()?;
+        self.open_tree(Tree::open()?)
+    }
+
+    /// Opens a folder with files of cgroups that were recorded. For tests.
+    #[doc(hidden)]
+    pub fn open_recorded(self, folder: &Path) -> Result<Cgroups, Error> {
+        self.source(Some(Source::Files))
+            .open_tree(Tree::at(folder)?)
+    }
+
+    fn open_tree(self, mut tree: Tree) -> Result<Cgroups, Error> {
         let mut files = Files::default();
         let root = tree.root_id();
         let mut expected = Record::default();

@@ -147,18 +147,23 @@ impl Cgroups {
                 self.complete();
             }
         }
+        Ok(self.last())
+    }
+
+    /// The last snapshot once more. It is empty if there was none, or the last one failed.
+    pub fn last(&self) -> Snapshot<'_> {
         let records = match &self.reader {
             Reader::Bpf(bpf) => bpf.parts(self.met).0,
             Reader::Files(records) => records,
         };
-        Ok(Snapshot {
+        Snapshot {
             records,
             devices: &self.devices,
             shown: &self.shown,
             tree: &self.tree,
             lines: &self.lines,
             began_ns: self.met.began_ns,
-        })
+        }
     }
 
     /// Has the kernel fold what the CPUs have counted: reading a file of a top-level cgroup does it for all below.
@@ -264,9 +269,10 @@ impl Cgroups {
         else {
             return Ok(());
         };
+        shown.clear();
+        self.met = Met::default();
         self.met = bpf.walk()?;
         let (records, _) = bpf.parts(self.met);
-        shown.clear();
         tree.begin();
         for (at, record) in records.iter().enumerate() {
             if tree.meet(record.identity.id, record.identity.parent) {

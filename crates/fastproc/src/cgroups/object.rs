@@ -200,3 +200,69 @@ impl Walk {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::HashSet, fs, os::unix::fs::MetadataExt};
+
+    use fastproc_testbed::{Cgroup, gate, wait_until};
+
+    use super::*;
+
+    /// Between two runs all that the walk has met last is removed: it looks for what is left, one cgroup a run.
+    #[test]
+    fn the_way_back_takes_sections_too() {
+        if !gate::bpf() {
+            return;
+        }
+        let Some(cgroup) = Cgroup::new("parent") else {
+            gate::skipped("the default hierarchy is not mounted here");
+            return;
+        };
+        let folder = cgroup.folder();
+        let children: Vec<_> = (0..40).map(|at| folder.join(format!("c{at}"))).collect();
+        let mut ids = HashSet::new();
+        for child in &children {
+            fs::create_dir(child).expect("root may");
+            ids.insert(fs::metadata(child).expect("it is there").ino());
+        }
+        let mut bpf = Bpf::open(Fields::empty(), Duration::ZERO, 2000).expect("root may");
+        let walk = &mut bpf.loaded;
+        walk.run.as_mut_slice()[0] = Run::default();
+        let met = |walk: &Walk, records: u32| {
+            let records = &walk.records.as_slice()[..records as usize];
+            let known = records.iter().map(|record| record.identity.id);
+            known.filter(|id| ids.contains(id)).count()
+        };
+        let step = |walk: &mut Walk| {
+            run(walk.program.as_fd(), &mut []).expect("it runs");
+            walk.run.as_slice()[0]
+        };
+        let mut now = Run::default();
+        while met(walk, now.records) < 30 {
+            now = step(walk);
+            assert_eq!(now.done, 0);
+        }
+        for child in &children {
+            fs::remove_dir(child).expect("it is empty");
+        }
+        wait_until("the kernel to forget them", || {
+            let stat = fs::read_to_string(folder.join("cgroup.stat")).expect("a file");
+            stat.contains("nr_dying_descendants 0\n")
+        });
+        let mut back = now.records;
+        for _ in 0..30 {
+            now = step(walk);
+            back -= 1;
+            assert_eq!((now.css, now.back), (0, back));
+        }
+        while now.done == 0 {
+            now = step(walk);
+        }
+        assert_eq!((now.back, met(walk, now.records)), (0, 0));
+        let parent = fs::metadata(&folder).expect("it is there").ino();
+        let records = &walk.records.as_slice()[..now.records as usize];
+        let parents = records.iter().filter(|record| record.identity.id == parent);
+        assert_eq!(parents.count(), 1);
+    }
+}

@@ -51,7 +51,7 @@ impl Tree {
         Self::at(Path::new(mount_point(&mounts).ok_or(Error::NotMounted)?))
     }
 
-    fn at(mount: &Path) -> Result<Self, Error> {
+    pub(super) fn at(mount: &Path) -> Result<Self, Error> {
         let failed = |errno: Errno| Error::Read {
             path: mount.into(),
             source: errno.into(),

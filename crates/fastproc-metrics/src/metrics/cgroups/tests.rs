@@ -1,0 +1,279 @@
+//! Metrics of a hierarchy in a folder, with files as Linux 6.12 writes them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use super::*;
+use crate::exposition::Format;
+
+const ID: &str = "3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e";
+const POD: &str = "kubepods.slice/kubepods-pod34dd2e8f_b2b3_4d51_a2c6_5e5d1a2d4f11.slice";
+
+/// The files of a container that has a quota, and read and wrote a disk.
+const FILES: [(&str, &str); 16] = [
+    (
+        "cpu.stat",
+        "usage_usec 1500001\nuser_usec 1000000\nsystem_usec 500001\nnice_usec 0\nnr_periods 40\nnr_throttled 30\n\
+         throttled_usec 2500000\nnr_bursts 2\nburst_usec 7\n",
+    ),
+    ("cpu.max", "2000 10000\n"),
+    ("cpu.weight", "100\n"),
+    ("memory.current", "1000000\n"),
+    ("memory.peak", "2000000\n"),
+    ("memory.min", "4096\n"),
+    ("memory.max", "67108864\n"),
+    ("memory.swap.current", "8192\n"),
+    ("memory.swap.max", "max\n"),
+    (
+        "memory.events",
+        "low 0\nhigh 3\nmax 4\noom 5\noom_kill 6\noom_group_kill 0\n",
+    ),
+    (
+        "memory.stat",
+        "anon 600000\nfile 300000\nkernel 90000\nfile_mapped 30\nfile_dirty 31\nfile_writeback 32\ninactive_file 200000\n\
+         active_file 100000\nworkingset_refault_anon 8\nworkingset_refault_file 9\npgscan 10\npgsteal 11\npgfault 12\npgmajfault 13\n",
+    ),
+    ("pids.current", "5\n"),
+    ("pids.max", "max\n"),
+    (
+        "io.stat",
+        "0:77 rbytes=14 wbytes=15 rios=16 wios=17 dbytes=0 dios=0\n0:78 \n",
+    ),
+    (
+        "cpu.pressure",
+        "some avg10=0.00 avg60=0.00 avg300=0.00 total=18\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=19\n",
+    ),
+    (
+        "memory.pressure",
+        "some avg10=0.00 avg60=0.00 avg300=0.00 total=20\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=21\n",
+    ),
+];
+
+const SERIES: &str = "\
+container_cpu_usage_seconds_total|,cpu=\"total\"|1.500001
+container_cpu_user_seconds_total||1
+container_cpu_system_seconds_total||0.500001
+container_cpu_cfs_periods_total||40
+container_cpu_cfs_throttled_periods_total||30
+container_cpu_cfs_throttled_seconds_total||2.5
+container_cpu_cfs_burst_periods_total||2
+container_cpu_cfs_burst_seconds_total||0.000007
+container_spec_cpu_period||10000
+container_spec_cpu_quota||2000
+container_spec_cpu_shares||2597
+container_memory_usage_bytes||1000000
+container_memory_working_set_bytes||800000
+container_memory_max_usage_bytes||2000000
+container_memory_rss||600000
+container_memory_cache||300000
+container_memory_mapped_file||30
+container_memory_kernel_usage||90000
+container_memory_swap||8192
+container_memory_total_active_file_bytes||100000
+container_memory_total_inactive_file_bytes||200000
+container_memory_file_dirty_bytes||31
+container_memory_file_writeback_bytes||32
+container_memory_failures_total|,failure_type=\"pgfault\",scope=\"container\"|12
+container_memory_failures_total|,failure_type=\"pgmajfault\",scope=\"container\"|13
+container_memory_failures_total|,failure_type=\"pgfault\",scope=\"hierarchy\"|12
+container_memory_failures_total|,failure_type=\"pgmajfault\",scope=\"hierarchy\"|13
+container_memory_events_high_total||3
+container_memory_events_max_total||4
+container_memory_pgscan_total||10
+container_memory_pgsteal_total||11
+container_memory_workingset_refault_file_total||9
+container_memory_workingset_refault_anon_total||8
+container_spec_memory_limit_bytes||67108864
+container_spec_memory_reservation_limit_bytes||4096
+container_spec_memory_swap_limit_bytes||0
+container_oom_events_total||6
+container_fs_reads_bytes_total|,device=\"0:77\"|14
+container_fs_reads_total|,device=\"0:77\"|16
+container_fs_writes_bytes_total|,device=\"0:77\"|15
+container_fs_writes_total|,device=\"0:77\"|17
+container_threads||5
+container_threads_max||0
+container_pressure_cpu_waiting_seconds_total||0.000018
+container_pressure_cpu_stalled_seconds_total||0.000019
+container_pressure_memory_waiting_seconds_total||0.00002
+container_pressure_memory_stalled_seconds_total||0.000021
+container_pressure_io_waiting_seconds_total||0
+container_pressure_io_stalled_seconds_total||0
+";
+
+/// A folder with a hierarchy, and the files of a runtime beside it.
+struct Host(PathBuf);
+
+impl Host {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("fastproc-cgroup-metrics-{}-{next}", std::process::id());
+        let host = Self(std::env::temp_dir().join(name));
+        host.write("tree/cgroup.controllers", "cpu io memory pids\n");
+        host
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.0.join(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    }
+
+    fn make(&self, cgroup: &str) {
+        for (file, text) in FILES {
+            self.write(&format!("tree/{cgroup}/{file}"), text);
+        }
+        let file = format!("tree/{cgroup}/io.pressure");
+        self.write(&file, "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n");
+    }
+
+    fn metrics(&self, most: usize) -> CgroupMetrics {
+        let cgroups = Cgroups::builder()
+            .fields(Fields::all())
+            .open_recorded(&self.0.join("tree"))
+            .expect("a folder");
+        CgroupMetrics::new(cgroups, most, Names::from_root(&*self.0))
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn text(metrics: &mut CgroupMetrics) -> String {
+    metrics.collect().expect("a hierarchy");
+    let mut text = Exposition::new(Format::Prometheus, Vec::new());
+    metrics.write(&mut text);
+    String::from_utf8(text.finish()).expect("a text")
+}
+
+/// The labels of the cgroup with this path.
+fn labels<'t>(text: &'t str, path: &str) -> &'t str {
+    let start = format!("container_last_seen{{id=\"/{path}\"");
+    let line = text.lines().find(|line| line.starts_with(&start));
+    let line = line.unwrap_or_else(|| panic!("{path} is missing: {text}"));
+    let (labels, _) = line.rsplit_once('}').expect("the braces end");
+    &labels["container_last_seen{".len()..]
+}
+
+#[test]
+fn every_value_of_a_container_is_told_under_its_names() {
+    let host = Host::new();
+    let container = format!("{POD}/cri-containerd-{ID}.scope");
+    let unit = "system.slice/ssh.service";
+    host.make(&container);
+    host.make(&format!("{container}/init"));
+    host.make(unit);
+    host.write(
+        &format!("run/containerd/io.containerd.runtime.v2.task/k8s.io/{ID}/config.json"),
+        r#"{"annotations": {"io.kubernetes.cri.container-name": "web", "io.kubernetes.cri.sandbox-name": "web-0",
+            "io.kubernetes.cri.sandbox-namespace": "shop", "io.kubernetes.cri.image-name": "nginx:\"1\""}}"#,
+    );
+    let text = text(&mut host.metrics(100));
+    let names = format!(
+        "id=\"/{container}\",container=\"web\",name=\"{ID}\",image=\"nginx:\\\"1\\\"\",namespace=\"shop\",pod=\"web-0\""
+    );
+    assert_eq!(labels(&text, &container), names);
+    let expected: Vec<_> = SERIES
+        .lines()
+        .map(|line| {
+            let mut parts = line.split('|');
+            let mut next = || parts.next().expect("three parts");
+            let (name, more, value) = (next(), next(), next());
+            format!("{name}{{{names}{more}}} {value}")
+        })
+        .collect();
+    let is_ours = |line: &&str| line.contains(&*names) && !line.starts_with("container_last_seen");
+    let ours: Vec<_> = text.lines().filter(is_ours).collect();
+    assert_eq!(ours, expected);
+    assert!(text.starts_with(
+        "# HELP container_scrape_error 1 if cgroups could not be read, else 0.\n\
+         # TYPE container_scrape_error gauge\ncontainer_scrape_error 0\n"
+    ));
+    // Names are told once: of the container and of its pod, not of what is below.
+    for (path, more) in [
+        (POD, ",namespace=\"shop\",pod=\"web-0\""),
+        (&*format!("{container}/init"), ""),
+        ("kubepods.slice", ",slice=\"kubepods.slice\""),
+        (unit, ",unit=\"ssh.service\",slice=\"system.slice\""),
+        ("", ""),
+    ] {
+        assert_eq!(labels(&text, path), format!("id=\"/{path}\"{more}"));
+    }
+}
+
+#[test]
+fn the_root_has_what_its_files_have() {
+    let host = Host::new();
+    for file in ["cpu.stat", "memory.stat"] {
+        let (_, text) = FILES.iter().find(|(name, _)| *name == file).expect("it");
+        host.write(&format!("tree/{file}"), text);
+    }
+    let text = text(&mut host.metrics(100));
+    for (name, value) in [
+        ("container_memory_usage_bytes", "900000"),
+        ("container_memory_working_set_bytes", "700000"),
+        ("container_memory_rss", "600000"),
+    ] {
+        assert!(
+            text.contains(&format!("\n{name}{{id=\"/\"}} {value}\n")),
+            "{name}: {text}"
+        );
+    }
+    // What it has no file of is absent, family and all.
+    for name in [
+        "container_memory_swap",
+        "container_threads",
+        "container_fs_reads_total",
+        "container_cpu_cfs_periods_total",
+        "container_processes",
+    ] {
+        assert!(!text.contains(name), "{name}: {text}");
+    }
+}
+
+#[test]
+fn a_bound_leaves_out_what_comes_last_and_says_so() {
+    let host = Host::new();
+    for at in 0..5 {
+        host.make(&format!("c{at}"));
+    }
+    let mut metrics = host.metrics(4);
+    let first = text(&mut metrics);
+    assert!(first.contains("\nfastproc_cgroups_shown 4\n"), "{first}");
+    assert!(first.contains("\nfastproc_cgroups_left_out 2\n"), "{first}");
+    let count = |text: &str| text.matches("\ncontainer_last_seen{").count();
+    assert_eq!(count(&first), 4);
+    fs::remove_dir_all(host.0.join("tree/c1")).expect("it is there");
+    let second = text(&mut metrics);
+    assert!(!second.contains("id=\"/c1\""), "{second}");
+    assert_eq!(count(&second), 4);
+}
+
+#[test]
+fn devices_are_named_as_their_nodes() {
+    let mut disks = fs::read_dir("/sys/dev/block").into_iter().flatten();
+    let disk = disks.find_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let Some((disk, numbers)) = disk
+        .as_deref()
+        .and_then(|disk| Some((disk, disk.split_once(':')?)))
+    else {
+        return;
+    };
+    let mut device = Device::default();
+    device.major = numbers.0.parse().expect("a number");
+    device.minor = numbers.1.parse().expect("a number");
+    let link = fs::canonicalize(Path::new("/sys/dev/block").join(disk)).expect("a device");
+    let name = link.file_name().expect("a name").to_string_lossy();
+    let label = device_label(&device);
+    assert_eq!(
+        label,
+        format!(",device=\"/dev/{}\"", name.replace('!', "/"))
+    );
+}
