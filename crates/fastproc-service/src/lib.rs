@@ -19,7 +19,6 @@ mod holders;
 mod left;
 mod memory;
 mod message;
-mod owner;
 mod peer;
 mod reading;
 mod rest;
