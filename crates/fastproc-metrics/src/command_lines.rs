@@ -49,14 +49,34 @@ struct Answer {
 type Read =
     dyn Fn(Id, &mut dyn FnMut(Owner) -> bool) -> Option<Result<Vec<u8>, DetailError>> + Send + Sync;
 
-/// Whose process is being read, and since when. `None`: none is.
-type Current = Arc<Mutex<Option<(Owner, Instant)>>>;
+/// What a thread is doing.
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    /// Whose process is being read, and since when.
+    current: Option<(Owner, Instant)>,
+    /// Whether the thread has ended.
+    over: bool,
+}
+
+type Shared = Arc<Mutex<State>>;
+
+/// Tells that a thread has ended, even if it has panicked.
+struct End(Shared);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        *lock(&self.0) = State {
+            current: None,
+            over: true,
+        };
+    }
+}
 
 /// A thread that reads.
 #[derive(Debug)]
 struct Reading {
     answers: Receiver<Answer>,
-    current: Current,
+    state: Shared,
 }
 
 /// Reads the command lines of processes.
@@ -67,7 +87,7 @@ pub(crate) struct CommandLines {
     wanted: VecDeque<Id>,
     reading: Option<Reading>,
     /// Threads that nobody waits for any more.
-    held: Vec<Current>,
+    held: Vec<Shared>,
     /// Who is left out, and until when.
     left: HashMap<Owner, Instant>,
     /// What slow processes of each owner have taken since the last [`prepare`](Self::prepare).
@@ -129,14 +149,14 @@ impl CommandLines {
         let Self {
             held, left, one, ..
         } = self;
-        held.retain(|current| {
-            let current = *lock(current);
-            if let Some((owner, since)) = current
+        held.retain(|state| {
+            let state = *lock(state);
+            if let Some((owner, since)) = state.current
                 && now.saturating_duration_since(since) >= *one
             {
                 left.insert(owner, now + LEFT_FOR);
             }
-            current.is_some()
+            !state.over
         });
         left.retain(|_, until| *until > now);
     }
@@ -167,7 +187,7 @@ impl CommandLines {
         self.wanted.pop_front();
         let Some(answer) = answer else {
             // The thread has ended if it has panicked.
-            if let Some((owner, _)) = *lock(&reading.current) {
+            if let Some((owner, _)) = lock(&reading.state).current {
                 self.left.insert(owner, Instant::now() + LEFT_FOR);
             }
             self.hold();
@@ -194,23 +214,25 @@ impl CommandLines {
     /// Lets the thread end by itself: nobody takes what it reads.
     fn hold(&mut self) {
         self.held
-            .extend(self.reading.take().map(|reading| reading.current));
+            .extend(self.reading.take().map(|reading| reading.state));
     }
 }
 
 impl Reading {
     fn start(ids: Vec<Id>, left: Vec<Owner>, read: Arc<Read>) -> io::Result<Self> {
         let (send, answers) = sync_channel(AHEAD);
-        let current = Arc::new(Mutex::new(None));
+        let state = Shared::default();
         let reading = Self {
             answers,
-            current: Arc::clone(&current),
+            state: Arc::clone(&state),
         };
         let body = move || {
+            let end = End(state);
+            let state = &end.0;
             for id in ids {
-                *lock(&current) = Some((Owner::Unknown { user_ns: 0 }, Instant::now()));
-                let answer = answer(id, &left, &current, &*read);
-                *lock(&current) = None;
+                lock(state).current = Some((Owner::Unknown { user_ns: 0 }, Instant::now()));
+                let answer = answer(id, &left, state, &*read);
+                lock(state).current = None;
                 if send.send(answer).is_err() {
                     break;
                 }
@@ -225,12 +247,12 @@ impl Reading {
 }
 
 /// Reads a command line, unless its owner is left out.
-fn answer(id: Id, left: &[Owner], current: &Current, read: &Read) -> Answer {
+fn answer(id: Id, left: &[Owner], state: &Shared, read: &Read) -> Answer {
     let mut owner = Owner::Unknown { user_ns: 0 };
     let since = Instant::now();
     let line = read(id, &mut |of| {
         owner = of;
-        *lock(current) = Some((owner, since));
+        lock(state).current = Some((owner, since));
         !left.contains(&owner)
     });
     Answer {
@@ -252,8 +274,8 @@ fn owner(home: Namespaces, directory: &Directory, pid: u32) -> Owner {
     })
 }
 
-fn lock(current: &Current) -> std::sync::MutexGuard<'_, Option<(Owner, Instant)>> {
-    current.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(state: &Shared) -> std::sync::MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -265,8 +287,8 @@ mod tests {
     const A: Owner = Owner::User(7);
     const B: Owner = Owner::User(8);
 
-    fn line(pid: u32) -> Result<Vec<u8>, DetailError> {
-        Ok(vec![pid as u8])
+    fn line(pid: u32) -> Vec<u8> {
+        vec![pid as u8]
     }
 
     /// What is read of these processes, in this order.
@@ -287,7 +309,7 @@ mod tests {
             if pid == 2 {
                 let _ = go_on.lock().expect("nobody has panicked").recv();
             }
-            Some(line(pid))
+            Some(Ok(line(pid)))
         });
         // A virtual CPU may stand still: a thread that takes longer is given up, too, and the next one has its turn.
         let mut both = |pids: &[u32], expected: &[Option<u8>]| {
@@ -309,7 +331,7 @@ mod tests {
             if owner == A {
                 thread::sleep(SLOW);
             }
-            Some(line(pid))
+            Some(Ok(line(pid)))
         });
         let pids: Vec<u32> = (1..=50).collect();
         fastproc_testbed::wait_until("the last one", || {
@@ -327,7 +349,7 @@ mod tests {
         let mut lines = CommandLines::by(Duration::from_millis(1), move |(pid, _), wants| {
             wants(Owner::User(pid)).then_some(())?;
             let _ = go_on.lock().expect("nobody has panicked").recv();
-            Some(line(pid))
+            Some(Ok(line(pid)))
         });
         let mut pid = 0;
         fastproc_testbed::wait_until("all of them", || {
@@ -341,7 +363,9 @@ mod tests {
         }
         drop(release);
         fastproc_testbed::wait_until("the end of the threads", || {
-            read(&mut lines, &[pid + 1]) == [Some((pid + 1) as u8)]
+            // Who was too slow before is left out.
+            pid += 1;
+            read(&mut lines, &[pid]) == [Some(pid as u8)]
         });
     }
 }
