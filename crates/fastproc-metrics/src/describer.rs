@@ -3,12 +3,13 @@
 use std::{collections::HashMap, io::Read, path::Path, sync::Arc};
 
 use fastproc::{
-    DetailError, Details, Host, Process,
+    DetailError, Details, Directories, Host, Process,
     container::{Names, Origin},
     exits::Exit,
 };
 
 use crate::{
+    command_lines::CommandLines,
     groups::{Describe, Description},
     naming::{Container, Wants},
 };
@@ -20,6 +21,7 @@ const MOST_KEPT: usize = 10_000;
 #[derive(Debug)]
 pub struct Describer {
     details: Details,
+    command_lines: CommandLines,
     names: Names,
     /// By the ids of cgroups, which the kernel does not use again. What exits between two snapshots mostly has the cgroup of
     /// a process that was read.
@@ -33,6 +35,7 @@ impl Describer {
         details.find_cgroups();
         Ok(Self {
             details,
+            command_lines: CommandLines::new(Directories::open(host)?),
             names: root.map_or_else(Names::default, Names::from_root),
             containers: HashMap::new(),
         })
@@ -71,12 +74,22 @@ impl Describer {
 }
 
 impl Describe for Describer {
-    fn describe(&mut self, process: Process<'_>, wants: Wants, into: &mut Description) -> bool {
+    fn prepare(&mut self, processes: Vec<Process<'_>>, wants: Wants) {
         if wants.cmdline {
-            match self.details.cmdline(process) {
-                Ok(line) => into.cmdline.extend_from_slice(line.bytes),
-                Err(DetailError::Hidden { .. } | DetailError::Absent { .. }) => {}
-                Err(_) => return false,
+            let processes = processes.into_iter().map(Process::identity);
+            let users = processes.filter(|identity| !identity.is_kernel_thread());
+            let ids = users.map(|identity| (identity.tgid, identity.start_ns));
+            self.command_lines.prepare(ids.collect());
+        }
+    }
+
+    fn describe(&mut self, process: Process<'_>, wants: Wants, into: &mut Description) -> bool {
+        let identity = process.identity();
+        if wants.cmdline && !identity.is_kernel_thread() {
+            match self.command_lines.next((identity.tgid, identity.start_ns)) {
+                Some(Ok(line)) => into.cmdline = line,
+                Some(Err(DetailError::Hidden { .. } | DetailError::Absent { .. })) => {}
+                Some(Err(_)) | None => return false,
             }
         }
         if wants.username

@@ -11,6 +11,7 @@
 )]
 
 pub mod collecting;
+mod command_lines;
 pub mod costly;
 mod describer;
 pub mod descriptors;

@@ -5,12 +5,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fastproc::{Directories, Process, record::Credentials};
-
-use crate::{
+use fastproc::{
+    Directories, Process,
     owner::{Makers, Namespaces, Owner},
-    reading::Reading,
+    record::Credentials,
 };
+
+use crate::reading::Reading;
 
 /// For so long after the kernel has answered at last.
 const LEFT_FOR: Duration = Duration::from_secs(60);

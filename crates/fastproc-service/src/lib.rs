@@ -10,6 +10,7 @@
 mod blame;
 mod budget;
 mod buffers;
+mod closing;
 mod confine;
 mod exits;
 mod figures;
@@ -19,7 +20,6 @@ mod holders;
 mod left;
 mod memory;
 mod message;
-mod owner;
 mod peer;
 mod reading;
 mod rest;

@@ -19,7 +19,7 @@ pub(crate) type Message = (Vec<u64>, Option<Sender>);
 /// Reads a message. `None`: there will be no more.
 pub(crate) fn read(socket: &OwnedFd) -> Result<Option<Message>, Errno> {
     let mut bytes = [0; Request::WORDS * 8];
-    // Descriptors that somebody sends find no place here, and the kernel drops them.
+    // There is no place for descriptors: `brings_descriptors` has seen that none come.
     let mut control = nix::cmsg_space!(UnixCredentials);
     let mut parts = [IoSliceMut::new(&mut bytes)];
     let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_CMSG_CLOEXEC;
@@ -39,6 +39,17 @@ pub(crate) fn read(socket: &OwnedFd) -> Result<Option<Message>, Errno> {
         return Ok(None);
     }
     Ok(Some((wire::from_bytes(&bytes[..len]).collect(), sender)))
+}
+
+/// Whether the next message brings descriptors. It stays where it is.
+pub(crate) fn brings_descriptors(socket: &OwnedFd) -> bool {
+    let mut bytes = [0; 1];
+    let mut control = nix::cmsg_space!(UnixCredentials);
+    let mut parts = [IoSliceMut::new(&mut bytes)];
+    let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_PEEK | MsgFlags::MSG_CMSG_CLOEXEC;
+    let message = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut control), flags);
+    // They find no place behind the credentials.
+    message.is_ok_and(|message| message.flags.contains(MsgFlags::MSG_CTRUNC))
 }
 
 /// Whether the reader has not taken the last answer.

@@ -10,14 +10,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fastproc::{Directories, Rights, Texts as Kinds};
+use fastproc::{
+    Directories, Rights, Texts as Kinds,
+    owner::{Makers, Namespaces, Owner},
+};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::{
-    budget::cpu_time,
-    owner::{Makers, Namespaces, Owner},
-    rest::Rest,
-};
+use crate::{budget::cpu_time, rest::Rest};
 
 /// Longest text that is kept or handed out. Of longer ones no more than a byte is read that tells so.
 pub(crate) const LONGEST: usize = 4096;

@@ -9,7 +9,7 @@ mod requests;
 mod turn;
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     fs::File,
     io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
@@ -74,6 +74,8 @@ pub struct Service {
     budget: Budget,
     buffers: Buffers,
     clients: HashMap<u64, Client>,
+    /// Those of whom it is not certain yet that they may be served.
+    unproven: BTreeSet<u64>,
     /// Connections by the account that they are charged to.
     connections: HashMap<u32, usize>,
     next_client: u64,
@@ -127,6 +129,7 @@ impl Service {
             budget: Budget::new(settings.cpu_of_user),
             buffers: Buffers::new(first, settings.memory()),
             clients: HashMap::new(),
+            unproven: BTreeSet::new(),
             next_client: FIRST_CLIENT,
             connections: HashMap::new(),
             paused: None,

@@ -3,7 +3,7 @@
 use std::{
     env, fs, io,
     os::{
-        fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
+        fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
         unix::fs::{FileTypeExt, PermissionsExt, lchown},
     },
     path::{Path, PathBuf},
@@ -15,6 +15,8 @@ use nix::sys::socket::{
     sockopt::{AcceptConn, PassCred, SockType as SocketType},
 };
 use rustix::io::{FdFlags, fcntl_setfd};
+
+use crate::closing;
 
 /// The socket cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -106,9 +108,11 @@ fn group_id(group: &str) -> Result<u32, SocketError> {
     found.ok_or_else(|| SocketError::NoGroup(group.to_owned()))
 }
 
-/// Messages shall tell who sends them, from the first one on: connections have this from the listening socket.
+/// Messages shall tell who sends them, from the first one on, and bring no descriptors: connections have this from the listening
+/// socket.
 fn prepare(listener: &OwnedFd) -> io::Result<()> {
     setsockopt(listener, PassCred, &true)?;
+    closing::refuse_descriptors(listener.as_fd());
     Ok(())
 }
 

@@ -15,11 +15,11 @@ use std::{
 use fastproc::{
     Directories, Fields, Process, Rights, Snapshot, TextEntry, TextPlace, Texts as Kinds,
     access::Access,
+    owner::{Makers, Namespaces},
 };
 
 use crate::{
     left::Left,
-    owner::{Makers, Namespaces},
     reading::{self, Item, Read, Reading, Source},
     rest::Rest,
     view::View,

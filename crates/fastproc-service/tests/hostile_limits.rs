@@ -77,6 +77,50 @@ fn who_has_the_number_of_root_and_not_its_rights_has_the_connections_of_a_user()
     child.join();
 }
 
+/// A user has thousands of ids in its user namespaces. By each of them it can connect, and none of them is served.
+#[test]
+fn who_is_not_served_makes_room_for_who_comes() {
+    const FIRST_USER: u32 = 54_700;
+    const USERS: u32 = 5;
+    const CONNECTIONS: u64 = 1000;
+    let _alone = alone();
+    if !gate::root() {
+        return;
+    }
+    common::raise_descriptors();
+    let served = Served::start("room", Some(SourceKind::Procfs));
+    let path = served.path();
+    let attackers = (0..USERS).map(|user| {
+        let (mut own, mut its) = turns();
+        let child = in_child(|| {
+            common::become_user(FIRST_USER + user);
+            let raws: Vec<Raw> = (0..CONNECTIONS)
+                .map(|_| Raw::open(&path).expect("it listens"))
+                .collect();
+            its.give();
+            its.wait();
+            drop(raws);
+        });
+        own.wait();
+        (child, own)
+    });
+    let attackers: Vec<_> = attackers.collect();
+    for uid in [0, FIRST_USER + USERS] {
+        in_child(|| {
+            common::become_user(uid);
+            let raw = Raw::open(&path).expect("it listens");
+            let hello = raw.ask(request(Op::Hello, Duration::ZERO));
+            let status = hello.map(|(reply, _)| reply.status);
+            assert_eq!(status, Some(Status::Ok), "{uid} has room");
+        })
+        .join();
+    }
+    for (child, mut own) in attackers {
+        own.give();
+        child.join();
+    }
+}
+
 /// F11: without a descriptor for who connects the service asked again and again, as fast as it could.
 #[test]
 fn without_descriptors_nobody_is_accepted_and_nothing_spins() {

@@ -1,6 +1,6 @@
 //! Several users at once who send whatever the protocol knows, in any order, with any of its numbers; and one who is served.
 //!
-//! What holds whatever they do: the bystander is answered; memory and descriptors stay within their bounds; when all have gone
+//! What holds whatever they do: the bystander is answered before the service has been given a CPU too often; memory and descriptors stay within their bounds; when all have gone
 //! nothing is left.
 
 mod common;
@@ -18,6 +18,8 @@ use proptest::{prelude::*, test_runner::TestRunner};
 const FIRST_USER: u32 = 54_500;
 const USERS: usize = 3;
 const BYSTANDER: u32 = 54_590;
+/// How often the service may be given a CPU before the bystander is answered.
+const MOST_SLICES: u64 = 500;
 
 /// What a user does.
 #[derive(Clone, Copy, Debug)]
@@ -166,8 +168,11 @@ fn whatever_users_send_a_bystander_is_answered_and_the_service_stays_small() {
             .collect();
         for _ in 0..3 {
             let mut own = own.borrow_mut();
+            let before = served.slices();
             own.tell(1);
             prop_assert_eq!(own.number(), 1, "the bystander is served");
+            let slices = served.slices() - before;
+            prop_assert!(slices < MOST_SLICES, "it waits for {} slices", slices);
         }
         for user in users {
             user.join();

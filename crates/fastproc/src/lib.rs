@@ -92,7 +92,7 @@ pub use snapshot::{
 pub use {
     base::{error::error_chain, host},
     collect::one_shot::OneShot,
-    details::{Directories, Directory, parse_rights},
+    details::{Directories, Directory, owner, parse_rights},
     records::schema,
     rules::{cputime, rights::Rights},
     snapshot::{

@@ -20,7 +20,7 @@ extern "C" fn construct() {
         Some(Role::Storm) => storm::main(),
         Some(Role::TestProcess) => fixtures::executed(&argument),
         Some(Role::Change) => change::main(&argument),
-        Some(Role::Fuse) => hung_fuse::main(),
+        Some(Role::Fuse) => hung_fuse::main(&argument),
         Some(Role::ShortLived) => 0,
         None => {
             eprintln!("fastproc-testbed: no role is called so");

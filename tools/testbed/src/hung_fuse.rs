@@ -32,7 +32,7 @@ const HEADER: usize = 40;
 /// Bytes of the longest request; the kernel wants room for it.
 const LONGEST: usize = 1 << 17;
 
-/// A file system of one directory. It answers until it is told to hang. A separate process answers: when that process ends,
+/// A file system of one directory, or of one file. It answers until it is told to hang. A separate process answers: when that process ends,
 /// the file system ends too, and every process that waits for it gets an error.
 ///
 /// It is mounted nowhere: it has a descriptor, and no path by which another process could run into it. It ends with the
@@ -45,12 +45,26 @@ pub struct HungFuse {
 }
 
 impl HungFuse {
-    /// Makes one, and has it answer.
+    /// Makes one that is a directory, and has it answer.
     ///
     /// # Errors
     ///
     /// This machine has no `/dev/fuse`, or this process may not mount.
     pub fn open() -> io::Result<Self> {
+        Self::of_mode(libc::S_IFDIR | 0o755)
+    }
+
+    /// The same with a file of a page, whose content is asked for when somebody reads it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Self::open).
+    pub fn open_file() -> io::Result<Self> {
+        Self::of_mode(libc::S_IFREG | 0o644)
+    }
+
+    fn of_mode(mode: u32) -> io::Result<Self> {
+        let mode = format!("{mode:o}");
         let device = OpenOptions::new()
             .read(true)
             .write(true)
@@ -60,7 +74,7 @@ impl HungFuse {
         for (key, value) in [
             ("source", "test"),
             ("fd", &number),
-            ("rootmode", "40000"),
+            ("rootmode", &mode),
             ("user_id", "0"),
             ("group_id", "0"),
         ] {
@@ -72,7 +86,7 @@ impl HungFuse {
         let root = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
         let (control, its) = UnixStream::pair()?;
         control.set_read_timeout(Some(GUARD))?;
-        let server = role::command(Role::Fuse, "")
+        let server = role::command(Role::Fuse, &mode)
             .stdin(Stdio::from(OwnedFd::from(its)))
             .stdout(Stdio::from(device))
             .spawn()?;
@@ -86,7 +100,7 @@ impl HungFuse {
         Ok(hung)
     }
 
-    /// A path to its directory. Only processes that may trace this one can follow it.
+    /// A path to its directory or file. Only processes that may trace this one can follow it.
     pub fn path(&self) -> PathBuf {
         let (pid, root) = (std::process::id(), self.root.as_raw_fd());
         format!("/proc/{pid}/fd/{root}").into()
@@ -119,7 +133,7 @@ impl HungFuse {
 }
 
 impl AsFd for HungFuse {
-    /// Its directory.
+    /// Its directory or file.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.root.as_fd()
     }
@@ -133,11 +147,12 @@ impl Drop for HungFuse {
 
 /// Answers what comes from standard output, the device, until standard input tells it to hang. Then it takes no request any
 /// more: a process whose request was taken could not be ended, not even by a signal.
-pub fn main() -> i32 {
-    i32::from(serve().is_err())
+pub fn main(mode: &str) -> i32 {
+    let mode = u32::from_str_radix(mode, 8).unwrap_or_default();
+    i32::from(serve(mode).is_err())
 }
 
-fn serve() -> io::Result<()> {
+fn serve(mode: u32) -> io::Result<()> {
     // Whatever else the opener left open across exec.
     sys::close_range(3, u32::MAX);
     let mut control = File::from(rustix::stdio::stdin().try_clone_to_owned()?);
@@ -160,7 +175,7 @@ fn serve() -> io::Result<()> {
         if len < HEADER {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        answer(&device, u32::from_ne_bytes(operation), number);
+        answer(&device, u32::from_ne_bytes(operation), number, mode);
     }
     if control.read(&mut [0])? == 0 {
         // The opener has gone.
@@ -173,7 +188,7 @@ fn serve() -> io::Result<()> {
     Ok(())
 }
 
-fn answer(device: &File, operation: u32, number: &[u8]) {
+fn answer(device: &File, operation: u32, number: &[u8], mode: u32) {
     match operation {
         // Version 7.31, and the least of everything.
         INIT => {
@@ -181,10 +196,10 @@ fn answer(device: &File, operation: u32, number: &[u8]) {
             (body[0], body[1], body[5], body[6]) = (7, 31, 4096, 1);
             reply(device, number, 0, &body);
         }
-        // A directory that is asked for again each time.
+        // It is asked for again each time: its number, size, mode and links.
         GETATTR => {
             let mut body = [0_u32; 26];
-            (body[4], body[19], body[20]) = (1, libc::S_IFDIR | 0o755, 2);
+            (body[4], body[6], body[19], body[20]) = (1, 4096, mode, 2);
             reply(device, number, 0, &body);
         }
         _ => reply(device, number, -libc::ENOSYS, &[]),

@@ -1,6 +1,10 @@
 //! What is collected may not come: from a file system that is gone, say.
 
-use std::fs;
+use std::{
+    fs,
+    io::{Read, Write},
+    process::{Command, Stdio},
+};
 
 use fastproc_testbed::{HungFuse, gate, wait_until};
 use rustix::process::Signal;
@@ -12,6 +16,80 @@ use crate::{
 
 /// As Prometheus does that waits for so long.
 const HURRY: &str = "X-Prometheus-Scrape-Timeout-Seconds: 0.1";
+
+/// Becomes another user. Then one thread reads its own memory where a file is, with a lock that another one waits for: whoever
+/// reads its command line waits behind that.
+const HANG: &str = r#"
+import ctypes, os, sys, threading
+mmap = ctypes.CDLL(None).mmap
+mmap.restype = ctypes.c_void_p
+mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+PROT_READ, MAP_PRIVATE, MAP_ANONYMOUS = 1, 2, 32
+place = mmap(None, 4096, PROT_READ, MAP_PRIVATE, os.open(sys.argv[1], os.O_RDONLY), 0)
+memory = os.open("/proc/self/mem", os.O_RDONLY)
+os.setgroups([])
+os.setresgid(54640, 54640, 54640)
+os.setresuid(54640, 54640, 54640)
+print(flush=True)
+sys.stdin.readline()
+threading.Thread(target=os.pread, args=(memory, 1, place)).start()
+sys.stdin.readline()
+mmap(None, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+"#;
+
+/// Rules by command line read the memory of every process.
+#[test]
+fn whose_command_line_does_not_come_is_left_out_and_the_others_have_names() {
+    if !gate::root() || !gate::programs(&["python3"]) {
+        return;
+    }
+    let mut hung = match HungFuse::open_file() {
+        Ok(hung) => hung,
+        Err(error) => {
+            gate::skipped(&format!("it needs /dev/fuse: {error}"));
+            return;
+        }
+    };
+    let mut hostile = Command::new("python3")
+        .args(["-c", HANG])
+        .arg(hung.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it can be started");
+    let told = hostile.stdout.as_mut().expect("a pipe");
+    told.read_exact(&mut [0]).expect("it has the file");
+    hung.hang();
+    let mut tell = hostile.stdin.take().expect("a pipe");
+    tell.write_all(b"\n").expect("it reads");
+    hung.wait_until_asked();
+    tell.write_all(b"\n").expect("it reads");
+    let is_stuck = |pid: u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+        stat.expect("it runs").contains(") D ")
+    };
+    wait_until("its other thread waits", || is_stuck(hostile.id()));
+    let reader = Command::new("cat")
+        .arg(format!("/proc/{}/cmdline", hostile.id()))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it can be started");
+    wait_until("whoever reads waits, too", || is_stuck(reader.id()));
+    let server = Server::start(&["--source=procfs", "--min-interval=0"]);
+    let own = [("groupname", "fastproc")];
+    wait_until("the others have names", || {
+        let metrics = server.scrape();
+        metrics.get("namedprocess_namegroup_num_procs", &own) >= Some(1.0)
+    });
+    assert!(is_stuck(reader.id()), "it still waits");
+    hung.end();
+    for mut child in [hostile, reader] {
+        // It may have ended.
+        let _ = child.kill();
+        child.wait().expect("it is ours");
+    }
+}
 
 /// Stops a process, and waits until each of its threads stands still.
 fn stop(pid: u32) {

@@ -86,6 +86,9 @@ pub struct Description {
 
 /// Reads what no record holds.
 pub trait Describe {
+    /// These processes will be described next, in this order.
+    fn prepare(&mut self, _: Vec<Process<'_>>, _: Wants) {}
+
     /// What is wanted of this process. `false`: it is no more, or could not be read, and another look may tell.
     fn describe(&mut self, process: Process<'_>, wants: Wants, into: &mut Description) -> bool;
 
@@ -312,11 +315,13 @@ impl Tracker {
     pub fn update<'a>(
         &mut self,
         moment: Moment,
-        processes: impl Iterator<Item = Process<'a>>,
+        processes: impl Iterator<Item = Process<'a>> + Clone,
         threads: impl Iterator<Item = &'a ThreadRecord>,
         ended: Option<&mut [Gone<'_>]>,
         describe: &mut impl Describe,
     ) {
+        let wants = self.wants();
+        describe.prepare(self.unnamed(moment, processes.clone()), wants);
         for (_, group) in self.groups.iter_mut() {
             group.grown = Counts::default();
             group.now = Gauges::default();

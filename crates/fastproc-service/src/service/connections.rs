@@ -14,6 +14,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use super::{EVENTS, LISTENER, Service};
 use crate::{
     blame::Reason,
+    closing::{self, may_pass_descriptors},
     peer::Known,
     settings::{CONNECTIONS, CONNECTIONS_OF_USER},
 };
@@ -39,6 +40,8 @@ pub(super) struct Client {
     pub(super) exits: Option<u64>,
     /// Whether it waits for an answer.
     pub(super) waits: bool,
+    /// Whether it can send descriptors.
+    pub(super) may_pass: bool,
 }
 
 impl Service {
@@ -67,16 +70,19 @@ impl Service {
                 // Root itself can still connect, and is known when it asks.
                 self.close_oldest_of(account);
             } else if too_many {
+                closing::close(socket);
                 continue;
             }
-            if self.clients.len() >= CONNECTIONS {
+            if self.clients.len() >= CONNECTIONS && !self.make_room() {
                 self.blame.add(Some(uid), Reason::CutOff);
+                closing::close(socket);
                 continue;
             }
             let token = self.next_client;
             self.next_client += 1;
             if self.watch(socket.as_fd(), token, EventFlags::IN).is_ok() {
                 let client = Client {
+                    may_pass: may_pass_descriptors(socket.as_fd()),
                     socket,
                     uid,
                     account,
@@ -86,6 +92,7 @@ impl Service {
                     waits: false,
                 };
                 self.clients.insert(token, client);
+                self.unproven.insert(token);
                 *self.connections.entry(account).or_default() += 1;
             }
         }
@@ -123,7 +130,9 @@ impl Service {
         let Some(client) = self.clients.remove(&token) else {
             return;
         };
+        self.unproven.remove(&token);
         self.forget_connection(client.account);
+        closing::close(client.socket);
         if let Some(lent) = client.lent {
             self.buffers.give_back(lent);
         }
@@ -138,6 +147,17 @@ impl Service {
             self.forget_connection(before);
             *self.connections.entry(0).or_default() += 1;
         }
+    }
+
+    /// Closes the oldest connection of those who have not been served. A user may have thousands of ids by which it can
+    /// connect and nothing else: those of its user namespaces.
+    fn make_room(&mut self) -> bool {
+        let oldest = self.unproven.first().copied();
+        if let Some(token) = oldest {
+            self.blame(token, Reason::CutOff);
+            self.close(token);
+        }
+        oldest.is_some()
     }
 
     fn close_oldest_of(&mut self, account: u32) {

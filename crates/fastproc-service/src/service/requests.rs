@@ -13,7 +13,7 @@ use crate::{
     blame::Reason,
     budget::cpu_time,
     hidepid::Hidepid,
-    message::{read, unread},
+    message::{brings_descriptors, read, unread},
     peer::{Peer, PeerQuery, Sender},
     view::View,
 };
@@ -52,6 +52,13 @@ impl Service {
         let Some(client) = self.clients.get_mut(&token) else {
             return;
         };
+        if client.may_pass && brings_descriptors(&client.socket) {
+            let began = cpu_time();
+            self.blame(token, Reason::CutOff);
+            self.close(token);
+            let took = cpu_time().saturating_sub(began);
+            return self.budget.spend(account, took, Instant::now());
+        }
         let (words, sender) = match read(&client.socket) {
             Ok(Some(message)) => message,
             Err(Errno::EAGAIN | Errno::EINTR) => return,
@@ -124,6 +131,7 @@ impl Service {
             }
             Err(status) => return self.refuse(token, status),
         };
+        self.unproven.remove(&token);
         if peer.view == View::All {
             self.is_root(token);
         }

@@ -52,6 +52,7 @@ fn service(texts: Kinds, texts_timeout: Duration) -> (Service, Vec<OwnedFd>) {
                 lent: None,
                 exits: None,
                 waits: true,
+                may_pass: false,
             },
         );
         service.waiting.push(Waiting {

@@ -48,6 +48,7 @@ pub struct Served {
     folder: Folder,
     stop: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
+    tid: i32,
 }
 
 impl Served {
@@ -56,12 +57,18 @@ impl Served {
         Self::start_with(name, &settings(source))
     }
 
-    pub fn start_with(name: &str, settings: &Settings) -> Self {
-        let mut served = Self {
+    /// None yet.
+    pub fn stopped(name: &str) -> Self {
+        Self {
             folder: Folder::new(name),
             stop: None,
             thread: None,
-        };
+            tid: 0,
+        }
+    }
+
+    pub fn start_with(name: &str, settings: &Settings) -> Self {
+        let mut served = Self::stopped(name);
         served.restart_with(settings);
         served
     }
@@ -84,10 +91,23 @@ impl Served {
 
     pub fn run(&mut self, service: Service) {
         let (stop, told) = UnixStream::pair().expect("a pair of sockets");
+        let (tell, tid) = std::sync::mpsc::channel();
         self.thread = Some(std::thread::spawn(move || {
+            tell.send(rustix::thread::gettid()).expect("it is awaited");
             service.run(told.as_fd()).expect("it serves until told");
         }));
+        self.tid = tid.recv().expect("it starts").as_raw_nonzero().get();
         self.stop = Some(stop);
+    }
+
+    /// How often its thread has been given a CPU.
+    pub fn slices(&self) -> u64 {
+        let path = format!("/proc/self/task/{}/schedstat", self.tid);
+        let schedstat = std::fs::read_to_string(path).expect("it runs");
+        let slices = schedstat.split_ascii_whitespace().nth(2);
+        slices
+            .and_then(|slices| slices.parse().ok())
+            .expect("three numbers")
     }
 
     pub fn stop(&mut self) {

@@ -4,6 +4,7 @@
 mod cgroup;
 mod directory;
 mod hierarchy;
+pub mod owner;
 mod rights;
 
 use std::{collections::HashMap, ffi::CStr, io};

@@ -1,6 +1,6 @@
 //! The group of each process.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use fastproc::{
     Process,
@@ -8,13 +8,48 @@ use fastproc::{
     record::{Cpu, State},
 };
 
-use super::{Describe, Moment, Tracked, Tracker, leader_switches};
+use super::{Describe, Moment, Tracked, Tracker, ended::find_missing, is_same, leader_switches};
 use crate::{
     groups::{GroupState, NONE},
     naming::Subject,
 };
 
 impl Tracker {
+    /// The processes that the rules will be asked for, in the order of their pids, as these are.
+    pub(super) fn unnamed<'a>(
+        &self,
+        moment: Moment,
+        processes: impl Iterator<Item = Process<'a>>,
+    ) -> Vec<Process<'a>> {
+        let mut known = self.processes.iter().peekable();
+        processes
+            .filter(|&process| {
+                while known.next_if(|known| known.pid < process.pid()).is_some() {}
+                let known = known.peek().filter(|known| is_same(known, process));
+                let start_ns = process.identity().start_ns;
+                let missing = || find_missing(&self.missing, process.pid(), start_ns);
+                let known = known.copied().or_else(|| Some(&self.missing[missing()?]));
+                self.is_to_be_named(moment, process, known)
+            })
+            .collect()
+    }
+
+    /// Whether the rules are to be asked for the group of a process.
+    fn is_to_be_named(
+        &self,
+        moment: Moment,
+        process: Process<'_>,
+        known: Option<&Tracked>,
+    ) -> bool {
+        let Some(known) = known else { return true };
+        let age_ns = moment
+            .boottime_ns
+            .saturating_sub(process.identity().start_ns);
+        let is_young = |limit: Duration| u128::from(age_ns) < limit.as_nanos();
+        let rechecks = || self.options.recheck && self.options.recheck_within.is_none_or(is_young);
+        self.regrouping || known.unknown || known.group == NONE && rechecks()
+    }
+
     pub(super) fn track(
         &mut self,
         moment: Moment,
@@ -23,7 +58,7 @@ impl Tracker {
         describe: &mut impl Describe,
     ) -> Tracked {
         let identity = process.identity();
-        let fresh = known.is_none();
+        let is_named = self.is_to_be_named(moment, process, known.as_ref());
         let mut tracked = known.unwrap_or_else(|| {
             let born = self
                 .first_ns
@@ -52,11 +87,6 @@ impl Tracker {
                 state: GroupState::Other,
             }
         });
-        let recheck = self.options.recheck
-            && self.options.recheck_within.is_none_or(|limit| {
-                let age_ns = moment.boottime_ns.saturating_sub(identity.start_ns);
-                u128::from(age_ns) < limit.as_nanos()
-            });
         tracked.seen_ns = moment.boottime_ns;
         let run_ns = process.cpu().and_then(Cpu::sum_exec_ns);
         tracked.run_ns = run_ns.filter(|_| process.state() != State::Running);
@@ -68,7 +98,7 @@ impl Tracker {
         tracked.many_threads = identity.num_threads > 1;
         tracked.joined = false;
         tracked.moved = self.regrouping && tracked.group != NONE;
-        if fresh || self.regrouping || tracked.unknown || recheck && tracked.group == NONE {
+        if is_named {
             self.name(moment, process, &mut tracked, describe);
             tracked.joined = tracked.group != NONE && !tracked.moved;
         }

@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use fastproc::Directory;
+use super::Directory;
 
 /// User namespaces are nested no deeper.
 const DEEPEST: usize = 33;
@@ -19,19 +19,30 @@ const NS_GET_OWNER_UID: libc::Ioctl = 0xb704;
 
 /// Who answers for a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Owner {
+pub enum Owner {
     /// A user, whatever ids its processes take in user namespaces of its own.
     User(u32),
     /// Root, of this process alone: one that does not answer says nothing of the others.
-    Root { pid: u32 },
+    Root {
+        /// The process.
+        pid: u32,
+    },
     /// Root in another pid namespace, as in a container: of all processes in there, for it can start more of them.
-    RootOf { pid_ns: u64 },
+    RootOf {
+        /// Inode of the namespace.
+        pid_ns: u64,
+    },
     /// Nobody that is known, of all processes in this user namespace; 0 for what cannot be told.
-    Unknown { user_ns: u64 },
+    Unknown {
+        /// Inode of the namespace.
+        user_ns: u64,
+    },
 }
 
 impl Owner {
-    pub(crate) fn uid(self) -> Option<u32> {
+    /// The user, if it is known.
+    #[must_use]
+    pub fn uid(self) -> Option<u32> {
         match self {
             Self::User(uid) => Some(uid),
             Self::Root { .. } | Self::RootOf { .. } => Some(0),
@@ -42,7 +53,7 @@ impl Owner {
 
 /// Namespaces of this process, by which it finds the owners of others.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Namespaces {
+pub struct Namespaces {
     user: u64,
     pid: u64,
 }
@@ -52,19 +63,23 @@ fn inode(path: &str) -> u64 {
 }
 
 impl Namespaces {
-    pub(crate) fn own() -> Self {
+    /// Those of this process.
+    #[must_use]
+    pub fn own() -> Self {
         Self {
             user: inode("/proc/self/ns/user"),
             pid: inode("/proc/self/ns/pid"),
         }
     }
 
-    pub(crate) fn has_inode(self, user_ns: u32) -> bool {
+    /// Whether this is the inode of the user namespace of this process.
+    #[must_use]
+    pub fn has_inode(self, user_ns: u32) -> bool {
         u64::from(user_ns) == self.user
     }
 
     /// The owner of a process whose real user this is in the user namespace of this process.
-    pub(crate) fn owner_by_user(self, pid: u32, uid: u32) -> Owner {
+    pub fn owner_by_user(self, pid: u32, uid: u32) -> Owner {
         if uid != 0 {
             return Owner::User(uid);
         }
@@ -75,7 +90,7 @@ impl Namespaces {
     }
 
     /// Finds the owner of a process. `uid`: its real user, if its record tells.
-    pub(crate) fn owner(
+    pub fn owner(
         self,
         directory: &Directory,
         pid: u32,
@@ -99,7 +114,7 @@ impl Namespaces {
 
     /// The same without a look at the process, if it is known who made its user namespace and that is another than this
     /// process's.
-    pub(crate) fn known_owner(self, user_ns: u32, pid: u32, makers: &Makers) -> Option<Owner> {
+    pub fn known_owner(self, user_ns: u32, pid: u32, makers: &Makers) -> Option<Owner> {
         let user_ns = user_ns.into();
         match makers.0.get(&user_ns)? {
             Some(Maker::Own) => None,
@@ -111,7 +126,7 @@ impl Namespaces {
 
 /// Who made user namespaces, by their inodes. To be forgotten soon, because inodes are given again.
 #[derive(Debug, Default)]
-pub(crate) struct Makers(HashMap<u64, Option<Maker>>);
+pub struct Makers(HashMap<u64, Option<Maker>>);
 
 impl Makers {
     /// The inode of a user namespace, and who made it.
