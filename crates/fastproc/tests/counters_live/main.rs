@@ -298,7 +298,7 @@ fn the_typed_values_are_the_texts() {
             return false;
         }
         // A tick may come without a switch: the pause makes one, and its end is an interrupt.
-        std::thread::sleep(Duration::from_millis(1));
+        thread::sleep(Duration::from_millis(1));
         change.ctxt() > 0 && change.intr() > 0
     });
     let later = reader.sample();
