@@ -12,11 +12,13 @@ __noinline int move_record(u32 from, u32 to)
 {
 	struct fp_record *old = bpf_map_lookup_elem(&records, &from), *r = bpf_map_lookup_elem(&records, &to);
 	struct fp_place *was = bpf_map_lookup_elem(&places, &from), *place = bpf_map_lookup_elem(&places, &to);
+	struct fp_proof *before = bpf_map_lookup_elem(&proofs, &from), *proof = bpf_map_lookup_elem(&proofs, &to);
 
-	if (!old || !r || !was || !place)
+	if (!old || !r || !was || !place || !before || !proof)
 		return 0;
 	bpf_probe_read_kernel(r, sizeof(*r), old);
-	bpf_probe_read_kernel(place, sizeof(*place), was);
+	bpf_probe_read_kernel(proof, sizeof(*proof), before);
+	*place = *was;
 	return 0;
 }
 
@@ -96,8 +98,10 @@ static __always_inline void collect_all_the_same(u64 task, u32 index)
 	run.leader = task;
 	if (FOLDS)
 		run.sequence = stats_sequence(t);
+	run.checks = 1;
 	visit_leader(task, index);
-	if (place->outlook == FP_PROVE && !run.moves)
+	run.checks = 0;
+	if (place->outlook == FP_PROVE)
 		check(index);
 	fold_threads(t, index);
 }
@@ -110,20 +114,23 @@ static __always_inline int points_into_pool(u32 old)
 }
 
 /* How many signals the user has queued is not of the process: it is set in what is kept, too. Returns whether it was another. */
-static __always_inline int set_queued(struct fp_place *place, u32 index)
+static __always_inline int set_queued(u32 index)
 {
+	struct fp_proof *proof;
 	struct fp_record *r;
 	u64 queued;
 
 	if (!WANTED(FP_SIGNALS) || !has_queue())
 		return 0;
-	queued = FIELD(struct ucounts, place->ucounts, rlimit[UCOUNT_RLIMIT_SIGPENDING].counter);
-	if (queued == place->queued)
-		return 0;
+	proof = bpf_map_lookup_elem(&proofs, &index);
 	r = bpf_map_lookup_elem(&records, &index);
-	if (r)
-		r->signals.queued = queued;
-	place->queued = queued;
+	if (!proof || !r)
+		return 0;
+	queued = FIELD(struct ucounts, proof->ucounts, rlimit[UCOUNT_RLIMIT_SIGPENDING].counter);
+	if (queued == proof->queued)
+		return 0;
+	r->signals.queued = queued;
+	proof->queued = queued;
 	return 1;
 }
 
@@ -137,11 +144,12 @@ __noinline int keep(u32 old, u32 index)
 
 	if (!place || !entry || place->outlook != FP_PROVE || (run.fresh_pool && points_into_pool(old)) || !proves(old))
 		return 0;
-	if (moved)
+	if (moved) {
 		move_record(old, index);
-	place = bpf_map_lookup_elem(&places, &index);
-	if (!place)
-		return 0;
+		place = bpf_map_lookup_elem(&places, &index);
+		if (!place)
+			return 0;
+	}
 	place->pool = run.pool;
 	place->threads = run.threads;
 	run.next = 0;
@@ -153,7 +161,7 @@ __noinline int keep(u32 old, u32 index)
 		*entry |= moved;
 		return 1;
 	}
-	*entry = place->tgid | moved | (set_queued(place, index) ? FP_INDEX_CHANGED : FP_INDEX_KEPT);
+	*entry = place->tgid | moved | (set_queued(index) ? FP_INDEX_CHANGED : FP_INDEX_KEPT);
 	run.kept++;
 	if (WANTED(FP_SIGNALS))
 		run.reused_actions++;

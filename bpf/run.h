@@ -29,23 +29,27 @@ struct fp_settings {
 	u64 sched_start, sched_end, lock_start, lock_end;
 };
 
-/* Words of a record's proof: tasks/proof.h names them. */
-#define FP_WORDS 36
-
 /* fp_place.outlook: what the next walk does with the record */
-#define FP_COLLECT 0 /* reads it: others may change it unseen, or it was not alone */
-#define FP_PROVE 1   /* keeps it if its words prove it */
-#define FP_MOVES 2   /* reads it: it has changed since the walk before, and may do so again */
+#define FP_READ 0   /* reads it; if the process has not run by then, its words are remembered */
+#define FP_PROVE 1  /* keeps it if its words prove it */
+#define FP_MOVES 2  /* reads it, and remembers the words again: others have changed them since the walk before */
+#define FP_SHARED 3 /* reads it: others may change it unseen */
 
 /*
- * Beside each record: its task, where a later run goes on, what was taken before it, and the proof. Kernel addresses, which
- * stay in the kernel.
+ * Beside each record: its task, where a later run goes on, and what was taken before it. Kernel addresses, which stay in the
+ * kernel.
  */
 struct fp_place {
 	u64 task;
 	u32 pool, threads;
 	u32 tgid, outlook;
-	u32 whole, reserved; /* whether all words are remembered, or only how often it was switched */
+};
+
+/* Words of a record's proof: tasks/proof.h names them. */
+#define FP_WORDS 36
+
+/* What is remembered of a process whose record may be kept. */
+struct fp_proof {
 	u64 mm, counters, signal, pgrp, ucounts, queued;
 	u64 words[FP_WORDS];
 };
@@ -68,7 +72,7 @@ struct fp_run {
 	u32 round;   /* counts walks, from the library: each checks other records */
 	u32 kept, checked, disproven; /* records that were kept; that were read all the same; and differed from what was kept */
 	u32 keeps, lacks_words; /* whether records are kept; not, as the type information lacks a word of the proofs */
-	u32 old_end, moves;	     /* the first old place that is not fetched; whether the last process differs from its place */
+	u32 old_end, checks;	  /* the first old place that is not fetched; whether the record that is read could be kept */
 	u32 fresh_pool; /* the pool is empty: a record that points into it is read again */
 	u32 dropped; /* this walk has already written records below this place, so none tells what was there before */
 	u32 pid_level; /* if settings.nested: the reader's pid namespace, which the walk looks up, and its level */

@@ -45,6 +45,14 @@ struct {
 	__type(value, struct fp_place);
 } places SEC(".maps");
 
+/* What proves the records; a single one if none are kept. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct fp_proof);
+} proofs SEC(".maps");
+
 #include "collect.h"
 #include "ahead.h"
 #include "tasks/proof.h"
@@ -126,49 +134,93 @@ __noinline int fetch_old(u32 from)
 	for (u32 i = 0; i < BURST; i++) {
 		u32 at = from + i;
 		struct fp_place *place = bpf_map_lookup_elem(&places, &at);
+		struct fp_proof *proof;
 
 		if (!place || at >= run.previous)
 			return 0;
-		if (place->outlook == FP_PROVE)
-			touch_words(place);
-		else
+		if (place->outlook != FP_PROVE) {
 			touch_task(CAST(struct task_struct, place->task));
+			continue;
+		}
+		proof = bpf_map_lookup_elem(&proofs, &at);
+		if (proof)
+			touch_words(place->task, proof);
 	}
 	return 0;
 }
 
-/* Its pid may be that of another process by now. */
-static __always_inline void forget_another(struct task_struct *t)
+/* All lines of a process at once, which nothing has fetched ahead. */
+int touch_process(u64 task);
+__noinline int touch_process(u64 task)
+{
+	touch_task(CAST(struct task_struct, task));
+	touch_around(CAST(struct task_struct, task));
+	return 0;
+}
+
+/* Its record of the previous walk. Its pid may be that of another process by now. */
+static __always_inline struct fp_record *old_record(struct task_struct *t)
 {
 	u32 at = run.old_at;
 	struct fp_record *old = bpf_map_lookup_elem(&records, &at);
 
 	if (!old || old->identity.start_ns != t->start_boottime)
 		run.has_old = 0;
+	return run.has_old ? old : 0;
+}
+
+/* Whether it has probably not run since: a process that sleeps has given up its CPU by itself. Only its words prove that. */
+static __always_inline int has_rested(struct task_struct *t, struct fp_record *old)
+{
+	return old && !(WANTED(FP_CPU) && old->cpu.nvcsw != t->nvcsw);
+}
+
+/* What the next walk does with the record of a process that rests. `remembered`: its words were, before it was read. */
+static __always_inline u32 judge(struct task_struct *t, struct fp_record *r, u32 index, u32 remembered)
+{
+	struct fp_proof *proof = bpf_map_lookup_elem(&proofs, &index);
+
+	if (!proof || !may_rest(remembered ? proof->words[WORD_STATE] : state_of(t), r->identity.flags) || !is_alone(t, r))
+		return FP_SHARED;
+	if (!remembered || !proves(index))
+		return FP_READ;
+	if (WANTED(FP_SIGNALS))
+		proof->queued = r->signals.queued;
+	return FP_PROVE;
 }
 
 /* The record of a process, but for its other threads. */
 int visit_leader(u64 task, u32 index);
 __noinline int visit_leader(u64 task, u32 index)
 {
-	struct fp_record *r = bpf_map_lookup_elem(&records, &index);
-	struct fp_place *place = bpf_map_lookup_elem(&places, &index), *after;
+	struct fp_record *r = bpf_map_lookup_elem(&records, &index), *old;
+	struct fp_place *place = bpf_map_lookup_elem(&places, &index), *after, *was;
 	struct task_struct *t = CAST(struct task_struct, task), *next;
-	u32 following = run.old_next, was = run.has_old ? run.old_at : index, ran = 0;
+	u32 following = run.old_next, at = run.old_at, outlook = FP_READ, keeps = KEEPS;
+	u32 rested = 0, remembered = 0, moves = 0;
 
 	if (!r || !place)
 		return 0;
-	forget_another(t);
-	if (!KEEPS)
-		place->task = task;
-	else if (run.has_old)
-		ran = has_run(task, index, was);
-	if (KEEPS && !ran)
-		run.moves = remember(task, index, was);
+	if (keeps) {
+		remembered = run.checks;
+		was = bpf_map_lookup_elem(&places, &at);
+		outlook = was ? was->outlook : FP_READ;
+		if (remembered || (run.has_old && outlook == FP_PROVE))
+			touch_process(task);
+	}
+	old = old_record(t);
+	if (keeps) {
+		rested = remembered || has_rested(t, old);
+		if (rested && !remembered && outlook != FP_SHARED) {
+			moves = remember(task, index, at) && outlook != FP_READ;
+			remembered = 1;
+		}
+	}
+	place->task = task;
 	touch_far(t);
 	touch_record(index);
 	after = bpf_map_lookup_elem(&places, &following);
-	if (!KEEPS || following >= run.previous || !after) {
+	if (!keeps || following >= run.previous || !after) {
 		next = next_of(t);
 		touch_task(next_of(next));
 		touch_around(next);
@@ -178,11 +230,10 @@ __noinline int visit_leader(u64 task, u32 index)
 	collect_leader(t, r, index);
 	if (LISTS_LEADER(r))
 		list_thread(t);
-	if (WANTED(FP_SIGNALS))
-		place->queued = r->signals.queued;
-	place->outlook = ran ? FP_MOVES : FP_COLLECT;
-	if (KEEPS && !ran && may_rest(place->words[WORD_STATE], r->identity.flags) && is_alone(t, r) && proves(index))
-		place->outlook = run.moves && run.has_old ? FP_MOVES : FP_PROVE;
+	if (!keeps)
+		return 0;
+	outlook = rested ? judge(t, r, index, remembered) : FP_READ;
+	place->outlook = moves && outlook == FP_PROVE ? FP_MOVES : outlook;
 	return 0;
 }
 
@@ -255,7 +306,7 @@ __noinline int finish(u32 index)
 	if (r->identity.torn) {
 		*entry |= FP_INDEX_TORN;
 		if (place)
-			place->outlook = FP_COLLECT;
+			place->outlook = FP_READ;
 	}
 	return 0;
 }
@@ -300,26 +351,26 @@ static __always_inline u64 follow(u32 index)
 }
 
 /*
- * The next process. While the last record is of the old place before old_next, run.next may be 0: what stood behind it on the
- * list and is proven still stands there, as new processes join the end. Else the list says what is next.
+ * The next process. Behind a record that was kept, run.next is 0: what stood behind it on the list and is proven still stands
+ * there, as new processes join the end. Else the list says what is next.
  */
 static __always_inline int step_process(void)
 {
-	u32 index = run.records, old = run.old_next, tried = ~0U, units = 1 + run.cpus / 8;
-	struct fp_place *place = bpf_map_lookup_elem(&places, &index);
+	u32 index = run.records, old = run.old_next, units = 1 + run.cpus / 8, keeps = KEEPS;
+	struct fp_place *place = bpf_map_lookup_elem(&places, &index), *was = 0;
 	struct task_struct *t;
-	u64 task;
+	u64 task = RELOAD(run.next);
 
-	if (KEEPS && old < run.previous && old >= run.old_end) {
-		fetch_old(old);
-		run.old_end = old + BURST;
-	}
-	if (KEEPS && !run.next && old < run.previous) {
-		tried = old;
-		if (keep(old, index))
+	if (keeps && old < run.previous) {
+		if (old >= run.old_end) {
+			fetch_old(old);
+			run.old_end = old + BURST;
+		}
+		was = bpf_map_lookup_elem(&places, &old);
+		if (was && was->outlook == FP_PROVE && (!task || task == was->task) && keep(old, index))
 			return out_of_time(units);
 	}
-	if (!run.next)
+	if (!task)
 		RELOAD(run.next) = follow(index);
 	task = RELOAD(run.next);
 	if (!task || task == run.first) {
@@ -340,12 +391,18 @@ static __always_inline int step_process(void)
 	RELOAD(run.leader) = task;
 	task = RELOAD(run.leader);
 	run.has_old = 0;
-	/* at a second try its old place is behind already */
-	if ((KEEPS || WANTED(FP_SIGNALS)) && !run.tries && !find_old(t->tgid))
-		return out_of_time(1);
-	old = run.old_at;
-	if (KEEPS && run.has_old && old != tried && is_task_of(old, task) && keep(old, index))
-		return out_of_time(units);
+	if (keeps && was && was->task == task) {
+		run.has_old = 1;
+		run.old_at = old;
+		run.old_next = old + 1;
+	} else if ((keeps || WANTED(FP_SIGNALS)) && !run.tries) {
+		/* at a second try its old place is behind already */
+		if (!find_old(t->tgid))
+			return out_of_time(1);
+		old = run.old_at;
+		if (keeps && run.has_old && is_task_of(old, task) && keep(old, index))
+			return out_of_time(units);
+	}
 	place->tgid = t->tgid;
 	place->pool = run.pool;
 	place->threads = run.threads;
@@ -353,8 +410,7 @@ static __always_inline int step_process(void)
 	if (FOLDS)
 		run.sequence = stats_sequence(t);
 	visit_leader(task, index);
-	/* without the old place, or with one whose task is another, only the list says what is next */
-	RELOAD(run.next) = KEEPS && run.has_old ? 0 : (u64)next_of(t);
+	RELOAD(run.next) = (u64)next_of(t);
 	fold_threads(t, index);
 	return out_of_time(units);
 }
@@ -418,7 +474,7 @@ SEC("syscall") int walk(void *ctx)
 	run.next = (u64)bpf_iter_task_next(&it);
 	bpf_iter_task_destroy(&it);
 	run.groups = 0;
-	run.keeps = KEEPS;
+	run.keeps = CAN_KEEP;
 	run.lacks_words = !has_words();
 	resume();
 	bpf_loop(MAX_STEPS, step, 0, 0);

@@ -50,6 +50,18 @@ struct {
 } cpu_offsets SEC(".maps");
 
 const volatile struct fp_settings settings;
+
+/*
+ * The wanted groups. The verifier removes the code for others, but no load that asks for them: clang may merge these.
+ */
+static __always_inline u32 wanted(void)
+{
+	const struct fp_settings *known = (const struct fp_settings *)&settings;
+
+	asm("" : "+r"(known));
+	return known->groups;
+}
+
 struct fp_run run SEC(".data.run");
 
 /* The groups that this object has code for: some objects have few, so that they load quickly. */
@@ -57,7 +69,7 @@ struct fp_run run SEC(".data.run");
 #define GROUPS (~0)
 #endif
 
-#define WANTED(group) (settings.groups & (group) & GROUPS)
+#define WANTED(group) (wanted() & (group) & GROUPS)
 #include "../sequence.h"
 /*
  * Whether a pointer differs by now from the one that was followed, so that the values may be of a freed object. All loads

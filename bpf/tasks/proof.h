@@ -62,8 +62,8 @@
 	WORD(FP_MEMORY, RSS_ANON, mm->rss_stat[MM_ANONPAGES].count) \
 	LINE(FP_MEMORY, RSS_SWAP, mm->rss_stat[MM_SWAPENTS].count) \
 	LINE(FP_MEMORY, RSS_SHMEM, mm->rss_stat[MM_SHMEMPAGES].count) \
-	VALUE(FP_MEMORY, RSS_PARTS, rss_parts(mm))                \
-	VALUE(FP_MEMORY, RSS_PARTS_2, rss_parts_2())              \
+	VALUE(FP_MEMORY, RSS_PARTS, rss_parts(proof->counters))   \
+	VALUE(FP_MEMORY, RSS_PARTS_2, rss_pairs[1])               \
 	LINE(FP_SCHEDULING, PRIO, t->prio)                        \
 	WORD(FP_SCHEDULING, STATIC_PRIO, t->static_prio)          \
 	WORD(FP_SCHEDULING, RT_PRIORITY, t->rt_priority)          \
@@ -142,24 +142,38 @@ static __always_inline int has_queue(void)
 	       bpf_core_enum_value(enum rlimit_type, UCOUNT_RLIMIT_SIGPENDING) == UCOUNT_RLIMIT_SIGPENDING;
 }
 
-/* What the CPUs have not yet folded in, as collect_rss() adds it up: a part of a counter has few bits. */
-static __always_inline u64 rss_parts(struct mm_struct *mm)
-{
-	volatile u64 *slot = &run.task;
+/*
+ * What the CPUs have not yet folded into the four counters, see collect_rss(), added up by pairs. A part is a small number
+ * with a sign. The lower one of a pair is made positive, so that what is carried into the upper one follows from their sum.
+ */
+u64 rss_pairs[2];
 
-	rss_sum[MM_FILEPAGES] = rss_sum[MM_ANONPAGES] = rss_sum[MM_SWAPENTS] = rss_sum[MM_SHMEMPAGES] = 0;
-	if (!HAS_RSS_PARTS(mm) || !run.cpus)
-		return 0;
-	/* through memory: a global function accepts the value of a kernel pointer, not the pointer */
-	*slot = RSS_PARTS(mm);
-	if (*slot)
-		collect_rss(*slot);
-	return (u32)rss_sum[MM_FILEPAGES] | (u64)rss_sum[MM_ANONPAGES] << 32;
+int add_rss_pairs(u64 counters);
+__noinline int add_rss_pairs(u64 counters)
+{
+	u64 first = 0, second = 0;
+
+	for (u32 i = 0; i < settings.max_cpus && i < run.cpus; i++) {
+		u32 key = i;
+		u64 *offset = bpf_map_lookup_elem(&cpu_offsets, &key), *pairs;
+
+		if (!offset)
+			continue;
+		pairs = (u64 *)CAST(struct in6_addr, counters + *offset);
+		first += pairs[0] ^ 1ULL << 31;
+		second += pairs[1] ^ 1ULL << 31;
+	}
+	rss_pairs[0] = first;
+	rss_pairs[1] = second;
+	return 0;
 }
 
-static __always_inline u64 rss_parts_2(void)
+static __always_inline u64 rss_parts(u64 counters)
 {
-	return (u32)rss_sum[MM_SWAPENTS] | (u64)rss_sum[MM_SHMEMPAGES] << 32;
+	rss_pairs[0] = rss_pairs[1] = 0;
+	if (counters && run.cpus)
+		add_rss_pairs(counters);
+	return rss_pairs[0];
 }
 
 /* Whether this kernel's type information has every word. */
@@ -186,15 +200,18 @@ static __always_inline int has_words(void)
 }
 
 /*
- * Whether records are kept: not if the library does not want it, if a group has no proof, or if each process has a record of
- * its thread as well. And only where the processor keeps loads in order, as x86 does.
+ * Whether records can be kept: not if a group has no proof, or if each process has a record of its thread as well. And only
+ * where the processor keeps loads in order, as x86 does.
  */
 #define HAS_PROOF (!WANTED(~PROVEN) && !(WANTED(FP_THREADS) && settings.lone_threads))
 #ifdef __TARGET_ARCH_x86
-#define KEEPS (settings.keeps && HAS_PROOF && has_words())
+#define CAN_KEEP (settings.keeps && HAS_PROOF && has_words())
 #else
-#define KEEPS 0
+#define CAN_KEEP 0
 #endif
+
+/* Whether this walk keeps records: found out once, as even what the verifier knows takes some instructions to ask. */
+#define KEEPS (settings.keeps && run.keeps)
 
 /*
  * Whether a state is one in which nothing changes without a word: a sleep that a signal ends, or the idle sleep of a kernel
@@ -222,16 +239,16 @@ static __always_inline int is_alone(struct task_struct *t, struct fp_record *r)
 	if (!t->sighand || t->sighand->count.refs.counter != 1)
 		return 0;
 	/* as many words as there are CPUs or nodes */
-	if (WANTED(FP_SCHEDULING_DETAILS) && (settings.cpu_words > 1 || settings.mem_words > 1))
+	if (NEEDED(FP_SCHEDULING_DETAILS) && (settings.cpu_words > 1 || settings.mem_words > 1))
 		return 0;
 	/* a kernel thread may borrow the memory of a process, which its record does not show */
 	if (t->flags & PF_KTHREAD)
 		return 1;
-	if (WANTED(FP_CREDENTIALS) && (!t->fs || t->fs->users != 1))
+	if (NEEDED(FP_CREDENTIALS) && bpf_core_field_exists(t->fs->users) && (!t->fs || t->fs->users != 1))
 		return 0;
-	if (WANTED(FP_LIMITS) && (!t->files || t->files->count.counter != 1))
+	if (NEEDED(FP_LIMITS) && bpf_core_field_exists(t->files->count) && (!t->files || t->files->count.counter != 1))
 		return 0;
-	return mm && mm->mm_users.counter == 1 && (!WANTED(FP_MEMORY) || r->memory.mm_users == 1);
+	return mm && mm->mm_users.counter == 1 && (!NEEDED(FP_MEMORY) || r->memory.mm_users == 1);
 }
 
 /*
@@ -242,115 +259,97 @@ int proves(u32 at);
 __noinline int proves(u32 at)
 {
 	struct fp_place *place = bpf_map_lookup_elem(&places, &at);
+	struct fp_proof *proof = bpf_map_lookup_elem(&proofs, &at);
 	struct signal_struct *s;
 	struct task_struct *t;
 	struct mm_struct *mm;
 	u64 differs;
 
-	if (!place || !KEEPS)
+	if (!place || !proof)
 		return 0;
 	t = CAST(struct task_struct, place->task);
-	s = CAST(struct signal_struct, place->signal);
-	mm = CAST(struct mm_struct, place->mm);
+	if (!bpf_core_field_exists(t->on_cpu))
+		return 0;
+	s = CAST(struct signal_struct, proof->signal);
+	mm = CAST(struct mm_struct, proof->mm);
 	differs = RELOAD(t->on_cpu);
 	barrier();
-#define COMPARE(group, name, value)                                   \
-	if (NEEDED(group))                                            \
-		differs |= place->words[WORD_##name] ^ (u64)(value);
+#define COMPARE(group, name, member)                                  \
+	if (NEEDED(group) && bpf_core_field_exists(member))           \
+		differs |= proof->words[WORD_##name] ^ (u64)(member);
 	/* A pointer of a task that is another by now is not followed. */
-#define COMPARE_VALUE(group, name, value) \
-	if (differs)                      \
-		return 0;                 \
-	COMPARE(group, name, value)
+#define COMPARE_VALUE(group, name, value)                             \
+	if (NEEDED(group)) {                                          \
+		if (differs)                                          \
+			return 0;                                     \
+		differs |= proof->words[WORD_##name] ^ (u64)(value);  \
+	}
 	WORDS(COMPARE, COMPARE, COMPARE_VALUE)
 	return !differs;
 }
 
-/*
- * Whether the process has run since the walk that had it at the place `was`. Then it may run again before the next walk, and
- * only how often it was switched is remembered: a process that always runs costs no more than that.
- */
-int has_run(u64 task, u32 at, u32 was);
-__noinline int has_run(u64 task, u32 at, u32 was)
-{
-	struct fp_place *place = bpf_map_lookup_elem(&places, &at), *before = bpf_map_lookup_elem(&places, &was);
-	struct task_struct *t = CAST(struct task_struct, task);
-	u64 nvcsw = t->nvcsw, nivcsw = t->nivcsw;
-
-	if (!place || !before || before->task != task ||
-	    (before->words[WORD_NVCSW] == nvcsw && before->words[WORD_NIVCSW] == nivcsw))
-		return 0;
-	place->task = task;
-	place->words[WORD_NVCSW] = nvcsw;
-	place->words[WORD_NIVCSW] = nivcsw;
-	place->whole = 0;
-	return 1;
-}
-
-/* Remembers the words of a task that is about to be read into this place. Returns whether they are known to differ from `was`. */
+/* Remembers the words of a task that is about to be read into this place. Returns whether they differ from those at `was`. */
 int remember(u64 task, u32 at, u32 was);
 __noinline int remember(u64 task, u32 at, u32 was)
 {
-	struct fp_place *place = bpf_map_lookup_elem(&places, &at), *before = bpf_map_lookup_elem(&places, &was);
+	struct fp_proof *proof = bpf_map_lookup_elem(&proofs, &at), *before = bpf_map_lookup_elem(&proofs, &was);
 	struct task_struct *t = CAST(struct task_struct, task);
 	struct signal_struct *s;
-	struct mm_struct *mm;
+	struct mm_struct *mm = 0;
 	u64 differs = 0, word;
-	u32 whole;
 
-	if (!place || !before || !KEEPS)
+	if (!proof || !before || !HAS_RSS_PARTS(mm))
 		return 1;
-	whole = before->whole;
-	differs = before->task ^ task;
-	place->task = task;
-	place->mm = t->flags & PF_KTHREAD ? 0 : (u64)RELOAD(t->mm);
-	place->signal = (u64)t->signal;
-	s = CAST(struct signal_struct, place->signal);
-	mm = CAST(struct mm_struct, place->mm);
-	place->pgrp = (u64)s->pids[PIDTYPE_PGID];
-	if (WANTED(FP_SIGNALS))
-		place->ucounts = (u64)t->real_cred->ucounts;
-	place->counters = WANTED(FP_MEMORY) && place->mm ? RSS_PARTS(mm) : 0;
-#define REMEMBER(group, name, value)                                  \
+	proof->mm = t->flags & PF_KTHREAD ? 0 : (u64)RELOAD(t->mm);
+	proof->signal = (u64)t->signal;
+	s = CAST(struct signal_struct, proof->signal);
+	mm = CAST(struct mm_struct, proof->mm);
+	proof->pgrp = (u64)s->pids[PIDTYPE_PGID];
+	if (NEEDED(FP_SIGNALS) && has_queue())
+		proof->ucounts = (u64)t->real_cred->ucounts;
+	proof->counters = NEEDED(FP_MEMORY) && proof->mm ? RSS_PARTS(mm) : 0;
+#define REMEMBER_VALUE(group, name, value)                            \
 	if (NEEDED(group)) {                                          \
 		word = (u64)(value);                                  \
 		differs |= before->words[WORD_##name] ^ word;         \
-		place->words[WORD_##name] = word;                     \
+		proof->words[WORD_##name] = word;                     \
 	}
-	WORDS(REMEMBER, REMEMBER, REMEMBER)
-	place->whole = 1;
-	return whole && differs;
+#define REMEMBER(group, name, member)       \
+	if (bpf_core_field_exists(member)) \
+		REMEMBER_VALUE(group, name, member)
+	WORDS(REMEMBER, REMEMBER, REMEMBER_VALUE)
+	return !!differs;
 }
 
 /* The lines of the words of a process that may have stayed as it was. */
-static __always_inline void touch_words(struct fp_place *place)
+static __always_inline void touch_words(u64 task, struct fp_proof *proof)
 {
-	struct task_struct *t = CAST(struct task_struct, place->task);
-	struct signal_struct *s = CAST(struct signal_struct, place->signal);
-	struct mm_struct *mm = CAST(struct mm_struct, place->mm);
+	struct task_struct *t = CAST(struct task_struct, task);
+	struct signal_struct *s = CAST(struct signal_struct, proof->signal);
+	struct mm_struct *mm = CAST(struct mm_struct, proof->mm);
 
-#define TOUCH_LINE(group, name, member) \
-	if (NEEDED(group))              \
+#define TOUCH_LINE(group, name, member)                       \
+	if (NEEDED(group) && bpf_core_field_exists(member)) \
 		TOUCH(member);
 	TOUCH(t->__state);
 	TOUCH(t->real_parent);
-	if (may_be_grouped(place->words[WORD_FLAGS])) {
+	if (may_be_grouped(proof->words[WORD_FLAGS])) {
 		TOUCH(s->pids[PIDTYPE_PGID]);
-		TOUCH(CAST(struct pid, place->pgrp)->numbers[0].nr);
+		TOUCH(CAST(struct pid, proof->pgrp)->numbers[0].nr);
 	}
 	WORDS(TOUCH_LINE, NOTHING, NOTHING)
-	if (WANTED(FP_MEMORY_DETAILS)) {
+	if (NEEDED(FP_MEMORY_DETAILS)) {
 		if (bpf_core_field_exists(mm->hugetlb_usage))
 			TOUCH(mm->hugetlb_usage.counter);
 		if (bpf_core_field_exists(mm->flags.__mm_flags))
 			TOUCH(mm->flags.__mm_flags[0]);
 	}
-	if (WANTED(FP_SCHEDULING_DETAILS) && bpf_core_field_exists(t->mems_allowed))
+	if (NEEDED(FP_SCHEDULING_DETAILS) && bpf_core_field_exists(t->mems_allowed))
 		TOUCH(t->mems_allowed.bits[0]);
-	if (WANTED(FP_CGROUP) && bpf_core_field_exists(t->cgroups))
+	if (NEEDED(FP_CGROUP) && bpf_core_field_exists(t->cgroups))
 		TOUCH(t->cgroups);
-	if (WANTED(FP_MEMORY) && place->mm)
-		touch_rss_parts(place->counters);
+	if (NEEDED(FP_MEMORY) && proof->mm)
+		touch_rss_parts(proof->counters);
 }
 
 #endif

@@ -28,8 +28,8 @@ use rustix::{
     io::Errno,
     mm::{MapFlags, ProtFlags, mmap_anonymous},
     process::{
-        Pid, Signal, WaitOptions, getpid, getppid, kill_process, kill_process_group,
-        set_parent_process_death_signal, setsid, wait, waitpid,
+        Pid, Signal, WaitOptions, getpid, getppid, kill_process, set_parent_process_death_signal,
+        setsid, wait, waitpid,
     },
     stdio::{dup2_stdin, dup2_stdout, stdin, stdout},
 };
@@ -52,7 +52,7 @@ fn number(path: &str) -> Option<usize> {
 pub struct Idle {
     spawner: Pid,
     lifeline: Option<PipeWriter>,
-    count: usize,
+    pids: Vec<Pid>,
 }
 
 impl Idle {
@@ -76,23 +76,26 @@ impl Idle {
         let mut idle = Self {
             spawner,
             lifeline: Some(lifeline),
-            count: 0,
+            pids: Vec::new(),
         };
-        // The spawner says how far it came; the end of the stream says that every child has closed it and sleeps.
+        // The spawner says what stopped it, and names its children; the end of the stream says that every one has closed it
+        // and sleeps.
         let mut words = Vec::new();
         report.read_to_end(&mut words)?;
-        let word = |range: std::ops::Range<usize>| {
-            Some(u32::from_ne_bytes(words.get(range)?.try_into().ok()?))
-        };
-        let (Some(forked), Some(errno)) = (word(0..4), word(4..8)) else {
+        let mut words = words
+            .as_chunks()
+            .0
+            .iter()
+            .map(|bytes| i32::from_ne_bytes(*bytes));
+        let Some(errno) = words.next() else {
             return Err(io::Error::other(
                 "the parent of the idle processes ended early",
             ));
         };
-        idle.count = forked as usize;
-        if idle.count < wanted {
-            let cause = io::Error::from_raw_os_error(errno as i32);
-            let forked = idle.count;
+        idle.pids = words.filter_map(Pid::from_raw).collect();
+        if idle.pids.len() < wanted {
+            let cause = io::Error::from_raw_os_error(errno);
+            let forked = idle.pids.len();
             return Err(io::Error::other(format!(
                 "the kernel refused the process after {forked} of {wanted}: {cause}. Look at kernel.threads-max, ulimit -u, \
                  pids.max of the cgroup and memory, or ask for fewer (--processes)"
@@ -106,14 +109,17 @@ impl Idle {
         (wanted > 0).then(|| Self::start(wanted)).transpose()
     }
 
-    /// Lets each of them run for a moment, and waits until they sleep again.
-    pub fn wake(&self) -> io::Result<()> {
+    /// Lets one in so many of them run for a moment, and waits until they sleep again.
+    pub fn wake(&self, one_in: usize) -> io::Result<()> {
         let woken = woken().ok_or(io::ErrorKind::Unsupported)?;
         woken.store(0, Ordering::Relaxed);
-        kill_process_group(self.spawner, Signal::USR1)?;
+        let mut wanted = 0;
+        for &pid in self.pids.iter().step_by(one_in) {
+            kill_process(pid, Signal::USR1)?;
+            wanted += 1;
+        }
         let limit = Instant::now() + WAKING;
-        // Their parent is one of the group.
-        while woken.load(Ordering::Relaxed) <= self.count {
+        while woken.load(Ordering::Relaxed) < wanted {
             if Instant::now() > limit {
                 return Err(io::ErrorKind::TimedOut.into());
             }
@@ -126,7 +132,7 @@ impl Idle {
 
     /// How many there are, without their parent.
     pub fn count(&self) -> usize {
-        self.count
+        self.pids.len()
     }
 }
 
@@ -169,7 +175,7 @@ fn spawn_all(pids: &mut [Option<Pid>], held: &PipeReader, outcome: &PipeWriter) 
     // Fails only for the leader of a group, which a new child is not.
     let _ = setsid();
     let _ = rustix::thread::set_name(c"fastproc-idle");
-    // For `wake`, which reaches this one too.
+    // For `wake`, which reaches its children.
     // SAFETY: the handler counts in an atomic, and does nothing else.
     unsafe {
         libc::signal(
@@ -178,7 +184,6 @@ fn spawn_all(pids: &mut [Option<Pid>], held: &PipeReader, outcome: &PipeWriter) 
         )
     };
     let spawner = getpid();
-    let mut forked: u32 = 0;
     let mut errno = 0;
     for (number, pid) in pids.iter_mut().enumerate() {
         // A hundred thousand take minutes: whoever opened them may be gone by then.
@@ -194,13 +199,12 @@ fn spawn_all(pids: &mut [Option<Pid>], held: &PipeReader, outcome: &PipeWriter) 
             0 => sleep_until_killed(spawner),
             child => *pid = Pid::from_raw(child),
         }
-        forked += 1;
     }
-    let mut message = [0; 8];
-    message[..4].copy_from_slice(&forked.to_ne_bytes());
-    message[4..].copy_from_slice(&errno.to_ne_bytes());
-    // If nobody reads it, then the lifeline ends as well. Eight bytes are never written in part.
-    let _ = rustix::io::write(stdout(), &message);
+    // If nobody reads it, then the lifeline ends as well. Four bytes are never written in part.
+    let _ = rustix::io::write(stdout(), &i32::to_ne_bytes(errno));
+    for &pid in pids.iter().flatten() {
+        let _ = rustix::io::write(stdout(), &pid.as_raw_nonzero().get().to_ne_bytes());
+    }
     close_from(1);
     // Nothing is ever written to the lifeline: a read ends when it does.
     while rustix::io::read(stdin(), &mut [0; 1]) == Err(Errno::INTR) {}
@@ -356,10 +360,27 @@ mod tests {
                 .unwrap()
         };
         let before: Vec<u64> = children.iter().map(|child| switches(child.0)).collect();
-        idle.wake().unwrap();
+        idle.wake(1).unwrap();
         for (child, before) in children.iter().zip(before) {
             wait_until("its run", || switches(child.0) != before);
         }
+    }
+
+    #[test]
+    fn a_tenth_runs_when_it_is_woken() {
+        let idle = Idle::start(100).unwrap();
+        let ran = || {
+            let text = |pid: &Pid| fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap();
+            idle.pids.iter().map(text).collect::<Vec<_>>()
+        };
+        // Those that have just begun may still run.
+        wait_until("ten that run, and others that do not", || {
+            let before = ran();
+            idle.wake(10).unwrap();
+            let after = ran();
+            let ran = before.iter().zip(&after);
+            ran.filter(|(before, after)| before != after).count() == 10
+        });
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::{
     idle::Idle,
     measure::{Case, Failure, Measured, Plan, measure},
     report::{Column, Report, Row, Skipped, Spread, column, four_decimals, progress},
-    scan_fastproc::{Cost, Ours, WAYS, Way},
+    scan_fastproc::{Cost, Ours, Ran, WAYS, Way},
     scan_proc::{Best, ThreeFiles},
 };
 
@@ -115,7 +115,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         .into_iter()
         .filter(|way| wanted(way.case) && usual(way))
     {
-        if way.all_ran && idle.is_none() {
+        if way.ran != Ran::None && idle.is_none() {
             skipped.push(Skipped {
                 case: way.case,
                 reason: "there are no idle processes to wake (--processes)".to_owned(),
@@ -156,9 +156,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         cpu: args.cpu,
     };
     let progress = progress(u64::from(plan.runs()) * cases.len() as u64, "runs");
-    let all_ran = |case: &str| WAYS.iter().any(|way| way.case == case && way.all_ran);
-    let wake = |case| match &idle {
-        Some(idle) if all_ran(case) => Ok(idle.wake()?),
+    let ran = |case: &str| WAYS.iter().find(|way| way.case == case)?.ran.one_in();
+    let wake = |case| match (&idle, ran(case)) {
+        (Some(idle), Some(one_in)) => Ok(idle.wake(one_in)?),
         _ => Ok(()),
     };
     let measured = measure(&mut cases, plan, wake, || progress.inc(1))?;

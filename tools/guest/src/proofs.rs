@@ -19,6 +19,8 @@ const COMPANY: &str = "idle,zombie,threads-8,name-spaces,signals-pending";
 const LATENCY_MS: &str = "1000";
 /// Idle processes to read for what it costs: enough that the table dwarfs what is around it.
 const IDLE: &str = "200";
+/// The ways of reading them whose costs are expected.
+const COST: &str = "bpf-full,bpf-full-all-ran,bpf-lean,bpf-iter-full,procfs";
 
 /// `doctor`, and `verify` of each source.
 pub fn every_source(reporter: &mut Reporter) -> io::Result<()> {
@@ -120,6 +122,8 @@ pub fn cost(reporter: &mut Reporter) -> io::Result<()> {
         "3",
         "--cpu",
         "0",
+        "--cases",
+        COST,
     ];
     reporter.run("bench scan", &argv)
 }

@@ -1,6 +1,12 @@
 //! What a walk keeps of the one before is what reading it anew gives, whatever others do to a process that sleeps.
 
-use std::{fs, path::Path};
+mod kernel;
+
+use std::{
+    fs,
+    path::Path,
+    sync::{Mutex, PoisonError},
+};
 
 use fastproc::{Collector, Fields, Snapshot, SourceKind};
 use fastproc_testbed::{
@@ -96,9 +102,16 @@ fn values(snapshot: &Snapshot<'_>, pid: u32) -> Option<String> {
 
 /// A collector that keeps records, and one that reads each anew.
 struct Both {
+    fields: Fields,
     keeps: Collector,
     reads: Collector,
 }
+
+/// Those that no test uses just now: to open them takes longer than most tests.
+static SPARE: Mutex<Vec<Both>> = Mutex::new(Vec::new());
+
+/// So many looks read each record once at least.
+const ALL_READ: u32 = 16;
 
 impl Both {
     fn open(fields: Fields) -> Self {
@@ -112,15 +125,37 @@ impl Both {
                 .expect("BPF can be used")
         };
         Self {
+            fields,
             keeps: open(true),
             reads: open(false),
         }
     }
 
-    /// Whether the record of this process is kept.
-    fn keeps(&mut self, pid: u32) -> bool {
+    /// Those of a test that has ended, or new ones.
+    fn spare(fields: Fields) -> Self {
+        let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = spare.iter().position(|both| both.fields == fields);
+        let found = at.map(|at| spare.swap_remove(at));
+        drop(spare);
+        found.unwrap_or_else(|| Self::open(fields))
+    }
+
+    /// Leaves them to another test.
+    fn leave(self) {
+        let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
+        spare.push(self);
+    }
+
+    /// A look that keeps what it can, all of it rightly.
+    fn keep(&mut self) -> Snapshot<'_> {
         let snapshot = self.keeps.snapshot().expect("it walks");
         assert_eq!(snapshot.stats().disproven, 0);
+        snapshot
+    }
+
+    /// Whether the record of this process is kept.
+    fn keeps(&mut self, pid: u32) -> bool {
+        let snapshot = self.keep();
         let kept = !snapshot.changed().any(|process| process.pid() == pid);
         kept && snapshot.get(pid).is_some()
     }
@@ -129,8 +164,9 @@ impl Both {
     fn agree(&mut self, pid: u32, about: &str) -> Option<String> {
         let mut brackets = Brackets::new();
         let (read, kept) = wait_for("looks between which it does not move", || {
-            let read = || values(&self.reads.snapshot().expect("it walks"), pid);
-            let keeps = || values(&self.keeps.snapshot().expect("it walks"), pid);
+            let Self { keeps, reads, .. } = self;
+            let read = || values(&reads.snapshot().expect("it walks"), pid);
+            let keeps = || values(&keeps.snapshot().expect("it walks"), pid);
             brackets.read(read, keeps)
         });
         assert_eq!(kept, read, "{about}");
@@ -151,7 +187,7 @@ fn compare_kept(fields: Fields, begin: &str, change: &str, shown: bool, kept: bo
     let text = format!("{BEGIN}\n{begin}\ndef change():\n{change}\n{END}");
     let mut script = Script::python(&text);
     let pid = script.answer().parse().expect("a pid");
-    let mut both = Both::open(fields);
+    let mut both = Both::spare(fields);
     if kept {
         wait_until("a process that sleeps is kept", || both.keeps(pid));
     } else {
@@ -163,10 +199,12 @@ fn compare_kept(fields: Fields, begin: &str, change: &str, shown: bool, kept: bo
     let before = both.agree(pid, "before");
     script.tell("change");
     assert_eq!(script.answer(), "done");
-    let mut after = both.agree(pid, "right after");
-    for _ in 0..18 {
-        after = both.agree(pid, "later");
+    both.agree(pid, "right after");
+    for _ in 0..ALL_READ {
+        both.keep();
     }
+    let after = both.agree(pid, "later");
+    both.leave();
     // The kernel may take a page of any process meanwhile.
     if shown {
         assert_ne!(before, after);

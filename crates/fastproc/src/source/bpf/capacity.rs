@@ -1,14 +1,45 @@
 //! The sizes of the maps: when they grow, by how much, and when they shrink.
 
-use super::run::{POOL_SLACK, Place, Run};
-use crate::records::record::{Record, ThreadRecord};
+use super::run::{POOL_SLACK, Place, Proof, Run};
+use crate::{
+    kernel::walk::Walk,
+    records::record::{Record, ThreadRecord},
+};
 
 /// `PID_MAX_LIMIT`: no machine has more tasks.
 const MOST_TASKS: u32 = 1 << 22;
 
-/// Bytes of an entry of the index, and of `places`, which the open-coded walk has for each record.
+/// Bytes of an entry of the index.
 const INDEX_BYTES: u64 = 8;
-const PLACE_BYTES: u64 = size_of::<Place>() as u64;
+
+/// What a walk has beside each record and its entry of the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beside {
+    Nothing,
+    Places,
+    PlacesAndProofs,
+}
+
+impl Beside {
+    /// What this walk has, which `keeps` records or does not.
+    pub(super) fn of(walk: Walk, keeps: bool) -> Self {
+        match walk {
+            Walk::Iterator => Self::Nothing,
+            Walk::OpenCoded if keeps => Self::PlacesAndProofs,
+            Walk::OpenCoded => Self::Places,
+        }
+    }
+
+    /// Bytes for each record.
+    fn bytes(self) -> u64 {
+        let bytes = match self {
+            Self::Nothing => 0,
+            Self::Places => size_of::<Place>(),
+            Self::PlacesAndProofs => size_of::<Place>() + size_of::<Proof>(),
+        };
+        bytes as u64
+    }
+}
 
 /// How many entries the maps have, or need.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,10 +102,9 @@ impl Capacity {
         self.max(needed.with_room()).max(rising)
     }
 
-    /// Bytes of the maps, with or without those of `places`.
-    pub(crate) fn bytes(self, places: bool) -> u64 {
-        let beside = INDEX_BYTES + if places { PLACE_BYTES } else { 0 };
-        u64::from(self.records) * (size_of::<Record>() as u64 + beside)
+    /// Bytes of the maps.
+    pub(crate) fn bytes(self, beside: Beside) -> u64 {
+        u64::from(self.records) * (size_of::<Record>() as u64 + INDEX_BYTES + beside.bytes())
             + u64::from(self.threads) * size_of::<ThreadRecord>() as u64
             + u64::from(self.pool) * 8
     }
@@ -220,11 +250,21 @@ mod tests {
         };
         let most = Capacity::needed_by(u32::MAX, u32::MAX);
         assert_eq!(opened(1, 1).grown(&all, most, 40).records, u32::MAX);
-        assert!(most.bytes(true) > u64::from(u32::MAX));
-        assert_eq!(
-            most.bytes(true) - most.bytes(false),
-            PLACE_BYTES * u64::from(most.records)
-        );
+        assert!(most.bytes(Beside::PlacesAndProofs) > u64::from(u32::MAX));
+    }
+
+    #[test]
+    fn what_keeps_records_is_there_only_if_they_are_kept() {
+        let one = Capacity {
+            records: 1,
+            ..Capacity::default()
+        };
+        let bytes = |walk, keeps| one.bytes(Beside::of(walk, keeps));
+        let keeping = bytes(Walk::OpenCoded, true) - bytes(Walk::OpenCoded, false);
+        assert!(keeping > 0 && keeping <= 400, "{keeping}");
+        let places = bytes(Walk::OpenCoded, false) - bytes(Walk::Iterator, false);
+        assert!(places <= 24, "{places}");
+        assert_eq!(bytes(Walk::Iterator, true), bytes(Walk::Iterator, false));
     }
 
     #[test]
@@ -241,7 +281,7 @@ mod tests {
         // The most of them all counts.
         let fit = after(150, 259 * SECOND).expect("it is time");
         assert_eq!(fit, opened(150, 0));
-        assert!(fit.bytes(true) < capacity.bytes(true) / 8);
+        assert!(fit.bytes(Beside::Places) < capacity.bytes(Beside::Places) / 8);
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub(crate) mod run {
 
 use std::{path::Path, time::Duration};
 
-use capacity::{Capacity, Shrink};
+use capacity::{Beside, Capacity, Shrink};
 use object::Tasks;
 use run::{POOL_SLACK, Run, Settings};
 
@@ -128,7 +128,8 @@ impl Bpf {
             Listed::OfMany
         };
         let capacity = Capacity::needed_by(processes, listed.count(processes, threads)).with_room();
-        let support = support::check(walk, fields, || allow(walk, capacity))?;
+        let beside = Beside::of(walk, options.keeps_records);
+        let support = support::check(walk, fields, || allow(capacity, beside))?;
         let settings = Settings {
             groups: fields.bits(),
             page_shift: host.page_size.trailing_zeros(),
@@ -328,7 +329,7 @@ impl Bpf {
 
     /// Loads the programs again with maps of these sizes. If that fails, the old ones stay.
     fn reload(&mut self, capacity: Capacity) -> Result<(), Error> {
-        allow(self.walk, capacity)?;
+        allow(capacity, Beside::of(self.walk, self.settings.keeps != 0))?;
         let settings = Settings {
             max_pool: capacity.pool,
             ..self.settings
@@ -434,6 +435,6 @@ pub(crate) struct TableMut<'a> {
 }
 
 /// Fails if this process may not have maps of this size.
-fn allow(walk: Walk, capacity: Capacity) -> Result<(), Error> {
-    allowance::check(capacity.bytes(walk == Walk::OpenCoded) + LOADING_BYTES)
+fn allow(capacity: Capacity, beside: Beside) -> Result<(), Error> {
+    allowance::check(capacity.bytes(beside) + LOADING_BYTES)
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    capacity::Capacity,
+    capacity::{Beside, Capacity},
     run::{Run, Settings},
 };
 use crate::{
@@ -32,6 +32,7 @@ pub(crate) struct Tasks {
     pub(crate) pool: Mapping<u64>,
     pub(crate) cpu_offsets: Mapping<u64>,
     pub(crate) capacity: Capacity,
+    beside: Beside,
 }
 
 /// How a walk is run.
@@ -56,8 +57,12 @@ impl Tasks {
         loader.set("settings", settings)?;
         loader.set_len("records", capacity.records)?;
         loader.set_len("index_of_records", capacity.records)?;
-        if walk == Walk::OpenCoded {
+        let beside = Beside::of(walk, settings.keeps != 0);
+        if beside != Beside::Nothing {
             loader.set_len("places", capacity.records)?;
+        }
+        if beside == Beside::PlacesAndProofs {
+            loader.set_len("proofs", capacity.records)?;
         }
         loader.set_len("threads", capacity.threads)?;
         // One element, so that a program may write past a single word with one bound check.
@@ -82,6 +87,7 @@ impl Tasks {
             pool: loaded.map("pool", capacity.pool)?,
             cpu_offsets: loaded.map("cpu_offsets", settings.max_cpus)?,
             capacity,
+            beside,
         };
         timing::done("memory of the maps");
         Ok(tasks)
@@ -113,7 +119,7 @@ impl Tasks {
 
     /// Bytes of the arrays.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        self.capacity.bytes(matches!(self.walk, Program::Call(_)))
+        self.capacity.bytes(self.beside)
     }
 }
 

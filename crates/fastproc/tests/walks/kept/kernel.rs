@@ -1,0 +1,184 @@
+//! What the kernel does to a process that sleeps on behalf of others: it freezes it, moves its memory, merges its pages.
+
+use std::{fs, path::Path};
+
+use fastproc::Fields;
+use fastproc_testbed::{Cgroup, gate};
+
+use super::{LEAN, SLEEPS, compare, compare_kept};
+
+/// The beginning of a script with a cgroup of this controller, version 1.
+fn cgroup_of_version_1(controller: &str) -> Option<String> {
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let mut fields = mounts.lines().map(|line| line.split(' '));
+    let point = fields.find_map(|mut line| {
+        let (point, kind) = (line.nth(1)?, line.next()?);
+        let has = line.next()?.split(',').any(|option| option == controller);
+        (kind == "cgroup" && has).then_some(point)
+    })?;
+    Some(format!(
+        r"
+cgroup = tempfile.mkdtemp(prefix='fastproc-test-', dir='{point}')
+import atexit
+def remove():
+    for _ in range(1000):
+        try: return os.rmdir(cgroup)
+        except OSError: time.sleep(0.01)
+atexit.register(remove)
+def put(file, text): open(cgroup + '/' + file, 'w').write(text)
+def get(path): return open(path).read()
+"
+    ))
+}
+
+/// A process in a sleep that the kernel may freeze has the state of a frozen one at once, without a run.
+#[test]
+fn it_is_frozen_where_it_sleeps() {
+    if !gate::bpf() {
+        return;
+    }
+    let Some(begin) = cgroup_of_version_1("freezer") else {
+        return gate::skipped("it needs the control groups of version 1 (freezer)");
+    };
+    let begin = format!(
+        r"{begin}
+wait_for_ever = lambda: time.sleep(600)
+pid = start()
+put('cgroup.procs', str(pid))"
+    );
+    let change = r"
+    put('freezer.state', 'FROZEN')
+    while get(cgroup + '/freezer.state') != 'FROZEN\n': time.sleep(0.001)
+    atexit.register(lambda: put('freezer.state', 'THAWED'))";
+    compare(LEAN, &begin, change, true);
+}
+
+/// It wakes, and stops in its cgroup of version 2.
+#[test]
+fn it_is_frozen_in_its_cgroup() {
+    if !gate::bpf() {
+        return;
+    }
+    let Some(cgroup) = Cgroup::new("kept") else {
+        return gate::skipped("the default hierarchy is not mounted here");
+    };
+    let folder = cgroup.folder();
+    let folder = folder.display();
+    let begin = format!("pid = start(); open('{folder}/cgroup.procs', 'w').write(str(pid))");
+    let change = format!(
+        r"
+    open('{folder}/cgroup.freeze', 'w').write('1')
+    while 'frozen 1' not in open('{folder}/cgroup.events').read(): time.sleep(0.001)"
+    );
+    compare(LEAN, &begin, &change, true);
+}
+
+#[test]
+fn its_cpuset_changes() {
+    if !gate::bpf() {
+        return;
+    }
+    let Some(begin) = cgroup_of_version_1("cpuset") else {
+        return gate::skipped("it needs the control groups of version 1 (cpuset)");
+    };
+    let begin = format!(
+        r"{begin}
+put('cpuset.mems', get(os.path.dirname(cgroup) + '/cpuset.mems'))
+put('cpuset.cpus', str(min(os.sched_getaffinity(0))))
+{SLEEPS}"
+    );
+    let many = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1);
+    let change = " put('cgroup.procs', str(pid))";
+    compare(Fields::all(), &begin, change, many);
+}
+
+/// Pages of zeros become the page of zeros, which is nobody's.
+#[test]
+fn its_pages_are_merged() {
+    if !gate::bpf() {
+        return;
+    }
+    if !Path::new("/sys/kernel/mm/ksm/use_zero_pages").exists() {
+        return gate::skipped("this kernel merges no pages (CONFIG_KSM)");
+    }
+    let begin = r"
+PAGES = 256
+def body():
+    global memory
+    memory = mmap.mmap(-1, PAGES * 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory.madvise(12)  # MADV_MERGEABLE
+    for at in range(0, PAGES * 4096, 4096):
+        memory[at] = 1
+        memory[at] = 0
+pid = start(body)
+def resident(): return int(open(f'/proc/{pid}/statm').read().split()[1])
+KSM = '/sys/kernel/mm/ksm/'
+ASKED = {'use_zero_pages': '1', 'pages_to_scan': '10000', 'sleep_millisecs': '1', 'run': '1'}
+usual = {name: open(KSM + name).read() for name in ASKED}
+def set_ksm(values):
+    for name, value in values.items(): open(KSM + name, 'w').write(value)";
+    let change = r"
+    before = resident()
+    try:
+        set_ksm(ASKED)
+        while resident() > before - PAGES // 2: time.sleep(0.01)
+    finally: set_ksm(usual)";
+    compare(LEAN, begin, change, true);
+}
+
+/// Another process with the same memory, which is not a thread of it, enlarges it.
+#[test]
+fn its_memory_is_shared() {
+    let begin = r"
+read, write = os.pipe()
+made, said = os.pipe()
+stack = mmap.mmap(-1, 1 << 20)
+def body():
+    top = ctypes.addressof(ctypes.c_char.from_buffer(stack)) + (1 << 20)
+    # CLONE_VM
+    child = call(libc.clone(libc.pause, ctypes.c_void_p(top), 0x100 | signal.SIGCHLD, None))
+    os.write(said, str(child).encode())
+    os.read(read, 1)
+    global memory
+    memory = mmap.mmap(-1, 1 << 22)
+    for at in range(0, 1 << 22, 4096): memory[at] = 1
+    os.write(said, b'.')
+    wait_for_ever()
+other = os.fork()
+if other == 0:
+    libc.prctl(1, signal.SIGKILL)
+    body()
+pid = int(os.read(made, 16))
+import atexit
+atexit.register(os.kill, other, signal.SIGKILL)";
+    let change = r"
+    os.write(write, b'.')
+    os.read(made, 1)";
+    compare_kept(LEAN, begin, change, true, false);
+}
+
+/// It waits, in a sleep that no signal ends, until the child with its memory is killed.
+#[test]
+fn it_waits_for_the_child_of_a_vfork() {
+    let begin = r"
+stack = mmap.mmap(-1, 1 << 20)
+def rests(pid):
+    while open(f'/proc/{pid}/stat').read().rsplit(')', 1)[1].split()[0] not in 'DS': time.sleep(0.001)
+def children(): return open(f'/proc/{pid}/task/{pid}/children').read().split()
+pid = os.fork()
+if pid == 0:
+    libc.prctl(1, signal.SIGKILL)
+    top = ctypes.addressof(ctypes.c_char.from_buffer(stack)) + (1 << 20)
+    # CLONE_VM and CLONE_VFORK
+    libc.clone(libc.pause, ctypes.c_void_p(top), 0x4100 | signal.SIGCHLD, None)
+    wait_for_ever()
+while not children(): time.sleep(0.001)
+child = int(children()[0])
+import atexit
+atexit.register(os.kill, child, signal.SIGKILL)";
+    let change = r"
+    os.kill(child, signal.SIGKILL)
+    atexit.unregister(os.kill)
+    while open(f'/proc/{pid}/stat').read().rsplit(')', 1)[1].split()[0] != 'S': time.sleep(0.001)";
+    compare_kept(LEAN, begin, change, true, false);
+}
