@@ -265,6 +265,18 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             run: Box::new(snapshots(Source::Files, all, old)?),
         },
         Case {
+            name: "bpf-identity",
+            run: Box::new(snapshots(Source::Bpf, Fields::empty(), old)?),
+        },
+        Case {
+            name: "bpf-cpu",
+            run: Box::new(snapshots(Source::Bpf, Fields::CPU, old)?),
+        },
+        Case {
+            name: "bpf-memory.stat",
+            run: Box::new(snapshots(Source::Bpf, Fields::MEMORY_STAT, old)?),
+        },
+        Case {
             name: "bpf",
             run: Box::new(snapshots(Source::Bpf, by_bpf, old)?),
         },

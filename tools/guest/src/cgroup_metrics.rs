@@ -293,7 +293,7 @@ pub fn compare(reporter: &mut Reporter, source: &str) -> io::Result<()> {
     }
     reporter.fact(&format!("{name}: values compared"), compared)?;
     reporter.fact(&format!("{name}: values above zero"), not_zero)?;
-    reporter.check(&name, wrong.is_empty() && not_zero > 100, wrong.join("; "))
+    reporter.check(&name, wrong.is_empty() && not_zero > 50, wrong.join("; "))
 }
 
 type Texts = HashMap<(&'static str, &'static str), String>;
