@@ -51,9 +51,6 @@ use crate::{Failure, failure::chain, source::Source};
 
 pub use self::flags::with_two_dashes;
 
-/// The number of files of cgroups that may stay open.
-const OF_CGROUPS: usize = 32 << 10;
-
 const EXAMPLES: &str = "\
 Examples:
   fastproc serve
@@ -356,7 +353,7 @@ fn serve_metrics(
     if args.procfs != Path::new("/proc") {
         procfs::mount(&args.procfs)?;
     }
-    let files = if args.cgroups { OF_CGROUPS } else { 0 };
+    let files = usize::from(args.cgroups) * descriptors::OF_CGROUPS;
     let kept = args.max_connections + taken.unwrap_or(0) + files;
     let descriptors = descriptors::raise_limit(kept)?;
     let once = args.once_to_stdout_delay;

@@ -6,6 +6,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 const LEAST: u64 = 48;
 /// What loading the programs takes, and running them: about 64 on a machine with 2 CPUs.
 pub const FOR_BPF: u64 = 80;
+/// Files of cgroups that are kept open: those of about 10,000 cgroups.
+pub const OF_CGROUPS: usize = 32 << 10;
 /// What is kept for files that are opened and closed again.
 const SPARE: u64 = 8;
 /// Files of the machine that the first scrape opens, and keeps.

@@ -130,6 +130,11 @@ impl Idle {
         Ok(())
     }
 
+    /// The process that is their parent.
+    pub fn parent(&self) -> u32 {
+        self.spawner.as_raw_pid() as u32
+    }
+
     /// How many there are, without their parent.
     pub fn count(&self) -> usize {
         self.pids.len()

@@ -3,6 +3,7 @@
 mod all;
 mod attach;
 mod background;
+mod cgroups;
 mod command;
 mod exits;
 mod hostile;
@@ -41,6 +42,8 @@ const FAILED: u8 = 2;
 enum Bench {
     /// Read every process once: by /proc, and by what this machine can do better.
     Scan(scan::Args),
+    /// Read every cgroup once: by the kernel's files, and by what this machine can do better.
+    Cgroups(cgroups::Args),
     /// Scrape the metrics that `fastproc serve` serves.
     Scrape(scrape::Args),
     /// Record every process that ends: what it costs, how many a second it stands, and whether CPU time adds up.
@@ -64,6 +67,7 @@ enum Bench {
 fn run(bench: &Bench) -> Result<(), Failure> {
     match bench {
         Bench::Scan(args) => scan::run(args),
+        Bench::Cgroups(args) => cgroups::run(args),
         Bench::Scrape(args) => scrape::run(args),
         Bench::Exits(args) => exits::run(args),
         Bench::Latency(args) => latency::run(args),

@@ -244,7 +244,7 @@ fn number(digits: &[u8]) -> u32 {
 }
 
 /// The soft limit becomes the hard one, and that, where it is allowed, what the kernel has at most.
-fn raise_open_files() -> Option<u64> {
+pub fn raise_open_files() -> Option<u64> {
     let most = std::fs::read_to_string("/proc/sys/fs/nr_open")
         .ok()
         .and_then(|text| text.trim().parse().ok());

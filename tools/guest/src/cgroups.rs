@@ -17,10 +17,11 @@ use crate::{memory::DISK, proofs::FASTPROC, reporter::Reporter};
 pub const MEMBER: &str = "member";
 
 const ROOT: &str = "/sys/fs/cgroup";
-const TREE: &str = "/sys/fs/cgroup/tree";
+pub const TREE: &str = "/sys/fs/cgroup/tree";
+const CONTROLLERS: &str = "+cpu +memory +io +pids";
 const MIB: usize = 1 << 20;
 /// So often they are compared, until the kernel's own texts before and after are the same.
-const ROUNDS: u32 = 6;
+pub const ROUNDS: u32 = 6;
 
 /// Files and what is written to them.
 type Settings = &'static [(&'static str, &'static str)];
@@ -106,10 +107,15 @@ const SHOWN: [(&str, &str, &str); 7] = [
     ("nr_throttled", "cpu.stat", "nr_throttled"),
 ];
 
-/// Builds the tree, stops all of it, and compares.
-pub fn compare(reporter: &mut Reporter) -> io::Result<()> {
-    let mut members = build()?;
+/// Builds the tree, and stops all of it.
+pub fn build_and_stop() -> io::Result<Vec<Child>> {
+    let members = build()?;
     stop_all(&members)?;
+    Ok(members)
+}
+
+/// Compares the files of the tree.
+pub fn compare(reporter: &mut Reporter) -> io::Result<()> {
     let mut unused = Vec::new();
     for (cgroup, file, name) in IN_USE {
         let text = fs::read_to_string(Path::new(TREE).join(cgroup).join(file))?;
@@ -118,8 +124,7 @@ pub fn compare(reporter: &mut Reporter) -> io::Result<()> {
         }
     }
     reporter.check("values in use", unused.is_empty(), unused.join(", "))?;
-    let has_bpf = fs::read("/sys/kernel/btf/vmlinux")
-        .is_ok_and(|types| types.windows(16).any(|part| part == b"bpf_iter_css_new"));
+    let has_bpf = has_bpf();
     let report = Command::new(FASTPROC)
         .args(["doctor", "--json"])
         .output()?
@@ -172,11 +177,22 @@ pub fn compare(reporter: &mut Reporter) -> io::Result<()> {
     } {
         table(reporter, source)?;
     }
-    for member in &mut members {
+    Ok(())
+}
+
+/// Ends the processes of the tree.
+pub fn end(members: Vec<Child>) -> io::Result<()> {
+    for mut member in members {
         member.kill()?;
         member.wait()?;
     }
     Ok(())
+}
+
+/// Whether this kernel has what the walk by BPF needs.
+pub fn has_bpf() -> bool {
+    fs::read("/sys/kernel/btf/vmlinux")
+        .is_ok_and(|types| types.windows(16).any(|part| part == b"bpf_iter_css_new"))
 }
 
 /// Compares values of `fastproc cgroups` with the kernel's files.
@@ -208,7 +224,7 @@ fn table(reporter: &mut Reporter, source: &str) -> io::Result<()> {
         .map(Vec::as_slice)
         .unwrap_or_default();
     let mut wrong = Vec::new();
-    for cgroup in CGROUPS.iter().map(|(name, ..)| *name).chain([INNER]) {
+    for cgroup in cgroups() {
         let path = format!("/tree/{cgroup}");
         let Some(row) = rows.iter().find(|row| row["path"] == path.as_str()) else {
             wrong.push(format!("{cgroup} is missing"));
@@ -237,11 +253,15 @@ fn table(reporter: &mut Reporter, source: &str) -> io::Result<()> {
     reporter.check(&name, wrong.is_empty(), wrong.join("; "))
 }
 
+/// Enables the controllers for what is below the root.
+pub fn enable_controllers() -> io::Result<()> {
+    fs::write(Path::new(ROOT).join("cgroup.subtree_control"), CONTROLLERS)
+}
+
 fn build() -> io::Result<Vec<Child>> {
-    let controllers = "+cpu +memory +io +pids";
-    fs::write(Path::new(ROOT).join("cgroup.subtree_control"), controllers)?;
+    enable_controllers()?;
     fs::create_dir(TREE)?;
-    fs::write(Path::new(TREE).join("cgroup.subtree_control"), controllers)?;
+    fs::write(Path::new(TREE).join("cgroup.subtree_control"), CONTROLLERS)?;
     let mut members = Vec::new();
     for (name, settings, work) in CGROUPS {
         let cgroup = Path::new(TREE).join(name);
@@ -255,7 +275,7 @@ fn build() -> io::Result<Vec<Child>> {
     }
     fs::write(
         Path::new(TREE).join("nested/cgroup.subtree_control"),
-        controllers,
+        CONTROLLERS,
     )?;
     let inner = Path::new(TREE).join(INNER);
     fs::create_dir(&inner)?;
@@ -290,11 +310,13 @@ fn stop_all(members: &[Child]) -> io::Result<()> {
     Ok(())
 }
 
+/// All below the tree, by their paths in it.
+pub fn cgroups() -> impl Iterator<Item = &'static str> {
+    CGROUPS.iter().map(|(name, ..)| *name).chain([INNER])
+}
+
 fn paths() -> Vec<PathBuf> {
-    let names = CGROUPS.iter().map(|(name, ..)| *name);
-    let cgroups = names
-        .chain([INNER, ""])
-        .map(|name| Path::new(TREE).join(name));
+    let cgroups = cgroups().chain([""]).map(|name| Path::new(TREE).join(name));
     let all = cgroups.flat_map(|cgroup| FILES.map(|file| cgroup.join(file)));
     // Older kernels have fewer.
     all.filter(|path| path.exists()).collect()
@@ -348,7 +370,7 @@ fn differences(
 }
 
 /// The number behind a name, on a line or after `=`.
-fn value(text: &str, name: &str) -> Option<u64> {
+pub fn value(text: &str, name: &str) -> Option<u64> {
     let mut words = text.split([' ', '\n', '=']);
     words.find(|word| *word == name)?;
     words.next()?.parse().ok()

@@ -4,6 +4,7 @@
 //! What it does besides reporting goes to the console, the first serial port. When it cannot go on it returns, which is a
 //! kernel panic, which the driver outside shows with the console's last lines.
 
+mod cgroup_metrics;
 mod cgroups;
 mod cpus;
 mod enter;
@@ -101,7 +102,15 @@ fn run(scenario: Scenario, reporter: &mut Reporter) -> io::Result<()> {
             shaking.stop(reporter)?;
             cpus::come_and_go_unseen(reporter)?;
         }
-        Scenario::Cgroups => cgroups::compare(reporter)?,
+        Scenario::Cgroups => {
+            let members = cgroups::build_and_stop()?;
+            cgroups::compare(reporter)?;
+            cgroup_metrics::compare(reporter, "procfs")?;
+            if cgroups::has_bpf() {
+                cgroup_metrics::compare(reporter, "auto")?;
+            }
+            cgroups::end(members)?;
+        }
         Scenario::Memory => {
             memory::use_all_kinds(reporter)?;
             proofs::every_source(reporter)?;
@@ -123,6 +132,10 @@ fn run(scenario: Scenario, reporter: &mut Reporter) -> io::Result<()> {
         }
         Scenario::Exits => exits::record(reporter)?,
         Scenario::Cost => proofs::cost(reporter)?,
+        Scenario::CgroupCost => {
+            cgroups::enable_controllers()?;
+            proofs::cgroup_cost(reporter)?;
+        }
         Scenario::Big => {
             size::use_every_queue()?;
             size::check(reporter, 64, 400, 300)?;

@@ -10,6 +10,8 @@ pub const PARAMETER: &str = "fastproc.scenarios";
 pub enum Scenario {
     /// Says what the kernel offers; judges nothing.
     Survey,
+    /// What a look at every cgroup costs, in instructions; judges nothing.
+    CgroupCost,
     /// Every source, every reader: root, a user who may load programs, a user who may nothing.
     Conformance,
     /// The kernel shows no addresses, not even to root.
@@ -41,8 +43,9 @@ pub enum Scenario {
 impl Scenario {
     /// Every scenario, in the order in which a guest runs them. Nothing undoes a lockdown, so it comes last of those that share
     /// a machine.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Survey,
+        Self::CgroupCost,
         Self::Conformance,
         Self::Exits,
         Self::Service,
@@ -58,8 +61,8 @@ impl Scenario {
         Self::Interrupts,
     ];
 
-    /// Those that prove something: all but the first.
-    pub const PROOFS: &[Self] = Self::ALL.split_at(1).1;
+    /// Those that prove something: all but the first two.
+    pub const PROOFS: &[Self] = Self::ALL.split_at(2).1;
 
     /// Whether its processes are meant to show every field in use.
     pub fn uses_fields(self) -> bool {
@@ -70,6 +73,7 @@ impl Scenario {
     pub fn name(self) -> &'static str {
         match self {
             Self::Survey => "survey",
+            Self::CgroupCost => "cgroup_cost",
             Self::Conformance => "conformance",
             Self::KptrRestrict => "kptr_restrict",
             Self::Lockdown => "lockdown",

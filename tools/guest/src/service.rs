@@ -21,6 +21,12 @@ const SOCKET: &str = "/run/fastproc/fastproc.sock";
 /// An emulated machine loads programs in seconds.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
+/// Makes the user that `fastproc serve` becomes.
+pub fn make_nobody() -> io::Result<()> {
+    fs::create_dir_all("/etc")?;
+    fs::write("/etc/passwd", "nobody:x:65534:65534::/:\n")
+}
+
 /// A service that answers.
 pub struct Service {
     started: Instant,
@@ -30,9 +36,7 @@ pub struct Service {
 impl Service {
     /// Starts it, and waits until it answers.
     pub fn start() -> io::Result<Self> {
-        // Whom it becomes.
-        fs::create_dir_all("/etc")?;
-        fs::write("/etc/passwd", "nobody:x:65534:65534::/:\n")?;
+        make_nobody()?;
         let mut service = Self {
             started: Instant::now(),
             child: Command::new(SERVE[0])

@@ -90,7 +90,7 @@ impl Machine {
             },
             Scenario::Hotplug => Self { cpus: 4, ..small },
             // Nothing may differ from run to run: addresses neither.
-            Scenario::Cost => Self {
+            Scenario::Cost | Scenario::CgroupCost => Self {
                 cpus: 1,
                 one_thread: true,
                 counted: true,

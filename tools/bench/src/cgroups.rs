@@ -1,0 +1,332 @@
+//! `fastproc bench cgroups`: what one look at every cgroup costs, by their files and by a snapshot.
+
+use std::{
+    fs::{self, File},
+    io::{self, ErrorKind},
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use fastproc::{
+    Collector, Fields as ProcessFields, SourceKind,
+    cgroups::{Cgroups, Fields, Source},
+};
+use serde::Serialize;
+
+use super::{
+    idle::Idle,
+    measure::{Case, Failure, Measured, Plan, measure},
+    report::{Column, Report, Row, Spread, column, four_decimals, progress},
+    scan_proc::raise_open_files,
+};
+
+/// What kubelet reads of each cgroup, those of pressure last.
+const FILES: [&str; 14] = [
+    "memory.stat",
+    "memory.current",
+    "memory.max",
+    "memory.peak",
+    "memory.swap.current",
+    "memory.swap.max",
+    "memory.swap.peak",
+    "cpu.stat",
+    "io.stat",
+    "pids.current",
+    "pids.max",
+    "cpu.pressure",
+    "memory.pressure",
+    "io.pressure",
+];
+const WITHOUT_PRESSURE: usize = FILES.len() - 3;
+/// What everything is compared with.
+const BASELINE: &str = "open-14";
+/// Cgroups that the others are in.
+const PARENTS: usize = 10;
+const CONTROLLERS: [&str; 4] = ["cpu", "memory", "io", "pids"];
+
+/// Arguments of `fastproc bench cgroups`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Make this many cgroups first; they are gone afterwards.
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    cgroups: u32,
+    /// Start this many processes, each in a cgroup of its own, and let all run before each look.
+    #[arg(long, value_name = "N", default_value_t = 400)]
+    processes: u32,
+    /// Measure each case this many times, in turn with the others.
+    #[arg(long, value_name = "N", default_value_t = 11, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Stay on this CPU.
+    #[arg(long, value_name = "CPU")]
+    cpu: Option<usize>,
+    /// Print one JSON object instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Why there can be no cgroups to read.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the controller {0} is not enabled on version 2 (cgroup.subtree_control of {1}): where it is on version 1, run this in an \
+     emulator, make test-kernels KERNELS=6.12 SCENARIOS=cgroup_cost"
+)]
+struct NoController(&'static str, String);
+
+#[derive(Debug, Serialize)]
+struct Head {
+    cgroups: usize,
+    processes: u32,
+}
+
+#[derive(Debug, Serialize)]
+struct Look {
+    case: &'static str,
+    cpu_us_per_cgroup: Spread,
+    /// How many times cheaper than the baseline: its median CPU time divided by this one's.
+    #[serde(serialize_with = "four_decimals")]
+    ratio_vs_open_14: f64,
+}
+
+impl Row for Look {
+    const COLUMNS: &'static [Column] = &[
+        column("case", 0),
+        column("CPU us/cgroup", 0),
+        column("min", 1),
+        column("max", 1),
+        column("times cheaper", 0),
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        let us = |value: f64| format!("{value:.3}");
+        let cpu = self.cpu_us_per_cgroup;
+        vec![
+            self.case.to_owned(),
+            us(cpu.median),
+            us(cpu.min),
+            us(cpu.max),
+            format!("{:.2}", self.ratio_vs_open_14),
+        ]
+    }
+}
+
+/// Cgroups of this program, gone when this is dropped.
+struct Tree {
+    folders: Vec<PathBuf>,
+    leaves: Vec<PathBuf>,
+}
+
+impl Tree {
+    fn new(mount: &Path, wanted: usize) -> Result<Self, Failure> {
+        let enabled = fs::read_to_string(mount.join("cgroup.subtree_control"))?;
+        let enabled: Vec<_> = enabled.split_ascii_whitespace().collect();
+        let missing = CONTROLLERS.into_iter().find(|name| !enabled.contains(name));
+        if let Some(missing) = missing {
+            return Err(NoController(missing, mount.display().to_string()).into());
+        }
+        let mut tree = Self {
+            folders: Vec::new(),
+            leaves: Vec::new(),
+        };
+        let top = mount.join(format!("fastproc-bench-{}", std::process::id()));
+        tree.make(top.clone(), true)?;
+        for at in 0..PARENTS {
+            tree.make(top.join(format!("g{at}")), true)?;
+        }
+        for at in 0..wanted {
+            let leaf = top.join(format!("g{}/c{at}", at % PARENTS));
+            tree.make(leaf.clone(), false)?;
+            tree.leaves.push(leaf);
+        }
+        Ok(tree)
+    }
+
+    fn make(&mut self, folder: PathBuf, has_children: bool) -> io::Result<()> {
+        fs::create_dir(&folder)?;
+        if has_children {
+            let all = CONTROLLERS.map(|name| format!("+{name}")).join(" ");
+            fs::write(folder.join("cgroup.subtree_control"), all)?;
+        }
+        self.folders.push(folder);
+        Ok(())
+    }
+
+    /// Puts a process into each of the first cgroups.
+    fn settle(&self, idle: &Idle) -> Result<(), Failure> {
+        let mut processes = Collector::builder()
+            .source(Some(SourceKind::Procfs))
+            .fields(ProcessFields::empty())
+            .open()?;
+        let snapshot = processes.snapshot()?;
+        let children = snapshot
+            .iter()
+            .filter(|process| process.identity().ppid == idle.parent());
+        for (process, leaf) in children.zip(&self.leaves) {
+            fs::write(leaf.join("cgroup.procs"), process.pid().to_string())?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        for folder in self.folders.iter().rev() {
+            // The kernel takes a process out of its cgroup some time after its parent has waited for it.
+            for _ in 0..100 {
+                match fs::remove_dir(folder) {
+                    Err(error) if error.kind() == ErrorKind::ResourceBusy => {
+                        thread::sleep(Duration::from_millis(10));
+                    }
+                    _ => break,
+                }
+            }
+        }
+    }
+}
+
+/// Measures, and prints the report.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let wanted = args.cgroups as usize;
+    let mount = {
+        let files = Cgroups::builder().source(Some(Source::Files)).open()?;
+        files.mount().to_owned()
+    };
+    let tree = Tree::new(&mount, wanted)?;
+    // Gone before the cgroups that they are in.
+    let idle = Idle::start_some(args.processes.min(args.cgroups) as usize)?;
+    if let Some(idle) = &idle {
+        tree.settle(idle)?;
+    }
+    raise_open_files();
+    let leaves = &tree.leaves;
+    let opened = |count: usize| {
+        let paths: Vec<_> = leaves
+            .iter()
+            .flat_map(|leaf| FILES[..count].iter().map(|file| leaf.join(file)))
+            .collect();
+        move || -> Result<usize, Failure> {
+            let mut buffer = vec![0; 8 << 10];
+            for path in &paths {
+                let file = File::open(path)?;
+                let _ = file.read_at(&mut buffer, 0)?;
+            }
+            Ok(wanted)
+        }
+    };
+    let kept = |count: usize| -> io::Result<_> {
+        let files: Vec<_> = leaves
+            .iter()
+            .flat_map(|leaf| {
+                FILES[..count]
+                    .iter()
+                    .map(|file| File::open(leaf.join(file)))
+            })
+            .collect::<io::Result<_>>()?;
+        Ok(move || -> Result<usize, Failure> {
+            let mut buffer = vec![0; 8 << 10];
+            for file in &files {
+                let _ = file.read_at(&mut buffer, 0)?;
+            }
+            Ok(wanted)
+        })
+    };
+    let snapshots = |source, fields, age| -> Result<_, Failure> {
+        let builder = Cgroups::builder().source(Some(source)).fields(fields);
+        let mut cgroups = builder.max_age(age).open()?;
+        Ok(move || -> Result<usize, Failure> {
+            if cgroups.snapshot()?.len() < wanted {
+                return Err("cgroups are missing".into());
+            }
+            Ok(wanted)
+        })
+    };
+    let old = Duration::from_secs(24 * 3600);
+    let (all, by_bpf) = (Fields::all(), Fields::all() - Fields::PRESSURE);
+    let mut cases = vec![
+        Case {
+            name: BASELINE,
+            run: Box::new(opened(FILES.len())),
+        },
+        Case {
+            name: "open-11",
+            run: Box::new(opened(WITHOUT_PRESSURE)),
+        },
+        Case {
+            name: "kept-14",
+            run: Box::new(kept(FILES.len())?),
+        },
+        Case {
+            name: "kept-11",
+            run: Box::new(kept(WITHOUT_PRESSURE)?),
+        },
+        Case {
+            name: "files",
+            run: Box::new(snapshots(Source::Files, all, old)?),
+        },
+        Case {
+            name: "bpf-identity",
+            run: Box::new(snapshots(Source::Bpf, Fields::empty(), old)?),
+        },
+        Case {
+            name: "bpf-cpu",
+            run: Box::new(snapshots(Source::Bpf, Fields::CPU, old)?),
+        },
+        Case {
+            name: "bpf-memory.stat",
+            run: Box::new(snapshots(Source::Bpf, Fields::MEMORY_STAT, old)?),
+        },
+        Case {
+            name: "bpf",
+            run: Box::new(snapshots(Source::Bpf, by_bpf, old)?),
+        },
+        Case {
+            name: "bpf-flush",
+            run: Box::new(snapshots(Source::Bpf, by_bpf, Duration::ZERO)?),
+        },
+        Case {
+            name: "bpf-pressure",
+            run: Box::new(snapshots(Source::Bpf, all, old)?),
+        },
+    ];
+    let plan = Plan {
+        warm_up: 2,
+        rounds: args.rounds,
+        repeat: 1,
+        cpu: args.cpu,
+    };
+    let progress = progress(u64::from(plan.runs()) * cases.len() as u64, "runs");
+    let wake = |_| Ok(idle.as_ref().map_or(Ok(()), Idle::wake)?);
+    let measured = measure(&mut cases, plan, wake, || progress.inc(1))?;
+    progress.finish_and_clear();
+    drop(cases);
+    drop(idle);
+    report(&measured, wanted, args.processes)?.print("One look at every cgroup", args.json)?;
+    Ok(())
+}
+
+fn report(
+    measured: &[Measured],
+    cgroups: usize,
+    processes: u32,
+) -> Result<Report<Head, Look>, Failure> {
+    let baseline = measured
+        .iter()
+        .find(|case| case.name == BASELINE)
+        .ok_or("there is nothing to compare with")?;
+    let cpu = baseline.cpu_us().median;
+    let row = |case: &Measured| Look {
+        case: case.name,
+        cpu_us_per_cgroup: case.cpu_us(),
+        ratio_vs_open_14: cpu / case.cpu_us().median,
+    };
+    let head = Head { cgroups, processes };
+    let rows = measured.iter().map(row).collect();
+    let mut report = Report::new("cgroups", head, rows, Vec::new());
+    report.note(
+        "open and kept read the texts into memory, each by one read, and do not parse them; bpf does not fold what CPUs have \
+         counted, bpf-flush does"
+            .into(),
+    );
+    Ok(report)
+}
