@@ -28,6 +28,8 @@ pub enum Scenario {
     Namespaces,
     /// A service, and readers of every kind that it serves or refuses.
     Service,
+    /// A service and readers that `AppArmor` confines.
+    AppArmor,
     /// Processes that end are recorded.
     Exits,
     /// What a look at every process costs, in instructions instead of time.
@@ -41,11 +43,12 @@ pub enum Scenario {
 impl Scenario {
     /// Every scenario, in the order in which a guest runs them. Nothing undoes a lockdown, so it comes last of those that share
     /// a machine.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Survey,
         Self::Conformance,
         Self::Exits,
         Self::Service,
+        Self::AppArmor,
         Self::Namespaces,
         Self::KptrRestrict,
         Self::HidePid,
@@ -79,6 +82,7 @@ impl Scenario {
             Self::HidePid => "hidepid",
             Self::Namespaces => "namespaces",
             Self::Service => "service",
+            Self::AppArmor => "apparmor",
             Self::Exits => "exits",
             Self::Cost => "cost",
             Self::Big => "big",
