@@ -37,15 +37,24 @@ pub enum Place {
     UserNamespace,
     /// As it is, with the `/proc` of the pid namespace it is in: the inner half of `PidNamespace`.
     OwnProc,
+    /// As it is, under a profile of `AppArmor` that does not let it look into others.
+    Confined,
+    /// Under the profile of a service.
+    Service,
+    /// Under the profile that clusters are given for the exporter.
+    Pod,
 }
 
 impl Place {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 8] = [
         Self::Nobody,
         Self::Reader,
         Self::PidNamespace,
         Self::UserNamespace,
         Self::OwnProc,
+        Self::Confined,
+        Self::Service,
+        Self::Pod,
     ];
 
     /// The words before a program's own.
@@ -60,6 +69,10 @@ impl Place {
             Self::PidNamespace => "pid-namespace",
             Self::UserNamespace => "user-namespace",
             Self::OwnProc => "own-proc",
+            // The names of their profiles.
+            Self::Confined => "confined",
+            Self::Service => "service",
+            Self::Pod => "fastproc-pod",
         }
     }
 }
@@ -124,6 +137,11 @@ fn go_to(place: Place) -> io::Result<()> {
             let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
             rustix::mount::mount_change("/", private)?;
             mount("proc", "/proc")?;
+        }
+        Place::Confined | Place::Service | Place::Pod => {
+            // From the next exec on.
+            let profile = format!("exec {}", place.name());
+            fs::write("/proc/self/attr/apparmor/exec", profile)?;
         }
     }
     Ok(())

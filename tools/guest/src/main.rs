@@ -4,6 +4,7 @@
 //! What it does besides reporting goes to the console, the first serial port. When it cannot go on it returns, which is a
 //! kernel panic, which the driver outside shows with the console's last lines.
 
+mod apparmor;
 mod cgroup_metrics;
 mod cgroups;
 mod cpus;
@@ -11,6 +12,7 @@ mod enter;
 mod exit_port;
 mod exits;
 mod hidden;
+mod look;
 mod memory;
 mod mounts;
 mod proofs;
@@ -39,6 +41,12 @@ fn main() -> ExitCode {
         && word == cgroups::MEMBER
     {
         return cgroups::be_member(rest);
+    }
+    if let Some((word, rest)) = arguments.split_first()
+        && word == "look"
+    {
+        let source = rest.first().and_then(|source| source.to_str());
+        return look::main(source.unwrap_or_default());
     }
     if std::process::id() != 1 {
         eprintln!(
@@ -124,10 +132,16 @@ fn run(scenario: Scenario, reporter: &mut Reporter) -> io::Result<()> {
         }
         Scenario::Namespaces => proofs::in_namespaces(reporter)?,
         Scenario::Service => {
-            let service = service::Service::start()?;
+            let service = service::Service::start(&[])?;
             let testbed = Testbed::open()?;
             proofs::with_a_service(reporter)?;
             testbed.close(reporter)?;
+            service.stop(reporter)?;
+        }
+        Scenario::AppArmor => {
+            apparmor::load(reporter)?;
+            let service = service::Service::start(&enter::Place::Service.enter())?;
+            apparmor::look(reporter)?;
             service.stop(reporter)?;
         }
         Scenario::Exits => exits::record(reporter)?,

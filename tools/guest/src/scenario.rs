@@ -30,6 +30,8 @@ pub enum Scenario {
     Namespaces,
     /// A service, and readers of every kind that it serves or refuses.
     Service,
+    /// A service and readers that `AppArmor` confines.
+    AppArmor,
     /// Processes that end are recorded.
     Exits,
     /// What a look at every process costs, in instructions instead of time.
@@ -49,6 +51,7 @@ impl Scenario {
         Self::Conformance,
         Self::Exits,
         Self::Service,
+        Self::AppArmor,
         Self::Namespaces,
         Self::KptrRestrict,
         Self::HidePid,
@@ -83,6 +86,7 @@ impl Scenario {
             Self::HidePid => "hidepid",
             Self::Namespaces => "namespaces",
             Self::Service => "service",
+            Self::AppArmor => "apparmor",
             Self::Exits => "exits",
             Self::Cost => "cost",
             Self::Big => "big",

@@ -34,14 +34,14 @@ pub struct Service {
 }
 
 impl Service {
-    /// Starts it, and waits until it answers.
-    pub fn start() -> io::Result<Self> {
+    /// Starts it after these words, and waits until it answers.
+    pub fn start(enter: &[&str]) -> io::Result<Self> {
         make_nobody()?;
+        let argv = [enter, &SERVE, &[SOCKET]].concat();
         let mut service = Self {
             started: Instant::now(),
-            child: Command::new(SERVE[0])
-                .args(&SERVE[1..])
-                .arg(SOCKET)
+            child: Command::new(argv[0])
+                .args(&argv[1..])
                 .stdin(Stdio::null())
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped())

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-use crate::{architecture::Architecture, cache::Cache, cpio::Archive, programs};
+use crate::{architecture::Architecture, cache::Cache, cpio::Archive, profiles, programs};
 
 /// Where it stands in the guest, its package, its name.
 const PROGRAMS: [(&str, &str, &str); 4] = [
@@ -20,7 +20,7 @@ const PROGRAMS: [(&str, &str, &str); 4] = [
 /// Builds the guest's programs and packs them: `/init` is PID 1.
 pub fn build(cache: &Cache, architecture: Architecture) -> Result<PathBuf> {
     let mut archive = Archive::default();
-    for directory in ["dev", "proc", "sys", "tmp", "run"] {
+    for directory in ["apparmor", "dev", "proc", "sys", "tmp", "run"] {
         archive.directory(directory);
     }
     let programs = programs::build(
@@ -32,6 +32,9 @@ pub fn build(cache: &Cache, architecture: Architecture) -> Result<PathBuf> {
     )?;
     for (name, _, program) in PROGRAMS {
         archive.program(name, &read(&programs.join(program))?);
+    }
+    for (name, text) in profiles::PROFILES {
+        archive.program(name, &profiles::compile(text)?);
     }
     let path = cache.folder("images")?.join(architecture.own("initramfs"));
     let whole = path.with_extension("new");

@@ -81,6 +81,7 @@ impl Machine {
             | Scenario::HidePid
             | Scenario::Namespaces
             | Scenario::Service
+            | Scenario::AppArmor
             | Scenario::Exits
             // The ones that want the disk.
             | Scenario::Cgroups
@@ -121,6 +122,10 @@ impl Machine {
 
     /// Why a scenario makes no sense on a series, where it makes none.
     pub fn refuses(scenario: Scenario, series: Series) -> Option<&'static str> {
+        // The newest of Debian's releases whose AppArmor does not label sockets.
+        if scenario == Scenario::AppArmor && series != Series::new(Flavour::Amd64, 6, 12) {
+            return Some("one kernel is enough");
+        }
         // From 6.9 on only CPUs that the firmware calls pluggable get room, which qemu's boards here do not. On arm64 interrupts
         // get their numbers when they are asked for.
         let grows = series.architecture() == Architecture::Amd64

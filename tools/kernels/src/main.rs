@@ -14,6 +14,7 @@ mod machine;
 mod mirrors;
 mod output;
 mod page;
+mod profiles;
 mod programs;
 mod qemu;
 mod run;
