@@ -27,6 +27,9 @@ pub struct Plan {
     pub warm_up: u32,
     /// Rounds that are.
     pub rounds: u32,
+    /// Runs of a case before the first that counts in a round, after which the first case takes the caches again: what the
+    /// other cases did to the processes is then known to this one.
+    pub prime: u32,
     /// Runs in a row within a round, after the first: a reader that finds the caches as it left them.
     pub repeat: u32,
     /// Stay on this CPU, so that none of the rounds pays for a move.
@@ -127,6 +130,12 @@ pub fn measure(
     let count = cases.len();
     for turn in 0..plan.runs() as usize {
         for index in (0..count).map(|index| (index + turn) % count) {
+            for _ in 0..plan.prime {
+                once(&mut cases[index])?;
+            }
+            if plan.prime > 0 {
+                once(&mut cases[0])?;
+            }
             let cold = once(&mut cases[index])?;
             let counts = turn >= plan.warm_up as usize;
             if counts {
@@ -185,6 +194,7 @@ mod tests {
         Plan {
             warm_up,
             rounds,
+            prime: 0,
             repeat: 1,
             cpu,
         }

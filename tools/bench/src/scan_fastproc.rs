@@ -13,6 +13,8 @@ pub struct Way {
     fields: Fields,
     /// So many of the idle processes run for a moment before each look: records of those that have not may be kept.
     pub ran: Ran,
+    /// Whether no record is kept, as if all of them had to be read again.
+    reads_all: bool,
 }
 
 /// Which idle processes run between two looks.
@@ -40,47 +42,82 @@ impl Ran {
 impl Way {
     /// Whether it is measured when nobody names it.
     pub fn is_usual(&self) -> bool {
-        !self.fields.is_empty()
+        !self.fields.is_empty() && !self.reads_all
     }
 }
 
 /// All of them.
-pub const WAYS: [Way; 9] = [
+pub const WAYS: [Way; 13] = [
     Way {
         case: "bpf-full",
         source: SourceKind::Bpf,
         fields: Fields::THREE_FILES,
         ran: Ran::None,
+        reads_all: false,
     },
     Way {
         case: "bpf-full-tenth-ran",
         source: SourceKind::Bpf,
         fields: Fields::THREE_FILES,
         ran: Ran::Tenth,
+        reads_all: false,
     },
     Way {
         case: "bpf-full-all-ran",
         source: SourceKind::Bpf,
         fields: Fields::THREE_FILES,
         ran: Ran::All,
+        reads_all: false,
     },
     Way {
         case: "bpf-lean",
         source: SourceKind::Bpf,
         fields: Fields::TOP,
         ran: Ran::None,
+        reads_all: false,
     },
     Way {
         case: "bpf-lean-tenth-ran",
         source: SourceKind::Bpf,
         fields: Fields::TOP,
         ran: Ran::Tenth,
+        reads_all: false,
     },
     Way {
         case: "bpf-lean-all-ran",
         source: SourceKind::Bpf,
         fields: Fields::TOP,
         ran: Ran::All,
+        reads_all: false,
+    },
+    // What keeping records gains and costs. Measured only if they are asked for.
+    Way {
+        case: "bpf-full-reads-all",
+        source: SourceKind::Bpf,
+        fields: Fields::THREE_FILES,
+        ran: Ran::None,
+        reads_all: true,
+    },
+    Way {
+        case: "bpf-full-all-ran-reads-all",
+        source: SourceKind::Bpf,
+        fields: Fields::THREE_FILES,
+        ran: Ran::All,
+        reads_all: true,
+    },
+    Way {
+        case: "bpf-lean-reads-all",
+        source: SourceKind::Bpf,
+        fields: Fields::TOP,
+        ran: Ran::None,
+        reads_all: true,
+    },
+    Way {
+        case: "bpf-lean-all-ran-reads-all",
+        source: SourceKind::Bpf,
+        fields: Fields::TOP,
+        ran: Ran::All,
+        reads_all: true,
     },
     // Nothing but who is there: what walking the list costs at least. Measured only if it is asked for.
     Way {
@@ -88,18 +125,21 @@ pub const WAYS: [Way; 9] = [
         source: SourceKind::Bpf,
         fields: Fields::empty(),
         ran: Ran::None,
+        reads_all: false,
     },
     Way {
         case: "bpf-iter-full",
         source: SourceKind::BpfIter,
         fields: Fields::THREE_FILES,
         ran: Ran::None,
+        reads_all: false,
     },
     Way {
         case: "procfs",
         source: SourceKind::Procfs,
         fields: Fields::THREE_FILES,
         ran: Ran::None,
+        reads_all: false,
     },
 ];
 
@@ -116,10 +156,13 @@ pub struct Ours {
 impl Ours {
     /// Opens a source for it, beside so many idle processes.
     pub fn open(way: Way, idle: usize) -> Result<Self, fastproc::Error> {
-        let collector = Collector::builder()
+        let mut builder = Collector::builder()
             .source(Some(way.source))
-            .fields(way.fields)
-            .open()?;
+            .fields(way.fields);
+        if way.reads_all {
+            builder = builder.keep_records(false);
+        }
+        let collector = builder.open()?;
         Ok(Self {
             case: way.case,
             collector,

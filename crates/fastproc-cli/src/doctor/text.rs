@@ -131,7 +131,7 @@ fn records(report: &Report) -> String {
     let records = &report.records;
     match records.reason {
         _ if records.disproven > 0 => format!(
-            "{} that were proven not to have changed had changed: unset FASTPROC_KEEP_RECORDS, and report this",
+            "{} that were proven not to have changed had changed: set FASTPROC_KEEP_RECORDS=0, and report this",
             records.disproven
         ),
         None => "kept while their processes do not change".into(),

@@ -165,8 +165,8 @@ impl Builder {
     /// Whether a walk keeps the records of processes that have not changed since the last one, instead of reading
     /// them again. It compares a few words of the kernel with what they were; every sixteenth record is read
     /// all the same, and compared ([`SnapshotStats::disproven`](crate::SnapshotStats::disproven)). Only
-    /// [`SourceKind::Bpf`] keeps records, of some groups of fields. Default: false, or true if
-    /// `FASTPROC_KEEP_RECORDS` is 1: a snapshot of processes that all run costs a seventh more with it.
+    /// [`SourceKind::Bpf`] keeps records, of some groups of fields. Default: true, or false if
+    /// `FASTPROC_KEEP_RECORDS` is 0.
     pub fn keep_records(mut self, keep: bool) -> Self {
         self.keep_records = keep;
         self

@@ -40,12 +40,12 @@ const POOL_SPARE: u32 = 1024;
 /// Memory for loading the programs, apart from the maps: the verifier, libbpf and the kernel's types.
 const LOADING_BYTES: u64 = 4 << 20;
 
-/// Environment variable by which a user turns on that records are kept.
+/// Environment variable by which a user turns off that records are kept.
 const KEEP_VARIABLE: &str = "FASTPROC_KEEP_RECORDS";
 
 /// Whether records of processes that have not changed are kept, if the caller does not say.
 pub(crate) fn keeps_records() -> bool {
-    std::env::var_os(KEEP_VARIABLE).is_some_and(|value| value == "1")
+    std::env::var_os(KEEP_VARIABLE).is_none_or(|value| value != "0")
 }
 
 /// Statistics of one walk.
