@@ -37,6 +37,8 @@ use crate::{
 
 /// Events that are looked at in one go; those who ask meanwhile share the next walk.
 const EVENTS: usize = 512;
+/// Of whom it is not known yet who they are no more are looked at in one go: a user may come by thousands of ids.
+const UNKNOWN: usize = 64;
 
 const LISTENER: u64 = 0;
 const STOP: u64 = 1;
@@ -236,14 +238,23 @@ impl Service {
             self.hidepid = Hidepid::read();
         }
         self.asked.clear();
-        for token in tokens() {
-            match token {
+        let mut unknown = Vec::new();
+        for event in events {
+            let flags = event.flags;
+            match event.data.u64() {
                 LISTENER => self.accept(),
                 MOUNTS => (),
                 RING => self.read_exits(),
                 TEXTS => self.drain_texts_done(),
+                // Nobody waits for an answer any more.
+                client if flags.contains(EventFlags::HUP) => self.close(client),
+                client if self.unproven.contains(&client) => unknown.push(client),
                 client => self.receive(client),
             }
+        }
+        // The others are reported again.
+        for client in unknown.into_iter().take(UNKNOWN) {
+            self.receive(client);
         }
         self.accept_again();
         self.finish_jobs();

@@ -263,7 +263,7 @@ fn writing_is_charged_to_who_asks_and_root_goes_on() {
         return;
     }
     // Far less than the service can use on a machine that is busy with other things.
-    let served = Served::start_with("charged", &small(64 << 20, 0.005));
+    let served = Served::start_with("charged", &small(64 << 20, 0.02));
     let path = served.path();
     let root = Raw::open(&path).expect("it listens");
     let walked = root.ask(everything(FOREVER)).expect("an answer").0;

@@ -11,7 +11,7 @@ use nix::{
 };
 use rustix::event::epoll::{self, EventData, EventFlags};
 
-use super::{EVENTS, LISTENER, Service};
+use super::{LISTENER, Service, UNKNOWN};
 use crate::{
     blame::Reason,
     closing::{self, may_pass_descriptors},
@@ -47,7 +47,7 @@ pub(super) struct Client {
 impl Service {
     pub(super) fn accept(&mut self) {
         // As many as there are; the rest of a flood comes with the next event.
-        for _ in 0..EVENTS {
+        for _ in 0..UNKNOWN {
             let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
             let socket = match accept4(self.listener.as_raw_fd(), flags) {
                 // SAFETY: the kernel has just made it for this process, and nothing else knows it.

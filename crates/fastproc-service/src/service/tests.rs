@@ -13,7 +13,7 @@ use super::*;
 use crate::{peer::Known, reading::tests::held_at, view::View};
 
 const USER: u32 = 54_321;
-const WAITING: u64 = 50;
+const WAITING: u64 = 100;
 
 fn view(uid: u32) -> View {
     View::Of(Reader {
@@ -137,4 +137,30 @@ fn who_has_waited_long_enough_is_answered_without_texts() {
     }
     assert_eq!((answered(&others), service.parked.len()), (others.len(), 0));
     drop(releases);
+}
+
+/// By the ids of its user namespaces a user may come as thousands, none of which has asked too much.
+#[test]
+fn of_those_who_are_unknown_few_are_looked_at_at_once_and_none_who_has_gone() {
+    let (mut service, others) = service(Kinds::empty(), Duration::from_secs(3600));
+    service.waiting.clear();
+    let tokens: Vec<u64> = service.clients.keys().copied().collect();
+    for (&token, other) in tokens.iter().zip(&others) {
+        let client = service.clients.get_mut(&token).expect("it is there");
+        (client.waits, client.account) = (false, token as u32);
+        service.unproven.insert(token);
+        rustix::io::write(other, b"not a request").expect("it is connected");
+    }
+    let events = |flags| -> Vec<Event> {
+        let event = |&token| Event {
+            flags,
+            data: EventData::new_u64(token),
+        };
+        tokens.iter().map(event).collect()
+    };
+    service.handle(&events(EventFlags::IN));
+    assert_eq!(service.counted.requests, UNKNOWN as u64);
+    service.handle(&events(EventFlags::IN | EventFlags::HUP));
+    assert_eq!(service.counted.requests, UNKNOWN as u64);
+    assert!(service.clients.is_empty());
 }
