@@ -214,6 +214,17 @@ python-pictures:
 test-psutil:
 	scripts/test-psutil
 
+## make dist           a release of what is committed, in dist/: archives, packages, wheels, image, SBOM, sums; SOURCE=URL CONTACT=ADDRESS
+.PHONY: dist check-dist
+SOURCE ?=
+CONTACT ?=
+dist:
+	SOURCE="$(SOURCE)" CONTACT="$(CONTACT)" tools/dist/make
+
+## make check-dist     whether a second make dist, in another folder, makes the same files
+check-dist:
+	SOURCE="$(SOURCE)" CONTACT="$(CONTACT)" tools/dist/compare
+
 ## make check-unsafe   sanitizers, Miri and fuzzing of the unsafe code, with what is installed
 check-unsafe:
 	scripts/check-seqtext.sh

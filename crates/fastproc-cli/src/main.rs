@@ -18,6 +18,7 @@ mod terminal;
 mod top;
 mod usage;
 mod verify;
+mod version;
 
 use std::{
     ffi::OsString,
@@ -62,6 +63,7 @@ Examples:
   fastproc cgroups --tree  Show the cgroups and what they use
   fastproc doctor          Report what works on this machine, and what is missing
   fastproc verify          Compare every value with the kernel's own files
+  fastproc --version --json  Report the version and how it was built, for programs
 
 Durations:
   A duration is a number of seconds, as in 2 or 0.5, or has units (ns, us, ms, s, m, h, d), as in
@@ -142,6 +144,13 @@ fn raise_descriptor_limit() {
 
 fn main() -> ExitCode {
     raise_descriptor_limit();
+    if version::is_asked(std::env::args_os()) {
+        return match version::print_json() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+            Err(_) => ExitCode::from(FAILED),
+        };
+    }
     let arguments = ps::as_in_ps(serve::with_two_dashes(std::env::args_os()));
     let cli = parse(arguments).unwrap_or_else(|error| usage::in_our_words(error).exit());
     match cli.command.run() {

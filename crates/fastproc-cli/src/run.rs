@@ -131,12 +131,15 @@ fn search_path(folder: &Path, before: Option<OsString>) -> OsString {
 
 /// Where the substitute lies.
 fn folder(named: Option<&Path>) -> Result<PathBuf, RunError> {
-    let beside = env::current_exe()
-        .ok()
-        .map(|path| path.with_file_name("procps"));
-    let mut folders = match named {
-        Some(named) => vec![named.to_owned()],
-        None => beside.into_iter().chain([INSTALLED.into()]).collect(),
+    let mut folders = if let Some(named) = named {
+        vec![named.to_owned()]
+    } else {
+        // Beside the program, as `make procps` puts it; in a prefix, such as an archive that was unpacked; in a package.
+        let program = env::current_exe().ok();
+        let beside = ["procps", "../lib/fastproc/procps"]
+            .map(|name| Some(program.as_ref()?.with_file_name(name)));
+        let installed = Some(PathBuf::from(INSTALLED));
+        beside.into_iter().chain([installed]).flatten().collect()
     };
     folders.retain(|folder| NAMES.iter().any(|name| folder.join(name).is_file()));
     let folder = folders.into_iter().next().ok_or(RunError::NotInstalled)?;

@@ -227,6 +227,36 @@ fn the_crates_are_published_after_those_that_they_depend_on() {
     }
 }
 
+/// What the registry shows of a crate, and finds it by.
+#[test]
+fn published_crates_say_what_they_are() {
+    let packages = packages();
+    let published = packages
+        .iter()
+        .filter(|package| package["publish"].is_null());
+    for package in published {
+        for key in ["description", "license", "rust_version"] {
+            assert!(package[key].is_string(), "{} has no {key}", package["name"]);
+        }
+        for key in ["keywords", "categories"] {
+            let count = package[key].as_array().map_or(0, Vec::len);
+            assert!(
+                (1..=5).contains(&count),
+                "{}: {count} {key}",
+                package["name"]
+            );
+        }
+        let manifest = Path::new(package["manifest_path"].as_str().expect("a path"));
+        for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
+            assert!(
+                manifest.with_file_name(licence).is_file(),
+                "{}: {licence}",
+                package["name"]
+            );
+        }
+    }
+}
+
 #[test]
 fn the_changelog_of_the_package_begins_with_this_version() {
     let text = fs::read_to_string("../../packaging/changelog").expect("it is there");

@@ -1,14 +1,14 @@
-//! Compiles the kernel side, `bpf/*.bpf.c`, with clang; the objects are embedded in the library. And makes the library's
-//! side of what the two share from the same headers.
+//! Provides the objects of the kernel side, which are embedded in the library, and makes the library's side of what the two
+//! share from the same headers.
 
 mod groups;
 mod header;
+mod objects;
 mod rust;
 
 use std::{
     env, fs,
     path::{Path, PathBuf},
-    process::Command,
 };
 
 use header::View;
@@ -70,11 +70,8 @@ const SHARED: [(&str, Style); 6] = [
 fn main() {
     let bpf = Path::new("bpf");
     println!("cargo::rerun-if-changed=bpf");
-    println!("cargo::rerun-if-env-changed=CLANG");
 
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    // libbpf's own headers (bpf_helpers.h, bpf_core_read.h), as vendored by libbpf-sys.
-    let include = env::var("DEP_BPF_INCLUDE").expect("libbpf-sys says where its headers are");
     for (name, style) in &SHARED {
         let path = bpf.join(name);
         let text =
@@ -96,59 +93,5 @@ fn main() {
         }
         write(name, text);
     }
-    let clang = env::var("CLANG").unwrap_or_else(|_| "clang".into());
-
-    let sources = fs::read_dir(bpf).expect("the folder bpf/ stands beside this file");
-    for source in sources {
-        let path = source.expect("bpf/ can be listed").path();
-        println!("cargo::rerun-if-changed={}", path.display());
-        if path.to_str().is_some_and(|name| name.ends_with(".bpf.c")) {
-            compile(&clang, &path, Path::new(&include), &out);
-        }
-    }
-}
-
-fn compile(clang: &str, source: &Path, include: &Path, out: &Path) {
-    let object = out
-        .join(source.file_name().expect("a listed file has a name"))
-        .with_extension("o");
-    let arch = match env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
-        Ok("x86_64") => "x86",
-        Ok("aarch64") => "arm64",
-        Ok("riscv64") => "riscv",
-        Ok("s390x") => "s390",
-        Ok("powerpc64") => "powerpc",
-        other => stop(&format!("no BPF target is known for {other:?}")),
-    };
-    let status = Command::new(clang)
-        .args([
-            "-g",
-            "-O2",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-Wno-unused-parameter",
-        ])
-        .args(["-target", "bpf", "-mcpu=v3"])
-        .arg(format!("-D__TARGET_ARCH_{arch}"))
-        .arg("-I")
-        .arg(include)
-        .arg("-c")
-        .arg(source)
-        .arg("-o")
-        .arg(&object)
-        .status();
-    match status {
-        Ok(status) if status.success() => {}
-        Ok(status) => stop(&format!("{clang} failed on {}: {status}", source.display())),
-        Err(error) => stop(&format!(
-            "cannot run {clang}: {error}. Install clang (Debian: apt-get install clang), or name another by CLANG=…"
-        )),
-    }
-}
-
-/// Ends the build with a message, and without the trace of a panic around it.
-fn stop(message: &str) -> ! {
-    println!("cargo::error={message}");
-    std::process::exit(1);
+    objects::provide(bpf, &out);
 }

@@ -35,8 +35,8 @@ const PROGRAM: &str = "fastproc-exporter";
 #[derive(Debug, thiserror::Error)]
 enum ExporterError {
     #[error(
-        "{PROGRAM} is not installed, neither beside this program nor in PATH: the package fastproc has it, and in fastproc's \
-         sources cargo build --release -p fastproc-exporter builds it"
+        "{PROGRAM} is not installed, neither beside this program nor in PATH: fastproc's archive and packages have it, and \
+         cargo install {PROGRAM} builds it; in fastproc's sources cargo build --release -p {PROGRAM} does"
     )]
     NotInstalled,
     #[error("cannot run {PROGRAM}")]
