@@ -168,6 +168,7 @@ impl Builder {
             devices: Vec::new(),
             lines: Lines::default(),
             proofs: None,
+            candidates: Vec::new(),
             by_text: false,
             max_age: self.max_age,
             flushed: None,

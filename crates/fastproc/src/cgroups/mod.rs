@@ -82,6 +82,8 @@ pub struct Cgroups {
     devices: Vec<Device>,
     lines: Lines,
     proofs: Option<Proofs>,
+    /// Cgroups whose memory.stat is compared with the text at the next walk.
+    candidates: Vec<u64>,
     /// memory.stat is read as text: its stored values are not known by name.
     by_text: bool,
     max_age: Duration,
@@ -245,17 +247,18 @@ impl Cgroups {
     }
 
     fn walk_and_prove(&mut self) -> Result<(), Error> {
-        let mut candidates = self.candidates();
+        let mut candidates = std::mem::take(&mut self.candidates);
         for _ in 0..FIRST_ROUNDS {
             let before = self.texts(&candidates);
             self.walk()?;
             self.compare(&candidates, &before);
             let is_first = candidates.is_empty();
-            candidates = self.candidates();
+            candidates = self.find_candidates();
             if self.by_text || candidates.is_empty() || !is_first {
                 break;
             }
         }
+        self.candidates = candidates;
         Ok(())
     }
 
@@ -284,7 +287,7 @@ impl Cgroups {
     }
 
     /// Cgroups with a line of memory.stat that is still to be compared with the text.
-    fn candidates(&mut self) -> Vec<u64> {
+    fn find_candidates(&mut self) -> Vec<u64> {
         let Self {
             reader: Reader::Bpf(bpf),
             tree,
@@ -323,7 +326,7 @@ impl Cgroups {
             self.by_text = true;
             return Vec::new();
         }
-        let wanted = with_stat.filter(|record| proofs.wants(lines, &record.memory_stat.slots));
+        let wanted = with_stat.filter(|record| proofs.wants(&record.memory_stat.slots));
         wanted
             .map(|record| record.identity.id)
             .take(COMPARED)

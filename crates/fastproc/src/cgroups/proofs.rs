@@ -2,7 +2,7 @@
 
 use super::{
     record::STAT_SLOTS,
-    stat::{Lines, StatLine},
+    stat::{Lines, StatLine, Stored},
 };
 
 /// What is known of a line's value.
@@ -19,24 +19,36 @@ enum Proof {
 
 /// Which lines are proven by the text.
 #[derive(Clone, Debug)]
-pub(super) struct Proofs(Vec<Proof>);
+pub(super) struct Proofs {
+    lines: Vec<Proof>,
+    /// The stored values of lines that are not.
+    unproven: Vec<Stored>,
+}
 
 /// A value that moved between a text and the next may lie outside both; not so often.
 const MAX_OUTSIDE: u8 = 3;
 
 impl Proofs {
     pub(super) fn new(lines: &Lines) -> Self {
-        Self(vec![Proof::None; lines.names().count()])
+        let mut proofs = Self {
+            lines: vec![Proof::None; lines.names().count()],
+            unproven: Vec::new(),
+        };
+        proofs.list_unproven(lines);
+        proofs
+    }
+
+    fn list_unproven(&mut self, lines: &Lines) {
+        self.unproven.clear();
+        let all = self.lines.iter().enumerate();
+        for (at, _) in all.filter(|(_, proof)| **proof != Proof::Proven) {
+            self.unproven.extend(lines.stored(StatLine(at as u16)));
+        }
     }
 
     /// Whether a line of this record is still to be compared: it is not zero.
-    pub(super) fn wants(&self, lines: &Lines, slots: &[u64; STAT_SLOTS]) -> bool {
-        self.0.iter().enumerate().any(|(at, proof)| {
-            *proof != Proof::Proven
-                && lines
-                    .value(slots, false, StatLine(at as u16))
-                    .is_some_and(|value| value != 0)
-        })
+    pub(super) fn wants(&self, slots: &[u64; STAT_SLOTS]) -> bool {
+        self.unproven.iter().any(|stored| stored.raw(slots) != 0)
     }
 
     /// Compares a record with the texts before and after it.
@@ -47,7 +59,7 @@ impl Proofs {
         before: &[u64; STAT_SLOTS],
         after: &[u64; STAT_SLOTS],
     ) {
-        for (at, proof) in self.0.iter_mut().enumerate() {
+        for (at, proof) in self.lines.iter_mut().enumerate() {
             let Some(value) = lines.value(slots, false, StatLine(at as u16)) else {
                 continue;
             };
@@ -65,11 +77,12 @@ impl Proofs {
                 *proof = Proof::Outside(times.saturating_add(1));
             }
         }
+        self.list_unproven(lines);
     }
 
     /// Whether a line is another than its value.
     pub(super) fn refute(&self) -> bool {
-        self.0
+        self.lines
             .iter()
             .any(|proof| matches!(proof, Proof::Outside(MAX_OUTSIDE..)))
     }
@@ -87,14 +100,14 @@ mod tests {
         let mut text = [0; STAT_SLOTS];
         slots[13] = 7; // pgmajfault
         let mut proofs = Proofs::new(&lines);
-        assert!(proofs.wants(&lines, &slots) && !proofs.wants(&lines, &text));
+        assert!(proofs.wants(&slots) && !proofs.wants(&text));
         text[15] = 6;
         let mut later = text;
         later[15] = 8;
         for _ in 0..9 {
             proofs.compare(&lines, &slots, &text, &later);
         }
-        assert!(proofs.wants(&lines, &slots) && !proofs.refute());
+        assert!(proofs.wants(&slots) && !proofs.refute());
         for times in 1..=3 {
             proofs.compare(&lines, &slots, &text, &text);
             assert_eq!(proofs.refute(), times == 3);
@@ -102,6 +115,6 @@ mod tests {
         let mut proofs = Proofs::new(&lines);
         text[15] = 7;
         proofs.compare(&lines, &slots, &text, &text);
-        assert!(!proofs.wants(&lines, &slots));
+        assert!(!proofs.wants(&slots));
     }
 }

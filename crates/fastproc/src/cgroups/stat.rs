@@ -169,13 +169,29 @@ impl Lengths {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatLine(pub(super) u16);
 
+/// A stored value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stored {
+    at: u16,
+    is_signed: bool,
+    factor: u64,
+}
+
+impl Stored {
+    /// As the kernel keeps it. The sum of what the CPUs have counted may be below zero for a moment; the kernel shows 0.
+    pub(super) fn raw(self, slots: &[u64; STAT_SLOTS]) -> u64 {
+        let value = slots[usize::from(self.at)];
+        if self.is_signed && (value as i64) < 0 {
+            0
+        } else {
+            value
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Source {
-    Slot {
-        at: u16,
-        factor: u64,
-        is_signed: bool,
-    },
+    Slot(Stored),
     /// Of these lines.
     Sum(Vec<u16>),
 }
@@ -237,23 +253,24 @@ impl Lines {
             return (at < self.names.len()).then(|| slots[at]);
         }
         match self.sources.get(at)? {
-            &Source::Slot {
-                at,
-                factor,
-                is_signed,
-            } => {
-                let value = slots[usize::from(at)];
-                // The sum of what the CPUs have counted may be below zero for a moment; the kernel shows 0.
-                let value = if is_signed && (value as i64) < 0 {
-                    0
-                } else {
-                    value
-                };
-                Some(value.wrapping_mul(factor))
-            }
+            Source::Slot(stored) => Some(stored.raw(slots).wrapping_mul(stored.factor)),
             Source::Sum(lines) => lines.iter().try_fold(0_u64, |sum, &line| {
                 Some(sum.wrapping_add(self.value(slots, false, StatLine(line))?))
             }),
+        }
+    }
+
+    /// The stored values that a line is made of.
+    pub(super) fn stored(&self, line: StatLine) -> Vec<Stored> {
+        match self.sources.get(usize::from(line.0)) {
+            Some(Source::Slot(stored)) => vec![*stored],
+            Some(Source::Sum(lines)) => {
+                let parts = lines.iter().filter(|part| **part != line.0);
+                parts
+                    .flat_map(|&part| self.stored(StatLine(part)))
+                    .collect()
+            }
+            None => Vec::new(),
         }
     }
 
@@ -321,19 +338,19 @@ fn find(
                 }
                 if let Some(at) = states.iter().position(|(_, line, _)| line == name) {
                     let factor = states[at].2.factor();
-                    return Some(Source::Slot {
+                    return Some(Source::Slot(Stored {
                         at: at as u16,
                         factor,
                         is_signed: true,
-                    });
+                    }));
                 }
                 let at = events.iter().position(|event| event == name)?;
                 let at = lengths.states + silent + at as u32;
-                Some(Source::Slot {
+                Some(Source::Slot(Stored {
                     at: at as u16,
                     factor: 1,
                     is_signed: false,
-                })
+                }))
             })
             .collect();
     }
