@@ -290,13 +290,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         },
     ];
     let plan = Plan {
+        prime: 0,
         warm_up: 2,
         rounds: args.rounds,
         repeat: 1,
         cpu: args.cpu,
     };
     let progress = progress(u64::from(plan.runs()) * cases.len() as u64, "runs");
-    let wake = |_| Ok(idle.as_ref().map_or(Ok(()), Idle::wake)?);
+    let wake = |_| Ok(idle.as_ref().map_or(Ok(()), |idle| idle.wake(1))?);
     let measured = measure(&mut cases, plan, wake, || progress.inc(1))?;
     progress.finish_and_clear();
     drop(cases);
