@@ -51,15 +51,13 @@ struct {
 
 const volatile struct fp_settings settings;
 
-/*
- * The wanted groups. The verifier removes the code for others, but no load that asks for them: clang may merge these.
- */
-static __always_inline u32 wanted(void)
+/* The verifier removes the code for what is not wanted, but no load that asks for it: clang may merge these. */
+static __always_inline const struct fp_settings *known(void)
 {
 	const struct fp_settings *known = (const struct fp_settings *)&settings;
 
 	asm("" : "+r"(known));
-	return known->groups;
+	return known;
 }
 
 struct fp_run run SEC(".data.run");
@@ -69,7 +67,7 @@ struct fp_run run SEC(".data.run");
 #define GROUPS (~0)
 #endif
 
-#define WANTED(group) (wanted() & (group) & GROUPS)
+#define WANTED(group) (known()->groups & (group) & GROUPS)
 #include "../sequence.h"
 /*
  * Whether a pointer differs by now from the one that was followed, so that the values may be of a freed object. All loads

@@ -52,7 +52,7 @@ __noinline int nested_nr(u64 pid)
 {
 	return nr_at_level(pid, run.pid_level, run.pid_ns);
 }
-#define NESTED settings.nested
+#define NESTED known()->nested
 #else
 #define NESTED 0
 #endif

@@ -151,6 +151,8 @@ pub struct Ours {
     collector: Collector,
     /// So many ran before each look.
     woken: usize,
+    /// In the last look most of them seemed not to have run.
+    seemed_to_rest: bool,
 }
 
 impl Ours {
@@ -167,6 +169,7 @@ impl Ours {
             case: way.case,
             collector,
             woken: way.ran.one_in().map_or(0, |one_in| idle / one_in),
+            seemed_to_rest: false,
         })
     }
 
@@ -175,7 +178,9 @@ impl Ours {
         let snapshot = self.collector.snapshot()?;
         let (count, rested) = (snapshot.len(), snapshot.stats().reused_actions);
         let ran = count.saturating_sub(rested as usize);
-        if ran < self.woken / 2 {
+        // A walk that is repeated because the pool is full follows one that has met them: two looks in a row are none of that.
+        let seems_to_rest = ran < self.woken / 2;
+        if std::mem::replace(&mut self.seemed_to_rest, seems_to_rest) && seems_to_rest {
             return Err(format!(
                 "of {} idle processes that were woken {ran} have run",
                 self.woken
