@@ -287,7 +287,7 @@ fn writing_is_charged_to_who_asks_and_root_goes_on() {
                 answers.filter(|reply| reply.status == Status::Ok).count()
             };
             let mut served = 0;
-            // On a busy machine it takes all of the budget to find out who asks: then it must be earned first.
+            // On a busy machine the service may use the whole budget to find out who asks. Then the user waits for more.
             let is_refused = (0..200).any(|round| {
                 let now = ask_all(round);
                 served += now;

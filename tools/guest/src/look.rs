@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::proofs::FASTPROC;
 
-/// What only those are shown who may trace a process: the columns of `fastproc ps`, and their names in JSON.
+/// Columns of `fastproc ps` that only a reader who may trace the process sees, and their names in JSON.
 const COLUMNS: [(&str, &str); 3] = [
     ("exe", "exe"),
     ("rchar", "rchar_bytes"),
@@ -122,7 +122,7 @@ fn shown_by_kernel(pid: u64) -> Option<[Option<bool>; COLUMNS.len()]> {
     let io = is_shown(fs::read(file("io")).map(drop));
     let stat = fs::read_to_string(file("stat")).ok()?;
     let start_stack = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(25)?;
-    // Zero for those who may not see it, and of a kernel thread.
+    // The kernel prints 0 to readers who may not see it, and for a kernel thread.
     let start_stack = match (start_stack, exe) {
         ("0", Some(false)) => Some(false),
         ("0", _) => None,

@@ -32,8 +32,8 @@ const HEADER: usize = 40;
 /// Bytes of the longest request; the kernel wants room for it.
 const LONGEST: usize = 1 << 17;
 
-/// A file system of one directory, or of one file. It answers until it is told to hang. A separate process answers: when that process ends,
-/// the file system ends too, and every process that waits for it gets an error.
+/// A file system of one directory, or of one file. A separate process answers its requests until it is told to hang. When that
+/// process ends, the file system ends too, and every process that waits for it gets an error.
 ///
 /// It is mounted nowhere: it has a descriptor, and no path by which another process could run into it. It ends with the
 /// processes that use it, however they end.

@@ -30,7 +30,7 @@ super::families! {
         "Cgroups that have none, because there are more than --max-cgroups.";
 }
 
-/// What of cgroups is told.
+/// How cgroups are read, and how many of them have metrics.
 #[derive(Clone, Copy, Debug)]
 pub struct CgroupSettings {
     /// Only this source; if not set, the first that works.

@@ -196,7 +196,7 @@ fn every_value_of_a_container_is_told_under_its_names() {
         "# HELP container_scrape_error 1 if cgroups could not be read, else 0.\n\
          # TYPE container_scrape_error gauge\ncontainer_scrape_error 0\n"
     ));
-    // Names are told once: of the container and of its pod, not of what is below.
+    // A container and its pod have their names as labels. The cgroups below do not repeat them.
     for (path, more) in [
         (POD, ",namespace=\"shop\",pod=\"web-0\""),
         (&*format!("{container}/init"), ""),
