@@ -205,7 +205,7 @@ static __noinline void identify(struct exits_exit *e, struct task_struct *t, s32
 	struct cred___6_2 *old = (void *)cred;
 
 	e->cgroup_id = cgroup_of(t);
-	e->tid = t->pid;
+	e->tid = exit_settings.pid_ns ? e->event.tgid : t->pid;
 	e->uid = cred->uid.val;
 	e->euid = cred->euid.val;
 	e->suid = cred->suid.val;
@@ -311,11 +311,10 @@ SEC("tp_btf/sched_process_exit") int process_ends(u64 *arguments)
 	if (t->signal->live.counter)
 		return 0;
 	tgid = tgid_of(t);
-	if (exit_settings.pid_ns) {
-		if (!tgid)
-			return 0;
+	if (!tgid)
+		return 0;
+	if (exit_settings.pid_ns)
 		remember(leader, tgid);
-	}
 	e = reserve(&ring, sizeof(*e));
 	if (!e)
 		return 0;
@@ -323,8 +322,6 @@ SEC("tp_btf/sched_process_exit") int process_ends(u64 *arguments)
 	begin(&e->event, EXITS_ENDED, tgid, leader);
 	sums_of_ending(e, t);
 	identify(e, leader, status_of_process(leader));
-	if (exit_settings.pid_ns)
-		e->tid = tgid;
 	e->end_ns = bpf_ktime_get_boot_ns();
 	e->ppid = tgid_of(t->real_parent);
 	e->dumpable = dumpable(t);
@@ -339,15 +336,13 @@ SEC("tp_btf/sched_process_free") int task_freed(u64 *arguments)
 	bool is_process = t->pid == t->tgid;
 	struct exits_exit *e;
 	void *ring;
-	u32 tgid = t->tgid;
+	u32 tgid;
 
 	if (!is_process && !exit_settings.threads)
 		return 0;
-	if (exit_settings.pid_ns) {
-		tgid = forget(t);
-		if (!tgid)
-			return 0;
-	}
+	tgid = exit_settings.pid_ns ? forget(t) : t->tgid;
+	if (!tgid)
+		return 0;
 	e = reserve(&ring, sizeof(*e));
 	if (!e)
 		return 0;
@@ -362,8 +357,6 @@ SEC("tp_btf/sched_process_free") int task_freed(u64 *arguments)
 		e->prev_stime_ns = t->prev_cputime.stime;
 	}
 	identify(e, t, is_process ? status_of_process(t) : t->exit_code);
-	if (exit_settings.pid_ns)
-		e->tid = tgid;
 	submit(ring, e);
 	return 0;
 }
@@ -401,7 +394,7 @@ SEC("tp_btf/sched_process_exec") int process_execs(u64 *arguments)
 	u32 tgid = tgid_of(t);
 	void *ring;
 
-	if (exit_settings.pid_ns && !tgid)
+	if (!tgid)
 		return 0;
 	e = reserve(&ring, sizeof(*e));
 	if (!e)

@@ -380,7 +380,7 @@ fn serve_metrics(
             cgroups.source = Some(cgroups::Source::Files);
         }
     }
-    if procfs::is_of_own_namespace() {
+    if fastproc::host::proc_is_of_own_namespace() {
         say(
             "it runs in a PID namespace of its own, as containers do, and sees no processes but those in it: all of the machine are seen \
              with hostPID: true in Kubernetes, or docker run --pid=host",

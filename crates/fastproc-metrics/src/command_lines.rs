@@ -44,8 +44,8 @@ struct Answer {
     line: Option<Result<Vec<u8>, DetailError>>,
 }
 
-/// How to read a command line. It says whose the process is before it reads what may take long, and reads it unless it is told
-/// to leave it.
+/// Reads a command line. It first passes the owner of the process to the given function, and reads only if that returns true:
+/// the reading may take long.
 type Read =
     dyn Fn(Id, &mut dyn FnMut(Owner) -> bool) -> Option<Result<Vec<u8>, DetailError>> + Send + Sync;
 

@@ -74,13 +74,11 @@ impl Describer {
 }
 
 impl Describe for Describer {
-    fn prepare(&mut self, processes: Vec<Process<'_>>, wants: Wants) {
-        if wants.cmdline {
-            let processes = processes.into_iter().map(Process::identity);
-            let users = processes.filter(|identity| !identity.is_kernel_thread());
-            let ids = users.map(|identity| (identity.tgid, identity.start_ns));
-            self.command_lines.prepare(ids.collect());
-        }
+    fn prepare(&mut self, processes: Vec<Process<'_>>) {
+        let processes = processes.into_iter().map(Process::identity);
+        let users = processes.filter(|identity| !identity.is_kernel_thread());
+        let ids = users.map(|identity| (identity.tgid, identity.start_ns));
+        self.command_lines.prepare(ids.collect());
     }
 
     fn describe(&mut self, process: Process<'_>, wants: Wants, into: &mut Description) -> bool {

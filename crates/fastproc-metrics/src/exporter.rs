@@ -31,7 +31,7 @@ pub struct Settings {
     pub groups: Options,
     /// Which metrics of the machine are told.
     pub host: Switches,
-    /// What of cgroups is told, if anything.
+    /// How cgroups are read, if they have metrics.
     pub cgroups: Option<CgroupSettings>,
     /// Which costly values are read.
     pub costly: costly::Settings,

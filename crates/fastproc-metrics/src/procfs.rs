@@ -1,9 +1,6 @@
 //! The machine's `/proc` where it is mounted elsewhere, as in a container that is given the host's.
 
-use std::{
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use rustix::{
     io::Errno,
@@ -34,16 +31,4 @@ pub fn mount(path: &Path) -> Result<(), MountError> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", private).map_err(failed)?;
     mount_bind_recursive(path, "/proc").map_err(failed)
-}
-
-/// The inode of the machine's own PID namespace, which every kernel has under this number.
-const FIRST_PID_NAMESPACE: u64 = 0xefff_fffc;
-
-/// Whether `/proc` shows the processes of a PID namespace of this process's own, as in a container that is not given the host's.
-pub fn is_of_own_namespace() -> bool {
-    let namespace = std::fs::metadata("/proc/self/ns/pid");
-    let is_first = namespace.map_or(true, |namespace| namespace.ino() == FIRST_PID_NAMESPACE);
-    // Where /proc is that of others, this process has another number in it.
-    let shown = std::fs::read_link("/proc/self");
-    !is_first && shown.is_ok_and(|shown| shown.as_os_str() == &*std::process::id().to_string())
 }

@@ -86,8 +86,8 @@ pub struct Description {
 
 /// Reads what no record holds.
 pub trait Describe {
-    /// These processes will be described next, in this order.
-    fn prepare(&mut self, _: Vec<Process<'_>>, _: Wants) {}
+    /// The command lines of these processes will be wanted next, in this order.
+    fn prepare(&mut self, _: Vec<Process<'_>>) {}
 
     /// What is wanted of this process. `false`: it is no more, or could not be read, and another look may tell.
     fn describe(&mut self, process: Process<'_>, wants: Wants, into: &mut Description) -> bool;
@@ -320,8 +320,9 @@ impl Tracker {
         ended: Option<&mut [Gone<'_>]>,
         describe: &mut impl Describe,
     ) {
-        let wants = self.wants();
-        describe.prepare(self.unnamed(moment, processes.clone()), wants);
+        if self.wants().cmdline {
+            describe.prepare(self.unnamed(moment, processes.clone()));
+        }
         for (_, group) in self.groups.iter_mut() {
             group.grown = Counts::default();
             group.now = Gauges::default();

@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use crate::base::{error::Error, time_namespace};
+use crate::base::{error::Error, namespaces::Numbering, time_namespace};
 
 /// What the sources and renderers need to know about the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,6 +119,14 @@ pub fn boottime_ns() -> u64 {
 pub(crate) fn running_processes(proc_root: &Path) -> Option<u32> {
     let links = fs::metadata(proc_root).ok()?.nlink();
     u32::try_from(links).ok()
+}
+
+/// Whether `/proc` shows the processes of a pid namespace of this process's own, as in a container that is not given the host's.
+/// For the crates of this workspace.
+#[doc(hidden)]
+#[must_use]
+pub fn proc_is_of_own_namespace() -> bool {
+    Numbering::of_proc().is_ok_and(|numbering| numbering == Numbering::Own)
 }
 
 /// Whether `/proc` is mounted with `hidepid`, so that it shows others' processes only to those who may trace them.
