@@ -25,18 +25,25 @@ SCENARIOS ?=
 # What those kernels need on this machine.
 SETUP_KERNELS = scripts/setup build kernels $(if $(findstring arm64,$(KERNELS)),arm64)
 
+# With the features that all of the workspace asks for, as the tests are built: alone it would be built anew.
+BUILD_KERNELS = $(CARGO) build --quiet --locked --workspace --bin fastproc-kernels
+
 .PHONY: test-kernels kernels-expected kernels-page fetch-kernels
 test-kernels:
 	$(SETUP_KERNELS)
-	cargo run --quiet -p fastproc-kernels -- test $(if $(THOROUGH),--thorough) $(SCENARIOS:%=--scenario=%) $(KERNELS)
+	$(BUILD_KERNELS)
+	"$(TARGET)/debug/fastproc-kernels" test $(if $(THOROUGH),--thorough) $(SCENARIOS:%=--scenario=%) $(KERNELS)
 
 kernels-expected:
 	$(SETUP_KERNELS)
-	cargo run --quiet -p fastproc-kernels -- test --update --thorough $(SCENARIOS:%=--scenario=%) $(KERNELS)
+	$(BUILD_KERNELS)
+	"$(TARGET)/debug/fastproc-kernels" test --update --thorough $(SCENARIOS:%=--scenario=%) $(KERNELS)
 
 kernels-page:
-	cargo run --quiet -p fastproc-kernels -- page
+	$(BUILD_KERNELS)
+	"$(TARGET)/debug/fastproc-kernels" page
 
 fetch-kernels:
 	$(SETUP_KERNELS)
-	cargo run --quiet -p fastproc-kernels -- fetch --refresh $(KERNELS)
+	$(BUILD_KERNELS)
+	"$(TARGET)/debug/fastproc-kernels" fetch --refresh $(KERNELS)

@@ -61,8 +61,9 @@ pub enum Why {
     Silent(Duration),
 }
 
-/// So long a guest may say nothing. Between two lines it runs one program, for seconds on an idle host.
-const SILENCE: Duration = Duration::from_secs(300);
+/// So long a guest may say nothing. Between two lines it runs one program: for seconds on an idle host, and for minutes where it has
+/// the CPUs last.
+const SILENCE: Duration = Duration::from_secs(600);
 
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

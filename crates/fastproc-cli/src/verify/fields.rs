@@ -55,26 +55,23 @@ pub enum Motion {
     Any,
 }
 
-/// Of the process. Switches and waits for disks are those of the leader alone: another thread that executes a program replaces
-/// it, and they begin anew.
-const RISING: &str = "minflt cminflt majflt cmajflt utime stime cutime cstime guest_time cguest_time rchar wchar syscr syscw read_bytes \
-    write_bytes cancelled_write_bytes";
-
-const FEW: &str = "pid comm ppid pgrp session tty_nr nice starttime exit_signal rt_priority policy Name Umask Tgid Ngid Pid PPid \
-    TracerPid Uid Gid Groups NStgid NSpid NSpgid NSsid Kthread CoreDumping THP_enabled CapInh CapPrm CapEff CapBnd CapAmb \
-    NoNewPrivs Seccomp Seccomp_filters Cpus_allowed Cpus_allowed_list Mems_allowed Mems_allowed_list untag_mask";
-
 /// What can be expected of this field. `value`: one of its values.
 pub fn motion(name: &str, value: &[u8]) -> Motion {
-    // The name of a kernel worker tells what it works at.
-    let is_worker = || value.windows(8).any(|part| part == b"kworker/");
-    let is_in = |names: &str| names.split(' ').any(|other| other == name);
-    if is_in(RISING) {
-        Motion::Rising
-    } else if is_in(FEW) && !is_worker() {
-        Motion::Few
-    } else {
-        Motion::Any
+    match name {
+        // Of the process. Switches and waits for disks are those of the leader alone: another thread that executes a program
+        // replaces it, and they begin anew.
+        "minflt" | "cminflt" | "majflt" | "cmajflt" | "utime" | "stime" | "cutime" | "cstime"
+        | "guest_time" | "cguest_time" | "rchar" | "wchar" | "syscr" | "syscw" | "read_bytes"
+        | "write_bytes" | "cancelled_write_bytes" => Motion::Rising,
+        // The name of a kernel worker tells what it works at.
+        "comm" | "Name" if value.windows(8).any(|part| part == b"kworker/") => Motion::Any,
+        "pid" | "comm" | "ppid" | "pgrp" | "session" | "tty_nr" | "nice" | "starttime"
+        | "exit_signal" | "rt_priority" | "policy" | "Name" | "Umask" | "Tgid" | "Ngid" | "Pid"
+        | "PPid" | "TracerPid" | "Uid" | "Gid" | "Groups" | "NStgid" | "NSpid" | "NSpgid"
+        | "NSsid" | "Kthread" | "CoreDumping" | "THP_enabled" | "CapInh" | "CapPrm" | "CapEff"
+        | "CapBnd" | "CapAmb" | "NoNewPrivs" | "Seccomp" | "Seccomp_filters" | "Cpus_allowed"
+        | "Cpus_allowed_list" | "Mems_allowed" | "Mems_allowed_list" | "untag_mask" => Motion::Few,
+        _ => Motion::Any,
     }
 }
 
