@@ -14,17 +14,19 @@ impl Service {
     /// Exits are recorded as long as a reader wants them.
     pub(super) fn want_exits(&mut self, token: u64, request: &Request, view: View) {
         let wants = request.exits || request.op == Op::Exits;
-        let (uid, now, now_ns) = (view.uid(), Instant::now(), boottime_ns());
+        let (uid, now_ns) = (view.uid(), boottime_ns());
         if wants
             && self.exits.may_start(now_ns)
-            && self.budget.allows(uid, self.costs.start_exits, now)
+            && self
+                .budget
+                .allows(uid, self.costs.start_exits, Instant::now())
         {
             let began = cpu_time();
             self.exits.start(now_ns);
             self.watch_ring();
             self.costs.start_exits = cpu_time().saturating_sub(began);
             self.charged_apart = self.costs.start_exits;
-            self.budget.spend(uid, self.costs.start_exits, now);
+            self.charge(uid, self.costs.start_exits);
         }
         if let Some(client) = self.clients.get_mut(&token) {
             let last = self.exits.last().unwrap_or(0);
