@@ -75,6 +75,9 @@ pub struct Service {
     tiers: Tiers,
     texts: Texts,
     exits: Exits,
+    /// Since when no reader has wanted exits that are recorded.
+    exits_unwanted: Option<Instant>,
+    exits_linger: Duration,
     budget: Budget,
     buffers: Buffers,
     clients: HashMap<u64, Client>,
@@ -129,6 +132,8 @@ impl Service {
             host,
             tiers: Tiers::open(settings.source, first)?,
             exits: Exits::new(first, settings.exits_kept),
+            exits_unwanted: None,
+            exits_linger: settings.exits_linger,
             budget: Budget::new(settings.cpu_of_user),
             buffers: Buffers::new(first, settings.memory()),
             clients: HashMap::new(),
@@ -148,7 +153,7 @@ impl Service {
                 eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
                     .map_err(|error| wait(error.into()))?,
             ),
-            asking: Asking::new(),
+            asking: Asking::new(settings.cpu_of_user),
             served: Vec::new(),
             shown: Vec::new(),
             counted: Counted::default(),
@@ -221,7 +226,11 @@ impl Service {
         let accept = self.paused.map(|since| until(since + PAUSE));
         let asking = self.asking.deadline().map(until);
         let first = at_once.into_iter().chain(idle).chain(jobs);
-        let first = first.chain(accept).chain(asking);
+        let exits = self
+            .exits_unwanted
+            .and_then(|since| since.checked_add(self.exits_linger))
+            .map(until);
+        let first = first.chain(accept).chain(asking).chain(exits);
         first.min().and_then(|first| Timespec::try_from(first).ok())
     }
 

@@ -137,6 +137,29 @@ fn who_has_the_most_connections_makes_room_for_who_comes() {
     }
 }
 
+/// To begin to record exits holds up the service for longer than anything else, and whoever came and went had it begun each
+/// time.
+#[test]
+fn who_wants_exits_again_and_again_has_them_recorded_once() {
+    let _alone = alone();
+    if !gate::bpf() {
+        return;
+    }
+    let mut settings = settings(None);
+    settings.exits_linger = Duration::from_secs(3600);
+    let served = Served::start_with("exits", &settings);
+    for _ in 0..5 {
+        let raw = Raw::open(&served.path()).expect("it listens");
+        let asked = raw.ask(request(Op::Exits, Duration::ZERO));
+        let status = asked.map(|(reply, _)| reply.status);
+        assert_eq!(status, Some(Status::Ok));
+        drop(raw);
+        wait_until("it has gone", || served.status("/exits/readers") == 0);
+    }
+    assert_eq!(served.status("/exits/starts_total"), 1);
+    assert_eq!(served.status("/exits/recording"), 1);
+}
+
 /// A user has thousands of ids in its user namespaces. By each of them it can connect, and none of them is served.
 #[test]
 fn who_is_not_served_makes_room_for_who_comes() {

@@ -20,8 +20,9 @@ pub(super) const ASKED_AT_ONCE: u32 = 64;
 pub(super) const WEIGHT_OF_MUCH: u32 = 16;
 /// What to accept a connection counts as.
 pub(super) const WEIGHT_OF_CONNECTION: u32 = 4;
-/// Share of one CPU that a user's requests may take, apart from work.
-const SHARE: f64 = 0.1;
+/// What a user's requests may take, apart from work: a part of what work may, and a share of one CPU at least.
+const PART_OF_WORK: f64 = 0.2;
+const LEAST_SHARE: f64 = 0.02;
 /// For so long nothing is read from a user who has asked too much.
 const HOLD: Duration = Duration::from_millis(100);
 
@@ -47,10 +48,11 @@ struct Held {
 }
 
 impl Asking {
-    pub(super) fn new() -> Self {
+    /// `cpu_of_user`: the share of one CPU that work for a user may take.
+    pub(super) fn new(cpu_of_user: f64) -> Self {
         Self {
             counts: Vec::new(),
-            budget: Budget::new(SHARE),
+            budget: Budget::new((cpu_of_user * PART_OF_WORK).max(LEAST_SHARE)),
             held: HashMap::new(),
             last: cpu_time(),
             worked: Duration::ZERO,
@@ -160,7 +162,7 @@ mod tests {
 
     #[test]
     fn who_asks_too_much_is_held_and_who_asks_little_is_not() {
-        let mut asking = Asking::new();
+        let mut asking = Asking::new(0.5);
         let (mut cpu, now) = (asking.last, Instant::now());
         // All of it at once: nothing is earned meanwhile.
         for _ in 0..1000 {
@@ -175,7 +177,7 @@ mod tests {
 
     #[test]
     fn what_is_charged_as_work_is_not_charged_as_asking_and_root_is_not_held() {
-        let mut asking = Asking::new();
+        let mut asking = Asking::new(0.5);
         let (mut cpu, now) = (asking.last, Instant::now());
         for _ in 0..10 {
             asking.add(7, 1);
@@ -190,7 +192,7 @@ mod tests {
 
     #[test]
     fn others_come_first_when_a_user_has_asked_so_much() {
-        let mut asking = Asking::new();
+        let mut asking = Asking::new(0.5);
         let asked = (0..1000).take_while(|_| {
             asking.add(7, 1);
             !asking.others_come_first(7)

@@ -1,4 +1,4 @@
-//! When exits are recorded: while a reader wants them.
+//! When exits are recorded: while a reader wants them, and a moment longer.
 
 use std::time::Instant;
 
@@ -52,19 +52,22 @@ impl Service {
         }
     }
 
-    /// Forgets what all have had who want it.
+    /// Forgets what all have had who want it. Ends recording when nobody has wanted it for a while: whoever comes and goes would
+    /// have it begun again and again.
     pub(super) fn settle_exits(&mut self) {
         if !self.exits.is_recording() {
+            self.exits_unwanted = None;
             return;
         }
-        match self
-            .clients
-            .values()
-            .filter_map(|client| client.exits)
-            .min()
-        {
-            Some(had) => self.exits.forget(had),
-            None => self.exits.stop(),
+        let wanted = self.clients.values().filter_map(|client| client.exits);
+        if let Some(had) = wanted.min() {
+            self.exits_unwanted = None;
+            return self.exits.forget(had);
+        }
+        let since = *self.exits_unwanted.get_or_insert_with(Instant::now);
+        if since.elapsed() >= self.exits_linger {
+            self.exits_unwanted = None;
+            self.exits.stop();
         }
     }
 }

@@ -60,6 +60,7 @@ impl Service {
                     .filter(|client| client.exits.is_some())
                     .count(),
                 recording: self.exits.is_recording().into(),
+                starts_total: self.exits.starts,
                 kept,
                 bytes: exit_bytes,
             },
