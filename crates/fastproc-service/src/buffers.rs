@@ -308,6 +308,13 @@ impl Buffers {
         self.drop_unused(0);
     }
 
+    /// Lets go of a buffer that a reader may be reading although it is not connected any more. It is not written to again.
+    pub(crate) fn give_up(&mut self, id: u64) {
+        if let Some(at) = self.all.iter().position(|buffer| buffer.id == id) {
+            self.retire(at);
+        }
+    }
+
     pub(crate) fn get_mut(&mut self, id: u64) -> Option<&mut Buffer> {
         self.all.iter_mut().find(|buffer| buffer.id == id)
     }

@@ -95,6 +95,8 @@ pub(crate) struct Range {
 #[derive(Debug)]
 pub(crate) struct Exits {
     recording: Option<Recording>,
+    /// Times when recording began.
+    pub(crate) starts: u64,
     /// When the kernel refused to record, in nanoseconds since boot.
     refused_ns: Option<u64>,
     queue: Queue,
@@ -109,6 +111,7 @@ impl Exits {
     pub(crate) fn new(first: u64, most: usize) -> Self {
         Self {
             recording: None,
+            starts: 0,
             refused_ns: None,
             queue: Queue {
                 most,
@@ -139,6 +142,7 @@ impl Exits {
     fn begin(&mut self, exits: Option<exits::Exits>, now_ns: u64) {
         self.refused_ns = exits.is_none().then_some(now_ns);
         let Some(exits) = exits else { return };
+        self.starts += 1;
         self.recording = Some(Recording {
             exits,
             programs: Programs::default(),

@@ -1,6 +1,7 @@
 //! The loop: who connects, who asks, who is answered.
 
 mod answer;
+mod asking;
 mod connections;
 mod exits;
 mod jobs;
@@ -25,6 +26,7 @@ use rustix::event::{
 };
 
 use self::{
+    asking::Asking,
     connections::{Client, PAUSE},
     jobs::Job,
     turn::{Costs, Parked, Waiting},
@@ -38,7 +40,7 @@ use crate::{
 /// Events that are looked at in one go; those who ask meanwhile share the next walk.
 const EVENTS: usize = 512;
 /// Of whom it is not known yet who they are no more are looked at in one go: a user may come by thousands of ids.
-const UNKNOWN: usize = 64;
+const UNKNOWN: usize = 16;
 
 const LISTENER: u64 = 0;
 const STOP: u64 = 1;
@@ -73,13 +75,16 @@ pub struct Service {
     tiers: Tiers,
     texts: Texts,
     exits: Exits,
+    /// Since when no reader has wanted exits that are recorded.
+    exits_unwanted: Option<Instant>,
+    exits_linger: Duration,
     budget: Budget,
     buffers: Buffers,
     clients: HashMap<u64, Client>,
     /// Those of whom it is not certain yet that they may be served.
     unproven: BTreeSet<u64>,
-    /// Connections by the account that they are charged to.
-    connections: HashMap<u32, usize>,
+    /// Connections by the account that they are charged to, the oldest first.
+    connections: HashMap<u32, BTreeSet<u64>>,
     next_client: u64,
     /// Since when nobody is accepted, for want of descriptors.
     paused: Option<Instant>,
@@ -97,9 +102,8 @@ pub struct Service {
     texts_timeout: Duration,
     /// Written to when texts have been read.
     texts_done: Arc<OwnedFd>,
-    /// What was asked by whom among the events that are being handled.
-    asked: Vec<(u32, usize)>,
-    /// Users who have had work done in this turn.
+    asking: Asking,
+    /// Users who have had work done, the latest of them last.
     served: Vec<u32>,
     shown: Vec<Visibility>,
     counted: Counted,
@@ -128,6 +132,8 @@ impl Service {
             host,
             tiers: Tiers::open(settings.source, first)?,
             exits: Exits::new(first, settings.exits_kept),
+            exits_unwanted: None,
+            exits_linger: settings.exits_linger,
             budget: Budget::new(settings.cpu_of_user),
             buffers: Buffers::new(first, settings.memory()),
             clients: HashMap::new(),
@@ -147,7 +153,7 @@ impl Service {
                 eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
                     .map_err(|error| wait(error.into()))?,
             ),
-            asked: Vec::new(),
+            asking: Asking::new(settings.cpu_of_user),
             served: Vec::new(),
             shown: Vec::new(),
             counted: Counted::default(),
@@ -218,7 +224,13 @@ impl Service {
         let at_once = self.can_go_on.then_some(Duration::ZERO);
         let jobs = self.next_deadline().map(until);
         let accept = self.paused.map(|since| until(since + PAUSE));
-        let first = at_once.into_iter().chain(idle).chain(jobs).chain(accept);
+        let asking = self.asking.deadline().map(until);
+        let first = at_once.into_iter().chain(idle).chain(jobs);
+        let exits = self
+            .exits_unwanted
+            .and_then(|since| since.checked_add(self.exits_linger))
+            .map(until);
+        let first = first.chain(accept).chain(asking).chain(exits);
         first.min().and_then(|first| Timespec::try_from(first).ok())
     }
 
@@ -237,24 +249,26 @@ impl Service {
         if tokens().any(|token| token == MOUNTS) {
             self.hidepid = Hidepid::read();
         }
-        self.asked.clear();
-        let mut unknown = Vec::new();
+        let (mut unknown, mut connects) = (Vec::new(), false);
         for event in events {
             let flags = event.flags;
             match event.data.u64() {
-                LISTENER => self.accept(),
+                LISTENER => connects = true,
                 MOUNTS => (),
                 RING => self.read_exits(),
                 TEXTS => self.drain_texts_done(),
                 // Nobody waits for an answer any more.
                 client if flags.contains(EventFlags::HUP) => self.close(client),
                 client if self.unproven.contains(&client) => unknown.push(client),
-                client => self.receive(client),
+                client => _ = self.receive(client),
             }
         }
         // The others are reported again.
-        for client in unknown.into_iter().take(UNKNOWN) {
-            self.receive(client);
+        let looked_at = unknown.into_iter().filter(|&client| self.receive(client));
+        looked_at.take(UNKNOWN).for_each(drop);
+        // After those who have asked: whoever has not may have to make room.
+        if connects {
+            self.accept();
         }
         self.accept_again();
         self.finish_jobs();
@@ -262,6 +276,8 @@ impl Service {
         self.settle_exits();
         self.figures
             .set(self.clients.len(), self.buffers.lent_bytes());
+        self.release_held();
+        self.settle_asking();
         false
     }
 }

@@ -23,10 +23,14 @@ pub struct Settings {
     pub texts_timeout: Duration,
     /// Exits that are kept for the slowest reader: 65,536 if not set, some 25 MB.
     pub exits_kept: usize,
+    /// For so long exits are recorded after the last reader has gone who wants them: 10 s if not set. To begin takes some 60 ms, in
+    /// which nobody is answered.
+    pub exits_linger: Duration,
     /// Whether the kernel is asked which process has connected (`SO_PEERPIDFD`): so if not set. Kernels before 6.5 cannot
     /// tell; without it the service does as it does there.
     pub peer_pidfd: bool,
-    /// CPU time that work for one user may take, as a share of one CPU: 0.5 if not set. Root has no limit.
+    /// CPU time that work for one user may take, as a share of one CPU: 0.5 if not set. To read and refuse its requests may take a
+    /// fifth of that. Root has no limit.
     pub cpu_of_user: f64,
     /// Bytes of snapshots that the readers of one user may hold: 64 MiB if not set. Root's may hold four times as much.
     pub memory_of_user: usize,
@@ -58,6 +62,7 @@ impl Default for Settings {
             idle_exit: None,
             texts_timeout: Duration::from_millis(400),
             exits_kept: 1 << 16,
+            exits_linger: Duration::from_secs(10),
             peer_pidfd: true,
             cpu_of_user: 0.5,
             memory_of_user: 64 << 20,

@@ -75,10 +75,12 @@ pub(crate) struct TextsReport {
 /// Processes that ended.
 #[derive(Debug, Serialize)]
 pub(crate) struct ExitsReport {
-    /// Connections that want them; if there is any they are recorded.
+    /// Connections that want them; if there is any they are recorded, and for a moment after.
     pub(crate) readers: usize,
     /// 1, or 0.
     pub(crate) recording: u32,
+    /// Times when recording began.
+    pub(crate) starts_total: u64,
     pub(crate) kept: usize,
     pub(crate) bytes: usize,
 }

@@ -77,6 +77,89 @@ fn who_has_the_number_of_root_and_not_its_rights_has_the_connections_of_a_user()
     child.join();
 }
 
+/// Four users who were served, and had all the connections that they may, had all that there were.
+#[test]
+fn who_has_the_most_connections_makes_room_for_who_comes() {
+    const FIRST_USER: u32 = 54_710;
+    const USERS: u32 = 4;
+    const CONNECTIONS: u64 = 1024;
+    let _alone = alone();
+    if !gate::root() {
+        return;
+    }
+    common::raise_descriptors();
+    let mut settings = settings(Some(SourceKind::Procfs));
+    // They are all to be served.
+    settings.cpu_of_user = 1000.0;
+    let served = Served::start_with("most", &settings);
+    let path = served.path();
+    let attackers = (0..USERS).map(|user| {
+        let (mut own, mut its) = turns();
+        let child = in_child(|| {
+            common::become_user(FIRST_USER + user);
+            let open = |_| {
+                let raw = Raw::open(&path).expect("it listens");
+                let hello = raw.ask(request(Op::Hello, Duration::ZERO));
+                let status = hello.map(|(reply, _)| reply.status);
+                assert_eq!(status, Some(Status::Ok));
+                raw
+            };
+            let raws: Vec<Raw> = (0..CONNECTIONS).map(open).collect();
+            its.give();
+            its.wait();
+            drop(raws);
+        });
+        own.wait();
+        (child, own)
+    });
+    let attackers: Vec<_> = attackers.collect();
+    for uid in [0, FIRST_USER + USERS] {
+        in_child(|| {
+            common::become_user(uid);
+            let raws = [(); 3].map(|()| {
+                let raw = Raw::open(&path).expect("it listens");
+                let hello = raw.ask(request(Op::Hello, Duration::ZERO));
+                let status = hello.map(|(reply, _)| reply.status);
+                assert_eq!(status, Some(Status::Ok), "{uid} has room");
+                raw
+            });
+            // Nobody makes room for those who have more.
+            for raw in raws {
+                let again = raw.ask(request(Op::Hello, Duration::ZERO));
+                assert!(again.is_some(), "{uid} has lost a connection");
+            }
+        })
+        .join();
+    }
+    for (child, mut own) in attackers {
+        own.give();
+        child.join();
+    }
+}
+
+/// To begin to record exits holds up the service for longer than anything else, and whoever came and went had it begun each
+/// time.
+#[test]
+fn who_wants_exits_again_and_again_has_them_recorded_once() {
+    let _alone = alone();
+    if !gate::bpf() {
+        return;
+    }
+    let mut settings = settings(None);
+    settings.exits_linger = Duration::from_secs(3600);
+    let served = Served::start_with("exits", &settings);
+    for _ in 0..5 {
+        let raw = Raw::open(&served.path()).expect("it listens");
+        let asked = raw.ask(request(Op::Exits, Duration::ZERO));
+        let status = asked.map(|(reply, _)| reply.status);
+        assert_eq!(status, Some(Status::Ok));
+        drop(raw);
+        wait_until("it has gone", || served.status("/exits/readers") == 0);
+    }
+    assert_eq!(served.status("/exits/starts_total"), 1);
+    assert_eq!(served.status("/exits/recording"), 1);
+}
+
 /// A user has thousands of ids in its user namespaces. By each of them it can connect, and none of them is served.
 #[test]
 fn who_is_not_served_makes_room_for_who_comes() {

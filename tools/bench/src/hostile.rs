@@ -23,10 +23,10 @@ use serde::Serialize;
 
 use super::{
     attach,
-    command::Ending,
+    command::{Ending, cpu_ns},
     idle::Idle,
     measure::Failure,
-    report::{Column, Report, Row, column, four_decimals},
+    report::{Column, Report, Row, column, four_decimals, progress},
     service::Service,
 };
 
@@ -35,6 +35,8 @@ const READER: u32 = 65_534;
 const CONNECTIONS: usize = 500;
 /// Between two looks of the reader.
 const APART: Duration = Duration::from_millis(10);
+/// So long attackers have to connect.
+const CONNECTING: Duration = Duration::from_secs(1);
 
 /// Arguments of `fastproc bench hostile`.
 #[derive(Debug, clap::Args)]
@@ -45,8 +47,11 @@ pub struct Args {
     /// Attack from so many processes.
     #[arg(long, value_name = "N", default_value_t = 2)]
     attackers: usize,
-    /// Look so many times in each case.
-    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
+    /// Go through all cases so many times.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Look so many times in each case of a round.
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     looks: u32,
     /// Print one JSON object instead of a table.
     #[arg(long)]
@@ -133,6 +138,7 @@ impl Role {
 struct Head {
     processes: usize,
     attackers: usize,
+    rounds: u32,
     looks: u32,
 }
 
@@ -148,6 +154,9 @@ struct Hostile {
     /// More than beside processes that only use the CPU.
     #[serde(serialize_with = "four_decimals")]
     p99_more_ms: f64,
+    /// CPU time of the service, in percent of one CPU.
+    #[serde(serialize_with = "four_decimals")]
+    service_cpu_percent: f64,
 }
 
 impl Row for Hostile {
@@ -156,7 +165,8 @@ impl Row for Hostile {
         column("p50 ms", 0),
         column("p99 ms", 0),
         column("max ms", 0),
-        column("p99 more ms", 1),
+        column("p99 more ms", 0),
+        column("service CPU %", 1),
     ];
 
     fn cells(&self) -> Vec<String> {
@@ -167,7 +177,49 @@ impl Row for Hostile {
             ms(self.p99_ms),
             ms(self.max_ms),
             ms(self.p99_more_ms),
+            format!("{:.0}", self.service_cpu_percent),
         ]
+    }
+}
+
+/// What was measured of one case, in all rounds.
+#[derive(Default)]
+struct Measured {
+    /// Milliseconds of each look.
+    took: Vec<f64>,
+    service_cpu: Duration,
+    elapsed: Duration,
+}
+
+impl Measured {
+    fn look(&mut self, role: Role, service: &Service, args: &Args) -> Result<(), Failure> {
+        let attackers = (0..args.attackers)
+            .map(|_| start(role, &service.socket, args.looks, ATTACKER))
+            .collect::<Result<Vec<_>, _>>()?;
+        // They have connected by then.
+        thread::sleep(CONNECTING);
+        let (before, began) = (cpu_ns(service.pid())?, Instant::now());
+        self.took.extend(look(&service.socket, args.looks)?);
+        self.elapsed += began.elapsed();
+        let used = cpu_ns(service.pid())?.saturating_sub(before);
+        self.service_cpu += Duration::from_nanos(used);
+        drop(attackers);
+        Ok(())
+    }
+
+    /// `burners_p99_ms`: what it is compared with, if it is not that itself.
+    fn row(mut self, role: Role, burners_p99_ms: Option<f64>) -> Hostile {
+        self.took.sort_by(f64::total_cmp);
+        let at = |part: f64| self.took[((self.took.len() - 1) as f64 * part).round() as usize];
+        let p99_ms = at(0.99);
+        Hostile {
+            case: role.name(),
+            p50_ms: at(0.5),
+            p99_ms,
+            max_ms: at(1.0),
+            p99_more_ms: p99_ms - burners_p99_ms.unwrap_or(p99_ms),
+            service_cpu_percent: 100.0 * self.service_cpu.div_duration_f64(self.elapsed),
+        }
     }
 }
 
@@ -182,29 +234,26 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let missing = args.processes.saturating_sub(attach::processes()? + 1);
     let _idle = Idle::start_some(missing)?;
     let service = Service::start(&[])?;
+    let mut measured = Role::CASES.map(|role| (role, Measured::default()));
+    let count = measured.len();
+    let progress = progress(u64::from(args.rounds) * count as u64, "cases");
+    for round in 0..args.rounds as usize {
+        for at in 0..count {
+            let (role, case) = &mut measured[(at + round) % count];
+            case.look(*role, &service, args)?;
+            progress.inc(1);
+        }
+    }
+    progress.finish_and_clear();
     let mut rows: Vec<Hostile> = Vec::new();
-    for role in Role::CASES {
-        let attackers = (0..args.attackers)
-            .map(|_| start(role, &service.socket, args.looks, ATTACKER))
-            .collect::<Result<Vec<_>, _>>()?;
-        // They have connected by then.
-        thread::sleep(Duration::from_secs(1));
-        let mut took = look(&service.socket, args.looks)?;
-        drop(attackers);
-        took.sort_by(f64::total_cmp);
-        let at = |part: f64| took[((took.len() - 1) as f64 * part) as usize];
-        let p99_ms = at(0.99);
-        rows.push(Hostile {
-            case: role.name(),
-            p50_ms: at(0.5),
-            p99_ms,
-            max_ms: at(1.0),
-            p99_more_ms: p99_ms - rows.first().map_or(p99_ms, |first| first.p99_ms),
-        });
+    for (role, case) in measured {
+        let burners_p99_ms = rows.first().map(|first| first.p99_ms);
+        rows.push(case.row(role, burners_p99_ms));
     }
     let head = Head {
         processes: attach::processes()?,
         attackers: args.attackers,
+        rounds: args.rounds,
         looks: args.looks,
     };
     let mut report = Report::new("hostile", head, rows, Vec::new());

@@ -1,6 +1,7 @@
 //! Who connects, and for how long.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
     time::{Duration, Instant},
 };
@@ -11,7 +12,7 @@ use nix::{
 };
 use rustix::event::epoll::{self, EventData, EventFlags};
 
-use super::{LISTENER, Service, UNKNOWN};
+use super::{LISTENER, Service, UNKNOWN, asking::WEIGHT_OF_CONNECTION};
 use crate::{
     blame::Reason,
     closing::{self, may_pass_descriptors},
@@ -61,7 +62,8 @@ impl Service {
             let uid = getsockopt(&socket, PeerCredentials)
                 .map_or(u32::MAX, |credentials| credentials.uid());
             let account = if uid == 0 { UNPROVEN_ROOT } else { uid };
-            let of_account = self.connections.get(&account).copied().unwrap_or(0);
+            self.asking.add(account, WEIGHT_OF_CONNECTION);
+            let of_account = self.connections.get(&account).map_or(0, BTreeSet::len);
             let too_many = of_account >= CONNECTIONS_OF_USER;
             if too_many {
                 self.blame.add(Some(uid), Reason::CutOff);
@@ -73,7 +75,8 @@ impl Service {
                 closing::close(socket);
                 continue;
             }
-            if self.clients.len() >= CONNECTIONS && !self.make_room() {
+            let is_full = self.clients.len() >= CONNECTIONS;
+            if is_full && !self.make_room(of_account) {
                 self.blame.add(Some(uid), Reason::CutOff);
                 closing::close(socket);
                 continue;
@@ -93,7 +96,11 @@ impl Service {
                 };
                 self.clients.insert(token, client);
                 self.unproven.insert(token);
-                *self.connections.entry(account).or_default() += 1;
+                self.connections.entry(account).or_default().insert(token);
+            }
+            // Who comes next makes room for others: this one may ask before.
+            if is_full {
+                return;
             }
         }
     }
@@ -131,7 +138,7 @@ impl Service {
             return;
         };
         self.unproven.remove(&token);
-        self.forget_connection(client.account);
+        self.forget_connection(client.account, token);
         closing::close(client.socket);
         if let Some(lent) = client.lent {
             self.buffers.give_back(lent);
@@ -144,36 +151,63 @@ impl Service {
             && client.account != 0
         {
             let before = std::mem::replace(&mut client.account, 0);
-            self.forget_connection(before);
-            *self.connections.entry(0).or_default() += 1;
+            self.forget_connection(before, token);
+            self.connections.entry(0).or_default().insert(token);
         }
     }
 
-    /// Closes the oldest connection of those who have not been served. A user may have thousands of ids by which it can
-    /// connect and nothing else: those of its user namespaces.
-    fn make_room(&mut self) -> bool {
-        let oldest = self.unproven.first().copied();
-        if let Some(token) = oldest {
+    /// Closes a connection, for one of a user who has so many.
+    ///
+    /// Of those who have not been served, the oldest: a user may have thousands of ids by which it can connect and nothing
+    /// else, those of its user namespaces. Else one of the user who has the most, if it still has as many as the other then. So
+    /// however many users have all that they may, whoever comes has room.
+    fn make_room(&mut self, of_account: usize) -> bool {
+        if let Some(token) = self.unproven.first().copied() {
             self.blame(token, Reason::CutOff);
             self.close(token);
+            return true;
         }
-        oldest.is_some()
+        let all = self.connections.iter();
+        let users = all.filter(|&(&account, tokens)| account != 0 && tokens.len() > of_account + 1);
+        let Some((_, tokens)) = users.max_by_key(|(_, tokens)| tokens.len()) else {
+            return false;
+        };
+        let client = |token: &u64| self.clients.get(token);
+        let rests = |token: &&u64| client(token).is_some_and(|client| !client.waits);
+        let Some(token) = tokens.iter().find(rests).or(tokens.first()).copied() else {
+            return false;
+        };
+        // It may be reading that still, so nothing else is written there.
+        let lent = self.clients.get_mut(&token).and_then(|of| of.lent.take());
+        lent.inspect(|&lent| self.buffers.give_up(lent));
+        self.blame(token, Reason::CutOff);
+        self.close(token);
+        true
     }
 
     fn close_oldest_of(&mut self, account: u32) {
-        let clients = self.clients.iter();
-        let of_account = clients.filter(|(_, client)| client.account == account);
-        if let Some(token) = of_account.map(|(&token, _)| token).min() {
+        let tokens = self.connections.get(&account);
+        if let Some(&token) = tokens.and_then(BTreeSet::first) {
             self.close(token);
         }
     }
 
-    fn forget_connection(&mut self, account: u32) {
-        if let Some(count) = self.connections.get_mut(&account) {
-            *count -= 1;
-            if *count == 0 {
+    fn forget_connection(&mut self, account: u32, token: u64) {
+        if let Some(tokens) = self.connections.get_mut(&account) {
+            tokens.remove(&token);
+            if tokens.is_empty() {
                 self.connections.remove(&account);
             }
         }
+    }
+
+    /// Connections now.
+    pub(super) fn connections_by_user(&self) -> BTreeMap<u32, usize> {
+        let mut users = BTreeMap::new();
+        for (&account, tokens) in &self.connections {
+            let uid = if account == UNPROVEN_ROOT { 0 } else { account };
+            *users.entry(uid).or_default() += tokens.len();
+        }
+        users
     }
 }

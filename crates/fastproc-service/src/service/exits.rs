@@ -1,4 +1,4 @@
-//! When exits are recorded: while a reader wants them.
+//! When exits are recorded: while a reader wants them, and a moment longer.
 
 use std::time::Instant;
 
@@ -14,17 +14,19 @@ impl Service {
     /// Exits are recorded as long as a reader wants them.
     pub(super) fn want_exits(&mut self, token: u64, request: &Request, view: View) {
         let wants = request.exits || request.op == Op::Exits;
-        let (uid, now, now_ns) = (view.uid(), Instant::now(), boottime_ns());
+        let (uid, now_ns) = (view.uid(), boottime_ns());
         if wants
             && self.exits.may_start(now_ns)
-            && self.budget.allows(uid, self.costs.start_exits, now)
+            && self
+                .budget
+                .allows(uid, self.costs.start_exits, Instant::now())
         {
             let began = cpu_time();
             self.exits.start(now_ns);
             self.watch_ring();
             self.costs.start_exits = cpu_time().saturating_sub(began);
             self.charged_apart = self.costs.start_exits;
-            self.budget.spend(uid, self.costs.start_exits, now);
+            self.charge(uid, self.costs.start_exits);
         }
         if let Some(client) = self.clients.get_mut(&token) {
             let last = self.exits.last().unwrap_or(0);
@@ -50,19 +52,22 @@ impl Service {
         }
     }
 
-    /// Forgets what all have had who want it.
+    /// Forgets what all have had who want it. Ends recording when nobody has wanted it for a while: whoever comes and goes would
+    /// have it begun again and again.
     pub(super) fn settle_exits(&mut self) {
         if !self.exits.is_recording() {
+            self.exits_unwanted = None;
             return;
         }
-        match self
-            .clients
-            .values()
-            .filter_map(|client| client.exits)
-            .min()
-        {
-            Some(had) => self.exits.forget(had),
-            None => self.exits.stop(),
+        let wanted = self.clients.values().filter_map(|client| client.exits);
+        if let Some(had) = wanted.min() {
+            self.exits_unwanted = None;
+            return self.exits.forget(had);
+        }
+        let since = *self.exits_unwanted.get_or_insert_with(Instant::now);
+        if since.elapsed() >= self.exits_linger {
+            self.exits_unwanted = None;
+            self.exits.stop();
         }
     }
 }

@@ -1,7 +1,5 @@
 //! What the service tells of itself.
 
-use std::collections::BTreeMap;
-
 use fastproc::Fields;
 
 use super::Service;
@@ -29,13 +27,7 @@ impl Service {
             exporter: self.exporter,
             source: self.source().name(),
             uptime_seconds: self.started.elapsed().as_secs_f64(),
-            clients: self
-                .clients
-                .values()
-                .fold(BTreeMap::new(), |mut of, client| {
-                    *of.entry(client.uid).or_default() += 1;
-                    of
-                }),
+            clients: self.connections_by_user(),
             connections_total: self.counted.connections,
             requests_total: self.counted.requests,
             wakes_total: self.counted.wakes,
@@ -68,6 +60,7 @@ impl Service {
                     .filter(|client| client.exits.is_some())
                     .count(),
                 recording: self.exits.is_recording().into(),
+                starts_total: self.exits.starts,
                 kept,
                 bytes: exit_bytes,
             },

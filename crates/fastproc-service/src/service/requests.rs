@@ -8,7 +8,7 @@ use fastproc::{
 };
 use nix::errno::Errno;
 
-use super::{Service, turn::Waiting};
+use super::{Service, asking::WEIGHT_OF_MUCH, turn::Waiting};
 use crate::{
     blame::Reason,
     budget::cpu_time,
@@ -18,37 +18,24 @@ use crate::{
     view::View,
 };
 
-/// What one user may ask before others are answered; to find out who somebody is counts as sixteen requests.
-pub(super) const ASKED_AT_ONCE: usize = 256;
-
 impl Service {
-    /// Whether this user has asked so much that others come first. What is not read now is reported again, behind them.
-    fn others_come_first(&mut self, account: u32, weight: usize) -> bool {
-        let asked = self.asked.iter_mut().find(|(of, _)| *of == account);
-        match asked {
-            Some((_, asked)) if *asked >= ASKED_AT_ONCE => true,
-            Some((_, asked)) => {
-                *asked += weight;
-                false
-            }
-            None => {
-                self.asked.push((account, weight));
-                false
-            }
-        }
-    }
-
-    /// Reads one request.
-    pub(super) fn receive(&mut self, token: u64) {
+    /// Reads one request, unless others come first.
+    pub(super) fn receive(&mut self, token: u64) -> bool {
         let Some(client) = self.clients.get(&token) else {
-            return;
+            return false;
         };
         let (account, is_new) = (client.account, !client.peer.is_decided());
-        // Finding out who it is takes as long as reading many requests.
-        if self.others_come_first(account, if is_new { 16 } else { 1 }) {
-            self.can_go_on = true;
-            return;
+        let comes_later = self.is_held(token, account) || self.asking.others_come_first(account);
+        if !comes_later {
+            self.read_from(token, account, is_new);
         }
+        !comes_later
+    }
+
+    fn read_from(&mut self, token: u64, account: u32, is_new: bool) {
+        // Finding out who it is takes as long as reading many requests.
+        self.asking
+            .add(account, if is_new { WEIGHT_OF_MUCH } else { 1 });
         let Some(client) = self.clients.get_mut(&token) else {
             return;
         };
@@ -56,8 +43,7 @@ impl Service {
             let began = cpu_time();
             self.blame(token, Reason::CutOff);
             self.close(token);
-            let took = cpu_time().saturating_sub(began);
-            return self.budget.spend(account, took, Instant::now());
+            return self.charge(account, cpu_time().saturating_sub(began));
         }
         let (words, sender) = match read(&client.socket) {
             Ok(Some(message)) => message,
@@ -78,6 +64,9 @@ impl Service {
             Err(status) => return self.refuse(token, status),
         };
         let is_text = matches!(request.op, Op::Layout | Op::Status);
+        if is_text {
+            self.asking.add(account, WEIGHT_OF_MUCH);
+        }
         if (is_new || is_text)
             && !self
                 .budget
@@ -97,7 +86,7 @@ impl Service {
             }
             // It may be known to be root by now.
             let account = self.clients.get(&token).map_or(account, |of| of.account);
-            self.budget.spend(account, took, Instant::now());
+            self.charge(account, took);
         }
     }
 

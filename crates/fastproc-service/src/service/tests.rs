@@ -26,12 +26,13 @@ fn view(uid: u32) -> View {
     })
 }
 
+fn seqpacket() -> (OwnedFd, OwnedFd) {
+    let flags = SockFlag::SOCK_NONBLOCK;
+    socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).expect("two sockets")
+}
+
 /// A service, and the other ends of connections that each have asked for a snapshot with these texts.
 fn service(texts: Kinds, texts_timeout: Duration) -> (Service, Vec<OwnedFd>) {
-    let seqpacket = || {
-        let flags = SockFlag::SOCK_NONBLOCK;
-        socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).expect("two sockets")
-    };
     let settings = Settings {
         source: Some(SourceKind::Procfs),
         texts_timeout,
@@ -42,38 +43,44 @@ fn service(texts: Kinds, texts_timeout: Duration) -> (Service, Vec<OwnedFd>) {
     for client in FIRST_CLIENT..FIRST_CLIENT + WAITING {
         let (own, other) = seqpacket();
         others.push(other);
-        service.clients.insert(
-            client,
-            Client {
-                socket: own,
-                uid: USER,
-                account: USER,
-                peer: Known::Nothing,
-                lent: None,
-                exits: None,
-                waits: true,
-                may_pass: false,
-            },
-        );
-        service.waiting.push(Waiting {
-            client,
-            view: view(USER),
-            tier: 0,
-            request: Request {
-                op: Op::Snapshot,
-                groups: Fields::TOP.bits(),
-                max_age_ns: 0,
-                generation: 0,
-                holds: [0; 4],
-                texts,
-                texts_max_age_ns: 0,
-                exits: false,
-                exits_after: 0,
-            },
-            came: Instant::now(),
-        });
+        ask(&mut service, own, (client, USER), texts);
     }
     (service, others)
+}
+
+/// Has a user wait for a snapshot with these texts.
+fn ask(service: &mut Service, socket: OwnedFd, (client, uid): (u64, u32), texts: Kinds) {
+    service.clients.insert(
+        client,
+        Client {
+            socket,
+            uid,
+            account: uid,
+            peer: Known::Nothing,
+            lent: None,
+            exits: None,
+            waits: true,
+            may_pass: false,
+        },
+    );
+    service.waiting.push(Waiting {
+        client,
+        view: view(uid),
+        tier: 0,
+        request: Request {
+            op: Op::Snapshot,
+            groups: Fields::TOP.bits(),
+            max_age_ns: 0,
+            generation: 0,
+            holds: [0; 4],
+            texts,
+            // Nobody shares with another.
+            texts_max_age_ns: client,
+            exits: false,
+            exits_after: 0,
+        },
+        came: Instant::now(),
+    });
 }
 
 fn answered(others: &[OwnedFd]) -> usize {
@@ -137,6 +144,57 @@ fn who_has_waited_long_enough_is_answered_without_texts() {
     }
     assert_eq!((answered(&others), service.parked.len()), (others.len(), 0));
     drop(releases);
+}
+
+/// Whoever has many requests waiting had work done in each turn, before those who came later.
+#[test]
+fn for_whom_nothing_was_done_for_the_longest_time_comes_first() {
+    const BYSTANDER: u32 = USER + 1;
+    let (mut service, others) = service(Kinds::empty(), Duration::from_secs(3600));
+    service.turn();
+    assert_eq!((answered(&others), service.can_go_on), (1, true));
+    let (own, other) = seqpacket();
+    let client = FIRST_CLIENT + WAITING;
+    ask(&mut service, own, (client, BYSTANDER), Kinds::empty());
+    while answered(std::slice::from_ref(&other)) == 0 {
+        service.turn();
+    }
+    let buffer = |service: &Service, client: u64| service.clients[&client].lent;
+    let own = buffer(&service, client).expect("it was answered with one");
+    let lent = (FIRST_CLIENT..client).filter_map(|client| buffer(&service, client));
+    // They are numbered in the order in which they are made.
+    assert_eq!(lent.filter(|&of_user| of_user < own).count(), 1);
+}
+
+#[test]
+fn nothing_is_read_for_a_while_from_who_asks_too_much() {
+    let (mut service, others) = service(Kinds::empty(), Duration::from_secs(3600));
+    service.waiting.clear();
+    let tokens: Vec<u64> = service.clients.keys().copied().collect();
+    for (token, other) in tokens.iter().zip(&others) {
+        let client = service.clients.get_mut(token).expect("it is there");
+        client.waits = false;
+        let client = &service.clients[token];
+        let watched = service.watch(client.socket.as_fd(), *token, EventFlags::IN);
+        watched.expect("the kernel has memory");
+        rustix::io::write(other, b"not a request").expect("it is connected");
+    }
+    let reported = |service: &Service| {
+        let mut events = Vec::with_capacity(EVENTS);
+        let spare = rustix::buffer::spare_capacity(&mut events);
+        epoll::wait(&service.epoll, spare, Some(&Timespec::default())).expect("it is ours");
+        events
+    };
+    let now = Instant::now();
+    service.asking.hold(USER, now + Duration::from_secs(3600));
+    let events = reported(&service);
+    assert_eq!(events.len(), others.len());
+    service.handle(&events);
+    assert_eq!(service.counted.requests, 0);
+    assert!(reported(&service).is_empty(), "nothing wakes the service");
+    service.asking.hold(USER, now);
+    service.release_held();
+    assert_eq!(reported(&service).len(), others.len());
 }
 
 /// By the ids of its user namespaces a user may come as thousands, none of which has asked too much.

@@ -1,7 +1,8 @@
 //! Turns: what waits is done so that no user waits for what another one asks for again and again.
 //!
 //! In each turn every user has at most one walk and one snapshot written for it; what is there already is handed out
-//! besides. Between turns those who ask meanwhile are heard.
+//! besides. The user for whom nothing was done for the longest time comes first. Between turns, which are short, those who ask
+//! meanwhile are heard.
 
 use std::{
     collections::BTreeMap,
@@ -18,6 +19,10 @@ use crate::{
     blame::Reason, budget::cpu_time, buffers::Contents, exits::Range, tiers::COUNT, view::View,
 };
 
+/// After so long those who ask meanwhile are heard, though not all have had work done who wait.
+const LONGEST_TURN: Duration = Duration::from_millis(2);
+/// Users for whom it is known when work was last done for them.
+const USERS_IN_ORDER: usize = 64;
 /// Where the settings name a time without an end.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
 
@@ -113,21 +118,23 @@ impl Service {
         };
         waiting.append(&mut self.waiting);
         let mut served = std::mem::take(&mut self.served);
-        served.clear();
-        self.can_go_on = self
-            .asked
-            .iter()
-            .any(|(_, asked)| *asked >= super::requests::ASKED_AT_ONCE);
+        // Who has waited longest for work comes first.
+        waiting.sort_by_key(|waiting| served.iter().position(|&uid| uid == waiting.uid()));
+        let (began, mut fresh) = (Instant::now(), Vec::new());
+        self.can_go_on = false;
         waiting.retain(|waiting| {
             let Some(client) = self.clients.get(&waiting.client) else {
                 return false;
             };
             debug_assert!(client.waits);
-            let was_served = served.contains(&waiting.uid());
-            match self.step(waiting, was_served) {
+            let uid = waiting.uid();
+            self.asking.add(client.account, 1);
+            let comes_later =
+                fresh.contains(&uid) || (!fresh.is_empty() && began.elapsed() >= LONGEST_TURN);
+            match self.step(waiting, comes_later) {
                 Step::Answered => false,
                 Step::Worked => {
-                    served.push(waiting.uid());
+                    fresh.push(uid);
                     false
                 }
                 Step::NextTurn => {
@@ -140,22 +147,26 @@ impl Service {
                 }
             }
         });
+        served.retain(|uid| !fresh.contains(uid));
+        served.append(&mut fresh);
+        let forgotten = served.len().saturating_sub(USERS_IN_ORDER);
+        served.drain(..forgotten);
         self.waiting = waiting;
         self.served = served;
     }
 
-    fn step(&mut self, waiting: &Waiting, was_served: bool) -> Step {
+    fn step(&mut self, waiting: &Waiting, comes_later: bool) -> Step {
         match waiting.request.op {
-            Op::Exits => self.step_exits(waiting, was_served),
+            Op::Exits => self.step_exits(waiting, comes_later),
             Op::Hello => {
                 self.greet(waiting);
                 Step::Answered
             }
-            _ => self.step_snapshot(waiting, was_served),
+            _ => self.step_snapshot(waiting, comes_later),
         }
     }
 
-    fn step_snapshot(&mut self, waiting: &Waiting, was_served: bool) -> Step {
+    fn step_snapshot(&mut self, waiting: &Waiting, comes_later: bool) -> Step {
         let Waiting {
             tier,
             request,
@@ -188,7 +199,7 @@ impl Service {
             self.refuse_for(client, Reason::OverBudget);
             return Step::Answered;
         }
-        if was_served {
+        if comes_later {
             return Step::NextTurn;
         }
         // Said before any work, if it is known.
@@ -215,8 +226,7 @@ impl Service {
         };
         let end = cpu_time();
         self.costs.write[tier] = end.saturating_sub(after);
-        self.budget
-            .spend(uid, end.saturating_sub(began), Instant::now());
+        self.charge(uid, end.saturating_sub(began));
         match filled {
             Ok(()) => (),
             Err(Status::Busy) => self.refuse_for(client, Reason::OverMemory),
@@ -273,7 +283,7 @@ impl Service {
     }
 
     /// Hands out what has ended since the last time.
-    fn step_exits(&mut self, waiting: &Waiting, was_served: bool) -> Step {
+    fn step_exits(&mut self, waiting: &Waiting, comes_later: bool) -> Step {
         let Waiting {
             client,
             view,
@@ -286,7 +296,7 @@ impl Service {
             self.refuse_for(client, Reason::OverBudget);
             return Step::Answered;
         }
-        if was_served {
+        if comes_later {
             return Step::NextTurn;
         }
         let began = cpu_time();
@@ -296,8 +306,7 @@ impl Service {
             Err(status) => self.refuse(client, status),
         }
         self.costs.write_exits = cpu_time().saturating_sub(began);
-        self.budget
-            .spend(uid, self.costs.write_exits, Instant::now());
+        self.charge(uid, self.costs.write_exits);
         Step::Worked
     }
 

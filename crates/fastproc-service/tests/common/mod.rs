@@ -41,6 +41,7 @@ pub fn settings(source: Option<SourceKind>) -> Settings {
     settings.texts_timeout = GUARD;
     // Tests ask as fast as they can.
     settings.cpu_of_user = 1000.0;
+    settings.exits_linger = Duration::from_millis(10);
     settings
 }
 

@@ -1,0 +1,205 @@
+//! What users ask, apart from the work that is done for it: to read a request, and to refuse it, takes time as well.
+//!
+//! In one go each user's requests are read up to a limit; then others come first. The CPU time of the thread that is not charged
+//! for work is charged to those who ask, by what they have asked. Nothing is read from a user who asks too much, for a moment:
+//! whoever is refused could otherwise ask again at once, and keep a CPU busy with refusals.
+
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
+
+use rustix::event::epoll::{self, EventData, EventFlags};
+
+use super::Service;
+use crate::budget::{Budget, cpu_time};
+
+/// What one user may ask before others are answered.
+pub(super) const ASKED_AT_ONCE: u32 = 64;
+/// What to find out who somebody is, or to write a text about the service, counts as, in requests.
+pub(super) const WEIGHT_OF_MUCH: u32 = 16;
+/// What to accept a connection counts as.
+pub(super) const WEIGHT_OF_CONNECTION: u32 = 4;
+/// What a user's requests may take, apart from work: a part of what work may, and a share of one CPU at least.
+const PART_OF_WORK: f64 = 0.2;
+const LEAST_SHARE: f64 = 0.02;
+/// For so long nothing is read from a user who has asked too much.
+const HOLD: Duration = Duration::from_millis(100);
+
+/// Who asks how much.
+#[derive(Debug)]
+pub(super) struct Asking {
+    /// In the events that are being handled.
+    counts: Vec<(u32, u32)>,
+    budget: Budget,
+    held: HashMap<u32, Held>,
+    /// CPU time of the thread at the end of the last events.
+    last: Duration,
+    /// CPU time of the thread since then that users were charged for as work.
+    worked: Duration,
+}
+
+/// A user who has asked too much.
+#[derive(Debug)]
+struct Held {
+    until: Instant,
+    /// Connections with requests that are not read.
+    clients: Vec<u64>,
+}
+
+impl Asking {
+    /// `cpu_of_user`: the share of one CPU that work for a user may take.
+    pub(super) fn new(cpu_of_user: f64) -> Self {
+        Self {
+            counts: Vec::new(),
+            budget: Budget::new((cpu_of_user * PART_OF_WORK).max(LEAST_SHARE)),
+            held: HashMap::new(),
+            last: cpu_time(),
+            worked: Duration::ZERO,
+        }
+    }
+
+    fn count(&mut self, account: u32) -> &mut u32 {
+        let at = self.counts.iter().position(|(of, _)| *of == account);
+        let at = at.unwrap_or_else(|| {
+            self.counts.push((account, 0));
+            self.counts.len() - 1
+        });
+        &mut self.counts[at].1
+    }
+
+    /// This user has asked for something.
+    pub(super) fn add(&mut self, account: u32, weight: u32) {
+        *self.count(account) += weight;
+    }
+
+    /// Whether this user has asked so much that others come first. What is not read now is reported again, behind them.
+    pub(super) fn others_come_first(&mut self, account: u32) -> bool {
+        *self.count(account) >= ASKED_AT_ONCE
+    }
+
+    /// When the first of those who are held may ask again.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.held.values().map(|held| held.until).min()
+    }
+
+    /// Charges what these events have taken to those who have asked.
+    fn settle(&mut self, cpu: Duration, now: Instant) {
+        let used = cpu.saturating_sub(self.last).saturating_sub(self.worked);
+        (self.last, self.worked) = (cpu, Duration::ZERO);
+        let all: u32 = self
+            .counts
+            .iter()
+            .map(|(_, asked)| asked)
+            .sum::<u32>()
+            .max(1);
+        for (account, asked) in std::mem::take(&mut self.counts) {
+            let share = f64::from(asked) / f64::from(all);
+            self.budget.spend(account, used.mul_f64(share), now);
+            if !self.budget.allows(account, Duration::ZERO, now) {
+                self.hold(account, now + HOLD);
+            }
+        }
+    }
+
+    /// Has nothing read from this user until then.
+    pub(super) fn hold(&mut self, account: u32, until: Instant) {
+        let clients = Vec::new();
+        let held = self.held.entry(account);
+        held.or_insert(Held { until, clients }).until = until;
+    }
+}
+
+impl Service {
+    /// The thread has worked so long for this user.
+    pub(super) fn charge(&mut self, account: u32, took: Duration) {
+        self.asking.worked += took;
+        self.budget.spend(account, took, Instant::now());
+    }
+
+    /// Whether nothing is read from the user of this connection now. The kernel does not report it meanwhile, unless its other
+    /// end is closed.
+    pub(super) fn is_held(&mut self, token: u64, account: u32) -> bool {
+        let Some(held) = self.asking.held.get_mut(&account) else {
+            return false;
+        };
+        if let Some(client) = self.clients.get(&token) {
+            let none = EventFlags::empty();
+            let data = EventData::new_u64(token);
+            if epoll::modify(&self.epoll, &client.socket, data, none).is_ok() {
+                held.clients.push(token);
+            }
+        }
+        true
+    }
+
+    /// Reads again from those who have waited long enough.
+    pub(super) fn release_held(&mut self) {
+        if self.asking.held.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        for (_, held) in self.asking.held.extract_if(|_, held| held.until <= now) {
+            for token in held.clients {
+                let Some(client) = self.clients.get(&token) else {
+                    continue;
+                };
+                let data = EventData::new_u64(token);
+                // It is watched, and the kernel needs no memory for that.
+                let _ = epoll::modify(&self.epoll, &client.socket, data, EventFlags::IN);
+            }
+        }
+    }
+
+    pub(super) fn settle_asking(&mut self) {
+        self.asking.settle(cpu_time(), Instant::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_asks_too_much_is_held_and_who_asks_little_is_not() {
+        let mut asking = Asking::new(0.5);
+        let (mut cpu, now) = (asking.last, Instant::now());
+        // All of it at once: nothing is earned meanwhile.
+        for _ in 0..1000 {
+            asking.add(7, 999);
+            asking.add(8, 1);
+            cpu += Duration::from_millis(1);
+            asking.settle(cpu, now);
+        }
+        assert!(asking.held.contains_key(&7) && !asking.held.contains_key(&8));
+        assert_eq!(asking.deadline(), Some(now + HOLD));
+    }
+
+    #[test]
+    fn what_is_charged_as_work_is_not_charged_as_asking_and_root_is_not_held() {
+        let mut asking = Asking::new(0.5);
+        let (mut cpu, now) = (asking.last, Instant::now());
+        for _ in 0..10 {
+            asking.add(7, 1);
+            cpu += Duration::from_secs(1);
+            asking.worked = Duration::from_secs(1);
+            asking.settle(cpu, now);
+        }
+        asking.add(0, 1);
+        asking.settle(cpu + Duration::from_secs(10), now);
+        assert!(asking.held.is_empty());
+    }
+
+    #[test]
+    fn others_come_first_when_a_user_has_asked_so_much() {
+        let mut asking = Asking::new(0.5);
+        let asked = (0..1000).take_while(|_| {
+            asking.add(7, 1);
+            !asking.others_come_first(7)
+        });
+        assert_eq!(asked.count() as u32 + 1, ASKED_AT_ONCE);
+        assert!(!asking.others_come_first(8));
+        asking.settle(asking.last, Instant::now());
+        assert!(!asking.others_come_first(7));
+    }
+}
