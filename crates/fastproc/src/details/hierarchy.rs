@@ -65,7 +65,9 @@ impl Hierarchy {
             opens_ids: AtomicBool::new(true),
         };
         if !is_initial && hierarchy.is_whole {
-            hierarchy.namespace = of_namespace().and_then(|(_, id)| hierarchy.path(id));
+            // The whole hierarchy may be mounted over that root.
+            let root = of_namespace().filter(|&(_, id)| id != ROOT);
+            hierarchy.namespace = root.and_then(|(_, id)| hierarchy.path(id));
         }
         Some(hierarchy)
     }
