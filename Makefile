@@ -180,6 +180,12 @@ deb: build man c-library procps
 check-kubernetes:
 	scripts/check-kubernetes
 
+## make test-containers   as root: the pods of packaging/kubernetes by crun, with containerd's seccomp profile, beside one that they watch
+.PHONY: test-containers
+test-containers:
+	$(CARGO) test --locked --workspace --no-run --quiet
+	scripts/test-containers
+
 ## make test-go        the Go client of the service: its layout, its tests, and against a service
 .PHONY: test-go bench-go
 test-go:

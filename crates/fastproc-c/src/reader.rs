@@ -1,6 +1,6 @@
 //! A collector and what is asked of its last snapshot, by the places of processes in it.
 
-use std::{cell::Cell, fs, path::Path, time::Duration};
+use std::{cell::Cell, fs, time::Duration};
 
 use fastproc::{
     Baseline, Collector, Details, Directories, Fields, NestedIds, Process, Snapshot, SourceKind,
@@ -367,7 +367,6 @@ impl Reader {
             self.files = Some(Files::open(
                 self.collector.host(),
                 self.collector.calibration(),
-                Path::new("/proc"),
             )?);
         }
         let Some(files) = &mut self.files else {

@@ -2,6 +2,8 @@
 
 use std::{ffi::OsString, io, os::unix::process::CommandExt as _, process::ExitCode};
 
+use fastproc::proc_root;
+
 use crate::{failure::Failure, program};
 
 /// The program: installed beside this one, or where the shell looks for programs.
@@ -29,7 +31,9 @@ enum BenchError {
 
 /// Replaces this process by that program.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let error = program::command(PROGRAM).args(&args.arguments).exec();
+    let mut command = program::command(PROGRAM);
+    command.env("HOST_PROC", &*proc_root::path("/proc"));
+    let error = command.args(&args.arguments).exec();
     Err(match error.kind() {
         io::ErrorKind::NotFound => BenchError::NotInstalled,
         _ => BenchError::Failed(error),

@@ -15,6 +15,7 @@ use fastproc::{
     access::Access,
     cgroups::TextFile,
     counters::{self, Counters, MachineFile},
+    proc_root,
     text::Files,
 };
 
@@ -107,8 +108,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 fn all_of_the_kernel(file: ProcessFile, out: &mut impl Write) -> Result<ExitCode, Failure> {
-    let pids =
-        fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let pids = fs::read_dir(proc_root::path("/proc"))?
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     let mut pids: Vec<u32> = pids.collect();
     pids.sort_unstable();
     for pid in pids {
@@ -150,11 +151,7 @@ impl Processes {
             .source(source)
             .one_shot(true)
             .open()?;
-        let texts = Files::open(
-            collector.host(),
-            collector.calibration(),
-            Path::new("/proc"),
-        )?;
+        let texts = Files::open(collector.host(), collector.calibration())?;
         privileges::drop()?;
         let checker = AccessCheck::new(collector.host())?;
         Ok(Self {
@@ -186,7 +183,7 @@ fn render<'t>(
 }
 
 fn kernel_path(pid: u32, file: ProcessFile) -> PathBuf {
-    PathBuf::from(format!("/proc/{pid}/{}", file.name()))
+    proc_root::path(&format!("/proc/{pid}/{}", file.name())).into_owned()
 }
 
 fn files(args: &Args, out: &mut impl Write) -> Result<ExitCode, Failure> {
@@ -285,14 +282,18 @@ fn copy(path: &Path, out: &mut impl Write) -> io::Result<()> {
 
 /// The path below `/proc`, if it is written without.
 fn full(path: &Path) -> PathBuf {
-    if matches!(target(path), Target::Process(..)) {
-        Path::new("/proc").join(path)
-    } else {
-        path.into()
+    let path = &*proc_root::usual(path);
+    match (path.to_str(), target(path)) {
+        (Some(inside), Target::Process(..)) if path.is_relative() => {
+            proc_root::path(&format!("/proc/{inside}")).into_owned()
+        }
+        (Some(usual), _) => proc_root::path(usual).into_owned(),
+        (None, _) => path.into(),
     }
 }
 
 fn target(path: &Path) -> Target {
+    let path = &*proc_root::usual(path);
     if let Some(file) = MachineFile::ALL
         .into_iter()
         .find(|file| Path::new(file.path()) == path)
@@ -324,9 +325,7 @@ fn target(path: &Path) -> Target {
 /// The pid that `/proc` has for this process, which may be another one than in its own namespace; 0, which is nobody's, if it
 /// has none.
 fn own_pid() -> u32 {
-    let link = fs::read_link("/proc/self").ok();
-    link.and_then(|link| link.to_str()?.parse().ok())
-        .unwrap_or(0)
+    proc_root::own_pid().unwrap_or(0)
 }
 
 /// As strerror(3) says it, without Rust's number behind.

@@ -3,7 +3,7 @@
 mod text;
 mod timing;
 
-use std::{io::Write as _, path::Path, process::ExitCode};
+use std::{io::Write as _, process::ExitCode};
 
 use fastproc::{
     Collector, Fields, Keeping, OneShot, SourceKind,
@@ -295,7 +295,7 @@ fn one_look() -> OneLook {
         source: collector
             .map_or(SourceKind::Procfs, |collector| collector.source())
             .name(),
-        files: OneShot::now(timing::FIELDS, Path::new("/proc")).files,
+        files: OneShot::now(timing::FIELDS).files,
         limit: OneShot::FILES,
     }
 }

@@ -23,6 +23,7 @@ mod version;
 use std::{
     ffi::OsString,
     io::{self, Write},
+    path::PathBuf,
     process::ExitCode,
 };
 
@@ -51,6 +52,18 @@ const FAILED: u8 = 2;
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// Read the proc file system that is mounted at this folder, as in a container that has the host's.
+    #[arg(long, value_name = "FOLDER", global = true)]
+    procfs: Option<PathBuf>,
+}
+
+impl Cli {
+    fn run(self) -> Result<ExitCode, Failure> {
+        if let Some(folder) = &self.procfs {
+            fastproc::proc_root::set(folder)?;
+        }
+        self.command.run()
+    }
 }
 
 const AFTER_HELP: &str = "\
@@ -75,8 +88,9 @@ Exit status:
   2  the command line is invalid, or the command could not run; standard error has the reason
 
 Environment:
-  NO_COLOR  if set and not empty, no colour is used
-  COLUMNS   the width of a table, instead of that of the terminal
+  NO_COLOR   if set and not empty, no colour is used
+  COLUMNS    the width of a table, instead of that of the terminal
+  HOST_PROC  where the proc file system is mounted, as --procfs says
 
 Privileges:
   Reading by BPF needs CAP_BPF and CAP_PERFMON. When the BPF programs are loaded, fastproc drops all
@@ -153,7 +167,7 @@ fn main() -> ExitCode {
     }
     let arguments = ps::as_in_ps(serve::with_two_dashes(std::env::args_os()));
     let cli = parse(arguments).unwrap_or_else(|error| usage::in_our_words(error).exit());
-    match cli.command.run() {
+    match cli.run() {
         Ok(code) => code,
         Err(failure) if failure::is_broken_pipe(failure.as_ref()) => ExitCode::SUCCESS,
         Err(failure) => {

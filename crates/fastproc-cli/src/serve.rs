@@ -18,14 +18,14 @@ mod socket;
 
 use std::{
     io::{self, Write},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::ExitCode,
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
 
 use clap::{ArgAction, ValueEnum};
-use fastproc::{SourceKind, cgroups};
+use fastproc::{SourceKind, cgroups, proc_root};
 use fastproc_metrics::{
     collecting::{Bounds, Collecting},
     costly, descriptors,
@@ -35,7 +35,6 @@ use fastproc_metrics::{
     metrics::CgroupSettings,
     naming::Rules,
     privileges::{self, Needs},
-    procfs,
 };
 
 use fastproc_service::Service;
@@ -130,9 +129,6 @@ pub struct Args {
     /// Say on standard error how processes are grouped.
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
     debug: bool,
-    /// The machine's /proc, where it is mounted elsewhere, as in a privileged container.
-    #[arg(long, value_name = "FOLDER", default_value = "/proc")]
-    procfs: PathBuf,
     /// The root of the host's file system, where a container has it: rules with names of containers or pods read files of the
     /// container runtimes below it. By default, they are read below /, or as the first process sees them.
     #[arg(long, value_name = "FOLDER")]
@@ -260,7 +256,7 @@ impl Args {
             || self.config.is_some()
             || !self.procnames.is_empty()
             || self.namemapping.is_some()
-            || self.procfs != Path::new("/proc")
+            || proc_root::is_elsewhere()
     }
 
     fn settings(&self, rules: Option<Rules>) -> Result<Settings, Failure> {
@@ -350,9 +346,6 @@ fn serve_metrics(
 ) -> Result<ExitCode, Failure> {
     let (service, taken) = service.unzip();
     let signals = Signals::new(hung_up)?;
-    if args.procfs != Path::new("/proc") {
-        procfs::mount(&args.procfs)?;
-    }
     let files = usize::from(args.cgroups) * descriptors::OF_CGROUPS;
     let kept = args.max_connections + taken.unwrap_or(0) + files;
     let descriptors = descriptors::raise_limit(kept)?;

@@ -10,6 +10,7 @@ use std::{
 };
 
 use clap::ValueEnum as _;
+use fastproc::proc_root;
 use fastproc_columns::{Filter, Sort, field, parse_interval};
 use fastproc_top::{Left, Options, Screen, default_path};
 use rustix::thread::CapabilitySet;
@@ -187,7 +188,7 @@ fn filter(pids: Vec<Pids>, users: Vec<Users>, filter: Option<String>) -> Option<
     };
     let pids = pids.into_iter().flat_map(|list| list.0);
     let pids = pids.map(|pid| match pid {
-        0 => std::process::id(),
+        0 => proc_root::own_pid().unwrap_or_else(std::process::id),
         pid => pid,
     });
     let users = users.into_iter().flat_map(|list| list.0);

@@ -5,11 +5,11 @@ mod common;
 use std::{
     collections::BTreeSet,
     fs,
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
 };
 
-use common::{output, pids_of_testbed, rows};
-use fastproc_testbed::gate;
+use common::{Lines, output, pids_of_testbed, rows};
+use fastproc_testbed::{Folder, gate};
 use serde_json::Value;
 
 const FASTPROC: &str = env!("CARGO_BIN_EXE_fastproc");
@@ -169,5 +169,130 @@ fn with_the_proc_of_a_third_namespace_it_reads_the_text() {
             error.is_some_and(|error| error.contains("pid namespace")),
             "{report}"
         );
+    }
+}
+
+/// A container that has the machine's `/proc` at a folder, and may mount nothing.
+struct Container {
+    folder: Folder,
+}
+
+impl Container {
+    /// `None`: this machine cannot have one.
+    fn new() -> Option<Self> {
+        let programs = ["unshare", "setpriv", "mount"];
+        (gate::bpf() && gate::programs(&programs)).then(|| Self {
+            folder: Folder::new("procfs"),
+        })
+    }
+
+    /// The machine's `/proc` in there.
+    fn procfs(&self) -> &str {
+        self.folder.to_str().expect("a path of UTF-8")
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        const START: &str = "mount --bind /proc \"$0\" && mount -t proc proc /proc && \
+             exec setpriv --bounding-set=-sys_admin -- \"$@\"";
+        let mut command = Command::new(UNSHARE[0]);
+        command
+            .args(&UNSHARE[1..])
+            .args(["--kill-child", "--mount", "sh", "-c", START, self.procfs()])
+            .args(words);
+        command
+    }
+
+    /// What the command writes that reads the machine's `/proc`.
+    #[track_caller]
+    fn output(&self, arguments: &[&str]) -> String {
+        let words = [&[FASTPROC], arguments, &["--procfs", self.procfs()]].concat();
+        let output = self.command(&words).output().expect("it starts");
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        String::from_utf8(output.stdout).expect("the output is UTF-8")
+    }
+}
+
+/// The machine's processes are shown by BPF, with the machine's numbers, and every value is what that `/proc` shows.
+#[test]
+fn procfs_may_be_elsewhere() {
+    let Some(container) = Container::new() else {
+        return;
+    };
+    let report: Value =
+        serde_json::from_str(&container.output(&["doctor", "--json"])).expect("a report");
+    assert_eq!(report["source"], "bpf", "{report}");
+
+    let pids = pids_of_testbed();
+    for source in ["bpf", "procfs"] {
+        let of_testbed = ["verify", "--json", "--rounds", "2", "--pids", &pids];
+        let report = container.output(&[&of_testbed[..], &["--source", source]].concat());
+        let report: Value = serde_json::from_str(&report).expect("a report");
+        assert_eq!(report["source"], source);
+        assert_eq!(report["wrong"], 0, "{report}");
+        assert_eq!(report["missing"], 0, "{report}");
+    }
+
+    let this = std::process::id().to_string();
+    let shown = container.output(&["ps", "--pid", &this, "-o", "pid,comm", "--format", "csv"]);
+    assert!(
+        shown.contains(&format!("\n{this},pid_namespaces")),
+        "{shown}"
+    );
+    let screen = container.output(&["top", "-b", "-n", "1"]);
+    let is_shown = |line: &str| line.split_whitespace().next() == Some(&this);
+    assert!(screen.lines().any(is_shown), "{screen}");
+
+    // Paths are written as on the machine, or as they are in there.
+    let inside = format!("{}/{this}/statm", container.procfs());
+    let outside = format!("/proc/{this}/statm");
+    for kernel in [&[][..], &["--proc"]] {
+        let texts = container.output(&[&["cat", &inside, &outside], kernel].concat());
+        assert_eq!(texts.lines().count(), 2, "{texts}");
+    }
+}
+
+/// Exits are those of the machine, with its numbers.
+#[test]
+fn exits_are_those_of_the_proc_elsewhere() {
+    let Some(container) = Container::new() else {
+        return;
+    };
+    let words = ["exits", "--quiet", "--format", "csv", "-o", "pid,status"];
+    let words = [&[FASTPROC, "--procfs", container.procfs()], &words[..]].concat();
+    let mut recording = container.command(&words);
+    let mut recording = recording.stdout(Stdio::piped()).spawn().expect("it starts");
+    let lines = Lines::new(recording.stdout.take().expect("a pipe"));
+    lines.line("a heading");
+    let (pid, [line]) = lines.of_one(0, || {
+        let mut ends = Command::new("sh");
+        let mut ends = ends.args(["-c", "exit 73"]).spawn().expect("it starts");
+        ends.wait().expect("it is a child");
+        ends.id()
+    });
+    recording.kill().expect("it runs");
+    recording.wait().expect("it is a child");
+    assert_eq!(line, format!("{pid},73"));
+}
+
+/// The variable that other monitors read says the same, and a folder without processes is refused.
+#[test]
+fn the_environment_tells_where_proc_is() {
+    let Some(container) = Container::new() else {
+        return;
+    };
+    let this = std::process::id().to_string();
+    let mut command = container.command(&[FASTPROC, "ps", "--pid", &this, "-o", "comm"]);
+    let output = command.env("HOST_PROC", container.procfs()).output();
+    let output = output.expect("it starts");
+    assert!(
+        String::from_utf8_lossy(&output.stdout).contains("pid_namespaces"),
+        "{output:?}"
+    );
+
+    for wrong in ["/sys", "/no/such"] {
+        let mut command = Command::new(FASTPROC);
+        let output = command.arg("ps").env("HOST_PROC", wrong).output();
+        let errors = output.expect("it starts").stderr;
+        assert!(String::from_utf8_lossy(&errors).contains(wrong));
     }
 }

@@ -16,7 +16,7 @@ use std::{
 use fastproc::{
     DetailError, Directories, Directory,
     owner::{Makers, Namespaces, Owner},
-    parse_rights,
+    parse_rights, proc_root,
 };
 
 /// What a scrape waits for one process. A virtual CPU may stand still for a while.
@@ -268,7 +268,7 @@ fn owner(home: Namespaces, directory: &Directory, pid: u32) -> Owner {
     if directory.user_namespace().is_ok() {
         return home.owner(directory, pid, None, &mut Makers::default());
     }
-    let status = std::fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
+    let status = std::fs::read(proc_root::path(&format!("/proc/{pid}/status"))).unwrap_or_default();
     parse_rights(&status).map_or(Owner::Unknown { user_ns: 0 }, |(users, _)| {
         home.owner_by_user(pid, users.uid)
     })

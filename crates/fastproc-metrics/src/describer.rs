@@ -6,6 +6,7 @@ use fastproc::{
     DetailError, Details, Directories, Host, Process,
     container::{Names, Origin},
     exits::Exit,
+    proc_root,
 };
 
 use crate::{
@@ -118,7 +119,7 @@ impl Describe for Describer {
 
     fn cgroups(&mut self, pid: u32) -> Vec<String> {
         let mut text = Vec::new();
-        let read = std::fs::File::open(format!("/proc/{pid}/cgroup"))
+        let read = std::fs::File::open(proc_root::path(&format!("/proc/{pid}/cgroup")))
             .and_then(|file| file.take(64 * 1024).read_to_end(&mut text));
         read.map_or_else(|_| Vec::new(), |_| paths(&text))
     }

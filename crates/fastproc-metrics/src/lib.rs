@@ -23,7 +23,6 @@ pub mod memory;
 pub mod metrics;
 pub mod naming;
 pub mod privileges;
-pub mod procfs;
 pub mod reloaded;
 
 // An error and its causes on one line.

@@ -1,9 +1,10 @@
 //! Records of processes, where they are available and cheaper than reading files.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use fastproc::{
-    Collector, Fields, Snapshot, SourceKind, Texts, access::may_trace_all, source::service,
+    Collector, Fields, Snapshot, SourceKind, Texts, access::may_trace_all, proc_root,
+    source::service,
 };
 
 use crate::values::Clock;
@@ -26,6 +27,8 @@ pub(crate) struct Records {
 impl Records {
     /// Decides whether to use records for these fields. `None`: procps's own library reads.
     pub(crate) fn decide(fields: Fields, texts: Texts) -> Option<Self> {
+        // As procps's own library does, whatever HOST_PROC says.
+        let _ = proc_root::set(Path::new("/proc"));
         let process = std::process::id();
         let service = Collector::builder()
             .fields(fields)

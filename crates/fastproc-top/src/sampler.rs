@@ -8,6 +8,7 @@ use std::{
 
 use fastproc::{
     counters::{self, Counters, MachineFile, Reader, Want},
+    proc_root,
     text::loadavg::LoadAvg,
 };
 
@@ -54,7 +55,7 @@ impl Sampler {
         let counters: Counters = options.stat_irqs_latency(INTERRUPT_AGE).open()?;
         Ok(Self {
             reader: counters.reader(),
-            pressure: PRESSURE.map(|(path, ..)| File::open(path).ok()),
+            pressure: PRESSURE.map(|(path, ..)| File::open(proc_root::path(path)).ok()),
             texts_at: None,
         })
     }

@@ -2,7 +2,7 @@
 //!
 //! `cargo bench -p fastproc --bench text` prints the time for all three of this process.
 
-use std::{fs::File, io::Read as _, os::unix::fs::FileExt as _, path::Path};
+use std::{fs::File, io::Read as _, os::unix::fs::FileExt as _};
 
 use divan::{Bencher, black_box};
 use fastproc::{Collector, SourceKind, access::Access, text::Files};
@@ -42,12 +42,8 @@ fn rendered(bencher: Bencher<'_, '_>) {
         .fields(Files::FIELDS)
         .open()
         .expect("/proc can be read");
-    let mut files = Files::open(
-        collector.host(),
-        collector.calibration(),
-        Path::new("/proc"),
-    )
-    .expect("the format is known");
+    let mut files =
+        Files::open(collector.host(), collector.calibration()).expect("the format is known");
     let snapshot = collector.snapshot().expect("/proc can be read");
     let process = snapshot
         .get(std::process::id())

@@ -2,10 +2,7 @@
 //!
 //! `cargo run --example texts -- [PID]`
 
-use std::{
-    io::{Write, stdout},
-    path::Path,
-};
+use std::io::{Write, stdout};
 
 use fastproc::{Collector, access::Reader, text::Files};
 
@@ -17,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut collector = Collector::builder().fields(Files::FIELDS).open()?;
     // It learns once from the running kernel which lines there are, and in what order.
     let (host, calibration) = (collector.host(), collector.calibration());
-    let mut files = Files::open(host, calibration, Path::new("/proc"))?;
+    let mut files = Files::open(host, calibration)?;
 
     let snapshot = collector.snapshot()?;
     let process = snapshot.get(pid).ok_or("there is no such process")?;

@@ -72,6 +72,7 @@ pub mod text;
 pub use base::{
     error::Error,
     host::Host,
+    proc_root,
     source_kind::{SourceKind, UnknownSource},
     timing::Part,
 };

@@ -6,7 +6,6 @@ use std::{
     fs::{self, File},
     io::{BufRead, BufReader, Write, stdout},
     os::fd::AsRawFd,
-    path::Path,
     process::{Child, Command, Stdio},
     thread,
     time::Duration,
@@ -202,7 +201,7 @@ fn ours(source: SourceKind, pids: &[u32]) -> HashMap<u32, Texts> {
         .unwrap_or_else(|error| panic!("{source}: {error}"));
     let units = Units::from(collector.host());
     let calibration = collector.calibration();
-    let format = status::Format::read(Path::new("/proc"), collector.host())
+    let format = status::Format::read(collector.host())
         .expect("the format can be learned")
         .with_thp_disable_bit(calibration.thp_disable_bit)
         .with_thread_features(calibration.thread_features);

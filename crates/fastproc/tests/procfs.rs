@@ -128,8 +128,7 @@ fn without_queue(text: &str) -> String {
 fn records_render_to_the_files_that_they_came_from() {
     let idle = Idle::start();
     let units = Units::from(&host());
-    let format =
-        status::Format::read(Path::new("/proc"), &host()).expect("the format can be learned");
+    let format = status::Format::read(&host()).expect("the format can be learned");
     let mut renderer = status::Renderer::new(format);
     let mut procfs = open(Fields::THREE_FILES);
     let read =

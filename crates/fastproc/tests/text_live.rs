@@ -1,6 +1,6 @@
 //! Every process of this machine: what is parsed from its files renders to the same bytes. Needs no privileges.
 
-use std::{fs, path::Path};
+use std::fs;
 
 use fastproc::{
     Fields, Host, Process,
@@ -73,8 +73,7 @@ fn statm_survives() {
 #[test]
 fn status_survives() {
     let host = Host::read().expect("the host can be asked");
-    let format =
-        status::Format::read(Path::new("/proc"), &host).expect("the format can be learned");
+    let format = status::Format::read(&host).expect("the format can be learned");
     // Any bit will do to carry the value from the text to the text.
     let mut renderer = status::Renderer::new(format.with_thp_disable_bit(Some(24)));
     let mut text = Text::default();
@@ -94,8 +93,7 @@ fn status_survives() {
 #[test]
 fn without_the_bit_huge_pages_come_from_the_kernel() {
     let host = Host::read().expect("the host can be asked");
-    let format =
-        status::Format::read(Path::new("/proc"), &host).expect("the format can be learned");
+    let format = status::Format::read(&host).expect("the format can be learned");
     if !format.kernel_lines().any(|label| label == "THP_enabled") {
         fastproc_testbed::gate::skipped("this kernel has no transparent huge pages");
         return;

@@ -1,6 +1,6 @@
 //! Damaged texts give an error or a value, and values survive the text: properties of the parsers and renderers.
 
-use std::{fs, path::Path};
+use std::fs;
 
 use fastproc::{
     Fields, Host, Process,
@@ -23,7 +23,7 @@ fn own(file: &str) -> Vec<u8> {
 
 fn format() -> status::Format {
     let host = Host::read().expect("the host can be asked");
-    status::Format::read(Path::new("/proc"), &host)
+    status::Format::read(&host)
         .expect("the format can be learned")
         .with_thp_disable_bit(Some(24))
 }

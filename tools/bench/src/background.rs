@@ -4,8 +4,7 @@
 mod decimal;
 
 use std::{
-    cell::RefCell, fs, fs::File, hint::black_box, io::Read as _, path::Path, process::Command,
-    time::Duration,
+    cell::RefCell, fs, fs::File, hint::black_box, io::Read as _, process::Command, time::Duration,
 };
 
 use fastproc::{
@@ -345,11 +344,7 @@ fn statuses<'a>(reads: u32) -> Result<Job<'a>, Failure> {
         .source(Some(SourceKind::Bpf))
         .fields(Files::FIELDS)
         .open()?;
-    let mut files = Files::open(
-        collector.host(),
-        collector.calibration(),
-        Path::new("/proc"),
-    )?;
+    let mut files = Files::open(collector.host(), collector.calibration())?;
     Ok(Job::new("status", "fastproc", "s/million", move || {
         let (mut texts, mut seconds) = (0, 0.0);
         while texts < reads {

@@ -6,7 +6,7 @@ mod table;
 mod tree;
 mod values;
 
-use fastproc::Fields;
+use fastproc::{Fields, proc_root};
 use fastproc_columns::{Field, field};
 
 use self::columns::{COLUMNS, Known, MISSING, Writing};
@@ -206,7 +206,7 @@ fn nearest(name: &str) -> Option<&'static str> {
 
 /// Digits of the largest process id, five at least.
 fn width_of_pids() -> usize {
-    let most = std::fs::read_to_string("/proc/sys/kernel/pid_max").ok();
+    let most = std::fs::read_to_string(proc_root::path("/proc/sys/kernel/pid_max")).ok();
     let most = most.and_then(|text| text.trim().parse::<u64>().ok());
     most.map_or(5, |most| most.saturating_sub(1).to_string().len().max(5))
 }

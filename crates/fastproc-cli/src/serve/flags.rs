@@ -53,7 +53,7 @@ pub fn with_two_dashes(arguments: impl Iterator<Item = OsString>) -> Vec<OsStrin
     }
     let command = <super::Args as clap::Args>::augment_args(clap::Command::new("serve"));
     let is_known = |name: &str| {
-        matches!(name, "help" | "version")
+        matches!(name, "help" | "version" | "procfs")
             || command.get_arguments().any(|argument| {
                 let aliases = argument.get_all_aliases().unwrap_or_default();
                 argument.get_long() == Some(name) || aliases.contains(&name)

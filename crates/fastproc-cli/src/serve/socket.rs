@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use fastproc::{SourceKind, source::service};
+use fastproc::{SourceKind, proc_root, source::service};
 use fastproc_metrics::metrics;
 use fastproc_service::{Figures, Service, Settings, bind_for, passed_by_systemd};
 
@@ -74,6 +74,12 @@ impl SocketArgs {
             }
             (None, None) => return Ok(None),
         };
+        if proc_root::is_elsewhere() {
+            return Err(
+                "a service serves the processes of its own /proc: leave out --procfs and HOST_PROC, or --socket"
+                    .into(),
+            );
+        }
         let mut settings = Settings::default();
         settings.source = source;
         settings.idle_exit = self.idle_exit;

@@ -3,7 +3,10 @@
 
 use std::{fs, thread, time::Duration};
 
-use fastproc::counters::{Counters, MachineFile, Options, Reader};
+use fastproc::{
+    counters::{Counters, MachineFile, Options, Reader},
+    proc_root,
+};
 use serde::Serialize;
 
 use super::{
@@ -120,7 +123,7 @@ fn round(counters: &Counters, latency: Duration) -> Result<Aged, Failure> {
 }
 
 fn kernel() -> Result<Row, Failure> {
-    parse(&fs::read(MachineFile::Stat.path())?)
+    parse(&fs::read(proc_root::path(MachineFile::Stat.path()))?)
 }
 
 fn ours(reader: &mut Reader) -> Result<Ours, Failure> {

@@ -2,7 +2,10 @@
 
 use std::{collections::HashMap, fs, time::Duration};
 
-use fastproc::counters::{Counters, MachineFile, Reader};
+use fastproc::{
+    counters::{Counters, MachineFile, Reader},
+    proc_root,
+};
 use serde::Serialize;
 
 use super::{
@@ -117,7 +120,7 @@ fn round(
     for attempt in 0..=RETRIES {
         let settled = attempt == RETRIES;
         let before = reader.text(file)?.to_vec();
-        let kernel = fs::read(file.path())?;
+        let kernel = fs::read(proc_root::path(file.path()))?;
         let after = reader.text(file)?.to_vec();
         if text == Verdict::Wrong {
             text = whole(&before, &kernel, &after);

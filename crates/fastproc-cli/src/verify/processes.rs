@@ -3,13 +3,13 @@
 use std::{
     collections::BTreeMap,
     fs, io,
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::{Duration, Instant},
 };
 
 use fastproc::{
-    Collector, Fields, Process, Snapshot, SourceKind, access::Access, cputime, record::Record,
-    text::Files,
+    Collector, Fields, Process, Snapshot, SourceKind, access::Access, cputime, proc_root,
+    record::Record, text::Files,
 };
 
 use super::{
@@ -40,17 +40,13 @@ pub fn compare(
 ) -> Result<(SourceKind, u64, Tally), Failure> {
     let fields = Files::FIELDS | Fields::IO;
     let mut collector = Collector::builder().fields(fields).source(source).open()?;
-    let texts = Files::open(
-        collector.host(),
-        collector.calibration(),
-        Path::new("/proc"),
-    )?;
+    let texts = Files::open(collector.host(), collector.calibration())?;
     privileges::drop()?;
     let mut comparison = Comparison {
         only: pids,
         checker: AccessCheck::new(collector.host())?,
         texts,
-        proc: PathBuf::from("/proc"),
+        proc: proc_root::path("/proc").into(),
         tally: Tally::default(),
     };
     let mut processes = 0;

@@ -5,6 +5,7 @@ use std::{
     os::fd::OwnedFd,
 };
 
+use fastproc::proc_root;
 use rustix::{
     fs::{AtFlags, Dir, Mode, OFlags},
     io::Errno,
@@ -61,7 +62,7 @@ impl ProcessFiles {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let own = rustix::fs::stat("/proc/self/fd");
         Self {
-            proc: rustix::fs::open("/proc", flags, Mode::empty()).ok(),
+            proc: rustix::fs::open(&*proc_root::path("/proc"), flags, Mode::empty()).ok(),
             size_is_count: own.is_ok_and(|own| own.st_size > 0),
             text: Vec::new(),
         }

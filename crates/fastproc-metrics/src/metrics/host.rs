@@ -3,6 +3,7 @@
 use fastproc::{
     Snapshot,
     counters::{Error, MachineFile, Reader, Want},
+    proc_root,
     record::State,
     text::{interrupts::Interrupts, softirqs::Softirqs},
 };
@@ -241,7 +242,13 @@ impl HostMetrics {
                 counts.thread_states[State::from_bits(thread.state_bits) as usize] += 1;
             }
             self.processes = counts;
-            let limit = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse().ok();
+            let limit = |path: &str| {
+                std::fs::read_to_string(proc_root::path(path))
+                    .ok()?
+                    .trim()
+                    .parse()
+                    .ok()
+            };
             self.limits =
                 limit("/proc/sys/kernel/threads-max").zip(limit("/proc/sys/kernel/pid_max"));
         });

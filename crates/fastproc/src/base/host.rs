@@ -6,7 +6,9 @@ use std::{
     path::Path,
 };
 
-use crate::base::{error::Error, namespaces::Numbering, time_namespace};
+use rustix::fs::{major, minor};
+
+use crate::base::{error::Error, namespaces::Numbering, proc_root, time_namespace};
 
 /// What the sources and renderers need to know about the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +95,7 @@ impl OnlineCpus {
 /// The CPUs that are online now.
 pub(crate) fn online_cpus() -> Result<Vec<u32>, Error> {
     cpu_list(ONLINE).or_else(|error| {
-        let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+        let stat = fs::read_to_string(proc_root::path("/proc/stat")).unwrap_or_default();
         Some(cpus_of_stat(&stat))
             .filter(|cpus| !cpus.is_empty())
             .ok_or(error)
@@ -101,8 +103,8 @@ pub(crate) fn online_cpus() -> Result<Vec<u32>, Error> {
 }
 
 /// All tasks of the machine, with threads: the number after the slash in `/proc/loadavg`.
-pub(crate) fn running_tasks(proc_root: &Path) -> Option<u32> {
-    let text = fs::read_to_string(proc_root.join("loadavg")).ok()?;
+pub(crate) fn running_tasks() -> Option<u32> {
+    let text = fs::read_to_string(proc_root::path("/proc/loadavg")).ok()?;
     text.split(['/', ' ']).nth(4)?.parse().ok()
 }
 
@@ -116,8 +118,8 @@ pub fn boottime_ns() -> u64 {
 
 /// About how many processes there are: `/proc` has a link for each, and for a few other folders
 /// (`proc_root_getattr()`). Listing it would take as long as a walk.
-pub(crate) fn running_processes(proc_root: &Path) -> Option<u32> {
-    let links = fs::metadata(proc_root).ok()?.nlink();
+pub(crate) fn running_processes() -> Option<u32> {
+    let links = fs::metadata(proc_root::path("/proc")).ok()?.nlink();
     u32::try_from(links).ok()
 }
 
@@ -131,15 +133,19 @@ pub fn proc_is_of_own_namespace() -> bool {
 
 /// Whether `/proc` is mounted with `hidepid`, so that it shows others' processes only to those who may trace them.
 pub fn proc_hides_processes() -> Result<bool, Error> {
-    Ok(hides_processes(&read("/proc/self/mounts")?))
+    let root = proc_root::path("/proc");
+    let device = fs::metadata(&root).map(|root| root.dev());
+    let device = device.map_err(|source| Error::unreadable(root.display().to_string(), source))?;
+    Ok(hides_processes(&read("/proc/self/mountinfo")?, device))
 }
 
-fn hides_processes(mounts: &str) -> bool {
+/// Whether this device, the proc file system, has the option in one of its mounts, which all have the same ones.
+fn hides_processes(mounts: &str, device: u64) -> bool {
+    let device = format!("{}:{}", major(device), minor(device));
     mounts.lines().any(|line| {
-        let mut words = line.split(' ').skip(1);
-        words.next() == Some("/proc")
-            && words.next() == Some("proc")
-            && words.next().unwrap_or_default().split(',').any(|option| {
+        let options = line.rsplit(' ').next().unwrap_or_default();
+        line.split(' ').nth(2) == Some(&device)
+            && options.split(',').any(|option| {
                 option
                     .strip_prefix("hidepid=")
                     .is_some_and(|level| !matches!(level, "0" | "off"))
@@ -210,7 +216,7 @@ mod tests {
         let mut judged = 0;
         fastproc_testbed::wait_until("looks at processes that stay", || {
             let before = listed();
-            let running = running_processes(proc).expect("it is there");
+            let running = running_processes().expect("it is there");
             if before == listed() {
                 let rest = running.checked_sub(before.len() as u32);
                 folders = folders.min(rest.expect("there is a link for each"));
@@ -233,6 +239,19 @@ mod tests {
             [0, 3]
         );
         assert!(cpus_of_stat("").is_empty());
+    }
+
+    #[test]
+    fn mounts_tell_whether_processes_are_hidden() {
+        let mounts = "23 29 0:22 / /proc rw,nosuid shared:12 - proc proc rw\n\
+            40 29 0:45 / /host/proc rw,nosuid - proc proc rw,gid=5,hidepid=invisible\n\
+            41 29 0:46 / /a rw - tmpfs hidepid=1 rw\n";
+        let hides = |minor| hides_processes(mounts, rustix::fs::makedev(0, minor));
+        assert!(hides(45) && !hides(22) && !hides(46) && !hides(4));
+        assert!(!hides_processes(
+            "1 1 0:5 / /proc rw - proc proc rw,hidepid=off\n",
+            5
+        ));
     }
 
     #[test]

@@ -5,6 +5,7 @@ pub mod host;
 pub(crate) mod mounts;
 pub(crate) mod namespaces;
 pub(crate) mod plain;
+pub mod proc_root;
 pub mod source_kind;
 mod time_namespace;
 pub mod timing;

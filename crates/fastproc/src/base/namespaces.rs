@@ -2,7 +2,7 @@
 
 use std::{fs, io, os::unix::fs::MetadataExt};
 
-use crate::base::error::Error;
+use crate::base::{error::Error, proc_root};
 
 /// `PROC_USER_INIT_INO`.
 pub(crate) const INITIAL_USER_NS: u32 = 0xefff_fffd;
@@ -46,11 +46,11 @@ pub(crate) enum Numbering {
 }
 
 impl Numbering {
-    /// Asks `/proc` itself. Fails if it is that of a third namespace, or if it does not tell.
+    /// Asks the `/proc` that is read ([`proc_root`]). Fails if it is that of a third namespace, or if it does not tell.
     pub(crate) fn of_proc() -> Result<Self, Error> {
         let another = || Error::Namespace { namespace: "pid" };
         // The link is missing in the /proc of a namespace that this process is not in.
-        fs::read_link("/proc/self").map_err(|_| another())?;
+        fs::read_link(proc_root::path("/proc/self")).map_err(|_| another())?;
         match inode("self", "pid") {
             Ok(INITIAL_PID_NS) => return Ok(Self::Initial),
             // A kernel without pid namespaces.
@@ -58,10 +58,13 @@ impl Numbering {
             Err(_) => return Err(another()),
             Ok(_) => {}
         }
-        let status = fs::read_to_string("/proc/self/status").map_err(|_| another())?;
+        let status =
+            fs::read_to_string(proc_root::path("/proc/self/status")).map_err(|_| another())?;
         match levels(&status) {
             Some(1) => Ok(Self::Own),
-            _ if fs::read_to_string("/proc/2/stat").is_ok_and(|stat| is_kernel_thread(&stat)) => {
+            _ if fs::read_to_string(proc_root::path("/proc/2/stat"))
+                .is_ok_and(|stat| is_kernel_thread(&stat)) =>
+            {
                 Ok(Self::Outer)
             }
             _ => Err(another()),

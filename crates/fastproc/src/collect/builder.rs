@@ -7,6 +7,7 @@ use crate::{
     base::{
         error::Error,
         host::{Host, running_processes, running_tasks},
+        proc_root,
         source_kind::SourceKind,
         timing::{self, Timing},
     },
@@ -30,7 +31,6 @@ pub struct Builder {
     pub(super) fields: Fields,
     pub(super) source: Option<SourceKind>,
     pub(super) reconcile_every: Duration,
-    pub(super) proc_root: PathBuf,
     pub(super) socket: Option<PathBuf>,
     pub(super) max_age: Duration,
     pub(super) texts: Texts,
@@ -50,7 +50,6 @@ impl Default for Builder {
             fields: Fields::TOP,
             source: None,
             reconcile_every: Duration::from_secs(5),
-            proc_root: PathBuf::from("/proc"),
             socket: service::socket_path(),
             max_age: Duration::ZERO,
             texts: Texts::empty(),
@@ -187,8 +186,17 @@ impl Builder {
         let host = Host::read()?;
         timing::done("host");
         let service = match self.source {
+            Some(SourceKind::Service) if proc_root::is_elsewhere() => {
+                return Err(Error::OtherProcesses {
+                    reads: "the service's own /proc",
+                    shows: "another",
+                });
+            }
             Some(SourceKind::Service) => Some(ServiceLink::new(&self, &host, true)),
-            None if self.socket.is_some() => Some(ServiceLink::new(&self, &host, false)),
+            // A service shows what its own /proc shows.
+            None if self.socket.is_some() && !proc_root::is_elsewhere() => {
+                Some(ServiceLink::new(&self, &host, false))
+            }
             _ => None,
         };
         let mut collector = Collector {
@@ -232,16 +240,13 @@ impl Builder {
 
     /// Opens a source in this process.
     pub(super) fn open_local(&self, host: &Host) -> Result<Local, Error> {
-        let mut procfs = Procfs::open(&self.proc_root, self.fields, host)?;
+        let mut procfs = Procfs::open(&proc_root::path("/proc"), self.fields, host)?;
         timing::done("format of the files");
-        let processes = running_processes(&self.proc_root).unwrap_or(0);
-        let expected = (
-            processes,
-            running_tasks(&self.proc_root).unwrap_or(processes),
-        );
+        let processes = running_processes().unwrap_or(0);
+        let expected = (processes, running_tasks().unwrap_or(processes));
         let mut refused = Vec::new();
         let mut local = None;
-        let reads_proc = self.one_shot && OneShot::now(self.fields, &self.proc_root).is_cheaper();
+        let reads_proc = self.one_shot && OneShot::now(self.fields).is_cheaper();
         let kinds = match self.source {
             Some(kind) => vec![kind],
             None if reads_proc => Vec::new(),

@@ -98,7 +98,6 @@ impl ServiceLink {
             exits: builder.exits,
             timeout: builder.service_timeout.unwrap_or(timeout),
             only,
-            proc_root: builder.proc_root.clone(),
         };
         Self {
             service: Service::new(settings, host),

@@ -5,8 +5,6 @@
 //! what reading `/proc` costs. It holds on any machine where the time for a file and the time for loading grow
 //! together.
 
-use std::path::Path;
-
 use crate::{
     base::host::{running_processes, running_tasks},
     records::fields::Fields,
@@ -26,9 +24,9 @@ impl OneShot {
     pub const FILES: u64 = 900;
 
     /// Counts the processes and threads that exist now.
-    pub fn now(fields: Fields, proc_root: &Path) -> Self {
-        let processes = running_processes(proc_root).unwrap_or(u32::MAX);
-        let tasks = running_tasks(proc_root).unwrap_or(processes);
+    pub fn now(fields: Fields) -> Self {
+        let processes = running_processes().unwrap_or(u32::MAX);
+        let tasks = running_tasks().unwrap_or(processes);
         Self::from_counts(fields, processes, tasks)
     }
 

@@ -10,6 +10,7 @@ use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
 
 use super::origin::{Origin, Runtime, is_id};
+use crate::base::proc_root;
 
 /// The longest file that is read. That of a container is about 20 KiB; Podman has one for all.
 const LONGEST_FILE: u64 = 16 << 20;
@@ -48,7 +49,7 @@ impl Default for Names {
     /// which takes `CAP_SYS_PTRACE`, and in a container also the pid namespace of the host.
     fn default() -> Self {
         Self {
-            roots: vec!["/".into(), "/proc/1/root".into()],
+            roots: vec!["/".into(), proc_root::path("/proc/1/root").into()],
             kept: HashMap::new(),
         }
     }

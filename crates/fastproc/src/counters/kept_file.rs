@@ -8,6 +8,7 @@ use rustix::{
 };
 
 use super::Error;
+use crate::base::proc_root;
 
 /// The files that a monitor polls besides the ones computed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -104,7 +105,7 @@ impl KeptFile {
         // A missing file is tried again each time, because a module may create it.
         match self.file {
             Some(ref file) => Ok(file),
-            None => Ok(self.file.insert(File::open(self.path)?)),
+            None => Ok(self.file.insert(File::open(proc_root::path(self.path))?)),
         }
     }
 

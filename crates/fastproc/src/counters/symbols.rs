@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    base::error::Error,
+    base::{error::Error, proc_root},
     kernel::{KernelTypes, Loader, ObjectFile, object_file, run},
 };
 
@@ -61,7 +61,7 @@ impl Symbols {
 
     /// Reads `/proc/kallsyms`. It is several megabytes long. A symbol that is there twice is absent, too.
     fn read() -> Self {
-        match File::open("/proc/kallsyms") {
+        match File::open(proc_root::path("/proc/kallsyms")) {
             Ok(file) => Self::parse(BufReader::with_capacity(1 << 18, file)),
             Err(_) => Self::default(),
         }

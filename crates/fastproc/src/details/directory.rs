@@ -14,7 +14,7 @@ use rustix::{
 };
 
 use super::DetailError;
-use crate::base::{error::Error, host::Host};
+use crate::base::{error::Error, host::Host, proc_root};
 
 /// Longest command line that is read. A process chooses how long its own is, up to all its memory.
 pub(super) const LONGEST: u64 = 128 * 1024;
@@ -36,7 +36,7 @@ impl Directories {
     /// `/proc` cannot be opened.
     pub fn open(host: &Host) -> Result<Self, Error> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let proc = rustix::fs::open("/proc", flags, Mode::empty());
+        let proc = rustix::fs::open(&*proc_root::path("/proc"), flags, Mode::empty());
         let proc = proc.map_err(|source| Error::unreadable("/proc", source.into()))?;
         Ok(Self {
             proc,

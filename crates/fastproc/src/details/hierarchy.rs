@@ -9,7 +9,7 @@ use std::{
 use nix::libc;
 use rustix::fs::{AtFlags, Mode, OFlags};
 
-use crate::base::{mounts, namespaces};
+use crate::base::{mounts, namespaces, proc_root};
 
 /// The hierarchy, as this process sees it.
 #[derive(Debug)]
@@ -45,12 +45,10 @@ impl Hierarchy {
     pub(super) fn find() -> Option<Self> {
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let own: Vec<PathBuf> = mount_points(&mounts).map(PathBuf::from).collect();
-        let of_first = [
-            "/proc/1/root/sys/fs/cgroup",
-            "/proc/1/root/sys/fs/cgroup/unified",
-        ];
+        let of_first = ["cgroup", "cgroup/unified"]
+            .map(|folder| proc_root::path("/proc/1/root/sys/fs").join(folder));
         let candidates = own.iter().map(PathBuf::as_path);
-        let candidates = candidates.chain(of_first.iter().map(Path::new));
+        let candidates = candidates.chain(of_first.iter().map(PathBuf::as_path));
         let whole = candidates.filter_map(open_root).find(|&(_, id)| id == ROOT);
         let is_initial = namespaces::in_initial_cgroup_ns();
         let of_namespace = || {
@@ -67,7 +65,9 @@ impl Hierarchy {
             opens_ids: AtomicBool::new(true),
         };
         if !is_initial && hierarchy.is_whole {
-            hierarchy.namespace = of_namespace().and_then(|(_, id)| hierarchy.path(id));
+            // The whole hierarchy may be mounted over that root.
+            let root = of_namespace().filter(|&(_, id)| id != ROOT);
+            hierarchy.namespace = root.and_then(|(_, id)| hierarchy.path(id));
         }
         Some(hierarchy)
     }

@@ -7,9 +7,11 @@ use std::{
         fd::{AsRawFd, FromRawFd, OwnedFd},
         unix::fs::MetadataExt,
     },
+    path::Path,
 };
 
 use super::Directory;
+use crate::base::proc_root;
 
 /// User namespaces are nested no deeper.
 const DEEPEST: usize = 33;
@@ -58,7 +60,7 @@ pub struct Namespaces {
     pid: u64,
 }
 
-fn inode(path: &str) -> u64 {
+fn inode(path: impl AsRef<Path>) -> u64 {
     std::fs::metadata(path).map_or(0, |file| file.ino())
 }
 
@@ -83,7 +85,7 @@ impl Namespaces {
         if uid != 0 {
             return Owner::User(uid);
         }
-        match inode(&format!("/proc/{pid}/ns/pid")) {
+        match inode(proc_root::path(&format!("/proc/{pid}/ns/pid"))) {
             pid_ns if pid_ns == self.pid => Owner::Root { pid },
             pid_ns => Owner::RootOf { pid_ns },
         }

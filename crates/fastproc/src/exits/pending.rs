@@ -6,15 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::{
-    io::Errno,
-    process::{Pid, test_kill_process},
-};
-
 use super::{Event, Exec, layout};
 use crate::snapshot::exit::{Exit, Line, Owner};
 use crate::{
-    base::plain::read,
+    base::{plain::read, proc_root},
     records::{name::until_nul, record::Io},
     rules::cputime::{CpuTime, cputime_adjust},
     snapshot::cmdline::Cmdline,
@@ -132,11 +127,7 @@ fn key_of(exit: &Exit) -> Key {
 /// Whether the process is not released yet: a process with its pid is exiting or a zombie. A new process with the
 /// same pid is neither, as a rule; if it is, the check is repeated later.
 fn is_there(exit: &Exit) -> bool {
-    let pid = Pid::from_raw(exit.pid as i32);
-    if pid.is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH)) {
-        return false;
-    }
-    let stat = std::fs::read(format!("/proc/{}/stat", exit.pid));
+    let stat = std::fs::read(proc_root::path(&format!("/proc/{}/stat", exit.pid)));
     stat.is_ok_and(|stat| is_ending(&stat).unwrap_or(true))
 }
 

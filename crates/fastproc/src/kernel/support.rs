@@ -8,7 +8,7 @@ use crate::{
     base::{
         error::Error,
         namespaces::{Numbering, in_user_namespace},
-        timing,
+        proc_root, timing,
     },
     kernel::{KernelTypes, Wanted, shapes, walk::Walk},
     records::fields::Fields,
@@ -81,7 +81,7 @@ pub(crate) fn check(
             thread_features: types.offset("thread_struct", "features").is_some()
                 && types.offset("thread_struct", "features_locked").is_some(),
             scheduler: if unwinds_for_wchan(&types) {
-                scheduler(&fs::read("/proc/kallsyms").unwrap_or_default())
+                scheduler(&fs::read(proc_root::path("/proc/kallsyms")).unwrap_or_default())
             } else {
                 Scheduler::default()
             },

@@ -3,7 +3,7 @@
 use rustix::thread::{disable_transparent_huge_pages, transparent_huge_pages_are_disabled};
 
 use crate::{
-    base::error::Error,
+    base::{error::Error, proc_root},
     records::{
         fields::Fields,
         name::{Name, until_nul},
@@ -168,9 +168,7 @@ fn cpu_time_ns() -> u64 {
 /// The record of this process, if it is whole.
 fn own_record(bpf: &mut Bpf) -> Result<Option<Record>, Error> {
     // In the /proc of an outer pid namespace it has another number than it has for itself.
-    let own = std::fs::read_link("/proc/self").ok();
-    let own = own.and_then(|link| link.to_str()?.parse().ok());
-    let own = own.unwrap_or_else(std::process::id);
+    let own = proc_root::own_pid().unwrap_or_else(std::process::id);
     let table = bpf.collect()?;
     let mut records = table.records.iter();
     let record = records.find(|record| record.identity.tgid == own);

@@ -1,7 +1,5 @@
 //! Renders the three files of a process as this kernel prints them.
 
-use std::path::Path;
-
 use super::{RenderError, Text, Units, stat, statm, status};
 use crate::{
     base::{error::parse::FormatError, host::Host},
@@ -27,8 +25,8 @@ impl Files {
     ///
     /// # Errors
     /// `/proc` cannot be read, or has an unknown format.
-    pub fn open(host: &Host, calibration: Calibration, proc: &Path) -> Result<Self, FormatError> {
-        let format = status::Format::read(proc, host)?
+    pub fn open(host: &Host, calibration: Calibration) -> Result<Self, FormatError> {
+        let format = status::Format::read(host)?
             .with_thp_disable_bit(calibration.thp_disable_bit)
             .with_thread_features(calibration.thread_features);
         Ok(Self {

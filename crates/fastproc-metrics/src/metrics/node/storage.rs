@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use fastproc::proc_root;
 use regex::Regex;
 
 use super::text::TextFile;
@@ -205,7 +206,7 @@ impl Filesystems {
 }
 
 fn filesystems(filter: &MountFilter) -> Vec<Filesystem> {
-    let mounts = fs::read_to_string("/proc/1/mounts")
+    let mounts = fs::read_to_string(proc_root::path("/proc/1/mounts"))
         .or_else(|_| fs::read_to_string("/proc/self/mounts"))
         .unwrap_or_default();
     let mut found = Vec::<Filesystem>::new();

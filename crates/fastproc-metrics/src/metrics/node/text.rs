@@ -2,6 +2,8 @@
 
 use std::{fs::File, os::unix::fs::FileExt};
 
+use fastproc::proc_root;
+
 /// A file whose text is read again each time, by one descriptor.
 #[derive(Debug)]
 pub(super) struct TextFile {
@@ -23,7 +25,7 @@ impl TextFile {
     pub(super) fn read(&mut self) {
         self.text.clear();
         if self.file.is_none() {
-            self.file = File::open(self.path).ok();
+            self.file = File::open(proc_root::path(self.path)).ok();
         }
         let Some(file) = &self.file else { return };
         if self.text.capacity() == 0 {

@@ -9,7 +9,10 @@ use rustix::thread::{CapabilitySet, capabilities};
 #[doc(hidden)]
 pub use self::mask::Mask;
 use crate::{
-    base::namespaces::{INITIAL_USER_NS, in_initial_user_ns},
+    base::{
+        namespaces::{INITIAL_USER_NS, in_initial_user_ns},
+        proc_root,
+    },
     records::record::{Credentials, Users},
     rules::rights::Rights,
     snapshot::{exit::Exit, process::Process},
@@ -58,7 +61,7 @@ pub fn may_trace_all() -> bool {
     let holds = capabilities(None).is_ok_and(|held| {
         held.effective.contains(CapabilitySet::SYS_PTRACE) && held.effective.intersects(files)
     });
-    let is_shown = || match std::fs::read_link("/proc/2/exe") {
+    let is_shown = || match std::fs::read_link(proc_root::path("/proc/2/exe")) {
         // The kernel checks access before it finds that there is no program.
         Err(error) => error.kind() == io::ErrorKind::NotFound,
         Ok(_) => true,

@@ -13,7 +13,7 @@ pub(crate) mod run {
     include!(concat!(env!("OUT_DIR"), "/run.rs"));
 }
 
-use std::{path::Path, time::Duration};
+use std::time::Duration;
 
 use capacity::{Beside, Capacity, Shrink};
 use object::Tasks;
@@ -320,9 +320,8 @@ impl Bpf {
             };
             return Err(Error::Overflow { capacity, what });
         }
-        let proc = Path::new("/proc");
-        let processes = running_processes(proc).unwrap_or(0);
-        let threads = running_tasks(proc).unwrap_or(processes);
+        let processes = running_processes().unwrap_or(0);
+        let threads = running_tasks().unwrap_or(processes);
         let now = Capacity::needed_by(processes, self.threads.count(processes, threads));
         self.reload(capacity.grown(run, now, times))
     }

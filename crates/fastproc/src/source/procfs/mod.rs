@@ -15,7 +15,7 @@ use rustix::fs::{Mode, OFlags, open};
 use self::{files::Files, reader::Reader};
 pub use crate::base::error::procfs::Error;
 use crate::{
-    base::host::Host,
+    base::{host::Host, proc_root},
     records::{
         fields::Fields,
         record::{Record, ThreadRecord},
@@ -42,18 +42,14 @@ pub struct Procfs {
 impl Procfs {
     /// Opens the proc file system that is mounted at `root`, to read these groups of fields.
     pub fn open(root: &Path, fields: Fields, host: &Host) -> Result<Self, Error> {
-        let directory = open(
-            root,
-            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
-            Mode::empty(),
-        );
-        let directory = directory.map_err(|error| Error::List {
+        let failed = |source| Error::List {
             path: root.display().to_string(),
-            source: error.into(),
-        })?;
-        // In the /proc of another pid namespace this process is not found, but the kernel is the same.
-        let format = status::Format::read(root, host)
-            .or_else(|_| status::Format::read(Path::new("/proc"), host))?;
+            source,
+        };
+        proc_root::check(root).map_err(failed)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = open(root, flags, Mode::empty()).map_err(|error| failed(error.into()))?;
+        let format = status::Format::read(host)?;
         Ok(Self {
             reader: Reader::new(Files::new(directory, root), fields, format, host),
             pids: Vec::new(),

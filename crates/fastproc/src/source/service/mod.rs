@@ -29,7 +29,7 @@ pub use crate::base::error::service::{Error, Status};
 #[doc(hidden)]
 pub use crate::records::layout;
 use crate::{
-    base::{error, host::Host, plain::Plain, source_kind::SourceKind},
+    base::{error, host::Host, plain::Plain, proc_root, source_kind::SourceKind},
     exits::{Answer, Served},
     records::{
         fields::Fields,
@@ -88,7 +88,6 @@ pub(crate) struct Settings {
     /// Whether there is no other source. Then this process waits for the service even if it has failed
     /// before.
     pub(crate) only: bool,
-    pub(crate) proc_root: PathBuf,
 }
 
 /// A source that another process fills.
@@ -356,7 +355,7 @@ impl Service {
         }
         let mut own = match self.own.take() {
             Some(own) => own,
-            None => Procfs::open(&self.settings.proc_root, self.settings.fields, &self.host)?,
+            None => Procfs::open(&proc_root::path("/proc"), self.settings.fields, &self.host)?,
         };
         own.set_thp_disable_bit(self.reply.calibration.thp_disable_bit);
         for &pid in &unsure {

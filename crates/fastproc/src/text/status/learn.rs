@@ -1,6 +1,6 @@
 //! Learning the format of status from the running kernel's own.
 
-use std::{fs, path::Path};
+use std::fs;
 
 use rustix::process::{SpeculationFeature, SpeculationFeatureState, speculative_feature_state};
 use seqtext::SeqBuf;
@@ -47,11 +47,11 @@ impl SpeculationControl {
 }
 
 impl Format {
-    /// Learns the format of the kernel that this process runs on; `proc` is where the proc file system is mounted.
-    pub fn read(proc: &Path, host: &Host) -> Result<Self, FormatError> {
-        let path = proc.join("self/status");
-        let own = fs::read(&path).map_err(|source| FormatError::Read {
-            path: path.display().to_string(),
+    /// Learns the format of the kernel that this process runs on.
+    pub fn read(host: &Host) -> Result<Self, FormatError> {
+        let path = "/proc/self/status";
+        let own = fs::read(path).map_err(|source| FormatError::Read {
+            path: path.into(),
             source,
         })?;
         Ok(Self::learn(

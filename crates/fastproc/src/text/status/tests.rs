@@ -1,7 +1,5 @@
 //! What a line that is rendered wrongly would hide behind.
 
-use std::path::Path;
-
 use super::{Format, lines::Line};
 use crate::base::host::Host;
 
@@ -9,7 +7,7 @@ use crate::base::host::Host;
 #[test]
 fn every_line_that_is_known_comes_from_records() {
     let host = Host::read().expect("a machine");
-    let format = Format::read(Path::new("/proc"), &host)
+    let format = Format::read(&host)
         .expect("the format can be learned")
         // Any bit will do.
         .with_thp_disable_bit(Some(24))
