@@ -201,7 +201,12 @@ fn flood(name: &str, attack: impl Fn(u64) -> Request, asked: Request) -> usize {
     bystander.join();
     std::io::Write::write_all(&mut &stop, b".").expect("it serves");
     thread.join().expect("no panic").expect("it serves");
-    assert!(count > 20, "only {count} of the attack's were served");
+    // Where there are many processes, fewer snapshots find room.
+    let least = 20.min(Settings::default().memory_of_user / (common::processes() * (4 << 10)));
+    assert!(
+        count as usize > least,
+        "only {count} of the attack's were served"
+    );
     before
 }
 

@@ -16,6 +16,8 @@ use crate::budget::{Budget, cpu_time};
 
 /// What one user may ask before others are answered.
 pub(super) const ASKED_AT_ONCE: u32 = 64;
+/// Requests of all users that are charged together.
+const SETTLED_TOGETHER: u32 = ASKED_AT_ONCE / 2;
 /// What to find out who somebody is, or to write a text about the service, counts as, in requests.
 pub(super) const WEIGHT_OF_MUCH: u32 = 16;
 /// What to accept a connection counts as.
@@ -29,11 +31,11 @@ const HOLD: Duration = Duration::from_millis(100);
 /// Who asks how much.
 #[derive(Debug)]
 pub(super) struct Asking {
-    /// In the events that are being handled.
+    /// Since it was last charged.
     counts: Vec<(u32, u32)>,
     budget: Budget,
     held: HashMap<u32, Held>,
-    /// CPU time of the thread at the end of the last events.
+    /// CPU time of the thread when it was last charged.
     last: Duration,
     /// CPU time of the thread since then that users were charged for as work.
     worked: Duration,
@@ -81,6 +83,12 @@ impl Asking {
     /// When the first of those who are held may ask again.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.held.values().map(|held| held.until).min()
+    }
+
+    /// Whether so much was asked that it is worth asking the kernel for the time.
+    fn is_due(&self) -> bool {
+        let all = self.counts.iter().map(|(_, asked)| asked);
+        all.sum::<u32>() >= SETTLED_TOGETHER
     }
 
     /// Charges what these events have taken to those who have asked.
@@ -152,7 +160,9 @@ impl Service {
     }
 
     pub(super) fn settle_asking(&mut self) {
-        self.asking.settle(cpu_time(), Instant::now());
+        if self.asking.is_due() {
+            self.asking.settle(cpu_time(), Instant::now());
+        }
     }
 }
 
