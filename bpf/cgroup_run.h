@@ -10,6 +10,7 @@ struct cgroup_settings {
 	u32 groups, page_shift;
 	u32 frozen_bit;	 /* CGRP_FROZEN, which has no type of its own */
 	u32 stat_bytes;	 /* bytes of the states and events of a memory cgroup; 0: they are not read */
+	u32 cpus, jiffy_ns; /* possible CPUs; the length of a jiffy */
 	u64 no_pages; /* the limit in pages that means none (PAGE_COUNTER_MAX) */
 };
 
@@ -23,6 +24,8 @@ struct cgroup_run {
 	u64 section_ns, deadline_ns; /* how long a run may take, from the library, and when this one ends */
 	u64 root, css, serial;	     /* where the walk is */
 	u64 node;
+	s64 clock_ns;	    /* how far the scheduler's clock is from CLOCK_MONOTONIC, found by compare_clocks */
+	u64 anchor, now_ns; /* the cookie of the per-CPU map; the time of the scheduler's clock when this run began */
 };
 
 #endif

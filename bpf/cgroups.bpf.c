@@ -19,6 +19,7 @@
 const volatile struct {
 	u32 cgroup_subsys_state, cgroup, cgroup_root, css_set, task_struct, kernfs_node;
 	u32 task_group, mem_cgroup, pids_cgroup, blkcg, blkcg_gq, request_queue, gendisk;
+	u32 psi_group, psi_group_cpu, cfs_rq, rq;
 } type_ids;
 
 #define ID_OF(type) ID_OF_##type
@@ -231,6 +232,8 @@ __noinline int read_io(u64 css, u32 index)
 	return 0;
 }
 
+#include "cgroup_pressure.h"
+
 int visit(u64 css, u32 index);
 __noinline int visit(u64 css, u32 index)
 {
@@ -296,6 +299,14 @@ __noinline int visit(u64 css, u32 index)
 		if (of) {
 			groups |= FP_CGROUP_IO;
 			read_io(of, index);
+		}
+	}
+	if (WANTED(FP_CGROUP_PRESSURE)) {
+		of = VALUE(c->psi);
+		/* cgroup.pressure hides the files. */
+		if (of && CAST(struct psi_group, of)->enabled) {
+			groups |= FP_CGROUP_PRESSURE;
+			read_pressure(of, index);
 		}
 	}
 	r->identity.groups = groups;
@@ -400,6 +411,8 @@ SEC("syscall") int walk(void *ctx)
 	struct task_struct *me;
 
 	run.deadline_ns = bpf_ktime_get_ns() + run.section_ns;
+	if (WANTED(FP_CGROUP_PRESSURE))
+		begin_pressure();
 	bpf_rcu_read_lock();
 	me = CAST(struct task_struct, bpf_get_current_task());
 	run.root = (u64)CAST(struct cgroup, CAST(struct css_set, me->cgroups)->dfl_cgrp)->root +

@@ -11,6 +11,8 @@
 
 /* Their values depend on the configuration, so they are relocated. */
 enum cgroup_subsys_id { cpu_cgrp_id = 1, memory_cgrp_id = 2, pids_cgrp_id = 3, io_cgrp_id = 4 };
+/* the states before it depend on the configuration */
+enum psi_states { PSI_NONIDLE = 6 };
 /* the last one, from 7.0 on */
 enum memcg_memory_event { MEMCG_SOCK_THROTTLED = 9 };
 
@@ -34,6 +36,7 @@ struct cgroup_subsys_state___7_3 { int nr_populated_csets; };
 struct task_cputime { u64 stime, utime, sum_exec_runtime; };
 struct cgroup_base_stat { struct task_cputime cputime; u64 forceidle_sum, ntime; };
 struct prev_cputime { u64 utime, stime; };
+struct psi_group;
 struct cgroup_root;
 struct cgroup {
 	struct cgroup_subsys_state self;
@@ -46,10 +49,17 @@ struct cgroup {
 	struct cgroup *dom_cgrp;
 	struct cgroup_base_stat bstat;
 	struct prev_cputime prev_cputime;
+	struct psi_group *psi;
 };
 struct cgroup_root { struct cgroup cgrp; };
 struct css_set { struct cgroup *dfl_cgrp; };
-struct task_struct { struct css_set *cgroups; };
+struct rq { u64 clock; };
+struct cfs_rq { struct rq *rq; };
+struct sched_entity { struct cfs_rq *cfs_rq; };
+struct task_struct {
+	struct css_set *cgroups;
+	struct sched_entity se;
+};
 
 struct cfs_bandwidth {
 	s64 period;
@@ -81,6 +91,24 @@ struct blkcg_gq {
 	bool online;
 };
 struct blkcg { struct hlist_head blkg_list; };
+
+struct bpf_array { void *pptrs[1]; };
+/* The type information has arrays of arrays as one array. */
+struct psi_group_cpu {
+	u32 state_mask;
+	u32 times[8];
+	u64 state_start;
+	u32 times_prev[8];
+};
+struct mutex { atomic64_t owner; };
+struct psi_group {
+	bool enabled;
+	struct mutex avgs_lock;
+	struct psi_group_cpu *pcpu;
+	u64 avg_total[6], avg_last_update, avg_next_update;
+	u64 total[6];
+	unsigned long avg[18];
+};
 
 #pragma clang attribute pop
 

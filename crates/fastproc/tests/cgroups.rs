@@ -7,12 +7,16 @@ use std::{
     process::{Child, Command, Stdio},
     sync::atomic::{AtomicBool, AtomicU32, Ordering},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use fastproc::cgroups::{Baseline, Cgroups, Fields, Source, TextFile};
+use fastproc::cgroups::{Baseline, Cgroups, Fields, Source, TextFile, record::Pressure};
 use fastproc_testbed::{Brackets, gate, wait_for, wait_until};
-use rustix::io::Errno;
+use rustix::{
+    io::Errno,
+    process::Pid,
+    thread::{CpuSet, sched_getaffinity, sched_setaffinity},
+};
 
 /// A cgroup of this test's, and below it what it needs.
 struct Tree {
@@ -84,12 +88,12 @@ impl Drop for Tree {
     }
 }
 
-/// A process of a cgroup that has used a CPU, and sleeps until this value ends.
+/// A process of a cgroup that has used a CPU, and sleeps until it is sent a line or this value ends.
 struct Member(Child);
 
 impl Member {
     fn new(folder: &Path) -> Self {
-        let script = "echo $$ > $0/cgroup.procs; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo; read x";
+        let script = "echo $$ > $0/cgroup.procs; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo; read x && while :; do :; done";
         let mut child = Command::new("sh")
             .arg("-c")
             .arg(script)
@@ -278,7 +282,7 @@ fn a_walk_in_many_runs_meets_what_stays() {
             rounds.all(|rounds| rounds.load(Ordering::Relaxed) > 0)
         });
         let mut cgroups = Cgroups::builder()
-            .fields(Fields::all() - Fields::PRESSURE)
+            .fields(Fields::all())
             .source(Some(Source::Bpf))
             .section(Duration::ZERO)
             .open()
@@ -308,5 +312,95 @@ fn a_walk_in_many_runs_meets_what_stays() {
                 );
             }
         }
+    });
+}
+
+/// Two processes of a cgroup that want the same CPU, until this value ends.
+struct Rivals(Vec<Member>);
+
+impl Rivals {
+    fn new(folder: &Path) -> Self {
+        let cpus = sched_getaffinity(None).expect("of this thread");
+        let first = (0..CpuSet::MAX_CPU).find(|&cpu| cpus.is_set(cpu));
+        let mut one = CpuSet::new();
+        one.set(first.expect("this thread runs somewhere"));
+        let rivals = (0..2).map(|_| {
+            let mut member = Member::new(folder);
+            sched_setaffinity(Pid::from_raw(member.0.id() as i32), &one).expect("it lives");
+            let to = member.0.stdin.as_mut().expect("a pipe");
+            std::io::Write::write_all(to, b"\n").expect("it reads");
+            member
+        });
+        Self(rivals.collect())
+    }
+}
+
+/// Snapshot, text, snapshot: each total of the text lies between, and each share is one of both.
+#[test]
+fn pressure_is_what_the_kernel_would_calculate_now() {
+    let Some(tree) = Tree::new("pressure") else {
+        return;
+    };
+    let folder = tree.make("contended");
+    if fs::read(folder.join("cpu.pressure")).is_err() {
+        gate::skipped("this kernel has no pressure of cgroups");
+        return;
+    }
+    let path = tree.path("/contended");
+    let mut by_bpf = open(Source::Bpf, Fields::PRESSURE);
+    let mut by_files = open(Source::Files, Fields::PRESSURE);
+    let mut read = |cgroups: &mut Cgroups| {
+        let snapshot = cgroups.snapshot().expect("a snapshot");
+        let found = snapshot.find(&path).expect("it is there");
+        *found.pressure().expect("the kernel has it")
+    };
+    let totals = |pressure: &Pressure| {
+        [
+            pressure.cpu_some_ns,
+            pressure.cpu_full_ns,
+            pressure.memory_some_ns,
+            pressure.memory_full_ns,
+            pressure.io_some_ns,
+            pressure.io_full_ns,
+        ]
+        .map(|ns| ns / 1000)
+    };
+    let mut look = || {
+        let began = Instant::now();
+        let [before, text, after] = [read(&mut by_bpf), read(&mut by_files), read(&mut by_bpf)];
+        let is_long = began.elapsed() > Duration::from_secs(1);
+        let [old, shown, new] = [&before, &text, &after].map(totals);
+        for (at, shown) in shown.into_iter().enumerate() {
+            assert!(
+                (old[at]..=new[at]).contains(&shown),
+                "total {at}: {old:?} {shown} {new:?}"
+            );
+        }
+        for (at, share) in text.averages.into_iter().enumerate() {
+            let ours = [before.averages[at], after.averages[at]];
+            // The averages move every two seconds, and may have done so twice in a look that takes longer.
+            assert!(
+                is_long || ours.contains(&share),
+                "share {at}: {ours:?} {share}"
+            );
+        }
+        (before, text)
+    };
+    let rivals = Rivals::new(&folder);
+    let (_, mut last) = look();
+    let mut fresh = 0;
+    wait_until("the kernel to show a share", || {
+        thread::sleep(Duration::from_millis(250));
+        let (before, text) = look();
+        fresh += u32::from(before.cpu_some_ns > last.cpu_some_ns);
+        last = text;
+        text.averages[0] > 100 && fresh >= 10
+    });
+    drop(rivals);
+    // It wears off, and the kernel calculates that for whoever reads.
+    let highest = last.averages[0];
+    wait_until("the share to wear off", || {
+        thread::sleep(Duration::from_millis(250));
+        look().1.averages[0] < highest / 2
     });
 }

@@ -4,6 +4,7 @@ use std::{
     fs::{self, File},
     os::unix::fs::{FileExt, MetadataExt},
     path::Path,
+    time::Duration,
 };
 
 use rustix::fs::{major, minor};
@@ -114,6 +115,12 @@ pub(crate) fn running_tasks() -> Option<u32> {
 pub fn boottime_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// A jiffy: what the coarse clocks advance by.
+pub(crate) fn jiffy() -> Duration {
+    let resolution = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
+    Duration::from_nanos((resolution.tv_nsec as u64).clamp(100_000, 100_000_000))
 }
 
 /// About how many processes there are: `/proc` has a link for each, and for a few other folders

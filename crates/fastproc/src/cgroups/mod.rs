@@ -21,7 +21,8 @@
 //!
 //! The kernel adds up CPU time, the lines of memory.stat and I/O for each CPU, and folds them into a cgroup when somebody reads
 //! its files. A snapshot therefore first reads such a file of every top-level cgroup, which brings all its descendants up to
-//! date. [`Builder::max_age`] allows older values, which costs less. Pressure is always read from the kernel's files.
+//! date. [`Builder::max_age`] allows older values, which costs less. Pressure is calculated as the kernel would at that moment;
+//! its averages are read from the kernel's files in the moments in which the kernel would calculate them anew.
 //!
 //! # Who sees what
 //!
@@ -35,6 +36,7 @@ mod error;
 mod fields;
 mod files;
 mod object;
+mod pressure;
 mod proofs;
 pub mod record;
 mod snapshot;
@@ -49,6 +51,7 @@ use std::{
 
 use files::Files;
 use object::{Bpf, Met};
+use pressure::Totals;
 use proofs::Proofs;
 use record::{Device, Record};
 use stat::Lines;
@@ -84,6 +87,7 @@ pub struct Cgroups {
     proofs: Option<Proofs>,
     /// Cgroups whose memory.stat is compared with the text at the next walk.
     candidates: Vec<u64>,
+    totals: Totals,
     /// memory.stat is read as text: its stored values are not known by name.
     by_text: bool,
     max_age: Duration,
@@ -378,29 +382,38 @@ impl Cgroups {
             devices,
             lines,
             fields,
+            totals,
             ..
         } = self
         else {
             return;
         };
-        let (records, of_program) = bpf.records_mut(self.met);
-        devices.extend_from_slice(of_program);
-        let mut from_files = *fields & Fields::PRESSURE;
+        let mut from_files = *fields - bpf.fields();
         if self.by_text {
             from_files |= *fields & Fields::MEMORY_STAT;
         }
+        let (records, of_program) = bpf.records_mut(self.met);
+        devices.extend_from_slice(of_program);
         for &at in shown.iter() {
             let record = &mut records[at as usize];
             let is_root = record.identity.parent == 0;
-            let missing = if is_root { *fields } else { from_files };
+            let mut missing = if is_root { *fields } else { from_files };
+            let has_pressure = record.identity.groups & Fields::PRESSURE.bits() != 0;
+            if has_pressure && record.pressure.from_files != 0 {
+                missing |= Fields::PRESSURE;
+            }
             if !missing.is_empty() {
                 files.fill(tree, record, missing, lines, devices);
             }
             if !is_root {
                 adjust(&mut record.cpu);
             }
+            if fields.contains(Fields::PRESSURE) {
+                totals.raise(record);
+            }
             sum_io(record, devices);
         }
+        totals.forget(shown.len(), |id| tree.path(id).is_some());
     }
 }
 

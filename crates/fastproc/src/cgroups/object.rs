@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use rustix::thread::CapabilitySet;
+use rustix::thread::{CapabilitySet, sched_yield};
 
 use super::{
     error::Error,
@@ -14,7 +14,10 @@ use super::{
     stat::Lengths,
 };
 use crate::{
-    base::{error, host::boottime_ns},
+    base::{
+        error,
+        host::{Host, boottime_ns, jiffy},
+    },
     kernel::{KernelTypes, Loader, Mapping, ObjectFile, Wanted, object_file, run, support},
 };
 
@@ -27,6 +30,10 @@ pub(crate) mod layout {
 use layout::{Run, Settings};
 
 pub(crate) static OBJECT: ObjectFile = object_file!("cgroups.bpf");
+
+/// How often the scheduler's clock is read for a walk with pressure: the latest time is taken, and none is of the future.
+const CLOCK_READINGS: u32 = 3;
+const COMPARE_CLOCKS: &str = "compare_clocks";
 
 /// How often a walk is repeated if the cgroups outgrow their array.
 const MAX_GROWTHS: u32 = 8;
@@ -52,6 +59,8 @@ struct Capacity {
 #[derive(Debug)]
 struct Walk {
     program: OwnedFd,
+    /// If pressure is read.
+    compare_clocks: Option<OwnedFd>,
     run: Mapping<Run>,
     records: Mapping<Record>,
     devices: Mapping<Device>,
@@ -75,6 +84,7 @@ impl Bpf {
         if !effective.intersects(CapabilitySet::DAC_READ_SEARCH | CapabilitySet::DAC_OVERRIDE) {
             return Err(Error::NotPermitted);
         }
+        let host = Host::read()?;
         let constants = [
             &super::stat::CONSTANTS[..],
             &["CGRP_FROZEN", "MEMCG_SWAP_FAIL"],
@@ -82,7 +92,7 @@ impl Bpf {
         .concat();
         let types = KernelTypes::read(Wanted {
             object: Some(&OBJECT),
-            structures: &["memcg_vmstats", "cgroup"],
+            structures: &["memcg_vmstats", "cgroup", "psi_group", "cfs_rq"],
             functions: &["bpf_rdonly_cast", "bpf_rcu_read_lock", SINCE_6_7],
             constants: &constants,
             ..Wanted::default()
@@ -101,10 +111,19 @@ impl Bpf {
         {
             return Err(missing("events of memory in the known order"));
         }
+        // Without them pressure is left to the files.
+        let calculates_pressure = types.offset("psi_group", "pcpu").is_some()
+            && types.offset("cgroup", "psi").is_some()
+            && types.offset("cfs_rq", "rq").is_some();
+        let mut groups = fields;
+        groups.set(
+            Fields::PRESSURE,
+            fields.contains(Fields::PRESSURE) && calculates_pressure,
+        );
         let page = rustix::param::page_size();
         let stat = Lengths::new(&types).map_or(0, Lengths::bytes);
         let settings = Settings {
-            groups: fields.bits(),
+            groups: groups.bits(),
             page_shift: page.trailing_zeros(),
             frozen_bit: frozen_bit.ok_or_else(|| missing("CGRP_FROZEN"))?,
             stat_bytes: if stat as usize <= STAT_SLOTS * 8 {
@@ -113,6 +132,8 @@ impl Bpf {
                 0
             },
             no_pages: i64::MAX as u64 / page as u64,
+            cpus: host.possible_cpus,
+            jiffy_ns: jiffy().as_nanos() as u32,
         };
         let records = expected + expected / 4 + 64;
         let capacity = Capacity {
@@ -132,6 +153,11 @@ impl Bpf {
         })
     }
 
+    /// The groups that the program fills.
+    pub(super) fn fields(&self) -> Fields {
+        Fields::from_bits_retain(self.settings.groups)
+    }
+
     pub(super) fn types(&self) -> &KernelTypes {
         &self.types
     }
@@ -139,8 +165,10 @@ impl Bpf {
     /// Walks all cgroups.
     pub(super) fn walk(&mut self) -> Result<Met, Error> {
         for _ in 0..MAX_GROWTHS {
+            let clock_ns = self.loaded.clock_ns()?;
             let began_ns = boottime_ns();
             self.loaded.run.as_mut_slice()[0] = Run {
+                clock_ns,
                 section_ns: self.section.as_nanos() as u64,
                 ..Run::default()
             };
@@ -191,13 +219,36 @@ impl Walk {
         loader.set_len("records", capacity.records)?;
         loader.set_len("places", capacity.records)?;
         loader.set_len("devices", capacity.devices)?;
+        let has_pressure = settings.groups & Fields::PRESSURE.bits() != 0;
+        if !has_pressure {
+            loader.skip(COMPARE_CLOCKS);
+        }
         let loaded = loader.load()?;
         Ok(Self {
+            compare_clocks: has_pressure
+                .then(|| loaded.program(COMPARE_CLOCKS))
+                .transpose()?,
             program: loaded.program("walk")?,
             run: loaded.map(".data.run", 1)?,
             records: loaded.map("records", capacity.records)?,
             devices: loaded.map("devices", capacity.devices)?,
         })
+    }
+}
+
+impl Walk {
+    /// How far the scheduler's clock is from `CLOCK_MONOTONIC`. Whoever gives the CPU away finds its time in the run queue.
+    fn clock_ns(&mut self) -> Result<i64, Error> {
+        let Some(program) = &self.compare_clocks else {
+            return Ok(0);
+        };
+        let mut latest = i64::MIN;
+        for _ in 0..CLOCK_READINGS {
+            sched_yield();
+            run(program.as_fd(), &mut [])?;
+            latest = latest.max(self.run.as_slice()[0].clock_ns);
+        }
+        Ok(latest)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
+use rustix::time::{ClockId, Timespec, clock_gettime};
 
 fn ns(time: Timespec) -> u64 {
     (time.tv_sec as u64)
@@ -18,12 +18,6 @@ pub(super) fn monotonic_ns() -> u64 {
 /// `CLOCK_BOOTTIME`: `/proc/uptime`.
 pub(super) fn boottime() -> Duration {
     Duration::from_nanos(ns(clock_gettime(ClockId::Boottime)))
-}
-
-/// A jiffy: what the coarse clocks advance by.
-pub(super) fn jiffy() -> Duration {
-    let resolution = clock_getres(ClockId::MonotonicCoarse);
-    Duration::from_nanos(ns(resolution).clamp(100_000, 100_000_000))
 }
 
 /// `btime`: the whole seconds of the real-time clock when the boot-time clock was at 0.

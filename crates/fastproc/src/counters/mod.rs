@@ -70,7 +70,10 @@ use self::{gather::Known, kept_file::KeptFile, routes::Survey, shared::Kernel};
 #[cfg(test)]
 pub(crate) use self::{layout::STRUCTURES, object::OBJECT};
 use crate::{
-    base::timing::{self, Part, Timing},
+    base::{
+        host::jiffy,
+        timing::{self, Part, Timing},
+    },
     text::{machine_stat::MachineStat, vmstat::VmStat},
 };
 
@@ -198,7 +201,7 @@ impl Options {
             check_interval_ns: AtomicU64::new(self.check_interval.as_nanos() as u64),
             checks: AtomicU64::new(0),
             next_slot: AtomicUsize::new(0),
-            jiffy: clock::jiffy(),
+            jiffy: jiffy(),
             #[cfg(test)]
             disagree: self.disagree,
         };

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Pressure: what the kernel calculates when it prints cpu.pressure, memory.pressure and io.pressure (psi_show), without the
+ * writing that it does meanwhile.
+ *
+ * Each CPU adds up the time in each state. A reader of a file adds what has come since the last reading to the totals, weighted
+ * by the time in which the CPU was not idle (collect_percpu_times). Averages are calculated anew every two seconds by whoever
+ * comes then. The library reads the files of a cgroup whose averages are due: that is rare, since the kernel's own worker
+ * comes as long as something happens, and averages of zero stay so.
+ */
+#ifndef FASTPROC_CGROUP_PRESSURE_H
+#define FASTPROC_CGROUP_PRESSURE_H
+
+/* The states that the files show: some and full of I/O, of memory and of CPUs. */
+#define PRESSURES 6
+/* The kernel's averages have as many bits behind the point. */
+#define LOAD_BITS 11
+/* The clock of the averages may be so far from that of the states. */
+#define CLOCKS_DIFFER_NS 1000000000ULL
+/* How often a CPU that changes its state meanwhile is read. */
+#define PRESSURE_TRIES 3
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+} anchor SEC(".maps");
+
+/* The cgroup that is read, which has no room on the stack. */
+struct {
+	u64 before[PRESSURES], now[PRESSURES];
+	u64 cpus;		     /* __percpu */
+	u64 deltas[PRESSURES], busy; /* what the CPUs have added since the last reading */
+} pressure;
+
+/* From the cookie of a per-CPU object to its part of a CPU: as far as in our own map. */
+static __always_inline u64 on_cpu(u64 object, u32 cpu)
+{
+	u32 zero = 0;
+	void *element = bpf_map_lookup_percpu_elem(&anchor, &zero, cpu);
+
+	return element ? VALUE(element) - run.anchor + object : 0;
+}
+
+static long add_cpu(u32 cpu, void *unused)
+{
+	u64 part = on_cpu(pressure.cpus, cpu), start;
+	struct psi_group_cpu *c;
+	u32 times[PRESSURES], mask, since, busy;
+
+	if (!part)
+		return 1;
+	c = CAST(struct psi_group_cpu, part);
+	for (int tries = 0; tries < PRESSURE_TRIES; tries++) {
+		start = RELOAD(c->state_start);
+		mask = RELOAD(c->state_mask);
+#define SINCE(state) (RELOAD(c->times[state]) - RELOAD(c->times_prev[state]))
+		for (int i = 0; i < PRESSURES; i++)
+			times[i] = SINCE(i);
+		if (bpf_core_enum_value(enum psi_states, PSI_NONIDLE) == 7)
+			busy = SINCE(7);
+		else
+			busy = SINCE(6);
+		if (RELOAD(c->state_start) == start && RELOAD(c->state_mask) == mask)
+			break;
+	}
+	since = run.now_ns > start ? run.now_ns - start : 0;
+	for (int i = 0; i < PRESSURES; i++)
+		if (mask >> i & 1)
+			times[i] += since;
+	if (mask >> bpf_core_enum_value(enum psi_states, PSI_NONIDLE) & 1)
+		busy += since;
+	busy /= settings.jiffy_ns;
+	pressure.busy += busy;
+	for (int i = 0; i < PRESSURES; i++)
+		pressure.deltas[i] += (u64)times[i] * busy;
+	return 0;
+}
+
+/* In hundredths of a percent, as the files show it. */
+static __always_inline u32 hundredths(u64 load)
+{
+	return (load >> LOAD_BITS) * 100 + (((load & ((1 << LOAD_BITS) - 1)) * 100) >> LOAD_BITS);
+}
+
+int read_pressure(u64 group, u32 index);
+__noinline int read_pressure(u64 group, u32 index)
+{
+	struct fp_cgroup_record *r = bpf_map_lookup_elem(&records, &index);
+	struct psi_group *g = CAST(struct psi_group, group);
+	u64 last, changed, moved = 0, weight;
+
+	/* Without pressure the kernel may lack its structures. */
+	if (!r || !WANTED(FP_CGROUP_PRESSURE))
+		return 0;
+	changed = RELOAD(g->avgs_lock.owner.counter);
+	last = RELOAD(g->avg_last_update);
+	pressure.cpus = VALUE(g->pcpu);
+	pressure.busy = 0;
+	for (int i = 0; i < PRESSURES; i++)
+		pressure.deltas[i] = 0, pressure.before[i] = RELOAD(g->total[i]);
+	bpf_loop(settings.cpus, add_cpu, 0, 0);
+	weight = pressure.busy ? pressure.busy : 1;
+	for (int i = 0; i < PRESSURES; i++) {
+		pressure.now[i] = pressure.before[i] + pressure.deltas[i] / weight;
+		moved |= pressure.now[i] ^ RELOAD(g->avg_total[i]);
+	}
+#define AVERAGES(from, to)                                               \
+	for (int i = 0; i < 6; i++) {                                    \
+		u64 load = RELOAD(g->avg[3 * (from) + i]);               \
+									 \
+		moved |= load;                                           \
+		r->pressure.averages[(to) + i] = hundredths(load);       \
+	}
+	AVERAGES(4, 0)
+	AVERAGES(2, 6)
+	AVERAGES(0, 12)
+	r->pressure.io_some_ns = pressure.now[0];
+	r->pressure.io_full_ns = pressure.now[1];
+	r->pressure.memory_some_ns = pressure.now[2];
+	r->pressure.memory_full_ns = pressure.now[3];
+	r->pressure.cpu_some_ns = pressure.now[4];
+	r->pressure.cpu_full_ns = pressure.now[5];
+	/* Who reads the files at this moment has taken what the CPUs have added, or part of it. */
+	changed |= RELOAD(g->avgs_lock.owner.counter) | (RELOAD(g->avg_last_update) ^ last);
+	for (int i = 0; i < PRESSURES; i++)
+		changed |= RELOAD(g->total[i]) ^ pressure.before[i];
+	r->pressure.from_files = changed || (moved && run.now_ns + CLOCKS_DIFFER_NS >= g->avg_next_update);
+	run.units += settings.cpus / 16;
+	return 0;
+}
+
+/* How far the clock of the scheduler is from that of BPF: the run queue has its time from when this thread got the CPU. */
+SEC("syscall") int compare_clocks(void *ctx)
+{
+	struct task_struct *me = CAST(struct task_struct, bpf_get_current_task());
+
+	if (!WANTED(FP_CGROUP_PRESSURE))
+		return 0;
+	run.clock_ns = CAST(struct rq, CAST(struct cfs_rq, me->se.cfs_rq)->rq)->clock - bpf_ktime_get_ns();
+	return 0;
+}
+
+static __always_inline void begin_pressure(void)
+{
+	u64 map = VALUE(&anchor);
+
+	bpf_probe_read_kernel(&run.anchor, sizeof(run.anchor), (void *)(map + bpf_core_field_offset(struct bpf_array, pptrs)));
+	run.now_ns = bpf_ktime_get_ns() + run.clock_ns;
+}
+
+#endif
