@@ -8,9 +8,9 @@
 #include <bpf/bpf_core_read.h>
 #include "kfunc.h"
 
-/* The id of the type in this kernel: see tasks.bpf.c. */
+/* The ids of the types in this kernel: see tasks.bpf.c. */
 const volatile struct {
-	u32 task_struct;
+	u32 task_struct, upid;
 } type_ids;
 
 #define FIELD(type, pointer, member)                  \
@@ -79,7 +79,7 @@ static __always_inline void visit_leader(struct task_struct *t)
 		return;
 	}
 	/* one that is being released has no number */
-	if (NESTED && !tgid_of(t))
+	if (NESTED && !t->signal->pids[PIDTYPE_TGID])
 		return;
 	run.records = index + 1;
 	run.groups = 0;

@@ -50,6 +50,7 @@ static __always_inline void collect_identity(struct task_struct *t, struct fp_re
 	struct signal_struct *signal = t->signal;
 	struct fp_identity *id = &r->identity;
 	u32 state = state_of(t), signal_flags = signal->flags;
+	struct pid *group;
 
 	/* before its switches are read: see resting_switches() */
 	id->on_cpu = bpf_core_field_exists(t->on_cpu) ? RELOAD(t->on_cpu) : FP_ON_CPU_UNKNOWN;
@@ -57,8 +58,9 @@ static __always_inline void collect_identity(struct task_struct *t, struct fp_re
 	id->start_ns = t->start_boottime;
 	id->tgid = tgid_of(t);
 	id->ppid = tgid_of(t->real_parent);
-	id->pgrp = pid_nr(signal->pids[PIDTYPE_PGID]);
-	id->session = pid_nr(signal->pids[PIDTYPE_SID]);
+	group = signal->pids[PIDTYPE_PGID];
+	id->pgrp = pid_nr_beside(group, signal->pids[PIDTYPE_TGID], id->tgid);
+	id->session = pid_nr_beside(signal->pids[PIDTYPE_SID], group, id->pgrp);
 	id->tracer_pid = 0;
 	if (t->ptrace)
 		id->tracer_pid = tid_of(t->parent);

@@ -48,9 +48,25 @@ static __always_inline u32 nr_at_level(u64 pid, u32 level, u64 ns)
 
 int nested_nr(u64 pid);
 #ifdef MAY_BE_NESTED
+/* nr_at_level() in the reader's pid namespace, of a pid whose level is not less, by few loads */
 __noinline int nested_nr(u64 pid)
 {
-	return nr_at_level(pid, run.pid_level, run.pid_ns);
+	u64 at = pid + bpf_core_field_offset(struct pid, numbers) + run.pid_level * bpf_core_type_size(struct upid);
+	struct {
+		s32 nr;
+		u64 ns;
+	} upid;
+	struct upid *typed;
+
+	if (function_ids.bpf_rdonly_cast) {
+		typed = rdonly_cast((const void *)at, type_ids.upid);
+		return (u64)typed->ns == run.pid_ns ? typed->nr : 0;
+	}
+	if (bpf_core_field_offset(struct upid, nr) != 0 || bpf_core_field_offset(struct upid, ns) != 8)
+		return nr_at_level(pid, run.pid_level, run.pid_ns);
+	if (bpf_probe_read_kernel(&upid, sizeof(upid), (void *)at) || upid.ns != run.pid_ns)
+		return 0;
+	return upid.nr;
 }
 #define NESTED known()->nested
 #else
@@ -64,9 +80,17 @@ static __always_inline u32 pid_nr(struct pid *p)
 
 	if (!NESTED)
 		return p ? p->numbers[0].nr : 0;
+	if (!p || p->level < run.pid_level)
+		return 0;
 	/* through memory: a global function accepts the value of a kernel pointer, not the pointer */
 	*slot = (u64)p;
 	return nested_nr(*slot);
+}
+
+/* The same, if the number of another pid, which may be the same one, is known. */
+static __always_inline u32 pid_nr_beside(struct pid *p, struct pid *other, u32 nr)
+{
+	return NESTED && p == other ? nr : pid_nr(p);
 }
 
 static __always_inline u32 tid_of(struct task_struct *t)

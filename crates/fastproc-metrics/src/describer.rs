@@ -1,6 +1,10 @@
 //! Reads what processes are named by, of new ones alone.
 
-use std::{collections::HashMap, io::Read, path::Path, sync::Arc};
+use std::{
+    collections::HashMap,
+    io::Read,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use fastproc::{
     DetailError, Details, Directories, Host, Process,
@@ -23,21 +27,22 @@ const MOST_KEPT: usize = 10_000;
 pub struct Describer {
     details: Details,
     command_lines: CommandLines,
-    names: Names,
+    /// Those of the metrics of cgroups, too.
+    names: Arc<Mutex<Names>>,
     /// By the ids of cgroups, which the kernel does not use again. What exits between two snapshots mostly has the cgroup of
     /// a process that was read.
     containers: HashMap<u64, Arc<Container>>,
 }
 
 impl Describer {
-    /// Opens `/proc`. With `root`, the files of container runtimes are below it.
-    pub fn new(host: &Host, root: Option<&Path>) -> Result<Self, fastproc::Error> {
+    /// Opens `/proc`.
+    pub fn new(host: &Host, names: Arc<Mutex<Names>>) -> Result<Self, fastproc::Error> {
         let details = Details::open(host)?;
         details.find_cgroups();
         Ok(Self {
             details,
             command_lines: CommandLines::new(Directories::open(host)?),
-            names: root.map_or_else(Names::default, Names::from_root),
+            names,
             containers: HashMap::new(),
         })
     }
@@ -62,7 +67,8 @@ impl Describer {
             return Ok(kept.clone());
         }
         let path = self.details.whole_cgroup(process)?;
-        let names = wants.container_names.then_some(&mut self.names);
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = wants.container_names.then_some(&mut *names);
         let container = Arc::new(Container::from_cgroup(path, names));
         if let Some(id) = id.filter(|id| self.details.knows_cgroup(*id)) {
             if self.containers.len() >= MOST_KEPT {
@@ -133,7 +139,8 @@ impl Describe for Describer {
         let paths = exit.ppid.map(|ppid| self.cgroups(ppid)).unwrap_or_default();
         let mut paths = paths.iter().map(String::as_bytes);
         let path = paths.find(|path| Origin::from_cgroup(path).container.is_some());
-        let names = wants.container_names.then_some(&mut self.names);
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = wants.container_names.then_some(&mut *names);
         path.map(|path| Arc::new(Container::from_cgroup(path, names)))
             .unwrap_or_default()
     }

@@ -1,6 +1,10 @@
 //! One snapshot, and everything that is made of it.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use fastproc::{
     Collector, Fields, Refusal, SnapshotStats, SourceKind, cgroups, container::Names,
@@ -120,11 +124,12 @@ impl Exporter {
         let missed = collector.snapshot()?.stats().missed;
         let proc_hides = fastproc::host::proc_hides_processes()?;
         let root = settings.host_root.as_deref();
-        let describer = Describer::new(collector.host(), root)?;
-        let names = || root.map_or_else(Names::default, Names::from_root);
+        let names = root.map_or_else(Names::default, Names::from_root);
+        let names = Arc::new(Mutex::new(names));
+        let describer = Describer::new(collector.host(), names.clone())?;
         let cgroups = settings
             .cgroups
-            .map(|settings| CgroupMetrics::open(settings, names()));
+            .map(|settings| CgroupMetrics::open(settings, names));
         let cgroups = cgroups.transpose()?;
         let others = cgroups.as_ref().map(CgroupMetrics::families);
         let others = others.unwrap_or_default();

@@ -1,6 +1,9 @@
 //! The labels of cgroups.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use fastproc::{
     cgroups::Cgroup,
@@ -12,7 +15,7 @@ use crate::exposition::escape;
 /// Makes the labels of each cgroup once, and keeps them by its id, which the kernel does not use again.
 #[derive(Debug)]
 pub(super) struct Labels {
-    names: Names,
+    names: Arc<Mutex<Names>>,
     kept: HashMap<u64, Kept>,
     /// Counts updates.
     update: u32,
@@ -32,7 +35,7 @@ struct Kept {
 type Pods = HashMap<PodUid, [String; 2]>;
 
 impl Labels {
-    pub(super) fn new(names: Names) -> Self {
+    pub(super) fn new(names: Arc<Mutex<Names>>) -> Self {
         Self {
             names,
             kept: HashMap::new(),
@@ -49,8 +52,9 @@ impl Labels {
         } = self;
         *update = update.wrapping_add(1);
         let mut pods = Pods::new();
+        let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
         for cgroup in cgroups {
-            let make = || Kept::new(cgroup.path(), names, &mut pods);
+            let make = || Kept::new(cgroup.path(), &mut names, &mut pods);
             kept.entry(cgroup.id()).or_insert_with(make).met = *update;
         }
         kept.retain(|_, kept| kept.met == *update);

@@ -5,6 +5,7 @@ mod labels;
 
 use std::{
     collections::HashMap,
+    sync::{Arc, Mutex},
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -71,7 +72,10 @@ pub(super) fn families() -> Vec<Family> {
 
 impl CgroupMetrics {
     /// Opens the source.
-    pub fn open(settings: CgroupSettings, names: Names) -> Result<Self, cgroups::Error> {
+    pub fn open(
+        settings: CgroupSettings,
+        names: Arc<Mutex<Names>>,
+    ) -> Result<Self, cgroups::Error> {
         let cgroups = Cgroups::builder()
             .fields(Fields::all())
             .source(settings.source)
@@ -79,7 +83,7 @@ impl CgroupMetrics {
         Ok(Self::new(cgroups, settings.most, names))
     }
 
-    fn new(cgroups: Cgroups, most: usize, names: Names) -> Self {
+    fn new(cgroups: Cgroups, most: usize, names: Arc<Mutex<Names>>) -> Self {
         Self {
             cgroups,
             most,

@@ -136,7 +136,8 @@ impl Host {
             .fields(Fields::all())
             .open_recorded(&self.0.join("tree"))
             .expect("a folder");
-        CgroupMetrics::new(cgroups, most, Names::from_root(&*self.0))
+        let names = Arc::new(Mutex::new(Names::from_root(&*self.0)));
+        CgroupMetrics::new(cgroups, most, names)
     }
 }
 
