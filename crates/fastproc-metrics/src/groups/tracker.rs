@@ -127,6 +127,33 @@ pub struct Errors {
     pub partial: u64,
 }
 
+/// What a process adds to the gauges of its group. It follows from the record alone.
+#[derive(Clone, Copy, Debug, Default)]
+struct Part {
+    threads: u64,
+    resident: u64,
+    virt: u64,
+    swapped: u64,
+    /// Whether the counters of I/O are shown.
+    has_io: bool,
+}
+
+impl Part {
+    fn of(process: Process<'_>) -> Self {
+        let mut part = Self {
+            threads: u64::from(process.identity().num_threads),
+            has_io: process.io().is_some(),
+            ..Self::default()
+        };
+        if let Some(memory) = process.memory() {
+            part.resident = memory.rss();
+            part.virt = memory.vsize;
+            part.swapped = memory.swap;
+        }
+        part
+    }
+}
+
 /// A process at the last update.
 #[derive(Clone, Copy, Debug)]
 struct Tracked {
@@ -161,6 +188,7 @@ struct Tracked {
     /// How often the leading thread switched since the last one, and its state: these count where it is not.
     switches: [u64; 2],
     state: GroupState,
+    part: Part,
 }
 
 /// A process that belongs to a group.
@@ -310,12 +338,12 @@ impl Tracker {
         self.errors
     }
 
-    /// Takes a snapshot in: its processes in the order of their pids, its threads in any, and what has ended since the last
-    /// one, if that is recorded.
+    /// Takes a snapshot in: its processes in the order of their pids, each with whether its record may differ from that of
+    /// the last update, its threads in any order, and what has ended since the last one, if that is recorded.
     pub fn update<'a>(
         &mut self,
         moment: Moment,
-        processes: impl Iterator<Item = Process<'a>> + Clone,
+        processes: impl Iterator<Item = (Process<'a>, bool)> + Clone,
         threads: impl Iterator<Item = &'a ThreadRecord>,
         ended: Option<&mut [Gone<'_>]>,
         describe: &mut impl Describe,
@@ -338,7 +366,7 @@ impl Tracker {
         let mut before = 0;
         // Those whose group is not settled yet. The others are summed up at once, while what is known of them is at hand.
         let mut unsettled = Vec::new();
-        for process in processes {
+        for (process, changed) in processes {
             let mut known = None;
             while let Some(&entry) = self
                 .processes_before
@@ -346,11 +374,16 @@ impl Tracker {
                 .filter(|entry| known.is_none() && entry.pid <= process.pid())
             {
                 before += 1;
-                if is_same(&entry, process) {
+                if is_still(&entry, process, changed) {
                     known = Some(entry);
                 } else {
                     self.missing.push(entry);
                 }
+            }
+            if let Some(entry) = known.filter(|entry| !changed && self.may_stay(moment, entry)) {
+                let tracked = self.stay(moment, entry);
+                self.processes.push(tracked);
+                continue;
             }
             let known = known.or_else(|| {
                 let start_ns = process.identity().start_ns;
@@ -402,25 +435,68 @@ impl Tracker {
             tracked.leader_switches = first_switches(tracked.born, process);
         }
         tracked.switches = switched(tracked, process);
+        tracked.part = Part::of(process);
         let growth = tracked.marks.advance(&counters, moment.boottime_ns);
         let mut grown = Counts::from(&growth);
         let Some(group) = self.groups.get_mut(tracked.group) else {
             return;
         };
-        self.errors.partial += u64::from(process.io().is_none());
         // They are counted by thread.
         grown.set(Count::Voluntary, 0);
         grown.set(Count::Nonvoluntary, 0);
         group.grown.add(&grown);
+        self.add_part(tracked);
+    }
+
+    /// Whether nothing has to be asked of a process whose record has not changed.
+    fn may_stay(&self, moment: Moment, entry: &Tracked) -> bool {
+        !self.is_to_be_named(moment, entry.start_ns, Some(entry))
+    }
+
+    /// Adds a process whose record has not changed: it did nothing, and has what it had.
+    fn stay(&mut self, moment: Moment, mut tracked: Tracked) -> Tracked {
+        tracked.begin(moment);
+        tracked.had_many_threads = tracked.many_threads;
+        tracked.switches = [0; 2];
+        tracked.marks.stay(moment.boottime_ns);
+        self.add_part(&tracked);
+        tracked
+    }
+
+    /// Adds what a process has to the gauges of its group.
+    fn add_part(&mut self, tracked: &Tracked) {
+        let Some(group) = self.groups.get_mut(tracked.group) else {
+            return;
+        };
+        let part = &tracked.part;
+        self.errors.partial += u64::from(!part.has_io);
         let gauges = &mut group.now;
         gauges.procs += 1;
-        gauges.threads += u64::from(process.identity().num_threads);
-        if let Some(memory) = process.memory() {
-            gauges.resident += memory.rss();
-            gauges.virt += memory.vsize;
-            gauges.swapped += memory.swap;
-        }
+        gauges.threads += part.threads;
+        gauges.resident += part.resident;
+        gauges.virt += part.virt;
+        gauges.swapped += part.swapped;
         gauges.started(Some(tracked.start_ns));
+    }
+}
+
+impl Tracked {
+    /// Begins an update.
+    fn begin(&mut self, moment: Moment) {
+        self.seen_ns = moment.boottime_ns;
+        self.orphan = false;
+        self.leader_seen = false;
+        self.joined = false;
+        self.moved = false;
+    }
+}
+
+/// Whether this is the entry of the process. One whose record has not changed is the one that had the pid.
+fn is_still(entry: &Tracked, process: Process<'_>, changed: bool) -> bool {
+    if changed {
+        is_same(entry, process)
+    } else {
+        entry.pid == process.pid()
     }
 }
 

@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     base::source_kind::SourceKind,
     records::{fields::Fields, record::Record},
-    snapshot::{EndedExits, Kept, Places, Slot, SnapshotStats, exit::Exit, table::Table},
+    snapshot::{EndedExits, Kept, Number, Places, Slot, SnapshotStats, exit::Exit, table::Table},
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -55,6 +55,7 @@ impl Made {
                 .exits
                 .as_deref()
                 .map(|exits| EndedExits { exits, lines: &[] }),
+            number: Number::NONE,
             kept: Kept::NONE,
         }
     }

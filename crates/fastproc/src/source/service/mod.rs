@@ -37,7 +37,7 @@ use crate::{
         translation::Translation,
     },
     snapshot::{
-        Kept, Places, Slot, Snapshot, SnapshotStats,
+        Kept, Number, Places, Slot, Snapshot, SnapshotStats,
         calibration::Calibration,
         table::Table,
         texts::{TextEntry, TextTable, Texts},
@@ -485,6 +485,7 @@ impl Service {
             },
             stats,
             exits,
+            number: Number::NONE,
             kept: Kept::NONE,
         }
     }
