@@ -44,7 +44,7 @@ fn values(snapshot: &Snapshot<'_>, cats: &[Cat]) -> String {
     let text = |cat: &Cat| {
         let process = snapshot.get(cat.0.id())?;
         let cpu = process.cpu()?;
-        let counters = (cpu.sum_exec_ns, cpu.minflt, cpu.nvcsw, cpu.nivcsw);
+        let counters = (cpu.sum_exec_ns(), cpu.minflt, cpu.nvcsw, cpu.nivcsw);
         let memory = process.memory()?;
         let sizes = (memory.vsize, memory.rss_anon, memory.rss_file);
         Some(format!("{:?} {counters:?} {sizes:?}", process.identity()))

@@ -2,6 +2,7 @@
 
 mod ended;
 mod membership;
+mod stay;
 mod thread_sums;
 
 use std::{sync::Arc, time::Duration};
@@ -16,6 +17,7 @@ use fastproc::{
 use self::{
     ended::find_missing,
     membership::{first_marks, first_switches},
+    stay::{Part, is_still},
 };
 use super::{
     Count, Counts, Gauges, Group, GroupState, Limits, NONE, ThreadName,
@@ -125,33 +127,6 @@ pub struct Errors {
     pub read: u64,
     /// Processes whose I/O counters were hidden, each time.
     pub partial: u64,
-}
-
-/// What a process adds to the gauges of its group. It follows from the record alone.
-#[derive(Clone, Copy, Debug, Default)]
-struct Part {
-    threads: u64,
-    resident: u64,
-    virt: u64,
-    swapped: u64,
-    /// Whether the counters of I/O are shown.
-    has_io: bool,
-}
-
-impl Part {
-    fn of(process: Process<'_>) -> Self {
-        let mut part = Self {
-            threads: u64::from(process.identity().num_threads),
-            has_io: process.io().is_some(),
-            ..Self::default()
-        };
-        if let Some(memory) = process.memory() {
-            part.resident = memory.rss();
-            part.virt = memory.vsize;
-            part.swapped = memory.swap;
-        }
-        part
-    }
 }
 
 /// A process at the last update.
@@ -446,57 +421,6 @@ impl Tracker {
         grown.set(Count::Nonvoluntary, 0);
         group.grown.add(&grown);
         self.add_part(tracked);
-    }
-
-    /// Whether nothing has to be asked of a process whose record has not changed.
-    fn may_stay(&self, moment: Moment, entry: &Tracked) -> bool {
-        !self.is_to_be_named(moment, entry.start_ns, Some(entry))
-    }
-
-    /// Adds a process whose record has not changed: it did nothing, and has what it had.
-    fn stay(&mut self, moment: Moment, mut tracked: Tracked) -> Tracked {
-        tracked.begin(moment);
-        tracked.had_many_threads = tracked.many_threads;
-        tracked.switches = [0; 2];
-        tracked.marks.stay(moment.boottime_ns);
-        self.add_part(&tracked);
-        tracked
-    }
-
-    /// Adds what a process has to the gauges of its group.
-    fn add_part(&mut self, tracked: &Tracked) {
-        let Some(group) = self.groups.get_mut(tracked.group) else {
-            return;
-        };
-        let part = &tracked.part;
-        self.errors.partial += u64::from(!part.has_io);
-        let gauges = &mut group.now;
-        gauges.procs += 1;
-        gauges.threads += part.threads;
-        gauges.resident += part.resident;
-        gauges.virt += part.virt;
-        gauges.swapped += part.swapped;
-        gauges.started(Some(tracked.start_ns));
-    }
-}
-
-impl Tracked {
-    /// Begins an update.
-    fn begin(&mut self, moment: Moment) {
-        self.seen_ns = moment.boottime_ns;
-        self.orphan = false;
-        self.leader_seen = false;
-        self.joined = false;
-        self.moved = false;
-    }
-}
-
-/// Whether this is the entry of the process. One whose record has not changed is the one that had the pid.
-fn is_still(entry: &Tracked, process: Process<'_>, changed: bool) -> bool {
-    if changed {
-        is_same(entry, process)
-    } else {
-        entry.pid == process.pid()
     }
 }
 

@@ -11,8 +11,11 @@ use crate::{
     },
     rules::cputime::{CpuClock, ThreadClock},
     snapshot::{
-        Kept, Number, Places, Slot, Snapshot, SnapshotStats, calibration::Calibration,
-        table::Table, texts::TextTable,
+        Places, Slot, Snapshot, SnapshotStats,
+        calibration::Calibration,
+        kept::{Kept, Number},
+        table::Table,
+        texts::TextTable,
     },
     source::{
         bpf::{Bpf, IndexEntry, TableMut, kept},

@@ -78,6 +78,7 @@ impl Marks {
     }
 
     /// The same as [`advance`](Self::advance) by the counters of the last time.
+    #[doc(hidden)]
     pub fn stay(&mut self, now_ns: u64) {
         if self.behind.is_empty() {
             self.behind_since_ns = self.taken_ns;

@@ -36,7 +36,7 @@ pub use crate::records::record::is_same_start;
 use crate::{
     base::host,
     records::record::{TICK_NS, ThreadRecord},
-    snapshot::{Number, Snapshot, exit::Exit, process::Process},
+    snapshot::{Snapshot, exit::Exit, kept::Number, process::Process},
 };
 
 /// No rate is over less time than this, unless the snapshots themselves are closer together.

@@ -1,9 +1,10 @@
 //! What a reader makes of each process, made again only of what has changed.
 
-use crate::snapshot::{Number, Snapshot, process::Process};
+use crate::snapshot::{Snapshot, kept::Number, process::Process};
 
 /// A value for each process of a snapshot, in the order of the pids. It follows from the record alone, so it stays
 /// while the record does.
+#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct PerProcess<T> {
     number: Number,

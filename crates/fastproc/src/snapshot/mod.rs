@@ -3,19 +3,24 @@
 pub mod calibration;
 pub mod cmdline;
 pub mod exit;
+pub(crate) mod kept;
 pub mod process;
 pub mod table;
 pub mod texts;
 
-use std::{
-    sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
-};
+use std::time::Duration;
 
 use crate::{
     base::source_kind::SourceKind,
     records::record::ThreadRecord,
-    snapshot::{cmdline::Cmdline, exit::Exit, process::Process, table::Table, texts::TextTable},
+    snapshot::{
+        cmdline::Cmdline,
+        exit::Exit,
+        kept::{Kept, Number},
+        process::Process,
+        table::Table,
+        texts::TextTable,
+    },
 };
 
 /// A process by its pid, and its place in one of the two tables.
@@ -166,20 +171,6 @@ pub struct Snapshot<'a> {
     pub(crate) kept: Kept<'a>,
 }
 
-/// A snapshot of which a later one keeps records. No two in this process have the same number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Number(u64);
-
-impl Number {
-    /// That of snapshots of which no record is kept.
-    pub(crate) const NONE: Self = Self(0);
-
-    pub(crate) fn next() -> Self {
-        static LAST: AtomicU64 = AtomicU64::new(0);
-        Self(LAST.fetch_add(1, Ordering::Relaxed) + 1)
-    }
-}
-
 /// When the processes of a snapshot were read, by their places.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadTimes {
@@ -192,30 +183,6 @@ impl ReadTimes {
     pub(crate) fn of(self, place: usize) -> u64 {
         let after_ns = self.each * place as u128 >> 32;
         self.began_ns.saturating_add(after_ns as u64)
-    }
-}
-
-/// Which records of a walk are those of the last snapshot, and were not read again.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Kept<'a> {
-    /// The index of the walk. Empty: none.
-    pub(crate) index: &'a [u64],
-    /// The bit in it.
-    pub(crate) bit: u64,
-    /// The last snapshot.
-    pub(crate) of: Number,
-}
-
-impl Kept<'_> {
-    pub(crate) const NONE: Self = Self {
-        index: &[],
-        bit: 0,
-        of: Number::NONE,
-    };
-
-    fn contains(self, at: usize) -> bool {
-        let entry = self.index.get(at);
-        entry.is_some_and(|entry| entry & self.bit != 0)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The processes of a walk in the order of their pids, kept from one snapshot to the next.
 
 use crate::{
-    snapshot::{Number, Slot},
+    snapshot::{Slot, kept::Number},
     source::bpf::IndexEntry,
 };
 

@@ -9,7 +9,10 @@ use fastproc::{
 };
 
 use super::{
-    Describe, Moment, Part, Tracked, Tracker, ended::find_missing, is_still, leader_switches,
+    Describe, Moment, Tracked, Tracker,
+    ended::find_missing,
+    leader_switches,
+    stay::{Part, is_still},
 };
 use crate::{
     groups::{GroupState, NONE},

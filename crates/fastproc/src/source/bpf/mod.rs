@@ -26,7 +26,10 @@ use crate::{
     },
     kernel::{KernelTypes, support, walk::Walk},
     records::fields::Fields,
-    snapshot::{Kept, Number, table::Table},
+    snapshot::{
+        kept::{Kept, Number},
+        table::Table,
+    },
 };
 
 /// How long one run of the walk may keep its CPU busy: at most 200 us, less the delay of the last look at the

@@ -37,8 +37,9 @@ use crate::{
         translation::Translation,
     },
     snapshot::{
-        Kept, Number, Places, Slot, Snapshot, SnapshotStats,
+        Places, Slot, Snapshot, SnapshotStats,
         calibration::Calibration,
+        kept::{Kept, Number},
         table::Table,
         texts::{TextEntry, TextTable, Texts},
     },
