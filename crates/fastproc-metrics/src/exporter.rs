@@ -245,7 +245,7 @@ impl Exporter {
                 });
                 self.tracker.update(
                     moment,
-                    snapshot.iter(),
+                    snapshot.iter_with_changed(),
                     snapshot.threads(),
                     ended.as_deref_mut(),
                     &mut self.describer,

@@ -52,6 +52,8 @@ pub(crate) struct Buffer {
     pub(crate) memory: Memory,
     view: View,
     contents: Option<Contents>,
+    /// What it held before it was taken, and holds until it is written into.
+    pub(crate) left: Option<Contents>,
     /// The answer that names it.
     pub(crate) reply: Reply,
     lent: usize,
@@ -148,7 +150,7 @@ impl Buffers {
             None => self.make(view, bytes)?,
         };
         let buffer = &mut self.all[at];
-        buffer.contents = None;
+        buffer.left = buffer.contents.take();
         buffer.used = self.clock;
         Ok(buffer)
     }
@@ -193,6 +195,7 @@ impl Buffers {
             memory,
             view,
             contents: None,
+            left: None,
             reply: Reply::empty(Status::Ok),
             lent: 0,
             passed: false,

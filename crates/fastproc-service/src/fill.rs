@@ -3,8 +3,8 @@
 use std::{fs, os::unix::fs::MetadataExt};
 
 use fastproc::{
-    Fields, Snapshot, Texts as Kinds,
-    record::{Io, ThreadRecord},
+    Fields, Process, Snapshot, Texts as Kinds,
+    record::{Io, Record, ThreadRecord},
 };
 
 use crate::{
@@ -101,8 +101,13 @@ impl<'a> Filling<'a> {
         })
     }
 
-    /// Writes what [`plan`](Self::plan) has counted. Returns the bytes of texts.
-    pub(crate) fn write(&self, shown: &[Visibility], parts: &mut Parts<'_>) -> usize {
+    /// Writes what [`plan`](Self::plan) has counted, but for records that `is_written` already. Returns the bytes of texts.
+    pub(crate) fn write(
+        &self,
+        shown: &[Visibility],
+        is_written: impl Fn(usize) -> bool,
+        parts: &mut Parts<'_>,
+    ) -> usize {
         let pools = self.snapshot.pools();
         let (walked, patched) = (pools.own, pools.from_text);
         if !parts.pool.is_empty() {
@@ -119,18 +124,8 @@ impl<'a> Filling<'a> {
                     *pid = process.pid();
                 }
             } else if let Some(to) = records.next() {
-                to.copy_groups(process.record(), self.groups & process.fields());
-                if !std::ptr::eq(process.pool(), walked) {
-                    // What was read from `/proc` points into a pool of its own, which stands behind the other.
-                    to.move_in_pool(walked.len() as u32);
-                }
-                if shown == Visibility::Public {
-                    self.mask.record(to);
-                } else {
-                    Mask::record_for_tracers(to);
-                    if self.view != View::All {
-                        hide_io_without_memory(to);
-                    }
+                if !is_written(place) {
+                    self.write_record(process, shown, to);
                 }
                 if let Some(entry) = texts.next() {
                     let kinds = kinds_for(self.kinds, shown);
@@ -153,6 +148,25 @@ impl<'a> Filling<'a> {
             }
         }
         written
+    }
+}
+
+impl Filling<'_> {
+    fn write_record(&self, process: Process<'_>, shown: Visibility, to: &mut Record) {
+        to.copy_groups(process.record(), self.groups & process.fields());
+        let walked = self.snapshot.pools().own;
+        if !std::ptr::eq(process.pool(), walked) {
+            // What was read from `/proc` points into a pool of its own, which stands behind the other.
+            to.move_in_pool(walked.len() as u32);
+        }
+        if shown == Visibility::Public {
+            self.mask.record(to);
+        } else {
+            Mask::record_for_tracers(to);
+            if self.view != View::All {
+                hide_io_without_memory(to);
+            }
+        }
     }
 }
 

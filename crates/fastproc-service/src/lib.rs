@@ -10,6 +10,7 @@
 mod blame;
 mod budget;
 mod buffers;
+mod changes;
 mod closing;
 mod confine;
 mod exits;

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use fastproc::{Collector, Error, Fields, Refusal, SourceKind};
+use fastproc::{Collector, Error, Fields, Refusal, Snapshot, SourceKind};
+
+use crate::changes::Changes;
 
 /// What `pgrep` and `top` show by default: whose a process is, and its priority.
 const USERS: Fields = Fields::TOP.union(Fields::USERS).union(Fields::SCHEDULING);
@@ -37,6 +39,7 @@ const TIERS: [Fields; COUNT] = [
 pub(crate) struct Tier {
     fields: Fields,
     collector: Option<Collector>,
+    changes: Changes,
     /// When the last walk began, and its number.
     walked: Option<(Instant, u64)>,
     /// Number of the last exit before it ended.
@@ -58,6 +61,7 @@ impl Tiers {
         let tiers = TIERS.map(|fields| Tier {
             fields,
             collector: None,
+            changes: Changes::default(),
             walked: None,
             exits: 0,
         });
@@ -121,8 +125,18 @@ impl Tiers {
         self.collector(at)?.snapshot()?;
         self.walks += 1;
         self.generation += 1;
-        self.all[at].walked = Some((began, self.generation));
+        let tier = &mut self.all[at];
+        if let Some(snapshot) = tier.collector.as_ref().and_then(Collector::latest) {
+            tier.changes.update(&snapshot, self.generation);
+        }
+        tier.walked = Some((began, self.generation));
         Ok(self.generation)
+    }
+
+    /// The snapshot of the last walk, and what has changed until then.
+    pub(crate) fn latest(&self, at: usize) -> Option<(Snapshot<'_>, &Changes)> {
+        let tier = &self.all[at];
+        Some((tier.collector.as_ref()?.latest()?, &tier.changes))
     }
 
     /// Number of the last exit before the last walk ended; 0 if they were not recorded.
@@ -156,6 +170,7 @@ mod tests {
             all: vec![Tier {
                 fields: Fields::TOP,
                 collector: None,
+                changes: Changes::default(),
                 walked: began.map(|began| (began, 7)),
                 exits: 0,
             }],

@@ -1,6 +1,10 @@
 //! From a snapshot to the rows that are shown of it.
 
-use fastproc::{difference::Change, record::State as ProcessState};
+use fastproc::{
+    Process,
+    difference::{Change, PerProcess},
+    record::State as ProcessState,
+};
 use fastproc_columns::{Branch, Event, Forest, Lookup, Row, Sorter};
 
 use crate::{
@@ -24,12 +28,11 @@ pub struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, row: &Row<'_>) {
-        let identity = row.process.identity();
+    fn add(&mut self, brief: Brief) {
         self.processes += 1;
-        self.threads += u64::from(identity.num_threads);
-        self.kernel_threads += u32::from(identity.is_kernel_thread());
-        let state = match identity.state() {
+        self.threads += u64::from(brief.threads);
+        self.kernel_threads += u32::from(brief.is_kernel_thread);
+        let state = match brief.state {
             ProcessState::Running => 0,
             ProcessState::Sleeping | ProcessState::Idle => 1,
             ProcessState::DiskSleep => 2,
@@ -38,6 +41,25 @@ impl Tally {
             _ => 5,
         };
         self.states[state] += 1;
+    }
+}
+
+/// What is counted of a process, and what decides whether it is shown.
+#[derive(Clone, Copy, Debug)]
+struct Brief {
+    threads: u32,
+    is_kernel_thread: bool,
+    state: ProcessState,
+}
+
+impl Brief {
+    fn of(process: Process<'_>) -> Self {
+        let identity = process.identity();
+        Self {
+            threads: identity.num_threads,
+            is_kernel_thread: identity.is_kernel_thread(),
+            state: identity.state(),
+        }
     }
 }
 
@@ -60,6 +82,7 @@ pub struct Picker {
     rows: Vec<Row<'static>>,
     shown: Vec<Row<'static>>,
     branches: Vec<Branch>,
+    briefs: PerProcess<Brief>,
     sorter: Sorter,
     forest: Forest,
     /// The groups, if there are any.
@@ -87,7 +110,8 @@ impl Picker {
         let mut shown = reuse(std::mem::take(&mut self.shown));
         let mut branches = std::mem::take(&mut self.branches);
         branches.clear();
-        let tally = select(view, state, lookup, &mut rows);
+        let briefs = self.briefs.update(&view.snapshot, Brief::of);
+        let tally = select(view, state, lookup, briefs, &mut rows);
         let marked = sum_of_marked(&rows, state, lookup);
         if let Some(by) = state.settings.group {
             let (sort, descending) = state.sort_key();
@@ -239,16 +263,14 @@ fn select<'a>(
     view: &View<'a>,
     state: &State,
     lookup: &mut Lookup,
+    briefs: &[Brief],
     rows: &mut Vec<Row<'a>>,
 ) -> Tally {
     let mut tally = Tally::default();
     let settings = &state.settings;
-    let mut take = |row: Row<'a>, tally: Option<&mut Tally>| {
-        if let Some(tally) = tally {
-            tally.add(&row);
-        }
-        let wanted = (settings.kernel_threads || !row.process.identity().is_kernel_thread())
-            && (settings.idle || is_busy(&row))
+    let mut take = |row: Row<'a>, brief: Brief| {
+        let wanted = (settings.kernel_threads || !brief.is_kernel_thread)
+            && (settings.idle || is_busy(&row, brief))
             && state
                 .filter
                 .as_ref()
@@ -264,46 +286,44 @@ fn select<'a>(
         branch: &[],
         event: change.exit.map(|exit| Event::Exit(exit, None)),
     };
+    briefs.iter().for_each(|brief| tally.add(*brief));
     match (view.before, settings.threads) {
         (Some(before), false) => {
-            let changes = before.changes(&view.snapshot);
-            changes.for_each(|change| take(of_change(change), Some(&mut tally)));
+            let changes = before.changes(&view.snapshot).zip(briefs);
+            changes.for_each(|(change, brief)| take(of_change(change), *brief));
         }
         (None, false) => {
-            let processes = view.snapshot.iter();
-            processes.for_each(|process| take(Row::new(process), Some(&mut tally)));
+            let processes = view.snapshot.iter().zip(briefs);
+            processes.for_each(|(process, brief)| take(Row::new(process), *brief));
         }
-        (before, true) => {
-            let processes = view.snapshot.iter();
-            processes.for_each(|process| tally.add(&Row::new(process)));
-            if let Some(before) = before {
-                let changes = before.thread_changes(&view.snapshot);
-                changes.for_each(|change| take(of_change(change), None));
-            } else {
-                let threads = view.snapshot.threads_with_processes();
-                threads.for_each(|(process, thread)| {
-                    let thread = Some(thread);
-                    take(
-                        Row {
-                            thread,
-                            ..Row::new(process)
-                        },
-                        None,
-                    );
-                });
-            }
+        (Some(before), true) => {
+            let changes = before.thread_changes(&view.snapshot).map(of_change);
+            changes.for_each(|row| take(row, Brief::of(row.process)));
+        }
+        (None, true) => {
+            let threads = view.snapshot.threads_with_processes();
+            threads.for_each(|(process, thread)| {
+                let thread = Some(thread);
+                let row = Row {
+                    thread,
+                    ..Row::new(process)
+                };
+                take(row, Brief::of(process));
+            });
         }
     }
     if settings.exited && !settings.threads {
         let exited = view.exited.iter();
-        exited.for_each(|process| take(of_change(process.change()), None));
+        let rows = exited.map(|process| of_change(process.change()));
+        rows.for_each(|row| take(row, Brief::of(row.process)));
     }
     tally
 }
 
 /// Whether it used a CPU since the last look.
-fn is_busy(row: &Row<'_>) -> bool {
-    row.state() == ProcessState::Running
+fn is_busy(row: &Row<'_>, brief: Brief) -> bool {
+    let state = row.thread.map_or(brief.state, |_| row.state());
+    state == ProcessState::Running
         || row
             .change
             .is_none_or(|change| change.cpu_share.is_none_or(|share| share > 0.0))

@@ -62,6 +62,9 @@ pub struct Args {
     /// Measure each case this many times, in turn with the others.
     #[arg(long, value_name = "N", default_value_t = 11, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
+    /// Let one in so many of the idle processes run before each look.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    ran: Option<u32>,
     /// Print one JSON object instead of a table.
     #[arg(long)]
     json: bool,
@@ -225,13 +228,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         let running = processes()?;
         // The service is one as well.
         let missing = wanted.saturating_sub(running + 1);
-        let _idle = Idle::start_some(missing)?;
+        let idle = Idle::start_some(missing)?;
         let service = Service::start(&[])?;
         let mut cases = cases(&service, &mut skipped)?;
         for round in 0..warm_up + args.rounds {
             let count = cases.len();
             for at in 0..count {
                 let case = &mut cases[(at + round as usize) % count];
+                Idle::wake_some(idle.as_ref(), args.ran)?;
                 case.round(&service, round >= warm_up)?;
             }
             progress.inc(1);

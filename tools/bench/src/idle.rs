@@ -130,6 +130,14 @@ impl Idle {
         Ok(())
     }
 
+    /// Does so if there are some, and some are to run.
+    pub fn wake_some(idle: Option<&Self>, one_in: Option<u32>) -> io::Result<()> {
+        match (idle, one_in) {
+            (Some(idle), Some(one_in)) => idle.wake(one_in as usize),
+            _ => Ok(()),
+        }
+    }
+
     /// The process that is their parent.
     pub fn parent(&self) -> u32 {
         self.spawner.as_raw_pid() as u32

@@ -110,6 +110,9 @@ pub struct Args {
     /// Leave out process-exporter and `node_exporter`, which are scraped in turn where they are installed.
     #[arg(long)]
     alone: bool,
+    /// Let one in so many of the idle processes run before each look.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    ran: Option<u32>,
     /// Print one JSON object instead of a table.
     #[arg(long)]
     json: bool,
@@ -299,6 +302,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 * 1e3,
         );
         for case in &mut measured {
+            Idle::wake_some(idle.as_ref(), args.ran)?;
             case.round()?;
         }
     }

@@ -41,6 +41,9 @@ pub struct Args {
     /// Press so many keys, and see how soon the screen answers.
     #[arg(long, value_name = "N", default_value_t = 100)]
     keys: usize,
+    /// Let one in so many of the idle processes run before each look.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    ran: Option<u32>,
     /// Print one JSON object instead of a table.
     #[arg(long)]
     json: bool,
@@ -276,12 +279,17 @@ struct Look {
     resident_mb: f64,
 }
 
-fn look(program: &Program, screens: u32) -> Result<Look, Failure> {
+/// `wake` is called before each screen that is counted.
+fn look(
+    program: &Program,
+    screens: u32,
+    wake: impl Fn() -> io::Result<()>,
+) -> Result<Look, Failure> {
     let mut running = Running::start(program)?;
     let ours = program.command == OURS;
     let mut draw = |screens| {
         (0..screens)
-            .try_for_each(|_| running.screen(ours))
+            .try_for_each(|_| wake().and_then(|()| running.screen(ours)))
             .map_err(|error| format!("{}: {error}", program.case))
             .and_then(|()| running.cpu().map_err(|error| error.to_string()))
     };
@@ -331,7 +339,8 @@ fn screens(
             progress.set_message(format!("{} at {processes}", program.case));
             // The same time for each.
             let screens = f64::from(args.screens) * LOOKS_EVERY / program.interval;
-            looks[at].push(look(program, screens.round() as u32)?);
+            let wake = || Idle::wake_some(idle.as_ref(), args.ran);
+            looks[at].push(look(program, screens.round() as u32, wake)?);
             progress.inc(1);
         }
     }
@@ -375,7 +384,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let (mut programs, mut skipped) = (Vec::new(), Vec::new());
     for program in &PROGRAMS {
         let reason = if installed(program) {
-            match look(program, 1) {
+            match look(program, 1, || Ok(())) {
                 Err(error) if program.command != OURS => format!("{}: {error}", program.command),
                 _ => {
                     programs.push(program);

@@ -60,9 +60,23 @@ pub fn motion(name: &str, value: &[u8]) -> Motion {
     match name {
         // Of the process. Switches and waits for disks are those of the leader alone: another thread that executes a program
         // replaces it, and they begin anew.
-        "minflt" | "cminflt" | "majflt" | "cmajflt" | "utime" | "stime" | "cutime" | "cstime"
-        | "guest_time" | "cguest_time" | "rchar" | "wchar" | "syscr" | "syscw" | "read_bytes"
-        | "write_bytes" | "cancelled_write_bytes" => Motion::Rising,
+        "minflt"
+        | "cminflt"
+        | "majflt"
+        | "cmajflt"
+        | "utime"
+        | "stime"
+        | "cutime"
+        | "cstime"
+        | "guest_time"
+        | "cguest_time"
+        | "rchar"
+        | "wchar"
+        | "syscr"
+        | "syscw"
+        | "read_bytes"
+        | "write_bytes"
+        | "cancelled_write_bytes" => Motion::Rising,
         // The name of a kernel worker tells what it works at.
         "comm" | "Name" if value.windows(8).any(|part| part == b"kworker/") => Motion::Any,
         "pid" | "comm" | "ppid" | "pgrp" | "session" | "tty_nr" | "nice" | "starttime"

@@ -2,6 +2,7 @@
 
 mod ended;
 mod membership;
+mod stay;
 mod thread_sums;
 
 use std::{sync::Arc, time::Duration};
@@ -16,6 +17,7 @@ use fastproc::{
 use self::{
     ended::find_missing,
     membership::{first_marks, first_switches},
+    stay::{Part, is_still},
 };
 use super::{
     Count, Counts, Gauges, Group, GroupState, Limits, NONE, ThreadName,
@@ -161,6 +163,7 @@ struct Tracked {
     /// How often the leading thread switched since the last one, and its state: these count where it is not.
     switches: [u64; 2],
     state: GroupState,
+    part: Part,
 }
 
 /// A process that belongs to a group.
@@ -310,12 +313,12 @@ impl Tracker {
         self.errors
     }
 
-    /// Takes a snapshot in: its processes in the order of their pids, its threads in any, and what has ended since the last
-    /// one, if that is recorded.
+    /// Takes a snapshot in: its processes in the order of their pids, each with whether its record may differ from that of
+    /// the last update, its threads in any order, and what has ended since the last one, if that is recorded.
     pub fn update<'a>(
         &mut self,
         moment: Moment,
-        processes: impl Iterator<Item = Process<'a>> + Clone,
+        processes: impl Iterator<Item = (Process<'a>, bool)> + Clone,
         threads: impl Iterator<Item = &'a ThreadRecord>,
         ended: Option<&mut [Gone<'_>]>,
         describe: &mut impl Describe,
@@ -338,7 +341,7 @@ impl Tracker {
         let mut before = 0;
         // Those whose group is not settled yet. The others are summed up at once, while what is known of them is at hand.
         let mut unsettled = Vec::new();
-        for process in processes {
+        for (process, changed) in processes {
             let mut known = None;
             while let Some(&entry) = self
                 .processes_before
@@ -346,11 +349,16 @@ impl Tracker {
                 .filter(|entry| known.is_none() && entry.pid <= process.pid())
             {
                 before += 1;
-                if is_same(&entry, process) {
+                if is_still(&entry, process, changed) {
                     known = Some(entry);
                 } else {
                     self.missing.push(entry);
                 }
+            }
+            if let Some(entry) = known.filter(|entry| !changed && self.may_stay(moment, entry)) {
+                let tracked = self.stay(moment, entry);
+                self.processes.push(tracked);
+                continue;
             }
             let known = known.or_else(|| {
                 let start_ns = process.identity().start_ns;
@@ -402,25 +410,17 @@ impl Tracker {
             tracked.leader_switches = first_switches(tracked.born, process);
         }
         tracked.switches = switched(tracked, process);
+        tracked.part = Part::of(process);
         let growth = tracked.marks.advance(&counters, moment.boottime_ns);
         let mut grown = Counts::from(&growth);
         let Some(group) = self.groups.get_mut(tracked.group) else {
             return;
         };
-        self.errors.partial += u64::from(process.io().is_none());
         // They are counted by thread.
         grown.set(Count::Voluntary, 0);
         grown.set(Count::Nonvoluntary, 0);
         group.grown.add(&grown);
-        let gauges = &mut group.now;
-        gauges.procs += 1;
-        gauges.threads += u64::from(process.identity().num_threads);
-        if let Some(memory) = process.memory() {
-            gauges.resident += memory.rss();
-            gauges.virt += memory.vsize;
-            gauges.swapped += memory.swap;
-        }
-        gauges.started(Some(tracked.start_ns));
+        self.add_part(tracked);
     }
 }
 

@@ -1,8 +1,9 @@
 //! The metrics of `node_exporter`: CPU, stat, vmstat, softirqs, interrupts, processes, and those of other files.
 
 use fastproc::{
-    Snapshot,
+    Process, Snapshot,
     counters::{Error, MachineFile, Reader, Want},
+    difference::PerProcess,
     proc_root,
     record::State,
     text::{interrupts::Interrupts, softirqs::Softirqs},
@@ -127,6 +128,8 @@ pub struct HostMetrics {
     interrupts: Option<Interrupts>,
     cpus: Cpus,
     processes: Processes,
+    /// Of each process its threads and its state.
+    briefs: PerProcess<(u32, State)>,
     limits: Option<(u64, u64)>,
 }
 
@@ -177,6 +180,7 @@ impl HostMetrics {
             interrupts: None,
             cpus: Cpus::default(),
             processes: Processes::default(),
+            briefs: PerProcess::new(),
             limits: None,
         }
     }
@@ -228,12 +232,13 @@ impl HostMetrics {
         }
         self.scrapes.collect("processes", || {
             let mut counts = Processes::default();
-            for process in snapshot.iter() {
+            let brief = |process: Process<'_>| (process.identity().num_threads, process.state());
+            for &(threads, state) in self.briefs.update(snapshot, brief) {
                 counts.pids += 1;
-                counts.threads += u64::from(process.identity().num_threads);
-                counts.states[process.state() as usize] += 1;
+                counts.threads += u64::from(threads);
+                counts.states[state as usize] += 1;
                 // The leading thread, which need not be listed if it is the only one.
-                counts.thread_states[process.state() as usize] += 1;
+                counts.thread_states[state as usize] += 1;
             }
             for thread in snapshot.threads() {
                 if thread.tid == thread.tgid {

@@ -20,6 +20,8 @@ pub const FIRST: u64 = 1000 * SECOND;
 #[derive(Default)]
 pub struct Machine {
     pub records: Vec<Record>,
+    /// Those of the last update.
+    before: Vec<Record>,
     pub threads: Vec<ThreadRecord>,
     pub cmdlines: HashMap<u32, String>,
     pub unreadable: Vec<u32>,
@@ -111,7 +113,10 @@ impl Machine {
         };
         let records = std::mem::take(&mut self.records);
         let threads = std::mem::take(&mut self.threads);
-        let views = records.iter().map(|record| Process::new(record, &[]));
+        let views = records
+            .iter()
+            .map(|record| (Process::new(record, &[]), !self.before.contains(record)));
+        let views: Vec<_> = views.collect();
         let ended = self.ended.take();
         let mut gone: Option<Vec<_>> = ended.as_ref().map(|ended| {
             let gone = ended.iter().map(|(exit, line)| Gone {
@@ -120,7 +125,14 @@ impl Machine {
             });
             gone.collect()
         });
-        tracker.update(moment, views, threads.iter(), gone.as_deref_mut(), self);
+        tracker.update(
+            moment,
+            views.into_iter(),
+            threads.iter(),
+            gone.as_deref_mut(),
+            self,
+        );
+        self.before.clone_from(&records);
         self.records = records;
         self.threads = threads;
     }

@@ -104,7 +104,7 @@ impl Service {
             .map_err(|_| Status::Failed)?;
         let calibration = collector.calibration();
         let mask = Mask::new(collector.host(), calibration);
-        let Some(snapshot) = collector.latest() else {
+        let Some((snapshot, changes)) = self.tiers.latest(waiting.tier) else {
             return Err(Status::Failed);
         };
         let shown = &mut self.shown;
@@ -147,7 +147,11 @@ impl Service {
         let Some(mut parts) = buffer.memory.parts(counts) else {
             return Err(Status::Failed);
         };
-        let written = filling.write(shown, &mut parts);
+        // A user may see another part of the same record by now. The groups say which walks these were.
+        let left = buffer.left.take();
+        let left = left.filter(|left| view == View::All && left.groups == contents.groups);
+        let is_written = changes.since(left.map(|left| left.generation));
+        let written = filling.write(shown, is_written, &mut parts);
         self.exits.write(contents.exits, view, &mask, &mut parts);
         let stats = snapshot.stats();
         buffer.reply = Reply {

@@ -11,7 +11,10 @@ use crate::{
     },
     rules::cputime::{CpuClock, ThreadClock},
     snapshot::{
-        Kept, Places, Slot, Snapshot, SnapshotStats, calibration::Calibration, table::Table,
+        Places, Slot, Snapshot, SnapshotStats,
+        calibration::Calibration,
+        kept::{Kept, Number},
+        table::Table,
         texts::TextTable,
     },
     source::{
@@ -88,8 +91,9 @@ pub(crate) struct Assembler {
     patch: Patch,
     clock: CpuClock,
     thread_clock: ThreadClock,
-    /// Whether the last walk followed one of which there is a snapshot.
-    follows: bool,
+    /// The last snapshot, and the one whose records its walk keeps.
+    number: Number,
+    follows: Number,
     /// Statistics of the last snapshot. `None` if it failed.
     latest: Option<SnapshotStats>,
 }
@@ -117,7 +121,8 @@ impl Assembler {
             patch: Patch::default(),
             clock: CpuClock::default(),
             thread_clock: ThreadClock::default(),
-            follows: false,
+            number: Number::NONE,
+            follows: Number::NONE,
             latest: None,
         }
     }
@@ -141,7 +146,8 @@ impl Assembler {
         if reconcile {
             self.procfs.pids(&mut self.listed)?;
         }
-        self.follows = self.order.begin();
+        let before = std::mem::take(&mut self.number);
+        let completed = self.order.begin();
         let TableMut {
             records,
             index,
@@ -150,8 +156,9 @@ impl Assembler {
             walk: walk_stats,
         } = bpf.collect()?;
         // The walk before was one that nobody saw.
-        self.follows &= !walk_stats.repeated;
-        let known = self.follows && !reconcile;
+        let followed = completed && !walk_stats.repeated;
+        self.follows = if followed { before } else { Number::NONE };
+        let known = followed && !reconcile;
         stats.grown = walk_stats.grown;
         stats.reused_actions = walk_stats.reused_actions;
         stats.kept = walk_stats.kept;
@@ -190,7 +197,7 @@ impl Assembler {
         } else {
             &[]
         };
-        self.order.complete();
+        self.number = self.order.complete();
         stats.took = started.elapsed();
         self.latest = Some(stats);
         Ok(Snapshot {
@@ -204,6 +211,7 @@ impl Assembler {
             places: Places::Slots(&self.order.slots),
             stats,
             exits: None,
+            number: self.number,
             kept: kept(index, self.follows),
         })
     }
@@ -232,6 +240,7 @@ impl Assembler {
             places: Places::Slots(&self.order.slots),
             stats,
             exits: None,
+            number: Number::NONE,
             kept: Kept::NONE,
         })
     }
@@ -251,6 +260,7 @@ impl Assembler {
             places: Places::Slots(&self.order.slots),
             stats: self.latest?,
             exits: None,
+            number: bpf.map_or(Number::NONE, |_| self.number),
             kept: bpf.map_or(Kept::NONE, |bpf| kept(bpf.index(), self.follows)),
         })
     }

@@ -77,6 +77,15 @@ impl Marks {
         growth
     }
 
+    /// The same as [`advance`](Self::advance) by the counters of the last time.
+    #[doc(hidden)]
+    pub fn stay(&mut self, now_ns: u64) {
+        if self.behind.is_empty() {
+            self.behind_since_ns = self.taken_ns;
+        }
+        self.taken_ns = now_ns;
+    }
+
     /// Whether counters with the id and start time of this thread are those of another thread.
     ///
     /// A thread that executes a program takes the id and the start time of the leading thread, but keeps its

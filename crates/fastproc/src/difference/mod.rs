@@ -23,18 +23,20 @@
 mod counters;
 mod ended;
 mod marks;
+mod per_process;
 
-use self::ended::AwaitingExit;
+use self::{counters::Set, ended::AwaitingExit};
 pub use self::{
     counters::{Counter, TaskCounters},
     ended::{Cost, Ended},
     marks::{Growth, Marks},
+    per_process::PerProcess,
 };
 pub use crate::records::record::is_same_start;
 use crate::{
     base::host,
     records::record::{TICK_NS, ThreadRecord},
-    snapshot::{Snapshot, exit::Exit, process::Process},
+    snapshot::{Snapshot, exit::Exit, kept::Number, process::Process},
 };
 
 /// No rate is over less time than this, unless the snapshots themselves are closer together.
@@ -57,6 +59,8 @@ pub const SHORTEST_NS: u64 = TICK_NS;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Baseline {
+    /// The snapshot: of the one after it, what it keeps has not changed.
+    number: Number,
     /// When reading the snapshot began.
     began_ns: u64,
     /// In the order of the pids.
@@ -90,6 +94,36 @@ struct Entry {
     id: u32,
     start_ns: u64,
     marks: Marks,
+    /// The counters that were known.
+    known: Set,
+}
+
+impl Entry {
+    /// The entry of a process whose record is the same as before.
+    fn stay(mut self, read_ns: u64) -> Self {
+        self.marks.stay(read_ns);
+        self
+    }
+
+    /// What such a process did.
+    fn no_change<'a>(&self, process: Process<'a>) -> Change<'a> {
+        let known = |counter| self.known.contains(counter);
+        let zero = |counter| known(counter).then_some(0.0);
+        Change {
+            process,
+            thread: None,
+            exit: None,
+            born: false,
+            cpu_ns: known(Counter::Run).then_some(0),
+            cpu_share: zero(Counter::Run),
+            user_share: zero(Counter::User),
+            system_share: zero(Counter::System),
+            minflt_per_second: zero(Counter::MinorFaults),
+            majflt_per_second: zero(Counter::MajorFaults),
+            read_bytes_per_second: zero(Counter::ReadBytes),
+            write_bytes_per_second: zero(Counter::WriteBytes),
+        }
+    }
 }
 
 /// A process or thread in the snapshot that is compared.
@@ -151,6 +185,7 @@ impl<'a> Subject<'a> {
             id: self.id(),
             start_ns,
             marks,
+            known: self.counters.known,
         }
     }
 
@@ -250,12 +285,23 @@ impl Baseline {
     /// caches.
     #[doc(hidden)]
     pub fn follow(&mut self, before: &Self, snapshot: &Snapshot<'_>) {
+        self.number = snapshot.number;
         self.began_ns = snapshot.stats().kernel_boottime_ns();
         self.cpus = before.cpus;
         let mut known = Ascending(&before.processes);
+        let read_at = snapshot.read_times();
         self.processes.clear();
-        self.processes
-            .extend(subjects(snapshot).map(|subject| subject.entry(known.find(&subject))));
+        self.processes.extend((0..snapshot.len()).map(|place| {
+            let read_ns = read_at.of(place);
+            if let Some(process) = snapshot.kept_since(before.number, place)
+                && let Some(entry) = known.get(process.pid())
+            {
+                return entry.stay(read_ns);
+            }
+            let process = snapshot.process_at(place);
+            let subject = Subject::process(process, read_ns);
+            subject.entry(known.find(&subject))
+        }));
         // Processes that ended before the first snapshot, or while exits were not recorded, are not known.
         self.first_ns = before
             .first_ns
@@ -293,7 +339,16 @@ impl Baseline {
     ) -> impl Iterator<Item = Change<'a>> + use<'a, '_> {
         let interval = self.interval(now);
         let mut before = Ascending(&self.processes);
-        subjects(now).map(move |subject| subject.change(before.find(&subject), interval))
+        let (now, number, read_at) = (*now, self.number, now.read_times());
+        (0..now.len()).map(move |place| {
+            if let Some(process) = now.kept_since(number, place)
+                && let Some(entry) = before.get(process.pid())
+            {
+                return entry.no_change(process);
+            }
+            let subject = Subject::process(now.process_at(place), read_at.of(place));
+            subject.change(before.find(&subject), interval)
+        })
     }
 
     /// What every thread of `now` did since, in the order of [`Snapshot::threads`].
@@ -370,11 +425,14 @@ impl Baseline {
 struct Ascending<'a>(&'a [Entry]);
 
 impl<'a> Ascending<'a> {
-    fn find(&mut self, subject: &Subject<'_>) -> Option<&'a Entry> {
-        let id = subject.id();
+    fn get(&mut self, id: u32) -> Option<&'a Entry> {
         let skipped = self.0.iter().take_while(|entry| entry.id < id).count();
         self.0 = &self.0[skipped..];
-        self.0.first().filter(|entry| subject.is_of(entry))
+        self.0.first().filter(|entry| entry.id == id)
+    }
+
+    fn find(&mut self, subject: &Subject<'_>) -> Option<&'a Entry> {
+        self.get(subject.id()).filter(|entry| subject.is_of(entry))
     }
 }
 
@@ -384,18 +442,9 @@ fn find<'a>(entries: &'a [Entry], subject: &Subject<'_>) -> Option<&'a Entry> {
     subject.is_of(entry).then_some(entry)
 }
 
-fn subjects<'a>(snapshot: &Snapshot<'a>) -> impl Iterator<Item = Subject<'a>> + use<'a> {
-    let snapshot = *snapshot;
-    let places = snapshot.iter().enumerate();
-    places.map(move |(place, process)| Subject::process(process, snapshot.read_ns(place)))
-}
-
 fn thread_subjects<'a>(snapshot: &Snapshot<'a>) -> impl Iterator<Item = Subject<'a>> + use<'a> {
-    let snapshot = *snapshot;
-    let threads = snapshot.threads_with_places();
-    threads.map(move |(place, process, thread)| {
-        Subject::thread(process, thread, snapshot.read_ns(place))
-    })
+    let (threads, read_at) = (snapshot.threads_with_places(), snapshot.read_times());
+    threads.map(move |(place, process, thread)| Subject::thread(process, thread, read_at.of(place)))
 }
 
 #[cfg(test)]

@@ -6,7 +6,12 @@ use super::*;
 use crate::{
     base::source_kind::SourceKind,
     records::{fields::Fields, record::Record},
-    snapshot::{EndedExits, Kept, Places, Slot, SnapshotStats, exit::Exit, table::Table},
+    snapshot::{
+        EndedExits, Places, Slot, SnapshotStats,
+        exit::Exit,
+        kept::{Kept, Number},
+        table::Table,
+    },
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -55,6 +60,7 @@ impl Made {
                 .exits
                 .as_deref()
                 .map(|exits| EndedExits { exits, lines: &[] }),
+            number: Number::NONE,
             kept: Kept::NONE,
         }
     }

@@ -3,6 +3,7 @@
 pub mod calibration;
 pub mod cmdline;
 pub mod exit;
+pub(crate) mod kept;
 pub mod process;
 pub mod table;
 pub mod texts;
@@ -12,7 +13,14 @@ use std::time::Duration;
 use crate::{
     base::source_kind::SourceKind,
     records::record::ThreadRecord,
-    snapshot::{cmdline::Cmdline, exit::Exit, process::Process, table::Table, texts::TextTable},
+    snapshot::{
+        cmdline::Cmdline,
+        exit::Exit,
+        kept::{Kept, Number},
+        process::Process,
+        table::Table,
+        texts::TextTable,
+    },
 };
 
 /// A process by its pid, and its place in one of the two tables.
@@ -157,25 +165,24 @@ pub struct Snapshot<'a> {
     pub(crate) places: Places<'a>,
     pub(crate) stats: SnapshotStats,
     pub(crate) exits: Option<EndedExits<'a>>,
+    /// Which snapshot it is.
+    pub(crate) number: Number,
     /// For each record of `walked`, whether it is that of the last snapshot; empty if none is.
     pub(crate) kept: Kept<'a>,
 }
 
-/// Which records of a walk are those of the last snapshot, and were not read again.
+/// When the processes of a snapshot were read, by their places.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kept<'a> {
-    /// The index of the walk. Empty: none.
-    pub(crate) index: &'a [u64],
-    /// The bit in it.
-    pub(crate) bit: u64,
+pub(crate) struct ReadTimes {
+    began_ns: u64,
+    /// How long each took, in nanoseconds with 32 binary places.
+    each: u128,
 }
 
-impl Kept<'_> {
-    pub(crate) const NONE: Self = Self { index: &[], bit: 0 };
-
-    fn contains(self, at: usize) -> bool {
-        let entry = self.index.get(at);
-        entry.is_some_and(|entry| entry & self.bit != 0)
+impl ReadTimes {
+    pub(crate) fn of(self, place: usize) -> u64 {
+        let after_ns = self.each * place as u128 >> 32;
+        self.began_ns.saturating_add(after_ns as u64)
     }
 }
 
@@ -205,6 +212,7 @@ impl<'a> Snapshot<'a> {
             places: Places::AsTheyLie,
             stats,
             exits: None,
+            number: Number::NONE,
             kept: Kept::NONE,
         }
     }
@@ -247,13 +255,30 @@ impl<'a> Snapshot<'a> {
     /// The processes whose records may differ from those of the last snapshot of this collector, in the order
     /// of their pids. A record that the walk kept is left out; every other source returns all.
     pub fn changed(&self) -> impl Iterator<Item = Process<'a>> + Clone + use<'a> {
+        let all = self.iter_with_changed();
+        all.filter_map(|(process, changed)| changed.then_some(process))
+    }
+
+    /// The same for all processes: each with whether its record may differ from that of the last snapshot.
+    pub fn iter_with_changed(
+        &self,
+    ) -> impl ExactSizeIterator<Item = (Process<'a>, bool)> + Clone + use<'a> {
         let snapshot = *self;
-        let slots = (0..self.len()).map(move |at| snapshot.slot(at));
-        let changed = slots.filter(move |slot| match slot.in_walk() {
-            Some(at) => !snapshot.kept.contains(at),
-            None => true,
-        });
-        changed.map(move |slot| snapshot.process(slot))
+        (0..self.len()).map(move |place| {
+            let slot = snapshot.slot(place);
+            let kept = slot.in_walk().is_some_and(|at| snapshot.kept.contains(at));
+            (snapshot.process(slot), !kept)
+        })
+    }
+
+    /// The process at this place, if its record is that of snapshot `number`.
+    pub(crate) fn kept_since(&self, number: Number, place: usize) -> Option<Process<'a>> {
+        if number == Number::NONE || number != self.kept.of {
+            return None;
+        }
+        let slot = self.slot(place);
+        let at = slot.in_walk()?;
+        self.kept.contains(at).then(|| self.process(slot))
     }
 
     pub(crate) fn set_exits(&mut self, (ends, lost): (EndedExits<'a>, u64)) {
@@ -285,6 +310,11 @@ impl<'a> Snapshot<'a> {
         (place < self.len()).then(|| self.process(self.slot(place)))
     }
 
+    /// The same, of a place that there is.
+    pub(crate) fn process_at(&self, place: usize) -> Process<'a> {
+        self.process(self.slot(place))
+    }
+
     /// The process with this pid.
     pub fn get(&self, pid: u32) -> Option<Process<'a>> {
         self.find(pid).map(|(_, process)| process)
@@ -299,11 +329,15 @@ impl<'a> Snapshot<'a> {
     /// When the process at this place in [`iter`](Self::iter) was read, on the clock of start times. This is
     /// an estimate from the place: a source reads the processes in about the order of their pids.
     pub fn read_ns(&self, place: usize) -> u64 {
-        let read_for_ns = self.stats.read_for.as_nanos();
-        let after_ns = read_for_ns * place as u128 / self.len().max(1) as u128;
-        self.stats
-            .kernel_boottime_ns()
-            .saturating_add(after_ns as u64)
+        self.read_times().of(place)
+    }
+
+    /// The same for many places.
+    pub(crate) fn read_times(&self) -> ReadTimes {
+        ReadTimes {
+            began_ns: self.stats.kernel_boottime_ns(),
+            each: (self.stats.read_for.as_nanos() << 32) / self.len().max(1) as u128,
+        }
     }
 
     /// The place in [`iter`](Self::iter) of the process with this pid.
@@ -385,10 +419,19 @@ impl<'a> Snapshot<'a> {
     }
 
     fn process(&self, slot: Slot) -> Process<'a> {
+        let (table, at) = match slot.in_walk() {
+            Some(at) => (&self.walked, at),
+            None => (&self.patched, slot.in_patch()),
+        };
+        let (record, pool) = (&table.records[at], table.pool);
+        // The record of a process that has not changed is in no cache: what needs only its pid does not read it.
+        let process = match self.places {
+            Places::Slots(_) => Process::with_pid(slot.pid, record, pool),
+            Places::AsTheyLie => Process::new(record, pool),
+        };
         match slot.in_walk() {
-            Some(at) => Process::new(&self.walked.records[at], self.walked.pool)
-                .with_texts(self.texts.get(at)),
-            None => Process::new(&self.patched.records[slot.in_patch()], self.patched.pool),
+            Some(at) => process.with_texts(self.texts.get(at)),
+            None => process,
         }
     }
 }
@@ -424,6 +467,7 @@ mod tests {
                 ..SnapshotStats::new(SourceKind::Bpf, 0, 0)
             },
             exits: None,
+            number: Number::NONE,
             kept: Kept::NONE,
         };
         let met: Vec<_> = snapshot

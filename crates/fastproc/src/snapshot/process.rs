@@ -15,6 +15,7 @@ use crate::{
 /// counters of another user's process. An unknown value is never shown as zero.
 #[derive(Clone, Copy, Debug)]
 pub struct Process<'a> {
+    pid: u32,
     record: &'a Record,
     pool: &'a [u64],
     texts: Option<ProcessTexts<'a>>,
@@ -40,7 +41,13 @@ include!(concat!(env!("OUT_DIR"), "/process.rs"));
 impl<'a> Process<'a> {
     /// A view of `record`, whose offsets point into `pool`.
     pub const fn new(record: &'a Record, pool: &'a [u64]) -> Self {
+        Self::with_pid(record.identity.tgid, record, pool)
+    }
+
+    /// The same, where the pid is known already.
+    pub(crate) const fn with_pid(pid: u32, record: &'a Record, pool: &'a [u64]) -> Self {
         Self {
+            pid,
             record,
             pool,
             texts: None,
@@ -73,7 +80,7 @@ impl<'a> Process<'a> {
 
     /// Process id, in the pid namespace whose `/proc` it is.
     pub const fn pid(self) -> u32 {
-        self.record.identity.tgid
+        self.pid
     }
 
     /// Its ids, name and state.

@@ -1,6 +1,9 @@
 //! The processes of a walk in the order of their pids, kept from one snapshot to the next.
 
-use crate::{snapshot::Slot, source::bpf::IndexEntry};
+use crate::{
+    snapshot::{Slot, kept::Number},
+    source::bpf::IndexEntry,
+};
 
 /// The place of each process.
 ///
@@ -14,6 +17,8 @@ pub(crate) struct Order {
     walked: Vec<u32>,
     /// For each place of the walk, the position of its process in the order of pids.
     positions: Vec<u32>,
+    /// Whether the walk met a pid twice, and one of the records is left out.
+    met_twice: bool,
     /// Whether the last snapshot was completed. Only then is it known what changed since.
     complete: bool,
 }
@@ -30,9 +35,14 @@ impl Order {
         std::mem::replace(&mut self.complete, false)
     }
 
-    /// Completes the snapshot.
-    pub(crate) fn complete(&mut self) {
+    /// Completes the snapshot. Returns its number; none if it has not every record of the walk.
+    pub(crate) fn complete(&mut self) -> Number {
         self.complete = true;
+        if self.met_twice {
+            Number::NONE
+        } else {
+            Number::next()
+        }
     }
 
     /// Whether this walk met the same processes in the same places, and none was torn.
@@ -49,6 +59,7 @@ impl Order {
         self.slots.sort_unstable();
         let all = self.slots.len();
         self.slots.dedup_by_key(|slot| slot.pid);
+        self.met_twice = all != self.slots.len();
         let whole = index.iter().all(|&entry| !IndexEntry(entry).is_torn());
         if whole && all == self.slots.len() && all == index.len() {
             self.walked

@@ -235,6 +235,16 @@ changes! {
     it_is_stopped_and_its_parent_learns_of_it, LEAN, SLEEPS,
         " os.kill(pid, signal.SIGSTOP); os.waitpid(pid, os.WUNTRACED)", true;
     its_group_changes_before_it_executes_a_program, LEAN, SLEEPS, " os.setpgid(pid, pid)", true;
+    /// By a thread that did not fork it, while the one that did sleeps.
+    another_thread_of_its_parent_changes_its_group, LEAN, r"
+forked = threading.Event()
+def fork():
+    global pid
+    pid = start()
+    forked.set()
+    time.sleep(600)
+threading.Thread(target=fork, daemon=True).start()
+forked.wait()", " os.setpgid(pid, pid)", true;
     it_is_traced, LEAN, SLEEPS, " call(libc.ptrace(0x4206, pid, 0, 0))", true;
     its_nice_value_changes, LEAN, SLEEPS, " os.setpriority(os.PRIO_PROCESS, pid, 7)", true;
     its_policy_changes, LEAN, SLEEPS,
@@ -329,6 +339,21 @@ def body(): threading.Thread(target=later, daemon=True).start()
 pid = start(body)", r"
     os.write(write, b'.')
     while 'Uid:\t65534' not in open(f'/proc/{pid}/status').read(): time.sleep(0.001)", true, false;
+    /// seccomp(2) of one thread, for all threads.
+    another_thread_filters_its_calls, Fields::all(), r"
+read, write = os.pipe()
+class Instruction(ctypes.Structure): _fields_ = [('code', ctypes.c_uint16), ('jt', ctypes.c_uint8), ('jf', ctypes.c_uint8), ('k', ctypes.c_uint32)]
+class Program(ctypes.Structure): _fields_ = [('count', ctypes.c_uint16), ('first', ctypes.POINTER(Instruction))]
+allow = (Instruction * 1)(Instruction(6, 0, 0, 0x7fff0000))
+def later():
+    os.read(read, 1)
+    call(libc.prctl(38, 1, 0, 0, 0))
+    call(libc.syscall(317, 1, 1, ctypes.byref(Program(1, allow))))
+    time.sleep(600)
+def body(): threading.Thread(target=later, daemon=True).start()
+pid = start(body)", r"
+    os.write(write, b'.')
+    while 'Seccomp:\t2' not in open(f'/proc/{pid}/status').read(): time.sleep(0.001)", true, false;
     another_thread_executes_a_program, LEAN, r"
 read, write = os.pipe()
 def later():

@@ -5,6 +5,8 @@ mod each;
 // Nothing is kept elsewhere.
 #[cfg(target_arch = "x86_64")]
 mod kept;
+#[cfg(target_arch = "x86_64")]
+mod readers;
 #[path = "../rerun/mod.rs"]
 mod rerun;
 mod script;

@@ -8,7 +8,12 @@ use fastproc::{
     record::{Cpu, State},
 };
 
-use super::{Describe, Moment, Tracked, Tracker, ended::find_missing, is_same, leader_switches};
+use super::{
+    Describe, Moment, Tracked, Tracker,
+    ended::find_missing,
+    leader_switches,
+    stay::{Part, is_still},
+};
 use crate::{
     groups::{GroupState, NONE},
     naming::Subject,
@@ -19,32 +24,32 @@ impl Tracker {
     pub(super) fn unnamed<'a>(
         &self,
         moment: Moment,
-        processes: impl Iterator<Item = Process<'a>>,
+        processes: impl Iterator<Item = (Process<'a>, bool)>,
     ) -> Vec<Process<'a>> {
         let mut known = self.processes.iter().peekable();
-        processes
-            .filter(|&process| {
-                while known.next_if(|known| known.pid < process.pid()).is_some() {}
-                let known = known.peek().filter(|known| is_same(known, process));
-                let start_ns = process.identity().start_ns;
-                let missing = || find_missing(&self.missing, process.pid(), start_ns);
-                let known = known.copied().or_else(|| Some(&self.missing[missing()?]));
-                self.is_to_be_named(moment, process, known)
-            })
-            .collect()
+        let unnamed = processes.filter(|&(process, changed)| {
+            while known.next_if(|known| known.pid < process.pid()).is_some() {}
+            let known = known.peek().copied();
+            if let Some(known) = known.filter(|known| is_still(known, process, changed)) {
+                return self.is_to_be_named(moment, known.start_ns, Some(known));
+            }
+            let start_ns = process.identity().start_ns;
+            let missing = find_missing(&self.missing, process.pid(), start_ns);
+            let known = missing.map(|at| &self.missing[at]);
+            self.is_to_be_named(moment, start_ns, known)
+        });
+        unnamed.map(|(process, _)| process).collect()
     }
 
     /// Whether the rules are to be asked for the group of a process.
-    fn is_to_be_named(
+    pub(super) fn is_to_be_named(
         &self,
         moment: Moment,
-        process: Process<'_>,
+        start_ns: u64,
         known: Option<&Tracked>,
     ) -> bool {
         let Some(known) = known else { return true };
-        let age_ns = moment
-            .boottime_ns
-            .saturating_sub(process.identity().start_ns);
+        let age_ns = moment.boottime_ns.saturating_sub(start_ns);
         let is_young = |limit: Duration| u128::from(age_ns) < limit.as_nanos();
         let rechecks = || self.options.recheck && self.options.recheck_within.is_none_or(is_young);
         self.regrouping || known.unknown || known.group == NONE && rechecks()
@@ -58,7 +63,7 @@ impl Tracker {
         describe: &mut impl Describe,
     ) -> Tracked {
         let identity = process.identity();
-        let is_named = self.is_to_be_named(moment, process, known.as_ref());
+        let is_named = self.is_to_be_named(moment, identity.start_ns, known.as_ref());
         let mut tracked = known.unwrap_or_else(|| {
             let born = self
                 .first_ns
@@ -85,18 +90,16 @@ impl Tracker {
                 leader_seen: false,
                 switches: [0; 2],
                 state: GroupState::Other,
+                part: Part::default(),
             }
         });
-        tracked.seen_ns = moment.boottime_ns;
+        tracked.begin(moment);
         let run_ns = process.cpu().and_then(Cpu::sum_exec_ns);
         tracked.run_ns = run_ns.filter(|_| process.state() != State::Running);
         tracked.ppid = identity.ppid;
-        tracked.orphan = false;
-        tracked.leader_seen = false;
         tracked.state = GroupState::of(process.state());
         tracked.had_many_threads = tracked.many_threads;
         tracked.many_threads = identity.num_threads > 1;
-        tracked.joined = false;
         tracked.moved = self.regrouping && tracked.group != NONE;
         if is_named {
             self.name(moment, process, &mut tracked, describe);

@@ -10,9 +10,10 @@ use std::{
 };
 
 use fastproc::{
-    Snapshot,
+    Process, Snapshot,
     cgroups::{self, Cgroup, Cgroups, Fields, Source, StatLine, record::Device},
     container::Names,
+    difference::PerProcess,
     record::State,
 };
 
@@ -48,6 +49,8 @@ pub struct CgroupMetrics {
     labels: Labels,
     /// Processes by the ids of their cgroups, if all of them are known.
     processes: Option<HashMap<u64, u64>>,
+    /// Of each process that counts, the id of its cgroup, if the source tells.
+    members: PerProcess<Option<Option<u64>>>,
     /// Devices as they are labelled, by their numbers.
     devices: HashMap<(u32, u32), String>,
     /// When cgroups were read, in seconds since 1970; `None` if they could not be.
@@ -89,6 +92,7 @@ impl CgroupMetrics {
             most,
             labels: Labels::new(names),
             processes: None,
+            members: PerProcess::new(),
             devices: HashMap::new(),
             seen: None,
         }
@@ -124,14 +128,15 @@ impl CgroupMetrics {
     /// Counts the processes of a snapshot.
     pub fn count(&mut self, snapshot: &Snapshot<'_>) {
         let mut counts = HashMap::new();
-        for process in snapshot.iter() {
+        let member = |process: Process<'_>| {
             // As in cgroup.procs, what has exited is not counted, unless it has other threads.
             let has_exited = matches!(process.state(), State::Zombie | State::Dead);
-            if has_exited && process.identity().num_threads <= 1 {
-                continue;
-            }
+            let counts = !has_exited || process.identity().num_threads > 1;
+            counts.then(|| process.cgroup_id())
+        };
+        for id in self.members.update(snapshot, member).iter().flatten() {
             // The source does not tell.
-            let Some(id) = process.cgroup_id() else {
+            let Some(id) = *id else {
                 return;
             };
             *counts.entry(id).or_insert(0) += 1;

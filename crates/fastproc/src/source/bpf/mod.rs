@@ -26,7 +26,10 @@ use crate::{
     },
     kernel::{KernelTypes, support, walk::Walk},
     records::fields::Fields,
-    snapshot::{Kept, table::Table},
+    snapshot::{
+        kept::{Kept, Number},
+        table::Table,
+    },
 };
 
 /// How long one run of the walk may keep its CPU busy: at most 200 us, less the delay of the last look at the
@@ -415,10 +418,11 @@ impl IndexEntry {
 }
 
 /// The records of this walk that were not read again, if it `follows` one of which there is a snapshot.
-pub(crate) const fn kept(index: &[u64], follows: bool) -> Kept<'_> {
-    Kept {
-        index,
-        bit: if follows { run::INDEX_KEPT } else { 0 },
+pub(crate) const fn kept(index: &[u64], of: Number) -> Kept<'_> {
+    let bit = run::INDEX_KEPT;
+    match of {
+        Number::NONE => Kept::NONE,
+        of => Kept { index, bit, of },
     }
 }
 

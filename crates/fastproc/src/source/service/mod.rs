@@ -37,8 +37,9 @@ use crate::{
         translation::Translation,
     },
     snapshot::{
-        Kept, Places, Slot, Snapshot, SnapshotStats,
+        Places, Slot, Snapshot, SnapshotStats,
         calibration::Calibration,
+        kept::{Kept, Number},
         table::Table,
         texts::{TextEntry, TextTable, Texts},
     },
@@ -484,6 +485,7 @@ impl Service {
             },
             stats,
             exits,
+            number: Number::NONE,
             kept: Kept::NONE,
         }
     }

@@ -92,6 +92,38 @@ put('cpuset.cpus', str(min(os.sched_getaffinity(0))))
     compare(Fields::all(), &begin, change, many);
 }
 
+/// Pages of a file are taken from it: process_madvise(2) with `MADV_PAGEOUT` does what the kernel does if memory is short.
+#[test]
+fn its_pages_are_taken() {
+    if !gate::bpf() {
+        return;
+    }
+    let begin = r"
+PAGES = 256
+file = tempfile.NamedTemporaryFile(dir='/var/tmp')
+file.write(b'x' * 4096 * PAGES)
+file.flush()
+os.fsync(file.fileno())
+class Vector(ctypes.Structure): _fields_ = [('base', ctypes.c_void_p), ('length', ctypes.c_size_t)]
+where, told = os.pipe()
+def body():
+    global memory, part
+    memory = mmap.mmap(file.fileno(), PAGES * 4096, flags=mmap.MAP_PRIVATE)
+    part = ctypes.c_char.from_buffer(memory)
+    for at in range(0, PAGES * 4096, 4096): memory[at]
+    os.write(told, ctypes.addressof(part).to_bytes(8, 'little'))
+pid = start(body)
+where = int.from_bytes(os.read(where, 8), 'little')
+def resident(): return int(open(f'/proc/{pid}/statm').read().split()[1])";
+    let change = r"
+    before = resident()
+    vector = Vector(where, PAGES * 4096)
+    while resident() > before - PAGES // 2:
+        call(libc.syscall(440, os.pidfd_open(pid), ctypes.byref(vector), 1, 21, 0))
+        time.sleep(0.01)";
+    compare(LEAN, begin, change, true);
+}
+
 /// Pages of zeros become the page of zeros, which is nobody's.
 #[test]
 fn its_pages_are_merged() {

@@ -1,0 +1,159 @@
+//! A reader that uses again what it made of a record that has not changed says the same as one that starts anew.
+
+use std::{
+    io::Write,
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use fastproc::{
+    Baseline, Collector, Fields, Process, Snapshot, SourceKind, Table,
+    difference::{Change, PerProcess},
+    record::Record,
+};
+use fastproc_testbed::{Reborn, gate};
+
+use super::Sleepers;
+
+/// A process that runs at each line that it is sent, and becomes another program at the line "exec".
+struct Poked(Child);
+
+impl Poked {
+    fn start() -> Self {
+        let script = "while read line; do [ $line != exec ] || exec sleep 600; done";
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]).stdin(Stdio::piped());
+        Self(shell.spawn().expect("there is a shell"))
+    }
+
+    fn poke(&mut self, line: &str) {
+        // sleep(1) reads nothing.
+        let input = self.0.stdin.as_mut();
+        let _ = writeln!(input.expect("it is piped"), "{line}");
+    }
+}
+
+impl Drop for Poked {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Processes that come, run, become others, go, and follow each other under the same pid.
+struct Moving {
+    sleepers: Sleepers,
+    poked: Vec<Poked>,
+    reborn: Option<Reborn>,
+}
+
+impl Moving {
+    fn start() -> Self {
+        Self {
+            sleepers: Sleepers::start(20),
+            poked: (0..10).map(|_| Poked::start()).collect(),
+            reborn: None,
+        }
+    }
+
+    fn step(&mut self, round: usize) {
+        let count = self.poked.len();
+        match round % 6 {
+            0 => self.sleepers.0.extend(Sleepers::start(2).into_children()),
+            1 | 2 => self.poked[round % count].poke("run"),
+            3 => {
+                let mut ended = self.sleepers.0.remove(round % self.sleepers.0.len());
+                ended.kill().expect("it sleeps");
+                ended.wait().expect("it was killed");
+                let start = |pid| Reborn::start(pid, Path::new("/bin/sleep"), &["600"]);
+                self.reborn = start(ended.id()).expect("root chooses pids");
+            }
+            4 => self.poked[round % count].poke("exec"),
+            _ => self.poked[round % count] = Poked::start(),
+        }
+    }
+}
+
+/// The same snapshot, of which no reader can know what has stayed.
+fn anew<'a>(snapshot: &Snapshot<'_>, records: &'a mut Vec<Record>) -> Snapshot<'a> {
+    records.clear();
+    records.extend(snapshot.iter().map(|process| *process.record()));
+    let table = Table {
+        records,
+        ..Table::default()
+    };
+    Snapshot::recorded(table, snapshot.stats())
+}
+
+fn values(change: &Change<'_>) -> String {
+    let Change {
+        process,
+        thread,
+        born,
+        ..
+    } = change;
+    format!(
+        "{} {:?} {born} {:?} {thread:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+        process.pid(),
+        process.identity(),
+        process.cpu(),
+        change.cpu_ns,
+        change.cpu_share,
+        change.user_share,
+        change.system_share,
+        change.minflt_per_second,
+        change.majflt_per_second,
+        change.read_bytes_per_second,
+        change.write_bytes_per_second,
+    )
+}
+
+fn open(fields: Fields) -> Collector {
+    let builder = Collector::builder().source(Some(SourceKind::Bpf));
+    let builder = builder.fields(fields).lone_threads(false);
+    builder.open().expect("BPF can be used")
+}
+
+#[test]
+fn a_reader_that_reuses_what_stayed_says_what_one_says_that_starts_anew() {
+    if !gate::bpf() {
+        return;
+    }
+    let mut moving = Moving::start();
+    for fields in [Fields::TOP, Fields::TOP | Fields::IO | Fields::SCHEDULING] {
+        let mut collector = open(fields);
+        let (mut reuses, mut anew_each) = (Baseline::default(), Baseline::default());
+        let mut digests = PerProcess::new();
+        let (mut made, mut all) = (0, 0);
+        let mut records = Vec::new();
+        for round in 0..72 {
+            if round % 8 < 5 {
+                moving.step(round);
+            }
+            let snapshot = collector.snapshot().expect("it walks");
+            // Both readers miss a change, and the snapshots after it until its record is kept again.
+            if round % 8 >= 4 {
+                continue;
+            }
+            let digest = |process: Process<'_>| {
+                let identity = process.identity();
+                let runs = process.cpu().map(|cpu| (cpu.nvcsw, cpu.minflt));
+                (identity.start_ns, identity.comm, identity.state(), runs)
+            };
+            let all_anew: Vec<_> = snapshot.iter().map(digest).collect();
+            let reused = digests.update(&snapshot, |process| {
+                made += 1;
+                digest(process)
+            });
+            assert_eq!(reused, all_anew, "in round {round}");
+            all += all_anew.len();
+            let copy = anew(&snapshot, &mut records);
+            let reused: Vec<_> = reuses.changes(&snapshot).map(|of| values(&of)).collect();
+            let others: Vec<_> = anew_each.changes(&copy).map(|of| values(&of)).collect();
+            assert_eq!(reused, others, "in round {round}");
+            reuses.set(&snapshot);
+            anew_each.set(&copy);
+        }
+        assert!(made < all / 2, "{made} of {all} were made anew");
+    }
+}
