@@ -4,9 +4,9 @@
  * writing that it does meanwhile.
  *
  * Each CPU adds up the time in each state. A reader of a file adds what has come since the last reading to the totals, weighted
- * by the time in which the CPU was not idle (collect_percpu_times). Averages are calculated anew every two seconds by whoever
- * comes then. The library reads the files of a cgroup whose averages are due: that is rare, since the kernel's own worker
- * comes as long as something happens, and averages of zero stay so.
+ * by the time in which the CPU was not idle (collect_percpu_times). The first reader after two seconds calculates the averages
+ * again. The library reads the files of a cgroup whose averages are due. That is rare: as long as something happens, a worker of
+ * the kernel does it every two seconds, and averages of zero stay zero.
  */
 #ifndef FASTPROC_CGROUP_PRESSURE_H
 #define FASTPROC_CGROUP_PRESSURE_H
@@ -122,7 +122,7 @@ __noinline int read_pressure(u64 group, u32 index)
 	r->pressure.memory_full_ns = pressure.now[3];
 	r->pressure.cpu_some_ns = pressure.now[4];
 	r->pressure.cpu_full_ns = pressure.now[5];
-	/* Who reads the files at this moment has taken what the CPUs have added, or part of it. */
+	/* A reader of the files has taken what the CPUs have added, or is about to. */
 	changed |= RELOAD(g->avgs_lock.owner.counter) | (RELOAD(g->avg_last_update) ^ last);
 	for (int i = 0; i < PRESSURES; i++)
 		changed |= RELOAD(g->total[i]) ^ pressure.before[i];

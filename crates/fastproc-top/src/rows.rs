@@ -286,7 +286,9 @@ fn select<'a>(
         branch: &[],
         event: change.exit.map(|exit| Event::Exit(exit, None)),
     };
-    briefs.iter().for_each(|brief| tally.add(*brief));
+    for brief in briefs {
+        tally.add(*brief);
+    }
     match (view.before, settings.threads) {
         (Some(before), false) => {
             let changes = before.changes(&view.snapshot).zip(briefs);

@@ -315,24 +315,19 @@ fn a_walk_in_many_runs_meets_what_stays() {
     });
 }
 
-/// Two processes of a cgroup that want the same CPU, until this value ends.
-struct Rivals(Vec<Member>);
-
-impl Rivals {
-    fn new(folder: &Path) -> Self {
-        let cpus = sched_getaffinity(None).expect("of this thread");
-        let first = (0..CpuSet::MAX_CPU).find(|&cpu| cpus.is_set(cpu));
-        let mut one = CpuSet::new();
-        one.set(first.expect("this thread runs somewhere"));
-        let rivals = (0..2).map(|_| {
-            let mut member = Member::new(folder);
-            sched_setaffinity(Pid::from_raw(member.0.id() as i32), &one).expect("it lives");
-            let to = member.0.stdin.as_mut().expect("a pipe");
-            std::io::Write::write_all(to, b"\n").expect("it reads");
-            member
-        });
-        Self(rivals.collect())
-    }
+/// Two processes of a cgroup that want the same CPU, until these values end.
+fn rivals(folder: &Path) -> [Member; 2] {
+    let cpus = sched_getaffinity(None).expect("of this thread");
+    let first = (0..CpuSet::MAX_CPU).find(|&cpu| cpus.is_set(cpu));
+    let mut one = CpuSet::new();
+    one.set(first.expect("this thread runs somewhere"));
+    [(); 2].map(|()| {
+        let mut member = Member::new(folder);
+        sched_setaffinity(Pid::from_raw(member.0.id() as i32), &one).expect("it lives");
+        let to = member.0.stdin.as_mut().expect("a pipe");
+        std::io::Write::write_all(to, b"\n").expect("it reads");
+        member
+    })
 }
 
 /// Snapshot, text, snapshot: each total of the text lies between, and each share is one of both.
@@ -349,7 +344,7 @@ fn pressure_is_what_the_kernel_would_calculate_now() {
     let path = tree.path("/contended");
     let mut by_bpf = open(Source::Bpf, Fields::PRESSURE);
     let mut by_files = open(Source::Files, Fields::PRESSURE);
-    let mut read = |cgroups: &mut Cgroups| {
+    let read = |cgroups: &mut Cgroups| {
         let snapshot = cgroups.snapshot().expect("a snapshot");
         let found = snapshot.find(&path).expect("it is there");
         *found.pressure().expect("the kernel has it")
@@ -386,7 +381,7 @@ fn pressure_is_what_the_kernel_would_calculate_now() {
         }
         (before, text)
     };
-    let rivals = Rivals::new(&folder);
+    let rivals = rivals(&folder);
     let (_, mut last) = look();
     let mut fresh = 0;
     wait_until("the kernel to show a share", || {

@@ -181,7 +181,7 @@ pub(crate) struct ReadTimes {
 
 impl ReadTimes {
     pub(crate) fn of(self, place: usize) -> u64 {
-        let after_ns = self.each * place as u128 >> 32;
+        let after_ns = (self.each * place as u128) >> 32;
         self.began_ns.saturating_add(after_ns as u64)
     }
 }

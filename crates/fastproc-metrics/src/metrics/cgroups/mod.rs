@@ -49,12 +49,23 @@ pub struct CgroupMetrics {
     labels: Labels,
     /// Processes by the ids of their cgroups, if all of them are known.
     processes: Option<HashMap<u64, u64>>,
-    /// Of each process that counts, the id of its cgroup, if the source tells.
-    members: PerProcess<Option<Option<u64>>>,
+    /// Where each process counts.
+    members: PerProcess<Member>,
     /// Devices as they are labelled, by their numbers.
     devices: HashMap<(u32, u32), String>,
     /// When cgroups were read, in seconds since 1970; `None` if they could not be.
     seen: Option<u64>,
+}
+
+/// Where a process counts.
+#[derive(Clone, Copy, Debug)]
+enum Member {
+    /// Nowhere: it has exited.
+    Exited,
+    /// In the cgroup of this id.
+    Of(u64),
+    /// The source does not tell.
+    Unknown,
 }
 
 /// A cgroup, and what is known of it beside its record.
@@ -131,15 +142,17 @@ impl CgroupMetrics {
         let member = |process: Process<'_>| {
             // As in cgroup.procs, what has exited is not counted, unless it has other threads.
             let has_exited = matches!(process.state(), State::Zombie | State::Dead);
-            let counts = !has_exited || process.identity().num_threads > 1;
-            counts.then(|| process.cgroup_id())
+            if has_exited && process.identity().num_threads <= 1 {
+                return Member::Exited;
+            }
+            process.cgroup_id().map_or(Member::Unknown, Member::Of)
         };
-        for id in self.members.update(snapshot, member).iter().flatten() {
-            // The source does not tell.
-            let Some(id) = *id else {
-                return;
-            };
-            *counts.entry(id).or_insert(0) += 1;
+        for member in self.members.update(snapshot, member) {
+            match *member {
+                Member::Exited => {}
+                Member::Of(id) => *counts.entry(id).or_insert(0) += 1,
+                Member::Unknown => return,
+            }
         }
         self.processes = Some(counts);
     }

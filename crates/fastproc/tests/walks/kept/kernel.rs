@@ -92,7 +92,7 @@ put('cpuset.cpus', str(min(os.sched_getaffinity(0))))
     compare(Fields::all(), &begin, change, many);
 }
 
-/// Pages of a file are taken from it: process_madvise(2) with `MADV_PAGEOUT` does what the kernel does if memory is short.
+/// Pages of a file are taken from it: `MADV_PAGEOUT` does what the kernel does if memory is short.
 #[test]
 fn its_pages_are_taken() {
     if !gate::bpf() {
