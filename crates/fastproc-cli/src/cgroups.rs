@@ -69,8 +69,8 @@ Exit status:
 
 /// Show the cgroups of version 2: CPU time, memory, I/O, pressure and processes.
 ///
-/// fastproc cgroups reads all cgroups in one pass by BPF, and pressure and the root from the kernel's files. Where BPF cannot
-/// be used, it reads all from the files.
+/// fastproc cgroups reads all cgroups in one pass by BPF, and the root from the kernel's files. Where BPF cannot be used, it
+/// reads all from the files.
 #[derive(Debug, clap::Args)]
 #[command(max_term_width = 100, after_help = AFTER_HELP, after_long_help = long_help())]
 #[allow(clippy::struct_excessive_bools, reason = "one for each option")]

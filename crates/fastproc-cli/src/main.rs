@@ -55,12 +55,18 @@ struct Cli {
     /// Read the proc file system that is mounted at this folder, as in a container that has the host's.
     #[arg(long, value_name = "FOLDER", global = true)]
     procfs: Option<PathBuf>,
+    /// Take the cgroup hierarchy of version 2 that is mounted at this folder, where several are.
+    #[arg(long, value_name = "FOLDER", global = true)]
+    cgroup_root: Option<PathBuf>,
 }
 
 impl Cli {
     fn run(self) -> Result<ExitCode, Failure> {
         if let Some(folder) = &self.procfs {
             fastproc::proc_root::set(folder)?;
+        }
+        if let Some(folder) = &self.cgroup_root {
+            fastproc::cgroup_root::set(folder)?;
         }
         self.command.run()
     }

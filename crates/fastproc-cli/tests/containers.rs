@@ -199,3 +199,46 @@ fn a_user_sees_the_same_containers() {
     assert_eq!(row["container"], ID);
     assert_eq!(row["pod_uid"], UID);
 }
+
+/// As in a container that has the host's hierarchy at another folder, or a part of it.
+#[test]
+fn the_hierarchy_may_be_mounted_at_another_folder() {
+    if !gate::root() {
+        return;
+    }
+    let Some(cgroup) = Cgroup::new("elsewhere/inner") else {
+        gate::skipped("the default hierarchy is not mounted here");
+        return;
+    };
+    let (whole, part) = (Folder::new("whole"), Folder::new("part"));
+    let command = env!("CARGO_BIN_EXE_fastproc");
+    let parent = cgroup.folder();
+    let parent = parent.parent().expect("it was made in one").display();
+    let show = |root: &Folder| {
+        let script = format!(
+            "mount -t cgroup2 cgroup2 {} && mount --bind {parent} {} && \
+             exec {command} --cgroup-root {} cgroups --format csv --fields path",
+            whole.display(),
+            part.display(),
+            root.display()
+        );
+        let output = Command::new("unshare")
+            .args(["--mount", "sh", "-c", &script])
+            .output()
+            .expect("unshare(1) is there");
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{text}{errors}");
+        text
+    };
+    let (all, path) = (show(&whole), cgroup.path());
+    assert!(all.lines().any(|line| line == path), "{all}");
+    let below = show(&part);
+    assert_eq!(below.lines().collect::<Vec<_>>(), ["path", "/", "/inner"]);
+    let refused = fastproc(&["--cgroup-root", "/proc", "ps"])
+        .output()
+        .expect("it runs");
+    let text = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{text}");
+    assert!(text.contains("/proc/self/mountinfo"), "{text}");
+}

@@ -70,6 +70,7 @@ pub mod source;
 pub mod text;
 
 pub use base::{
+    cgroup_root,
     error::Error,
     host::Host,
     proc_root,

@@ -1,5 +1,6 @@
 //! What all other folders need: errors, facts about this machine, clocks, plain data.
 
+pub mod cgroup_root;
 pub mod error;
 pub mod host;
 pub(crate) mod mounts;

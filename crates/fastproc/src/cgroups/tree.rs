@@ -21,7 +21,7 @@ use rustix::{
 };
 
 use super::error::Error;
-use crate::base::mounts;
+use crate::base::{cgroup_root, mounts};
 
 /// The whole tree below a mount.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ struct Directory {
 
 impl Tree {
     pub(super) fn open() -> Result<Self, Error> {
-        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let mounts = cgroup_root::mountinfo();
         Self::at(Path::new(mount_point(&mounts).ok_or(Error::NotMounted)?))
     }
 

@@ -9,7 +9,7 @@ use std::{
 use nix::libc;
 use rustix::fs::{AtFlags, Mode, OFlags};
 
-use crate::base::{mounts, namespaces, proc_root};
+use crate::base::{cgroup_root, mounts, namespaces, proc_root};
 
 /// The hierarchy, as this process sees it.
 #[derive(Debug)]
@@ -44,11 +44,13 @@ impl Hierarchy {
     /// Finds it among the mounts of this process, and else of the first one: a container mostly has only its own part of it.
     pub(super) fn find() -> Option<Self> {
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let own: Vec<PathBuf> = mount_points(&mounts).map(PathBuf::from).collect();
+        let own = cgroup_root::mountinfo();
+        let own: Vec<PathBuf> = mount_points(&own).map(PathBuf::from).collect();
         let of_first = ["cgroup", "cgroup/unified"]
             .map(|folder| proc_root::path("/proc/1/root/sys/fs").join(folder));
         let candidates = own.iter().map(PathBuf::as_path);
-        let candidates = candidates.chain(of_first.iter().map(PathBuf::as_path));
+        let of_first = of_first.iter().filter(|_| !cgroup_root::is_set());
+        let candidates = candidates.chain(of_first.map(PathBuf::as_path));
         let whole = candidates.filter_map(open_root).find(|&(_, id)| id == ROOT);
         let is_initial = namespaces::in_initial_cgroup_ns();
         let of_namespace = || {

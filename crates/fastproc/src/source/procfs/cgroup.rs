@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::base::mounts;
+use crate::base::{cgroup_root, mounts};
 
 /// The mount of the default hierarchy, and the ids that were looked up since it was last asked anew.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub(super) struct Cgroups {
 impl Cgroups {
     /// Looks for the mount.
     pub(super) fn find() -> Self {
-        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let mounts = cgroup_root::mountinfo();
         Self {
             mount: mount_of(&mounts),
             ids: HashMap::new(),
