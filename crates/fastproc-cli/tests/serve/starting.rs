@@ -103,8 +103,9 @@ fn proc_may_be_mounted_elsewhere() {
     fs::create_dir(&host).expect("it can be made");
     let host = host.to_str().expect("UTF-8");
     let mut command = Command::new("unshare");
+    // The shell stays: it is killed with unshare, and with it all of the namespace. The service has another user by then, and is not.
     let script = format!(
-        "mount --bind /proc {host} && mount -t proc proc /proc && exec setpriv --bounding-set=-sys_admin -- \"$0\" \"$@\""
+        "mount --bind /proc {host} && mount -t proc proc /proc && setpriv --bounding-set=-sys_admin -- \"$0\" \"$@\"; exit $?"
     );
     command.args([
         "--pid",
