@@ -6,7 +6,6 @@
 use std::{
     collections::HashMap,
     ffi::OsStr,
-    fs,
     os::{
         fd::{AsFd, OwnedFd},
         unix::ffi::OsStrExt,
@@ -236,6 +235,8 @@ fn mount_point(mounts: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
