@@ -171,12 +171,17 @@ impl Builder {
         self
     }
 
-    /// Whether the program takes only one snapshot. Then loading BPF programs pays only if there is much to
+    /// Whether the program takes only one snapshot. Then no records are kept, and loading BPF programs pays only if there is much to
     /// read: see [`OneShot`]. If there is little, no source is named and there is no service,
     /// [`SourceKind::Procfs`] is used at once. Default: false.
     pub fn one_shot(mut self, one_shot: bool) -> Self {
         self.one_shot = one_shot;
         self
+    }
+
+    /// Whether records are to be kept: without a next snapshot the larger programs would be loaded for nothing.
+    pub(super) fn keeps_records(&self) -> bool {
+        self.keep_records && !self.one_shot
     }
 
     /// Opens a source. If a source was named, an error says why it cannot be used. Otherwise the last one,
@@ -300,7 +305,7 @@ impl Builder {
     ) -> Result<(Bpf, Calibration), Error> {
         let options = bpf::Options {
             lone_threads: self.lone_threads,
-            keeps_records: self.keep_records,
+            keeps_records: self.keeps_records(),
         };
         let mut bpf = Bpf::open(walk, self.fields, host, expected, options)?;
         bpf.set_section(self.longest_section);

@@ -234,7 +234,7 @@ impl Collector {
     pub fn keeping(&self) -> Keeping {
         match self.bpf().map(Bpf::keeps_records) {
             Some((true, _)) => Keeping::Kept,
-            Some((false, true)) if self.builder.keep_records => Keeping::LacksTypes,
+            Some((false, true)) if self.builder.keeps_records() => Keeping::LacksTypes,
             _ => Keeping::Off,
         }
     }
