@@ -2,9 +2,9 @@
 
 mod common;
 
-use std::{os::fd::AsFd, time::Duration};
+use std::{ops::Range, os::fd::AsFd, time::Duration};
 
-use common::{Raw, Served, in_child, request, settings, stream_pair, turns};
+use common::{Child, Raw, Served, Turn, in_child, request, settings, stream_pair, turns};
 use fastproc::{
     SourceKind,
     source::service::wire::{Op, Status},
@@ -15,6 +15,40 @@ use rustix::{
     process::{Resource, getrlimit, setrlimit},
     thread::{CapabilitySet, CapabilitySets, set_capabilities},
 };
+
+/// The status that the service answers to a greeting.
+fn greet(raw: &Raw) -> Option<Status> {
+    let answer = raw.ask(request(Op::Hello, Duration::ZERO));
+    answer.map(|(reply, _)| reply.status)
+}
+
+/// Each of these users opens so many connections, and holds them until [`let_go`].
+fn hold_connections(
+    users: Range<u32>,
+    connections: u64,
+    open: impl Fn() -> Raw,
+) -> Vec<(Child, Turn)> {
+    let attackers = users.map(|user| {
+        let (mut own, mut its) = turns();
+        let child = in_child(|| {
+            common::become_user(user);
+            let raws: Vec<Raw> = (0..connections).map(|_| open()).collect();
+            its.give();
+            its.wait();
+            drop(raws);
+        });
+        own.wait();
+        (child, own)
+    });
+    attackers.collect()
+}
+
+fn let_go(attackers: Vec<(Child, Turn)>) {
+    for (child, mut own) in attackers {
+        own.give();
+        child.join();
+    }
+}
 
 /// Root was exempt from the limit of connections as soon as it had connected, and so was whoever has its number alone, as in
 /// most containers.
@@ -93,34 +127,18 @@ fn who_has_the_most_connections_makes_room_for_who_comes() {
     settings.cpu_of_user = 1000.0;
     let served = Served::start_with("most", &settings);
     let path = served.path();
-    let attackers = (0..USERS).map(|user| {
-        let (mut own, mut its) = turns();
-        let child = in_child(|| {
-            common::become_user(FIRST_USER + user);
-            let open = |_| {
-                let raw = Raw::open(&path).expect("it listens");
-                let hello = raw.ask(request(Op::Hello, Duration::ZERO));
-                let status = hello.map(|(reply, _)| reply.status);
-                assert_eq!(status, Some(Status::Ok));
-                raw
-            };
-            let raws: Vec<Raw> = (0..CONNECTIONS).map(open).collect();
-            its.give();
-            its.wait();
-            drop(raws);
-        });
-        own.wait();
-        (child, own)
-    });
-    let attackers: Vec<_> = attackers.collect();
+    let open = || {
+        let raw = Raw::open(&path).expect("it listens");
+        assert_eq!(greet(&raw), Some(Status::Ok));
+        raw
+    };
+    let attackers = hold_connections(FIRST_USER..FIRST_USER + USERS, CONNECTIONS, open);
     for uid in [0, FIRST_USER + USERS] {
         in_child(|| {
             common::become_user(uid);
             let raws = [(); 3].map(|()| {
                 let raw = Raw::open(&path).expect("it listens");
-                let hello = raw.ask(request(Op::Hello, Duration::ZERO));
-                let status = hello.map(|(reply, _)| reply.status);
-                assert_eq!(status, Some(Status::Ok), "{uid} has room");
+                assert_eq!(greet(&raw), Some(Status::Ok), "{uid} has room");
                 raw
             });
             // Nobody makes room for those who have more.
@@ -131,10 +149,7 @@ fn who_has_the_most_connections_makes_room_for_who_comes() {
         })
         .join();
     }
-    for (child, mut own) in attackers {
-        own.give();
-        child.join();
-    }
+    let_go(attackers);
 }
 
 /// To begin to record exits holds up the service for longer than anything else, and whoever came and went had it begun each
@@ -173,35 +188,17 @@ fn who_is_not_served_makes_room_for_who_comes() {
     common::raise_descriptors();
     let served = Served::start("room", Some(SourceKind::Procfs));
     let path = served.path();
-    let attackers = (0..USERS).map(|user| {
-        let (mut own, mut its) = turns();
-        let child = in_child(|| {
-            common::become_user(FIRST_USER + user);
-            let raws: Vec<Raw> = (0..CONNECTIONS)
-                .map(|_| Raw::open(&path).expect("it listens"))
-                .collect();
-            its.give();
-            its.wait();
-            drop(raws);
-        });
-        own.wait();
-        (child, own)
-    });
-    let attackers: Vec<_> = attackers.collect();
+    let open = || Raw::open(&path).expect("it listens");
+    let attackers = hold_connections(FIRST_USER..FIRST_USER + USERS, CONNECTIONS, open);
     for uid in [0, FIRST_USER + USERS] {
         in_child(|| {
             common::become_user(uid);
             let raw = Raw::open(&path).expect("it listens");
-            let hello = raw.ask(request(Op::Hello, Duration::ZERO));
-            let status = hello.map(|(reply, _)| reply.status);
-            assert_eq!(status, Some(Status::Ok), "{uid} has room");
+            assert_eq!(greet(&raw), Some(Status::Ok), "{uid} has room");
         })
         .join();
     }
-    for (child, mut own) in attackers {
-        own.give();
-        child.join();
-    }
+    let_go(attackers);
 }
 
 /// F11: without a descriptor for who connects the service asked again and again, as fast as it could.

@@ -42,7 +42,12 @@ pub(crate) fn is_set() -> bool {
 
 /// The lines of `/proc/self/mountinfo` that say where the hierarchy is mounted.
 pub(crate) fn mountinfo() -> String {
-    mounts_at(&all(), root())
+    chosen(&all())
+}
+
+/// Those of the lines of this `mountinfo`.
+pub(crate) fn chosen(mountinfo: &str) -> String {
+    mounts_at(mountinfo, root())
 }
 
 fn root() -> Option<&'static Path> {

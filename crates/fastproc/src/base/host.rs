@@ -32,15 +32,10 @@ pub struct Host {
 impl Host {
     /// Asks the running kernel. Where there is no `/sys`, `/proc` says what it can.
     pub fn read() -> Result<Self, Error> {
-        let possible = cpu_list("/sys/devices/system/cpu/possible");
-        let possible = possible.map(|cpus| cpus.last().map_or(1, |last| last + 1));
         Ok(Self {
             page_size: rustix::param::page_size() as u64,
             ticks_per_second: rustix::param::clock_ticks_per_second(),
-            possible_cpus: possible.or_else(|error| {
-                let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-                bits_of_mask(&status).ok_or(error)
-            })?,
+            possible_cpus: possible_cpus()?,
             online_cpus: online_cpus().unwrap_or_default(),
             // A kernel without NUMA has no such folder, and one node.
             possible_nodes: cpu_list("/sys/devices/system/node/possible")
@@ -50,6 +45,16 @@ impl Host {
             boot_offset_ns: time_namespace::boot_offset_ns(Path::new("/proc"))?,
         })
     }
+}
+
+/// CPUs that can exist: [`Host::possible_cpus`].
+pub(crate) fn possible_cpus() -> Result<u32, Error> {
+    let possible = cpu_list("/sys/devices/system/cpu/possible");
+    let possible = possible.map(|cpus| cpus.last().map_or(1, |last| last + 1));
+    possible.or_else(|error| {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        bits_of_mask(&status).ok_or(error)
+    })
 }
 
 const ONLINE: &str = "/sys/devices/system/cpu/online";

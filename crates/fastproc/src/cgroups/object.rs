@@ -16,7 +16,7 @@ use super::{
 use crate::{
     base::{
         error,
-        host::{Host, boottime_ns, jiffy},
+        host::{boottime_ns, jiffy, possible_cpus},
     },
     kernel::{KernelTypes, Loader, Mapping, ObjectFile, Wanted, object_file, run, support},
 };
@@ -84,7 +84,6 @@ impl Bpf {
         if !effective.intersects(CapabilitySet::DAC_READ_SEARCH | CapabilitySet::DAC_OVERRIDE) {
             return Err(Error::NotPermitted);
         }
-        let host = Host::read()?;
         let constants = [
             &super::stat::CONSTANTS[..],
             &["CGRP_FROZEN", "MEMCG_SWAP_FAIL"],
@@ -132,7 +131,7 @@ impl Bpf {
                 0
             },
             no_pages: i64::MAX as u64 / page as u64,
-            cpus: host.possible_cpus,
+            cpus: possible_cpus()?,
             jiffy_ns: jiffy().as_nanos() as u32,
         };
         let records = expected + expected / 4 + 64;

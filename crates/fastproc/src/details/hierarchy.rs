@@ -44,7 +44,7 @@ impl Hierarchy {
     /// Finds it among the mounts of this process, and else of the first one: a container mostly has only its own part of it.
     pub(super) fn find() -> Option<Self> {
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let own = cgroup_root::mountinfo();
+        let own = cgroup_root::chosen(&mounts);
         let own: Vec<PathBuf> = mount_points(&own).map(PathBuf::from).collect();
         let of_first = ["cgroup", "cgroup/unified"]
             .map(|folder| proc_root::path("/proc/1/root/sys/fs").join(folder));
