@@ -292,7 +292,7 @@ fn writing_is_charged_to_who_asks_and_root_goes_on() {
                 answers.filter(|reply| reply.status == Status::Ok).count()
             };
             let mut served = 0;
-            // On a busy machine the service may use the whole budget to find out who asks. Then the user waits for more.
+            // On a busy machine, finding out who asks may use the user's whole budget. The user then waits until it has some again.
             let is_refused = (0..200).any(|round| {
                 let now = ask_all(round);
                 served += now;

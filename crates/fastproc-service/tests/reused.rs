@@ -11,7 +11,7 @@ use common::Served;
 use fastproc::{Collector, Fields, Snapshot, SourceKind};
 use fastproc_testbed::{Brackets, gate, wait_for};
 
-/// A process that sleeps, and runs when it is told.
+/// A process that sleeps until it is sent a line, and runs then.
 struct Cat(Child);
 
 impl Cat {

@@ -1,8 +1,8 @@
 //! What users ask, apart from the work that is done for it: to read a request, and to refuse it, takes time as well.
 //!
-//! In one go each user's requests are read up to a limit; then others come first. The CPU time of the thread that is not charged
-//! for work is charged to those who ask, by what they have asked. Nothing is read from a user who asks too much, for a moment:
-//! whoever is refused could otherwise ask again at once, and keep a CPU busy with refusals.
+//! The service reads a limited number of requests of one user, and then those of others. The CPU time that the thread did not
+//! spend on work is charged to the users, in proportion to their requests. A user who sends too many is not read for 0.1 s:
+//! otherwise a user who is refused could ask again at once, and keep a CPU busy with refusals.
 
 use std::{
     collections::HashMap,
@@ -25,10 +25,10 @@ pub(super) const WEIGHT_OF_CONNECTION: u32 = 4;
 /// What a user's requests may take, apart from work: a part of what work may, and a share of one CPU at least.
 const PART_OF_WORK: f64 = 0.2;
 const LEAST_SHARE: f64 = 0.02;
-/// For so long nothing is read from a user who has asked too much.
+/// How long the service does not read from a user who has sent too many requests.
 const HOLD: Duration = Duration::from_millis(100);
 
-/// Who asks how much.
+/// The requests of each user, and what they cost.
 #[derive(Debug)]
 pub(super) struct Asking {
     /// Since it was last charged.
@@ -41,7 +41,7 @@ pub(super) struct Asking {
     worked: Duration,
 }
 
-/// A user who has asked too much.
+/// A user whose requests are not read now.
 #[derive(Debug)]
 struct Held {
     until: Instant,

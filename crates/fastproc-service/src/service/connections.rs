@@ -156,11 +156,11 @@ impl Service {
         }
     }
 
-    /// Closes a connection, for one of a user who has so many.
+    /// Closes a connection, so that a user who has `of_account` connections can have one more. `false`: none may be closed.
     ///
-    /// Of those who have not been served, the oldest: a user may have thousands of ids by which it can connect and nothing
-    /// else, those of its user namespaces. Else one of the user who has the most, if it still has as many as the other then. So
-    /// however many users have all that they may, whoever comes has room.
+    /// The oldest connection that was never served goes first: a user may connect by thousands of ids, those of its user
+    /// namespaces, which are not served. If there is none, the user with the most connections loses one, unless it would then have
+    /// fewer than the user who connects.
     fn make_room(&mut self, of_account: usize) -> bool {
         if let Some(token) = self.unproven.first().copied() {
             self.blame(token, Reason::CutOff);

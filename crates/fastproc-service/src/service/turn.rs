@@ -118,7 +118,7 @@ impl Service {
         };
         waiting.append(&mut self.waiting);
         let mut served = std::mem::take(&mut self.served);
-        // Who has waited longest for work comes first.
+        // The user for whom the service has not worked for the longest time comes first.
         waiting.sort_by_key(|waiting| served.iter().position(|&uid| uid == waiting.uid()));
         let (began, mut fresh) = (Instant::now(), Vec::new());
         self.can_go_on = false;

@@ -21,8 +21,9 @@
 //!
 //! The kernel adds up CPU time, the lines of memory.stat and I/O for each CPU, and folds them into a cgroup when somebody reads
 //! its files. A snapshot therefore first reads such a file of every top-level cgroup, which brings all its descendants up to
-//! date. [`Builder::max_age`] allows older values, which costs less. Pressure is calculated as the kernel would at that moment;
-//! its averages are read from the kernel's files in the moments in which the kernel would calculate them anew.
+//! date. [`Builder::max_age`] allows older values, which costs less. The source `bpf` calculates
+//! the totals of pressure as the kernel would at that moment. It reads the files of a cgroup whose averages the kernel is about to
+//! calculate again.
 //!
 //! # Who sees what
 //!
