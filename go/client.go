@@ -80,12 +80,12 @@ var statusTexts = map[StatusError]string{
 	ErrVersion:     "the service speaks another version of the protocol; restart it after an upgrade",
 	ErrRequest:     "the service does not understand the request",
 	ErrGroups:      "the service does not collect these fields",
-	ErrNamespace:   "this process is in another mount, pid, user or time namespace, or root directory, than the service",
-	ErrHidePID:     "/proc is mounted with hidepid, and the service serves root alone",
+	ErrNamespace:   "this process has another mount, pid, user or time namespace, or another root directory, than the service",
+	ErrHidePID:     "/proc is mounted with hidepid, so the service serves only root",
 	ErrCredentials: "the service cannot tell what the kernel would show this process",
-	ErrNoPeer:      "this kernel does not tell the service who has connected (Linux 6.5)",
-	ErrNotYours:    "another process or user has made this connection: connect again",
-	ErrBusy:        "readers of this user hold too many snapshots",
+	ErrNoPeer:      "this kernel cannot tell the service who has connected (Linux 6.5 can)",
+	ErrNotYours:    "this connection was made by another process or user: connect again",
+	ErrBusy:        "readers of this user hold or request too many snapshots",
 	ErrFailed:      "the service cannot make a snapshot",
 }
 

@@ -149,7 +149,7 @@ func TestAProcessHasWhatProcSays(t *testing.T) {
 			t.Errorf("%q is in state %c", process.Name(), process.State())
 		}
 		if process.IO() != nil || process.Layout() != nil {
-			t.Error("what was not asked for is there")
+			t.Error("what was not requested is there")
 		}
 		return judged == 6
 	})

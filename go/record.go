@@ -1031,7 +1031,7 @@ func (p Process) Wchan() (uint8, bool) {
 	return p.record.Identity.wchan, true
 }
 
-// CPU is nil if it was not asked for, or is not known. CPU time, faults, context switches.
+// CPU is nil if it was not requested, or is not known. CPU time, faults, context switches.
 func (p Process) CPU() *CPU {
 	if p.record.Identity.Groups&0x1 == 0 {
 		return nil
@@ -1039,7 +1039,7 @@ func (p Process) CPU() *CPU {
 	return &p.record.CPU
 }
 
-// Memory is nil if it was not asked for, or is not known. Sizes of memory. All 0 for a process without memory of its own (a kernel thread, a zombie).
+// Memory is nil if it was not requested, or is not known. Sizes of memory. All 0 for a process without memory of its own (a kernel thread, a zombie).
 func (p Process) Memory() *Memory {
 	if p.record.Identity.Groups&0x2 == 0 {
 		return nil
@@ -1047,7 +1047,7 @@ func (p Process) Memory() *Memory {
 	return &p.record.Memory
 }
 
-// Users is nil if it was not asked for, or is not known. Users and groups.
+// Users is nil if it was not requested, or is not known. Users and groups.
 func (p Process) Users() *Users {
 	if p.record.Identity.Groups&0x1000 == 0 {
 		return nil
@@ -1055,7 +1055,7 @@ func (p Process) Users() *Users {
 	return &p.record.Users
 }
 
-// Scheduling is nil if it was not asked for, or is not known. Priority, policy, processor.
+// Scheduling is nil if it was not requested, or is not known. Priority, policy, processor.
 func (p Process) Scheduling() *Scheduling {
 	if p.record.Identity.Groups&0x40 == 0 {
 		return nil
@@ -1063,7 +1063,7 @@ func (p Process) Scheduling() *Scheduling {
 	return &p.record.Scheduling
 }
 
-// MemoryDetails is nil if it was not asked for, or is not known. What else is known of its memory. All 0 for a process without memory of its own.
+// MemoryDetails is nil if it was not requested, or is not known. What else is known of its memory. All 0 for a process without memory of its own.
 func (p Process) MemoryDetails() *MemoryDetails {
 	if p.record.Identity.Groups&0x800 == 0 {
 		return nil
@@ -1079,7 +1079,7 @@ func (p Process) MmFlags() (uint64, bool) {
 	return p.record.MemoryDetails.mmFlags, true
 }
 
-// Layout is nil if it was not asked for, or is not known. Addresses.
+// Layout is nil if it was not requested, or is not known. Addresses.
 func (p Process) Layout() *Layout {
 	if p.record.Identity.Groups&0x4 == 0 || p.record.Identity.Masked != 0 {
 		return nil
@@ -1087,7 +1087,7 @@ func (p Process) Layout() *Layout {
 	return &p.record.Layout
 }
 
-// Credentials is nil if it was not asked for, or is not known. Capabilities, seccomp, umask, and how many supplementary groups there are.
+// Credentials is nil if it was not requested, or is not known. Capabilities, seccomp, umask, and how many supplementary groups there are.
 func (p Process) Credentials() *Credentials {
 	if p.record.Identity.Groups&0x8 == 0 {
 		return nil
@@ -1095,7 +1095,7 @@ func (p Process) Credentials() *Credentials {
 	return &p.record.Credentials
 }
 
-// Signals is nil if it was not asked for, or is not known. Signal sets.
+// Signals is nil if it was not requested, or is not known. Signal sets.
 func (p Process) Signals() *Signals {
 	if p.record.Identity.Groups&0x10 == 0 {
 		return nil
@@ -1103,7 +1103,7 @@ func (p Process) Signals() *Signals {
 	return &p.record.Signals
 }
 
-// Namespaces is nil if it was not asked for, or is not known. Pid namespaces.
+// Namespaces is nil if it was not requested, or is not known. Pid namespaces.
 func (p Process) Namespaces() *Namespaces {
 	if p.record.Identity.Groups&0x20 == 0 {
 		return nil
@@ -1111,7 +1111,7 @@ func (p Process) Namespaces() *Namespaces {
 	return &p.record.Namespaces
 }
 
-// SchedulingDetails is nil if it was not asked for, or is not known. What else is known of its scheduling.
+// SchedulingDetails is nil if it was not requested, or is not known. What else is known of its scheduling.
 func (p Process) SchedulingDetails() *SchedulingDetails {
 	if p.record.Identity.Groups&0x2000 == 0 {
 		return nil
@@ -1119,7 +1119,7 @@ func (p Process) SchedulingDetails() *SchedulingDetails {
 	return &p.record.SchedulingDetails
 }
 
-// Limits is nil if it was not asked for, or is not known. Limits.
+// Limits is nil if it was not requested, or is not known. Limits.
 func (p Process) Limits() *Limits {
 	if p.record.Identity.Groups&0x80 == 0 {
 		return nil
@@ -1127,7 +1127,7 @@ func (p Process) Limits() *Limits {
 	return &p.record.Limits
 }
 
-// IO is nil if it was not asked for, or is not known. I/O counters.
+// IO is nil if it was not requested, or is not known. I/O counters.
 func (p Process) IO() *IO {
 	if p.record.Identity.Groups&0x100 == 0 || p.record.Identity.Masked != 0 {
 		return nil
@@ -1135,7 +1135,7 @@ func (p Process) IO() *IO {
 	return &p.record.IO
 }
 
-// Cgroup is nil if it was not asked for, or is not known. Cgroup of the default hierarchy.
+// Cgroup is nil if it was not requested, or is not known. Cgroup of the default hierarchy.
 func (p Process) Cgroup() *Cgroup {
 	if p.record.Identity.Groups&0x200 == 0 {
 		return nil

@@ -41,7 +41,7 @@ func (snapshot *Snapshot) Process(pid uint32) (Process, bool) {
 // Threads are all threads, if FieldsThreads was asked for.
 func (snapshot *Snapshot) Threads() []ThreadRecord { return snapshot.threads }
 
-// ThreadIO are the I/O counters of a thread of this snapshot; nil if they were not asked for, or are not known.
+// ThreadIO are the I/O counters of a thread of this snapshot; nil if they were not requested, or are not known.
 func (snapshot *Snapshot) ThreadIO(thread *ThreadRecord) *IO {
 	process, ok := snapshot.Process(thread.Tgid)
 	if !ok || process.IO() == nil {

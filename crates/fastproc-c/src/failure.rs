@@ -171,7 +171,7 @@ mod tests {
         let error = fastproc::Error::Run(std::io::Error::other("the\0cause"));
         assert_eq!(
             chain(&error).to_bytes(),
-            b"running the program failed: thecause"
+            b"cannot run the BPF program: thecause"
         );
     }
 }

@@ -26,6 +26,7 @@ use std::{
 
 use clap::{ArgAction, ValueEnum};
 use fastproc::{SourceKind, cgroups, proc_root};
+use fastproc_columns::parse_duration;
 use fastproc_metrics::{
     collecting::{Bounds, Collecting},
     costly, descriptors,
@@ -43,7 +44,7 @@ use self::{
     collectors::Collectors,
     configuration::Files,
     exporter::Configured,
-    flags::{boolean, duration, share},
+    flags::{boolean, share},
     signals::Signals,
 };
 use crate::{Failure, failure::chain, source::Source};
@@ -124,7 +125,7 @@ pub struct Args {
     )]
     telemetry_path: String,
     /// Listen nowhere: look twice, so much apart, write the metrics once to standard output, and end.
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     once_to_stdout_delay: Option<Duration>,
     /// Say on standard error how processes are grouped.
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
@@ -160,7 +161,7 @@ pub struct Args {
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
     recheck: bool,
     /// Look again only at processes that are younger than this.
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     recheck_with_time_limit: Option<Duration>,
     /// Forget groups that have no processes.
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
@@ -196,7 +197,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     max_cgroups: usize,
     /// Scrapes that follow one another faster than this share a snapshot.
-    #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = parse_duration)]
     min_interval: Duration,
     /// Connections at once. A further one takes the place of one that asks nothing.
     #[arg(long, value_name = "N", default_value_t = 256)]
@@ -208,7 +209,7 @@ pub struct Args {
     #[arg(long, value_name = "USER")]
     user: Option<String>,
     /// How long the processes that serve and collect may take to end.
-    #[arg(long, hide = true, value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    #[arg(long, hide = true, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
     end_within: Duration,
     /// Flags were given with one dash.
     #[arg(long, hide = true)]

@@ -70,6 +70,7 @@ mod tests {
             ("1h30m", 5_400_000),
             ("1m", 60_000),
             ("250000us", 250),
+            ("250000µs", 250),
         ] {
             let duration = Duration::from_millis(milliseconds);
             assert_eq!(parse_duration(text), Ok(duration), "{text}");

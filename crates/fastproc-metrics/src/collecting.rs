@@ -17,7 +17,7 @@ use crate::{
 
 /// What is told of rules that came and are of no use.
 #[derive(Debug, thiserror::Error)]
-#[error("rules of groups came that cannot be used")]
+#[error("the exporter sent rules of groups that cannot be used")]
 struct Refused(#[source] Box<dyn std::error::Error + Send + Sync>);
 
 /// What the other process may ask for. It speaks with the network, so this one keeps to it.
@@ -177,7 +177,7 @@ impl Collecting {
     fn write(&mut self, format: Format) -> io::Result<usize> {
         let mut memory = std::mem::take(&mut self.spare);
         memory.clear();
-        // About as long as the last one, so that memory is not asked for again and again. What is not written to takes none.
+        // About as long as the last one, so that memory is not requested again and again. What is not written to takes none.
         memory.reserve(match self.length {
             0 => self.exporter.expected_length(),
             length => length + length / 32,

@@ -16,7 +16,7 @@ const OF_MACHINE: u64 = 18;
 /// The limit is too low, and may not be raised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no more than {limit} descriptors may be open (ulimit -n; LimitNOFILE= of a systemd unit), and {needed} are needed"
+    "{needed} open descriptors are needed, and the limit is {limit}; raise it (ulimit -n; LimitNOFILE= of a systemd unit)"
 )]
 pub struct TooFew {
     /// The limit.

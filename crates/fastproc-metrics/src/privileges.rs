@@ -45,7 +45,7 @@ pub enum DropError {
     #[error("there is no user {0:?} to become; name another one with --user")]
     NoUser(String),
     /// The kernel refused.
-    #[error("cannot give up {what}")]
+    #[error("cannot drop {what}")]
     Refused {
         /// What is to be given up.
         what: &'static str,

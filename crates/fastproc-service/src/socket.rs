@@ -25,7 +25,7 @@ pub enum SocketError {
     #[error("another service listens at {}", .0.display())]
     InUse(PathBuf),
     /// What is there was not made by a service.
-    #[error("cannot listen at {}: there is something else than a socket, which is left alone", .0.display())]
+    #[error("cannot listen at {}: something that is not a socket is there; move it, or name another path", .0.display())]
     NotASocket(PathBuf),
     /// It cannot be made.
     #[error("cannot listen at {}", path.display())]
@@ -37,10 +37,10 @@ pub enum SocketError {
         source: io::Error,
     },
     /// There is no such group.
-    #[error("there is no group {0:?} whose members could connect")]
+    #[error("there is no group {0:?}; name an existing group")]
     NoGroup(String),
     /// What systemd has passed is something else.
-    #[error("the socket that systemd passed is not a listening one of type seqpacket")]
+    #[error("the socket that systemd passed is not a listening socket of type SOCK_SEQPACKET")]
     Passed,
 }
 

@@ -62,7 +62,9 @@ pub enum Error {
     #[error("process {0} has ended")]
     Gone(u32),
     /// What has its pid here is another process.
-    #[error("the pids in /proc are of another namespace; before: mount -t proc proc /proc")]
+    #[error(
+        "/proc shows the pids of another namespace; mount the one of this namespace (mount -t proc proc /proc)"
+    )]
     OtherPids,
     /// It is not certain that it is the process that was shown.
     #[error(transparent)]

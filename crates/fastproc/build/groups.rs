@@ -113,7 +113,7 @@ pub fn write_accessors(header: &Header, style: &Style, view: &View) -> String {
             let constant = part.constant();
             let _ = writeln!(
                 methods,
-                "    /// {} `None`: it was not asked for, or is not known{why}.\n    \
+                "    /// {} `None`: it was not requested, or is not known{why}.\n    \
                      pub fn {name}(self) -> Option<&'a {path}::{rust}> {{\n        \
                      self.group(Fields::{constant}, &self.record.{name}){filter}\n    }}\n",
                 member.doc
@@ -141,7 +141,7 @@ pub fn write_accessors(header: &Header, style: &Style, view: &View) -> String {
                      (self.record.identity.masked == 0).then_some(value)\n    }}\n",
                 one.doc,
                 if part.is_group() {
-                    "it was not asked for, or "
+                    "it was not requested, or "
                 } else {
                     ""
                 },

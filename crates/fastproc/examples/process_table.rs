@@ -12,7 +12,7 @@ fn main() -> Result<(), fastproc::Error> {
     let snapshot = collector.snapshot()?;
     println!("{:>8} S {:>12} {:>10} NAME", "PID", "RSS_KIB", "CPU_MS");
     for process in snapshot.iter() {
-        // A group of fields that was not asked for, or is hidden, is `None`.
+        // A group of fields that was not requested, or is hidden, is `None`.
         let rss_kib = process.memory().map_or(0, |memory| memory.rss() / 1024);
         let cpu_ms = process
             .cpu()

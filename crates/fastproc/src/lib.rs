@@ -24,7 +24,7 @@
 //!    uses the best [source](SourceKind) that works, and says why it refused the others.
 //! 2. A [`Snapshot`] has every process at about one time, borrowed where the kernel wrote it: nothing is copied
 //!    or allocated for a process. Each [`Process`] is a view with one accessor for each group, which returns `None`
-//!    if the group was not asked for or is hidden. [`record`] documents the groups, with units and the kernel's
+//!    if the group was not requested or is hidden. [`record`] documents the groups, with units and the kernel's
 //!    names.
 //! 3. A [`Baseline`] keeps what it needs of a snapshot, and compares the next one with it: shares of CPU time,
 //!    faults and I/O per second, started and exited processes. [`difference`] has the rules, and the parts of it for

@@ -162,7 +162,7 @@ fn what_has_no_known_shape_is_refused_and_named() {
             fields,
             |error| matches!(error, Error::UnknownKernel { value, .. } if *value == shape),
         );
-        // What is not asked for is not missed.
+        // What is not requested is not missed.
         for kind in [SourceKind::Bpf, SourceKind::BpfIter] {
             let others = (Fields::CPU | Fields::MEMORY) - fields;
             let opened = Collector::builder()

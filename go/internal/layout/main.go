@@ -346,7 +346,7 @@ func generate(header string) ([]byte, error) {
 			if part.guarded() {
 				absent += " || p.record.Identity.Masked != 0"
 			}
-			fmt.Fprintf(&out, "// %s is nil if it was not asked for, or is not known. %s\nfunc (p Process) %s() *%s {\n\tif %s {\n\t\treturn nil\n\t}\n\treturn &p.record.%s\n}\n\n",
+			fmt.Fprintf(&out, "// %s is nil if it was not requested, or is not known. %s\nfunc (p Process) %s() *%s {\n\tif %s {\n\t\treturn nil\n\t}\n\treturn &p.record.%s\n}\n\n",
 				exported(one.name), one.doc, exported(one.name), exported(one.typ), absent, exported(one.name))
 		}
 		for _, inner := range part.members {

@@ -64,7 +64,7 @@ def _seconds(column: list[Any]) -> list[Any]:
 class Snapshot:
     """The columns of a snapshot as lists, and a method for each of psutil's that they answer.
 
-    A method gives None where the value is not known, or was not asked for.
+    A method gives None where the value is not known, or was not requested.
     """
 
     def __init__(self, table: _native.Table, before: Snapshot | None = None) -> None:

@@ -41,7 +41,7 @@ enum ExporterError {
     NotInstalled,
     #[error("cannot run {PROGRAM}")]
     Failed(#[source] io::Error),
-    #[error("{PROGRAM} has ended, and was not told to")]
+    #[error("{PROGRAM} has ended unexpectedly")]
     EndedByItself,
     #[error("{PROGRAM} has failed: {0}")]
     Ended(ExitStatus),

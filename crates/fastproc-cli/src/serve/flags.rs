@@ -1,40 +1,6 @@
 //! Flags as Go's programs have them.
 
-use std::{ffi::OsString, time::Duration};
-
-/// As Go writes it: `500ms`, `1.5s`, `2m`, `1h30m`.
-pub fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is no duration, such as 500ms, 10s or 1h30m");
-    if text == "0" {
-        return Ok(Duration::ZERO);
-    }
-    let (mut total, mut rest) = (0.0, text);
-    while !rest.is_empty() {
-        let digits = rest
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .ok_or_else(wrong)?;
-        let number: f64 = rest[..digits].parse().map_err(|_| wrong())?;
-        let after = &rest[digits..];
-        let end = after
-            .find(|c: char| c.is_ascii_digit() || c == '.')
-            .unwrap_or(after.len());
-        total += number
-            * match &after[..end] {
-                "ns" => 1e-9,
-                "us" | "µs" => 1e-6,
-                "ms" => 1e-3,
-                "s" => 1.0,
-                "m" => 60.0,
-                "h" => 3600.0,
-                _ => return Err(wrong()),
-            };
-        rest = &after[end..];
-    }
-    if text.is_empty() {
-        return Err(wrong());
-    }
-    Duration::try_from_secs_f64(total).map_err(|_| wrong())
-}
+use std::ffi::OsString;
 
 /// As Go reads it.
 pub fn boolean(text: &str) -> Result<bool, String> {
@@ -158,16 +124,5 @@ mod tests {
         assert_eq!(boolean("1"), Ok(true));
         assert_eq!(boolean("F"), Ok(false));
         assert!(boolean("no").is_err());
-    }
-
-    #[test]
-    fn durations_are_as_go_writes_them() {
-        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5400)));
-        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
-        assert_eq!(duration("0"), Ok(Duration::ZERO));
-        for wrong in ["", "5", "s", "1x", "1s2", "-1s"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
-        }
     }
 }

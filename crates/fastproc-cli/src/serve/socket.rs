@@ -14,6 +14,7 @@ use std::{
 };
 
 use fastproc::{SourceKind, proc_root, source::service};
+use fastproc_columns::parse_duration;
 use fastproc_metrics::metrics;
 use fastproc_service::{Figures, Service, Settings, bind_for, passed_by_systemd};
 
@@ -31,10 +32,10 @@ pub struct SocketArgs {
     #[arg(long)]
     pub no_metrics: bool,
     /// With --no-metrics: end when nobody has been connected for so long.
-    #[arg(long, value_name = "DURATION", value_parser = super::flags::duration, requires = "no_metrics")]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "no_metrics")]
     idle_exit: Option<Duration>,
     /// How long a reader waits for command lines at most, and half of it for one process's. It reads those that are missing itself.
-    #[arg(long, value_name = "DURATION", value_parser = super::flags::duration, default_value = "400ms")]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "400ms")]
     texts_timeout: Duration,
     /// Let only root and the members of this group connect to the socket. A socket of systemd's is set by its unit: `SocketGroup=`
     /// and `SocketMode=`.
@@ -62,7 +63,7 @@ impl SocketArgs {
         self.socket.clone().or_else(service::socket_path)
     }
 
-    /// Listens, and loads what reading takes; while this is still root. `None`: it was not asked for.
+    /// Listens, and loads what reading takes; while this is still root. `None`: it was not requested.
     ///
     /// Returns the descriptors that it takes at most, too.
     pub fn open(&self, source: Option<SourceKind>) -> Result<Option<(Service, usize)>, Failure> {

@@ -97,7 +97,7 @@ fn an_exporter_that_breaks_the_rules_of_the_link_ends_it_with_an_error() {
         ),
         (
             "scrapes = begin()\nask(scrapes, COLLECTS)\n",
-            "fastproc-exporter has ended, and was not told to",
+            "fastproc-exporter has ended unexpectedly",
         ),
     ] {
         let output = serve(&folder, acts, &[]);
@@ -154,7 +154,7 @@ print('all was answered', file=sys.stderr)
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{stderr}");
     assert!(stderr.contains("all was answered"), "{stderr}");
-    let refused = stderr.matches("rules of groups came that cannot be used");
+    let refused = stderr.matches("the exporter sent rules of groups that cannot be used");
     assert_eq!(refused.count(), 7, "{stderr}");
     assert!(stderr.contains("makes more than 65536 bytes"), "{stderr}");
 

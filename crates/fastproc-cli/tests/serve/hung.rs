@@ -160,7 +160,7 @@ fn who_collects_and_does_not_answer_is_told_by_who_serves_and_keeps_it_from_noth
     send(server.pid(), Signal::CONT);
     let (status, stderr) = server.wait();
     assert_eq!(status.code(), Some(2), "{stderr}");
-    assert!(stderr.contains("was not told to"), "{stderr}");
+    assert!(stderr.contains("has ended unexpectedly"), "{stderr}");
 }
 
 /// The kernel gives a signal to any thread that does not block it, and one that waits for a file system handles none.

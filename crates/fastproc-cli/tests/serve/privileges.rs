@@ -227,7 +227,7 @@ fn root_that_cannot_become_another_user_stays_root_and_gives_up_the_rest() {
         .expect("it can be started");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{stderr}");
-    assert!(stderr.contains("cannot give up the groups"), "{stderr}");
+    assert!(stderr.contains("cannot drop the groups"), "{stderr}");
 }
 
 /// With `hidepid`, root sees all processes and their names, and so does what it starts.

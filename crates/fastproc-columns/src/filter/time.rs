@@ -4,9 +4,10 @@ use super::decimal::{Decimal, LiteralError, decimal};
 use crate::value::Unit;
 
 const SECOND: u64 = 1_000_000_000;
-const UNITS: [(&str, u64); 8] = [
+const UNITS: [(&str, u64); 9] = [
     ("ns", 1),
     ("us", 1_000),
+    ("µs", 1_000),
     ("ms", 1_000_000),
     ("s", SECOND),
     ("m", 60 * SECOND),

@@ -69,7 +69,7 @@ fn lock(news: &Mutex<News>) -> MutexGuard<'_, News> {
 
 /// There is no answer now: the scraper has ended, or too many wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no scrape can be had now")]
+#[error("no scrape is available now")]
 pub struct Unavailable;
 
 impl ScraperHandle {
@@ -120,10 +120,10 @@ impl ScraperHandle {
 #[derive(Debug, thiserror::Error)]
 pub enum ScrapeError {
     /// The process that collects has ended.
-    #[error("the process that collects has ended")]
+    #[error("the collecting process has ended")]
     Ended,
     /// Nothing can be had from it, although it has not ended.
-    #[error("the process that collects cannot be asked")]
+    #[error("the collecting process cannot be reached")]
     Failed(#[from] io::Error),
 }
 

@@ -39,11 +39,11 @@ pub enum WrongRules {
     },
     /// They have more bytes than they may have.
     #[error(
-        "the rules of groups have {0} bytes, {LONGEST} are allowed: take fewer or shorter ones"
+        "the rules of groups have {0} bytes, and {LONGEST} are allowed; use fewer or shorter rules"
     )]
     TooLong(usize),
     /// There are more than there may be.
-    #[error("the rules of groups have more than {MOST} items and regular expressions: take fewer")]
+    #[error("the rules of groups have more than {MOST} items and regular expressions; use fewer")]
     TooMany,
     /// They come as bytes that are no rules.
     #[error("the rules of groups are cut short")]

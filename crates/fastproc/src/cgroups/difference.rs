@@ -11,7 +11,7 @@ pub struct Baseline {
     kept: HashMap<u64, Record>,
 }
 
-/// What a cgroup did in between. `None`: the value was not asked for, the cgroup does not have it, or it is new.
+/// What a cgroup did in between. `None`: the value was not requested, the cgroup does not have it, or it is new.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Changes {

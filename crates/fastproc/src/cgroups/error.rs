@@ -28,14 +28,14 @@ pub enum Error {
 
     /// The BPF program would show cgroups whose files this process may not read.
     #[error(
-        "CAP_DAC_READ_SEARCH is missing, and the program would show what this user may not read; run as root, or use the \
+        "CAP_DAC_READ_SEARCH is missing, so this user may not read what the BPF program shows; run as root, or use the \
          source files"
     )]
     NotPermitted,
 
     /// The kernel lacks what the BPF program needs.
     #[error(
-        "this kernel keeps its cgroups in a way that this version does not know: it has no {missing}; use the source files"
+        "this version does not know how this kernel stores cgroups: {missing} is missing; use the source files"
     )]
     UnknownKernel {
         /// What it does not have.
@@ -43,7 +43,9 @@ pub enum Error {
     },
 
     /// The array of cgroups grew too often while it was filled.
-    #[error("there are more than {capacity} {what}, and more each time they are read")]
+    #[error(
+        "there are more than {capacity} {what}, and their number grew with each attempt; try again"
+    )]
     Overflow {
         /// Elements that there was room for.
         capacity: u32,

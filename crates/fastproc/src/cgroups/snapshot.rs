@@ -21,7 +21,7 @@ pub struct Snapshot<'a> {
 
 /// One cgroup of a snapshot: a view of its record, not a copy.
 ///
-/// A group of fields is `None` if it was not asked for, or if the cgroup does not have it: a controller is not enabled for it,
+/// A group of fields is `None` if it was not requested, or if the cgroup does not have it: a controller is not enabled for it,
 /// or is on version 1.
 #[derive(Clone, Copy, Debug)]
 pub struct Cgroup<'a> {
@@ -61,7 +61,7 @@ impl<'a> Snapshot<'a> {
         self.lines.find(name)
     }
 
-    /// The lines of memory.stat, in their order. Empty if they were not asked for, or no cgroup has them.
+    /// The lines of memory.stat, in their order. Empty if they were not requested, or no cgroup has them.
     pub fn memory_stat_lines(self) -> impl Iterator<Item = (StatLine, &'a str)> {
         self.lines.names()
     }

@@ -11,7 +11,7 @@ use crate::base::error::parse::ParseError;
 #[non_exhaustive]
 pub enum Error {
     /// The caller asked for the kernel's files only.
-    #[error("BPF was not asked for")]
+    #[error("BPF was not requested")]
     NotAsked,
 
     /// BPF cannot be used.

@@ -27,7 +27,7 @@ const LONGEST_KEPT: usize = 4096;
 #[non_exhaustive]
 pub enum DetailError {
     /// The process has ended. Another one may have its pid.
-    #[error("process {pid} is no more")]
+    #[error("process {pid} has ended")]
     Gone {
         /// The pid it had.
         pid: u32,

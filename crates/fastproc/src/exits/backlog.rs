@@ -49,7 +49,7 @@ struct State {
     exits: Exits,
     gathered: Vec<Exit>,
     lines: Vec<u8>,
-    /// `None` if command lines were not asked for.
+    /// `None` if command lines were not requested.
     programs: Option<Programs>,
     dropped: u64,
     must_end: bool,

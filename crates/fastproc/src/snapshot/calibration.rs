@@ -5,7 +5,7 @@
 #[non_exhaustive]
 pub struct Calibration {
     /// Whether statm and status of this kernel count the per-CPU parts of the resident set, as Linux 6.12 and
-    /// later do. `None` if no process had such parts, or memory was not asked for.
+    /// later do. `None` if no process had such parts, or memory was not requested.
     pub exact_rss: Option<bool>,
     /// Whether the name of a kernel worker is its `comm` and its description, as before Linux 6.11.
     pub workers_by_comm: bool,

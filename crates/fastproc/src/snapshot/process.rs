@@ -11,7 +11,7 @@ use crate::{
 
 /// One process of a snapshot: a view of its record, not a copy.
 ///
-/// A group of fields is `None` if it was not asked for, or if the source could not read it, such as the I/O
+/// A group of fields is `None` if it was not requested, or if the source could not read it, such as the I/O
 /// counters of another user's process. An unknown value is never shown as zero.
 #[derive(Clone, Copy, Debug)]
 pub struct Process<'a> {

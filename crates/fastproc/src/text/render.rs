@@ -9,12 +9,12 @@ use crate::{records::fields::Fields, snapshot::process::Process};
 pub enum RenderError {
     /// The record was collected without field groups that the text shows.
     #[error(
-        "the record does not hold {0:?}, which the text shows; ask for these groups when collecting"
+        "the record lacks {0:?}, which this text needs; request these fields when opening the collector"
     )]
     MissingFields(Fields),
     /// This kernel prints a line whose value no record holds. It is in the kernel's own file for the process: hand
     /// that to the renderer.
-    #[error("the line {label} comes from the kernel's own file alone")]
+    #[error("only the kernel's own file has the line {label}")]
     KernelText {
         /// Label of the line, as `x86_Thread_features`.
         label: String,

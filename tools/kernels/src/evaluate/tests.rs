@@ -1,7 +1,7 @@
 use super::*;
 
 const DOCTOR: &str = r#"{"kernel":"6.1","source":"bpf-iter","sources":[
-    {"source":"bpf","usable":false,"load_ms":null,"error":"this kernel is too old for it:\nmore"},
+    {"source":"bpf","usable":false,"load_ms":null,"error":"this kernel is too old:\nmore"},
     {"source":"bpf-iter","usable":true,"load_ms":12.5,"error":null},
     {"source":"procfs","usable":true,"load_ms":0,"error":null}],
     "fields":[{"group":"cpu","from":"bpf-iter"},{"group":"io","from":"procfs"}],
@@ -71,7 +71,7 @@ fn doctor_tells_what_loads_and_where_lines_come_from() {
     assert_eq!(finding.usable, ["bpf-iter", "procfs"]);
     assert_eq!(
         finding.refused,
-        [("bpf".into(), "this kernel is too old for it".into())].into()
+        [("bpf".into(), "this kernel is too old".into())].into()
     );
     assert_eq!(finding.groups_from, [("io".into(), "procfs".into())].into());
     assert_eq!(finding.lines, 2);

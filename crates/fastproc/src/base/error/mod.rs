@@ -61,13 +61,13 @@ pub enum Error {
 
     /// The kernel is locked down.
     #[error(
-        "the kernel is locked down for confidentiality, and gives no program the kernel's memory; \
+        "the kernel is locked down for confidentiality, and lets no program read its memory; \
          boot without lockdown=confidentiality, or use the source procfs"
     )]
     Lockdown,
 
     /// The kernel lacks a feature that the source needs.
-    #[error("this kernel is too old for it: it has no {missing} (Linux {since})")]
+    #[error("this kernel is too old: the {missing} needs Linux {since}")]
     KernelTooOld {
         /// What the kernel does not have.
         missing: &'static str,
@@ -77,7 +77,7 @@ pub enum Error {
 
     /// The kernel's description of its structures has no shape of a value that the programs know.
     #[error(
-        "this kernel keeps the {value} in a way that this version does not know: its structures have no {missing}; \
+        "this version does not know how this kernel stores the {value}: its structures lack {missing}; \
          use the source procfs, or a newer version"
     )]
     UnknownKernel {
@@ -89,8 +89,8 @@ pub enum Error {
 
     /// The kernel's structures say something else about this process than the kernel's own text.
     #[error(
-        "the kernel's structures say {records} of the {value} of this process, and the kernel itself says {kernel}: its \
-         structures are not read as they are; use the source procfs, or a newer version"
+        "the {value} of this process is {records} by the kernel's structures, but {kernel} by the kernel's own answer, so \
+         this version reads these structures wrongly; use the source procfs, or a newer version"
     )]
     Differs {
         /// What differs, as in `resident set`.
@@ -121,7 +121,7 @@ pub enum Error {
 
     /// The caller lives in a namespace that shows other ids than the kernel's own.
     #[error(
-        "this process is in a {namespace} namespace of its own, where ids differ; /proc translates them"
+        "this process is in a {namespace} namespace of its own, where ids differ; use the source procfs"
     )]
     Namespace {
         /// `pid` or `user`.
@@ -129,7 +129,7 @@ pub enum Error {
     },
 
     /// The source meets other processes than `/proc` shows, as one of the two is of another pid namespace.
-    #[error("this source reads the processes of {reads}, and /proc shows those of {shows}")]
+    #[error("this source would read the processes of {reads}, but /proc shows those of {shows}")]
     OtherProcesses {
         /// Whose processes the source meets.
         reads: &'static str,
@@ -139,7 +139,7 @@ pub enum Error {
 
     /// The kernel frees a thread after it has taken its number in a pid namespace.
     #[error(
-        "exits of threads cannot be recorded in a pid namespace of its own, only those of processes"
+        "in a pid namespace of its own, only exits of processes can be recorded, not those of threads"
     )]
     NestedThreads,
 
@@ -150,7 +150,9 @@ pub enum Error {
     HidePid,
 
     /// CPU times are not in the members that this library reads.
-    #[error("CPU times are accounted {how} on this kernel, and only its own text has them")]
+    #[error(
+        "this kernel accounts CPU time {how}, and only /proc shows the result; use the source procfs"
+    )]
     CpuAccounting {
         /// How, as in `by nohz_full CPUs`.
         how: &'static str,
@@ -158,8 +160,7 @@ pub enum Error {
 
     /// The process may not open more descriptors.
     #[error(
-        "no more than {limit} descriptors may be open, and it takes more: raise the limit (ulimit -n; LimitNOFILE= of a \
-         systemd unit)"
+        "the limit of {limit} open descriptors is too low; raise it (ulimit -n; LimitNOFILE= of a systemd unit)"
     )]
     Descriptors {
         /// The soft limit (`RLIMIT_NOFILE`).
@@ -168,7 +169,7 @@ pub enum Error {
 
     /// A control group has less memory left than is needed.
     #[error(
-        "{} is {limit_bytes} bytes, of which {left_bytes} are left, and it takes {needed_bytes}: raise it (MemoryMax= \
+        "the memory limit {} is {limit_bytes} bytes, of which {left_bytes} are free, but {needed_bytes} are needed; raise it (MemoryMax= \
          of a systemd unit; the memory limit of a container), ask for fewer fields, or use the source procfs", file.display()
     )]
     MemoryLimit {
@@ -184,17 +185,17 @@ pub enum Error {
 
     /// This process was forked from the one that opened the collector.
     #[error(
-        "this process was forked after the collector was opened, and shares its memory with the parent: open another \
-         one here"
+        "this process was forked after the collector was opened, and shares its memory with the parent; open a new \
+         collector after the fork"
     )]
     Forked,
 
     /// A program could not be run.
-    #[error("running the program failed")]
+    #[error("cannot run the BPF program")]
     Run(#[source] io::Error),
 
     /// A map could not be created or mapped.
-    #[error("mapping {map} failed")]
+    #[error("cannot map {map}")]
     Map {
         /// Name of the map.
         map: &'static str,

@@ -35,7 +35,7 @@ pub enum Error {
         source: ParseError,
     },
     /// The lines of status could not be learned.
-    #[error("cannot learn what this kernel's status looks like")]
+    #[error("cannot learn the format of /proc/PID/status on this kernel")]
     Format(#[from] FormatError),
 }
 

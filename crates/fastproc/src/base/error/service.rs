@@ -19,7 +19,7 @@ pub enum Error {
         source: io::Error,
     },
     /// Another user than root or this one runs it, in a folder that not only root can write to.
-    #[error("the service at {} is run by user {uid}; only those of root and of oneself are trusted, and those in a folder that only root can write", path.display())]
+    #[error("the service at {} runs as user {uid}; only a service that runs as root or as this user is trusted, or whose socket is in a folder that only root can write", path.display())]
     Untrusted {
         /// The socket.
         path: PathBuf,
@@ -44,16 +44,14 @@ pub enum Error {
     Broken(#[source] io::Error),
     /// It has another layout of records, whose description lacks some of these fields.
     #[error(
-        "the service lays out records in another way, without all of these fields; use the same version on both sides"
+        "the service is of another version, and its records lack some of these fields; use the same version on both sides"
     )]
     Layout,
     /// It serves, but does not record exits.
-    #[error(
-        "the service cannot record exits: it does not read by BPF, or too much was asked of it just now"
-    )]
+    #[error("the service cannot record exits: it does not read by BPF, or is overloaded")]
     NoExits,
     /// Its answer is not valid.
-    #[error("the service answered what makes no sense: {0}")]
+    #[error("the service sent an invalid answer: {0}")]
     Protocol(&'static str),
     /// Its buffer cannot be mapped.
     #[error("the buffer of the service cannot be used")]
@@ -79,24 +77,24 @@ pub enum Status {
     Groups = 3,
     /// The reader lives in another namespace or root directory than the service.
     #[error(
-        "this process is in another mount, pid, user or time namespace, or root directory, than the service"
+        "this process has another mount, pid, user or time namespace, or another root directory, than the service"
     )]
     Namespace = 4,
     /// `/proc` hides processes from the reader.
-    #[error("/proc is mounted with hidepid, and the service serves root alone")]
+    #[error("/proc is mounted with hidepid, so the service serves only root")]
     HidePid = 5,
     /// The service cannot decide from the reader's credentials what the kernel would show it.
     #[error("the service cannot tell what the kernel would show this process")]
     Credentials = 6,
     /// The kernel cannot name the process that connected (before Linux 6.5). Ask again: by the next request
     /// the service may know the reader, unless it is root.
-    #[error("this kernel does not tell the service who has connected (Linux 6.5)")]
+    #[error("this kernel cannot tell the service who has connected (Linux 6.5 can)")]
     NoPeer = 7,
     /// The message came from another process or user than the one that connected.
-    #[error("another process or user has made this connection")]
+    #[error("this connection was made by another process or user")]
     NotYours = 8,
     /// Readers of this user hold too much memory, or have asked for too many walks within a second.
-    #[error("readers of this user hold too many snapshots, or ask for too many")]
+    #[error("readers of this user hold or request too many snapshots")]
     Busy = 9,
     /// The service could not make a snapshot.
     #[error("the service cannot make a snapshot")]
