@@ -229,9 +229,14 @@ mod tests {
             &[("memory.max", "1000\n"), ("memory.current", "900\n")],
         );
         assert!(check_in(100, "0::/a", &tree.0).is_ok());
-        let error = check_in(101, "0::/a", &tree.0).expect_err("100 are left");
+        let error = check_in(101, "0::/a", &tree.0).expect_err("100 are free");
         let text = error.to_string();
-        for part in ["a/memory.max", "1000 bytes", "100 are left", "101"] {
+        for part in [
+            "a/memory.max",
+            "1000 bytes",
+            "100 are free",
+            "101 are needed",
+        ] {
             assert!(text.contains(part), "{text}");
         }
     }
