@@ -289,7 +289,7 @@ fn what_a_service_of_another_version_does_not_have_is_not_made_up() {
     let only = builder.clone().source(Some(SourceKind::Service));
     let error = only.clone().fields(Fields::IO).open();
     let error = error.expect_err("it has no such field").to_string();
-    assert!(error.contains("lays out"), "{error}");
+    assert!(error.contains("lack some of these fields"), "{error}");
     let mut collector = builder
         .fields(Fields::IO)
         .open()
