@@ -37,7 +37,7 @@ impl Reason {
     pub(crate) const NAMES: [&str; 4] = ["over_budget", "over_memory", "blocked", "cut_off"];
 
     const fn text(self) -> &'static str {
-        Events by reason.
+        match self {
             Self::OverBudget => {
                 "has had its share of work done; its readers are told to read /proc"
             }
@@ -52,7 +52,7 @@ impl Reason {
     }
 }
 
-/// How often.
+/// Events by reason.
 #[expect(clippy::struct_field_names, reason = "names in the status")]
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Counts {

@@ -49,8 +49,8 @@ struct Queue {
     kept: VecDeque<Kept>,
     /// Bytes of all command lines.
     bytes: usize,
-    /// So many of the oldest have lost theirs.
-    So many of the oldest exits have lost their command lines.
+    /// So many of the oldest exits have lost their command lines.
+    without_line: usize,
 }
 
 impl Queue {

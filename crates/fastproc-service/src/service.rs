@@ -95,8 +95,8 @@ pub struct Service {
     jobs_changed: bool,
     /// Whether some request can be worked on at once.
     can_go_on: bool,
-    What was charged separately for the current request: to begin recording exits.
-    /// What of the request that is sorted was charged for itself: to begin to record exits.
+    costs: Costs,
+    /// What was charged separately for the current request: to begin recording exits.
     charged_apart: Duration,
     jobs: Vec<Job>,
     texts_timeout: Duration,

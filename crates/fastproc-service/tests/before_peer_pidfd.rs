@@ -199,7 +199,7 @@ fn another_process_that_gets_the_number_is_not_taken_for_who_has_connected() {
                 "{answers:?}"
             ),
         }
-        // This is root's socket, but not root's pid. A refusal stays.
+        // Root made this socket, but has another pid. A refusal stays.
         let expected = if queued.len() == 2 {
             Status::NoPeer
         } else {

@@ -87,13 +87,13 @@ fn root_is_told_everything_and_nobody_what_it_might_have_seen() {
         let known = told(&mut collector, &pids, parent);
         let [root, other, nobody] = pids.map(|pid| &known[&pid]);
         for (exit, line) in [root, other] {
-            A program may erase its arguments, so only its user sees them.
+            assert_eq!((exit.status, exit.io), (None, None));
             assert_eq!((exit.code(), exit.signal()), (None, None));
             assert_eq!(exit.start_ns % 10_000_000, 0);
             assert_eq!(exit.utime_ns % 10_000_000, 0);
             assert!(exit.end_ns.is_some_and(|end_ns| end_ns % 10_000_000 == 0));
             assert!(exit.sum_exec_ns > 0 && exit.minflt > 0);
-            // A program may erase its arguments, so they are for its user.
+            // A program may erase its arguments, so only its user sees them.
             assert!(line.is_empty(), "{}", line.escape_ascii());
         }
         assert!(nobody.1.ends_with(b"unmistakable\0"));

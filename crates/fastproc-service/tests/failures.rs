@@ -258,8 +258,8 @@ fn a_reader_survives_restarts_and_goes_back() {
     }
 }
 
-/// The service may have kept for others what is older than what another source showed meanwhile.
-#A snapshot that the service has kept for others may be older than what another source has shown meanwhile.
+/// A snapshot that the service has kept for others may be older than what another source has shown meanwhile.
+#[test]
 fn no_snapshot_is_older_than_the_one_before() {
     let _alone = alone();
     if !gate::bpf() {

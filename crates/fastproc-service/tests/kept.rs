@@ -1,4 +1,4 @@
-//! The command lines that the service keeps are those that the kernel shows, whichever process changes them.
+//! The command lines that the service keeps match those of the kernel, whichever process changes them.
 
 mod common;
 

@@ -90,10 +90,10 @@ impl Service {
         self.send(token, &reply.to_words(), reply.has_descriptor.then_some(id));
     }
 
-    /// Writes a snapshot into a buffer. `None`: texts are being read for it, and it is handed out then. Without `reads_texts`
-    /// it has those that are kept.
-    Writes a snapshot into a buffer. `None`: its texts are being read, and it is sent after that. Without `reads_texts`
-    it has only the texts that are kept.
+    /// Writes a snapshot into a buffer. `None`: its texts are being read, and it is sent after that. Without `reads_texts`
+    /// it has only the texts that are kept.
+    pub(super) fn fill(
+        &mut self,
         waiting: &Waiting,
         contents: Contents,
         reads_texts: bool,

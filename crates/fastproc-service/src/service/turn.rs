@@ -90,8 +90,8 @@ pub(super) struct Costs {
     write: [Duration; COUNT],
     /// Bytes of the last buffer of a tier.
     pub(super) bytes: [usize; COUNT],
-    /// Of one process.
-    For one process.
+    /// For one process.
+    pub(super) text: Duration,
 }
 
 /// What became of a request in this turn.
