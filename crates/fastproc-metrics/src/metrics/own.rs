@@ -85,7 +85,7 @@ pub trait Service: Debug + Send {
     fn read(&self) -> Served;
 }
 
-/// The counts of such a service.
+/// The counts of this service.
 #[derive(Clone, Debug, Default)]
 pub struct Served {
     /// Current connections.
