@@ -49,7 +49,7 @@ const STATM: &str = "size resident shared text lib data dt";
 pub enum Motion {
     /// It counts up: ours must be between the kernel's values before and after.
     Rising,
-    /// An id, a name, a list or a mask, of which a process has few: the kernel must have shown ours.
+    /// An id, a name, a list or a mask, with few values in one process: the kernel must have shown ours.
     Few,
     /// Sizes, addresses, signals, switches, the activity of a thread: any value is possible.
     Any,
