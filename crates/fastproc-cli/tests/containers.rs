@@ -200,7 +200,7 @@ fn a_user_sees_the_same_containers() {
     assert_eq!(row["pod_uid"], UID);
 }
 
-/// As in a container that has the host's hierarchy at another folder, or a part of it.
+/// As in a container that has the host's hierarchy, or a part of it, in another folder.
 #[test]
 fn the_hierarchy_may_be_mounted_at_another_folder() {
     if !gate::root() {

@@ -50,7 +50,7 @@ def ask(scrapes, flags, *descriptors):
 
 "#;
 
-/// `fastproc serve` with such an exporter.
+/// `fastproc serve` with this exporter.
 fn serve(folder: &Folder, acts: &str, arguments: &[&str]) -> Output {
     let fastproc = folder.copy(FASTPROC, "fastproc");
     let program = PROGRAM.replace("VERSION", VERSION) + acts;

@@ -114,7 +114,7 @@ fn root_is_given_up_with_all_that_is_not_needed() {
     );
 }
 
-/// In a mount namespace with such a user.
+/// In a mount namespace where that user exists.
 #[test]
 fn root_becomes_the_user_that_the_package_makes() {
     if !gate::root() || !gate::programs(&["unshare", "mount"]) {

@@ -101,7 +101,7 @@ pub struct Options {
     stat_irqs_latency: Duration,
     text_latency: Duration,
     check_interval: Duration,
-    /// Made wrong on purpose.
+    /// A line that is made wrong, to test the comparison.
     #[cfg(test)]
     disagree: Option<&'static str>,
 }

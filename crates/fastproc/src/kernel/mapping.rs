@@ -126,7 +126,7 @@ impl MappedFile {
     }
 
     pub(super) fn as_bytes(&self) -> &[u8] {
-        // SAFETY: mapped whole, for as long as `self` lives, and nobody ever writes there.
+        // SAFETY: mapped whole, for as long as `self` lives, and never written.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
