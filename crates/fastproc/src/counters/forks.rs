@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn a_fork_on_its_way_is_not_taken_for_an_old_one() {
         let forks = forks();
-        // 1000 before; the kernel has counted one that the tracepoint has not.
+        // 1000 before; one more was counted by the kernel but not by the tracepoint.
         assert!(!forks.learn(0, 1001, 2));
         forks.give_out(1001);
         forks.counted.store(0, 1);

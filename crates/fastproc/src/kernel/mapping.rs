@@ -92,7 +92,7 @@ impl<T: Plain> Mapping<T> {
 
 impl<T: Plain> Drop for Mapping<T> {
     fn drop(&mut self) {
-        // SAFETY: exactly what `new` mapped; no reference outlives `self`. It cannot fail for such a range.
+        // SAFETY: exactly what `new` mapped; no reference outlives `self`. It cannot fail for this range.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), bytes::<T>(self.len)) };
     }
 }

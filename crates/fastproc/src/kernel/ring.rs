@@ -154,7 +154,7 @@ impl Pages {
 
     /// Unmaps them; they must not be used afterwards.
     fn unmap(&self) {
-        // SAFETY: exactly what was mapped; no reference outlives the ring. It cannot fail for such a range.
+        // SAFETY: exactly what was mapped; no reference outlives the ring. It cannot fail for this range.
         let _ = unsafe { munmap(self.0.as_ptr().cast(), self.1) };
     }
 }

@@ -12,8 +12,8 @@ pub enum RenderError {
         "the record does not hold {0:?}, which the text shows; ask for these groups when collecting"
     )]
     MissingFields(Fields),
-    /// This kernel prints a line whose value no record holds. It is in the kernel's own file for the process: hand
-    /// that to the renderer.
+    /// This kernel prints a line whose value records lack. It is in the kernel's own file for the process, which the
+    /// renderer needs as an argument.
     #[error("the line {label} comes from the kernel's own file alone")]
     KernelText {
         /// Label of the line, as `x86_Thread_features`.
