@@ -138,7 +138,7 @@ pub enum Shown {
     BootTicks,
     /// Users who could trace the process.
     Tracers,
-    /// No user: no file shows it.
+    /// No user: the member is not published.
     Nobody,
 }
 
