@@ -117,7 +117,7 @@ func TestAServiceOfAnotherVersionIsAskedForItsLayout(t *testing.T) {
 	if _, err := answeringInTurn(t, answer, text).Processes(FieldsMemory, 0); !errors.Is(err, ErrLayout) {
 		t.Error(err)
 	}
-	// Its records are understood: the client asks again, and there is no buffer for them.
+	// The client understands its records: it asks again, and gets no buffer for them.
 	client := answeringInTurn(t, answer, text, answer)
 	if _, err := client.Processes(FieldsCPU, 0); !errors.Is(err, ErrProtocol) || client.layout() != another {
 		t.Error(err, client.layout())

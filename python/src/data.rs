@@ -205,7 +205,7 @@ impl Data {
         self.len += 1;
     }
 
-    /// The data of truths, some of which may be unknown.
+    /// The data of truth values, some of which may be unknown.
     pub fn of_truths(truths: impl Iterator<Item = Option<bool>>) -> Self {
         let mut data = Self::new(Kind::Truth, 0);
         truths.for_each(|truth| data.push(Value::known(truth, Value::Truth)));

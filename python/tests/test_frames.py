@@ -185,7 +185,7 @@ def test_the_recorder_writes_what_all_frames_read(tmp_path: Path) -> None:
     began = datetime.now(timezone.utc)
     command = [sys.executable, EXAMPLES / "record.py", folder, "--interval", "0.05", "--minutes-a-file", "0.002"]
     with subprocess.Popen([*command, "--filter", f"pid == {os.getpid()}"], stderr=subprocess.PIPE) as recorder:
-        # It goes on until it is stopped, and loses nothing then.
+        # It continues until it is stopped, and loses nothing then.
         deadline = time.monotonic() + TIMEOUT
         while len(list(folder.glob("*.parquet"))) < 2:
             assert recorder.poll() is None, "the recorder has ended"

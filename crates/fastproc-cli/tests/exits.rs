@@ -138,7 +138,7 @@ fn ps_shows_what_lived_between_two_looks() {
     let own = std::process::id();
     let filter = format!("ppid == {own} && state == X && cmdline =~ 'unmistakable'");
     let fields = "pid,pcpu,status,etime,cmdline,rss";
-    // All the time processes start and exit, none of which lives for a tenth of a second.
+    // Processes start and exit all the time; each lives for less than a tenth of a second.
     let arguments = [
         "ps",
         "--interval",

@@ -52,7 +52,7 @@ impl Describer {
         self.details.renew();
     }
 
-    /// Forgets the containers, of which other rules may need more.
+    /// Forgets the containers: other rules may need more about them.
     pub fn forget(&mut self) {
         self.containers.clear();
     }

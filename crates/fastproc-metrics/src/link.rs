@@ -1,8 +1,8 @@
 //! The protocol between the collecting and the serving process. A message has a fixed number of 64-bit words, and may
 //! carry a descriptor. Data of variable length (files, rules, the metrics) come as the descriptor of a file in memory.
 //!
-//! The serving process asks, the collecting process answers. There are two links, since scrapes must go on while a file
-//! takes long to be read: [`Question`] uses one, [`Scrape`] the other.
+//! The serving process asks, the collecting process answers. There are two links, since scrapes must continue while a
+//! file takes long to be read: [`Question`] uses one, [`Scrape`] the other.
 
 mod text;
 

@@ -38,7 +38,7 @@ impl Needs {
     }
 }
 
-/// Privileges could not be dropped. The process must not go on with them.
+/// Privileges could not be dropped. The process must not continue with them.
 #[derive(Debug, thiserror::Error)]
 pub enum DropError {
     /// There is no such user.

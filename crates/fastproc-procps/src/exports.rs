@@ -30,7 +30,7 @@ static LIBRARY: OnceLock<Library> = OnceLock::new();
 /// Takes over from procps's own functions, for the library with this soname.
 ///
 /// Returns null if it is another library than the one that this was made for, or if anything else is wrong. Then
-/// procps's own functions go on.
+/// procps's own functions continue.
 ///
 /// # Safety
 /// `real` are procps's functions, and remain valid.

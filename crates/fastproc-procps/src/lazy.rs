@@ -75,7 +75,7 @@ impl Area {
         AREAS.iter().find(is_free).map(|_| area)
     }
 
-    /// Begins a fetch of at most so many processes. `false`: there is no room for it.
+    /// Begins a fetch of at most this number of processes. `false`: there is no room for it.
     pub(crate) fn begin(&mut self, processes: usize) -> bool {
         self.waiting.clear();
         if processes > self.slots {
@@ -255,7 +255,7 @@ pub(crate) fn watch() -> bool {
     if FAILED.load(Ordering::Relaxed) {
         return false;
     }
-    // SAFETY: asks for the mask and the action, and sets the action; all structures are ours.
+    // SAFETY: reads the mask and the action, and sets the action; all structures are ours.
     unsafe {
         let mut mask = MaybeUninit::zeroed().assume_init();
         libc::pthread_sigmask(libc::SIG_BLOCK, ptr::null(), &raw mut mask);

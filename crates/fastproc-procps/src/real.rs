@@ -78,7 +78,7 @@ impl Companion {
     pub(crate) fn read(&mut self, pids: &[u32], mut found: impl FnMut(u32, *const PidsResult)) {
         let mut hand_over = |rows: Rows| {
             for head in rows {
-                // SAFETY: a row begins with the thread id, and goes on with the items.
+                // SAFETY: a row begins with the thread id, and continues with the items.
                 let (pid, results) = unsafe { ((*head).value as u32, head.add(1)) };
                 found(pid, results);
             }

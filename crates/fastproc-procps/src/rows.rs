@@ -82,7 +82,7 @@ impl Filler {
         (plan.later.is_empty() || lazy::watch()).then_some(())
     }
 
-    /// Begins a fetch of at most so many processes. `None`: it is not possible here.
+    /// Begins a fetch of at most this number of processes. `None`: it is not possible here.
     pub(crate) fn begin(&mut self, plan: &Plan, processes: usize, clock: Clock) -> Option<()> {
         self.stacks.begin(processes);
         self.arena.clear();

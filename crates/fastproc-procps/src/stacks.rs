@@ -57,7 +57,7 @@ impl Stacks {
         }
     }
 
-    /// Begins a fetch of about so many processes.
+    /// Begins a fetch of about this number of processes.
     pub(crate) fn begin(&mut self, processes: usize) {
         self.used = 0;
         if processes > self.heads.len() {

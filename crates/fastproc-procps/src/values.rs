@@ -64,7 +64,7 @@ impl Clock {
         Some((f64::from(ticks as f32 * 100.0) / age as f64).to_bits())
     }
 
-    /// The number of pages in so many bytes.
+    /// The number of pages in this number of bytes.
     fn pages(&self, bytes: u64) -> u64 {
         bytes >> self.page_shift
     }

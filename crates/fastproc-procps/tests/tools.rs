@@ -231,7 +231,7 @@ fn tools_say_the_same_with_the_service_and_after_its_end() {
     fs::remove_dir_all(&folder).expect("it was ours");
 }
 
-/// The tools go on with procps's own library.
+/// The tools continue with procps's own library.
 fn compare_once_more_without(folder: &Path, socket: &Path, pids: &BTreeSet<u32>) {
     let words = ["ps", "-eo", "pid,ppid,comm"];
     let stock = lines(&run(&words, None, "C"), pids);

@@ -14,7 +14,7 @@ use serde::Serialize;
 /// The least time between two log lines for one user and reason, and between any two.
 const APART: Duration = Duration::from_secs(60);
 const ALL_APART: Duration = Duration::from_millis(500);
-/// Users that are counted separately. Later ones are in the sums alone.
+/// Users that are counted separately. Later ones are only in the sums.
 const MOST_USERS: usize = 256;
 /// Number of [`Reason`]s.
 const REASONS: usize = Reason::NAMES.len();

@@ -68,7 +68,7 @@ impl Budget {
         // A stalled virtual CPU counts as work, so the debt has a limit.
         let least = self.full().saturating_mul(-MOST_DEBT);
         let left = (self.left(uid, now) - nanoseconds(took)).max(least);
-        // A full account is as good as none.
+        // A full account need not be stored.
         if self.users.len() > 64 {
             let full = self.users.keys().copied();
             let full: Vec<u32> = full

@@ -85,7 +85,7 @@ const OPENING: &[(c_long, u32)] = &[
     (libc::SYS_openat, 2),
 ];
 
-/// The flags of which any means writing.
+/// Flags for writing.
 const WRITING: u32 = (libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC) as u32;
 
 // Offsets in `seccomp_data`; for an argument, of its lower half.

@@ -13,7 +13,7 @@ use fastproc::{
 
 use crate::reading::Reading;
 
-/// Kept this long after the kernel has answered at last.
+/// Kept this long after the kernel has finally answered.
 const LEFT_FOR: Duration = Duration::from_secs(60);
 /// Readings that still block. At this number only root's processes are read.
 const MOST_HELD: usize = 32;

@@ -31,8 +31,8 @@ fn make_file() -> io::Result<OwnedFd> {
     }
 }
 
-/// Opens the file for reading only. Nobody can open it once more, so when this descriptor's copies are closed no reader
-/// has it.
+/// Opens the file for reading only. Nobody can open it again, so when this descriptor's copies are closed no reader has
+/// it.
 fn open_for_others(file: &OwnedFd, holders: &Holders) -> io::Result<(OwnedFd, Option<Watched>)> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let watched = holders.watch(&path);
@@ -190,7 +190,7 @@ impl Memory {
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: exactly what `new` mapped; no reference outlives `self`.
-        // It can fail only for an address that was never mapped, and there is nobody to report it to.
+        // It can fail only for an address that was never mapped, and nothing could handle the error.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }

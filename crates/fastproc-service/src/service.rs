@@ -49,7 +49,7 @@ const RING: u64 = 3;
 const TEXTS: u64 = 4;
 const FIRST_CLIENT: u64 = 16;
 
-/// The service cannot go on.
+/// The service cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No source can be read.

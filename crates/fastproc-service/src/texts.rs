@@ -201,7 +201,7 @@ impl Texts {
         self.bytes -= before.map(|ended| ended.bytes()).sum::<usize>();
     }
 
-    /// Begins to read for this view what was requested at `asked`. `done` is written to in the end.
+    /// Begins to read for this view what was requested at `asked`. Writes to `done` when it has finished.
     pub(crate) fn read(
         &self,
         items: Vec<Item>,

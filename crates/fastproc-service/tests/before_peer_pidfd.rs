@@ -101,7 +101,7 @@ fn the_first_request_proves_nothing_and_the_next_does() {
         let raw = Raw::open(&path).expect("it listens");
         assert_eq!(status(&raw, Op::Hello), Status::Ok);
         assert_eq!(status(&raw, Op::Snapshot), Status::Ok);
-        // A reader that begins with another request sends it again by itself. Not every kernel can record exits.
+        // A reader that begins with another request repeats it. Not every kernel can record exits.
         let exits = Exits::open(&path);
         assert!(matches!(exits, Ok(_) | Err(Error::NoExits)), "{exits:?}");
     })

@@ -18,7 +18,7 @@ const NOBODY: u32 = 65534;
 /// Exits of a burst, and how many of them the service keeps.
 const MANY: u64 = 3000;
 const KEPT: u64 = 1000;
-/// Another user like nobody.
+/// Another unprivileged user besides nobody.
 const OTHER: u32 = 12360;
 
 /// Whether it may be the exit of a child of this process: pids are reused.
@@ -301,7 +301,7 @@ fn a_service_that_was_started_again_makes_no_false_difference() {
     }
 }
 
-/// A reader that may record exits by itself goes on with that.
+/// A reader that can record exits without a service continues like that.
 #[test]
 fn without_the_service_root_records_by_itself() {
     let _alone = alone();

@@ -342,7 +342,7 @@ fn a_change_of_source_is_no_share_and_no_rate() {
         .expect("there are sources");
     let mut before = Baseline::default();
     let mut sources = Vec::new();
-    // By pid: what it had used at first and in the end, and the sum of the reported changes between.
+    // By pid: the CPU time at the start and at the end, and the sum of the reported changes between.
     let mut used = [(rests, None, 0, 0), (works, None, 0, 0)];
     // By pid: bytes read and written. Pages that were taken from a process are read again.
     let mut bytes = HashMap::new();

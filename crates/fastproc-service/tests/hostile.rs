@@ -1,4 +1,4 @@
-//! Attacks of an unprivileged user on the service, of which other users must notice nothing.
+//! Attacks of an unprivileged user on the service. Other users must notice nothing.
 //!
 //! `make test-hostile` runs these. Each attack has succeeded once. One test at a time: a forked child also has the
 //! sockets and buffers of the other tests.

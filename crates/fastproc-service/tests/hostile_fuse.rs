@@ -47,7 +47,7 @@ fn whose_directories_lie_in_a_file_system_that_hangs_is_refused_and_delays_nobod
     });
     own.wait();
     hung.hang();
-    // Any other process that asks for the directory waits.
+    // Any other process that accesses the directory blocks.
     let root = format!("/proc/{}/root/.", attacker.0);
     let waits = in_child(|| assert!(fs::metadata(root).is_err()));
     hung.wait_until_asked();

@@ -22,7 +22,7 @@ fn greet(raw: &Raw) -> Option<Status> {
     answer.map(|(reply, _)| reply.status)
 }
 
-/// Each of these users opens so many connections, and holds them until [`let_go`].
+/// Each of these users opens this number of connections, and holds them until [`let_go`].
 fn hold_connections(
     users: Range<u32>,
     connections: u64,

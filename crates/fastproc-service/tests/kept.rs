@@ -82,7 +82,7 @@ impl Fixture {
         match unsafe { nix::unistd::fork() }.expect("it can fork") {
             ForkResult::Parent { child } => {
                 for page in [first, second, stack] {
-                    // SAFETY: mapped above, and used by the child alone, which has a copy.
+                    // SAFETY: mapped above, and only the child uses it, which has a copy.
                     unsafe { libc::munmap(page as *mut libc::c_void, PAGE) };
                 }
                 let mut fixture = Self {

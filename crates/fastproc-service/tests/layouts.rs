@@ -178,7 +178,7 @@ fn sealed(bytes: &[u8]) -> OwnedFd {
     file
 }
 
-/// A service of a later version that serves so many connections.
+/// A service of a later version that serves this number of connections.
 struct Newer {
     folder: Folder,
     thread: Option<JoinHandle<()>>,

@@ -2,9 +2,9 @@
 //!
 //! A number below 1000 is one load from a table and one store: the entry holds its digits, left-aligned, and how many
 //! they are. Up to twelve digits are one such leading group and groups of exactly three from a second table. Of longer
-//! numbers the last 16 digits come from parallel lanes (`sixteen`). Every part depends on the number alone, never on another
-//! part or on the place it goes to, so that a processor computes them, and those of the next numbers, side by side; and
-//! there is one branch for three or more lengths, because lengths are what a branch predictor cannot know.
+//! numbers the last 16 digits come from parallel lanes (`sixteen`). Every part depends only on the number, never on
+//! another part or on the place it goes to, so that a processor computes them, and those of the next numbers, side by
+//! side; and there is one branch for three or more lengths, because lengths are what a branch predictor cannot know.
 //!
 //! These were slower on the numbers of real `/proc` files and on every length: tables of two digits with a branch for
 //! each length, eight digits in a chain of 64-bit multiplications (its latency fills the scheduler), groups of three
@@ -167,7 +167,7 @@ pub(crate) unsafe fn write_u32(at: *mut u8, n: u32) -> *mut u8 {
 /// `at` is valid for writes of the digits of `n` and one byte, at least of 4 bytes.
 #[inline(never)]
 unsafe fn write_long_u32(at: *mut u8, n: u32) -> *mut u8 {
-    // SAFETY: each branch has the range its function asks for, and touches one byte behind the digits.
+    // SAFETY: each branch has the range that its function requires, and touches one byte behind the digits.
     unsafe {
         if n < 1_000_000_000 {
             at.add(leading9(at, n))
@@ -189,7 +189,7 @@ pub(crate) const TOUCHES_U64: usize = 20;
 #[inline(always)]
 pub(crate) unsafe fn write_u64_in_line(at: *mut u8, n: u64) -> usize {
     const E8: u64 = 100_000_000;
-    // SAFETY: each branch has the range its function asks for; four digits and 16 are the most that is touched.
+    // SAFETY: each branch has the range that its function requires; four digits and 16 are the most that is touched.
     unsafe {
         if n < 1000 {
             return leading(at, n as u32);

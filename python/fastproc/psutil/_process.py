@@ -129,7 +129,7 @@ class Process(_psutil.Process):
 
 
 def _elsewhere() -> bool:
-    """Whether psutil was told to read another folder than /proc."""
+    """Whether psutil was configured to read another folder than /proc."""
     return bool(_psutil.PROCFS_PATH != "/proc")
 
 

@@ -49,7 +49,7 @@ def _instances(kind: Any, lists: list[list[Any]]) -> list[Any]:
     """A named tuple for each row of the values; None if one of them is unknown."""
     if len(kind._fields) != len(lists):
         raise TypeError(f"psutil's {kind.__name__} has not {len(lists)} fields: this version of psutil is not known")
-    # What calling ``kind`` does in the end, without calling a Python function for each.
+    # What calling ``kind`` does internally, without a call of a Python function for each.
     new = tuple.__new__
     if any(None in values for values in lists):
         return [None if None in values else new(kind, values) for values in zip(*lists)]

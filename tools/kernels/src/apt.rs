@@ -163,7 +163,7 @@ fn source_list(
             skipped.push(suite);
             continue;
         };
-        // The lists of a release that is no longer maintained are out of date for good.
+        // The lists of a release that is no longer maintained stay out of date.
         lines.push(format!(
             "deb [arch={debian} check-valid-until=no{signed_by}] {address} {suite} main\n"
         ));

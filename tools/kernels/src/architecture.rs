@@ -45,7 +45,7 @@ impl Architecture {
         }
     }
 
-    /// The name of a file of which each architecture has its own: that of x86-64 has no suffix.
+    /// The name of a file that each architecture has: that of x86-64 has no suffix.
     pub fn own(self, name: &str) -> String {
         match self {
             Self::Amd64 => name.into(),

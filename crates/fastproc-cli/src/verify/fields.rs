@@ -58,8 +58,8 @@ pub enum Motion {
 /// What can be expected of this field. `value` is one of its values.
 pub fn motion(name: &str, value: &[u8]) -> Motion {
     match name {
-        // These belong to the process. Switches and waits for disks belong to the leader alone, and restart when
-        // another thread executes a program and replaces it.
+        // These belong to the process. Switches and waits for disks only belong to the leader, and restart when another
+        // thread executes a program and replaces it.
         "minflt"
         | "cminflt"
         | "majflt"

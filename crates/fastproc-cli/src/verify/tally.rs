@@ -107,7 +107,7 @@ pub struct Bracket<'t> {
     pub before: &'t [u8],
     pub kernel: &'t [u8],
     pub after: &'t [u8],
-    /// All looks at it, the one of these three last.
+    /// All snapshots of it; this one is the last.
     pub looks: &'t [Look],
     /// Values that only longer reading showed: [`Bracket::unseen`].
     pub shown_since: &'t [Value],
@@ -372,7 +372,7 @@ mod tests {
             &[[long, garbage, short, long, short], usual]
         ));
         assert!(!is_wrong(file, &[usual]));
-        // The kernel shows it at last.
+        // The kernel shows it in the end.
         let unknown = [long, short, long, short, long];
         assert!(is_wrong(file, &[unknown]));
         assert!(!is_wrong(file, &[unknown, usual]));

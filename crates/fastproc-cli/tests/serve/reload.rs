@@ -89,7 +89,7 @@ fn groups_are_named_anew_and_connections_go_on() {
     assert_eq!(procs(&last, "before"), None);
     assert_eq!(procs(&last, "stays"), Some(1.0));
     assert!(own(&last, AT) > own(&first, AT));
-    // Nothing is counted twice, and a group that stays goes on counting.
+    // Nothing is counted twice, and a remaining group continues to count.
     assert!(cpu(&last, "after") < 0.1);
     assert!(cpu(&last, "stays") >= cpu(&counted, "stays"));
     moving.spend(10);

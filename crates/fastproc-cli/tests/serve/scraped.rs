@@ -139,7 +139,7 @@ fn prometheus_scrapes_it_and_its_queries_answer_what_proc_says() {
             (btime - boot).abs() < 1.5
         });
 
-        // A sample that is younger than this moment is between the values of /proc now and then.
+        // A sample that is younger than this moment is between the values of /proc at this moment and later.
         let before = context_switches();
         let switches = format!("node_context_switches_total{job}}}");
         let value = prometheus.wait_for(&switches, |value| value >= before);

@@ -125,7 +125,7 @@ impl Site {
         if !matches!(*method, Method::POST | Method::PUT) {
             return only("POST, PUT", "Only POST and PUT.\n");
         }
-        // It goes on if the client disconnects.
+        // It continues if the client disconnects.
         let read = tokio::spawn(Arc::clone(self).reload()).await;
         match read.unwrap_or_else(|_| Err("it has failed".into())) {
             Ok(()) => plain(StatusCode::OK, ""),

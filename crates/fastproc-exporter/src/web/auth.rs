@@ -211,7 +211,7 @@ mod tests {
         let bearer = HeaderValue::from_static("Bearer x");
         assert_eq!(ask(Some(&bearer)).await, Admission::Denied);
         assert_eq!(ask(Some(&header("a:p:w"))).await, Admission::Granted);
-        // Once more, remembered; nobody else is admitted.
+        // Once more: remembered. No other user is admitted.
         assert_eq!(lock(&gate.right).len(), 1);
         assert_eq!(ask(Some(&header("a:p:w"))).await, Admission::Granted);
         assert_eq!(ask(Some(&header("a:p:w "))).await, Admission::Denied);

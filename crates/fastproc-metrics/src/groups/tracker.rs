@@ -430,7 +430,7 @@ fn is_same(entry: &Tracked, process: Process<'_>) -> bool {
     entry.pid == process.pid() && is_same_start(entry.start_ns, process.identity().start_ns)
 }
 
-/// Context switches of the leading thread since the last update. Its counters go on unless another thread executed a
+/// Context switches of the leading thread since the last update. Its counters continue unless another thread executed a
 /// program and took its place. Then they may be lower, and the process has one thread and likely another name.
 fn switched(tracked: &mut Tracked, process: Process<'_>) -> [u64; 2] {
     let now = leader_switches(process);

@@ -81,7 +81,7 @@ pub struct ExitCounts {
 
 /// A service of snapshots that runs in this process.
 pub trait Service: Debug + Send {
-    /// Its counts so far. This must not wait for the service, nor make it wait.
+    /// Its counts so far. Reading them must not wait for the service, nor delay it.
     fn read(&self) -> Served;
 }
 

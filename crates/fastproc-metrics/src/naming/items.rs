@@ -12,9 +12,9 @@ use super::{
 pub struct Item {
     /// The template of the name; empty for process-exporter's default.
     pub name: String,
-    /// Names of processes, one of which must be its own.
+    /// Names of processes; the name of the process must be one of them.
     pub comms: Option<Vec<String>>,
-    /// Programs, by path or base, one of which must be its own.
+    /// Programs, by path or base name; the program of the process must be one of them.
     pub exes: Option<Vec<String>>,
     /// Regular expressions that must all match its command line.
     pub cmdlines: Option<Vec<String>>,

@@ -75,7 +75,7 @@ impl Asking {
         *self.count(account) += weight;
     }
 
-    /// Whether this user has sent so many requests that others come first. What is not read now is reported again,
+    /// Whether this user has sent so many requests that others come first. Its unread requests are reported again,
     /// after theirs.
     pub(super) fn others_come_first(&mut self, account: u32) -> bool {
         *self.count(account) >= ASKED_AT_ONCE

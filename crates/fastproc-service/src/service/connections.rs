@@ -98,7 +98,7 @@ impl Service {
                 self.unproven.insert(token);
                 self.connections.entry(account).or_default().insert(token);
             }
-            // The next connection might close this one, which shall be able to ask before.
+            // The next connection might close this one, which must be able to send a request before.
             if is_full {
                 return;
             }

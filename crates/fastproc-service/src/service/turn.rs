@@ -1,8 +1,8 @@
 //! Turns: the order of work, in which no user waits for the repeated requests of another.
 //!
 //! In each turn every user has at most one walk and one snapshot written for it; what exists already is sent in
-//! addition. The user for whom nothing was done for the longest time comes first. Between turns, which are short, new
-//! requests are read.
+//! addition. The user who has waited longest for work comes first. Between turns, which are short, new requests are
+//! read.
 
 use std::{
     collections::BTreeMap,
@@ -110,7 +110,7 @@ enum Step {
 impl Service {
     /// Does one turn.
     pub(super) fn turn(&mut self) {
-        // Parked requests can go on only when a reading has begun or ended.
+        // Parked requests can continue only when a reading has begun or ended.
         let mut waiting = if std::mem::take(&mut self.jobs_changed) {
             self.parked.take_all()
         } else {
@@ -118,7 +118,7 @@ impl Service {
         };
         waiting.append(&mut self.waiting);
         let mut served = std::mem::take(&mut self.served);
-        // The user for whom the service has not worked for the longest time comes first.
+        // The user who has waited longest for work comes first.
         waiting.sort_by_key(|waiting| served.iter().position(|&uid| uid == waiting.uid()));
         let (began, mut fresh) = (Instant::now(), Vec::new());
         self.can_go_on = false;
@@ -213,7 +213,8 @@ impl Service {
             Ok(generation)
         } else {
             let walked = self.tiers.walk(tier);
-            // After the walk: who has ended since is in one of the two, and never in both.
+            // After the walk: a process that exited meanwhile is in the records, among the exits, or in both, and never
+            // missing.
             self.read_exits();
             self.tiers.set_exits(tier, self.exits.last().unwrap_or(0));
             after = cpu_time();

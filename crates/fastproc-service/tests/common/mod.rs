@@ -310,7 +310,7 @@ pub fn stream_pair() -> (UnixStream, UnixStream) {
     (a, b)
 }
 
-/// Two ends that let each other go on.
+/// Two ends, each of which waits for the other.
 pub fn turns() -> (Turn, Turn) {
     let (a, b) = stream_pair();
     (Turn(a), Turn(b))

@@ -10,7 +10,7 @@ use fastproc::{
 
 use super::{Error, coding::Input};
 
-/// The largest part of a snapshot that is read, in bytes: a malicious file may ask for anything.
+/// The largest part of a snapshot that is read, in bytes: a malicious file may request any size.
 const LARGEST: usize = 1 << 30;
 /// The largest record.
 const LARGEST_RECORD: usize = 1 << 16;

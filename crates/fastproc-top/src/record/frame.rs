@@ -15,7 +15,7 @@ use super::{
 };
 use crate::machine::{Cpu, GAUGES, Machine, Times};
 
-/// The largest snapshot that is read, in bytes: a malicious file may ask for anything.
+/// The largest snapshot that is read, in bytes: a malicious file may request any size.
 const LARGEST: usize = 1 << 30;
 /// The longest text.
 const LONGEST_TEXT: usize = 128 * 1024;

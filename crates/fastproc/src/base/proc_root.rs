@@ -72,7 +72,8 @@ pub fn usual(path: &Path) -> Cow<'_, Path> {
     }
 }
 
-/// The pid that this process has there, which may be another one than in its own pid namespace. `None` if it has none.
+/// This process's pid in the procfs at that folder, which may differ from the one in its own pid namespace. `None` if
+/// it has none there.
 #[doc(hidden)]
 #[must_use]
 pub fn own_pid() -> Option<u32> {

@@ -18,7 +18,7 @@ use crate::base::{error::Error, host::Host, proc_root};
 
 /// The longest command line that is read. A process chooses the length of its own, up to all its memory.
 pub(super) const LONGEST: u64 = 128 * 1024;
-/// Longest path that is read from a file; the kernel itself shows no more than a page.
+/// The longest path that is read from a file; the kernel itself shows at most a page.
 const LONGEST_PATH: u64 = 64 * 1024;
 
 /// Opens directories of processes, by pid and start time.

@@ -137,7 +137,7 @@ impl Drop for Backlog {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A reader that panicked left the state consistent, so another can go on with it.
+        // A reader that panicked left the state consistent, so another can use it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -15,7 +15,7 @@ use crate::{
     snapshot::cmdline::Cmdline,
 };
 
-/// How often to look for processes that were released without a record.
+/// How often to search for processes that were released without a record.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The kernel releases a process some milliseconds after it has left `/proc`, and later on a busy machine.
 const RECORD_AFTER: Duration = Duration::from_secs(5);

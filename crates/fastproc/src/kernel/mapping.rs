@@ -71,7 +71,7 @@ impl<T: Plain> Mapping<T> {
     )]
     pub(crate) unsafe fn slice_mut(&self, first: usize, count: usize) -> &mut [T] {
         assert!(first + count <= self.len, "beyond the map");
-        // SAFETY: as above, and the caller has them alone.
+        // SAFETY: as above, and only the caller has them.
         unsafe { slice::from_raw_parts_mut(self.start.as_ptr().add(first), count) }
     }
 

@@ -20,8 +20,8 @@ use super::{
 use crate::base::plain::{Plain, bytes_of};
 use crate::base::{error::Error, timing};
 
-/// Descriptors that libbpf opens besides maps, of which it allocates the numbers from the start: type information, and
-/// its probes of the kernel.
+/// Descriptors that libbpf opens in addition to maps, whose numbers it allocates from the start: for type information,
+/// and for its probes of the kernel.
 const DESCRIPTORS_TO_PREPARE: usize = 6;
 /// An object before it is loaded: maps get their sizes, and constants their values.
 pub(crate) struct Loader<'a> {

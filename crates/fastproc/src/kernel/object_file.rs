@@ -58,7 +58,7 @@ impl ObjectFile {
         names.filter_map(Result::ok).collect()
     }
 
-    /// The licence of the programs, which the kernel asks for.
+    /// The licence of the programs, which the kernel requires.
     pub(super) fn licence(&self) -> Option<&'static CStr> {
         CStr::from_bytes_until_nul(elf::section(self.bytes, b"license")?).ok()
     }

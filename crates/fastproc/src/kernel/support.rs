@@ -106,8 +106,8 @@ fn unwinds_for_wchan(types: &KernelTypes) -> bool {
     types.has_type("signal_struct") && types.offset("signal_struct", "core_state").is_none()
 }
 
-/// Finds the code in the kernel's symbols. If their addresses are hidden it is empty, and the kernel is asked for every
-/// task that does not run.
+/// Finds the code in the kernel's symbols. If their addresses are hidden it is empty, and the kernel is queried for
+/// every task that does not run.
 fn scheduler(kallsyms: &[u8]) -> Scheduler {
     let mut found = Scheduler::default();
     for line in kallsyms.split(|&byte| byte == b'\n') {

@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(clock.show(7, 1, &cpu), time(76, 24));
     }
 
-    /// From the samples alone each part would decrease while /proc is not read.
+    /// With the samples only, each part would decrease while /proc is not read.
     #[test]
     fn times_of_threads_do_not_fall_back() {
         let thread = |tid, sum_exec_ns, sampled_utime_ns, sampled_stime_ns| ThreadRecord {

@@ -131,7 +131,7 @@ impl Tracker {
     }
 }
 
-/// Searches entries in the order of their pids, of which several may have the same pid.
+/// Searches entries in the order of their pids; several may have the same pid.
 pub(super) fn find_missing(missing: &[Tracked], pid: u32, start_ns: u64) -> Option<usize> {
     let first = missing.partition_point(|entry| entry.pid < pid);
     let mut of_pid = missing[first..].iter().take_while(|entry| entry.pid == pid);

@@ -41,7 +41,7 @@ impl Tracker {
         unnamed.map(|(process, _)| process).collect()
     }
 
-    /// Whether the rules must be asked for the group of a process.
+    /// Whether the rules must determine the group of a process.
     pub(super) fn is_to_be_named(
         &self,
         moment: Moment,

@@ -1,5 +1,5 @@
-//! The metrics of `node_exporter` that come from text files of the kernel, which stay open and of which only the
-//! reported numbers are parsed.
+//! The metrics of `node_exporter` that come from text files of the kernel. The files stay open, and only the reported
+//! numbers are parsed.
 
 mod aside;
 mod netclass;
