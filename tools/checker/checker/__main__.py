@@ -35,15 +35,15 @@ def arguments() -> argparse.Namespace:
     """Parses the command line."""
     parser = argparse.ArgumentParser(prog="checker", description=__doc__)
     parser.add_argument("--fastproc", type=Path, required=True, help="the command to check")
-    parser.add_argument("--storm-program", type=Path, required=True, help="what the storms were compiled to")
-    parser.add_argument("--seconds", type=float, default=60, help="how long all of it takes, about")
+    parser.add_argument("--storm-program", type=Path, required=True, help="the compiled program of the storms")
+    parser.add_argument("--seconds", type=float, default=60, help="approximate total duration")
     parser.add_argument("--storms", help=f"some of: {','.join(storm.name for storm in STORMS)}")
     parser.add_argument("--sources", default=",".join(SOURCES))
-    parser.add_argument("--together", type=int, default=4, metavar="N", help="storms at the same time")
-    parser.add_argument("--at-least", type=int, default=0, metavar="N", help="go on until there were N comparisons")
-    parser.add_argument("--at-most", type=float, metavar="SECONDS", help="but no longer than this: then it fails")
-    parser.add_argument("--short", action="store_true", help="write no table, only what was outside and the sum")
-    parser.add_argument("--json", action="store_true", help="write the result for programs")
+    parser.add_argument("--together", type=int, default=4, metavar="N", help="number of storms that run at the same time")
+    parser.add_argument("--at-least", type=int, default=0, metavar="N", help="continue until N comparisons are made")
+    parser.add_argument("--at-most", type=float, metavar="SECONDS", help="fail after this time")
+    parser.add_argument("--short", action="store_true", help="print no table, only the values outside and the sum")
+    parser.add_argument("--json", action="store_true", help="print the result for programs")
     return parser.parse_args()
 
 

@@ -19,12 +19,12 @@ from .run import Outcome, run
 def arguments() -> argparse.Namespace:
     """Parses the command line."""
     parser = argparse.ArgumentParser(prog="flakes", description=__doc__)
-    parser.add_argument("--runs", type=int, default=20, metavar="N", help="of each program")
+    parser.add_argument("--runs", type=int, default=20, metavar="N", help="runs of each program")
     parser.add_argument("--only", default="", help="programs: CRATE/PROGRAM, PROGRAM, or CRATE/ for all of a crate")
     parser.add_argument("--tests", default="", help="parts of the names of the tests, or other arguments of the programs")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32), help="of the order")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32), help="seed of the order")
     parser.add_argument("--load", type=int, default=10, help="threads that want a CPU; 0 loads nothing")
-    parser.add_argument("--guard", type=float, default=1800, metavar="SECONDS", help="after which a run has failed")
+    parser.add_argument("--guard", type=float, default=1800, metavar="SECONDS", help="time after which a run fails")
     return parser.parse_args()
 
 
