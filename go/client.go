@@ -1,7 +1,7 @@
 // Package fastproc reads the processes of a Linux machine from the resident service of fastproc, without cgo.
 //
 // The service makes a snapshot of all processes and lends its memory: nothing is copied for a process. It serves every
-// user, and shows each what the kernel would show.
+// user, and shows each user what the kernel would show.
 //
 //	client, err := fastproc.Connect("")
 //	if err != nil {
@@ -34,10 +34,10 @@ import (
 	"unsafe"
 )
 
-// DefaultSocket is where the service listens, unless FASTPROC_SOCKET says otherwise.
+// DefaultSocket is the socket of the service, unless FASTPROC_SOCKET names another.
 const DefaultSocket = "/run/fastproc/fastproc.sock"
 
-// Fields are groups of fields, as bits: what a snapshot is asked for.
+// Fields are groups of fields, as bits, that a snapshot contains.
 type Fields uint32
 
 // Numbers of docs/protocol.md.
@@ -59,7 +59,7 @@ const (
 	sealShrink    = 2
 )
 
-// A StatusError says why the service does not serve this reader.
+// A StatusError is the reason why the service does not serve this reader.
 type StatusError uint64
 
 // Reasons of the service.
@@ -96,21 +96,22 @@ func (status StatusError) Error() string {
 	return fmt.Sprintf("fastproc: the service refuses for reason %d, which this version does not know", uint64(status))
 }
 
-// Other errors; what is returned wraps one of them, or what the system said.
+// Other errors; returned errors wrap one of them, or the error of the system.
 var (
-	// ErrNotRunning: nobody listens. Start the service: fastproc serve --socket
+	// ErrNotRunning: no service listens. Start it: fastproc serve --socket
 	ErrNotRunning = errors.New("no service; start one: fastproc serve --socket")
-	// ErrUntrusted: who listens is neither root nor this user, and root has not put the socket where it is.
+	// ErrUntrusted: the service runs as neither root nor this user, and its socket is not in a folder that only root can
+	// write.
 	ErrUntrusted = errors.New("the service is run by another user, who could make up anything")
-	// ErrLayout: the records have another layout than this package was built with, which lacks something that was asked for.
+	// ErrLayout: the service has another layout of records than this package, and lacks a requested group.
 	ErrLayout = errors.New("the service is of another version, whose records lack what was asked for: use this package in the version of the service")
-	// ErrProtocol: an answer that makes no sense.
+	// ErrProtocol: an invalid answer.
 	ErrProtocol = errors.New("the service does not keep to the protocol")
 )
 
 // A Client is a connection to the service. It is for one goroutine at a time.
 type Client struct {
-	// How long an answer is waited for, unless set: as many milliseconds as FASTPROC_SERVICE_TIMEOUT_MS says, or else 30 seconds.
+	// How long to wait for an answer. Default: FASTPROC_SERVICE_TIMEOUT_MS milliseconds, or 30 seconds.
 	Timeout time.Duration
 
 	connection *net.UnixConn
@@ -118,17 +119,17 @@ type Client struct {
 	generation uint64
 	askedAgain bool
 	snapshot   *Snapshot
-	// How records of a service of another version are read.
+	// How to read records of a service of another version.
 	other *translation
 }
 
-// Memory of the service that is mapped here.
+// A buffer of the service, mapped into this process.
 type buffer struct {
 	id    uint64
 	bytes []byte
 }
 
-// Connect connects to the service that listens at path; if that is empty, where FASTPROC_SOCKET says, or at DefaultSocket.
+// Connect connects to the service at path; if path is empty, at FASTPROC_SOCKET or at DefaultSocket.
 func Connect(path string) (*Client, error) {
 	if path == "" {
 		path = variable("FASTPROC_SOCKET")
@@ -162,7 +163,7 @@ func Connect(path string) (*Client, error) {
 	return &Client{Timeout: timeout(), connection: connection}, nil
 }
 
-// timeout is how long an answer is waited for unless the caller says otherwise.
+// timeout is how long to wait for an answer by default.
 func timeout() time.Duration {
 	milliseconds, err := strconv.ParseUint(variable("FASTPROC_SERVICE_TIMEOUT_MS"), 10, 32)
 	if err != nil || milliseconds == 0 {
@@ -171,7 +172,7 @@ func timeout() time.Duration {
 	return time.Duration(milliseconds) * time.Millisecond
 }
 
-// variable is one of the environment; empty where the caller of this program has fewer rights than it.
+// variable is a variable of the environment; empty if this program has more rights than its caller.
 func variable(name string) string {
 	if moreRights {
 		return ""
@@ -179,15 +180,15 @@ func variable(name string) string {
 	return os.Getenv(name)
 }
 
-// moreRights says whether this program was executed with rights that its caller does not have: set-user-ID, set-group-ID or with
-// file capabilities. It is read at the start: a program that has given up rights since may not read it. It is true where it cannot
-// be read.
+// moreRights reports whether this program was executed with more rights than its caller has: set-user-ID, set-group-ID
+// or file capabilities. It is determined at the start, since a program that has dropped rights may not be able to. It
+// is true if it cannot be determined.
 var moreRights = func() bool {
 	auxv, err := os.ReadFile("/proc/self/auxv")
 	return err != nil || isSecure(auxv)
 }()
 
-// isSecure says whether this auxiliary vector, pairs of a type and a value, has AT_SECURE set.
+// isSecure reports whether this auxiliary vector, pairs of a type and a value, has AT_SECURE set.
 func isSecure(auxv []byte) bool {
 	const atSecure = 23
 	word := func(bytes []byte) uint64 {
@@ -205,17 +206,17 @@ func isSecure(auxv []byte) bool {
 	return true
 }
 
-// isTrusted says whether to believe what a service of this user says that listens at path: it is root's, or this user's own, or
-// root has given it its place.
+// isTrusted reports whether to trust a service at path that runs as this user: root, this process's user, or any user
+// if root has placed its socket.
 func isTrusted(path string, uid uint32) bool {
 	isOwn := uid == uint32(os.Geteuid()) && !mayBeAnybody(uid) && !moreRights
 	return uid == 0 || isOwn || isPlacedByRoot(path, uid)
 }
 
-// isPlacedByRoot says whether the socket is this user's, and nobody but root can have put it there: its folder and all above are
-// root's and nobody else may write to them.
+// isPlacedByRoot reports whether this user owns the socket, and only root can have put it there: root owns its folder
+// and all above, and no other user can write to them.
 func isPlacedByRoot(path string, uid uint32) bool {
-	// Without links: their folders are as good as those that they lead to only if they are looked at, too.
+	// Resolve links first: the folders that they lead to must be checked as well.
 	path, err := filepath.EvalSymlinks(path)
 	if err == nil {
 		path, err = filepath.Abs(path)
@@ -236,18 +237,19 @@ func isPlacedByRoot(path string, uid uint32) bool {
 	return true
 }
 
-// inInitialUserNamespace says whether this process is in the namespace that has all users: PROC_USER_INIT_INO.
+// inInitialUserNamespace reports whether this process is in the namespace that has all users: PROC_USER_INIT_INO.
 func inInitialUserNamespace() bool {
 	namespace, err := os.Readlink("/proc/self/ns/user")
 	return err == nil && namespace == "user:[4026531837]"
 }
 
-// mayBeAnybody says whether this id stands for all whom our user namespace does not map, of whom this process may be one.
+// mayBeAnybody reports whether this id stands for all users that our user namespace does not map; this process's user
+// may be one.
 func mayBeAnybody(uid uint32) bool {
 	if inInitialUserNamespace() {
 		return false
 	}
-	// Or DEFAULT_OVERFLOWUID.
+	// The fallback is DEFAULT_OVERFLOWUID.
 	overflow, err := os.ReadFile("/proc/sys/kernel/overflowuid")
 	if err != nil {
 		return uid == 65534
@@ -255,7 +257,7 @@ func mayBeAnybody(uid uint32) bool {
 	return strings.TrimSpace(string(overflow)) == strconv.FormatUint(uint64(uid), 10)
 }
 
-// Close gives back the last snapshot, which must not be used any more, and disconnects.
+// Close returns the last snapshot, which must not be used any more, and disconnects.
 func (client *Client) Close() error {
 	client.end()
 	for _, buffer := range client.buffers {
@@ -265,7 +267,7 @@ func (client *Client) Close() error {
 	return client.connection.Close()
 }
 
-// end makes the last snapshot empty: its memory is written to again.
+// end empties the last snapshot, since its memory will be overwritten.
 func (client *Client) end() {
 	if client.snapshot != nil {
 		*client.snapshot = Snapshot{}
@@ -273,10 +275,11 @@ func (client *Client) end() {
 	}
 }
 
-// Processes makes a snapshot of all processes, or takes one that is no older than maxAge. With 0 its walk begins after the call.
+// Processes makes a snapshot of all processes, or returns one that is no older than maxAge. With 0 its walk begins
+// after the call.
 //
-// The snapshot is lent until the next call or Close, which make it empty; records that were taken out of it must not be
-// read any more then. Copy what is to be kept.
+// The snapshot is lent until the next call or Close, which empty it; records from it must not be read after that. Copy
+// what you keep.
 func (client *Client) Processes(fields Fields, maxAge time.Duration) (*Snapshot, error) {
 	client.end()
 	request := [requestWords]uint64{version, opSnapshot, uint64(fields), uint64(maxAge.Nanoseconds()), client.generation}
@@ -323,7 +326,7 @@ func (client *Client) Processes(fields Fields, maxAge time.Duration) (*Snapshot,
 	return snapshot, nil
 }
 
-// errPart: a part lies elsewhere than it can.
+// errPart: a part is outside of the buffer.
 var errPart = fmt.Errorf("fastproc: %w: a part does not lie in the buffer", ErrProtocol)
 
 // part is one part of the memory as elements of a type without pointers.
@@ -341,11 +344,11 @@ func part[T any](memory []byte, part [3]uint64) ([]T, error) {
 	return unsafe.Slice((*T)(unsafe.Pointer(&memory[offset])), count), nil
 }
 
-// ask sends a request and maps the buffer that the answer brings.
+// ask sends a request and maps the buffer of the answer.
 func (client *Client) ask(request [requestWords]uint64) ([answerWords]uint64, error) {
 	answer, err := client.askOnce(request)
 	if errors.Is(err, ErrNoPeer) && !client.askedAgain {
-		// Before Linux 6.5 the service knows by the second request who asks.
+		// Before Linux 6.5 the service identifies the reader by its second request.
 		client.askedAgain = true
 		return client.askOnce(request)
 	}
@@ -387,7 +390,7 @@ func (client *Client) askOnce(request [requestWords]uint64) ([answerWords]uint64
 	case answer[1] != 0:
 		return answer, StatusError(answer[1])
 	case n >= 24 && answer[2] != client.layout():
-		// Its records are not even mapped.
+		// Its records are not mapped.
 		return answer, fmt.Errorf("fastproc: %w", ErrLayout)
 	case n < answerWords*8:
 		return broken(fmt.Errorf("%w: %d bytes", ErrProtocol, n))
@@ -395,7 +398,7 @@ func (client *Client) askOnce(request [requestWords]uint64) ([answerWords]uint64
 	return answer, client.remember(answer[6], answer[7], answer[5]&flagBuffer != 0, files)
 }
 
-// layout is the id of the layout of the records that are understood.
+// layout is the id of the layout of records that the client accepts.
 func (client *Client) layout() uint64 {
 	if client.other != nil {
 		return client.other.layout
@@ -403,12 +406,12 @@ func (client *Client) layout() uint64 {
 	return layoutID
 }
 
-// lacks says whether records of the service lack some of these groups.
+// lacks reports whether records of the service lack some of these groups.
 func (client *Client) lacks(fields Fields) bool {
 	return client.other != nil && client.other.lacks&fields != 0
 }
 
-// learn has the service describe its layout, which must have these groups.
+// learn requests the layout of the service, which must have these groups.
 func (client *Client) learn(layout uint64, fields Fields) error {
 	client.other = nil
 	if layout == layoutID {
@@ -429,7 +432,7 @@ func (client *Client) learn(layout uint64, fields Fields) error {
 	return nil
 }
 
-// askForText asks for an answer that is a text, behind the words of every answer.
+// askForText sends a request whose answer is a text after the usual words.
 func (client *Client) askForText(operation uint64) (string, error) {
 	request := [requestWords]uint64{version, operation}
 	for i, buffer := range client.buffers {
@@ -455,7 +458,7 @@ func (client *Client) askForText(operation uint64) (string, error) {
 	return string(answer[answerWords*8 : n]), nil
 }
 
-// remember maps the buffer that came, and keeps the last ones.
+// remember maps the buffer of an answer, and keeps the last ones.
 func (client *Client) remember(id, size uint64, comes bool, files []int) error {
 	for i, known := range client.buffers {
 		if known.id == id {
@@ -484,7 +487,7 @@ func (client *Client) remember(id, size uint64, comes bool, files []int) error {
 	return nil
 }
 
-// descriptors are those that came with a message.
+// descriptors returns the descriptors of a message.
 func descriptors(oob []byte) ([]int, error) {
 	messages, err := syscall.ParseSocketControlMessage(oob)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"unsafe"
 )
 
-// service starts the program that FASTPROC_PROGRAM names as a service, and connects.
+// service starts a service with the program that FASTPROC_PROGRAM names, and connects to it.
 func service(t testing.TB) *Client {
 	program := os.Getenv("FASTPROC_PROGRAM")
 	if program == "" {
@@ -45,10 +45,10 @@ func service(t testing.TB) *Client {
 	return client
 }
 
-// guard is far beyond what any wait takes on a machine that is merely busy.
+// guard is longer than any wait on a machine that is only busy.
 const guard = 2 * time.Minute
 
-// waitUntil asks until the answer is yes.
+// waitUntil repeats a check until it succeeds.
 func waitUntil(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	for start := time.Now(); ; time.Sleep(2 * time.Millisecond) {
@@ -62,7 +62,7 @@ func waitUntil(t testing.TB, what string, done func() bool) {
 	}
 }
 
-// sleeper is a process that rests until the test ends, by this name.
+// sleeper starts an idle process of this name, which lives until the test ends.
 func sleeper(t testing.TB, name string) int {
 	program, err := exec.LookPath("sleep")
 	if err != nil {
@@ -93,7 +93,7 @@ func processes(t testing.TB, client *Client, fields Fields) *Snapshot {
 	return snapshot
 }
 
-// stat is what /proc/PID/stat has after the name.
+// stat returns the fields of /proc/PID/stat after the name.
 func stat(t testing.TB, pid int) []string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -265,7 +265,7 @@ func TestWithoutAServiceTheErrorSaysHowToStartIt(t *testing.T) {
 	}
 }
 
-// answering is a client of a service that gives these words.
+// answering is a client of a service that answers with these words.
 func answering(t *testing.T, words ...uint64) *Client {
 	if len(words) == 0 {
 		return answeringInTurn(t)
@@ -277,7 +277,7 @@ func bytesOfWords(words []uint64) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 8*len(words))
 }
 
-// answeringInTurn is a client of a service that gives one of these answers after the other.
+// answeringInTurn is a client of a service that gives these answers in their order.
 func answeringInTurn(t *testing.T, answers ...[]byte) *Client {
 	socket := filepath.Join(t.TempDir(), "socket")
 	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: socket, Net: "unixpacket"})
@@ -356,7 +356,7 @@ func TestPartsLieWithinTheBuffer(t *testing.T) {
 	}
 }
 
-// A socket of another user is believed where only root can have put it.
+// A socket of another user is trusted if only root can have placed it.
 func TestASocketIsPlacedByRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("takes root")

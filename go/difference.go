@@ -2,13 +2,14 @@ package fastproc
 
 import "time"
 
-// A Baseline keeps what it takes of a snapshot to tell what every process did until a later one. Its zero value knows nothing.
+// A Baseline keeps the values of a snapshot that are needed to compute what every process did until a later one. Its
+// zero value is empty.
 type Baseline struct {
 	bootTime  time.Duration
 	processes map[key]times
 }
 
-// A process: an id may be given away, but not at the same time.
+// Identifies a process: pids are reused.
 type key struct {
 	pid     uint32
 	startNS uint64
@@ -19,18 +20,18 @@ type times struct{ userNS, systemNS uint64 }
 // A Change is what a process did since the baseline.
 type Change struct {
 	Process Process
-	// Whether the baseline did not have it. All that it did is then over the time between the two, as of the others.
+	// Whether the baseline lacks it. Its share is then over the whole interval, as for the others.
 	Born bool
 	// CPU time used per time passed: 1.0 is one whole CPU. Nil without FieldsCPU.
 	CPUShare *float64
 }
 
 func keyOf(process Process) key {
-	// The kernel's text tells a start to a tick, its structures exactly.
+	// The kernel's text has start times in ticks, its structures exactly.
 	return key{process.PID(), process.Identity().StartNS / 10_000_000}
 }
 
-// Set keeps this snapshot instead of the last one.
+// Set replaces the baseline by this snapshot.
 func (baseline *Baseline) Set(snapshot *Snapshot) {
 	baseline.bootTime = snapshot.BootTime
 	baseline.processes = make(map[key]times, snapshot.Len())
@@ -44,7 +45,7 @@ func (baseline *Baseline) Set(snapshot *Snapshot) {
 	}
 }
 
-// Changes are what every process of the snapshot did since, in the order of their ids.
+// Changes returns what every process of the snapshot did since the baseline, in the order of pids.
 func (baseline *Baseline) Changes(snapshot *Snapshot) []Change {
 	changes := make([]Change, 0, snapshot.Len())
 	for i := 0; i < snapshot.Len(); i++ {
@@ -57,7 +58,7 @@ func (baseline *Baseline) Changes(snapshot *Snapshot) []Change {
 		if !known && (baseline.processes == nil || started < since) {
 			since = started
 		}
-		// What a process does in its first microseconds says nothing of a second.
+		// The first microseconds of a process would give a meaningless share.
 		passed := snapshot.BootTime + snapshot.ReadFor - since
 		if passed < 10*time.Millisecond {
 			passed = 10 * time.Millisecond
@@ -72,7 +73,7 @@ func (baseline *Baseline) Changes(snapshot *Snapshot) []Change {
 	return changes
 }
 
-// Gone are the ids of processes that the baseline had and the snapshot has not.
+// Gone returns the ids of processes that the baseline had and the snapshot lacks.
 func (baseline *Baseline) Gone(snapshot *Snapshot) []uint32 {
 	var gone []uint32
 	for key := range baseline.processes {
@@ -84,7 +85,7 @@ func (baseline *Baseline) Gone(snapshot *Snapshot) []uint32 {
 	return gone
 }
 
-// What a counter has grown by: one that was scaled anew can seem to run backwards.
+// The growth of a counter, at least 0: a rescaled one may decrease.
 func grown(now, before uint64) uint64 {
 	if now < before {
 		return 0

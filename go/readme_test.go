@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The program of README.md, in a module of its own that has a copy of this one, as README.md says.
+// Builds the program of README.md in a separate module with a copy of this one, as README.md describes.
 func TestReadmeIsAProgramThatVendorsThisModule(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	if err != nil {
@@ -32,7 +32,7 @@ func TestReadmeIsAProgramThatVendorsThisModule(t *testing.T) {
 		t.Helper()
 		command := exec.Command("go", arguments...)
 		command.Dir = folder
-		// Nothing is downloaded, and nothing of this module's settings applies.
+		// Nothing is downloaded, and settings of this module do not apply.
 		command.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=", "GOWORK=off")
 		if output, err := command.CombinedOutput(); err != nil {
 			t.Fatalf("go %v: %v\n%s", arguments, err, output)

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// A Snapshot is every process at about one time, in the order of their ids.
+// A Snapshot has every process at about one time, in the order of pids.
 type Snapshot struct {
-	// What the records hold.
+	// The groups of fields in the records.
 	Fields Fields
 	// Time since boot when reading began.
 	BootTime time.Duration
-	// How long reading the records took from then on.
+	// How long reading the records took.
 	ReadFor time.Duration
 
 	records []Record
@@ -24,12 +24,12 @@ type Snapshot struct {
 // Len is the number of processes.
 func (snapshot *Snapshot) Len() int { return len(snapshot.records) }
 
-// At is the process at a place from 0 on.
+// At returns the process with this index, from 0.
 func (snapshot *Snapshot) At(i int) Process {
 	return Process{&snapshot.records[i], snapshot.pool}
 }
 
-// Process is the one with this id.
+// Process returns the process with this id.
 func (snapshot *Snapshot) Process(pid uint32) (Process, bool) {
 	i := sort.Search(len(snapshot.records), func(i int) bool { return snapshot.records[i].Identity.Tgid >= pid })
 	if i < len(snapshot.records) && snapshot.records[i].Identity.Tgid == pid {
@@ -38,10 +38,10 @@ func (snapshot *Snapshot) Process(pid uint32) (Process, bool) {
 	return Process{}, false
 }
 
-// Threads are all threads, if FieldsThreads was asked for.
+// Threads returns all threads, if FieldsThreads was requested.
 func (snapshot *Snapshot) Threads() []ThreadRecord { return snapshot.threads }
 
-// ThreadIO are the I/O counters of a thread of this snapshot; nil if they were not requested, or are not known.
+// ThreadIO returns the I/O counters of a thread of this snapshot; nil if they were not requested, or are unknown.
 func (snapshot *Snapshot) ThreadIO(thread *ThreadRecord) *IO {
 	process, ok := snapshot.Process(thread.Tgid)
 	if !ok || process.IO() == nil {
@@ -50,8 +50,8 @@ func (snapshot *Snapshot) ThreadIO(thread *ThreadRecord) *IO {
 	return &thread.io
 }
 
-// Unsure are the ids of processes that are not in the snapshot, because the service cannot tell what the kernel would show
-// this reader of them: who needs them reads /proc.
+// Unsure returns the ids of processes that the snapshot lacks because the service does not know what the kernel would
+// show this reader of them. Read /proc for these.
 func (snapshot *Snapshot) Unsure() []uint32 { return snapshot.unsure }
 
 // A Process is a view of a record in the memory of the service.
@@ -60,16 +60,16 @@ type Process struct {
 	pool   []uint64
 }
 
-// Record is all of it. What it holds beside Identity and Name is said by Identity.Groups.
+// Record returns the whole record. Identity.Groups has the groups that it contains in addition to Identity and Name.
 func (p Process) Record() *Record { return p.record }
 
-// PID is the process id.
+// PID returns the process id.
 func (p Process) PID() uint32 { return p.record.Identity.Tgid }
 
-// Identity is who it is and what it is doing.
+// Identity returns the ids, the state and the flags of the process.
 func (p Process) Identity() *Identity { return &p.record.Identity }
 
-// State is a letter as in proc(5).
+// State returns a letter as in proc(5).
 func (p Process) State() byte {
 	state := 0
 	for bits := p.record.Identity.StateBits & 0xff; bits != 0; bits >>= 1 {
@@ -78,7 +78,7 @@ func (p Process) State() byte {
 	return "RSDTtXZPI"[state]
 }
 
-// SupplementaryGroups are in the order of the kernel.
+// SupplementaryGroups returns the groups in the order of the kernel.
 func (p Process) SupplementaryGroups() []uint32 {
 	credentials := p.Credentials()
 	if credentials == nil {
@@ -106,7 +106,7 @@ const (
 	nameSize      = 64
 )
 
-// Name is what /proc/PID/stat shows; for a worker of the kernel, with what it works on.
+// Name returns the name in /proc/PID/stat; for a kernel worker it includes its current work.
 func (p Process) Name() string {
 	name := &p.record.Name
 	switch name.Kind {
@@ -153,8 +153,8 @@ func untilNUL(bytes []byte) string {
 	return string(bytes)
 }
 
-// RSS is the resident memory in bytes.
+// RSS returns the resident memory in bytes.
 func (memory *Memory) RSS() uint64 { return memory.RssAnon + memory.RssFile + memory.RssShmem }
 
-// Shared is the resident memory that is not private by nature, in bytes.
+// Shared returns the resident memory that files or shared memory back, in bytes.
 func (memory *Memory) Shared() uint64 { return memory.RssFile + memory.RssShmem }

@@ -7,30 +7,30 @@ import (
 	"unsafe"
 )
 
-// A translation reads records of a service of another version by the names of their fields. What the other layout does not have is
-// not known.
+// A translation reads records of a service of another version by the names of their fields. Fields that the other
+// layout lacks are unknown.
 type translation struct {
 	layout          uint64
 	process, thread plan
-	// Groups that it does not describe as this version does.
+	// Groups that it describes differently from this version.
 	lacks Fields
 }
 
-// A plan says where the fields of a structure come from.
+// A plan has the sources of the fields of a structure.
 type plan struct {
-	// Bytes of the structure there.
+	// Size of the structure in the other layout.
 	stride uint64
 	copies []copied
-	// A structure of which nothing is known.
+	// A structure with all fields unknown.
 	blank []byte
-	// Groups that are not there, and whether all is there that belongs to no group.
+	// Groups that are missing, and whether every field without a group is present.
 	lacks   Fields
 	isWhole bool
 }
 
 type copied struct{ from, to, size uint64 }
 
-// A field as a layout describes it.
+// A field in the description of a layout.
 type field struct {
 	path   string
 	offset uint64
@@ -38,7 +38,7 @@ type field struct {
 	described [3]string
 }
 
-// translate makes a translation of a layout from its description; false: not even what is in every record is there.
+// translate makes a translation from the description of a layout; false if it lacks fields that every record has.
 func translate(layout uint64, text string) (translation, bool) {
 	process := planOf("process", text)
 	thread := planOf("thread", text)
@@ -78,7 +78,7 @@ func planOf(structure, text string) plan {
 	return made
 }
 
-// fieldsOf are the fields of a structure as a layout describes them, and its size.
+// fieldsOf returns the fields of a structure in the description of a layout, and its size.
 func fieldsOf(structure, text string) ([]field, uint64) {
 	var fields []field
 	var size uint64
@@ -99,7 +99,7 @@ func fieldsOf(structure, text string) ([]field, uint64) {
 	return fields, size
 }
 
-// sizeOf are the bytes of a type of a layout.
+// sizeOf returns the size of a type of a layout.
 func sizeOf(typ string) uint64 {
 	if count, ok := strings.CutPrefix(typ, "char["); ok {
 		size, _ := strconv.ParseUint(strings.TrimSuffix(count, "]"), 10, 16)
@@ -108,7 +108,7 @@ func sizeOf(typ string) uint64 {
 	return map[string]uint64{"u8": 1, "u32": 4, "i32": 4, "u64": 8, "i64": 8}[typ]
 }
 
-// translated reads records of another layout, which lie one behind the other.
+// translated reads consecutive records of another layout.
 func translated[T any](made plan, bytes []byte) []T {
 	if made.stride == 0 {
 		return nil
@@ -125,7 +125,7 @@ func translated[T any](made plan, bytes []byte) []T {
 	return records
 }
 
-// records are one part of the memory as records of this version; `other` is how those of another are read.
+// records returns a part of the memory as records of this version; other is the plan for those of another version.
 func records[T any](memory []byte, place [3]uint64, other *plan) ([]T, error) {
 	if other == nil {
 		return part[T](memory, place)

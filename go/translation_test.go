@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// olderLayout is the layout without these fields, and with all others moved by eight bytes.
+// olderLayout returns the layout without these fields, and with all others moved by eight bytes.
 func olderLayout(without ...string) string {
 	var lines []string
 	for _, line := range strings.Split(strings.TrimSpace(layoutText), "\n") {
@@ -117,7 +117,7 @@ func TestAServiceOfAnotherVersionIsAskedForItsLayout(t *testing.T) {
 	if _, err := answeringInTurn(t, answer, text).Processes(FieldsMemory, 0); !errors.Is(err, ErrLayout) {
 		t.Error(err)
 	}
-	// Its records are understood: it is asked again, and has no buffer for them.
+	// The client understands its records: it asks again, and gets no buffer for them.
 	client := answeringInTurn(t, answer, text, answer)
 	if _, err := client.Processes(FieldsCPU, 0); !errors.Is(err, ErrProtocol) || client.layout() != another {
 		t.Error(err, client.layout())

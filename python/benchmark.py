@@ -1,7 +1,7 @@
-"""A look at all processes by psutil and by fastproc, interleaved in one run.
+"""Reads all processes with psutil and with fastproc, alternating in one run.
 
-Prints a JSON object: for each case its CPU times in seconds, one a round. ``fastproc bench python`` starts the processes that
-it looks at, and a service.
+Prints a JSON object: for each case its CPU times in seconds, one per round. ``fastproc bench python`` starts the
+processes to read, and a service.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from fastproc import psutil as shape
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: What Glances 4.5 asks for at each refresh.
+#: The attributes that Glances 4.5 requests at each refresh.
 ATTRIBUTES = ["cpu_percent", "cpu_times", "memory_percent", "name", "status", "num_threads", "io_counters", "memory_info"]
 ATTRIBUTES += ["nice", "pid", "gids", "cpu_num"]
-#: The twelve columns that tell the same.
+#: The twelve columns with the same values.
 FIELDS = [
     "utime",
     "stime",
@@ -52,7 +52,7 @@ def cpu_time() -> float:
 
 
 def table_bytes() -> int:
-    """What a table takes: what making a hundred of them adds to this process, for each."""
+    """Memory of a table: the growth of this process by a hundred of them, for each."""
 
     def resident() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
@@ -70,7 +70,7 @@ def import_time() -> float:
 
 
 def glances_plugin() -> Callable[[], Any] | None:
-    """A refresh of Glances' processes, by whatever psutil it has."""
+    """A refresh of Glances' processes, with the current psutil."""
     try:
         from glances.processes import glances_processes
     except ImportError:
@@ -79,7 +79,7 @@ def glances_plugin() -> Callable[[], Any] | None:
 
 
 def with_shape(work: Callable[[], Any]) -> Callable[[], Any]:
-    """The same with fastproc.psutil under ``import psutil``."""
+    """A refresh with fastproc.psutil in place of psutil."""
     originals = {"Process": psutil.Process, "Popen": psutil.Popen, "process_iter": psutil.process_iter}
 
     def run() -> Any:
@@ -127,7 +127,7 @@ def main() -> None:
     times: dict[str, list[float]] = {name: [] for name in cases}
     names = list(cases)
     for nth in range(-2, rounds):
-        # Each round begins with another case, and the first ones are not counted.
+        # Each round begins with another case, and the first rounds are not counted.
         for name in names[nth % len(names) :] + names[: nth % len(names)]:
             start = cpu_time()
             cases[name]()

@@ -1,8 +1,8 @@
-// Package benchmark compares a look at all processes by the service with one by gopsutil.
+// Package benchmark compares reading all processes from the service with gopsutil.
 //
 //	go test -bench . -count 10
 //
-// It counts CPU time, that of the service included if FASTPROC_SERVICE_PID names it.
+// It measures CPU time, including that of the service if FASTPROC_SERVICE_PID names it.
 package benchmark
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/shirou/gopsutil/v4/process"
 )
 
-// What both read of every process.
+// The values that both read of every process.
 type row struct {
 	name         string
 	rss, vms     uint64
@@ -50,7 +50,7 @@ func cpuTime(b *testing.B) int64 {
 	return sum
 }
 
-// report says what a process cost since the CPU time was this.
+// report reports the CPU time per process since start.
 func report(b *testing.B, start int64) {
 	b.ReportMetric(float64(cpuTime(b)-start)/float64(b.N)/float64(len(rows)), "cpu-ns/process")
 }

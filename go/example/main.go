@@ -1,4 +1,4 @@
-// Example prints the processes that take most memory, from the resident service.
+// Example prints the processes that use the most memory, read from the resident service.
 package main
 
 import (

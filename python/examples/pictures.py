@@ -1,8 +1,8 @@
-"""Draws two pictures of this machine: memory by cgroup, as a flame, and the CPU time of programs over time.
+"""Draws two pictures of this machine: memory by cgroup as a flame graph, and the CPU time of programs over time.
 
 python pictures.py FOLDER [--filter CONDITION] [--seconds N]
 
-Writes python-memory.svg and python-cpu.svg there. It takes nothing but fastproc.
+Writes python-memory.svg and python-cpu.svg there. It needs only fastproc.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def write(file: Path, height: float, body: list[str]) -> None:
 
 
 def memory(file: Path, condition: str | None) -> None:
-    """A bar for each cgroup, as wide as what its processes have in memory by themselves; its parts and programs below it."""
+    """A bar for each cgroup, as wide as the private memory of its processes; its parts and programs are below it."""
     table = fastproc.processes("cgroup,comm,rssanon", filter=condition)
     sizes: Counter[tuple[str, ...]] = Counter()
     for cgroup, comm, size in zip(*table.to_dict().values()):
@@ -44,10 +44,10 @@ def memory(file: Path, condition: str | None) -> None:
     total = sizes[("/",)] or 1
     body = []
     ends: dict[tuple[str, ...], float] = defaultdict(float)
-    # The parents first, and among those of one parent the largest.
+    # Parents first; among siblings the largest first.
     for path, size in sorted(sizes.items(), key=lambda item: (len(item[0]), -item[1])):
         width, parent = WIDTH * size / total, path[:-1]
-        # A bar begins where the one before it ended, the first where its parent begins.
+        # A bar begins where its left neighbour ends, the first where its parent begins.
         x = ends.setdefault(parent, 0.0)
         ends[parent], ends[path] = x + width, x
         if width < 1:
@@ -63,7 +63,7 @@ def memory(file: Path, condition: str | None) -> None:
 
 
 def cpu(file: Path, condition: str | None, seconds: float, most: int = 7) -> None:
-    """CPU time by program, one on top of the other."""
+    """CPU time by program, stacked."""
     interval = 0.5
     shares: list[dict[str, float]] = []
     whole: dict[str, float] = defaultdict(float)

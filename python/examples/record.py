@@ -1,9 +1,9 @@
-"""Records what every process uses, for a day: files of Parquet, which all data frames read.
+"""Records what every process uses for a day, in Parquet files, which all data frames can read.
 
 python record.py FOLDER [--interval 10] [--hours 24] [--filter CONDITION]
 
-It takes fastproc and pyarrow. A file has ten minutes, and is there when they are over; Ctrl-C and SIGTERM end it early, and
-nothing is lost. Then, for example:
+It needs fastproc and pyarrow. A file has ten minutes, and appears when they are over. Ctrl-C and SIGTERM end it early
+without losing data. Then, for example:
 
     day = pandas.read_parquet(FOLDER)
     day.groupby("comm")["pcpu"].mean().nlargest(10)
@@ -23,13 +23,13 @@ import pyarrow.parquet
 
 import fastproc
 
-#: `lstart` tells a process from a later one that was given the same id; `read_at` is when its record was read.
+#: `lstart` distinguishes a process from a later one with the same id; `read_at` is when its record was read.
 FIELDS = "read_at,pid,lstart,comm,user,state,pcpu,rss,majflt/s,read/s,write/s,cgroup"
 ENDING = {signal.SIGINT, signal.SIGTERM}
 
 
 def write(folder: Path, tables: list[fastproc.Table]) -> None:
-    """One file of several tables, named by the time of the first. Nobody sees half of one."""
+    """One file of several tables, named by the time of the first. It never appears incomplete."""
     file = folder / f"{tables[0].time:%Y-%m-%dT%H-%M-%S.%f}.parquet"
     unfinished = file.with_suffix(".unfinished")
     rows = pyarrow.concat_tables([table.to_arrow() for table in tables])
@@ -38,14 +38,14 @@ def write(folder: Path, tables: list[fastproc.Table]) -> None:
 
 
 def record(collector: fastproc.Collector, folder: Path, interval: float, seconds: float, each_file: float) -> None:
-    """A table every ``interval`` until so many seconds are over, or a signal comes."""
+    """A table every ``interval`` seconds until this time is over, or a signal comes."""
     end = time.monotonic() + seconds
     tables: list[fastproc.Table] = []
     collector.mark()
     due = time.monotonic()
     is_over = False
     while not is_over:
-        # An interval that was missed is skipped.
+        # Skip missed intervals.
         due = max(due + interval, time.monotonic())
         is_over = signal.sigtimedwait(ENDING, max(0.0, due - time.monotonic())) is not None or due >= end
         tables.append(collector.since_mark())
@@ -64,7 +64,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if not arguments.interval > 0:
         parser.error("an interval is longer than 0 s")
-    # A signal waits until it is asked for.
+    # Signals stay pending until sigtimedwait() receives them.
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     try:
         arguments.folder.mkdir(parents=True, exist_ok=True)

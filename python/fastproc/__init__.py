@@ -5,10 +5,10 @@
 >>> len(table) > 0
 True
 
-``processes()`` gives one table of all processes: a column for each field, by any name that ``ps -o`` takes, and no
-object for each process. Sizes are in bytes and times in nanoseconds, and the keys of the columns say so. What is not
-known is null, never zero. ``Collector`` stays open, and tells differences over time; ``system()`` reads the counters of
-the machine; ``fastproc.psutil`` has the shape of psutil.
+``processes()`` returns one table of all processes: a column for each field, by any name that ``ps -o`` takes, and no
+object for each process. Sizes are in bytes and times in nanoseconds, as the keys of the columns show. Unknown values
+are null, never zero. ``Collector`` stays open, and computes differences over time; ``system()`` reads the counters of
+the machine; ``fastproc.psutil`` has the interface of psutil.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ __all__ = [
 
 __version__ = _native.VERSION
 
-# A row is the sequence of its values, as a named tuple is; pandas asks for that.
+# A row is the sequence of its values, like a named tuple; pandas requires that.
 Sequence.register(Row)
 
-#: The fields of a table for which none are named: those of ``fastproc ps``.
+#: The default fields of a table: those of ``fastproc ps``.
 DEFAULT_FIELDS = ("pid", "user", "state", "pcpu", "pmem", "rss", "vsize", "num_threads", "etime", "time", "comm")
 
-# What is needed by few is imported when it is asked for: importing fastproc shall cost little.
+# Imported on demand, since importing fastproc should be fast.
 _LATER = {
     "Collector": "_collector",
     "Watch": "_collector",
@@ -77,14 +77,14 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-# Readers that stay open for the next call, by what they were asked for; the one that was used last comes last.
+# Readers that stay open for the next call, by their arguments; the last one was used most recently.
 _open: dict[tuple[object, ...], _native.Collector] = {}
 _lock = allocate_lock()
 _MOST_OPEN = 4
 
 
 def _forget() -> None:
-    """In the child of a fork: it opens its own, and the parent's lock may have been held."""
+    """In a forked child: it opens its own readers, and the parent's lock may have been held."""
     global _lock  # noqa: PLW0603
     _open.clear()
     _lock = allocate_lock()
@@ -112,15 +112,15 @@ def processes(
 
     Args:
         fields: Names of fields as ``ps -o`` takes them, in one string or several. ``fastproc.fields()`` has all.
-        source: ``service``, ``bpf``, ``bpf-iter`` or ``procfs``; if not given, the first of them that works.
-        max_age: How old the snapshot may be, in seconds, where a service shares it.
+        source: ``service``, ``bpf``, ``bpf-iter`` or ``procfs``. Default: the first of them that works.
+        max_age: How old the snapshot may be, in seconds, if a service shares it.
         threads: A row for each thread instead of each process.
         filter: A condition, as in ``"rss > 100M && user != root"``.
-        sort: Fields to sort by, as in ``"-rss,pid"``; in the order of the process ids if not given.
+        sort: Fields to sort by, as in ``"-rss,pid"``. Default: the order of the process ids.
         top: No more rows than this.
-        text: Whether texts are ``str`` (what is not UTF-8 as ``os.fsdecode`` has it) rather than ``bytes``.
+        text: Whether texts are ``str`` (decoded by ``os.fsdecode`` if they are not UTF-8) rather than ``bytes``.
 
-    The reader stays open for the next call with the same arguments. Its sources need what ``fastproc doctor`` tells;
+    The reader stays open for the next call with the same arguments. ``fastproc doctor`` shows what the sources need;
     ``procfs``, the last of them, needs nothing.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The resident reader."""
+"""A reader that stays open."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class Collector(_native.Collector):
-    """Reads the processes again and again, and tells what they did between.
+    """Reads the processes repeatedly, and computes what they did in between.
 
-    It opens its source once: a service, a BPF program, or the files of ``/proc``. Threads may share it; while one reads,
-    the others run on. A process that is forked from this one opens its own: there every call raises ``Forked``.
+    It opens its source once: a service, a BPF program, or the files of ``/proc``. Threads may share it; while one
+    reads, the others run. A forked process must open its own: in it every call raises ``Forked``.
 
-    The arguments are those of ``processes()``; ``socket``, where the service listens; and ``exits``, whether it is recorded
-    what ends: by the service, or by root (``CAP_BPF`` and ``CAP_PERFMON``).
+    The arguments are those of ``processes()``, and: ``socket``, the socket of the service; ``exits``, whether to record
+    exited processes, by the service or as root (``CAP_BPF`` and ``CAP_PERFMON``).
     """
 
     def __new__(
@@ -54,9 +54,9 @@ class Collector(_native.Collector):
         )
 
     def difference(self, seconds: float) -> Table:
-        """The processes after so many seconds, with shares of CPU time and rates over that time.
+        """The processes after this many seconds, with shares of CPU time and rates over that time.
 
-        ``pcpu`` and the fields that end in ``_per_second`` are over the interval; of a process that was born in it,
+        ``pcpu`` and the fields that end in ``_per_second`` are over the interval; for a process that started in it,
         since its start.
         """
         self.mark()
@@ -64,12 +64,13 @@ class Collector(_native.Collector):
         return self.since_mark()
 
     def exits(self) -> Table:
-        """The processes that have ended since the last ``mark``, ``difference`` or call of this, with their final values.
+        """The processes that have exited since the last ``mark``, ``difference`` or call of this, with their final values.
 
-        However short they lived. ``pcpu`` and rates are over that time. The table of a difference has the same as ``exited``.
+        It has even the shortest-lived ones. ``pcpu`` and rates are over that time. The table of a difference has the same in
+        ``exited``.
 
         Raises:
-            Error: The collector was not opened with ``exits=True``, or it cannot be recorded here what ends.
+            Error: The collector was not opened with ``exits=True``, or exits cannot be recorded here.
         """
         exited = self.since_mark().exited
         if exited is None and self.exits_refused is not None:
@@ -79,9 +80,9 @@ class Collector(_native.Collector):
         return exited
 
     def watch(self, interval: float, count: int | None = None) -> Watch:
-        """Tables of differences, one every ``interval`` seconds, ``count`` of them or without end.
+        """Tables of differences, one every ``interval`` seconds, ``count`` of them or endlessly.
 
-        For ``for`` as well as for ``async for``. An interval that was missed is skipped.
+        Supports ``for`` and ``async for``. Missed intervals are skipped.
         """
         return Watch(self, interval, count)
 

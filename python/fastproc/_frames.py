@@ -1,4 +1,4 @@
-"""Tables as the data frames of other packages, each of which is imported when it is asked for."""
+"""Converts tables to data frames of other packages, each of which is imported on demand."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def to_pandas(table: Table) -> Any:
 
 
 def _values(column: Column) -> Any:
-    """The values of a column as pandas takes them in all its versions; a copy, that may be written to."""
+    """The values of a column in a form that all versions of pandas accept; a copy, which may be written to."""
     import numpy
     import pandas
 
@@ -37,7 +37,7 @@ def _values(column: Column) -> Any:
     if kind in ("unsigned", "signed"):
         numbers = numpy.array(column.filled(0))
         if not len(numbers) or numbers.max() < 1 << 63:
-            # Of signed numbers a difference may be negative.
+            # Signed, since differences may be negative.
             numbers = numbers.astype("int64")
         return pandas.arrays.IntegerArray(numbers, numpy.array(column.is_null())) if has_nulls else numbers
     values = column.to_list()
@@ -46,7 +46,8 @@ def _values(column: Column) -> Any:
     if kind == "date":
         return pandas.to_datetime(values, utc=True)
     if kind == "text" and not any(isinstance(value, bytes) for value in values):
-        # Text has a type of its own since pandas 3, which has no room for what is not UTF-8. Arrow has U+FFFD there, too.
+        # Since pandas 3 text has its own type, which cannot hold text that is not UTF-8. Arrow replaces it by U+FFFD,
+        # too.
         texts = [value if value is None or value.isascii() else _utf8(value) for value in values]
         return pandas.Series(texts, dtype=pandas.Series([""]).dtype)
     return pandas.Series(values, dtype=object)

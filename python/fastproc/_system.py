@@ -11,7 +11,7 @@ from fastproc import _native
 
 
 class CpuTimes(NamedTuple):
-    """What CPUs did since boot, in nanoseconds: the columns of ``/proc/stat``."""
+    """The times of CPUs since boot, in nanoseconds: the columns of ``/proc/stat``."""
 
     user_ns: int
     nice_ns: int
@@ -35,7 +35,7 @@ class LoadAverage(NamedTuple):
     running: int
     #: All threads.
     threads: int
-    #: The process id that was given last.
+    #: The process id that was assigned last.
     last_pid: int
 
 
@@ -69,7 +69,7 @@ class System:
     softirqs: dict[str, int]
     #: ``/proc/vmstat``.
     vmstat: dict[str, int]
-    #: ``/proc/meminfo`` in bytes; the four counts of huge pages as they are.
+    #: ``/proc/meminfo`` in bytes; the four counts of huge pages unchanged.
     meminfo: dict[str, int]
     #: ``/proc/loadavg``.
     loadavg: LoadAverage
@@ -82,7 +82,7 @@ _lock = threading.Lock()
 
 
 def _forget() -> None:
-    """In the child of a fork: it opens its own."""
+    """In a forked child: it opens its own."""
     global _counters, _lock  # noqa: PLW0603
     _counters = None
     _lock = threading.Lock()
@@ -122,12 +122,12 @@ def _loadavg() -> LoadAverage:
 def system(*, interrupts_max_age: float = 0.0) -> System:
     """Read the counters of the machine.
 
-    ``/proc/stat`` and ``/proc/vmstat`` come from the kernel's memory, line by line as far as each has been proven against
-    the kernel's own text; the rest from the text.
+    ``/proc/stat`` and ``/proc/vmstat`` come from the kernel's memory, except for lines that were not proven to agree
+    with the kernel's own text; everything else comes from the text.
 
     Args:
-        interrupts_max_age: How old the counts by interrupt may be, in seconds. With 0 they are exact; reading them one
-            by one is most of the cost where there are thousands.
+        interrupts_max_age: How old the counts by interrupt may be, in seconds. With 0 they are exact; if there are
+            thousands, reading each is most of the cost.
     """
     values = _open().collect(interrupts_max_age)
     return System(

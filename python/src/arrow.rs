@@ -1,7 +1,7 @@
-//! The Arrow C data interface and its stream: how columns are given away without a copy.
+//! The Arrow C data interface and its stream, by which columns are passed on without a copy.
 //!
-//! The structures are those of <https://arrow.apache.org/docs/format/CDataInterface.html>. What they point to is kept
-//! alive by what `private_data` owns, until the consumer calls `release`, from whichever thread it likes.
+//! The structures are those of <https://arrow.apache.org/docs/format/CDataInterface.html>. `private_data` owns what
+//! they point to, until the consumer calls `release`, from any thread.
 
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},
@@ -58,7 +58,7 @@ pub struct ArrowArrayStream {
     private_data: *mut c_void,
 }
 
-// SAFETY: the pointers of each lead to memory that it alone owns, or that is shared and never written to again; the
+// SAFETY: the pointers of each lead to memory that only it owns, or that is shared and never written again; the
 // interface lets a consumer move a structure to another thread and release it there.
 unsafe impl Send for ArrowSchema {}
 // SAFETY: as above.
@@ -71,7 +71,7 @@ macro_rules! release_when_dropped {
         impl Drop for $structure {
             fn drop(&mut self) {
                 if let Some(release) = self.release {
-                    // SAFETY: nobody has released it, or `release` would be none.
+                    // SAFETY: it was not released, otherwise `release` would be `None`.
                     unsafe { release(self) }
                 }
             }
@@ -80,7 +80,7 @@ macro_rules! release_when_dropped {
 }
 release_when_dropped!(ArrowSchema, ArrowArray, ArrowArrayStream);
 
-/// What a schema owns.
+/// The data owned by a schema.
 struct SchemaParts {
     format: CString,
     name: CString,
@@ -112,7 +112,7 @@ impl ArrowSchema {
         }
     }
 
-    /// Of one column.
+    /// The schema of a column.
     pub fn of_column(column: &ColumnData, text: bool) -> Self {
         let item = |format| vec![Self::new(format, "item", Vec::new())];
         let text = if text { c"U" } else { c"Z" };
@@ -132,7 +132,7 @@ impl ArrowSchema {
         Self::new(format, &column.key, children)
     }
 
-    /// Of a table: a structure of its columns.
+    /// The schema of a table: a structure of its columns.
     pub fn of_table(table: &TableData) -> Self {
         let columns = table.columns.iter();
         let children = columns.map(|column| Self::of_column(column, table.text));
@@ -154,15 +154,15 @@ unsafe extern "C" fn release_schema(schema: *mut ArrowSchema) {
     }
 }
 
-/// What an array owns.
+/// The data owned by an array.
 struct ArrayParts {
     buffers: Vec<*const c_void>,
     children: Vec<*mut ArrowArray>,
-    /// What the buffers lie in.
+    /// The owner of the buffers.
     _owner: Arc<ColumnData>,
 }
 
-/// What the buffers of a structure lie in: it has none.
+/// The buffer of a structure: it has none.
 fn nothing<T>() -> *const T {
     ptr::null()
 }
@@ -197,7 +197,7 @@ impl ArrowArray {
         }
     }
 
-    /// Of one column. Text that is not UTF-8 is made so, in a copy.
+    /// The array of a column. Text that is not UTF-8 is converted in a copy.
     pub fn of_column(column: &Arc<ColumnData>, text: bool) -> Self {
         let column = &as_utf8(column, text);
         let Data {
@@ -258,7 +258,7 @@ fn texts_at(valid: *const c_void, texts: &Texts) -> Vec<*const c_void> {
     ]
 }
 
-/// The column with texts that are UTF-8, if text is asked for.
+/// The column with texts in UTF-8, if `text` is set.
 fn as_utf8(column: &Arc<ColumnData>, text: bool) -> Arc<ColumnData> {
     let values = match &column.data.values {
         Values::Text(texts) if text && !texts.are_utf8() => Values::Text(texts.to_utf8()),
@@ -292,14 +292,14 @@ unsafe extern "C" fn release_array(array: *mut ArrowArray) {
     }
 }
 
-/// What a stream owns.
+/// The data owned by a stream.
 struct StreamParts {
     table: Arc<TableData>,
     is_done: bool,
 }
 
 impl ArrowArrayStream {
-    /// One array: the table.
+    /// A stream with one array: the table.
     pub fn of_table(table: &Arc<TableData>) -> Self {
         let parts = StreamParts {
             table: Arc::clone(table),
@@ -332,7 +332,7 @@ unsafe extern "C" fn stream_next(stream: *mut ArrowArrayStream, array: *mut Arro
     unsafe {
         let parts = &mut *(*stream).private_data.cast::<StreamParts>();
         if parts.is_done {
-            // A released array is the end. All of it is plain data, of which zeroes are valid.
+            // A released array marks the end. All of it is plain data, for which zeroes are valid.
             array.write_bytes(0, 1);
         } else {
             array.write(ArrowArray::of_table(&parts.table));

@@ -23,7 +23,7 @@ use crate::{
     table::Table,
 };
 
-/// What every snapshot is asked for.
+/// The settings of every snapshot.
 #[derive(Debug)]
 struct Settings {
     subjects: Vec<Subject>,
@@ -34,17 +34,17 @@ struct Settings {
     text: bool,
 }
 
-/// What only one thread may use at a time.
+/// The state that one thread at a time may use.
 #[derive(Debug)]
 struct State {
     collector: fastproc::Collector,
     lookup: Lookup,
     sorter: Sorter,
-    /// The snapshot that the next difference is to.
+    /// The snapshot from which the next difference is computed.
     before: Option<Baseline>,
 }
 
-/// A resident reader: it opens a source once, and makes snapshots by it.
+/// A reader that stays open: it opens a source once, and makes snapshots with it.
 #[pyclass(frozen, subclass, module = "fastproc")]
 pub struct Collector {
     settings: Settings,
@@ -165,7 +165,7 @@ impl Collector {
         })
     }
 
-    /// The processes now. Shares of CPU time are over the lifetime of each, and rates are not known.
+    /// The processes now. Shares of CPU time are over the lifetime of each, and rates are unknown.
     fn snapshot(&self, py: Python<'_>) -> PyResult<Table> {
         if let Some(filter) = &self.settings.filter {
             let of_one = filter.check_for_one_snapshot();
@@ -180,7 +180,7 @@ impl Collector {
         })
     }
 
-    /// Makes a snapshot that the next call of ``since_mark`` tells the difference to.
+    /// Makes a snapshot from which the next call of ``since_mark`` computes the difference.
     fn mark(&self, py: Python<'_>) -> PyResult<()> {
         self.collect(py, |state, _| {
             let snapshot = state.collector.snapshot()?;
@@ -219,7 +219,7 @@ impl Collector {
         })
     }
 
-    /// Why it is not recorded what ends, if that was asked for.
+    /// Why exits are not recorded, if that was requested.
     #[getter]
     fn exits_refused(&self, py: Python<'_>) -> PyResult<Option<String>> {
         self.with(py, |state, _| {
@@ -227,7 +227,7 @@ impl Collector {
         })
     }
 
-    /// What it reads by: ``service``, ``bpf``, ``bpf-iter`` or ``procfs``.
+    /// The source: ``service``, ``bpf``, ``bpf-iter`` or ``procfs``.
     #[getter]
     fn source(&self, py: Python<'_>) -> PyResult<&'static str> {
         self.with(py, |state, _| state.collector.source().name())
@@ -246,13 +246,13 @@ impl Collector {
 }
 
 impl Collector {
-    /// Does something with its state, without the interpreter.
+    /// Calls a function with the state, without holding the interpreter's lock.
     fn with<T: Send>(
         &self,
         py: Python<'_>,
         work: impl FnOnce(&mut State, &Settings) -> T + Send,
     ) -> PyResult<T> {
-        // Another thread may have held the lock when this process was forked: nobody would ever give it back.
+        // Another thread may have held the lock when this process was forked, and would never release it.
         if self.process != std::process::id() {
             return Err(Forked::new_err(fastproc::Error::Forked.to_string()));
         }
@@ -268,7 +268,7 @@ impl Collector {
         result.map_err(|error| errors::of_collector(py, &error))
     }
 
-    /// After a panic the next snapshot is as good as the first.
+    /// After a panic the next snapshot is like the first.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -282,12 +282,12 @@ impl Settings {
         })
     }
 
-    /// The texts that a service shall bring along.
+    /// The texts that a service should send.
     fn texts(&self) -> Texts {
         self.fields().map(Field::texts).collect()
     }
 
-    /// The groups that the fields are taken from.
+    /// The groups that the fields need.
     fn needs(&self) -> Fields {
         let mut needs = self
             .fields()

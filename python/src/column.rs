@@ -1,4 +1,4 @@
-//! One column, as Python sees it.
+//! A column of a table, for Python.
 
 use std::{cmp::Ordering, sync::Arc};
 
@@ -26,7 +26,7 @@ pub struct Column {
 }
 
 impl ColumnData {
-    /// The numbers as bytes, and their format as in the module `struct`.
+    /// The numbers as bytes, and their format in the module `struct`.
     fn numbers<'py>(&self, py: Python<'py>) -> Option<(Bound<'py, PyBytes>, char)> {
         let mut format = ' ';
         let mut bytes = |letter, len, fill: &dyn Fn(&mut [u8])| {
@@ -51,7 +51,7 @@ impl ColumnData {
         copied.ok().map(|bytes| (bytes, format))
     }
 
-    /// Where the numbers lie, and their type as `NumPy` writes it.
+    /// The address of the numbers, and their type in `NumPy`'s notation.
     fn address(&self) -> Option<(usize, char)> {
         match &self.data.values {
             Values::Unsigned(numbers) => Some((numbers.as_ptr() as usize, 'u')),
@@ -76,7 +76,7 @@ impl Column {
         }
     }
 
-    /// A mask, with what it was made by as its key.
+    /// A mask, whose key is its origin.
     fn mask(&self, key: String, data: Data) -> Self {
         let subject = Subject::Mask;
         Self {
@@ -85,7 +85,7 @@ impl Column {
         }
     }
 
-    /// Two masks joined: none if the other is none, but an array, say.
+    /// Joins two masks; `NotImplemented` if the other one is not a mask, such as an array.
     fn joined<'py>(
         &self,
         other: &Bound<'py, PyAny>,
@@ -124,14 +124,14 @@ impl Column {
         self.column.subject.name()
     }
 
-    /// Its name with the unit of its numbers, as ``ps --format json`` has it: the key of the column.
+    /// Its name with the unit of its numbers, as in ``ps --format json``: the key of the column.
     #[getter]
     fn key(&self) -> &str {
         &self.column.key
     }
 
-    /// What its values are: ``unsigned``, ``signed``, ``real``, ``truth``, ``text``, ``date``, or lists of ``arguments`` or
-    /// ``numbers``.
+    /// The kind of its values: ``unsigned``, ``signed``, ``real``, ``truth``, ``text``, ``date``, or lists of
+    /// ``arguments`` or ``numbers``.
     #[getter]
     fn kind(&self) -> &'static str {
         match self.column.data.values {
@@ -146,26 +146,26 @@ impl Column {
         }
     }
 
-    /// A line of help: what the values mean.
+    /// A line of help: the meaning of the values.
     #[getter]
     fn help(&self) -> &'static str {
         self.column.subject.help()
     }
 
-    /// How many values are not known.
+    /// The number of unknown values.
     #[getter]
     fn null_count(&self) -> usize {
         self.column.data.unknown
     }
 
-    /// The values, as a list. What is not known is None.
+    /// The values as a list. Unknown values are None.
     fn to_list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.column.list(py, self.text)
     }
 
     /// The numbers as a memoryview of format Q, q or d, a copy that Python owns.
     ///
-    /// Raises `ValueError` if one is not known: ``filled`` says what to put there.
+    /// Raises `ValueError` if a value is unknown: use ``filled`` then.
     #[getter]
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let (bytes, format) = self.column.numbers(py).ok_or_else(|| self.no_numbers())?;
@@ -179,7 +179,7 @@ impl Column {
         pyo3::types::PyMemoryView::from(&bytes)?.call_method1("cast", (format,))
     }
 
-    /// The same, with ``value`` for what is not known.
+    /// The numbers, with ``value`` in place of unknown ones.
     fn filled<'py>(
         &self,
         py: Python<'py>,
@@ -214,7 +214,7 @@ impl Column {
         }
     }
 
-    /// The numbers for `NumPy`, without a copy. There is none if a value is not known, or if it holds no numbers.
+    /// The numbers for `NumPy`, without a copy. Missing if a value is unknown, or if the column has no numbers.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let address = self.column.address();
@@ -235,7 +235,7 @@ impl Column {
         Ok(interface)
     }
 
-    /// An array of truths, or of objects, where `__array_interface__` has none.
+    /// An array of truths, or of objects, if there is no `__array_interface__`.
     #[pyo3(signature = (dtype=None, copy=None))]
     fn __array__<'py>(
         &self,
@@ -243,7 +243,7 @@ impl Column {
         dtype: Option<Bound<'py, PyAny>>,
         copy: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        // There is none to share.
+        // There is no array to share.
         drop(copy);
         let values = self.to_list(py)?;
         let dtype = match dtype {
@@ -269,7 +269,7 @@ impl Column {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        // Another type than the one there is may be asked for, and need not be given.
+        // A consumer may request another type, but need not get it.
         drop(requested_schema);
         let schema = self.__arrow_c_schema__(py)?;
         let array = ArrowArray::of_column(&self.column, self.text);
@@ -353,7 +353,7 @@ impl Column {
         Ok(self.mask(key, Data::of_truths(truths)))
     }
 
-    /// As for an array: it would be one truth of many.
+    /// As for an array: the truth of many values is ambiguous.
     fn __bool__(&self) -> PyResult<bool> {
         if matches!(self.column.data.values, Values::Truth(_)) {
             return Err(PyValueError::new_err(
@@ -363,7 +363,7 @@ impl Column {
         Ok(self.column.data.len > 0)
     }
 
-    /// Which values are not known: a mask.
+    /// A mask of the unknown values.
     fn is_null(&self) -> Self {
         let data = &self.column.data;
         let truths = (0..data.len).map(|at| Some(!data.is_known(at)));
@@ -373,23 +373,23 @@ impl Column {
         )
     }
 
-    /// The sum of the numbers that are known; of a mask how many rows it has.
+    /// The sum of the known numbers; for a mask the number of its rows.
     ///
-    /// `NumPy` calls it with arguments of its own, here and below.
+    /// `NumPy` calls this and the following methods with its own arguments.
     #[pyo3(signature = (**numpy))]
     fn sum(&self, numpy: Option<Bound<'_, PyDict>>) -> PyResult<Sum> {
         drop(numpy);
         self.column.sum()
     }
 
-    /// The mean of the numbers that are known, or None.
+    /// The mean of the known numbers, or None.
     #[pyo3(signature = (**numpy))]
     fn mean(&self, numpy: Option<Bound<'_, PyDict>>) -> PyResult<Option<f64>> {
         drop(numpy);
         self.column.mean()
     }
 
-    /// The least value that is known, or None.
+    /// The smallest known value, or None.
     #[pyo3(signature = (**numpy))]
     fn min<'py>(
         &self,
@@ -402,7 +402,7 @@ impl Column {
             .transpose()
     }
 
-    /// The greatest value that is known, or None.
+    /// The largest known value, or None.
     #[pyo3(signature = (**numpy))]
     fn max<'py>(
         &self,
@@ -415,14 +415,14 @@ impl Column {
             .transpose()
     }
 
-    /// Whether a mask has a row.
+    /// Whether a mask selects any row.
     #[pyo3(signature = (**numpy))]
     fn any(&self, numpy: Option<Bound<'_, PyDict>>) -> PyResult<bool> {
         drop(numpy);
         Ok(self.column.truths()?.any(|truth| truth))
     }
 
-    /// Whether a mask has every row.
+    /// Whether a mask selects every row.
     #[pyo3(signature = (**numpy))]
     fn all(&self, numpy: Option<Bound<'_, PyDict>>) -> PyResult<bool> {
         drop(numpy);
@@ -447,7 +447,7 @@ impl Column {
     }
 }
 
-/// The truths of a column, to choose rows by; none if `key` is no column of them.
+/// The truths of a column, to select rows; `None` if `key` is not a column of truths.
 pub fn mask(key: &Bound<'_, PyAny>) -> Option<Vec<bool>> {
     let column = key.cast::<Column>().ok()?;
     let truths = column.get().column.truths().ok()?;

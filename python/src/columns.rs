@@ -1,4 +1,4 @@
-//! A snapshot as columns, before Python or Arrow look at it.
+//! A snapshot as columns, independent of Python and Arrow.
 
 use std::sync::Arc;
 
@@ -7,18 +7,18 @@ use fastproc_columns::{Field, Kind, Lookup, Row, Unit, UnknownField, Value, fiel
 
 use crate::data::Data;
 
-/// What a column tells.
+/// The meaning of a column.
 #[derive(Clone, Copy, Debug)]
 pub enum Subject {
     /// A field of processes.
     Field(&'static Field),
     /// When each record was read.
     ReadAt,
-    /// Which rows meet a comparison.
+    /// The rows that satisfy a comparison.
     Mask,
 }
 
-/// What the numbers of a date count.
+/// The unit of the numbers of a date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resolution {
     Seconds,
@@ -26,7 +26,7 @@ pub enum Resolution {
 }
 
 impl Subject {
-    /// Name and help of what is a field for Python alone: there a row may be kept, and be one of many snapshots.
+    /// Name and help of a field that only Python has: there a row may be kept, and belong to one of many snapshots.
     pub const READ_AT: (&str, &str) = (
         "read_at",
         "when the record was read; of a process that has ended, when it ended",
@@ -40,7 +40,7 @@ impl Subject {
         field::find(name).map(Self::Field)
     }
 
-    /// The subject of the name that a kept column has.
+    /// The subject with the name of a pickled column.
     pub fn kept(name: &str) -> Result<Self, UnknownField> {
         if name == Self::Mask.name() {
             return Ok(Self::Mask);
@@ -94,7 +94,7 @@ impl Subject {
         }
     }
 
-    /// What its numbers count, if they are dates.
+    /// The unit of its numbers, if they are dates.
     pub fn resolution(self) -> Option<Resolution> {
         match self.unit() {
             _ if matches!(self, Self::ReadAt) => Some(Resolution::Microseconds),
@@ -128,7 +128,7 @@ impl Subject {
     }
 }
 
-/// A column: what it tells, its key, its values.
+/// A column: its subject, its key, its values.
 #[derive(Debug)]
 pub struct ColumnData {
     pub subject: Subject,
@@ -136,13 +136,13 @@ pub struct ColumnData {
     pub data: Data,
 }
 
-/// The snapshot that a table is of.
+/// The snapshot of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin {
     pub source: SourceKind,
     /// When reading began, after boot.
     pub boottime_ns: u64,
-    /// The same as a time of the calendar, in microseconds: Python has no finer ones.
+    /// The same as a calendar time, in microseconds, the resolution of Python.
     pub time_us: i64,
     pub took_ns: u64,
     pub torn: u32,
@@ -150,7 +150,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Of this snapshot, which the clock of `lookup` is set to.
+    /// The origin for this snapshot, to which the clock of `lookup` is set.
     pub fn new(snapshot: &Snapshot<'_>, lookup: &Lookup) -> Self {
         let stats = snapshot.stats();
         Self {
@@ -166,7 +166,7 @@ impl Origin {
     }
 }
 
-/// The columns, and how they came about.
+/// The columns, and their origin.
 #[derive(Clone, Debug)]
 pub struct TableData {
     /// At least one.
@@ -175,8 +175,8 @@ pub struct TableData {
     /// Whether texts are `str` rather than `bytes`.
     pub text: bool,
     pub origin: Origin,
-    /// Pids of the processes that have ended since the snapshot before, if there was one.
+    /// Pids of the processes that have exited since the snapshot before, if there was one.
     pub gone: Vec<u32>,
-    /// Those that have ended since, if exits are recorded.
+    /// These processes, if exits are recorded.
     pub exited: Option<Arc<TableData>>,
 }

@@ -1,4 +1,4 @@
-//! Columns compared with a value, or with each other: masks.
+//! Compares columns with a value or with each other, which results in masks.
 
 use std::{cmp::Ordering, ffi::OsString, os::unix::ffi::OsStringExt};
 
@@ -15,18 +15,18 @@ use crate::{
     data::{Data, Values},
 };
 
-/// One value that can be compared.
+/// A value that can be compared.
 enum Scalar<'a> {
     Whole(i128),
     Real(f64),
     Text(&'a [u8]),
     Truth(bool),
-    /// Microseconds of the calendar.
+    /// Microseconds of calendar time.
     Date(i128),
 }
 
 impl Scalar<'_> {
-    /// None if they cannot be compared, or are not ordered.
+    /// `None` if they cannot be compared, or are not ordered.
     fn order(&self, other: &Scalar<'_>) -> Option<Ordering> {
         use Scalar::{Date, Real, Text, Truth, Whole};
         match (self, other) {
@@ -41,12 +41,12 @@ impl Scalar<'_> {
     }
 }
 
-/// A whole number beside any other, exactly: not every whole number is a `f64`.
+/// Compares a whole number with any other exactly: not every whole number is a `f64`.
 fn order(whole: i128, real: f64) -> Option<Ordering> {
     if real.is_nan() {
         return None;
     }
-    // What is out of range becomes the least or the greatest, and every number of a column lies between.
+    // A number out of range becomes the smallest or the largest, and all numbers of columns are between these.
     let floor = real.floor() as i128;
     Some(match whole.cmp(&floor) {
         Ordering::Equal if real > real.floor() => Ordering::Less,
@@ -55,7 +55,7 @@ fn order(whole: i128, real: f64) -> Option<Ordering> {
 }
 
 impl ColumnData {
-    /// The value at this place, if it is known and no list.
+    /// The value at this index, if it is known and not a list.
     fn scalar(&self, at: usize) -> Option<Scalar<'_>> {
         if !self.data.is_known(at) {
             return None;
@@ -74,7 +74,7 @@ impl ColumnData {
         })
     }
 
-    /// What a value must be to be compared with it.
+    /// The type that a value must have to be compared with the column.
     fn comparable(&self) -> Option<&'static str> {
         match &self.data.values {
             Values::Signed(_) if self.subject.resolution().is_some() => {
@@ -87,8 +87,8 @@ impl ColumnData {
         }
     }
 
-    /// Which rows compare so with a value, or with the same row of another column; none if `other` is an array, which
-    /// compares for itself. What is not known meets no comparison.
+    /// Compares each row with a value, or with the same row of another column; `None` if `other` is an array, which
+    /// compares itself. An unknown value satisfies no comparison.
     pub fn compare(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> PyResult<Option<Data>> {
         let meets = |order: Option<Ordering>| match op {
             CompareOp::Ne => order != Some(Ordering::Equal),
@@ -167,7 +167,7 @@ impl ColumnData {
     }
 }
 
-/// Whether it is an array of more than one value: of `NumPy`, or what can become one.
+/// Whether it is an array with more than one value, from `NumPy` or convertible to it.
 fn has_dimensions(other: &Bound<'_, PyAny>) -> bool {
     other.hasattr("__array__").unwrap_or(false)
         && !other
@@ -176,7 +176,7 @@ fn has_dimensions(other: &Bound<'_, PyAny>) -> bool {
             .is_ok_and(|count| count == 0)
 }
 
-/// A number, of Python or of `NumPy`; and True and False, which are numbers as well.
+/// A number of Python or `NumPy`; also True and False, which are numbers as well.
 fn number<'a>(other: &Bound<'_, PyAny>, is_truth: bool) -> Option<Scalar<'a>> {
     if is_truth {
         return other.extract().ok().map(Scalar::Truth);
@@ -188,7 +188,7 @@ fn number<'a>(other: &Bound<'_, PyAny>, is_truth: bool) -> Option<Scalar<'a>> {
         return Some(Scalar::Whole(whole));
     }
     if other.is_instance_of::<PyInt>() || other.is_instance_of::<PyBool>() {
-        // Beyond what any column has.
+        // Larger than in any column.
         return other
             .lt(0)
             .ok()
@@ -197,7 +197,7 @@ fn number<'a>(other: &Bound<'_, PyAny>, is_truth: bool) -> Option<Scalar<'a>> {
     other.extract().ok().map(Scalar::Real)
 }
 
-/// A `datetime` that knows where it is.
+/// A `datetime` with a time zone.
 fn date<'a>(other: &Bound<'_, PyAny>) -> PyResult<Option<Scalar<'a>>> {
     let py = other.py();
     let module = py.import("datetime")?;

@@ -10,7 +10,7 @@ use pyo3::{prelude::*, types::PyDict};
 
 use crate::errors::{self, Forked};
 
-/// Reads `/proc/stat` and `/proc/vmstat`, from the kernel's memory where that can be.
+/// Reads `/proc/stat` and `/proc/vmstat`, from the kernel's memory if possible.
 #[pyclass(frozen, module = "fastproc")]
 pub struct Counters {
     inner: counters::Counters,
@@ -36,13 +36,13 @@ impl Counters {
         })
     }
 
-    /// Why they come from the kernel's text, if they do.
+    /// Why the values come from the kernel's text, if they do.
     #[getter]
     fn unavailable(&self) -> Option<String> {
         self.inner.unavailable().map(ToString::to_string)
     }
 
-    /// Reads them. Counts by interrupt may be as old as `irqs_latency` seconds.
+    /// Reads the counters. Counts by interrupt may be up to `irqs_latency` seconds old.
     fn collect<'py>(&self, py: Python<'py>, irqs_latency: f64) -> PyResult<Bound<'py, PyDict>> {
         if self.process != std::process::id() {
             return Err(Forked::new_err(fastproc::Error::Forked.to_string()));

@@ -1,8 +1,8 @@
-//! The values of a column, as Arrow lays them out.
+//! The values of a column in Arrow's layout.
 
 use fastproc_columns::{Kind, Value, arguments};
 
-/// Bits, the first of them the lowest.
+/// Bits, the first one the lowest.
 #[derive(Clone, Debug, Default)]
 pub struct Bits {
     bytes: Vec<u8>,
@@ -28,7 +28,7 @@ impl Bits {
         &self.bytes
     }
 
-    /// So many of the bits that lie there; none if there are fewer or more.
+    /// A bitmap of `len` bits; `None` if `bytes` has another length.
     pub fn from_bytes(bytes: &[u8], len: usize) -> Option<Self> {
         (bytes.len() == len.div_ceil(8)).then(|| {
             (0..len)
@@ -37,7 +37,7 @@ impl Bits {
         })
     }
 
-    /// How many of them are set.
+    /// The number of set bits.
     pub fn count(&self) -> usize {
         self.bytes
             .iter()
@@ -54,14 +54,14 @@ impl FromIterator<bool> for Bits {
     }
 }
 
-/// Lists one after the other, and where each ends. The first offset is 0.
+/// Consecutive lists, and the end of each. The first offset is 0.
 #[derive(Clone, Debug)]
 pub struct Lists<T> {
     pub offsets: Vec<i64>,
     pub items: T,
 }
 
-/// Texts one after the other.
+/// Consecutive texts.
 pub type Texts = Lists<Vec<u8>>;
 
 impl<T> Lists<T> {
@@ -71,12 +71,12 @@ impl<T> Lists<T> {
         Self { offsets, items }
     }
 
-    /// Where the list at this place lies in `items`.
+    /// The range of the list with this index in `items`.
     pub fn range(&self, at: usize) -> std::ops::Range<usize> {
         self.offsets[at] as usize..self.offsets[at + 1] as usize
     }
 
-    /// The lists that there are.
+    /// The number of lists.
     pub fn len(&self) -> usize {
         self.offsets.len() - 1
     }
@@ -97,7 +97,7 @@ impl Texts {
         self.items.is_ascii() || (0..self.len()).all(|at| std::str::from_utf8(self.get(at)).is_ok())
     }
 
-    /// The same with U+FFFD in place of what is not UTF-8.
+    /// The same with U+FFFD in place of bytes that are not UTF-8.
     pub fn to_utf8(&self) -> Self {
         let mut texts = Self::new(Vec::new(), self.len());
         for at in 0..self.len() {
@@ -107,7 +107,7 @@ impl Texts {
     }
 }
 
-/// The values of a column. What is not known has 0, or nothing, here.
+/// The values of a column. Unknown values are 0 or empty here.
 #[derive(Clone, Debug)]
 pub enum Values {
     Unsigned(Vec<u64>),
@@ -205,14 +205,14 @@ impl Data {
         self.len += 1;
     }
 
-    /// Of truths, of which some are not known.
+    /// The data of truth values, some of which may be unknown.
     pub fn of_truths(truths: impl Iterator<Item = Option<bool>>) -> Self {
         let mut data = Self::new(Kind::Truth, 0);
         truths.for_each(|truth| data.push(Value::known(truth, Value::Truth)));
         data
     }
 
-    /// The truth at this place; none if it is not known, or if there are no truths.
+    /// The truth at this index; `None` if it is unknown, or if there are no truths.
     pub fn truth(&self, at: usize) -> Option<bool> {
         match &self.values {
             Values::Truth(bits) if self.is_known(at) => Some(bits.get(at)),
@@ -220,12 +220,12 @@ impl Data {
         }
     }
 
-    /// Whether the value at this place is known.
+    /// Whether the value at this index is known.
     pub fn is_known(&self, at: usize) -> bool {
         self.known.get(at)
     }
 
-    /// The whole number at this place; None if it is not known, or if there are no such numbers.
+    /// The whole number at this index; `None` if it is unknown, or if there are no such numbers.
     pub fn number(&self, at: usize) -> Option<i128> {
         let number = match &self.values {
             Values::Unsigned(numbers) => numbers.get(at).copied().map(i128::from),
@@ -235,7 +235,7 @@ impl Data {
         number.filter(|_| self.unknown == 0 || self.is_known(at))
     }
 
-    /// Whether both have a whole number there, and the same, or neither has one that is known.
+    /// Whether both have the same whole number there, or both have none that is known.
     pub fn has_same_number(&self, at: usize, other: &Self, there: usize) -> bool {
         let are_numbers = matches!(self.values, Values::Unsigned(_) | Values::Signed(_));
         are_numbers && self.number(at) == other.number(there)

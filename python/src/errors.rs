@@ -1,4 +1,4 @@
-//! Errors as exceptions, each with its cause.
+//! Converts errors to exceptions, each with its cause.
 
 use std::{error, fmt, io};
 
@@ -41,12 +41,12 @@ create_exception!(
     "A filter that cannot be understood."
 );
 
-/// For a name that is none, with where the names are.
+/// The exception for an unknown field, with a hint where the names are.
 pub fn unknown_field(error: impl fmt::Display) -> PyErr {
     UnknownField::new_err(format!("{error} (fastproc.fields() has them all)"))
 }
 
-/// For what a table cannot be sorted or filtered by, although it may have the column.
+/// The exception for a column that cannot be used for sorting or filtering, although a table may have it.
 pub fn not_before(text: &str) -> Option<PyErr> {
     text.contains(Subject::READ_AT.0).then(|| {
         PyValueError::new_err(
@@ -55,7 +55,7 @@ pub fn not_before(text: &str) -> Option<PyErr> {
     })
 }
 
-/// An exception for an error of the library.
+/// The exception for an error of the library.
 pub fn of_collector(py: Python<'_>, error: &fastproc::Error) -> PyErr {
     let exception = match error {
         fastproc::Error::Forked => Forked::new_err(error.to_string()),
@@ -65,7 +65,7 @@ pub fn of_collector(py: Python<'_>, error: &fastproc::Error) -> PyErr {
     with_cause(py, exception, error)
 }
 
-/// The same for any other error.
+/// The exception for any other error.
 pub fn to_py_err(py: Python<'_>, error: &(dyn error::Error + 'static)) -> PyErr {
     with_cause(py, Error::new_err(error.to_string()), error)
 }
@@ -75,7 +75,7 @@ fn with_cause(py: Python<'_>, exception: PyErr, error: &(dyn error::Error + 'sta
         let number = cause
             .downcast_ref::<io::Error>()
             .and_then(io::Error::raw_os_error);
-        // Of a system call: an OSError with its errno.
+        // From a system call: an OSError with its errno.
         let of_cause = match number {
             Some(number) => PyOSError::new_err((number, cause.to_string())),
             None => Error::new_err(cause.to_string()),

@@ -1,4 +1,4 @@
-//! Tables and columns as what pickle takes: so they reach the other processes of a pool.
+//! Converts tables and columns to what pickle accepts, so that they can be sent to other processes of a pool.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::{
     errors,
 };
 
-/// The form below. Another version of fastproc may have another.
+/// The version of the format below.
 const FORM: u32 = 1;
 
-/// Source, time after boot and of the calendar, duration, torn, missed.
+/// Source, time since boot, calendar time, duration, torn, missed.
 type KeptOrigin = (String, u64, i64, u64, u32, u32);
-/// The form, whether texts are `str`, the columns, pids of the gone, and those that have ended.
+/// The version, whether texts are `str`, the columns, pids of exited processes, and the table of these.
 type KeptTable<'py> = (
     u32,
     bool,
@@ -29,9 +29,9 @@ type KeptTable<'py> = (
     Vec<u32>,
     Option<Bound<'py, PyTuple>>,
 );
-/// What `__reduce__` returns: a function, and what it is called with.
+/// The result of `__reduce__`: a function, and its arguments.
 pub type Reduced<'py, Arguments> = (Bound<'py, PyAny>, Arguments);
-/// Subject, key, number of rows, which are known, buffers.
+/// Subject, key, number of rows, bitmap of known values, buffers.
 pub type KeptColumn = (String, String, usize, Vec<u8>, Vec<Vec<u8>>);
 
 pub fn is_damaged() -> PyErr {
@@ -78,7 +78,7 @@ impl Data {
         }
     }
 
-    /// None if the buffers are not those of so many rows.
+    /// `None` if the buffers do not fit this number of rows.
     fn of_buffers(kind: Kind, len: usize, known: &[u8], buffers: &[Vec<u8>]) -> Option<Self> {
         let has_numbers = |bytes: &[u8]| Some(bytes.len()) == len.checked_mul(8);
         let values = match (kind, buffers) {
@@ -119,7 +119,7 @@ fn texts(offsets: &[u8], bytes: &[u8], len: Option<usize>) -> Option<Texts> {
     Some(Lists { offsets, items })
 }
 
-/// Offsets that begin at 0, never fall, and end where the items do: of so many lists, if that is said.
+/// Offsets that begin at 0, never decrease, and end at `items`; `len` of them, if given.
 fn checked(offsets: &[u8], len: Option<usize>, items: usize) -> Option<Vec<i64>> {
     if !offsets.len().is_multiple_of(8) {
         return None;

@@ -1,7 +1,7 @@
 //! The native half of the Python package `fastproc`: snapshots as columns, and columns as Arrow arrays.
 //!
-//! A `Collector` makes a snapshot without holding the interpreter, and fills columns from it; a `Table` shows these to
-//! Python. No Python object is made for a process before one is asked for.
+//! A `Collector` makes a snapshot without holding the interpreter's lock, and fills columns from it; a `Table` makes
+//! these available to Python. Python objects for processes are made only on demand.
 
 mod arrow;
 mod collector;
@@ -36,7 +36,7 @@ mod _native {
         row::{Row, Rows},
         table::Table,
     };
-    /// Of the package.
+    /// The version of the package.
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
 }

@@ -1,11 +1,11 @@
-//! One process by itself.
+//! Functions for a single process.
 
 use pyo3::prelude::*;
 
-/// What tells the folder of a process in /proc from that of every other, read now: the inode, and when it was made.
+/// Identifies the folder of a process in /proc: the inode and the time when it was made, read now.
 ///
-/// The kernel keeps it while the process is there, or makes it anew: one that is the same is that of the same process. It costs
-/// much less than a file of the folder.
+/// The kernel keeps the inode while the process exists, or makes a new one: if it is the same, the process is the same.
+/// Reading it costs much less than a file of the folder.
 ///
 /// Raises `OSError` if there is no such process.
 #[pyfunction]
@@ -15,7 +15,7 @@ pub fn proc_inode(pid: u32) -> PyResult<(u64, i64, i64)> {
     Ok((folder.ino(), folder.ctime(), folder.ctime_nsec()))
 }
 
-/// When a process started, in clock ticks since boot: `starttime` of `/proc/PID/stat`, read now.
+/// The start of a process in clock ticks since boot: `starttime` of `/proc/PID/stat`, read now.
 ///
 /// Raises `OSError` if there is no such process.
 #[pyfunction]

@@ -1,4 +1,4 @@
-//! One value of a column: its sum, the least, the greatest, the mean.
+//! Reductions of a column: sum, minimum, maximum, mean.
 
 use std::cmp::Ordering;
 
@@ -9,7 +9,7 @@ use crate::{
     data::{Data, Values},
 };
 
-/// A whole number, or another.
+/// A whole number, or a real one.
 #[derive(IntoPyObject)]
 pub enum Sum {
     Whole(i128),
@@ -24,7 +24,7 @@ impl ColumnData {
         ))
     }
 
-    /// The sum of what is known; of truths how many there are.
+    /// The sum of the known values; for truths the number of true ones.
     pub fn sum(&self) -> PyResult<Sum> {
         let Data { values, known, .. } = &self.data;
         let is_known = |at: &usize| known.get(*at);
@@ -39,7 +39,7 @@ impl ColumnData {
         })
     }
 
-    /// The mean of what is known; none if nothing is.
+    /// The mean of the known values; `None` if there are none.
     pub fn mean(&self) -> PyResult<Option<f64>> {
         let count = self.data.len - self.data.unknown;
         let sum = match self.sum().map_err(|_| self.cannot("mean"))? {
@@ -49,7 +49,7 @@ impl ColumnData {
         Ok((count > 0).then(|| sum / count as f64))
     }
 
-    /// The place of the least value that is known, or of the greatest; none if nothing is.
+    /// The index of the smallest or largest known value; `None` if there are none.
     pub fn extreme(&self, wanted: Ordering) -> PyResult<Option<usize>> {
         let order = |a: usize, b: usize| match &self.data.values {
             Values::Unsigned(numbers) => Some(numbers[a].cmp(&numbers[b])),
@@ -75,7 +75,7 @@ impl ColumnData {
         }))
     }
 
-    /// An error unless it has truths.
+    /// Fails unless the column has truths.
     pub fn must_be_truths(&self) -> PyResult<()> {
         match self.data.values {
             Values::Truth(_) => Ok(()),
@@ -86,7 +86,7 @@ impl ColumnData {
         }
     }
 
-    /// Its truths, of which those that are not known count as false.
+    /// Its truths; unknown ones count as false.
     pub fn truths(&self) -> PyResult<impl Iterator<Item = bool>> {
         self.must_be_truths()?;
         Ok((0..self.data.len).map(|at| self.data.truth(at) == Some(true)))

@@ -1,4 +1,4 @@
-//! Tables, rows and columns of what pickle has kept.
+//! Restores pickled tables, rows and columns.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::{
     table::Table,
 };
 
-/// A table of what ``__reduce__`` gave pickle.
+/// Restores a table from the arguments of ``__reduce__``.
 #[pyfunction]
 pub fn restore_table(kept: &Bound<'_, PyTuple>) -> PyResult<Table> {
     TableData::restore(kept).map(Table::from)
 }
 
-/// A row of the table that it was kept in.
+/// Restores a row from the table that was pickled with it.
 #[pyfunction]
 pub fn restore_row(kept: &Bound<'_, PyTuple>) -> PyResult<Row> {
     let table = TableData::restore(kept)?;
@@ -28,7 +28,7 @@ pub fn restore_row(kept: &Bound<'_, PyTuple>) -> PyResult<Row> {
     Ok(Row::new(&Arc::new(table), 0))
 }
 
-/// A column likewise.
+/// Restores a column.
 #[pyfunction]
 pub fn restore_column(kept: KeptColumn, text: bool) -> PyResult<Column> {
     Ok(Column::new(&ColumnData::restore(kept)?, text))

@@ -41,9 +41,9 @@ impl Rows {
     }
 }
 
-/// A row: a place in a table. Its values are made when they are asked for, as ``row.rss_bytes``, ``row["rss"]`` or ``row[0]``.
+/// A row of a table. Its values are made on demand, as ``row.rss_bytes``, ``row["rss"]`` or ``row[0]``.
 ///
-/// Like a named tuple it is the sequence of its values: ``pid, comm = row``.
+/// Like a named tuple it is a sequence of its values: ``pid, comm = row``.
 #[pyclass(frozen, module = "fastproc")]
 pub struct Row {
     table: Arc<TableData>,
@@ -51,7 +51,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// The row at this place, which must be there.
+    /// The row with this index, which must exist.
     pub fn new(table: &Arc<TableData>, at: usize) -> Self {
         Self {
             table: Arc::clone(table),
@@ -91,7 +91,7 @@ impl Row {
         columns[at].value(py, self.at, self.table.text)
     }
 
-    /// With U+FFFD for what is not UTF-8: pandas, which makes data frames of this, has no room for other texts.
+    /// With U+FFFD for bytes that are not UTF-8: pandas makes data frames from this, and cannot hold other texts.
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
         let mut values = self.values(py)?;
         for (column, value) in self.table.columns.iter().zip(&mut values) {
@@ -112,19 +112,19 @@ impl Row {
         self.table.columns.len()
     }
 
-    /// The keys, by the name that a named tuple has for them: pandas looks there.
+    /// The keys, under the name that a named tuple has for them, which pandas uses.
     #[getter]
     fn _fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.keys())
     }
 
-    /// The keys of the columns: ``dict(row)`` has all values.
+    /// The keys of the columns, so that ``dict(row)`` has all values.
     fn keys(&self) -> Vec<&str> {
         let columns = self.table.columns.iter();
         columns.map(|column| column.key.as_str()).collect()
     }
 
-    /// A dictionary of its values.
+    /// The values as a dictionary.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let all = PyDict::new(py);
         for (column, value) in self.table.columns.iter().zip(self.values(py)?) {
@@ -133,14 +133,14 @@ impl Row {
         Ok(all)
     }
 
-    /// The place of the first of its values that is equal.
+    /// The index of the first equal value.
     fn index(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<usize> {
         PyTuple::new(py, self.values(py)?)?
             .as_sequence()
             .index(value)
     }
 
-    /// How many of its values are equal.
+    /// The number of equal values.
     fn count(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<usize> {
         PyTuple::new(py, self.values(py)?)?
             .as_sequence()
@@ -151,7 +151,7 @@ impl Row {
         &self,
         py: Python<'py>,
     ) -> PyResult<kept::Reduced<'py, (Bound<'py, PyTuple>,)>> {
-        // The others of its table stay where they are.
+        // Pickles only this row of its table.
         let mut table = self.table.take(&[self.at]);
         (table.gone, table.exited) = (Vec::new(), None);
         Ok((kept::restoring(py, "restore_row")?, (table.keep(py)?,)))

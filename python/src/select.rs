@@ -1,4 +1,4 @@
-//! Some rows of a table, or some columns.
+//! Selects rows or columns of a table.
 
 use std::sync::Arc;
 
@@ -13,14 +13,15 @@ use crate::{
     data::{Bits, Data, Lists, Values},
 };
 
-/// What stands in brackets behind a table or a column, other than one name or number.
+/// The index in brackets after a table or a column, other than a single name or number.
 pub enum Selection {
     Rows(Vec<usize>),
     Columns(Vec<String>),
 }
 
 impl Selection {
-    /// A slice, a mask, numbers of rows, or names of columns, for so many rows. `mask`: the truths of a column, if it is one.
+    /// Parses a slice, a mask, numbers of rows, or names of columns, for `len` rows. `mask`: the truths of a column, if
+    /// `key` is one.
     pub fn new(key: &Bound<'_, PyAny>, len: usize, mask: Option<Vec<bool>>) -> PyResult<Self> {
         if let Ok(slice) = key.cast::<PySlice>() {
             let indices = slice.indices(len as isize)?;
@@ -37,7 +38,7 @@ impl Selection {
                 "in brackets stands a name or a list of names for columns; and a number, a slice, a mask or a list of numbers for rows",
             )
         };
-        // Of what is no list the type says so.
+        // The error for other types names the type.
         let items: Vec<Bound<'_, PyAny>> = key
             .try_iter()
             .map_err(|_| no_key())?
@@ -80,13 +81,13 @@ impl Selection {
     }
 }
 
-/// A place among `len`, counted from the end if it is negative; none if `key` is no number.
+/// An index below `len`, counted from the end if it is negative; `None` if `key` is not a number.
 pub fn place(key: &Bound<'_, PyAny>, len: usize) -> PyResult<Option<usize>> {
     if !key.is_instance_of::<PyInt>() && !key.hasattr("__index__")? {
         return Ok(None);
     }
     let Ok(index) = key.extract::<isize>() else {
-        // What is too large is nowhere; what is an array of numbers is no number.
+        // A number that is too large is out of range; an array of numbers is not a number.
         return if key.is_instance_of::<PyInt>() {
             Err(PyIndexError::new_err("there is no such place"))
         } else {
@@ -104,7 +105,7 @@ pub fn place(key: &Bound<'_, PyAny>, len: usize) -> PyResult<Option<usize>> {
 }
 
 impl TableData {
-    /// The table of these rows, which must be there.
+    /// The table of these rows, which must exist.
     pub fn take(&self, rows: &[usize]) -> Self {
         let columns = self.columns.iter();
         Self {
@@ -131,7 +132,7 @@ impl TableData {
 }
 
 impl ColumnData {
-    /// The column of these rows, which must be there.
+    /// The column of these rows, which must exist.
     pub fn take(&self, rows: &[usize]) -> Self {
         Self {
             subject: self.subject,
@@ -185,7 +186,7 @@ impl Data {
     }
 }
 
-/// The numbers at some places.
+/// The values at some indexes.
 trait Taken {
     fn taken(&self, rows: &[usize]) -> Self;
 }

@@ -1,4 +1,4 @@
-//! A table for people: as text, and as HTML for notebooks.
+//! Formats a table as text, and as HTML for notebooks.
 
 use fastproc::Cmdline;
 use fastproc_columns::Value;
@@ -8,12 +8,12 @@ use crate::{
     data::Values,
 };
 
-/// More rows than this are shown as the first and the last ones.
+/// With more rows than this, only the first and the last ones are shown.
 const ROWS: usize = 20;
-/// Longest text that is shown of a value.
+/// The longest text of a value.
 const LONGEST: usize = 60;
 
-/// The value as `fastproc ps` has it.
+/// The value as in `fastproc ps`.
 fn cell(column: &ColumnData, at: usize) -> String {
     let mut bytes = Vec::new();
     let unit = column.subject.unit();
@@ -51,7 +51,7 @@ fn cell(column: &ColumnData, at: usize) -> String {
     }
 }
 
-/// The places of the rows that are shown; none for those between.
+/// The indexes of the rows that are shown; `None` for those between.
 fn shown(len: usize) -> Vec<Option<usize>> {
     if len <= ROWS {
         return (0..len).map(Some).collect();
@@ -61,7 +61,7 @@ fn shown(len: usize) -> Vec<Option<usize>> {
     first.chain([None]).chain(last).collect()
 }
 
-/// Heads and cells of the rows that are shown.
+/// Headings and cells of the rows that are shown.
 fn cells(table: &TableData) -> (Vec<String>, Vec<Vec<String>>) {
     let columns = &table.columns;
     let heads = columns.iter().map(|column| column.subject.heading());
@@ -79,7 +79,7 @@ fn summary(table: &TableData) -> String {
     format!("{} rows, read by {}", table.len, table.origin.source)
 }
 
-/// As text, a line a row.
+/// Formats as text, one line per row.
 pub fn text(table: &TableData) -> String {
     let (heads, rows) = cells(table);
     let width = |at: usize| {
@@ -105,7 +105,7 @@ pub fn text(table: &TableData) -> String {
     text + &summary(table)
 }
 
-/// As HTML.
+/// Formats as HTML.
 pub fn html(table: &TableData) -> String {
     let (heads, rows) = cells(table);
     let mut html = String::from("<table><thead><tr>");
@@ -135,7 +135,7 @@ pub fn html(table: &TableData) -> String {
     html
 }
 
-/// Names of processes are chosen by whoever starts them.
+/// Any user can choose the names of processes.
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

@@ -1,4 +1,4 @@
-//! A snapshot as columns.
+//! A table: a snapshot as columns.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::{
 };
 
 impl TableData {
-    /// The column of this key, name or alias.
+    /// The column with this key, name or alias.
     pub fn column(&self, name: &str) -> PyResult<&Arc<ColumnData>> {
         if let Some(column) = self.columns.iter().find(|column| column.key == name) {
             return Ok(column);
@@ -36,11 +36,11 @@ impl TableData {
     }
 }
 
-/// The processes of one moment, as columns.
+/// The processes at one moment, as columns.
 ///
-/// ``table["rss_bytes"]`` is a column, ``table[0]`` a row, and so is what iterating gives. ``table[:10]``,
-/// ``table[table["rss"] > 1e8]``, ``table[[0, 2]]`` and ``table[["pid", "rss"]]`` are tables. Polars, pandas, `PyArrow`,
-/// `DuckDB` and others take the table as it is, by the Arrow `PyCapsule` interface and without a copy.
+/// ``table["rss_bytes"]`` is a column, ``table[0]`` a row; iterating yields rows. ``table[:10]``, ``table[table["rss"]
+/// > 1e8]``, ``table[[0, 2]]`` and ``table[["pid", "rss"]]`` are tables. Polars, pandas, `PyArrow`, `DuckDB` and others
+/// use the table without a copy, by the Arrow `PyCapsule` interface.
 #[pyclass(frozen, module = "fastproc")]
 pub struct Table {
     pub table: Arc<TableData>,
@@ -55,7 +55,7 @@ impl From<TableData> for Table {
 }
 
 impl Table {
-    /// What the package makes of it, with another package.
+    /// Converts the table with another package.
     fn converted<'py>(slf: &Bound<'py, Self>, to: &str) -> PyResult<Bound<'py, PyAny>> {
         let frames = slf.py().import("fastproc._frames")?;
         frames.call_method1(to, (slf,))
@@ -80,7 +80,7 @@ impl Table {
             .collect()
     }
 
-    /// What the processes were read by: ``service``, ``bpf``, ``bpf-iter`` or ``procfs``.
+    /// The source of the processes: ``service``, ``bpf``, ``bpf-iter`` or ``procfs``.
     #[getter]
     fn source(&self) -> &'static str {
         self.table.origin.source.name()
@@ -104,32 +104,32 @@ impl Table {
         self.table.origin.took_ns
     }
 
-    /// How many records were replaced while they were read, and read again from ``/proc``.
+    /// The number of records that were replaced while they were read, and read again from ``/proc``.
     #[getter]
     fn torn(&self) -> u32 {
         self.table.origin.torn
     }
 
-    /// How many processes the source does not meet, and were read from ``/proc``.
+    /// The number of processes that the source misses, and that were read from ``/proc``.
     #[getter]
     fn missed(&self) -> u32 {
         self.table.origin.missed
     }
 
-    /// Process ids of those that have ended since the snapshot that this one is the difference to.
+    /// Pids of the processes that have exited since the snapshot before, for a difference.
     #[getter]
     fn gone(&self) -> Vec<u32> {
         self.table.gone.clone()
     }
 
-    /// Processes that have ended since that snapshot, however short they lived, with their final values: a table of the same
-    /// columns. None if the collector does not record them.
+    /// Processes that have exited since that snapshot, also the shortest-lived, with their final values: a table with
+    /// the same columns. None if the collector does not record them.
     #[getter]
     fn exited(&self) -> Option<Self> {
         self.table.exited.clone().map(|table| Self { table })
     }
 
-    /// A dictionary of lists, by the keys of the columns. What is not known is None.
+    /// A dictionary of lists, by the keys of the columns. Unknown values are None.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let all = PyDict::new(py);
         for column in &self.table.columns {
@@ -138,9 +138,9 @@ impl Table {
         Ok(all)
     }
 
-    /// For each row the row of the table ``before`` that has the same numbers in these columns; None where there is none.
+    /// For each row the row of the table ``before`` with the same numbers in these columns; None if there is none.
     ///
-    /// The first of the columns says which row that may be, and ascends in both.
+    /// The first of the columns must ascend in both tables.
     #[allow(clippy::needless_pass_by_value, reason = "they are Python's")]
     fn rows_before(
         &self,
@@ -174,9 +174,9 @@ impl Table {
         self.table.len
     }
 
-    /// A data frame of pandas: 1.5 or later. It takes pandas, and nothing else.
+    /// A pandas data frame, for which only pandas 1.5 or later is needed.
     ///
-    /// What is not known is NA: numbers are then of pandas' types that have it, as ``UInt64``.
+    /// Unknown values are NA: such columns have pandas types with NA, such as ``UInt64``.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         Self::converted(slf, "to_pandas")
     }
@@ -249,7 +249,7 @@ impl Table {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // Another type than the one there is may be asked for, and need not be given.
+        // A consumer may request another type, but need not get it.
         drop(requested_schema);
         let stream = ArrowArrayStream::of_table(&self.table);
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")

@@ -13,7 +13,7 @@ use crate::{
     data::Values,
 };
 
-/// `datetime.timezone.utc`, and how to make a `datetime` of a number.
+/// `datetime.timezone.utc`, and the function that makes a `datetime` from a number.
 static FROM_TIMESTAMP: PyOnceLock<(Py<PyAny>, Py<PyAny>)> = PyOnceLock::new();
 
 /// A `datetime` in UTC.
@@ -35,7 +35,7 @@ fn date(py: Python<'_>, seconds: i64) -> PyResult<Bound<'_, PyAny>> {
 
 fn text<'py>(py: Python<'py>, bytes: &[u8], text: bool) -> PyResult<Bound<'py, PyAny>> {
     Ok(if text {
-        // As os.fsdecode: what is not UTF-8 can be had back by os.fsencode.
+        // As by os.fsdecode: os.fsencode restores bytes that are not UTF-8.
         OsStr::from_bytes(bytes).into_pyobject(py)?.into_any()
     } else {
         PyBytes::new(py, bytes).into_any()
@@ -43,7 +43,7 @@ fn text<'py>(py: Python<'py>, bytes: &[u8], text: bool) -> PyResult<Bound<'py, P
 }
 
 impl ColumnData {
-    /// The value at this place, which must be there.
+    /// The value at this index, which must exist.
     pub fn value<'py>(
         &self,
         py: Python<'py>,
@@ -84,7 +84,7 @@ impl ColumnData {
             }
             Values::Real(numbers) if all_known => return PyList::new(py, numbers),
             Values::Text(texts) => {
-                // Neighbours often have the same: users, states.
+                // Neighbours often have the same value, such as users and states.
                 let mut last: Option<(&[u8], Bound<'py, PyAny>)> = None;
                 let mut all = Vec::with_capacity(self.data.len);
                 for at in 0..self.data.len {

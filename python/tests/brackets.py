@@ -1,7 +1,7 @@
 """Compares every column with the kernel's own files, read before and after, by the rules of tools/checker.
 
-python brackets.py SOURCE USER PID...: as that user, the processes PID and some of the others. Something may change there and
-back unseen: what is wrong in every look is said.
+python brackets.py SOURCE USER PID...: as that user, compares the processes PID and some others. A value may change and
+change back unseen, so only what is wrong in every reading is reported.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from checker.sampler import FILES, Sample, now_ns, sample
 LOOKS = 4
 #: Seconds.
 GUARD = 120
-#: How many of the others are compared: there may be thousands.
+#: The number of other processes that are compared: there may be thousands.
 OTHERS = 60
 Looked = TypeVar("Looked")
 Samples = dict[str, Sample]
 Wrong = dict[tuple[int, str], str]
 
-#: When a record was read is no value of the kernel's; test_frames.py is about that.
+#: When a record was read is not a value of the kernel; test_frames.py tests it.
 KEYS = {name: key for name, (key, _, _) in fastproc.fields().items() if name != "read_at"}
-#: Over the time since the look before.
+#: Over the time since the reading before.
 RATES = {"pcpu", "pcpu_user", "pcpu_system", "c", *(name for name in KEYS if name.endswith("_per_second"))}
-#: What the kernel shows only to who may trace the process; the file tells whether it does.
+#: Values that the kernel shows only to users who could trace the process; a file shows whether it does.
 TRACING = "startcode endcode startstack kstkesp kstkeip start_data end_data start_brk arg_start arg_end env_start env_end"
 IO = "read_bytes write_bytes cancelled_write_bytes rchar wchar syscr syscw read_bytes_per_second write_bytes_per_second"
 GUARDED = {
@@ -51,12 +51,12 @@ GUARDED = {
 }
 SETS = {"capinh", "capprm", "capeff", "capbnd", "capamb", "sigpnd", "shdpnd", "sigblk", "sigign", "sigcgt"}
 LISTS = {"cpus_allowed_list", "mems_allowed_list"}
-#: What never changes in a process, whatever it does.
+#: Values that never change in a process.
 LASTING = {"pid", "tid", "starttime", "lstart", "start"}
 
 
 def ranges(numbers: list[int]) -> str:
-    """As the kernel writes a set of CPUs."""
+    """A set of CPUs in the kernel's notation."""
     out: list[list[int]] = []
     for number in numbers:
         if out and out[-1][-1] == number - 1:
@@ -67,7 +67,7 @@ def ranges(numbers: list[int]) -> str:
 
 
 def as_checked(name: str, value: Any) -> Any:
-    """A value of a column as `fastproc ps` has it in JSON, which the rules are for."""
+    """A value of a column in the JSON form of `fastproc ps`, which the rules use."""
     if isinstance(value, datetime):
         return value.isoformat()
     if value is None:
@@ -84,8 +84,8 @@ def samples(pid: int) -> Samples:
 
 
 def allowed(look: Callable[[], Looked]) -> Looked:
-    """A look, when the service allows it: a user's walks may take half of the CPU time of a second, and a virtual CPU that
-    stands still in one uses that up."""
+    """Repeats a reading until the service allows it: a user's walks may take half of a CPU, and a virtual CPU that
+    stalls in one uses that up."""
     given_up = time.monotonic() + GUARD
     while True:
         try:
@@ -97,12 +97,12 @@ def allowed(look: Callable[[], Looked]) -> Looked:
 
 
 def start(shown: Samples) -> int | None:
-    """When it started, in ticks."""
+    """The start in ticks."""
     return int(shown["stat"].text.rpartition(b")")[2].split()[19]) if "stat" in shown else None
 
 
 class Comparison:
-    """Looks by one collector, each between two readings of the files."""
+    """Readings by one collector, each between two readings of the files."""
 
     def __init__(self, collector: fastproc.Collector, resting: set[int]) -> None:
         self.collector = collector
@@ -113,7 +113,7 @@ class Comparison:
 
     def look(self) -> Wrong:
         pids = sorted(int(name) for name in os.listdir("/proc") if name.isdigit())
-        # The first are the kernel's, the last those that come and go. This one's own files are shown to it by other rules.
+        # The first are kernel threads, the last ones short-lived. Other rules apply to this process's own files.
         others = [pid for pid in pids if pid not in self.resting and pid != os.getpid()]
         watched = [*self.resting, *others[: OTHERS // 3], *others[OTHERS // 3 :][-OTHERS * 2 // 3 :]]
         before, began = {pid: samples(pid) for pid in watched}, now_ns()
@@ -141,14 +141,14 @@ class Comparison:
         return wrong
 
     def row(self, row: dict[str, Any], shown: tuple[Samples, Samples], began: int, ended: int) -> list[tuple[str, str]]:
-        """The columns of it that are wrong."""
+        """The wrong columns of a process."""
         moment = Moment(began, ended, {file: [one[file] for one in shown if file in one] for file in FILES})
         moment.samples["cgroup path"] = moment.samples["cgroup"]
         moment.row = row
         moment.of_text = self.collector.source == "procfs"
         moment.most_threads = CPUS
         moment.volatile = FLICKERS
-        # What has run meanwhile may have changed anything about itself, and back again.
+        # If the process has run meanwhile, anything about it may have changed and changed back.
         ran = ("stat", "status", "statm", "io", "cmdline", "exe", "cgroup")
         if any(len(moment.texts(file)) > 1 for file in ran):
             moment.volatile = moment.loose = frozenset(RULES.keys() - LASTING)
@@ -172,7 +172,7 @@ class Comparison:
 
 
 def main() -> int:
-    # Where make test counts what showed once; of another user by then.
+    # Where make test counts repeated readings; opened before changing the user.
     notes = os.environ.get("FASTPROC_NOTES")
     noted = os.open(notes, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644) if notes else None
     source, user, resting = sys.argv[1], int(sys.argv[2]), {int(pid) for pid in sys.argv[3:]}
@@ -184,7 +184,7 @@ def main() -> int:
     comparison = Comparison(open_collector(list(KEYS), source=source), resting)
     lasting: Wrong | None = None
     once: Wrong = {}
-    # One of this user's own.
+    # A process of this user.
     own = subprocess.Popen(["sleep", "600"])
     comparison.resting.add(own.pid)
     try:

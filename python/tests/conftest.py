@@ -1,4 +1,4 @@
-"""Options of the tests, and what several of them need."""
+"""Options of the tests, and shared functions."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ import fastproc
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-#: Where scripts/test-python has built the programs.
+#: Where scripts/test-python builds the programs.
 PROGRAMS = Path(os.environ.get("FASTPROC_PROGRAMS", ""))
 PRIVILEGED = os.geteuid() == 0 and Path("/sys/kernel/btf/vmlinux").exists()
-# A CPU may stand still for longer than the library waits for a service.
+# A CPU may stall for longer than the library waits for a service.
 os.environ.setdefault("FASTPROC_SERVICE_TIMEOUT_MS", "120000")
-#: Seconds that no wait takes on a machine that is merely busy.
+#: Seconds, longer than any wait on a machine that is only busy.
 GUARD = 120
 SOURCES = ["procfs", *(["bpf", "service"] if PRIVILEGED else [])]
 
@@ -32,10 +32,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def wait_until(what: str, done: Callable[[], bool]) -> None:
-    """Asks until the answer is yes."""
+    """Repeats a check until it succeeds."""
     given_up = time.monotonic() + GUARD
     while True:
-        # The clock is read first: whoever stood still between the two asks once more.
+        # The clock is read first: after a stall between the two, the check runs once more.
         late = time.monotonic() > given_up
         if done():
             return
@@ -44,7 +44,7 @@ def wait_until(what: str, done: Callable[[], bool]) -> None:
 
 
 def repeated(what: str) -> None:
-    """A difference showed, and not again at the next look: `make test` counts these, as tools/testbed/src/gate.rs has them."""
+    """A difference was seen, but not at the next reading: `make test` counts these, as in tools/testbed/src/gate.rs."""
     print(f"REPEATED: {what}", file=sys.stderr)
     if notes := os.environ.get("FASTPROC_NOTES"):
         line = what.replace("\n", " | ")
@@ -54,7 +54,7 @@ def repeated(what: str) -> None:
 
 @pytest.fixture(scope="session")
 def socket() -> Iterator[str]:
-    """Where a service listens, for every user."""
+    """The socket of a service for all users."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         path = f"{folder}/socket"
@@ -78,7 +78,7 @@ def socket() -> Iterator[str]:
 
 @pytest.fixture(params=SOURCES)
 def source(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Each source that works here; the service is one of its own."""
+    """Each source that works here; the service is started for it."""
     name: str = request.param
     if name == "service":
         monkeypatch.setenv("FASTPROC_SOCKET", request.getfixturevalue("socket"))

@@ -1,7 +1,7 @@
 """Runs psutil's own test suite against ``fastproc.psutil`` after ``install()``.
 
-python psutil_suite.py SOURCE [OPTION of pytest...], where SOURCE is psutil's source distribution, unpacked. What passes with
-psutil must pass here too, but for the tests that psutil_suite.txt lists: those that fail are run again with psutil alone.
+python psutil_suite.py SOURCE [OPTION of pytest...], where SOURCE is psutil's unpacked source distribution. What passes
+with psutil must pass here too, except the tests in psutil_suite.txt: tests that fail are run again with psutil alone.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-#: Each is run in an interpreter of its own: one that loads psutil again would take fastproc out of it for those that follow.
-#: The last looks for memory that is not given back, of which only malloc tells.
+#: Each runs in a separate interpreter: one that reloads psutil would remove fastproc for those that follow.
+#: The last one looks for memory leaks, which only malloc reveals.
 SUITE = ["process", "process_all", "linux", "system", "contracts", "memleaks"]
-#: Seconds. A test of leaks calls a function more often each time that memory grows, and some ask for every process there is.
+#: Seconds. A test of leaks calls a function more often each time that memory grows, and some read all processes.
 TIMEOUT = 3600
 LIST = Path(__file__).with_suffix(".txt")
 

@@ -1,4 +1,4 @@
-"""Every column of odd processes, and of others in a storm, between two readings of the kernel's files."""
+"""Every column of unusual processes, and of others in a storm, between two readings of the kernel's files."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from conftest import PROGRAMS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Those of the testbed that do not rest.
+#: Processes of the testbed that are not idle.
 BUSY = {"running"}
 
 
 @pytest.fixture(scope="module")
 def resting() -> Iterator[list[str]]:
-    """The pids of odd processes that rest while a storm runs."""
-    # The storm takes all CPUs: no other test shall run beside it (tools/testbed/src/alone.rs).
+    """The pids of unusual processes that are idle while a storm runs."""
+    # The storm takes all CPUs, so no other test may run beside it (tools/testbed/src/alone.rs).
     alone = os.open(Path(tempfile.gettempdir(), "fastproc-tests.lock"), os.O_WRONLY | os.O_CREAT, 0o644)
     fcntl.flock(alone, fcntl.LOCK_EX)
     command = [PROGRAMS / "fastproc-testbed", "--storm", "--", "sh", "-c", "echo; exec cat"]

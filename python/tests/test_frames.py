@@ -1,4 +1,5 @@
-"""Data frames of other packages, and what is documented of them; scripts/test-python runs it with the oldest pandas as well."""
+"""Data frames of other packages, and their documentation; scripts/test-python runs it with the oldest pandas as
+well."""
 
 from __future__ import annotations
 
@@ -25,13 +26,13 @@ import fastproc
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "python/examples"
-#: Seconds for what is waited for: the machine may be busy.
+#: Seconds to wait: the machine may be busy.
 TIMEOUT = 600
 FIELDS = "pid,comm,rss,read_bytes,cmdline,kthread,lstart,cpus,nice,pcpu,read/s,read_at"
 
 
 def known(values: list[Any]) -> list[Any]:
-    """With None for each NA, NaN and NaT."""
+    """Replaces NA, NaN and NaT by None."""
     return [None if not isinstance(value, list) and pandas.isna(value) else value for value in values]
 
 
@@ -59,7 +60,7 @@ def test_what_is_not_known_is_na_and_the_rest_exact() -> None:
     for name in ["capbnd", "sigign"]:
         assert frame[name].to_list() == table[name].to_list()
     if os.geteuid() == 0:
-        # Another user, to whom the kernel does not show what root's processes read.
+        # Another user, to whom the kernel does not show the I/O of root's processes.
         program = """
 import os, subprocess, time, fastproc, numpy, pandas
 read = fastproc.processes
@@ -99,12 +100,12 @@ def test_polars_and_arrow_have_the_same_values(source: str) -> None:
 
 
 def expected(table: fastproc.Table) -> dict[str, list[Any]]:
-    """What a frame has: texts are UTF-8, those in lists of pandas excepted."""
+    """The contents of a frame: texts are UTF-8, except those in lists of pandas."""
     return {key: values if table[key].kind == "arguments" else clean(values) for key, values in table.to_dict().items()}
 
 
 def clean(value: Any) -> Any:
-    """As Arrow has texts: UTF-8."""
+    """Texts as in Arrow: UTF-8."""
     if isinstance(value, list):
         return [clean(item) for item in value]
     return os.fsencode(value).decode("utf-8", "replace") if isinstance(value, str) else value
@@ -129,7 +130,7 @@ def test_frames_have_names_that_are_not_utf8(tmp_path: Path) -> None:
 def test_a_table_says_when_it_was_read(source: str) -> None:
     collector = fastproc.Collector("pid,read_at", source=source, exits=source == "bpf")
     collector.mark()
-    # What is kept of the clock is a whole microsecond, rounded down.
+    # The clock is kept in whole microseconds, rounded down.
     before = datetime.now(timezone.utc)
     with subprocess.Popen(["true"]):
         pass
@@ -159,7 +160,7 @@ def test_every_line_of_the_documents_works(document: str, tmp_path: Path, monkey
 
 
 def test_every_cell_of_the_notebook_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As Jupyter runs it: what stands last in a cell is shown."""
+    """Runs a notebook like Jupyter: the last expression of a cell is shown."""
     monkeypatch.chdir(tmp_path)
     notebook = json.loads((EXAMPLES / "processes.ipynb").read_text(encoding="utf-8"))
     names: dict[str, Any] = {}
@@ -184,7 +185,7 @@ def test_the_recorder_writes_what_all_frames_read(tmp_path: Path) -> None:
     began = datetime.now(timezone.utc)
     command = [sys.executable, EXAMPLES / "record.py", folder, "--interval", "0.05", "--minutes-a-file", "0.002"]
     with subprocess.Popen([*command, "--filter", f"pid == {os.getpid()}"], stderr=subprocess.PIPE) as recorder:
-        # It goes on until it is told to end; what it has by then is not lost.
+        # It continues until it is stopped, and loses nothing then.
         deadline = time.monotonic() + TIMEOUT
         while len(list(folder.glob("*.parquet"))) < 2:
             assert recorder.poll() is None, "the recorder has ended"

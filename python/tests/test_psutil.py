@@ -1,4 +1,4 @@
-"""psutil's shape: the same values as psutil's, from one snapshot."""
+"""The psutil interface: the same values as psutil's, from one snapshot."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SERVED = sorted(_snapshot.NEEDS)
-#: Those that another process cannot move from one reading to the next.
+#: Values that another process cannot change between two readings.
 STEADY = ["create_time", "gids", "memory_info", "memory_percent", "name", "nice", "num_threads", "pid", "ppid", "status"]
 STEADY += ["terminal", "uids", "username"]
 #: Values that only grow.
 GROWING = ["cpu_times", "io_counters", "num_ctx_switches"]
-#: Seconds for a program that is started: the machine may be busy.
+#: Seconds for a program to run: the machine may be busy.
 TIMEOUT = 600
 
 
 @pytest.fixture
 def sleeper() -> Any:
-    """A process that does nothing, with a name that the kernel has no room for."""
+    """An idle process whose name is too long for the kernel."""
     program = "import time; print(flush=True); time.sleep(600)"
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         child.stdout.readline()
-        # It has said so before it rests.
+        # It prints before it is idle.
         wait_until("it rests", lambda: real.Process(child.pid).status() == real.STATUS_SLEEPING)
         yield child
         child.kill()
@@ -48,7 +48,7 @@ def infos(module: Any, attrs: list[str]) -> dict[int, dict[str, Any]]:
 
 
 def between(pid: int, attrs: list[str], read: Callable[[], Any]) -> tuple[dict[str, Any], Any]:
-    """What psutil says of a process at rest, before as well as after; and what was read between."""
+    """psutil's values of an idle process, the same before and after; and what was read between."""
     process = real.Process(pid)
     seen: list[Any] = []
 
@@ -77,12 +77,13 @@ def ordered(first: Any, value: Any, last: Any) -> bool:
 
 
 def cpu_parts(times: Any, more: float) -> tuple[float, ...]:
-    # The kernel splits the whole into user and system anew for whoever asks, so that either may shrink; each is cut to ticks.
+    # The kernel splits the total into user and system time again for each reader, so each may decrease; both are cut to
+    # ticks.
     return (times.user + times.system + more, *times[2:])
 
 
 def outside() -> set[tuple[int, str]]:
-    """Which values of which processes are not between two readings of psutil."""
+    """Processes and values that are not between two readings of psutil."""
     before, ours, after = infos(real, SERVED), infos(psutil, SERVED), infos(real, SERVED)
     both = before.keys() & ours.keys() & after.keys()
     both = {pid for pid in both if before[pid]["create_time"] == after[pid]["create_time"]}
@@ -90,7 +91,7 @@ def outside() -> set[tuple[int, str]]:
     found = set()
     for pid in both:
         first, info, last = before[pid], ours[pid], after[pid]
-        # What has moved and come back meanwhile is seen in the growing ones, unless it runs still.
+        # A value that changed and changed back shows in the growing ones, unless the process is still running.
         moved = real.STATUS_RUNNING in (first["status"], info["status"], last["status"])
         moved = moved or any(first[growing] != last[growing] for growing in GROWING)
         for name in STEADY:
@@ -111,11 +112,11 @@ def outside() -> set[tuple[int, str]]:
 def test_every_process_has_values_between_two_readings_of_psutil(sleeper: subprocess.Popen[bytes]) -> None:
     wrong = outside()
     of_sleeper = {name for pid, name in wrong if pid == sleeper.pid}
-    # Threads other than the first may run without a trace in what psutil tells: what is wrong stays so.
+    # Other threads than the first may run without a trace in psutil's values: only repeated errors count.
     for _ in range(10):
         wrong = wrong and wrong & outside()
     assert not wrong
-    # One that rests, and has one thread.
+    # An idle process with one thread.
     for name in of_sleeper:
         repeated(f"psutil: {name}")
 
@@ -222,11 +223,11 @@ def test_what_has_not_changed_is_not_made_again(sleeper: subprocess.Popen[bytes]
         theirs, (first, again) = between(sleeper.pid, attrs, lambda: (infos(psutil, attrs), infos(psutil, attrs)))
         first, again = first[sleeper.pid], again[sleeper.pid]
         assert first == again == theirs
-        # The kernel may have run it for less than a clock tick: then it is made anew, and equal.
+        # The kernel may have run it for less than a clock tick: then the object is made again, and equal.
         return all(first[name] is again[name] for name in attrs)
 
     wait_until("values that are kept", is_kept)
-    # What changes does so, beside others that do not.
+    # What changes, changes, beside values that do not.
     start, spent = busy(), os.times().user
     while os.times().user - spent < 0.1:
         pass
@@ -235,7 +236,7 @@ def test_what_has_not_changed_is_not_made_again(sleeper: subprocess.Popen[bytes]
 
 def test_another_process_with_the_same_pid_is_told(sleeper: subprocess.Popen[bytes]) -> None:
     process = psutil.Process(sleeper.pid)
-    # The second time it is known by its folder.
+    # The second time it is recognised by its folder.
     assert process.is_running()
     assert process.is_running()
     process._ident = (process.pid, (process._ident[1] or 0) + 100)
@@ -314,7 +315,7 @@ def test_a_program_runs_with_it(tmp_path: Path) -> None:
     assert shown.stdout == "['a', 'b'] __main__\n"
     shown = subprocess.run([*command, "-m", "this"], capture_output=True, text=True, timeout=TIMEOUT, check=True)
     assert "Zen" in shown.stdout
-    # As `python program.py` runs it: it need not be executable, and imports what stands beside it.
+    # As by `python program.py`: the program need not be executable, and may import modules beside it.
     Path(tmp_path, "beside.py").write_text("name = 'beside'\n")
     Path(tmp_path, "plain.py").write_text("import beside\nprint(beside.name)\n")
     plain = [*command, os.path.relpath(tmp_path / "plain.py", "/")]
@@ -347,12 +348,12 @@ Shown = dict[int, dict[str, Any]]
 
 
 def glances_looks() -> tuple[Shown, Shown, Shown]:
-    """What Glances shows with fastproc, between two looks without."""
+    """The rows of Glances with fastproc, between two readings without."""
     return glances(), glances(sys.executable, "-m", "fastproc.psutil"), glances()
 
 
 def glances_differences(before: Shown, ours: Shown, after: Shown) -> dict[tuple[int, str], str]:
-    """What it shows otherwise with fastproc than before and after, of processes that last."""
+    """Values of lasting processes that differ with fastproc from those before and after."""
 
     def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
         return all(one[name] == other[name] for name in ["name", "ppid", "username"] if name in one)
@@ -360,7 +361,7 @@ def glances_differences(before: Shown, ours: Shown, after: Shown) -> dict[tuple[
     differences = {}
     for pid in before.keys() & after.keys():
         first, row, last = before[pid], ours.get(pid), after[pid]
-        # One that ended and whose pid was given away has another name or parent.
+        # If the pid was reused, the name or the parent differs.
         if not same(first, last):
             continue
         if row is None or set(row) != set(first):
@@ -369,7 +370,7 @@ def glances_differences(before: Shown, ours: Shown, after: Shown) -> dict[tuple[
         for name in ["cmdline", "gids", "name", "nice", "username"]:
             if row[name] != first[name] == last[name]:
                 differences[pid, name] = f"{row[name]} instead of {first[name]}"
-        # Since the second refresh of the look before, and until that of the look after; user and system together.
+        # From the second refresh of the reading before to that of the reading after; user and system time together.
         times = [one["cpu_times"]["user"] + one["cpu_times"]["system"] for one in (first, row, last)]
         if not times[0] - 0.015 <= times[1] <= times[2] + 0.015:
             differences[pid, "cpu_times"] = str(times)
@@ -389,7 +390,7 @@ def test_glances_shows_every_process_between_two_looks(sleeper: subprocess.Popen
     assert os.getpid() in looks[1]
     lasting = glances_differences(*looks)
     of_sleeper = {name: what for (pid, name), what in lasting.items() if pid == sleeper.pid}
-    # Something may change there and back between two looks, and a process may end in the third.
+    # A value may change and change back between two readings, and a process may exit in the third.
     for _ in range(5):
         if not lasting:
             break

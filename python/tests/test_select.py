@@ -1,4 +1,4 @@
-"""Parts of tables: rows and columns that are chosen, masks, sums; and tables that go to another process."""
+"""Parts of tables: selected rows and columns, masks, sums; and tables that are sent to another process."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_comparison_is_a_mask_that_selects(table: fastproc.Table) -> None:
     assert numpy.asarray(table["pid"])[mask].tolist() == [os.getpid()]
     assert table.to_pandas()[numpy.asarray(mask)]["pid"].to_list() == [os.getpid()]
     assert table.to_polars().filter(numpy.asarray(mask))["pid"].to_list() == [os.getpid()]
-    # Masks of others select as well.
+    # Masks of other packages select as well.
     frame = table.to_pandas()
     assert table[frame["pid"] == os.getpid()]["pid"].to_list() == [os.getpid()]
     assert table[polars.DataFrame(table)["pid"] == os.getpid()]["pid"].to_list() == [os.getpid()]
@@ -139,7 +139,7 @@ def test_columns_have_sums(table: fastproc.Table) -> None:
     assert table["read_at"].min() == min(table["read_at"].to_list())
     known = [size for size in table["read_bytes"].to_list() if size is not None]
     assert table["read_bytes"].sum() == sum(known)
-    # No sum wraps.
+    # Sums do not wrap.
     sets = fastproc.processes("capbnd")["capbnd"]
     assert sets.sum() == sum(sets.to_list())
 

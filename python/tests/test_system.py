@@ -20,7 +20,7 @@ def test_counters_lie_between_two_readings_of_proc(max_age: float) -> None:
     before, vm_before = counters("stat"), counters("vmstat")
     system = fastproc.system(interrupts_max_age=max_age)
 
-    # The kernel counts a fork a moment before it announces it.
+    # The kernel counts a fork a moment before the tracepoint.
     def has_every_fork() -> bool:
         nonlocal system
         if system.processes < before["processes"][0]:

@@ -1,4 +1,4 @@
-"""Tables: their values, their forms, their errors."""
+"""Tables: their values, their formats, their errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from conftest import wait_until
 
 import fastproc
 
-#: Seconds for what is waited for: the machine may be busy.
+#: Seconds to wait: the machine may be busy.
 TIMEOUT = 600
 
 
@@ -32,7 +32,7 @@ def test_a_column_has_what_proc_says_of_this_process(source: str) -> None:
     row = own(fastproc.processes("pid,ppid,comm,state,num_threads,euid,nice,cmdline,exe,nspid", source=source))
     assert row.ppid == os.getppid()
     assert row.comm == Path("/proc/self/comm").read_text().strip()
-    # It waits while the service looks.
+    # With the service, it waits while the service reads.
     assert row.state == "R" or source == "service"
     assert row.euid == os.geteuid()
     assert row.nice == os.nice(0)
@@ -42,7 +42,7 @@ def test_a_column_has_what_proc_says_of_this_process(source: str) -> None:
 
 
 def test_the_version_is_the_package_s() -> None:
-    """As other tools ask for it, and as pip knows it."""
+    """The version, in the usual attribute and in pip's metadata."""
     assert fastproc.__version__ == importlib.metadata.version("fastproc")
 
 
@@ -306,7 +306,7 @@ def test_an_exception_while_iterating_leaves_nothing_behind() -> None:
 
 
 def resident() -> int:
-    """Without pages of files, which the kernel takes and gives."""
+    """Without pages of files, which the kernel adds and removes."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return sum(int(line.split()[1]) << 10 for line in lines if line.startswith(("RssAnon:", "RssShmem:")))
 
@@ -314,7 +314,7 @@ def resident() -> int:
 def test_snapshots_do_not_grow(request: pytest.FixtureRequest, source: str) -> None:
     times: int = request.config.getoption("--snapshots")
     if source == "procfs":
-        # It reads files of every process: minutes.
+        # It reads files of every process, which takes minutes.
         times //= 10
     names = "pid,comm,rss,utime,user"
     collector = fastproc.Collector(names, source=source)
@@ -331,7 +331,7 @@ def test_snapshots_do_not_grow(request: pytest.FixtureRequest, source: str) -> N
 
     earlier = work(times // 10)
     before = resident()
-    # There is room for as many processes as there ever were: each reader keeps some KiB for one.
+    # Room for as many processes as ever existed: each reader keeps some KiB per process.
     more = max(0, work(times) - earlier)
     assert resident() - before < (2 << 20) + (16 << 10) * more
 

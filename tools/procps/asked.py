@@ -1,4 +1,5 @@
-"""Tells whether a tool asks the service, and how often the service has served: whether it is the substitute that reads."""
+"""Whether a tool connects to the service, and how many snapshots the service has served: shows that the substitute
+reads."""
 
 import contextlib
 import json
@@ -10,13 +11,13 @@ from collections.abc import Callable
 
 
 def asks_service(run: Callable[[str], object]) -> bool:
-    """Whether what runs with this FASTPROC_SOCKET connects to it."""
+    """Whether a program that runs with this FASTPROC_SOCKET connects to it."""
     asked = threading.Event()
 
     def answer() -> None:
         with contextlib.suppress(OSError):
-            # Whoever connects finds that nobody serves, and goes on without.
-            # A tool that waits long for the service asks more than once.
+            # A client finds that the service does not answer, and continues without it. A tool that waits long for the
+            # service connects more than once.
             while True:
                 listener.accept()[0].close()
                 asked.set()
@@ -43,7 +44,7 @@ WORD = struct.calcsize("=Q")
 
 
 def snapshots_served(path: str) -> int:
-    """How many snapshots the service that listens there has handed out."""
+    """The number of snapshots that the service at this path has handed out."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
         connection.settimeout(120)
         connection.connect(path)

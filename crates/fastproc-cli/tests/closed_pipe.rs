@@ -1,4 +1,4 @@
-//! Every command ends quietly where the reader of its output has gone away.
+//! Every command ends quietly if the reader of its output is gone.
 
 mod common;
 
@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use common::fastproc;
 
-/// Runs with a pipe as standard output that nobody reads, and returns what went wrong.
+/// Runs with an unread pipe as standard output, and returns the error, if any.
 fn complaint(arguments: &[&str]) -> Option<String> {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
@@ -47,7 +47,7 @@ fn every_command_ends_quietly() {
 
 #[test]
 fn so_does_every_format() {
-    // So many columns that the output is written in several pieces, even of few processes.
+    // So many columns that even a few processes need several writes.
     let columns = ["pid,user,lstart,capeff,sigcgt,comm"; 80].join(",");
     for columns in ["pid", &columns] {
         for format in ["table", "json", "ndjson", "csv"] {

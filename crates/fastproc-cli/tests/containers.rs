@@ -1,4 +1,4 @@
-//! Containers and pods by the paths of cgroups, which these tests name as container runtimes do.
+//! Containers and pods, identified by the paths of cgroups, which these tests name as container runtimes do.
 
 mod common;
 
@@ -72,7 +72,7 @@ fn columns_show_the_container_of_a_process() {
         assert_eq!(row["pod_uid"], UID, "{source}");
         assert_eq!(row["runtime"], "containerd", "{source}");
         assert_eq!(row["cgroup"], cgroup.path(), "{source}");
-        // No file of this machine names it.
+        // There is no file with names.
         for field in ["container_name", "pod", "machine"] {
             assert_eq!(row[field], Value::Null, "{source}: {field}");
         }
@@ -104,8 +104,8 @@ fn a_container_that_has_a_name_for_an_id_is_named() {
     assert_eq!(rows[0]["pod_uid"], Value::Null);
 }
 
-/// As a pod sees the others: its own cgroup is the root, and the path of others begins with `/..`. The path of its own says
-/// nothing there, and is known all the same.
+/// As in a pod: its own cgroup is the root, and the paths of others begin with `/..`. The path of its own cgroup is
+/// meaningless, but the container is known.
 #[test]
 fn a_cgroup_namespace_hides_no_container() {
     if !gate::root() {
@@ -163,7 +163,7 @@ fn an_exited_process_has_its_container() {
         .stdout(Stdio::piped())
         .spawn()
         .expect("it can be started");
-    // The first may exit before the command watches.
+    // The first may exit before the command records.
     wait_until("an exit", || {
         let status = cgroup.command("exec sleep 0").status();
         assert!(status.expect("sh runs").success());
@@ -176,7 +176,7 @@ fn an_exited_process_has_its_container() {
     assert_eq!(row["cgroup"], cgroup.path());
 }
 
-/// The kernel does not say the paths of cgroups by their ids to others than root.
+/// The kernel resolves ids of cgroups to paths only for root.
 #[test]
 fn a_user_sees_the_same_containers() {
     if !gate::root() || !gate::programs(&["setpriv"]) {
@@ -200,7 +200,7 @@ fn a_user_sees_the_same_containers() {
     assert_eq!(row["pod_uid"], UID);
 }
 
-/// As in a container that has the host's hierarchy at another folder, or a part of it.
+/// As in a container that has the host's hierarchy, or a part of it, in another folder.
 #[test]
 fn the_hierarchy_may_be_mounted_at_another_folder() {
     if !gate::root() {

@@ -1,4 +1,4 @@
-//! Processes that end: `fastproc exits` and `fastproc ps --exited`.
+//! Exited processes: `fastproc exits` and `fastproc ps --exited`.
 
 mod common;
 
@@ -13,9 +13,9 @@ use fastproc_testbed::{alone, gate, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// `fastproc exits` that has begun to record.
+/// `fastproc exits`, recording.
 fn start(arguments: &[&str]) -> Child {
-    // Events of others may be lost, which is said on standard error.
+    // Exits of other tests may be lost, which standard error would report.
     fastproc(&[&["exits", "--quiet"], arguments].concat())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -23,14 +23,14 @@ fn start(arguments: &[&str]) -> Child {
         .expect("it starts")
 }
 
-/// The same as csv, with what it writes.
+/// As csv, with the lines of its output.
 struct Recording {
     child: Child,
     lines: Lines,
 }
 
 impl Recording {
-    /// The heading says that it has begun.
+    /// The heading shows that recording has begun.
     fn start(arguments: &[&str]) -> Self {
         let mut child = start(&[&["--format", "csv"], arguments].concat());
         let lines = Lines::new(child.stdout.take().expect("a pipe"));
@@ -38,7 +38,7 @@ impl Recording {
         Self { child, lines }
     }
 
-    /// Interrupts it. Its exit status and what it wrote to standard error.
+    /// Interrupts it. Returns its exit status and its messages.
     fn end(self) -> (Option<i32>, String) {
         kill_process(Pid::from_child(&self.child), Signal::INT).expect("it runs");
         ended(self.child)
@@ -101,7 +101,7 @@ fn it_ends_when_it_is_told_to_or_nobody_reads() {
     let nothing = ["--filter", "comm == 'no such name'"];
     let recording = Recording::start(&nothing);
     assert_eq!(recording.end(), (Some(1), String::new()));
-    // The other end of its standard output is closed, and it has nothing to write.
+    // The reader of its standard output is gone, and it has nothing to write.
     let mut child = start(&nothing);
     let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
     output.read_line(&mut String::new()).expect("a heading");
@@ -138,7 +138,7 @@ fn ps_shows_what_lived_between_two_looks() {
     let own = std::process::id();
     let filter = format!("ppid == {own} && state == X && cmdline =~ 'unmistakable'");
     let fields = "pid,pcpu,status,etime,cmdline,rss";
-    // For as long as it looks, processes come and go of which none is there for a tenth of a second.
+    // Processes start and exit all the time; each lives for less than a tenth of a second.
     let arguments = [
         "ps",
         "--interval",
@@ -184,7 +184,7 @@ fn what_cannot_be_is_refused() {
     );
 }
 
-/// The lines so far.
+/// Collects the lines of an output.
 fn gathered(output: impl Read + Send + 'static) -> Arc<Mutex<Vec<String>>> {
     let lines = Arc::new(Mutex::new(Vec::new()));
     let into = Arc::clone(&lines);
@@ -206,8 +206,8 @@ impl Drop for Storm {
     }
 }
 
-/// A zombie from before, of which the kernel lets go only now, is none that ends. What ends from now on is told, and whole,
-/// though others come and go all the time.
+/// A zombie from before, which the kernel reaps only now, is not reported. Processes that exit from now on are reported
+/// completely, although others start and exit all the time.
 #[test]
 fn what_had_ended_before_is_not_told_and_all_that_ends_later_is() {
     if !gate::bpf() {
@@ -250,7 +250,7 @@ fn what_had_ended_before_is_not_told_and_all_that_ends_later_is() {
                     .iter()
                     .all(|pid| rows.iter().any(|row| row[0] == *pid))
         });
-        // Before the end cuts one off.
+        // Before killing the command cuts a line.
         let whole = rows();
         drop(storm);
         recording.kill().expect("our child");
@@ -259,7 +259,7 @@ fn what_had_ended_before_is_not_told_and_all_that_ends_later_is() {
             gate::repeated("events were lost");
             continue;
         }
-        // That of the zombie would have neither a parent nor a time.
+        // The row of the zombie would lack the parent and the time.
         for row in whole {
             assert!(row.iter().all(|value| !value.is_empty()), "{row:?}");
         }

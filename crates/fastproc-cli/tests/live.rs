@@ -1,4 +1,4 @@
-//! The command against the running kernel: every field of a testbed of odd processes, each source, each refusal.
+//! The command on the running kernel: every field of a testbed of unusual processes, each source, each error.
 
 mod common;
 
@@ -23,7 +23,7 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-/// What a report calls wrong, and nothing else of it.
+/// Only the wrong values of a report.
 fn wrong(report: &Value) -> Vec<&Value> {
     let rows = ["fields", "texts", "counters", "machine_texts"].map(|list| report[list].as_array());
     let rows = rows.into_iter().flatten().flatten();
@@ -39,7 +39,7 @@ fn number(value: &Value) -> u64 {
         .unwrap_or_else(|| panic!("not a number: {value}"))
 }
 
-/// What `fastproc verify` says of these processes by this source.
+/// The report of `fastproc verify` for these processes and this source.
 #[track_caller]
 fn verified(pids: &str, rounds: &str, source: &str) -> Value {
     let arguments = ["verify", "--json", "--pids", pids, "--rounds", rounds];
@@ -55,8 +55,8 @@ fn verified(pids: &str, rounds: &str, source: &str) -> Value {
     report
 }
 
-/// Every field of every test process, by every source; and the testbed makes the fields differ from zero that idle processes
-/// leave at zero.
+/// Every field of every test process, by every source. The testbed gives values to fields that are zero in idle
+/// processes.
 #[test]
 fn the_testbed_is_right_by_every_source() {
     if !gate::bpf() {
@@ -79,7 +79,7 @@ fn the_testbed_is_right_by_every_source() {
         assert!(
             number(&field("status", "Pid")["compared"]) >= 3 * testbed.processes().len() as u64
         );
-        // Each with a process that has it, which a machine may not allow.
+        // Fields that need a certain process, which a machine may not allow.
         for (file, name, label) in [
             ("status", "TracerPid", "traced"),
             ("status", "Groups", "groups-300"),
@@ -105,7 +105,7 @@ fn the_testbed_is_right_by_every_source() {
     }
 }
 
-/// A list that is another from one moment to the next is right as well: always one that the kernel shows.
+/// A list that changes all the time is right if the kernel shows each of its values.
 #[test]
 fn verify_proves_what_moves() {
     if !gate::bpf() {
@@ -122,7 +122,7 @@ fn verify_proves_what_moves() {
     }
 }
 
-/// Counts of interrupts that may be a second old are right, kept, and read again; and the files are right as a whole.
+/// Interrupt counts that may be a second old are right, kept, and read again; and whole files are right.
 #[test]
 fn interrupt_counts_may_be_a_little_old() {
     if !gate::bpf() {
@@ -152,20 +152,20 @@ fn interrupt_counts_may_be_a_little_old() {
     }
 }
 
-/// Without the line that tells how many signals are queued of all processes of the user.
+/// Removes the line with the number of queued signals, which all processes of the user share.
 fn without_queued(text: &[u8]) -> Vec<u8> {
     let lines = text.split_inclusive(|&byte| byte == b'\n');
     let lines = lines.filter(|line| !line.starts_with(b"SigQ:"));
     lines.flatten().copied().collect()
 }
 
-/// All files of the testbed, as one stream: each of them has the kernel's bytes, in the order of the arguments.
+/// All files of the testbed as one stream: each has the kernel's bytes, in the order of the arguments.
 #[test]
 fn cat_prints_what_cat_prints() {
     if !gate::bpf() {
         return;
     }
-    // The times of a process that runs never stand still.
+    // The times of a running process change all the time.
     let processes = testbed().processes().iter();
     let processes: Vec<_> = processes.filter(|one| one.label != "running").collect();
     let mut brackets = Brackets::new();
@@ -188,7 +188,7 @@ fn cat_prints_what_cat_prints() {
             let after = kernel();
             let mut rest = &ours[..];
             for (process, (before, after)) in processes.iter().zip(before.iter().zip(&after)) {
-                // A name may have the end of a line in it, so it is the number of lines that tells where a text ends.
+                // A name may contain the end of a line, so the number of lines decides where a text ends.
                 let lines = before.split(|&byte| byte == b'\n').count() - 1;
                 let ends = rest.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
                 let end = lines
@@ -234,7 +234,7 @@ fn cat_fails_as_cat_does() {
     );
     assert_eq!(ours.status.code(), theirs.status.code());
     assert!(ours.stdout.is_empty());
-    // One bad path does not keep the others from being printed.
+    // One bad path does not prevent printing the others.
     let ours = run(Command::new(FASTPROC).args(["cat", path, "/proc/self/stat"]));
     assert_eq!(ours.status.code(), Some(1));
     assert!(ours.stdout.ends_with(b"\n"));
@@ -251,7 +251,7 @@ fn the_machines_files_are_printed() {
         "/proc/loadavg",
         "/proc/softirqs",
     ] {
-        // Words and lines; the numbers in them move, and their columns are as wide as these are.
+        // Words and lines; numbers change, and with them the widths of columns.
         let shape = |text: &[u8]| -> Vec<Vec<String>> {
             let text = String::from_utf8_lossy(text);
             let word = |word: &str| match word.parse::<f64>() {
@@ -277,7 +277,7 @@ fn the_machines_files_are_printed() {
     }
 }
 
-/// Without privileges: the same values, from /proc.
+/// Without privileges the same values come from /proc.
 #[test]
 fn an_unprivileged_user_is_served_from_proc() {
     if !gate::root() {
@@ -320,8 +320,8 @@ fn an_unprivileged_user_is_served_from_proc() {
     );
 }
 
-/// The reader's rule travels with the records: with the two capabilities and nothing else, what the kernel hides of
-/// other users' processes is hidden here too.
+/// The reader's permissions apply to records: with only the two capabilities, what the kernel hides of other users'
+/// processes is hidden here too.
 #[test]
 fn a_reader_without_ptrace_access_sees_what_the_kernel_shows_it() {
     if !gate::bpf() {
@@ -356,7 +356,7 @@ fn a_reader_without_ptrace_access_sees_what_the_kernel_shows_it() {
     );
 }
 
-/// In a pid namespace whose `/proc` is that of an outer one, `self` has another number than the process for itself.
+/// In a pid namespace with the `/proc` of an outer one, `self` has another pid than getpid() returns.
 #[test]
 fn self_is_who_proc_says() {
     if !gate::root() || !gate::programs(&["unshare"]) {
@@ -372,7 +372,7 @@ fn self_is_who_proc_says() {
     }
 }
 
-/// Each refusal, brought about for real.
+/// Each error, caused for real.
 #[test]
 fn refusals_say_what_is_missing() {
     if !gate::root() {
@@ -440,7 +440,7 @@ fn refusals_say_what_is_missing() {
             assert_eq!(output.status.code(), Some(2), "{wrapper:?}: {stderr}");
             assert!(stderr.contains(expected), "{wrapper:?} {source}: {stderr}");
         }
-        // Left to itself the command works all the same, and knows why it took the text.
+        // By default the command works nevertheless, and reports why it uses the text.
         let output = run(Command::new(wrapper[0])
             .args(&wrapper[1..])
             .arg(FASTPROC)
@@ -492,7 +492,7 @@ fn bad_arguments_are_refused() {
     }
 }
 
-/// What is used, what is missing, and what to do; the rest is told to who asks for it.
+/// The source in use, what is missing, and what to do; details only on request.
 #[test]
 fn doctor_tells_a_person_a_dozen_lines() {
     let text = common::output(&["doctor"]);
@@ -511,7 +511,7 @@ fn doctor_tells_a_person_a_dozen_lines() {
     assert!(counters.lines().count() > lines, "{counters}");
 }
 
-/// No times are expected, but the parts are those of the whole.
+/// Checks no times, but that the parts add up to the whole.
 #[test]
 fn the_parts_of_opening_are_told_and_sum_up() {
     let doctor: Value =
@@ -544,7 +544,7 @@ fn the_parts_of_opening_are_told_and_sum_up() {
         let wall = timing["wall_ms"].as_f64();
         assert!(wall.is_some_and(|ms| ms > 0.0), "{timing}");
     }
-    // For people it is there only when it is asked for.
+    // It is printed only on request.
     let timed = common::output(&["doctor", "--timing"]);
     assert!(timed.contains("first snapshot"), "{timed}");
     assert!(!common::output(&["doctor"]).contains("first snapshot"));

@@ -1,4 +1,4 @@
-//! What is given to others: the Debian package, as its manifest describes it, and the crates. cargo-deb is not there for every
+//! The Debian package, as its manifest describes it, and the published crates. cargo-deb is not available in every
 //! test; `scripts/check-deb` checks the package itself.
 
 mod common;
@@ -14,7 +14,7 @@ use fastproc_testbed::{Folder, gate};
 use flate2::{Compression, write::GzEncoder};
 use serde_json::Value;
 
-/// What cargo knows of all packages here.
+/// cargo's metadata of all packages here.
 fn packages() -> Vec<Value> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
@@ -35,7 +35,7 @@ fn manifest() -> (Value, String) {
     (package["metadata"]["deb"].clone(), description.to_string())
 }
 
-/// Where an asset comes from, and where it goes.
+/// The sources and destinations of assets.
 fn assets(deb: &Value) -> Vec<(String, String)> {
     let list = deb["assets"].as_array().expect("a list");
     let text = |value: &Value| value.as_str().expect("a text").to_string();
@@ -44,7 +44,7 @@ fn assets(deb: &Value) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The pages as they are installed: cargo-deb compresses those that it does not take for built.
+/// Installs the pages as the package does: cargo-deb compresses those that it does not consider built.
 fn install_pages(deb: &Value, generated: &Path, man: &Path) -> usize {
     let mut count = 0;
     for (source, target) in assets(deb) {
@@ -227,7 +227,7 @@ fn the_crates_are_published_after_those_that_they_depend_on() {
     }
 }
 
-/// What the registry shows of a crate, and finds it by.
+/// Metadata that the registry shows and searches.
 #[test]
 fn published_crates_say_what_they_are() {
     let packages = packages();
@@ -264,7 +264,7 @@ fn the_changelog_of_the_package_begins_with_this_version() {
     assert!(text.starts_with(&begins), "{text}");
 }
 
-/// A program that may be privileged parses nothing from the network: `fastproc-exporter` does.
+/// A program that may have privileges parses no data from the network: `fastproc-exporter` does.
 #[test]
 fn the_command_has_no_web_server_in_it() {
     let needed = |package: &str| {

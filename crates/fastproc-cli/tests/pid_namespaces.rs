@@ -1,4 +1,4 @@
-//! The command in a pid namespace of its own, as in a container.
+//! The command in its own pid namespace, as in a container.
 
 mod common;
 
@@ -30,12 +30,12 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-/// What `doctor` says here of the sources.
+/// The report of `doctor` in these namespaces.
 fn doctor(namespaces: &[&str]) -> Value {
     json(&run(&[namespaces, &[FASTPROC, "doctor", "--json"]].concat()))
 }
 
-/// Every field of odd processes is that of the namespace's own `/proc`, and nobody else is shown.
+/// Every field of unusual processes is that of the namespace's own `/proc`, and no other process is shown.
 #[test]
 #[ignore = "nested_once and nested_twice run it"]
 fn inside() {
@@ -46,7 +46,7 @@ fn inside() {
     assert_eq!(report["wrong"], 0, "{report}");
     assert_eq!(report["missing"], 0, "{report}");
 
-    // Nobody starts or ends between the two but the command itself.
+    // Between the two, only the command itself starts and exits.
     let listed = |folder: &str| -> BTreeSet<u64> {
         let entries = fs::read_dir(folder).expect("a folder of numbers");
         let names = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
@@ -84,7 +84,7 @@ fn inside() {
     }
 }
 
-/// Runs `inside` in as many pid namespaces, each in the one before.
+/// Runs `inside` in this many nested pid namespaces.
 #[track_caller]
 fn nested(times: usize) {
     if !gate::bpf() || !gate::programs(&["unshare"]) {
@@ -113,7 +113,7 @@ fn nested_twice() {
     nested(2);
 }
 
-/// The walk through all tasks is refused there, in words that say what is used instead.
+/// The walk through all tasks is refused there, with a message that says what is used instead.
 #[test]
 fn doctor_says_which_walk_is_used() {
     if !gate::bpf() || !gate::programs(&["unshare"]) {
@@ -129,7 +129,7 @@ fn doctor_says_which_walk_is_used() {
     );
 }
 
-/// With the machine's `/proc`, as in a container that is given it, the machine's processes are shown by its numbers.
+/// With the machine's `/proc`, as in some containers, the machine's processes are shown with its pids.
 #[test]
 fn with_the_machines_proc_nothing_is_translated() {
     if !gate::bpf() || !gate::programs(&["unshare"]) {
@@ -154,7 +154,7 @@ fn with_the_machines_proc_nothing_is_translated() {
     );
 }
 
-/// The `/proc` of a namespace between the machine's and the reader's numbers processes as neither does.
+/// The `/proc` of a namespace between the machine's and the reader's has pids of its own.
 #[test]
 fn with_the_proc_of_a_third_namespace_it_reads_the_text() {
     if !gate::bpf() || !gate::programs(&["unshare"]) {
@@ -172,13 +172,13 @@ fn with_the_proc_of_a_third_namespace_it_reads_the_text() {
     }
 }
 
-/// A container that has the machine's `/proc` at a folder, and may mount nothing.
+/// A container with the machine's `/proc` in a folder, which may mount nothing.
 struct Container {
     folder: Folder,
 }
 
 impl Container {
-    /// `None`: this machine cannot have one.
+    /// `None`: not possible on this machine.
     fn new() -> Option<Self> {
         let programs = ["unshare", "setpriv", "mount"];
         (gate::bpf() && gate::programs(&programs)).then(|| Self {
@@ -186,7 +186,7 @@ impl Container {
         })
     }
 
-    /// The machine's `/proc` in there.
+    /// The path of the machine's `/proc` in the container.
     fn procfs(&self) -> &str {
         self.folder.to_str().expect("a path of UTF-8")
     }
@@ -202,7 +202,7 @@ impl Container {
         command
     }
 
-    /// What the command writes that reads the machine's `/proc`.
+    /// The output of the command, which reads the machine's `/proc`.
     #[track_caller]
     fn output(&self, arguments: &[&str]) -> String {
         let words = [&[FASTPROC], arguments, &["--procfs", self.procfs()]].concat();
@@ -212,7 +212,7 @@ impl Container {
     }
 }
 
-/// The machine's processes are shown by BPF, with the machine's numbers, and every value is what that `/proc` shows.
+/// BPF shows the machine's processes with the machine's pids, and every value is that of that `/proc`.
 #[test]
 fn procfs_may_be_elsewhere() {
     let Some(container) = Container::new() else {
@@ -242,7 +242,7 @@ fn procfs_may_be_elsewhere() {
     let is_shown = |line: &str| line.split_whitespace().next() == Some(&this);
     assert!(screen.lines().any(is_shown), "{screen}");
 
-    // Paths are written as on the machine, or as they are in there.
+    // Paths may be those of the machine, or those in the container.
     let inside = format!("{}/{this}/statm", container.procfs());
     let outside = format!("/proc/{this}/statm");
     for kernel in [&[][..], &["--proc"]] {
@@ -251,7 +251,7 @@ fn procfs_may_be_elsewhere() {
     }
 }
 
-/// Exits are those of the machine, with its numbers.
+/// Exits are those of the machine, with its pids.
 #[test]
 fn exits_are_those_of_the_proc_elsewhere() {
     let Some(container) = Container::new() else {
@@ -274,7 +274,7 @@ fn exits_are_those_of_the_proc_elsewhere() {
     assert_eq!(line, format!("{pid},73"));
 }
 
-/// The variable that other monitors read says the same, and a folder without processes is refused.
+/// The variable that other monitors read has the same effect, and a folder without processes is refused.
 #[test]
 fn the_environment_tells_where_proc_is() {
     let Some(container) = Container::new() else {

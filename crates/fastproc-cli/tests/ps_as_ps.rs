@@ -1,4 +1,4 @@
-//! With options and words of ps(1) the output is that of ps(1), byte by byte, over odd processes.
+//! With options of ps(1) the output is that of ps(1) byte for byte, for unusual processes.
 
 mod common;
 
@@ -7,7 +7,7 @@ use std::{ffi::OsStr, process::Command};
 use common::Differences;
 use fastproc_testbed::gate;
 
-/// `{}` stands for the processes.
+/// `{}` is replaced by the pids.
 const CALLS: &[&str] = &[
     "-p {}",
     "-f -p {}",
@@ -58,14 +58,14 @@ const CALLS: &[&str] = &[
     "-p {} --sort -%mem,pid u",
 ];
 
-/// Columns that fastproc has no field for. Of the others each is compared.
+/// Columns without a field of fastproc. All others are compared.
 const MISSING: &[&str] = &[
     "ag_id", "ag_nice", "cgname", "cuc", "cuu", "docker", "environ", "fds", "htprv", "htshr",
     "lim", "lsession", "luid", "lxc", "m_size", "numa", "ouid", "seat", "supgrp", "trss", "tty4",
     "uunit", "zone",
 ];
 
-/// Memory that others share, and what the kernel counts anew at each look.
+/// Values that depend on memory of other processes, or that the kernel calculates at each reading.
 const MOVING: &[&str] = &["pss", "uss", "oom", "wchan", "wname"];
 
 fn text(program: impl AsRef<OsStr>, arguments: &[String]) -> String {
@@ -85,10 +85,11 @@ fn text(program: impl AsRef<OsStr>, arguments: &[String]) -> String {
     text
 }
 
-/// One never stands still; of the other's threads ps(1) shows the memory and the arguments, which its leader has no more.
+/// One changes all the time; for the other ps(1) shows the memory and arguments of its threads, which its leader has
+/// lost.
 const MOVING_OR_OTHERWISE: [&str; 2] = ["running", "dead-leader"];
 
-/// The processes of the testbed that stand still.
+/// The pids of the testbed's processes that do not change.
 fn pids() -> String {
     let processes = common::testbed().processes().iter();
     let still = processes.filter(|process| !MOVING_OR_OTHERWISE.contains(&process.label));
@@ -96,7 +97,7 @@ fn pids() -> String {
     pids.join(",")
 }
 
-/// Looks by ps(1), by ours and by ps(1) again; notes the lines of ours that are in neither of the others.
+/// Runs ps(1), ours and ps(1) again; notes our lines that neither of the others has.
 fn bracket(call: &[String], differences: &mut Differences) -> usize {
     let before = text("ps", call);
     let ours = [vec!["ps".to_owned()], call.to_vec()].concat();
@@ -115,7 +116,7 @@ fn bracket(call: &[String], differences: &mut Differences) -> usize {
     }
     for (at, line) in ours.iter().enumerate() {
         let theirs = [before.get(at), after.get(at)];
-        // What changed between the two may have been anything meanwhile.
+        // A line that changed between the two may have had any value between.
         if theirs[0] == theirs[1] && theirs[0] != Some(line) {
             let theirs = theirs[0].map_or("nothing", |line| line);
             differences.add(
@@ -127,7 +128,7 @@ fn bracket(call: &[String], differences: &mut Differences) -> usize {
     ours.len()
 }
 
-/// Looks until a call shows no difference, some times at most.
+/// Repeats a call until there is no difference, up to a limit.
 fn compare(calls: &[Vec<String>]) -> usize {
     let mut differences = Differences::default();
     let mut compared = 0;
@@ -197,7 +198,7 @@ fn every_column_is_that_of_ps() {
     assert!(compared > 1000, "only {compared} lines were compared");
 }
 
-/// `ps aux | awk '$6 > 100000'` means what it means with ps(1).
+/// `ps aux | awk '$6 > 100000'` means the same as with ps(1).
 #[test]
 fn sizes_are_numbers_of_kibibytes() {
     let own = std::process::id().to_string();
@@ -218,7 +219,7 @@ fn sizes_are_numbers_of_kibibytes() {
     }
 }
 
-/// Versions differ in widths and letters: the comparison is with the one whose output was taken over.
+/// Versions differ in widths and letters: only the version whose output was copied can be compared.
 fn is_this_ps() -> bool {
     let version = text("ps", &["--version".into()]);
     let is_it = version.contains("procps-ng 4.0.");

@@ -1,4 +1,4 @@
-//! With `--interval`, what a process executes is shown and filtered by as it is now.
+//! With `--interval`, the program that a process has executed last is shown and filtered by.
 
 mod common;
 
@@ -10,7 +10,7 @@ use std::{
 use common::{Lines, fastproc};
 use fastproc_testbed::wait_until;
 
-/// A shell that is asked to execute another shell keeps pid, start time and name.
+/// A shell that executes another shell keeps pid, start time and name.
 #[test]
 fn a_program_of_the_same_name_is_not_taken_for_the_one_before() {
     let mut shell = Command::new("sh")
@@ -43,7 +43,7 @@ fn a_program_of_the_same_name_is_not_taken_for_the_one_before() {
         assert!(!second || seen.contains(r#""comm":"sh""#), "{seen}");
         second
     });
-    // A row only comes where the filter knows it, too.
+    // A row comes only if the filter knows it, too.
     let admitted = Lines::new(filtered.stdout.take().expect("a pipe")).line("a row");
     assert!(admitted.contains("second"), "{admitted}");
     for child in [&mut all, &mut filtered, &mut shell] {

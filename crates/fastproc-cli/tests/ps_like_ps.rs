@@ -1,4 +1,4 @@
-//! What `fastproc ps` has in common with ps(1): how it is called, and every field that both have, over odd processes.
+//! What `fastproc ps` has in common with ps(1): its options, and every field that both have, for unusual processes.
 
 mod common;
 
@@ -10,14 +10,14 @@ use std::{
 use common::{Differences, fastproc, output, rows, run};
 use fastproc_testbed::{Brackets, Options, Testbed, gate};
 
-/// How a value of ours is written as ps(1) writes it.
+/// The form in which ps(1) writes a value of ours.
 #[derive(Clone, Copy, Debug)]
 enum As {
     /// As in a table.
     Table,
     /// KiB.
     Kibibytes,
-    /// KiB, of which some change with each process that shares the memory: the one that reads is one of them.
+    /// KiB that may change with each process that shares the memory, including the reading one.
     Shared,
     /// Whole seconds.
     Seconds,
@@ -25,7 +25,7 @@ enum As {
     Date,
 }
 
-/// Names of fields that both know by the same name.
+/// Fields that both have under the same name.
 const FIELDS: &[(As, &str)] = &[
     (
         As::Table,
@@ -40,7 +40,7 @@ const FIELDS: &[(As, &str)] = &[
     (As::Date, "lstart"),
 ];
 
-/// Of ps(1), by pid. The name of a column is no part of what it prints.
+/// The values of ps(1) by pid, without headings.
 fn of_ps(field: &str, pids: &str) -> BTreeMap<u32, String> {
     let columns = ["-o", "pid=", "-o", &format!("{field}:300=")].map(String::from);
     let output = Command::new("ps")
@@ -54,7 +54,7 @@ fn of_ps(field: &str, pids: &str) -> BTreeMap<u32, String> {
     by_pid(&text)
 }
 
-/// The names of columns that this version of ps(1) knows.
+/// The columns of this version of ps(1).
 fn known_to_ps() -> BTreeSet<String> {
     let output = Command::new("ps").arg("L").output();
     let text = String::from_utf8(output.expect("ps(1) is there").stdout).expect("text");
@@ -73,10 +73,10 @@ fn by_pid(text: &str) -> BTreeMap<u32, String> {
     text.lines().map(line).collect()
 }
 
-/// Ours, written likewise.
+/// Our values in the same form.
 fn ours(form: As, field: &str, pids: &str) -> BTreeMap<u32, String> {
     let columns = format!("pid,{field}");
-    // Whether BPF has the same values is for other tests, and it takes longer to load.
+    // Other tests compare BPF with it, and loading programs takes longer.
     let source = ["--source", "procfs"];
     let table = [
         &["ps", "-q", "--no-headers", "-p", pids, "--fields", &columns][..],
@@ -146,7 +146,7 @@ fn are_near(a: &str, b: &str) -> bool {
     number(a).abs_diff(number(b)) <= 8 + number(a) / 10
 }
 
-/// What ps(1) shows, for those forms of it that mean the same.
+/// The output of ps(1), normalized where several forms mean the same.
 fn normal(form: As, value: &str) -> String {
     match form {
         As::Date => value
@@ -154,15 +154,15 @@ fn normal(form: As, value: &str) -> String {
             .skip(1)
             .collect::<Vec<_>>()
             .join(" "),
-        // A process without memory of its own: kernel threads and zombies.
+        // A process without its own memory: kernel threads and zombies.
         As::Kibibytes | As::Shared if value == "-" => "0".into(),
         As::Table => unescaped(value),
         _ => value.to_owned(),
     }
 }
 
-/// Where versions of ps(1) differ among themselves: names of zombies are marked or not, functions of the kernel have lost
-/// what they begin with, and the largest ids are negative. It has a ? for what cannot be printed; so has ours here.
+/// Where versions of ps(1) differ: names of zombies may be marked, prefixes of kernel functions may be cut, and the
+/// largest ids may be negative. It shows ? for what cannot be printed, as ours does here.
 fn unescaped(value: &str) -> String {
     if let Some(id) = value
         .strip_prefix("429496")
@@ -192,8 +192,8 @@ fn unescaped(value: &str) -> String {
 fn fields_are_those_of_ps() {
     gate::ran();
     let testbed = Testbed::open(&Options::default()).expect("the testbed opens");
-    // Its times never stand still, and names that are no text are written differently: those are compared with the
-    // kernel's own by other tests.
+    // The times of `running` change all the time, and names that are not text are written differently. Other tests
+    // compare these with the kernel's.
     let plain = |label: &str| label != "running" && !label.starts_with("name-");
     let labels: BTreeMap<u32, &str> = testbed
         .processes()
@@ -220,7 +220,7 @@ fn fields_are_those_of_ps() {
                 assert_eq!([before.len(), after.len()], [ours.len(); 2], "{field}");
                 let mut differed = false;
                 for (pid, theirs) in before {
-                    // What moved may have been anything in between.
+                    // A value that changed may have been anything between.
                     let same = after[&pid] == theirs;
                     brackets.count(same);
                     let (theirs, ours) = (normal(form, &theirs), normal_ours(form, &ours[&pid]));
@@ -257,7 +257,7 @@ fn normal_ours(form: As, value: &str) -> String {
 fn the_calls_of_ps_are_understood() {
     let own = std::process::id();
     let by_pid = |arguments: &[&str]| by_pid(&output(&[&["ps"], arguments].concat()));
-    // Processes come and go: of this one and its parent.
+    // This process and its parent, since others start and exit.
     let all = [own, std::os::unix::process::parent_id()];
     for arguments in [
         &["-e", "-o", "pid="][..],
@@ -298,7 +298,8 @@ fn the_calls_of_ps_are_understood() {
     }
 }
 
-/// `--fields`, and no option at all, give fastproc's own table; so do its own options where none of ps(1) names columns.
+/// `--fields`, and no option at all, print fastproc's own table; so do its own options, if no option of ps(1) names
+/// columns.
 #[test]
 fn whose_table_it_is_depends_on_what_is_asked_for() {
     let own = std::process::id().to_string();
@@ -375,7 +376,7 @@ fn processes_are_selected_as_in_ps() {
     assert_eq!(shown(&["-p", &pids.join("\n")]), sorted);
     let each: Vec<_> = pids.iter().flat_map(|pid| ["-p", pid]).collect();
     assert_eq!(shown(&each), sorted);
-    // Lists are joined, and a filter takes away from them.
+    // Lists are joined, and a filter removes from them.
     let both = shown(&["-p", &pids[0], "-C", "no such name"]);
     assert_eq!(both, [pids[0].clone()]);
     let none = shown(&["-p", &pids[0], "--filter", "pid == 0"]);
@@ -394,7 +395,7 @@ fn a_tree_has_children_below_their_parents() {
         .expect("sleep(1) is there");
     let (parent, child_pid) = (std::process::id().to_string(), child.id().to_string());
     let pids = format!("{parent},{child_pid}");
-    // spawn() may return before the program has its name.
+    // spawn() may return before the process has its name.
     let text = output(&[
         "ps",
         "-q",

@@ -6,8 +6,7 @@ use std::{fs, process::Command};
 
 use fastproc_testbed::Folder;
 
-/// What stands in for a name service: it knows only one user and one group, and calls them by other names than
-/// /etc/passwd does.
+/// A substitute for a name service: it knows only one user and one group, under other names than /etc/passwd.
 const SERVICE: &str = r#"
 #include <grp.h>
 #include <pwd.h>

@@ -1,4 +1,4 @@
-//! The forms of output of `fastproc ps`: each parses back, and no name can break any of them.
+//! Output formats of `fastproc ps`: each can be parsed again, whatever names processes have.
 
 mod common;
 
@@ -8,7 +8,7 @@ use common::{bytes, fastproc, output, rows, unescape};
 use fastproc_testbed::{Options, Testbed, gate};
 use serde_json::Value;
 
-/// Every process whose name is odd.
+/// All processes with unusual names.
 const NAMES: [&str; 12] = [
     "name-empty",
     "name-spaces",
@@ -24,7 +24,7 @@ const NAMES: [&str; 12] = [
     "name-digits",
 ];
 
-/// The names of fields as the help lists them.
+/// The fields that the help lists.
 fn all_fields() -> Vec<String> {
     let help = output(&["ps", "--help"]);
     let (_, fields) = help
@@ -38,7 +38,7 @@ fn all_fields() -> Vec<String> {
         .collect()
 }
 
-/// A filter for these processes, and their names by pid as the kernel has them.
+/// A filter for these processes, and their names by pid from the kernel.
 fn named(testbed: &Testbed) -> (String, BTreeMap<u64, Vec<u8>>) {
     let names: BTreeMap<u64, Vec<u8>> = testbed
         .processes()
@@ -53,7 +53,7 @@ fn named(testbed: &Testbed) -> (String, BTreeMap<u64, Vec<u8>>) {
     (filter.join(" || "), names)
 }
 
-/// What is not known of every process that is there.
+/// Fields that may be unknown for a running process.
 const MAY_BE_UNKNOWN: [&str; 14] = [
     "unit",
     "container",
@@ -81,8 +81,8 @@ fn every_field_can_be_shown_in_every_form() {
     let object = rows[0].as_object().expect("an object");
     assert_eq!(rows.len(), 1);
     assert_eq!(object.len(), fields.len());
-    // Nothing of one's own process is hidden; but rates take an interval, it has not ended, and not every process has a unit
-    // of systemd, a container or a security module's label.
+    // Nothing of one's own process is hidden. But rates need an interval, the process has not exited, and not every
+    // process has a systemd unit, a container or a label of a security module.
     let unknown: Vec<_> = object
         .iter()
         .filter(|(_, value)| value.is_null())
@@ -211,7 +211,7 @@ fn odd_arguments_survive() {
             assert_eq!(records[&pid], arguments);
         }
     }
-    // A zombie has a name and no arguments.
+    // A zombie has a name but no arguments.
     let table = output(&["ps", "--fields", "cmdline", "--filter", "state == Z"]);
     assert!(
         table
@@ -235,7 +235,7 @@ fn a_line_is_no_wider_than_the_terminal() {
     let widths: Vec<_> = text.lines().map(|line| line.chars().count()).collect();
     assert!(widths.iter().all(|&width| width <= 60), "{text}");
     assert!(widths.contains(&60) && text.contains('…'), "{text}");
-    // Only the last column gives way.
+    // Only the last column is cut.
     let text = narrow("cmdline,pid", "60");
     assert!(text.lines().any(|line| line.len() > 100_000));
 }
@@ -363,7 +363,7 @@ fn threads_have_rows_of_their_own() {
     assert!(rates.iter().all(|row| row["pcpu"].is_f64()));
 }
 
-/// A command that was stopped for a while goes on with the next interval that is due, not with those that it missed.
+/// After being stopped, a command continues with the next interval, without those that it missed.
 #[test]
 fn missed_intervals_are_skipped() {
     use rustix::process::{Pid, Signal, kill_process};
@@ -411,6 +411,6 @@ fn missed_intervals_are_skipped() {
         .windows(2)
         .map(|pair| (pair[1] - pair[0]) / 1_000_000)
         .collect();
-    // However late a snapshot is, the next one is at least half an interval later.
+    // However late a snapshot is, the next one comes at least half an interval later.
     assert!(gaps.iter().all(|&gap| gap >= 100), "{gaps:?} ms");
 }

@@ -1,4 +1,4 @@
-//! What `fastproc ps` does with privileges, and without.
+//! `fastproc ps` with and without privileges.
 
 mod common;
 
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 const NOBODY: u32 = 65534;
 
-/// Fields that the kernel shows only to those who could trace the process.
+/// Fields that the kernel shows only to a user who could trace the process.
 const GUARDED: &str = "startcode,startstack,exit_code,wchan,rchar,read_bytes,exe";
 
 fn row(output: &Output) -> Value {
@@ -28,7 +28,7 @@ fn row(output: &Output) -> Value {
     serde_json::from_str(text.lines().next().expect("a row")).expect("JSON")
 }
 
-/// Shows this process, which is root's, to somebody else.
+/// Arguments that show this process, which belongs to root, to another user.
 fn arguments(more: &str) -> Vec<String> {
     let filter = format!("pid == {}", std::process::id());
     let columns = format!("pid,utime,rss,sigcgt,user,cmdline,{GUARDED}{more}");
@@ -58,7 +58,7 @@ fn assert_guarded(row: &Value) {
 
 #[test]
 fn without_privileges_it_reads_proc_and_says_why() {
-    // Who looks once, at few processes, does not try to load programs.
+    // A single snapshot of few processes does not try to load programs.
     let arguments = || {
         let mut arguments = arguments("");
         arguments.extend(["--verbose", "--interval", "0.1", "--count", "1"].map(String::from));
@@ -85,7 +85,7 @@ fn without_privileges_it_reads_proc_and_says_why() {
     assert!(line.contains("bpf was refused: CAP_BPF"), "{line}");
 }
 
-/// Whether the kernel's threads are in this pid namespace, as they are not in a container. If not, the test is skipped.
+/// Whether kernel threads are in this pid namespace, which they are not in a container. If not, the test is skipped.
 #[track_caller]
 fn has_kernel_threads() -> bool {
     let is_there = fs::read("/proc/2/comm").is_ok_and(|comm| comm == b"kthreadd\n");
@@ -95,7 +95,7 @@ fn has_kernel_threads() -> bool {
     is_there
 }
 
-/// Root of a user namespace has all capabilities there, and none over a kernel thread.
+/// Root of a user namespace has all capabilities in it, but none over a kernel thread.
 #[test]
 fn who_is_root_in_a_user_namespace_is_shown_nothing_more() {
     if !gate::root() || !gate::programs(&["unshare"]) || !has_kernel_threads() {
@@ -121,7 +121,7 @@ fn who_is_root_in_a_user_namespace_is_shown_nothing_more() {
     }
 }
 
-/// The line of a kernel thread that runs reads the same for who may trace it and who may not.
+/// The line of a running kernel thread reads the same with and without the right to trace it.
 #[test]
 fn a_kernel_thread_that_runs_hides_as_much_as_one_that_sleeps() {
     if !gate::root() || !has_kernel_threads() {
@@ -129,7 +129,7 @@ fn a_kernel_thread_that_runs_hides_as_much_as_one_that_sleeps() {
     }
     let copy = for_everyone();
     let _alone = alone();
-    // Gives the kernel's threads something to do; and those of one CPU wait for it, and are shown as running meanwhile.
+    // Keeps kernel threads busy; those of one CPU wait for it, and count as running meanwhile.
     let _changing = Changing::start(Change::Groups).expect("groups can be set");
     let storm = fastproc_testbed::Storm::start().expect("a storm");
     wait_until("a kernel thread runs", || {
@@ -176,7 +176,7 @@ fn bpf_shows_nobody_what_the_kernel_would_hide() {
         .output();
     let output = output.expect("setpriv is installed");
     assert_guarded(&row(&output));
-    // Nor can it be had by filtering or sorting: what is not known meets no condition.
+    // Filtering or sorting does not reveal it either: an unknown value meets no condition.
     let output = Command::new("setpriv")
         .args([
             "--reuid=65534",
@@ -199,7 +199,7 @@ fn bpf_shows_nobody_what_the_kernel_would_hide() {
     );
 }
 
-/// Newer kernels show it to who has `CAP_PERFMON`, and nothing else that is guarded.
+/// Newer kernels show it with `CAP_PERFMON`, and no other guarded field.
 #[test]
 fn proportional_sizes_are_shown_to_whom_the_kernel_shows_them() {
     if !gate::bpf() || !gate::programs(&["setpriv"]) {
@@ -233,7 +233,7 @@ fn what_is_not_needed_is_given_up() {
     if !gate::bpf() {
         return;
     }
-    // A shell becomes the command, and so tells its pid.
+    // A shell becomes the command, and so knows its pid.
     let script = r#"exec "$0" ps --format ndjson --filter "pid == $$" --fields capprm,capeff,capinh,capamb,nonewprivs --interval 0.05 --count 1"#;
     let output = Command::new("sh")
         .args(["-c", script, env!("CARGO_BIN_EXE_fastproc")])
@@ -248,7 +248,7 @@ fn what_is_not_needed_is_given_up() {
     assert_eq!(row["nonewprivs"], true);
 }
 
-/// The file of the counters of I/O of a process that may not be dumped is root's: the process itself cannot read it.
+/// Root owns the file of the I/O counters of a non-dumpable process: the process itself cannot read it.
 #[test]
 fn who_may_not_be_dumped_is_not_shown_its_own_io() {
     if !gate::bpf() || !gate::programs(&["setpriv"]) {
@@ -257,10 +257,10 @@ fn who_may_not_be_dumped_is_not_shown_its_own_io() {
     let folder = Folder::new("undumpable");
     let copy = folder.join("fastproc");
     common::install(env!("CARGO_BIN_EXE_fastproc"), &copy);
-    // For others to execute, and not to read.
+    // Others may execute it, but not read it.
     fs::set_permissions(&copy, fs::Permissions::from_mode(0o111)).expect("it is ours");
     for source in ["bpf", "procfs"] {
-        // A shell becomes the command, and so tells its pid, and has given up reading any file before.
+        // A shell becomes the command, and so knows its pid. It can no longer read files as root.
         let script = format!(
             "exec \"$0\" ps --format ndjson --source {source} --pid $$ --fields pid,rchar,startcode"
         );

@@ -1,15 +1,15 @@
-//! What `fastproc ps` leaves on a terminal.
+//! The screen that `fastproc ps` leaves on a terminal.
 
 use std::process::Command;
 
 use fastproc_testbed::gate;
 
-/// The screen of a terminal as far as tables need one.
+/// The screen of a terminal, as far as tables need it.
 struct Screen {
     lines: Vec<Vec<char>>,
     at: (usize, usize),
     columns: usize,
-    /// Lines that were longer than the terminal is wide.
+    /// Lines that were longer than the width.
     wrapped: usize,
 }
 
@@ -33,7 +33,7 @@ impl Screen {
                     assert_eq!(rest.next(), Some('['), "{text:?}");
                     let end = |c: &char| c.is_ascii_alphabetic();
                     let mut sequence: String = rest.by_ref().take_while(|c| !end(c)).collect();
-                    // take_while has taken the letter as well: find it in what was there.
+                    // take_while has consumed the letter as well: find it in the text.
                     let taken = text.len() - rest.as_str().len();
                     sequence.push(text[..taken].chars().next_back().expect("a letter"));
                     self.control(&sequence);
@@ -84,9 +84,9 @@ impl Screen {
     }
 }
 
-/// Runs the command on a terminal of this size. `None`: there is no script(1) to make one.
+/// Runs the command on a terminal of this size. `None`: script(1), which makes one, is not installed.
 ///
-/// What stands in the columns is read from `/proc`: programs take longer to load.
+/// The source is `/proc`: loading programs takes longer.
 fn on_terminal(lines: usize, columns: usize, arguments: &str) -> Option<Screen> {
     let command = format!(
         "stty rows {lines} cols {columns}; {} ps --source procfs {arguments}",
@@ -120,7 +120,7 @@ fn an_interval_is_drawn_in_place() {
     let text = screen.text();
     let headings = text.iter().filter(|line| line.contains("%CPU")).count();
     assert_eq!(headings, 1, "{text:#?}");
-    // The table, an empty line, the summary, and the line of the cursor: no more than the terminal has.
+    // The table, an empty line, the summary, and the line of the cursor: no more than fit on the terminal.
     assert!(text.len() <= 16, "{text:#?}");
     let summary = text
         .iter()

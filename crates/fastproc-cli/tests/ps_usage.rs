@@ -1,4 +1,4 @@
-//! How `fastproc ps` is called: filters, order, mistakes, pipes, exit statuses.
+//! Options of `fastproc ps`: filters, order, mistakes, pipes, exit statuses.
 
 mod common;
 
@@ -10,7 +10,7 @@ use std::{
 
 use common::{fastproc, output, rows, run};
 
-/// The exit status of a call that goes wrong, and what it says.
+/// The exit status and the message of a failing call.
 #[track_caller]
 fn refused(arguments: &[&str]) -> (i32, String) {
     let output = run(arguments);
@@ -113,7 +113,7 @@ fn nothing_is_an_answer() {
     assert_eq!(code, 1);
 }
 
-/// Who reads a pipe or a file is told nothing but what was asked for.
+/// Nothing is printed to a pipe or a file but the requested output.
 #[test]
 fn standard_error_is_empty_where_nothing_is_wrong() {
     let own = std::process::id().to_string();
@@ -168,7 +168,7 @@ fn every_command_that_prints_has_json() {
         assert_eq!(objects.len(), 1, "{arguments:?}: {text}");
         assert!(objects[0].is_object(), "{arguments:?}: {text}");
     }
-    // JSON has the fields of fastproc, whatever ps(1) calls so.
+    // JSON has the field of fastproc, whatever ps(1) calls by that name.
     let flags = &rows(&["-o", "flags", "-p", &own])[0]["flags"];
     assert!(flags.as_u64() > Some(0xff), "{flags}");
 }
@@ -191,7 +191,7 @@ fn a_filter_chooses_rows() {
     assert!(threads.iter().all(|row| row["kthread"] == true));
     let by_line = format!("pid == {own} && cmdline =~ 'ps_usage' && !kthread && user != ''");
     assert_eq!(rows(&["--fields", "pid", "--filter", &by_line]).len(), 1);
-    // The test may trace itself, and so knows what it read.
+    // The test may trace itself, so its own I/O counters are known.
     let by_io = format!("pid == {own} and rchar > 1 and etime < 100d");
     assert_eq!(rows(&["--fields", "pid", "--filter", &by_io]).len(), 1);
 }

@@ -1,4 +1,4 @@
-//! Readers of a service are shown what the kernel shows them. Needs root.
+//! Readers of a service see what the kernel shows them. Needs root.
 
 mod common;
 mod served;
@@ -16,10 +16,10 @@ use rustix::{
 };
 use served::{Looks, NOBODY, Odd, Served};
 
-/// Users who have a few processes, one for each test: what is counted by user shall not change by another test.
+/// Users with a few processes, one user for each test, so that no other test changes what is counted by user.
 const OWNERS: [u32; 2] = [12345, 12350];
 
-/// The kernel's own files, as this user reads them, one after the other.
+/// The kernel's own files, read by this user one after the other.
 fn kernel(uid: u32, paths: &[String]) -> Vec<Vec<u8>> {
     let mut tail = Command::new("tail");
     tail.args(["-v", "-n", "+1"]).args(paths);
@@ -31,14 +31,14 @@ fn kernel(uid: u32, paths: &[String]) -> Vec<Vec<u8>> {
     let mut rest = text.as_slice();
     let mut texts = Vec::new();
     for path in paths.iter().rev() {
-        // Those that cannot be read have no heading.
+        // Unreadable files have no heading.
         let heading = format!("==> {path} <==\n");
         let at = rest
             .windows(heading.len())
             .rposition(|window| window == heading.as_bytes());
         texts.push(at.map_or(Vec::new(), |at| rest[at + heading.len()..].to_vec()));
         if let Some(at) = at {
-            // An empty line stands before all but the first.
+            // An empty line precedes all headings but the first.
             rest = &rest[..at.saturating_sub(1)];
         }
     }
@@ -63,7 +63,7 @@ fn a_reader_is_shown_what_the_kernel_shows_it() {
                 .iter()
                 .map(|pid| format!("/proc/{pid}/{file}"))
                 .collect();
-            // What changes while it is compared is compared again, without what never stands still.
+            // A difference is compared again, without values that change all the time.
             for round in 1.. {
                 let before = kernel(uid, &paths);
                 let arguments = [
@@ -99,7 +99,7 @@ fn a_reader_is_shown_what_the_kernel_shows_it() {
     println!("{compared} texts compared");
 }
 
-/// The lines of texts, without what is counted for a user and not for the process.
+/// The lines of a text, without values that are counted for the whole user.
 fn lines(text: &[u8]) -> impl Iterator<Item = String> + Clone {
     text.split(|&byte| byte == b'\n')
         .filter(|line| !line.starts_with(b"SigQ:"))
@@ -122,8 +122,8 @@ fn every_field_is_the_one_that_proc_gives_the_same_reader() {
     }
 }
 
-/// The service keeps command lines, of which nothing is read again while a process rests. Where its program lies changes
-/// meanwhile, whoever renames or removes it.
+/// The service keeps the command line of an idle process and does not read it again. The path of its program changes
+/// meanwhile, when it is renamed or removed.
 #[test]
 fn ps_shows_where_a_program_lies_now() {
     if !gate::root() {
@@ -133,7 +133,7 @@ fn ps_shows_where_a_program_lies_now() {
     let folder = Folder::new("lies-now");
     let [first, second] = ["first", "second"].map(|name| folder.join(name));
     common::install("/bin/sleep", &first);
-    // It holds nothing open that somebody waits for, should this fail.
+    // It must not keep a pipe open that the test's caller waits for, in case this fails.
     let mut command = Command::new(&first);
     command
         .arg("1000")
@@ -153,7 +153,7 @@ fn ps_shows_where_a_program_lies_now() {
             assert_eq!(line.as_deref(), Some(expected.as_str()), "of all: {all}");
         }
     };
-    // spawn() can return before the new process shows its own command line.
+    // spawn() may return before the process shows its own command line.
     let line = format!("/proc/{pid}/cmdline");
     wait_until("its command line", || {
         fs::read(&line).is_ok_and(|line| line.ends_with(b"1000\0"))
@@ -167,7 +167,7 @@ fn ps_shows_where_a_program_lies_now() {
     child.wait().expect("it is ours");
 }
 
-/// As systemd starts it by fastproc.socket: the socket is there before, and after it has ended.
+/// As systemd starts it for fastproc.socket: the socket exists before the service starts, and after it has ended.
 #[test]
 fn a_socket_that_is_passed_is_served_and_outlives_the_service() {
     if !gate::root() {
@@ -191,7 +191,7 @@ fn a_socket_that_is_passed_is_served_and_outlives_the_service() {
             .stderr(Stdio::piped())
             .spawn()
             .expect("it can be started");
-        // Or else the service might have waited for it in vain.
+        // Otherwise the service might end before it.
         wait_until("a reader has connected", || {
             let mut listening = [PollFd::new(&listener, PollFlags::IN)];
             match poll(&mut listening, Some(&Timespec::default())) {
@@ -215,12 +215,12 @@ fn a_socket_that_is_passed_is_served_and_outlives_the_service() {
             "{text}"
         );
         assert!(String::from_utf8_lossy(&shown.stdout).contains("\n1\n"));
-        // Nobody is there any more.
+        // No reader is connected any more.
         let ended = service.wait_with_output().expect("it ends by itself");
         let text = String::from_utf8_lossy(&ended.stderr);
         assert!(ended.status.success(), "{text}");
     }
-    // What is no such socket is not served.
+    // Another descriptor is refused.
     let script = "exec 3<&0 </dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" serve --no-metrics";
     let refused = Command::new("sh")
         .args(["-c", script, env!("CARGO_BIN_EXE_fastproc")])

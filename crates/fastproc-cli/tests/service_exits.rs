@@ -1,4 +1,4 @@
-//! Processes that end, shown by a service to a user without privileges. Needs root.
+//! Exited processes, reported by a service to an unprivileged user. Needs root.
 
 mod common;
 mod served;
@@ -10,7 +10,7 @@ use fastproc_testbed::{ended_shell, gate, wait_for, wait_until};
 use serde_json::Value;
 use served::{NOBODY, Served};
 
-/// The command as nobody calls it, and what it writes.
+/// The command as user nobody, and its output.
 fn as_nobody(served: &Served, arguments: &[&str]) -> (Child, Lines) {
     let mut child = served
         .prepared(NOBODY, arguments)
@@ -28,9 +28,9 @@ fn a_user_sees_what_ends_and_of_others_not_how() {
     }
     let served = Served::start("exits");
     let fields = "pid,user,comm,status,exit_code,rchar,cmdline";
-    // Another's test may run at the same time.
+    // Another test may run at the same time.
     let word = format!("unmistakable-{}", std::process::id());
-    // Arguments that a program might erase are for its user; of others there is the name.
+    // Arguments that a program might erase are shown only to its user; others see the name.
     let filter = format!("ppid == {}", std::process::id());
     let arguments = [
         "exits", "--quiet", "--format", "csv", "-o", fields, "--filter", &filter,
@@ -50,7 +50,7 @@ fn a_user_sees_what_ends_and_of_others_not_how() {
     assert_eq!(refused.status.code(), Some(2), "a service tells no execs");
 }
 
-/// A broken pipe to the service is not one to who reads.
+/// A broken pipe to the service is not one of the output.
 #[test]
 fn that_the_service_has_ended_is_an_error() {
     if !gate::bpf() {

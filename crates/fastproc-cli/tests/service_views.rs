@@ -1,5 +1,5 @@
-//! Readers in namespaces of their own, and where `/proc` hides processes: each is shown what it would read there itself, by a
-//! service or without. Needs root.
+//! Readers in their own namespaces, and with a `/proc` that hides processes: with or without a service, each sees what
+//! it could read there itself. Needs root.
 
 mod common;
 mod served;
@@ -24,7 +24,7 @@ const PROC_OPTIONS: [&str; 8] = [
     "hidepid=4,subset=pid",
 ];
 
-/// Each option with one of the users: who is shown what is decided by whether it hides, not by how.
+/// Each option with one of the users: only whether it hides processes matters, not how.
 fn in_turn() -> impl Iterator<Item = (&'static str, &'static [u32])> {
     PROC_OPTIONS.into_iter().zip(USERS.chunks(1).cycle())
 }
@@ -60,7 +60,7 @@ fn readers_elsewhere_are_refused_and_shown_what_is_there() {
             let who = format!("{options:?} {proc_options:?} as {uid}");
             let enter = |argv: &[String]| -> Command {
                 let user = as_user(uid);
-                // Who is in a user namespace of its own went there by itself.
+                // A reader in its own user namespace created that itself.
                 let (before, after) = if options.contains(&"--user") {
                     (user, Vec::new())
                 } else {
@@ -119,7 +119,7 @@ fn where_processes_are_hidden_root_alone_is_served() {
             let refused = looks.told.contains("mounted with hidepid");
             assert_eq!(refused, !serves, "{who}: {}", looks.told);
         }
-        // It is noticed when it is hidden later.
+        // Hiding that begins later is noticed.
         let remount = ["mount", "-o", "remount,hidepid=invisible", "/proc"];
         let remounted = served.within(0, &remount).status();
         assert!(remounted.expect("mount(8) is there").success());

@@ -1,4 +1,4 @@
-//! The process that serves what another one collects.
+//! The process that serves the metrics that another one collects.
 
 use std::{
     io,
@@ -31,10 +31,10 @@ use crate::{
     web::{Limits, ScrapeError, Server, configuration::Reload, scraper},
 };
 
-/// What is kept for threads, and what they open.
+/// Descriptors kept for threads, and for files that they open.
 const SPARE: usize = 8;
 
-/// Serves until it is told to end, or the other process has ended. Its end of the link is standard input.
+/// Serves until it is stopped, or the other process exits. Standard input is its end of the link.
 pub fn run(options: &Options) -> Result<(), Failure> {
     let hung_up = Arc::new(AtomicBool::new(false));
     flag::register(SIGHUP, Arc::clone(&hung_up))?;
@@ -43,7 +43,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let files = Files::new(link, options.groups.clone(), options.web.clone());
     let configuration = match files.read() {
         Ok(configuration) => configuration,
-        // Whoever asked for all this has ended meanwhile, and nobody wants to know.
+        // The process that started this one has exited meanwhile, so there is nothing to report.
         Err(_) if files.are_gone() => return Ok(()),
         Err(error) => return Err(error.into()),
     };
@@ -81,11 +81,11 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         .name("web".into())
         .spawn(move || {
             let served = server.run(handle, confine);
-            // A scrape that is still waited for may never come. It fails if the other process has gone.
+            // A scrape may wait forever for its answer. This makes it fail if the other process has exited.
             let _ = link.shutdown(Shutdown::Both);
             served
         })?;
-    // Ends when the web server has, which holds the only handle, or when the other process has.
+    // Returns when the web server, which holds the only handle, or the other process has ended.
     match scraper.run() {
         Ok(()) => {}
         Err(ScrapeError::Ended) => return Ok(()),
@@ -102,19 +102,19 @@ fn descriptor(message: Message) -> io::Result<OwnedFd> {
     descriptor.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// It needs no privileges: what takes some the other process opens for it.
+/// Drops all privileges: the other process opens everything that needs some.
 fn give_up_everything(options: &Options) -> Result<(), Failure> {
     privileges::drop_to(options.user.as_deref(), Needs::default())?;
-    // Others of the same user shall read no keys from it.
+    // Other processes of this user must not read keys from its memory.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-    // Nor shall it type into the terminal of whoever has started all this. Signals from there come by the other process.
+    // Nor may it type into the terminal of the user who started it. Signals from there come through the other process.
     setsid()?;
-    // Without the process that collects there is nothing to serve, and nobody shall find the port taken.
+    // Without the collecting process there is nothing to serve, and the port must become free.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     Ok(())
 }
 
-/// How many connections there are descriptors for.
+/// The number of connections for which there are descriptors.
 fn places() -> usize {
     let open = std::fs::read_dir("/proc/self/fd").map_or(16, Iterator::count);
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);

@@ -1,4 +1,4 @@
-//! YAML whose every node knows its line, so that a wrong configuration can be told from where it is wrong.
+//! YAML in which every node knows its line, so that an error can name the line.
 
 use std::{
     io,
@@ -32,7 +32,7 @@ pub enum ConfigError {
     },
 }
 
-/// What is wrong, and in which line. The file is added by whoever opened it.
+/// What is wrong, and in which line. The caller that opened the file adds its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
     /// The line, from 1.
@@ -42,7 +42,7 @@ pub struct Wrong {
 }
 
 impl Wrong {
-    /// Wrong in this line.
+    /// An error in this line.
     pub fn at(line: usize, reason: impl Into<String>) -> Self {
         Self {
             line,
@@ -50,7 +50,7 @@ impl Wrong {
         }
     }
 
-    /// The same, with the file.
+    /// Adds the file.
     pub fn in_file(self, path: &Path) -> ConfigError {
         ConfigError::Line {
             path: path.into(),
@@ -60,7 +60,7 @@ impl Wrong {
     }
 }
 
-/// Makes something of the first document of a file, of which this was read.
+/// Converts the first document of a file, given the result of reading it.
 pub fn read_file<T>(
     path: &Path,
     text: io::Result<Vec<u8>>,
@@ -76,7 +76,7 @@ pub fn read_file<T>(
     read(&text, understand).map_err(|wrong| wrong.in_file(path))
 }
 
-/// Makes something of the first document of a text. An empty text is an empty mapping.
+/// Converts the first document of a text. An empty text is an empty mapping.
 pub fn read<T>(
     text: &str,
     understand: impl FnOnce(&Node<'_>) -> Result<T, Wrong>,
@@ -97,7 +97,7 @@ pub fn read<T>(
                 .with_start(Marker::new(0, 1, 0));
             understand(&Node(&nothing))
         }
-        // Further documents are nobody's, as in Go's parser.
+        // Further documents are ignored, as by Go's parser.
         [document, ..] => understand(&Node(document)),
     }
 }
@@ -122,12 +122,12 @@ impl<'a> Node<'a> {
         self.0.span.start.line().max(1)
     }
 
-    /// Wrong in the line of this node.
+    /// An error in the line of this node.
     pub fn wrong(self, reason: impl Into<String>) -> Wrong {
         Wrong::at(self.line(), reason)
     }
 
-    /// Whether nothing is written here, or `null`.
+    /// Whether this is empty or `null`.
     pub fn is_null(self) -> bool {
         match &self.0.data {
             YamlData::Value(Scalar::Null) => true,
@@ -165,7 +165,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// A sequence of strings. Nothing written is no list at all, as if the key were absent.
+    /// A sequence of strings. An empty node is `None`, as if the key were absent.
     pub fn texts(self, what: &str) -> Result<Option<Vec<(Node<'a>, &'a str)>>, Wrong> {
         if self.is_null() {
             return Ok(None);
@@ -174,7 +174,7 @@ impl<'a> Node<'a> {
         self.list(what)?
             .into_iter()
             .map(|node| {
-                // Nothing written is an empty string.
+                // An empty node is an empty string.
                 let text = if node.is_null() {
                     ""
                 } else {
@@ -186,7 +186,7 @@ impl<'a> Node<'a> {
             .map(Some)
     }
 
-    /// A mapping's keys and values. Nothing written is an empty one.
+    /// A mapping's keys and values. An empty node is an empty mapping.
     pub fn entries(self, what: &str) -> Result<Vec<(Node<'a>, &'a str, Node<'a>)>, Wrong> {
         if self.is_null() {
             return Ok(Vec::new());
@@ -198,7 +198,7 @@ impl<'a> Node<'a> {
         for (key, value) in written {
             let (key, value) = (Node(key), Node(value));
             match key.text("a key")? {
-                // What is merged in counts where nothing else is set: the first of many.
+                // A merged key counts only if it is not set otherwise; of several the first counts.
                 "<<" => {
                     let others = value.list(what).unwrap_or_else(|_| vec![value]);
                     for other in others {

@@ -1,4 +1,4 @@
-//! The files of the configuration, which the process that collects opens at the start and at each reload.
+//! The configuration files, which the collecting process opens at the start and at each reload.
 
 use std::{
     io,
@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// Where they are, and who opens them.
+/// Paths of the files, and the link to the process that opens them.
 #[derive(Debug)]
 pub struct Files {
     link: Mutex<Link>,
@@ -33,7 +33,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// Those that there are.
+    /// The files that were named.
     pub fn new(link: Link, groups: Option<PathBuf>, web: Option<PathBuf>) -> Self {
         Self {
             link: Mutex::new(link),
@@ -43,12 +43,12 @@ impl Files {
         }
     }
 
-    /// Whether the process that opens them has ended.
+    /// Whether the process that opens the files has exited.
     pub fn are_gone(&self) -> bool {
         self.gone.load(Ordering::SeqCst)
     }
 
-    /// Asks through the link.
+    /// Sends a question through the link, and waits for the answer.
     fn ask(&self, question: Question, words: [u64; 2], text: Option<&[u8]>) -> io::Result<Message> {
         let text = text.map(lend).transpose()?;
         let link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,7 +69,7 @@ impl Files {
         }
     }
 
-    /// Reads them, and says which lines are not used.
+    /// Reads the files, and reports lines that are not used.
     pub fn read(&self) -> Result<Configuration, ConfigError> {
         let mut rules = None;
         if let Some(path) = &self.groups {
@@ -86,7 +86,7 @@ impl Files {
         Ok(Configuration { rules, web })
     }
 
-    /// The same at a reload. A file that is just being written may be empty, and what no group needs is not read.
+    /// Reads the files at a reload. A file that is being written may be empty, and what no group needs is not read.
     pub fn read_again(&self, had_groups: bool) -> Result<Configuration, Failure> {
         let read = self.read()?;
         if let (Some(path), Some(rules)) = (&self.groups, &read.rules)
@@ -101,8 +101,8 @@ impl Files {
         Ok(read)
     }
 
-    /// Tells that the configuration can be used, and waits for what it is needed for: somebody listens, and there is a link
-    /// for scrapes. Nothing comes when that is not to be.
+    /// Reports that the configuration can be used, and waits for a listening socket and a link for scrapes. `None`: the
+    /// other process has ended.
     pub fn configured(&self, configuration: &Configuration) -> io::Result<Option<[Message; 2]>> {
         let items = configuration.rules.as_ref();
         let items = items.map(|items| fastproc_metrics::naming::Item::to_bytes(items));

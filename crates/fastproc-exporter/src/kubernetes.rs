@@ -1,4 +1,5 @@
-//! The manifest and the chart in packaging/kubernetes agree with each other, with the exporter and with their page.
+//! Checks that the manifest and the chart in packaging/kubernetes agree with each other, with the exporter and with
+//! their page.
 
 use saphyr::{LoadableYamlNode, Yaml};
 

@@ -1,6 +1,6 @@
 //! Serves fastproc's metrics to Prometheus: HTTP, TLS and passwords.
 //!
-//! It reads nothing of the machine: `fastproc serve` starts it, collects, and hands it the text of each scrape.
+//! It does not read the machine: `fastproc serve` starts it, collects, and gives it the text of each scrape.
 #![allow(
     clippy::format_push_string,
     reason = "none of these strings is on the way of a scrape"
@@ -15,7 +15,7 @@ pub mod naming;
 pub mod options;
 pub mod web;
 
-/// On standard error, where a service's log is. Where that is closed there is nobody to tell.
+/// Writes a line to standard error, where a service's log goes. If that is closed, the line is lost.
 pub fn say(text: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "fastproc: {text}");

@@ -1,5 +1,5 @@
-//! `fastproc-exporter`: what `fastproc serve` starts to serve metrics. Started by anybody else it becomes `fastproc serve`,
-//! which has the flags.
+//! `fastproc-exporter`: `fastproc serve` starts it to serve metrics. Started in another way it executes `fastproc
+//! serve`, which has the flags.
 
 use std::{
     env,
@@ -11,7 +11,7 @@ use std::{
 use fastproc_exporter::{collected, options::Options, say};
 use fastproc_metrics::error_chain;
 
-/// The exit status of what could not run.
+/// The exit status after a failure.
 const FAILED: u8 = 2;
 
 fn main() -> ExitCode {
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The program beside this one, or where the shell looks for programs.
+/// Executes the program beside this one, or the one that the shell would find.
 fn become_fastproc(arguments: &[OsString]) -> collected::Failure {
     const PROGRAM: &str = "fastproc";
     let beside = env::current_exe()

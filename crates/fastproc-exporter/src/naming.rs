@@ -6,16 +6,16 @@ use fastproc_metrics::naming::{Item, Rules, check_expression, check_name};
 
 use crate::document::{self, ConfigError, Node, Wrong};
 
-/// What a configuration file says.
+/// The contents of a configuration file.
 #[derive(Debug)]
 pub struct Configured {
     /// Which process belongs to which group.
     pub items: Vec<Item>,
-    /// What is not used, with the line of each.
+    /// Lines that are not used.
     pub warnings: Vec<String>,
 }
 
-/// What a configuration file says, of which this was read.
+/// Reads a configuration file, given the result of reading its text.
 pub fn read(path: &Path, text: io::Result<Vec<u8>>) -> Result<Configured, ConfigError> {
     document::read_file(path, text, |root| configured(*root))
 }
@@ -25,7 +25,7 @@ pub fn parse(text: &str) -> Result<Configured, Wrong> {
     document::read(text, |root| configured(*root))
 }
 
-/// The items in a document. What is not known is not used, there as here.
+/// The items in a document. Unknown keys are ignored, as in process-exporter.
 fn configured(root: Node<'_>) -> Result<Configured, Wrong> {
     let mut warnings = Vec::new();
     let mut rules: Option<Vec<Item>> = None;
@@ -201,7 +201,7 @@ process_names:
         }
     }
 
-    /// The name of a kernel thread is no path: `ksoftirqd/0` is not `0`.
+    /// The name of a kernel thread is not a path: `ksoftirqd/0` is not `0`.
     #[test]
     fn a_name_is_no_path() {
         let file = parse("process_names: [{comm: [ksoftirqd/0, migration/0]}]").unwrap();
@@ -210,7 +210,7 @@ process_names:
         assert_eq!(name(&rules, "migration/0", ""), Some("migration/0".into()));
     }
 
-    /// As yaml.v2 has it, which process-exporter takes: what is not known is not used, and what is empty is empty.
+    /// As with yaml.v2, which process-exporter uses: unknown keys are ignored, and empty values are empty.
     #[test]
     fn what_its_parser_takes_is_taken() {
         for (text, names, warning) in [

@@ -1,4 +1,4 @@
-//! What `fastproc serve` has this program do.
+//! The options that `fastproc serve` passes to this program.
 
 use std::{
     ffi::OsString,
@@ -11,27 +11,27 @@ use fastproc_metrics::link;
 
 use crate::collected::Failure;
 
-/// What it is to do.
+/// The options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The user to become, if this is root and not whom it becomes by itself.
+    /// The user to become, if this is root and the default user is not wanted.
     pub user: Option<String>,
-    /// The file by which processes are grouped. It is named in what is said, and opened by the other process.
+    /// The file by which processes are grouped. Messages name it; the other process opens it.
     pub groups: Option<PathBuf>,
     /// The web configuration, likewise.
     pub web: Option<PathBuf>,
-    /// Where metrics are.
+    /// The path of the metrics.
     pub telemetry_path: String,
-    /// Whether a request may ask for a reload.
+    /// Whether a request may trigger a reload.
     pub enable_lifecycle: bool,
-    /// Scrapes that follow one another faster share a snapshot.
+    /// Scrapes closer together than this share a snapshot.
     pub min_interval: Duration,
-    /// Connections at once.
+    /// Connections at a time.
     pub max_connections: usize,
 }
 
 impl Options {
-    /// Of these arguments; `None` if `fastproc serve` has not started this program.
+    /// Parses these arguments; `None` if `fastproc serve` has not started this program.
     pub fn parse(arguments: &[OsString]) -> Option<Result<Self, Failure>> {
         let (first, rest) = arguments.split_first()?;
         let version = first.to_str()?.strip_prefix("--collected=")?;

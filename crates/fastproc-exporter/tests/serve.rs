@@ -1,4 +1,4 @@
-//! The exporter by itself, with a test in place of the process that collects. `tests/serve` of fastproc-cli has both.
+//! The exporter by itself, with a test in place of the collecting process. `tests/serve` of fastproc-cli tests both.
 
 use std::{
     io::{Read, Write},
@@ -13,7 +13,7 @@ use fastproc_metrics::{
     naming::Item,
 };
 
-/// Started as `fastproc serve` does it, and the other end of its link.
+/// Starts it as `fastproc serve` does. Returns the process and the other end of its link.
 fn start(arguments: &[&str]) -> (Child, Link) {
     let (link, other) = Link::pair().expect("a socket pair");
     let child = Command::new(env!("CARGO_BIN_EXE_fastproc-exporter"))

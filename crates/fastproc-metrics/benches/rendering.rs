@@ -1,4 +1,4 @@
-//! Whether it is worth it that the text is rendered by seqtext: the same series by it and by `prometheus-client`.
+//! Whether rendering the text with seqtext is worth it: the same series written by seqtext and by `prometheus-client`.
 //!
 //! `cargo bench -p fastproc-metrics --bench rendering` prints CPU time for one text of 4,000 groups with 19 series each,
 //! both ways in turn.
@@ -15,7 +15,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 const GROUPS: usize = 4000;
 const ROUNDS: usize = 21;
-/// Families of whole numbers with the values of their second label, and those of seconds: as a group has them.
+/// Families of whole numbers with the values of their second label, and those of seconds, as of a group.
 const WHOLE: [(&str, &[&str]); 8] = [
     ("procs", &[""]),
     ("threads", &[""]),
@@ -35,7 +35,7 @@ fn names() -> Vec<String> {
     (0..GROUPS).map(|at| format!("program-{at}")).collect()
 }
 
-/// A value as counters have it: most are large, and no two are the same.
+/// A value like those of counters: most are large, and no two are the same.
 fn value(group: usize, series: usize, round: usize) -> u64 {
     (group as u64 + 1) * 7919 * (series as u64 + 1) + round as u64
 }
@@ -117,8 +117,8 @@ struct Labels {
     kind: Option<&'static str>,
 }
 
-/// As its documentation has it: families whose metrics are set, and a registry that is encoded. The metrics are kept, so
-/// that nothing is looked up by its labels for a scrape.
+/// As its documentation shows: families whose metrics are set, and a registry that is encoded. The metrics are kept, so
+/// that a scrape looks nothing up by its labels.
 struct ByClient {
     registry: Registry,
     whole: Vec<Vec<Gauge<u64, AtomicU64>>>,

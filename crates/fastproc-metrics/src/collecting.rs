@@ -1,4 +1,4 @@
-//! The process that collects, as the one that serves asks it to.
+//! The collecting process, which answers the serving one.
 
 use std::{
     io,
@@ -15,17 +15,17 @@ use crate::{
     reloaded::Reloaded,
 };
 
-/// What is told of rules that came and are of no use.
+/// Rules that were sent cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("the exporter sent rules of groups that cannot be used")]
 struct Refused(#[source] Box<dyn std::error::Error + Send + Sync>);
 
-/// What the other process may ask for. It speaks with the network, so this one keeps to it.
+/// Limits on what the serving process may request. It faces the network, so this process enforces them.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Whether other rules may come: there is a file that has some.
+    /// Whether it may send other rules: only if there is a file for them.
     pub regroups: bool,
-    /// How much time is between two looks at least.
+    /// The least time between two snapshots.
     pub min_interval: Duration,
 }
 
@@ -35,27 +35,27 @@ pub struct Collecting {
     exporter: Exporter,
     link: Link,
     bounds: Bounds,
-    /// Rules for the next look.
+    /// Rules for the next snapshot.
     rules: Option<OwnedFd>,
-    /// When everything was looked at.
+    /// When everything was read last.
     collected: Option<Instant>,
-    /// How the configuration was read that is used; whether the rules of a later one were refused.
+    /// When and how the configuration in use was read; whether the rules of a later one were refused.
     reloaded: Reloaded,
     refused: bool,
     name_error: Option<NameError>,
     page: Page,
-    /// Whether the other process has the page.
+    /// Whether the serving process has the page.
     shown: bool,
     failing: bool,
-    /// The memory of the last text. With thousands of groups it is large, and to ask for it anew each time would leave holes in
-    /// the heap that are as large.
+    /// The memory of the last text. With thousands of groups it is large, and allocating it each time would leave
+    /// equally large holes in the heap.
     spare: Vec<u8>,
-    /// Of the last text.
+    /// Bytes of the last text.
     length: usize,
 }
 
 impl Collecting {
-    /// Answers what is asked through this link.
+    /// Answers the requests that come through this link.
     pub fn new(exporter: Exporter, link: Link, bounds: Bounds) -> io::Result<Self> {
         Ok(Self {
             exporter,
@@ -74,7 +74,7 @@ impl Collecting {
         })
     }
 
-    /// Answers until the other process has ended. `log` hears of a failure once.
+    /// Answers until the serving process exits. `log` receives each failure once.
     pub fn run(
         mut self,
         mut log: impl FnMut(&(dyn std::error::Error + 'static)),
@@ -110,13 +110,13 @@ impl Collecting {
             }
             self.shown = true;
             if std::mem::take(&mut first) {
-                // What opening took and nobody needs any more.
+                // Memory that only opening needed.
                 memory::trim();
             } else {
                 let (link, mut asked) = (&self.link, 0_u32);
                 self.exporter.refresh_costly(|| {
                     asked += 1;
-                    // Asking the kernel costs about as much as some of these values.
+                    // Asking the kernel costs about as much as reading some of these values.
                     asked % 8 == 0 && link.has_news()
                 });
             }
@@ -124,7 +124,7 @@ impl Collecting {
         Ok(())
     }
 
-    /// Takes over what has come since the last look.
+    /// Applies rules that have arrived since the last snapshot.
     fn reload(
         &mut self,
         reloaded: Reloaded,
@@ -164,7 +164,7 @@ impl Collecting {
         for left_out in self.exporter.left_out() {
             log(&left_out);
         }
-        // Once for each template, unless several take turns.
+        // Once for each template, unless several alternate.
         if let Some(error) = self.exporter.take_name_error()
             && self.name_error.as_ref() != Some(&error)
         {
@@ -173,11 +173,11 @@ impl Collecting {
         }
     }
 
-    /// Writes the text of what was seen last, and says how long it is.
+    /// Writes the text of the last snapshot, and returns its length.
     fn write(&mut self, format: Format) -> io::Result<usize> {
         let mut memory = std::mem::take(&mut self.spare);
         memory.clear();
-        // About as long as the last one, so that memory is not requested again and again. What is not written to takes none.
+        // About the length of the last text, so that memory is not allocated repeatedly. Untouched pages cost nothing.
         memory.reserve(match self.length {
             0 => self.exporter.expected_length(),
             length => length + length / 32,

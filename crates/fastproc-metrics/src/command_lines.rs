@@ -1,6 +1,6 @@
-//! Command lines by which processes are named. They are read from the memory of a process, and that may take any time: if a
-//! file system in user space has it, whoever answers there decides. So other threads read them, and nobody waits for a
-//! thread that one process holds up.
+//! Command lines by which processes are named. They are read from the memory of a process, which may take any time: if
+//! a file system in user space provides it, its server decides. So other threads read them, and a thread that one
+//! process blocks is abandoned.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -19,23 +19,23 @@ use fastproc::{
     parse_rights, proc_root,
 };
 
-/// What a scrape waits for one process. A virtual CPU may stand still for a while.
+/// How long a scrape waits for one process. A virtual CPU may stall for a while.
 const ONE: Duration = Duration::from_secs(2);
-/// What it waits for all of them, and for each.
+/// How long it waits for all of them, plus this for each.
 const ALL: Duration = Duration::from_secs(4);
 const EACH: Duration = Duration::from_millis(1);
-/// Who makes a thread wait for so long, by processes that each take this at least, is left out for a while.
+/// Readings that take at least this long are added up. An owner whose sum reaches [`ONE`] is left out for a while.
 const SLOW: Duration = Duration::from_millis(50);
 const LEFT_FOR: Duration = Duration::from_secs(60);
-/// Threads that are held up. With so many no command line is read.
+/// Blocked threads. At this number no command line is read.
 const MOST_HELD: usize = 32;
-/// Command lines that a thread has read before they are wanted: each takes up to 128 KiB.
+/// Command lines that a thread reads ahead; each takes up to 128 KiB.
 const AHEAD: usize = 8;
 
 /// A process: its pid and its start.
 pub(crate) type Id = (u32, u64);
 
-/// What a thread has read, or why not. `None`: its owner is left out.
+/// The result of a thread, or its error. `None`: the owner is left out.
 #[derive(Debug)]
 struct Answer {
     id: Id,
@@ -44,15 +44,15 @@ struct Answer {
     line: Option<Result<Vec<u8>, DetailError>>,
 }
 
-/// Reads a command line. It first passes the owner of the process to the given function, and reads only if that returns true:
-/// the reading may take long.
+/// Reads a command line. First it passes the owner of the process to the given function, and reads only if that returns
+/// true, since reading may take long.
 type Read =
     dyn Fn(Id, &mut dyn FnMut(Owner) -> bool) -> Option<Result<Vec<u8>, DetailError>> + Send + Sync;
 
-/// What a thread is doing.
+/// The state of a thread.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
-    /// Whose process is being read, and since when.
+    /// The owner of the current process, and since when it is read.
     current: Option<(Owner, Instant)>,
     /// Whether the thread has ended.
     over: bool,
@@ -60,7 +60,7 @@ struct State {
 
 type Shared = Arc<Mutex<State>>;
 
-/// Tells that a thread has ended, even if it has panicked.
+/// Marks a thread as ended when it ends, even by a panic.
 struct End(Shared);
 
 impl Drop for End {
@@ -83,16 +83,16 @@ struct Reading {
 pub(crate) struct CommandLines {
     read: Arc<Read>,
     one: Duration,
-    /// What is still wanted, in this order.
+    /// The processes that are still wanted, in this order.
     wanted: VecDeque<Id>,
     reading: Option<Reading>,
-    /// Threads that nobody waits for any more.
+    /// Abandoned threads.
     held: Vec<Shared>,
-    /// Who is left out, and until when.
+    /// Owners that are left out, and until when.
     left: HashMap<Owner, Instant>,
-    /// What slow processes of each owner have taken since the last [`prepare`](Self::prepare).
+    /// The time of each owner's slow processes since the last [`prepare`](Self::prepare).
     slow: HashMap<Owner, Duration>,
-    /// What may still be waited for.
+    /// The time that may still be spent waiting.
     patience: Duration,
 }
 
@@ -103,7 +103,7 @@ impl std::fmt::Debug for CommandLines {
 }
 
 impl CommandLines {
-    /// Threads are started when they are needed: privileges belong to threads.
+    /// Threads are started later, because privileges belong to threads.
     pub(crate) fn new(directories: Directories) -> Self {
         let home = Namespaces::own();
         Self::by(ONE, move |(pid, start_ns), wants| {
@@ -139,7 +139,7 @@ impl CommandLines {
         }
     }
 
-    /// Begins to read the command lines of these processes. [`next`](Self::next) has them in this order.
+    /// Begins to read the command lines of these processes. [`next`](Self::next) returns them in this order.
     pub(crate) fn prepare(&mut self, wanted: VecDeque<Id>) {
         self.hold();
         self.slow.clear();
@@ -197,7 +197,7 @@ impl CommandLines {
         answer.line
     }
 
-    /// Leaves out whose slow processes have taken as long as one may.
+    /// Leaves out an owner whose slow processes together have taken as long as one may.
     fn count(&mut self, answer: &Answer) {
         if answer.took < SLOW {
             return;
@@ -206,12 +206,12 @@ impl CommandLines {
         *sum += answer.took;
         if *sum >= self.one {
             self.left.insert(answer.owner, Instant::now() + LEFT_FOR);
-            // The next thread knows it.
+            // The next thread will leave it out.
             self.hold();
         }
     }
 
-    /// Lets the thread end by itself: nobody takes what it reads.
+    /// Abandons the thread, which then ends by itself.
     fn hold(&mut self) {
         self.held
             .extend(self.reading.take().map(|reading| reading.state));
@@ -263,7 +263,7 @@ fn answer(id: Id, left: &[Owner], state: &Shared, read: &Read) -> Answer {
     }
 }
 
-/// Who answers for a process. Without `CAP_SYS_PTRACE` its namespaces cannot be told: then it is its real user.
+/// The owner of a process. Without `CAP_SYS_PTRACE` its namespaces are unknown, and its real user counts.
 fn owner(home: Namespaces, directory: &Directory, pid: u32) -> Owner {
     if directory.user_namespace().is_ok() {
         return home.owner(directory, pid, None, &mut Makers::default());
@@ -311,7 +311,7 @@ mod tests {
             }
             Some(Ok(line(pid)))
         });
-        // A virtual CPU may stand still: a thread that takes longer is given up, too, and the next one has its turn.
+        // A virtual CPU may stall: then a thread that takes longer is abandoned, too, and the next one takes over.
         let mut both = |pids: &[u32], expected: &[Option<u8>]| {
             fastproc_testbed::wait_until("the others", || {
                 lines.left.retain(|owner, _| *owner == A);
@@ -363,7 +363,7 @@ mod tests {
         }
         drop(release);
         fastproc_testbed::wait_until("the end of the threads", || {
-            // Who was too slow before is left out.
+            // The owner that was too slow before is left out.
             pid += 1;
             read(&mut lines, &[pid]) == [Some(pid as u8)]
         });

@@ -1,4 +1,4 @@
-//! Reads what processes are named by, of new ones alone.
+//! Reads what is needed to name new processes.
 
 use std::{
     collections::HashMap,
@@ -22,15 +22,15 @@ use crate::{
 /// The number of cgroups whose containers are kept.
 const MOST_KEPT: usize = 10_000;
 
-/// Reads processes. It keeps only what stays as it is: the containers of cgroups.
+/// Reads processes. It keeps only what does not change: the containers of cgroups.
 #[derive(Debug)]
 pub struct Describer {
     details: Details,
     command_lines: CommandLines,
-    /// Those of the metrics of cgroups, too.
+    /// Shared with the metrics of cgroups.
     names: Arc<Mutex<Names>>,
-    /// By the ids of cgroups, which the kernel does not use again. What exits between two snapshots mostly has the cgroup of
-    /// a process that was read.
+    /// By the ids of cgroups, which the kernel does not reuse. A process that exits between two snapshots mostly has
+    /// the cgroup of a process that was read.
     containers: HashMap<u64, Arc<Container>>,
 }
 
@@ -52,7 +52,7 @@ impl Describer {
         self.details.renew();
     }
 
-    /// Forgets the containers: other rules may want more of them.
+    /// Forgets the containers: other rules may need more about them.
     pub fn forget(&mut self) {
         self.containers.clear();
     }
@@ -135,7 +135,7 @@ impl Describe for Describer {
         if let Ok(container) = self.container(Process::new(&record, &[]), wants) {
             return container;
         }
-        // The cgroup is gone as well, or the kernel does not say its path: it mostly was the cgroup of the parent.
+        // The cgroup is gone as well, or the kernel does not report its path. It was mostly the cgroup of the parent.
         let paths = exit.ppid.map(|ppid| self.cgroups(ppid)).unwrap_or_default();
         let mut paths = paths.iter().map(String::as_bytes);
         let path = paths.find(|path| Origin::from_cgroup(path).container.is_some());
@@ -153,7 +153,7 @@ fn username(uid: u32) -> String {
     user.map_or_else(|| uid.to_string(), |user| user.name)
 }
 
-/// The paths in the text of `/proc/PID/cgroup`, one a hierarchy.
+/// The paths in the text of `/proc/PID/cgroup`, one for each hierarchy.
 fn paths(text: &[u8]) -> Vec<String> {
     String::from_utf8_lossy(text)
         .lines()

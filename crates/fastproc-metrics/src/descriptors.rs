@@ -1,19 +1,19 @@
-//! The limit of open descriptors: raised as far as the kernel allows, and told by name where it does not do.
+//! The limit of open descriptors: raised as far as the kernel allows, with an error if that is too low.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// What reading `/proc` and a few connections take.
+/// Descriptors for reading `/proc`, and for a few connections.
 const LEAST: u64 = 48;
-/// What loading the programs takes, and running them: about 64 on a machine with 2 CPUs.
+/// Descriptors for loading and running the programs: about 64 on a machine with 2 CPUs.
 pub const FOR_BPF: u64 = 80;
-/// Files of cgroups that are kept open: those of about 10,000 cgroups.
+/// Files of cgroups that are kept open, for about 10,000 cgroups.
 pub const OF_CGROUPS: usize = 32 << 10;
-/// What is kept for files that are opened and closed again.
+/// Descriptors for files that are opened and closed again.
 const SPARE: u64 = 8;
-/// Files of the machine that the first scrape opens, and keeps.
+/// Files of the machine that the first scrape opens and keeps open.
 const OF_MACHINE: u64 = 18;
 
-/// The limit is too low, and may not be raised.
+/// The limit is too low and cannot be raised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{needed} open descriptors are needed, and the limit is {limit}; raise it (ulimit -n; LimitNOFILE= of a systemd unit)"
@@ -25,8 +25,8 @@ pub struct TooFew {
     pub needed: u64,
 }
 
-/// Raises the limit so that so many connections may be open: the soft one as far as the hard one, and the hard one where
-/// the kernel lets this process. Returns what it is then.
+/// Raises the limit for so many connections: the soft one up to the hard one, and the hard one if the kernel allows it.
+/// Returns the new limit.
 pub fn raise_limit(connections: usize) -> Result<u64, TooFew> {
     let wanted = connections as u64 + 2 * FOR_BPF;
     let held = getrlimit(Resource::Nofile);
@@ -34,7 +34,7 @@ pub fn raise_limit(connections: usize) -> Result<u64, TooFew> {
         return Ok(held.current.unwrap_or(u64::MAX));
     };
     let limits = [
-        // Takes CAP_SYS_RESOURCE if the hard limit is lower.
+        // Raising the hard limit requires CAP_SYS_RESOURCE.
         (wanted, held.maximum.map(|hard| hard.max(wanted))),
         (
             held.maximum.map_or(wanted, |hard| hard.min(wanted)),
@@ -58,11 +58,11 @@ pub fn raise_limit(connections: usize) -> Result<u64, TooFew> {
     Ok(limit)
 }
 
-/// How many connections there are descriptors for, apart from what scrapes take.
+/// The number of connections for which descriptors are left besides those of scrapes.
 pub fn left() -> usize {
     let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count) as u64;
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    // Of processes that are read from /proc files are kept open too, in the lower half of the numbers.
+    // Files of processes that are read from /proc are kept open too, in the lower half of the numbers.
     let taken = (open + OF_MACHINE).max(limit / 2);
     limit.saturating_sub(taken + SPARE) as usize
 }

@@ -1,4 +1,4 @@
-//! One snapshot, and everything that is made of it.
+//! One snapshot, and everything that is derived from it.
 
 use std::{
     path::PathBuf,
@@ -29,22 +29,22 @@ use crate::{
 /// How to open an [`Exporter`].
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The only source of processes; if not set, the first that works.
+    /// The only source of processes. Default: the first that works.
     pub source: Option<SourceKind>,
     /// How processes are grouped.
     pub groups: Options,
-    /// Which metrics of the machine are told.
+    /// The enabled metrics of the machine.
     pub host: Switches,
     /// How cgroups are read, if they have metrics.
     pub cgroups: Option<CgroupSettings>,
-    /// Which costly values are read.
+    /// The costly values to read.
     pub costly: costly::Settings,
-    /// Whether what ends between two snapshots is recorded.
+    /// Whether to record processes that exit between two snapshots.
     pub exits: bool,
-    /// Whether other rules may come while it runs: then what any rules want is read.
+    /// Whether other rules may be loaded while it runs; then everything that rules may need is read.
     pub regroups: bool,
-    /// Where the root of the host's file system is, which has the files of container runtimes; if not set, `/`, or the root
-    /// of the first process.
+    /// The root of the host's file system, which has the files of container runtimes. Default: `/`, or the root of the
+    /// first process.
     pub host_root: Option<PathBuf>,
 }
 
@@ -62,7 +62,7 @@ pub enum OpenError {
     Cgroups(#[from] cgroups::Error),
 }
 
-/// Takes snapshots, follows groups, and writes metrics.
+/// Takes snapshots, updates groups, and writes metrics.
 #[derive(Debug)]
 pub struct Exporter {
     collector: Collector,
@@ -89,7 +89,7 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Opens the sources. Privileges that only this takes can be given up afterwards.
+    /// Opens the sources. Privileges that are needed only for that can be dropped afterwards.
     pub fn open(settings: Settings) -> Result<Self, OpenError> {
         let tracker = Tracker::new(settings.groups);
         // Context switches and states are summed up over threads.
@@ -106,11 +106,11 @@ impl Exporter {
         let mut collector = Collector::builder()
             .source(settings.source)
             .fields(fields)
-            // Its own snapshots are what it is there for, and a service may be part of the same process.
+            // It takes snapshots itself, and a service may be part of the same process.
             .service_socket(None)
-            // What a walk does not meet is rare, and listing thousands of processes takes as long as walking them.
+            // Processes that a walk misses are rare, and listing thousands of processes takes as long as walking them.
             .reconcile_every(Duration::from_secs(60))
-            // A process with one thread has all that is told of it.
+            // The record of a process with one thread holds everything that is reported of the thread.
             .lone_threads(false)
             .exits(settings.exits)
             .exit_cmdlines(settings.exits)
@@ -118,7 +118,7 @@ impl Exporter {
         let counters = fastproc::counters::Options::new()
             .bpf(settings.source != Some(SourceKind::Procfs))
             .readers(1)
-            // No metric is made of them: the counts by interrupt come with /proc/interrupts, if at all.
+            // No metric uses them: the counts by interrupt come from /proc/interrupts, if at all.
             .stat_irqs_latency(Duration::from_secs(3600))
             .open()?;
         let missed = collector.snapshot()?.stats().missed;
@@ -162,14 +162,13 @@ impl Exporter {
         })
     }
 
-    /// Where processes are read from.
+    /// The source of processes.
     pub fn source(&self) -> SourceKind {
         self.collector.source()
     }
 
-    /// Whether files in `/proc` are read that are shown only to those who may trace: by the source itself, of processes
-    /// that its walk does not meet, for costly values, for names of containers, and for every name where `/proc` hides
-    /// processes.
+    /// Whether files in `/proc` are read that require permission to trace: by the source itself, for processes that its
+    /// walk misses, for costly values, for names of containers, and for every name if `/proc` hides processes.
     pub fn needs_proc_of_others(&self) -> bool {
         self.collector.source() == SourceKind::Procfs
             || self.missed > 0
@@ -179,7 +178,7 @@ impl Exporter {
             || self.cgroups.is_some()
     }
 
-    /// What reads cgroups, if anything does.
+    /// The reader of cgroups, if they have metrics.
     pub fn cgroups(&self) -> Option<&cgroups::Cgroups> {
         self.cgroups.as_ref().map(CgroupMetrics::cgroups)
     }
@@ -189,7 +188,7 @@ impl Exporter {
         self.collector.refused()
     }
 
-    /// Why exits are not recorded, if they are wanted and are not.
+    /// Why exits are not recorded although they are wanted.
     pub fn exits_refused(&self) -> Option<&fastproc::Error> {
         self.collector.exits_refused()
     }
@@ -199,7 +198,7 @@ impl Exporter {
         &self.tracker
     }
 
-    /// Takes over a configuration that was read again, or that it could not be read. Other rules count from the next
+    /// Applies a configuration that was read again, or notes that it could not be read. Other rules count from the next
     /// [`collect`](Self::collect) on.
     pub fn reload(&mut self, rules: Option<Rules>, reloaded: Reloaded) {
         if let Some(rules) = rules {
@@ -209,17 +208,17 @@ impl Exporter {
         self.reloaded = reloaded;
     }
 
-    /// What another process takes that serves the metrics: it is told as if this one took it.
+    /// Adds the time and memory of the process that serves the metrics to those of this one.
     pub fn count_as_own(&mut self, used: Used) {
         self.beside = used;
     }
 
-    /// Has it tell of a service that runs in this process.
+    /// Adds the metrics of a service that runs in this process.
     pub fn tell_of(&mut self, service: impl Service + 'static) {
         self.service = Some(Box::new(service));
     }
 
-    /// Looks at everything once. What cannot be read is told by the metrics, and returned.
+    /// Reads everything once. An error is counted in the metrics, and returned.
     pub fn collect(&mut self) -> Result<(), OpenError> {
         self.sees_all = sees_all(self.collector.source(), self.proc_hides);
         let counters = self.host_metrics.collect();
@@ -277,22 +276,22 @@ impl Exporter {
         result
     }
 
-    /// What files of others hold that is left out, and was not at the last call.
+    /// Parts of textfiles that are left out now, and were not at the last call.
     pub fn left_out(&mut self) -> Vec<LeftOut> {
         self.host_metrics.left_out()
     }
 
-    /// Why a process has no name although a rule matched it, if that was so since the last call.
+    /// Why a process has no name although a rule matched it, if that happened since the last call.
     pub fn take_name_error(&mut self) -> Option<NameError> {
         self.tracker.take_name_error()
     }
 
-    /// Reads costly values, as far as their share of the time allows, for the next scrape; until `stop` says so.
+    /// Reads costly values for the next scrape, until their share of the time is used up or `stop` returns true.
     pub fn refresh_costly(&mut self, stop: impl FnMut() -> bool) {
         self.costly.refresh(stop);
     }
 
-    /// About how long a text is that nothing is known of but the groups; rather too long than too short.
+    /// About the length of the first text, given only the groups; rather too long than too short.
     pub fn expected_length(&self) -> usize {
         const MACHINE: usize = 32 * 1024;
         const GROUP: usize = 2048;
@@ -352,8 +351,8 @@ impl Exporter {
     }
 }
 
-/// Whether the kernel hides nothing from this thread: BPF asks nobody, `/proc` wants `CAP_SYS_PTRACE`. With `hidepid` the
-/// names of groups are hidden as well, wherever the numbers come from.
+/// Whether the kernel hides nothing from this thread: BPF is not restricted, `/proc` requires `CAP_SYS_PTRACE`. With
+/// `hidepid` the names of groups are hidden as well, wherever the numbers come from.
 fn sees_all(source: SourceKind, proc_hides: bool) -> bool {
     let by_bpf = source != SourceKind::Procfs && !proc_hides;
     by_bpf

@@ -13,7 +13,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Its media type.
+    /// The media type.
     pub const fn content_type(self) -> &'static str {
         match self {
             Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
@@ -22,7 +22,7 @@ impl Format {
     }
 }
 
-/// What a family's values are.
+/// The type of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Goes up and down.
@@ -33,12 +33,12 @@ pub enum Kind {
     Histogram,
     /// Quantiles of values, with their sum.
     Summary,
-    /// Nobody knows: `untyped`, which `OpenMetrics` calls `unknown`.
+    /// Unknown: `untyped`, which `OpenMetrics` calls `unknown`.
     Untyped,
 }
 
 impl Kind {
-    /// As the text format has it.
+    /// The name in the text format.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Gauge => "gauge",
@@ -55,9 +55,9 @@ impl Kind {
 pub struct Family {
     /// The name of its series.
     pub name: &'static str,
-    /// What its values are.
+    /// Its type.
     pub kind: Kind,
-    /// What it says about itself, in one line of plain text.
+    /// Its help text, in one line of plain text.
     pub help: &'static str,
     /// Its labels.
     pub labels: &'static [&'static str],
@@ -70,9 +70,9 @@ pub enum Value {
     Whole(u64),
     /// A whole number that may be below zero.
     Signed(i64),
-    /// So many thousand-millionths: nanoseconds as seconds, and parts of one.
+    /// A number in units of 1e-9: nanoseconds as seconds, and ratios.
     Nano(u64),
-    /// Any number, or none.
+    /// Any number, or NaN.
     Real(f64),
 }
 
@@ -98,10 +98,11 @@ impl Exposition {
         self.header(family.name, family.kind, family.help);
     }
 
-    /// The same for a name that is only known by now.
+    /// Begins a family whose name is known only at run time.
     pub fn header(&mut self, name: &str, kind: Kind, help: &str) {
         let (name, kind) = match (self.format, kind) {
-            // There, a counter is called without the `_total` of its series, and one without it is none.
+            // In OpenMetrics the family of a counter lacks the `_total` of its series; without that suffix it is not a
+            // counter.
             (Format::OpenMetrics, Kind::Counter) => match name.strip_suffix("_total") {
                 Some(base) => (base, "counter"),
                 None => (name, "unknown"),
@@ -130,7 +131,7 @@ impl Exposition {
         self.series(family.name, "", "", value);
     }
 
-    /// One series of the family: its labels as they stand between the braces, in two pieces.
+    /// One series of the family, with its labels in two pieces as they appear between the braces.
     pub fn series(&mut self, name: &str, labels: &str, more: &str, value: Value) {
         self.text
             .reserve(name.len() + labels.len() + more.len() + 40);
@@ -174,7 +175,7 @@ impl Exposition {
     }
 
     fn number(&mut self, number: u64) {
-        // 20 digits, and what the widest store touches behind them.
+        // 20 digits, and the bytes behind them that the widest store touches.
         let mut memory = [0; 48];
         let mut digits = SeqBuf::new(&mut memory);
         digits.put(Dec(number));
@@ -201,7 +202,7 @@ impl Exposition {
     }
 }
 
-/// As Go reads it and writes it, in the fewest digits that say the same number.
+/// As Go prints it: with the fewest digits that identify the number.
 fn real(number: f64) -> String {
     const PLAIN: std::ops::Range<f64> = 1e-5..1e17;
     if number.is_nan() {
@@ -215,7 +216,7 @@ fn real(number: f64) -> String {
     }
 }
 
-/// The value of a label, as it stands between the quotes.
+/// The value of a label, escaped for the quotes.
 pub fn escape(value: &str) -> String {
     let mut escaped = String::with_capacity(value.len());
     for c in value.chars() {

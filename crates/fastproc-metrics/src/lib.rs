@@ -1,6 +1,6 @@
-//! Process and host metrics for Prometheus, from one snapshot of the kernel's own structures a scrape.
+//! Process and host metrics for Prometheus: one snapshot of the kernel's own structures for each scrape.
 //!
-//! The process that collects makes the text; [`link`] is how the one that serves it to the network asks for it.
+//! The collecting process makes the text. [`link`] connects it with the process that serves the text to the network.
 #![allow(
     clippy::struct_excessive_bools,
     reason = "a switch for each thing that can be switched"
@@ -25,5 +25,5 @@ pub mod naming;
 pub mod privileges;
 pub mod reloaded;
 
-// An error and its causes on one line.
+// Formats an error and its causes on one line.
 pub use fastproc::error_chain;

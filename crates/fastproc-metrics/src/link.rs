@@ -1,8 +1,8 @@
-//! Between the process that collects and the one that serves: a message is a row of 64-bit words, at times with a descriptor.
-//! Everything that has a length of its own (files, rules, the metrics) comes as the descriptor of a file in memory.
+//! The protocol between the collecting and the serving process. A message has a fixed number of 64-bit words, and may
+//! carry a descriptor. Data of variable length (files, rules, the metrics) come as the descriptor of a file in memory.
 //!
-//! The process that serves asks, the other one answers. There are two links, since a file may take long to be read while
-//! scrapes go on: [`Question`] goes through one, [`Scrape`] through the other.
+//! The serving process asks, the collecting process answers. There are two links, since scrapes must continue while a
+//! file takes long to be read: [`Question`] uses one, [`Scrape`] the other.
 
 mod text;
 
@@ -26,13 +26,13 @@ use rustix::{
 pub use self::text::{LONGEST, Page, lend, read, take};
 use crate::{exposition::Format, reloaded::Reloaded};
 
-/// Changes when messages mean something else.
+/// Changes whenever the meaning of a message changes.
 pub const VERSION: &str = "2";
 
 /// The words of a message.
 pub const WORDS: usize = 4;
 
-/// What came.
+/// A received message.
 #[derive(Debug)]
 pub struct Message {
     /// Its words.
@@ -64,7 +64,7 @@ impl AsFd for Link {
 }
 
 impl Link {
-    /// Both ends.
+    /// Creates both ends.
     pub fn pair() -> io::Result<(Self, Self)> {
         let (one, other) = socketpair(
             AddressFamily::UNIX,
@@ -75,8 +75,8 @@ impl Link {
         Ok((Self(one), Self(other)))
     }
 
-    /// Sends a message, and waits for nobody: who keeps to the order of questions and answers leaves room for it, so whoever
-    /// does not read is as good as gone (`WouldBlock`).
+    /// Sends a message without waiting. The order of questions and answers leaves room for it, so an end that does not
+    /// read counts as gone (`WouldBlock`).
     pub fn send(&self, words: [u64; WORDS], descriptor: Option<BorrowedFd<'_>>) -> io::Result<()> {
         let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
@@ -96,7 +96,7 @@ impl Link {
         }
     }
 
-    /// Waits for the next message. There is none any more when the other end is gone.
+    /// Waits for the next message. `None`: the other end is gone.
     pub fn receive(&self) -> io::Result<Option<Message>> {
         let mut bytes = [[0; 8]; WORDS];
         let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
@@ -106,12 +106,12 @@ impl Link {
             match recvmsg(&self.0, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC) {
                 Ok(received) => break received,
                 Err(Errno::INTR) => {}
-                // It ended before it had read all.
+                // The other end exited before it had read everything.
                 Err(Errno::CONNRESET) => return Ok(None),
                 Err(error) => return Err(error.into()),
             }
         };
-        // A descriptor is lost: there was no room for it, here or among those that may be open.
+        // A descriptor was lost: there was no room for it in the message, or the limit is reached.
         if received.flags.contains(ReturnFlags::CTRUNC) {
             return Err(io::ErrorKind::InvalidData.into());
         }
@@ -122,7 +122,7 @@ impl Link {
         });
         let mut descriptors = descriptors.flatten();
         let descriptor = descriptors.next();
-        // There may be room for more than one, and nobody sends more.
+        // There may be room for more than one, but only one is ever sent.
         if descriptors.next().is_some() {
             return Err(io::ErrorKind::InvalidData.into());
         }
@@ -136,7 +136,7 @@ impl Link {
         }
     }
 
-    /// Whether this error of a link says that the other end is gone.
+    /// Whether this error means that the other end is gone.
     pub fn is_end(error: &io::Error) -> bool {
         matches!(
             error.kind(),
@@ -146,7 +146,7 @@ impl Link {
         )
     }
 
-    /// Whether there is a message, or the end of them.
+    /// Whether there is a message, or the other end has closed.
     pub fn has_news(&self) -> bool {
         let mut socket = [PollFd::new(&self.0, PollFlags::IN)];
         poll(&mut socket, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
@@ -164,7 +164,7 @@ impl Link {
     }
 }
 
-/// What the exporter asks before it serves, and again when it reads its configuration once more.
+/// What the serving process asks before it serves, and at each reload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Question {
@@ -172,14 +172,14 @@ pub enum Question {
     Groups = 1,
     /// The web configuration.
     Web = 2,
-    /// A file that the web configuration names: its name comes as a text.
+    /// A file that the web configuration names; its name comes as a text.
     Named = 3,
-    /// Nothing more: the configuration can be used. Whether there is TLS, and the rules as a text if a file has them.
+    /// The configuration can be used. With whether there is TLS, and the rules as a text if a file has them.
     Configured = 4,
 }
 
 impl Question {
-    /// What the first word of a message asks.
+    /// The question in the first word of a message.
     pub fn of(message: &Message) -> Option<Self> {
         [Self::Groups, Self::Web, Self::Named, Self::Configured]
             .into_iter()
@@ -187,22 +187,22 @@ impl Question {
     }
 }
 
-/// What is asked by whoever serves metrics.
+/// A request of the process that serves metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scrape {
-    /// To read every process and counter again.
+    /// Read every process and counter again.
     pub collects: bool,
-    /// That other rules come with it as a text. They count from the next look on.
+    /// Other rules come with it as a text. They count from the next snapshot on.
     pub regroups: bool,
-    /// To write what was seen last.
+    /// Write the last snapshot in this format.
     pub format: Option<Format>,
     /// How the configuration was read the last time.
     pub reloaded: Reloaded,
-    /// What the process takes that asks.
+    /// The time and memory of the serving process.
     pub used: Used,
 }
 
-/// What a process takes.
+/// Time and memory of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Used {
     /// CPU time since it began, in nanoseconds.
@@ -218,7 +218,7 @@ impl Scrape {
     const RELOADED: u64 = 8;
     const REGROUPS: u64 = 16;
 
-    /// As words.
+    /// Converts to words.
     pub fn words(self) -> [u64; WORDS] {
         let collects = if self.collects { Self::COLLECTS } else { 0 };
         let format = match self.format {
@@ -240,7 +240,7 @@ impl Scrape {
         ]
     }
 
-    /// Of these words.
+    /// Converts from words.
     pub fn of(words: [u64; WORDS]) -> Self {
         let [flags, success_unix_ns, cpu_ns, resident_bytes] = words;
         let has = |flag| flags & flag != 0;

@@ -1,9 +1,9 @@
-//! Memory that is not needed any more.
+//! Returns unused memory.
 
-/// Gives back to the kernel what opening took and nobody needs any more: free memory, and pages of code and constants, which
-/// come back from their files where they are needed.
+/// Returns to the kernel memory that only opening needed: free memory, and pages of code and constants, which are read
+/// from their files again when needed.
 pub fn trim() {
-    // SAFETY: the function keeps to what it is called for.
+    // SAFETY: the function has the required type and follows its rules.
     unsafe {
         libc::dl_iterate_phdr(Some(forget_pages), std::ptr::null_mut());
     }
@@ -14,14 +14,14 @@ pub fn trim() {
     }
 }
 
-/// Forgets the pages of a loaded object that nobody may write to, and that are therefore as in its file.
+/// Drops the read-only pages of a loaded object, which are the same as in its file.
 unsafe extern "C" fn forget_pages(
     info: *mut libc::dl_phdr_info,
     _: libc::size_t,
     _: *mut libc::c_void,
 ) -> libc::c_int {
     let page = rustix::param::page_size();
-    // SAFETY: the caller, the C library, says where the object lies and has so many headers.
+    // SAFETY: the caller, the C library, gives the place of the object and the number of its headers.
     let (base, headers) = unsafe {
         let info = &*info;
         let headers = std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into());
@@ -31,7 +31,7 @@ unsafe extern "C" fn forget_pages(
         if header.p_type != libc::PT_LOAD || header.p_flags & libc::PF_W != 0 {
             continue;
         }
-        // The first and the last page may be of other segments, too.
+        // The first and the last page may also belong to other segments.
         let start = base + header.p_vaddr as usize;
         let end = (start + header.p_memsz as usize) / page * page;
         let start = start.next_multiple_of(page);

@@ -1,4 +1,4 @@
-//! Giving up root once everything is loaded.
+//! Drops root's privileges once everything is loaded.
 
 use std::ffi::CString;
 
@@ -11,14 +11,14 @@ use rustix::{
     },
 };
 
-/// What is kept.
+/// The privileges that are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// BPF programs are run, and loaded again when an array must grow.
+    /// To run BPF programs, and to load them again when an array must grow.
     pub bpf: bool,
-    /// Files in `/proc` are read that are shown only to those who may trace.
+    /// To read files in `/proc` that require permission to trace.
     pub proc_of_others: bool,
-    /// Files of the configuration, such as a key that is root's alone, are read again.
+    /// To read files of the configuration again, such as a key that only root may read.
     pub configuration: bool,
 }
 
@@ -38,7 +38,7 @@ impl Needs {
     }
 }
 
-/// Privileges could not be given up; running on with them is not an option.
+/// Privileges could not be dropped. The process must not continue with them.
 #[derive(Debug, thiserror::Error)]
 pub enum DropError {
     /// There is no such user.
@@ -55,18 +55,18 @@ pub enum DropError {
     },
 }
 
-/// Becomes `user` (if none is named, fastproc, or nobody where there is no such user), if this is root, and gives up every
-/// capability that is not needed, for good and for all programs that this one might execute.
+/// Becomes `user` (default: fastproc, or nobody if there is no such user) if this is root, and permanently drops all
+/// capabilities that are not needed, also for programs that this process might execute.
 ///
-/// Root without the capabilities to become another user, as in a container that has dropped them, stays root unless a user is
-/// named, and has no capabilities that others would not have.
+/// Root without the capabilities to become another user, as in some containers, stays root unless a user is named, and
+/// keeps no capabilities that another user would not keep.
 ///
-/// User and capabilities belong to threads: this must run while there is one.
+/// User and capabilities belong to threads, so this must run while there is only one.
 pub fn drop_to(user: Option<&str>, needs: Needs) -> Result<(), DropError> {
     let refused = |what| move |source| DropError::Refused { what, source };
     set_no_new_privs(true).map_err(refused("new privileges"))?;
     let mut held = capabilities(None).map_err(refused("capabilities"))?;
-    // With one of the two it tries, and says what it lacks.
+    // With only one of the two it tries, and the error says which is missing.
     let can_change = held.effective.intersects(CHANGE_USER);
     let wanted = match user {
         _ if !geteuid().is_root() => None,
@@ -75,7 +75,7 @@ pub fn drop_to(user: Option<&str>, needs: Needs) -> Result<(), DropError> {
         None => None,
     };
     let is_it = (geteuid(), rustix::process::getegid());
-    // Root that is asked to stay root needs no capability for it.
+    // Root that is to stay root needs no capability for it.
     if let Some((uid, gid)) = wanted.filter(|wanted| can_change || *wanted != is_it) {
         set_keep_capabilities(true).map_err(refused("the user"))?;
         // SAFETY: no groups, so that there is no memory to read.
@@ -85,7 +85,7 @@ pub fn drop_to(user: Option<&str>, needs: Needs) -> Result<(), DropError> {
             return Err(refused("the groups")(errno));
         }
         set_thread_res_gid(gid, gid, gid).map_err(refused("the group"))?;
-        // For root as well: capabilities are given up all the same.
+        // Also for root: capabilities are dropped anyway.
         set_thread_res_uid(uid, uid, uid).map_err(refused("the user"))?;
     }
     let kept = needs.capabilities() & held.permitted;
@@ -94,16 +94,16 @@ pub fn drop_to(user: Option<&str>, needs: Needs) -> Result<(), DropError> {
     held.inheritable = CapabilitySet::empty();
     set_capabilities(None, held).map_err(refused("capabilities"))?;
     if !kept.is_empty() {
-        // As it is after a change of the user: who has the same user, but none of these, shall not trace it.
+        // As after a change of the user: processes of the same user without these capabilities must not trace it.
         set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(refused("core dumps"))?;
     }
     Ok(())
 }
 
-/// What it takes to become another user.
+/// The capabilities for becoming another user.
 const CHANGE_USER: CapabilitySet = CapabilitySet::SETUID.union(CapabilitySet::SETGID);
 
-/// The user that the package makes.
+/// The user that the package creates.
 const OWN: &str = "fastproc";
 
 /// A user by name or number.

@@ -7,12 +7,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub struct Reloaded {
     /// Whether it could be used.
     pub successful: bool,
-    /// When it was read that is used, in nanoseconds since 1970.
+    /// When the configuration in use was read, in nanoseconds since 1970.
     pub success_unix_ns: u64,
 }
 
 impl Reloaded {
-    /// It has been read now, and is used.
+    /// The configuration was read just now, and is used.
     pub fn now() -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         Self {
@@ -21,7 +21,7 @@ impl Reloaded {
         }
     }
 
-    /// It could not be used this time.
+    /// The configuration could not be used this time.
     #[must_use]
     pub fn failed(self) -> Self {
         Self {

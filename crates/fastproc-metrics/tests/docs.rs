@@ -1,4 +1,4 @@
-//! The page of all metrics is what the code says.
+//! The page of all metrics agrees with the code.
 
 use std::path::PathBuf;
 

@@ -1,9 +1,9 @@
 /*
- * What a program finds under the name of procps's library: the functions that read processes, which are handed on to
- * libfastproc_procps.so beside this file, or to procps's own. Every other function is procps's own, for this library
- * needs that one (REAL, its path) and has no other names of its own.
+ * The library that programs find under the name of procps's library. Its functions read processes; they call
+ * libfastproc_procps.so beside this file, or procps's own library (REAL, its path). All other functions come from
+ * that one, which this library needs; it exports no other names.
  *
- * Programs that read no processes, such as free and uptime, load this and nothing more.
+ * Programs that read no processes, such as free and uptime, load only this.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -39,7 +39,7 @@ static const char *const names[] = {
 static struct functions real;
 static const struct functions *chosen = &real;
 
-/* The library beside this one, unless it is not wanted or cannot be had. */
+/* The library beside this one; NULL if it is disabled or does not load. */
 static const struct functions *ours(void)
 {
 	const struct functions *(*open)(const struct functions *, unsigned);
@@ -49,7 +49,7 @@ static const struct functions *ours(void)
 	Dl_info self;
 	void *library;
 
-	/* procps's own library leaves kernel threads out in a way of its own. */
+	/* procps's own library has its own way to leave out kernel threads. */
 	if ((wanted && !strcmp(wanted, "off")) || getenv("LIBPROC_HIDE_KERNEL"))
 		return NULL;
 	if (!dladdr(&chosen, &self) || !(name = strrchr(self.dli_fname, '/')))
@@ -64,7 +64,7 @@ static const struct functions *ours(void)
 	return open ? open(&real, SONAME) : NULL;
 }
 
-/* Stands for a function that procps's library does not have any more. Whoever calls it is told that nothing can be had. */
+/* In place of a function that procps's library no longer has: fails with ENOSYS. */
 static void *gone(void)
 {
 	errno = ENOSYS;
@@ -80,9 +80,9 @@ static void choose(void)
 	size_t i;
 
 	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		/* ld.so has loaded it before this one, so it is there. */
+		/* ld.so has loaded it before this one, so it exists. */
 		functions[i] = library ? dlsym(library, names[i]) : NULL;
-		/* A version that has let go of one of these is another interface: it is used as it is. */
+		/* A version without one of these functions has another interface, and is used unchanged. */
 		if (!functions[i]) {
 			functions[i] = (void *)gone;
 			complete = 0;

@@ -1,18 +1,18 @@
-//! procps's types, as its header has them, and its functions.
+//! The types of procps's library as its header declares them, and its functions.
 
 use std::{
     ffi::{c_int, c_uint},
     ptr,
 };
 
-/// `struct pids_info`: whatever its owner makes of it.
+/// `struct pids_info`, opaque to callers.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Info {
     _opaque: [u8; 0],
 }
 
-/// `struct pids_result`. The union is kept as its widest member.
+/// `struct pids_result`. The union is represented by its widest member.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PidsResult {
@@ -27,7 +27,7 @@ pub struct Stack {
     pub(crate) head: *mut PidsResult,
 }
 
-/// `struct pids_counts`: seven numbers, or six where those in uninterruptible sleep are among the sleeping.
+/// `struct pids_counts`: seven numbers, or six in the older library, which counts uninterruptible sleep as sleep.
 pub(crate) type Counts = [c_int; 7];
 
 /// `struct pids_fetch`.
@@ -45,13 +45,13 @@ pub(crate) const THREADS_TOO: c_uint = 1;
 /// `enum pids_select_type`.
 pub(crate) const SELECT_PID: c_uint = 0x10000;
 pub(crate) const SELECT_UID: c_uint = 0x20000;
-/// Added to either for threads.
+/// Added to either to select threads.
 pub(crate) const WITH_THREADS: c_uint = 1;
 
-/// Most ids that can be selected at once.
+/// The most ids that can be selected at a time.
 pub(crate) const SELECT_MOST: usize = 255;
 
-/// procps's functions: of its own library for us to call, and ours for its callers.
+/// procps's functions: those of its own library, which we call, and ours, which its callers call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
@@ -72,7 +72,7 @@ pub(crate) fn set_errno(errno: c_int) {
     unsafe { *libc::__errno_location() = errno };
 }
 
-/// Processes that procps's own library has fetched, row by row.
+/// The processes that procps's own library has fetched, row by row.
 #[derive(Debug)]
 pub(crate) struct Rows {
     stacks: *mut *mut Stack,
@@ -80,7 +80,7 @@ pub(crate) struct Rows {
 
 impl Rows {
     /// # Safety
-    /// `fetch` is null, or was returned by a function of procps and is looked at before the next is called.
+    /// `fetch` is null, or was returned by a function of procps and is read before the next call.
     pub(crate) unsafe fn from_fetch(fetch: *mut Fetch) -> Self {
         // SAFETY: not null, and so valid.
         let stacks = unsafe { fetch.as_ref() }.map_or(ptr::null_mut(), |fetch| fetch.stacks);
@@ -95,7 +95,7 @@ impl Iterator for Rows {
         if self.stacks.is_null() {
             return None;
         }
-        // SAFETY: the array ends with a null pointer, behind which this never goes.
+        // SAFETY: the array ends with a null pointer, and this never goes beyond that.
         let head = unsafe { self.stacks.read().as_ref() }?.head;
         // SAFETY: it was not the last.
         self.stacks = unsafe { self.stacks.add(1) };

@@ -4,22 +4,22 @@ use std::ffi::c_char;
 
 const CHUNK: usize = 64 << 10;
 
-/// Memory that is given out piece by piece and taken back as a whole. Pieces do not move.
+/// Memory that is allocated piece by piece and freed as a whole. Pieces do not move.
 #[derive(Debug, Default)]
 pub(crate) struct Arena {
     chunks: Vec<Vec<u64>>,
-    /// The chunk that is given out, and the words of it that are.
+    /// The current chunk, and how many of its words are used.
     at: usize,
     used: usize,
 }
 
 impl Arena {
-    /// Everything may be given out again.
+    /// Frees everything.
     pub(crate) fn clear(&mut self) {
         (self.at, self.used) = (0, 0);
     }
 
-    /// Room for so many bytes, aligned for pointers.
+    /// Allocates this many bytes, aligned for pointers.
     pub(crate) fn room(&mut self, bytes: usize) -> &mut [u8] {
         let words = bytes.div_ceil(8).max(1);
         while self
@@ -40,7 +40,7 @@ impl Arena {
         &mut room[..bytes]
     }
 
-    /// A copy as a C string.
+    /// Copies the parts into one C string.
     pub(crate) fn string(&mut self, parts: &[&[u8]]) -> *mut c_char {
         let len: usize = parts.iter().map(|part| part.len()).sum();
         let room = self.room(len + 1);
@@ -53,7 +53,7 @@ impl Arena {
         room.as_mut_ptr().cast()
     }
 
-    /// An array of one C string.
+    /// An array of one C string and a null pointer.
     pub(crate) fn vector_of(&mut self, string: *mut c_char) -> *mut *mut c_char {
         let room = self.room(2 * size_of::<*mut c_char>());
         let vector: *mut *mut c_char = room.as_mut_ptr().cast();

@@ -1,4 +1,4 @@
-//! What a caller of procps's library holds: its items, and where their values come from.
+//! The context of a caller of procps's library: its items, and the source of their values.
 
 use std::{
     ffi::{c_int, c_uint},
@@ -18,22 +18,22 @@ use crate::{
     rows::Filler,
 };
 
-/// Which library answers.
+/// The library that answers.
 #[derive(Debug)]
 enum Source {
-    /// Not decided: nothing was fetched yet.
+    /// Undecided: nothing was fetched yet.
     Undecided,
     Records(Box<Records>),
-    /// procps's own library, for good.
+    /// procps's own library, permanently.
     Real,
 }
 
-/// The state of one-by-one reading.
+/// The state of reading one process at a time.
 #[derive(Debug)]
 struct OneByOne {
     source: Source,
     which: c_uint,
-    /// Which process is next.
+    /// The index of the next process.
     next: usize,
     filler: Filler,
 }
@@ -44,14 +44,14 @@ pub(crate) struct Context {
     pub(crate) references: c_int,
     functions: &'static Functions,
     table: &'static Table,
-    /// As the caller gave them.
+    /// The items as the caller gave them.
     numbers: Vec<u32>,
     plan: Plan,
     source: Source,
-    /// procps's own context with the same items, where it is needed.
+    /// procps's own context with the same items, if needed.
     real: Option<Real>,
     history: History,
-    /// Rows of procps's own that end for the caller before what is counted.
+    /// Rows of procps's own library that are cut before the counters, so that the caller sees only its items.
     ended: Vec<*mut PidsResult>,
     filler: Filler,
     one_by_one: Option<Box<OneByOne>>,
@@ -60,7 +60,7 @@ pub(crate) struct Context {
     fetch: Fetch,
 }
 
-/// What procps's own library counts for our differences, behind the caller's items.
+/// The counters that procps's own library reads for our differences, after the caller's items.
 const COUNTED: [Item; 4] = [Item::ID_TID, Item::TICS_ALL, Item::FLT_MAJ, Item::FLT_MIN];
 
 impl Context {
@@ -95,7 +95,7 @@ impl Context {
         self.table
     }
 
-    /// Other items, or the same.
+    /// Sets other items, or the same again.
     pub(crate) fn reset(&mut self, items: &[u32]) -> c_int {
         self.open_rows();
         let same = self.numbers == items;
@@ -111,7 +111,7 @@ impl Context {
         self.real.as_mut().map_or(0, |real| real.reset(&numbers))
     }
 
-    /// All processes.
+    /// Fetches all processes.
     pub(crate) fn reap(&mut self, which: c_uint) -> *mut Fetch {
         if which == TASKS_ONLY
             && let Some(fetch) = self.fetch_records(None)
@@ -121,9 +121,9 @@ impl Context {
         self.fetch_real(|real| real.reap(which))
     }
 
-    /// The processes with these pids, or of these users.
+    /// Fetches the processes with these pids, or of these users.
     pub(crate) fn select(&mut self, ids: &[u32], which: c_uint) -> *mut Fetch {
-        // A few processes cost less than all: those that are named are procps's own business.
+        // Processes that are selected by pid are few, so procps's own library reads them.
         if which == SELECT_UID
             && let Some(fetch) = self.fetch_records(Some(ids))
         {
@@ -132,7 +132,7 @@ impl Context {
         self.fetch_real(|real| real.select(ids, which))
     }
 
-    /// Decides, at the first fetch, and fetches. `None`: procps's own library has to.
+    /// Decides on the library at the first fetch, and fetches from records. `None`: procps's own library must do it.
     fn fetch_records(&mut self, users: Option<&[u32]>) -> Option<*mut Fetch> {
         if matches!(self.source, Source::Undecided) {
             self.source = Records::decide(self.plan.fields, self.plan.texts)
@@ -168,7 +168,8 @@ impl Context {
             Some(())
         }));
         if fetched.ok().flatten().is_none() {
-            // It was there, and is not any more: from now on the slow way, which is as right.
+            // Records are no longer available: from now on use procps's own library, which is slower but equally
+            // correct.
             self.source = Source::Real;
             return None;
         }
@@ -184,7 +185,7 @@ impl Context {
         Some(&raw mut self.fetch)
     }
 
-    /// The caller's items, and what differences are made of.
+    /// The caller's items, and the counters for differences.
     fn real_items(&self) -> Vec<u32> {
         let counted = if self.plan.differs { &COUNTED[..] } else { &[] };
         let counted = counted.iter().map(|&item| self.table.number(item));
@@ -198,7 +199,8 @@ impl Context {
         self.real.as_mut()
     }
 
-    /// By procps's own library. Differences are counted here, so that they go on when records end or threads are asked for.
+    /// Fetches by procps's own library. Differences are calculated here, so that they continue when records become
+    /// unavailable or threads are requested.
     fn fetch_real(&mut self, fetch: impl Fn(&mut Real) -> *mut Fetch) -> *mut Fetch {
         self.open_rows();
         let Some(real) = self.real() else {
@@ -213,7 +215,7 @@ impl Context {
         // SAFETY: just fetched.
         for head in unsafe { Rows::from_fetch(fetched) } {
             let counted = head.wrapping_add(self.numbers.len());
-            // SAFETY: what is counted lies behind the caller's items.
+            // SAFETY: the counters are after the caller's items.
             let [pid, ticks, majflt, minflt] =
                 [0, 1, 2, 3].map(|at| unsafe { (*counted.add(at)).value });
             let sums = Sums {
@@ -237,7 +239,7 @@ impl Context {
         fetched
     }
 
-    /// procps's own library fills a row as far as it goes: what is counted is a part of it again.
+    /// Restores rows that were cut, since procps's own library fills a row only up to its end.
     fn open_rows(&mut self) {
         let counted = self.table.number(COUNTED[0]);
         for head in self.ended.drain(..) {
@@ -246,16 +248,16 @@ impl Context {
         }
     }
 
-    /// For the caller a row ends behind its items.
+    /// Cuts a row after the caller's items.
     fn end_row(&mut self, head: *mut PidsResult) {
         if self.plan.differs {
             self.ended.push(head);
-            // SAFETY: the first of what is counted.
+            // SAFETY: the first of the counters.
             unsafe { (*head.add(self.numbers.len())).item = self.table.end() };
         }
     }
 
-    /// The next process.
+    /// Reads the next process.
     pub(crate) fn get(&mut self, which: c_uint) -> *mut Stack {
         if which == TASKS_ONLY
             && let Some(stack) = self.get_record()
@@ -348,7 +350,7 @@ fn tally(counts: &mut Counts, process: Process<'_>, soname: u32) {
         State::Zombie => 5,
         State::Dead | State::Parked | State::Idle => 6,
     };
-    // The older library has no number for uninterruptible sleep of its own.
+    // The older library has no separate number for uninterruptible sleep.
     let at = if soname == 0 && at > 2 { at - 1 } else { at };
     counts[0] += 1;
     counts[at] += 1;

@@ -1,4 +1,4 @@
-//! The functions that the shim hands on.
+//! The functions that the shim calls.
 
 use std::{
     ffi::{c_int, c_uint},
@@ -27,12 +27,13 @@ struct Library {
 
 static LIBRARY: OnceLock<Library> = OnceLock::new();
 
-/// Takes over from procps's own functions, of the library with this soname.
+/// Takes over from procps's own functions, for the library with this soname.
 ///
-/// Null: it is not the library that this was made for, or something else is amiss, and procps's own shall go on.
+/// Returns null if it is another library than the one that this was made for, or if anything else is wrong. Then
+/// procps's own functions continue.
 ///
 /// # Safety
-/// `real` are procps's functions, and stay.
+/// `real` are procps's functions, and remain valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_procps_open(
     real: *const Functions,
@@ -50,7 +51,7 @@ pub unsafe extern "C" fn fastproc_procps_open(
         fatal_proc_unmounted,
     };
     let opened = catch_unwind(|| {
-        // This copy of the standard library is our own: nobody else's panics are silenced.
+        // This library has its own copy of the standard library, so only its own panics are silenced.
         std::panic::set_hook(Box::new(|_| ()));
         // SAFETY: the caller says so.
         let real = unsafe { real.read() };
@@ -68,18 +69,18 @@ pub unsafe extern "C" fn fastproc_procps_open(
 }
 
 impl Library {
-    /// Whether procps's library knows the items that it is thought to know, and no more.
+    /// Whether procps's library knows exactly the items that we expect.
     fn is_known(&'static self) -> bool {
         let end = self.table.end();
         Real::new(&self.real, &[end - 1]).is_some() && Real::new(&self.real, &[end]).is_none()
     }
 
     fn knows(&self, items: *const c_uint, count: c_int) -> Option<&[u32]> {
-        // As there, for a number that was passed in place of an address.
+        // As in procps, a number may have been passed in place of an address.
         if count < 1 || (items as usize) < 0x8000 {
             return None;
         }
-        // SAFETY: so many items, says the caller.
+        // SAFETY: the caller gives the number of items.
         let items = unsafe { std::slice::from_raw_parts(items, count as usize) };
         items
             .iter()
@@ -88,13 +89,13 @@ impl Library {
     }
 }
 
-/// Runs `body`, and hands out this value if it panics.
+/// Runs `body`, and returns `otherwise` if it panics.
 fn guarded<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(otherwise)
 }
 
 /// # Safety
-/// The caller's context, or null.
+/// `info` is the caller's context, or null.
 unsafe fn context<'a>(info: *mut Info) -> Option<&'a mut Context> {
     // SAFETY: `new` made it.
     unsafe { info.cast::<Context>().as_mut() }
@@ -150,7 +151,7 @@ unsafe extern "C" fn unref(info: *mut *mut Info) -> c_int {
     })
 }
 
-/// A context that has items, for a fetch; errno as procps sets it.
+/// A context with items, for a fetch. Sets errno as procps does.
 ///
 /// # Safety
 /// As for [`context`].
@@ -206,7 +207,7 @@ unsafe extern "C" fn select(
         let Some(context) = (unsafe { ready(info, is_valid) }) else {
             return ptr::null_mut();
         };
-        // SAFETY: so many ids, says the caller.
+        // SAFETY: the caller gives the number of ids.
         let ids = unsafe { std::slice::from_raw_parts(ids, count as usize) };
         context.select(ids, which)
     })
@@ -234,9 +235,9 @@ unsafe extern "C" fn sort_stacks(
         if count < 2 {
             return stacks;
         }
-        // SAFETY: so many rows, says the caller.
+        // SAFETY: the caller gives the number of rows.
         let rows = unsafe { std::slice::from_raw_parts_mut(stacks, count as usize) };
-        // SAFETY: a row ends with an item that there is not.
+        // SAFETY: a row ends with an invalid item.
         let item_at = |at| unsafe { (*(*rows[0]).head.add(at)).item };
         let mut at = 0;
         while item_at(at) != item {
@@ -246,7 +247,7 @@ unsafe extern "C" fn sort_stacks(
             at += 1;
         }
         set_errno(0);
-        // SAFETY: all rows are alike, says the caller.
+        // SAFETY: the caller guarantees that all rows are alike.
         unsafe { sort(rows, at, kind, order < 0) };
         stacks
     })

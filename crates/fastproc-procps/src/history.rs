@@ -1,6 +1,6 @@
-//! What was counted at the last fetch, for the items that are differences.
+//! Counters of the last fetch, for the items that are differences.
 
-/// What differences are made of.
+/// The counters from which differences are calculated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sums {
     pub(crate) ticks: u64,
@@ -8,17 +8,17 @@ pub(crate) struct Sums {
     pub(crate) minflt: u64,
 }
 
-/// The last two fetches, whichever way they were made.
+/// The last two fetches, by either library.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     last: Vec<(u32, Sums)>,
     now: Vec<(u32, Sums)>,
-    /// Where the last one is found in `last`: the next is mostly behind it.
+    /// The index in `last` of the process found last: the next one is mostly behind it.
     at: usize,
 }
 
 impl History {
-    /// A fetch begins.
+    /// Begins a fetch.
     pub(crate) fn turn(&mut self) {
         std::mem::swap(&mut self.last, &mut self.now);
         if !self.last.is_sorted_by_key(|&(pid, _)| pid) {
@@ -28,8 +28,8 @@ impl History {
         self.at = 0;
     }
 
-    /// What a process has done since the last fetch. Of a process that was not there, all ticks and no faults, as procps
-    /// has it.
+    /// What a process has done since the last fetch. For a process that was not in it, all ticks and no faults, as in
+    /// procps.
     pub(crate) fn since(&mut self, pid: u32, sums: Sums) -> Sums {
         self.now.push((pid, sums));
         let found = match self.last.get(self.at) {

@@ -1,9 +1,9 @@
-//! What a caller can ask procps's library for: the one list that the tables of both sonames are made of.
+//! The items of procps's library: the one list from which the tables of both sonames are made.
 
-/// Which member of the union holds a value, and so how values are ordered.
+/// The member of the union that holds a value, and thus how values are ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Never touched, never ordered.
+    /// Neither written nor ordered.
     None,
     SCh,
     SInt,
@@ -12,15 +12,15 @@ pub(crate) enum Kind {
     UllInt,
     Real,
     Str,
-    /// A string whose numbers are ordered as such.
+    /// A string that is ordered by the numbers in it.
     StrVers,
     StrV,
 }
 
-/// Which file of a process procps reads for it, where that decides what else there is.
+/// The file of a process that procps reads for an item, if that decides which other values there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum File {
-    /// None: the directory tells, or it is not about a process.
+    /// None: the directory has the value, or the item does not belong to a process.
     None,
     Stat,
     Status,
@@ -31,7 +31,7 @@ pub(crate) enum File {
     Cmdline,
     Environ,
     Cgroup,
-    /// Any other: procps's own library reads it.
+    /// Another file, which procps's own library reads.
     Other,
 }
 
@@ -44,7 +44,7 @@ macro_rules! items {
             $($name,)*
         }
 
-        /// Each with the soname that it came with.
+        /// Each with the soname that introduced it.
         const ALL: &[(Item, Kind, File, u32)] = &[
             $((Item::$name, Kind::$kind, File::$file, 0 $(+ $since)?),)*
         ];
@@ -234,8 +234,8 @@ impl Item {
         ALL[self as usize].2
     }
 
-    /// Whether procps gives its string away, so that whoever asks for it twice is told so. (Of those that come from
-    /// procps's own library it says so itself.)
+    /// Whether procps gives its string away, so that an item that is requested twice has it only once. (For values from
+    /// procps's own library that library does so itself.)
     pub(crate) const fn is_given_once(self) -> bool {
         use Item::{CGNAME, CGROUP, CGROUP_V, CMD, CMDLINE, ENVIRON, SUPGIDS, SUPGROUPS};
         matches!(
@@ -245,7 +245,7 @@ impl Item {
     }
 }
 
-/// The items of a soname: an item's number is its place.
+/// The items of a soname: the number of an item is its index.
 #[derive(Debug)]
 pub(crate) struct Table {
     soname: u32,

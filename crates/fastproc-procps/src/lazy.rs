@@ -1,9 +1,9 @@
-//! Strings that are read when they are first looked at.
+//! Strings that are read at the first access.
 //!
-//! ps asks for the command line and the environment of every process whatever it shows. So these strings lie in memory
-//! that may not be touched: the first touch is a fault, whose handler reads the strings of all processes of the fetch and
-//! returns, and the program goes on. It is on the program's own stack, in the middle of its own code that reads a string,
-//! and so where malloc(3) may be called. Faults that are not ours are handed to the handler that was there before.
+//! ps requests the command line and the environment of every process, whatever it shows. So these strings are in memory
+//! without access: the first access causes a fault, whose handler reads the strings of all processes of the fetch and
+//! returns, and the program goes on. The handler runs on the program's own stack, interrupting the program's own code
+//! that reads a string, and so may call malloc(3). Other faults go to the previous handler.
 
 use std::{
     ffi::{CStr, c_char, c_int, c_void},
@@ -19,7 +19,7 @@ use crate::{
     real::Companion,
 };
 
-/// Bytes for a string: the longest that procps makes. Of the pages that are not used there is none.
+/// Bytes for a string: the longest that procps makes. Unused pages need no memory.
 const SLOT: usize = 128 << 10;
 
 /// A process whose string was not read yet.
@@ -30,12 +30,12 @@ pub(crate) struct Waiting {
     pub(crate) is_zombie: bool,
 }
 
-/// The strings of one item, of all processes of a fetch.
+/// The strings of one item for all processes of a fetch.
 #[derive(Debug)]
 pub(crate) struct Area {
     functions: &'static Functions,
     item: Item,
-    /// What procps is asked for, the item first.
+    /// The items that procps reads, this one first.
     items: Vec<u32>,
     table: &'static Table,
     start: *mut u8,
@@ -44,11 +44,11 @@ pub(crate) struct Area {
     waiting: Vec<Waiting>,
 }
 
-/// Where the handler looks. Only the first places are used in practice.
+/// The areas that the handler checks. Only the first places are used in practice.
 static AREAS: [AtomicPtr<Area>; 64] = [const { AtomicPtr::new(ptr::null_mut()) }; 64];
 
 impl Area {
-    /// `None`: strings cannot be left for later here, and have to be read at once.
+    /// `None`: strings cannot be read lazily here, and must be read at once.
     pub(crate) fn open(
         functions: &'static Functions,
         table: &'static Table,
@@ -75,7 +75,7 @@ impl Area {
         AREAS.iter().find(is_free).map(|_| area)
     }
 
-    /// A fetch of at most so many processes begins. `false`: there is no room for it.
+    /// Begins a fetch of at most this number of processes. `false`: there is no room for it.
     pub(crate) fn begin(&mut self, processes: usize) -> bool {
         self.waiting.clear();
         if processes > self.slots {
@@ -88,12 +88,12 @@ impl Area {
             if start == libc::MAP_FAILED {
                 return false;
             }
-            // SAFETY: our own mapping. A huge page a slot or two would be all memory.
+            // SAFETY: our own mapping. A huge page for every slot or two would take all memory.
             unsafe { libc::madvise(start, slots * SLOT, libc::MADV_NOHUGEPAGE) };
             (self.start, self.slots) = (start.cast(), slots);
         } else if self.readable {
             let (start, bytes) = (self.start.cast::<c_void>(), self.slots * SLOT);
-            // SAFETY: our own mapping; what was in it is not looked at after a new fetch.
+            // SAFETY: our own mapping; its old contents are not read after a new fetch.
             let closed = unsafe {
                 libc::madvise(start, bytes, libc::MADV_DONTNEED) == 0
                     && libc::mprotect(start, bytes, libc::PROT_NONE) == 0
@@ -106,7 +106,7 @@ impl Area {
         true
     }
 
-    /// Where the string of this process will be.
+    /// The place for the string of this process.
     pub(crate) fn add(&mut self, process: Waiting) -> *mut c_char {
         let slot = self.slot(self.waiting.len());
         self.waiting.push(process);
@@ -124,10 +124,10 @@ impl Area {
         !self.readable && (start..start + self.slots * SLOT).contains(&address)
     }
 
-    /// Reads all of them. `false`: the memory cannot be had.
+    /// Reads all strings. `false`: the kernel gave no memory.
     fn fill(&mut self) -> bool {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: our own mapping, of which nobody has seen anything yet.
+        // SAFETY: our own mapping, which nothing has read yet.
         if unsafe { libc::mprotect(self.start.cast(), self.slots * SLOT, protection) } != 0 {
             return false;
         }
@@ -139,7 +139,7 @@ impl Area {
             companion.read(&pids, |pid, results| {
                 if let Ok(at) = pids.binary_search(&pid) {
                     read[at] = true;
-                    // SAFETY: a row has the item first.
+                    // SAFETY: a row begins with the item.
                     self.put(at, unsafe { &*results });
                 }
             });
@@ -162,7 +162,7 @@ impl Area {
         }
     }
 
-    /// Of a process that is no more: what procps says if it ends between two of its files.
+    /// For an exited process: what procps shows if it exits between two of its files.
     fn put_gone(&self, at: usize) {
         let process = self.waiting[at];
         let comm = process
@@ -201,11 +201,11 @@ impl Area {
         unsafe { ptr::copy_nonoverlapping(string.as_ptr(), self.slot(at), len) };
     }
 
-    /// The pointers, and behind them what they point to.
+    /// The pointers, followed by their strings.
     fn put_vector(&self, at: usize, vector: *const *const c_char) {
         let slot = self.slot(at);
         let strings = (0..).map_while(|i| {
-            // SAFETY: the vector ends with a null pointer, and so does this.
+            // SAFETY: the vector ends with a null pointer, at which this stops.
             let string = unsafe { vector.add(i).read() };
             // SAFETY: a string of the vector.
             (!vector.is_null() && !string.is_null()).then(|| unsafe { CStr::from_ptr(string) })
@@ -229,7 +229,7 @@ impl Area {
 
     fn unmap(&mut self) {
         if !self.start.is_null() {
-            // SAFETY: our own mapping, of which nothing is looked at any more.
+            // SAFETY: our own mapping, which is not read any more.
             unsafe { libc::munmap(self.start.cast(), self.slots * SLOT) };
         }
         (self.start, self.slots) = (ptr::null_mut(), 0);
@@ -246,16 +246,16 @@ impl Drop for Area {
     }
 }
 
-/// The action that was there before ours.
+/// The action before ours.
 static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 static FAILED: AtomicBool = AtomicBool::new(false);
 
-/// Sees to it that the handler is there. `false`: faults would not reach it.
+/// Makes sure that the handler is installed. `false`: faults would not reach it.
 pub(crate) fn watch() -> bool {
     if FAILED.load(Ordering::Relaxed) {
         return false;
     }
-    // SAFETY: asks for the mask and the action, and sets the action; all structures are ours.
+    // SAFETY: reads the mask and the action, and sets the action; all structures are ours.
     unsafe {
         let mut mask = MaybeUninit::zeroed().assume_init();
         libc::pthread_sigmask(libc::SIG_BLOCK, ptr::null(), &raw mut mask);
@@ -268,7 +268,7 @@ pub(crate) fn watch() -> bool {
         if now.sa_sigaction == handler as usize {
             return true;
         }
-        // The last one is left where it is: the handler may be looking at it.
+        // The previous one is not freed: the handler may be reading it.
         BEFORE.store(Box::into_raw(Box::new(now)), Ordering::SeqCst);
         let mut ours: libc::sigaction = MaybeUninit::zeroed().assume_init();
         ours.sa_sigaction = handler as usize;
@@ -278,24 +278,24 @@ pub(crate) fn watch() -> bool {
 }
 
 extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, _context: *mut c_void) {
-    // SAFETY: this thread's own; the program that was interrupted may be about to look at it.
+    // SAFETY: this thread's own; the interrupted program may be about to read it.
     let errno = unsafe { *libc::__errno_location() };
     // SAFETY: the kernel fills both in.
     let (address, code) = unsafe { ((*info).si_addr() as usize, (*info).si_code) };
     let areas = AREAS.iter().map(|area| area.load(Ordering::SeqCst));
-    // SAFETY: an area takes itself out before it ends; the one that was touched belongs to the program's own thread.
+    // SAFETY: an area removes itself before it is freed; the accessed one belongs to the program's own thread.
     let touched = areas
         .filter(|area| !area.is_null())
         .find(|&area| code > 0 && unsafe { (*area).holds(address) });
     if let Some(area) = touched {
-        // SAFETY: as above; nobody else uses it while its owner is in here.
+        // SAFETY: as above; nothing else uses it while its owner is in this handler.
         let filled = catch_unwind(AssertUnwindSafe(|| unsafe { (*area).fill() }));
         if filled.is_ok_and(|filled| filled) {
             crate::abi::set_errno(errno);
             return;
         }
     }
-    // Not ours, or it cannot be helped: the fault happens once more, with the action that was there before.
+    // Not ours, or reading failed: the fault happens once more, with the previous action.
     FAILED.store(true, Ordering::Relaxed);
     let before = BEFORE.load(Ordering::SeqCst);
     // SAFETY: the action is never freed.

@@ -1,11 +1,12 @@
-//! The process functions of procps's library, on records.
+//! procps's process functions, implemented by records.
 //!
-//! `ps`, `top`, `pgrep`, `w` read processes by nine functions of libproc2. The small library in `shim` has their names and
-//! hands them on, to this one or to procps's own. Here a context is filled from records, and what records do not hold
-//! comes from procps's own library: wholly for a context that records cannot be had for, for few columns or few processes
-//! otherwise. So every value that is hard to make is procps's, whichever version it is.
+//! `ps`, `top`, `pgrep` and `w` read processes by nine functions of libproc2. The small library in `shim` exports them,
+//! and calls this library or procps's own. Here a context is filled from records; what records lack comes from procps's
+//! own library: everything if records are not available, otherwise few columns or few processes. So every value that is
+//! hard to make comes from procps, whatever its version.
 //!
-//! This code runs within other programs. It prints nothing, starts no thread, keeps its capabilities, and no panic leaves it.
+//! This code runs inside other programs. It prints nothing, starts no thread, changes no capabilities, and lets no
+//! panic escape.
 
 mod abi;
 mod arena;

@@ -1,4 +1,4 @@
-//! Names of users and groups, asked for once each, as procps keeps them.
+//! Names of users and groups, looked up once each, as in procps.
 
 use std::{
     collections::HashMap,
@@ -6,23 +6,23 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// Bytes of a name that procps has room for, with the NUL; of a longer one it shows the number.
+/// Bytes that procps has for a name, with the NUL. For a longer name it shows the number.
 const ROOM: usize = 33;
 
 type Names = Mutex<Option<HashMap<u32, CString>>>;
 
-/// What it is called. The string is never moved nor freed.
+/// The name of a user. The string is never moved or freed.
 pub(crate) fn user(uid: u32) -> *mut c_char {
     static USERS: Names = Mutex::new(None);
     name(&USERS, uid, |uid| {
-        // SAFETY: procps asks in the same way, in the same threads.
+        // SAFETY: procps calls it in the same way, in the same threads.
         let entry = unsafe { libc::getpwuid(uid) };
-        // SAFETY: null, or valid until the next question.
+        // SAFETY: null, or valid until the next call.
         unsafe { entry.as_ref() }.map(|entry| entry.pw_name)
     })
 }
 
-/// What it is called. The string is never moved nor freed.
+/// The name of a group. The string is never moved or freed.
 pub(crate) fn group(gid: u32) -> *mut c_char {
     static GROUPS: Names = Mutex::new(None);
     name(&GROUPS, gid, |gid| {

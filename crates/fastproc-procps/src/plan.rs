@@ -1,46 +1,46 @@
-//! What has to be done for the items of a context.
+//! How the items of a context are read.
 
 use fastproc::{Fields, Texts};
 
 use crate::items::{File, Item, Table};
 
-/// Where the value of a result comes from.
+/// The source of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
-    /// It stays what it is.
+    /// It keeps its value.
     Keep,
     /// A record.
     Record(Item),
-    /// Nowhere: it was given away already.
+    /// None: its string was given away already.
     Duplicate(Item),
-    /// procps's own library: the result at this place of the companion's rows.
+    /// procps's own library: the result with this index in the companion's rows.
     Companion(usize),
-    /// A string that is read when it is looked at: of this area.
+    /// A string of this area, read at the first access.
     Later(usize),
 }
 
-/// The items of a context, sorted by where they come from.
+/// The items of a context by source.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) ops: Vec<Op>,
     /// Groups of records.
     pub(crate) fields: Fields,
-    /// Whether there are differences to the last fetch.
+    /// Whether there are differences from the last fetch.
     pub(crate) differs: bool,
     /// Numbers of the items that procps's own library reads for every process.
     pub(crate) companion: Vec<u32>,
-    /// Items that are read when they are looked at.
+    /// Items that are read at the first access.
     pub(crate) later: Vec<Item>,
-    /// Items that procps's own library reads for the few processes whose name or terminal is odd.
+    /// Items that procps's own library reads for the few processes with unusual names or terminals.
     pub(crate) odd: Vec<Item>,
-    /// Texts that a service may bring along.
+    /// Texts that a service may send with records.
     pub(crate) texts: Texts,
     /// Whether procps would read stat or status, and so know the name.
     pub(crate) knows_name: bool,
 }
 
 impl Plan {
-    /// For items that the table has.
+    /// The plan for items of the table.
     pub(crate) fn new(table: &Table, items: &[Item]) -> Self {
         let mut plan = Self {
             ops: Vec::with_capacity(items.len()),
@@ -89,13 +89,13 @@ impl Plan {
     }
 }
 
-/// Whether it is counted from the last fetch on.
+/// Whether the item counts from the last fetch.
 fn is_difference(item: Item) -> bool {
     use Item::{FLT_MAJ_DELTA, FLT_MIN_DELTA, TICS_ALL_DELTA};
     matches!(item, FLT_MAJ_DELTA | FLT_MIN_DELTA | TICS_ALL_DELTA)
 }
 
-/// The groups of a record that it is made of.
+/// The groups of a record that an item needs.
 fn fields_of(item: Item) -> Fields {
     let is = |prefix| item.name().starts_with(prefix);
     match item {

@@ -1,4 +1,4 @@
-//! procps's own library: what records do not hold comes from there.
+//! procps's own library, which provides what records lack.
 
 use std::{
     ffi::{c_int, c_uint},
@@ -18,11 +18,11 @@ pub(crate) struct Real {
 }
 
 impl Real {
-    /// `None`: it refused, for lack of memory or because it does not know an item.
+    /// `None`: it failed, for lack of memory or because it does not know an item.
     pub(crate) fn new(functions: &'static Functions, items: &[u32]) -> Option<Self> {
         let mut items = items.to_vec();
         let mut info = ptr::null_mut();
-        // SAFETY: a place for the context, and as many items as is said, which are copied.
+        // SAFETY: a place for the context, and the given number of items, which are copied.
         let made =
             unsafe { (functions.new)(&raw mut info, items.as_mut_ptr(), items.len() as c_int) };
         (made == 0).then_some(Self { functions, info })
@@ -58,27 +58,27 @@ impl Drop for Real {
     }
 }
 
-/// Items that procps's own library reads for processes that records have told of.
+/// Items that procps's own library reads for processes found in records.
 #[derive(Debug)]
 pub(crate) struct Companion {
     real: Real,
 }
 
 impl Companion {
-    /// Of these items, as numbers of `table`.
+    /// For these items, as numbers of `table`.
     pub(crate) fn new(functions: &'static Functions, table: &Table, items: &[u32]) -> Option<Self> {
         let mut all = vec![table.number(Item::ID_TID)];
         all.extend_from_slice(items);
         Real::new(functions, &all).map(|real| Self { real })
     }
 
-    /// Hands over the results of those of these processes that are still there, the first of the items first.
+    /// Passes the results of those of these processes that still exist, in the order of the items.
     ///
-    /// Where there are many, all processes are read: that is one file less for each than to look for one by its pid.
+    /// If there are many, reads all processes: that needs one file less for each than selecting by pid.
     pub(crate) fn read(&mut self, pids: &[u32], mut found: impl FnMut(u32, *const PidsResult)) {
         let mut hand_over = |rows: Rows| {
             for head in rows {
-                // SAFETY: a row begins with the thread id, and goes on with the items.
+                // SAFETY: a row begins with the thread id, and continues with the items.
                 let (pid, results) = unsafe { ((*head).value as u32, head.add(1)) };
                 found(pid, results);
             }

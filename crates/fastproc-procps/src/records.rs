@@ -1,4 +1,4 @@
-//! Records of processes, where they are available and cheaper than reading files.
+//! Records of processes, if they are available and cheaper than reading files.
 
 use std::{path::Path, time::Duration};
 
@@ -9,11 +9,12 @@ use fastproc::{
 
 use crate::values::Clock;
 
-/// So many processes must be read before loading programs pays.
+/// From this many processes on, loading programs pays off.
 const WORTH_LOADING: usize = 1000;
 
-/// How long the service is waited for unless the environment says otherwise: procps's own library does without. It answers within milliseconds, unless it walks a
-/// large table for others or waits for command lines, which it does for 0.4 seconds at most.
+/// How long to wait for the service, unless the environment says otherwise; procps's own library needs none. The
+/// service answers within milliseconds, unless it walks a large table for others, or waits for command lines, for which
+/// it takes 0.4 seconds at most.
 const LONGEST_WAIT: Duration = Duration::from_millis(500);
 
 /// A source of records.
@@ -25,9 +26,9 @@ pub(crate) struct Records {
 }
 
 impl Records {
-    /// Decides whether to use records for these fields. `None`: procps's own library reads.
+    /// Decides whether to use records for these fields. `None`: use procps's own library.
     pub(crate) fn decide(fields: Fields, texts: Texts) -> Option<Self> {
-        // As procps's own library does, whatever HOST_PROC says.
+        // As in procps's own library, whatever HOST_PROC says.
         let _ = proc_root::set(Path::new("/proc"));
         let process = std::process::id();
         let service = Collector::builder()
@@ -47,7 +48,7 @@ impl Records {
         if !may_see_all() || processes() < WORTH_LOADING {
             return None;
         }
-        // All that may ever be asked for: programs are not loaded twice.
+        // Everything that may ever be requested: programs are not loaded twice.
         let fields = fields | Fields::THREE_FILES | Fields::IO;
         let own = [SourceKind::Bpf, SourceKind::BpfIter]
             .into_iter()
@@ -69,25 +70,26 @@ impl Records {
         Clock::new(self.collector.host())
     }
 
-    /// Every process, now. `None`: records are no longer available.
+    /// A new snapshot of all processes. `None`: records are no longer available.
     pub(crate) fn snapshot(&mut self, fields: Fields, texts: Texts) -> Option<Snapshot<'_>> {
         if !self.collector.fields().contains(fields) || !self.texts.contains(texts) {
             *self = Self::decide(fields | self.collector.fields(), texts | self.texts)?;
         }
-        // A child shares programs and maps with its parent.
+        // A forked child would share programs and maps with its parent.
         if self.collector.source() != SourceKind::Service && self.process != std::process::id() {
             return None;
         }
         self.collector.snapshot().ok()
     }
 
-    /// The last one.
+    /// The last snapshot.
     pub(crate) fn latest(&self) -> Option<Snapshot<'_>> {
         self.collector.latest()
     }
 }
 
-/// Whether the kernel shows this process everything, so that records, which are read without asking, show no more.
+/// Whether the kernel shows this process everything, so that records, which are read without permission checks, show no
+/// more.
 fn may_see_all() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let value = |name: &str| {
@@ -104,7 +106,7 @@ fn may_see_all() -> bool {
         && !is_confined
 }
 
-/// How many `/proc` lists.
+/// The number of entries in `/proc`.
 fn processes() -> usize {
     let Ok(entries) = std::fs::read_dir("/proc") else {
         return 0;

@@ -1,4 +1,4 @@
-//! From processes to rows of results.
+//! Converts processes to rows of results.
 
 use std::ffi::{CStr, c_char};
 
@@ -21,7 +21,7 @@ use crate::{
     values::{Clock, number, signals},
 };
 
-/// Makes the rows of one fetch after the other.
+/// Makes the rows of each fetch.
 #[derive(Debug)]
 pub(crate) struct Filler {
     functions: &'static Functions,
@@ -33,9 +33,9 @@ pub(crate) struct Filler {
     pids: Vec<u32>,
     /// The last group and the last user, with their names.
     last_names: [(u32, *mut c_char); 2],
-    /// Rows with a name or a terminal that procps has to tell.
+    /// Rows with a name or a terminal that procps's own library must provide.
     odd_rows: Vec<usize>,
-    /// Each stays where it is: a handler of faults knows where.
+    /// Boxed, since the handler of faults keeps their addresses.
     #[allow(clippy::vec_box)]
     areas: Vec<Box<Area>>,
     companion: Option<Companion>,
@@ -64,7 +64,7 @@ impl Filler {
         }
     }
 
-    /// Other items, or the same: results are zero again.
+    /// Sets other items, or the same again, with results of zero.
     pub(crate) fn reset(&mut self, numbers: &[u32], same: bool) {
         self.stacks.reset(numbers, self.table.end());
         if !same {
@@ -77,12 +77,12 @@ impl Filler {
         &mut self.stacks
     }
 
-    /// A look at all processes begins, by one fetch or by many. `None`: it cannot be made here.
+    /// Prepares for reading all processes, by one fetch or several. `None`: it is not possible here.
     pub(crate) fn watch(plan: &Plan) -> Option<()> {
         (plan.later.is_empty() || lazy::watch()).then_some(())
     }
 
-    /// A fetch of at most so many processes begins. `None`: it cannot be made here.
+    /// Begins a fetch of at most this number of processes. `None`: it is not possible here.
     pub(crate) fn begin(&mut self, plan: &Plan, processes: usize, clock: Clock) -> Option<()> {
         self.stacks.begin(processes);
         self.arena.clear();
@@ -91,7 +91,7 @@ impl Filler {
         self.odd_rows.clear();
         self.clock = Some(clock);
         for &item in plan.later.iter().skip(self.areas.len()) {
-            // Without a name procps cannot put it in place of a command line.
+            // Without a name procps cannot show it in place of a command line.
             let name = (item == Item::CMDLINE && plan.knows_name).then_some(Item::CMD);
             self.areas
                 .push(Area::open(self.functions, self.table, item, name)?);
@@ -115,7 +115,7 @@ impl Filler {
             .then_some(())
     }
 
-    /// A row for this process.
+    /// Adds a row for this process.
     pub(crate) fn add(&mut self, plan: &Plan, process: Process<'_>, delta: Sums) {
         let Some(clock) = self.clock else { return };
         let row = self.pids.len();
@@ -172,7 +172,7 @@ impl Filler {
             Item::SUPGROUPS => {
                 let groups: Vec<&[u8]> = process
                     .supplementary_groups()
-                    // SAFETY: names are kept for good.
+                    // SAFETY: names are never freed.
                     .map(|gid| unsafe { CStr::from_ptr(names::group(gid)) }.to_bytes())
                     .collect();
                 self.listed(groups.into_iter())
@@ -217,9 +217,9 @@ impl Filler {
         last.1
     }
 
-    /// The command line that came with the record, as procps shows it: if that is beyond doubt.
+    /// The command line that came with the record, as procps shows it; `None` if that is uncertain.
     fn command_line(&mut self, plan: &Plan, process: Process<'_>) -> Option<*mut c_char> {
-        // A kernel thread and a zombie have no memory, and so no command line: there is nothing to bring along.
+        // A kernel thread and a zombie have no memory, and so no command line, which the service then does not send.
         let has_none = process.identity().has_mm == 0;
         let line = process.served_cmdline().or(has_none.then_some(&[][..]))?;
         if line.is_empty() {
@@ -230,11 +230,11 @@ impl Filler {
                 .then(|| self.arena.string(&[b"[", &name, end]));
         }
         let shown = line.len() - line.iter().rev().take_while(|&&byte| byte == 0).count();
-        // A last space stays only before a NUL.
+        // A trailing space is kept only before a NUL.
         let cut = usize::from(shown == line.len() && matches!(line[shown - 1], b' ' | b'\n'));
         let line = &line[..shown - cut];
         if line.is_empty() {
-            // Versions of procps differ in what they show for it.
+            // Versions of procps show it differently.
             return None;
         }
         let room = self.arena.room(line.len() + 1);
@@ -255,7 +255,7 @@ impl Filler {
         }
     }
 
-    /// With commas between, or a dash.
+    /// A list with commas, or a dash if it is empty.
     fn listed<'a>(&mut self, parts: impl Iterator<Item = &'a [u8]>) -> *mut c_char {
         let mut list = Vec::new();
         for part in parts {
@@ -278,7 +278,7 @@ impl Filler {
         }
     }
 
-    /// What procps's own library has to tell.
+    /// Adds the values from procps's own library.
     pub(crate) fn finish(&mut self, plan: &Plan) {
         if let Some(mut companion) = self.companion.take() {
             let mut read = vec![false; self.pids.len()];
@@ -311,7 +311,7 @@ impl Filler {
         }
     }
 
-    /// `results`: of the companion; none if the process is no more.
+    /// `results` are the companion's; `None` if the process has exited.
     fn put_companion(&mut self, plan: &Plan, row: usize, results: Option<*const PidsResult>) {
         for (at, &op) in plan.ops.iter().enumerate() {
             if let Op::Companion(index) = op {
@@ -338,7 +338,8 @@ impl Filler {
         }
     }
 
-    /// A value of procps's own library, until the next fetch. `None`: the process is no more, and this is what is shown then.
+    /// Keeps a value of procps's own library until the next fetch. `None`: the process has exited, and the result is
+    /// what procps shows then.
     fn kept(&mut self, item: Item, value: Option<u64>) -> u64 {
         let gone: &[u8] = if item == Item::WCHAN_NAME { b"?" } else { b"-" };
         match item.kind() {
@@ -366,7 +367,7 @@ impl Filler {
     fn kept_vector(&mut self, vector: *const *const c_char) -> u64 {
         let mut copies = Vec::new();
         loop {
-            // SAFETY: the vector ends with a null pointer, and so does this.
+            // SAFETY: the vector ends with a null pointer, at which this stops.
             let string = unsafe { vector.add(copies.len()).read() };
             if string.is_null() {
                 break;
@@ -387,7 +388,7 @@ impl Filler {
         }
     }
 
-    /// The only row, for a caller who reads one by one.
+    /// The only row, for a caller who reads one process at a time.
     pub(crate) fn first(&mut self) -> *mut Stack {
         let mut shown = Vec::with_capacity(1);
         self.stacks.list(&mut shown);
@@ -395,12 +396,12 @@ impl Filler {
     }
 }
 
-/// Whether no locale nor version of procps would change it.
+/// Whether all locales and versions of procps show it unchanged.
 fn is_plain(text: &[u8]) -> bool {
     text.iter().all(|byte| (b' '..=b'~').contains(byte))
 }
 
-/// Whose name an item is: the id, and whether it is a user's.
+/// The id whose name an item is, and whether it is a user's.
 fn id_of(item: Item, ids: Option<&Users>) -> (u32, bool) {
     let id = |of: fn(&Users) -> u32| ids.map_or(0, of);
     match item {

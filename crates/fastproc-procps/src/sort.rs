@@ -1,4 +1,4 @@
-//! Rows in order. Sorting is stable: ps sorts by one key after the other.
+//! Sorts rows. The sort is stable: ps sorts by one key after the other.
 
 use std::{
     cmp::Ordering,
@@ -11,19 +11,19 @@ use crate::{
 };
 
 unsafe extern "C" {
-    /// Of the C library; the crate libc leaves it out.
+    /// From the C library; the crate libc lacks it.
     fn strverscmp(a: *const c_char, b: *const c_char) -> c_int;
 }
 
-/// Sorts by the results at this place, which are of this kind.
+/// Sorts by the results with this index, which are of this kind.
 ///
 /// # Safety
-/// Each of the rows has that many results, and strings where the kind says so.
+/// Each row has that many results, and strings if the kind is one of strings.
 pub(crate) unsafe fn sort(rows: &mut [*mut Stack], at: usize, kind: Kind, descending: bool) {
     let compare = |a: &*mut Stack, b: &*mut Stack| {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller guarantees it.
         let (a, b) = unsafe { (&*(**a).head.add(at), &*(**b).head.add(at)) };
-        // SAFETY: likewise.
+        // SAFETY: the caller guarantees it.
         let order = unsafe { compare(a, b, kind) };
         if descending { order.reverse() } else { order }
     };
@@ -75,9 +75,9 @@ mod tests {
         for (descending, expected) in [(false, [1, 4, 0, 2, 3]), (true, [3, 0, 2, 1, 4])] {
             // SAFETY: rows of two results.
             unsafe { sort(&mut rows, 1, Kind::UlInt, false) };
-            // SAFETY: likewise.
+            // SAFETY: as above.
             unsafe { sort(&mut rows, 0, Kind::SInt, descending) };
-            // SAFETY: likewise.
+            // SAFETY: as above.
             let order: Vec<u64> = rows
                 .iter()
                 .map(|&row| unsafe { (*(*row).head.add(1)).value })

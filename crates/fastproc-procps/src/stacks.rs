@@ -1,4 +1,4 @@
-//! The rows that results are handed out in.
+//! The rows in which results are returned.
 
 use std::{
     alloc::{Layout, alloc, dealloc, handle_alloc_error},
@@ -8,22 +8,22 @@ use std::{
 
 use crate::abi::{PidsResult, Stack};
 
-/// Rows are made at least so many at a time.
+/// The fewest rows that are allocated together.
 const FEWEST: usize = 8;
 
 /// Bytes of a page, and of a huge one.
 const PAGE: usize = 4 << 10;
 const HUGE: usize = 2 << 20;
 
-/// Rows, and the results in them.
+/// Rows and their results.
 type Extent = (Box<[Stack]>, Results);
 
-/// Rows of results, each ended by an item that there is not. A row stays where it is as long as rows need not be longer.
+/// Rows of results, each ended by an invalid item. A row is not moved unless rows must become longer.
 #[derive(Debug)]
 pub(crate) struct Stacks {
     /// The caller's items and the end.
     items: Vec<u32>,
-    /// Results that there is room for in a row.
+    /// The number of results for which a row has room.
     room: usize,
     extents: Vec<Extent>,
     heads: Vec<*mut PidsResult>,
@@ -43,7 +43,7 @@ impl Stacks {
         stacks
     }
 
-    /// Other items. Results are zero again.
+    /// Sets other items, with results of zero.
     pub(crate) fn reset(&mut self, items: &[u32], end: u32) {
         self.items = items.iter().copied().chain([end]).collect();
         self.used = 0;
@@ -57,7 +57,7 @@ impl Stacks {
         }
     }
 
-    /// A fetch of about so many processes begins.
+    /// Begins a fetch of about this number of processes.
     pub(crate) fn begin(&mut self, processes: usize) {
         self.used = 0;
         if processes > self.heads.len() {
@@ -94,7 +94,7 @@ impl Stacks {
         self.extents.push((stacks, results));
     }
 
-    /// The rows of this fetch, for the caller.
+    /// Collects the rows of this fetch for the caller.
     pub(crate) fn list(&mut self, into: &mut Vec<*mut Stack>) {
         into.clear();
         let stacks = self
@@ -114,13 +114,13 @@ struct Results {
 }
 
 impl Results {
-    /// The same row so many times.
+    /// Repeats a row this many times.
     fn new(row: &[PidsResult], rows: usize) -> Self {
         let len = row.len() * rows;
         let layout = Layout::array::<PidsResult>(len).expect("less than all memory");
         let page = if layout.size() >= HUGE { HUGE } else { PAGE };
         let layout = layout.align_to(page).expect("a power of two");
-        // SAFETY: a row has its end at least, and there is a row at least.
+        // SAFETY: a row has at least its end, and there is at least one row.
         let start: *mut PidsResult = unsafe { alloc(layout) }.cast();
         let Some(start) = NonNull::new(start) else {
             handle_alloc_error(layout)
@@ -144,16 +144,16 @@ impl Results {
 
 impl Drop for Results {
     fn drop(&mut self) {
-        // SAFETY: allocated like this.
+        // SAFETY: allocated with this layout.
         unsafe { dealloc(self.start.as_ptr().cast(), self.layout) }
     }
 }
 
-/// Has memory that is about to be written backed at once, by huge pages as far as it fills them: ps wants a kilobyte for a
-/// row, and to fault that in page by page is a quarter of what it costs with many processes. Where the kernel refuses either,
-/// nothing is different.
+/// Populates memory that is about to be written, with huge pages as far as it fills them. ps needs a kilobyte for a
+/// row, and with many processes faulting that in page by page takes a quarter of its time. If the kernel refuses,
+/// nothing changes.
 fn populate(start: NonNull<PidsResult>, layout: Layout) {
-    // What shares the last page with something else has that one's.
+    // The last page is left out if it is shared with something else.
     let bytes = layout.size() / PAGE * PAGE;
     let advise = |advice| {
         // SAFETY: whole pages of our own memory, whose contents stay.
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn rows_stay_where_they_are_and_end() {
         let mut stacks = Stacks::new(&[5, 6], 157);
-        // There may be more than was thought; so many lie in huge pages.
+        // There may be more than expected; this many are in huge pages.
         stacks.begin(50_000);
         let made: Vec<_> = (0..60_000).map(|_| stacks.add()).collect();
         let items = |head: *mut PidsResult| {

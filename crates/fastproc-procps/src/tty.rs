@@ -1,4 +1,4 @@
-//! Names of terminals, as far as they are beyond doubt.
+//! Names of terminals, if they are certain.
 
 use std::{collections::HashMap, os::unix::fs::MetadataExt};
 
@@ -11,13 +11,13 @@ pub(crate) struct Terminals {
     known: HashMap<i32, bool>,
 }
 
-/// What is known of a terminal's name.
+/// The name of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Terminal {
     None,
     /// `/dev/pts/` and this number.
     Pts(u32),
-    /// procps has many ways to find its name.
+    /// procps's own library must find the name.
     Other,
 }
 

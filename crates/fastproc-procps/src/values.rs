@@ -1,4 +1,4 @@
-//! A record's values in procps's units.
+//! Values of records in procps's units.
 
 use std::sync::LazyLock;
 
@@ -21,7 +21,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// At the beginning of a fetch.
+    /// Made at the beginning of a fetch.
     pub(crate) fn new(host: &Host) -> Self {
         let mut now = libc::timespec {
             tv_sec: 0,
@@ -52,24 +52,24 @@ impl Clock {
         (ticks as f64 / self.ticks_per_second as f64).to_bits()
     }
 
-    /// Ticks since it began, if any. The difference wraps around as procps's does.
+    /// Ticks since the process began, if any. The difference wraps around as in procps.
     fn age(&self, process: Process<'_>) -> Option<u64> {
         let age = self.now_ticks.wrapping_sub(self.began(process));
         (age > 0).then_some(age)
     }
 
-    /// Percent of its life; in single precision first, as procps has it.
+    /// Percent of its lifetime; in single precision first, as in procps.
     fn share(&self, ticks: u64, process: Process<'_>) -> Option<u64> {
         let age = self.age(process)?;
         Some((f64::from(ticks as f32 * 100.0) / age as f64).to_bits())
     }
 
-    /// Pages of so many bytes.
+    /// The number of pages in this number of bytes.
     fn pages(&self, bytes: u64) -> u64 {
         bytes >> self.page_shift
     }
 
-    /// What differences are made of.
+    /// The counters for differences.
     pub(crate) fn sums(&self, process: Process<'_>) -> Sums {
         process.cpu().map_or_else(Sums::default, |cpu| Sums {
             ticks: self.ticks(cpu.utime_ns) + self.ticks(cpu.stime_ns),
@@ -79,9 +79,9 @@ impl Clock {
     }
 }
 
-/// The number, as the bits of the member of the union that it is read by. `None`: it stays what it was, or it is a string.
+/// The number as the bits of the union's member. `None`: the result keeps its value, or is a string.
 ///
-/// What a record does not hold the kernel does not show, and procps then has zeros.
+/// What a record lacks, the kernel does not show, and procps then has zero.
 #[allow(clippy::enum_glob_use)]
 pub(crate) fn number(item: Item, process: Process<'_>, clock: &Clock, delta: Sums) -> Option<u64> {
     use Item::*;
@@ -96,7 +96,7 @@ pub(crate) fn number(item: Item, process: Process<'_>, clock: &Clock, delta: Sum
     let kib = |bytes: u64| bytes >> 10;
     let kib_of_pages = |bytes: u64| clock.pages(bytes) << (clock.page_shift - 10);
     let memory = || process.memory().unwrap_or(&NOTHING.memory);
-    // Of a process with memory that the kernel hides; of one without, all is zero.
+    // For a process whose memory the kernel hides; without memory all addresses are zero.
     let hidden_code = u64::from(who.has_mm);
     let code = |address: fn(&Layout) -> u64, hidden| {
         if who.has_mm == 0 {
@@ -158,7 +158,7 @@ pub(crate) fn number(item: Item, process: Process<'_>, clock: &Clock, delta: Sum
         TIME_ALL => clock.seconds(own()),
         TIME_ALL_C => clock.seconds(with_children()),
         TIME_START => clock.seconds(clock.began(process)),
-        // Before its first tick there is no time that it could have used, and the last value stays.
+        // Before the first tick no time can have been used, and the last value stays.
         TIME_ELAPSED => clock.seconds(clock.age(process)?),
         UTILIZATION => clock.share(own(), process)?,
         UTILIZATION_C => clock.share(with_children(), process)?,
@@ -225,7 +225,7 @@ mod tests {
 
     use super::*;
 
-    /// Each counter is another number, so that none is taken for its neighbour.
+    /// Each counter is a different number, so that none is mistaken for its neighbour.
     #[test]
     fn what_children_did_is_added_to_its_own_counter() {
         let host = Host::read().expect("the host can be asked");

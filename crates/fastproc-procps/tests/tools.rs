@@ -1,4 +1,4 @@
-//! procps's own tools, as they are installed, with their own library and with the substitute.
+//! procps's installed tools, with their own library and with the substitute.
 
 use std::{
     cell::Cell,
@@ -15,7 +15,7 @@ use fastproc::source::service;
 use fastproc_service::{Service, Settings, bind};
 use fastproc_testbed::{GUARD, Options, Testbed, gate};
 
-/// The library as cargo built it for this test, with the names of procps's.
+/// The library as cargo built it for this test, with procps's names.
 fn substitute(name: &str) -> Option<PathBuf> {
     let real = [
         "/usr/lib/x86_64-linux-gnu",
@@ -49,7 +49,7 @@ fn substitute(name: &str) -> Option<PathBuf> {
 
 struct Served {
     socket: PathBuf,
-    /// How often its status was asked for.
+    /// How often its status was requested.
     asked: Cell<u64>,
     stop: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
@@ -73,7 +73,7 @@ impl Served {
         }
     }
 
-    /// How many requests it has had, this one not counted, and how many it has refused.
+    /// The number of requests, without this one, and of refusals.
     fn counts(&self) -> [u64; 2] {
         let status = service::status(&self.socket).expect("it answers");
         let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
@@ -93,7 +93,7 @@ impl Served {
     }
 }
 
-/// A tool, with the substitute and the service at a socket; or as it is.
+/// Runs a tool with the substitute and the service at a socket, or unchanged.
 fn run(words: &[&str], substitute: Option<(&Path, &Path)>, locale: &str) -> Output {
     let mut command = Command::new(words[0]);
     command
@@ -109,7 +109,7 @@ fn run(words: &[&str], substitute: Option<(&Path, &Path)>, locale: &str) -> Outp
     command.output().expect("procps is installed")
 }
 
-/// What a tool says of each of these processes: their lines, by the first number in them.
+/// A tool's lines for each of these processes, by the first number in them.
 fn lines(output: &Output, pids: &BTreeSet<u32>) -> BTreeMap<u32, String> {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let lines = text.lines().filter_map(|line| {
@@ -123,7 +123,7 @@ fn lines(output: &Output, pids: &BTreeSet<u32>) -> BTreeMap<u32, String> {
     lines.filter(|(pid, _)| pids.contains(pid)).collect()
 }
 
-/// Every way to look, of which the lines begin with a pid. What changes by itself is left out.
+/// Commands whose lines begin with a pid. Columns that change by themselves are left out.
 const LOOKS: &[&[&str]] = &[
     &["ps", "-e"],
     &["ps", "axe", "-o", "pid,args"],
@@ -151,7 +151,7 @@ const LOOKS: &[&[&str]] = &[
     &["pgrep", "-w", "-l", "."],
 ];
 
-/// Compares every look at the test processes; values of a moment are tried again.
+/// Compares the output of every command for the test processes; values that may change are tried again.
 fn compare(folder: &Path, served: &Served, pids: &BTreeSet<u32>) {
     for words in LOOKS {
         for locale in ["C", "C.UTF-8"] {
@@ -160,7 +160,8 @@ fn compare(folder: &Path, served: &Served, pids: &BTreeSet<u32>) {
                 let before = lines(&run(words, None, locale), pids);
                 let [requests, refusals] = served.counts();
                 let ours = run(words, Some((folder, &served.socket)), locale);
-                // Or procps's own library is compared with itself: a greeting, and at least one snapshot. Threads it reads.
+                // Otherwise procps's own library would be compared with itself: expect a *hello* and at least one
+                // snapshot. Threads are read by procps's own library.
                 let [requests_after, refusals_after] = served.counts();
                 let of_threads = words.contains(&"-eL") || words.contains(&"-w");
                 assert!(
@@ -214,7 +215,7 @@ fn tools_say_the_same_with_the_service_and_after_its_end() {
         gate::skipped("there is no libproc2 here");
         return;
     };
-    // The most groups take long to name, in either library.
+    // Many groups take long to name, in either library.
     let odd = Options::default();
     let testbed = Testbed::open(&odd).expect("test processes");
     let pids: BTreeSet<u32> = testbed
@@ -230,7 +231,7 @@ fn tools_say_the_same_with_the_service_and_after_its_end() {
     fs::remove_dir_all(&folder).expect("it was ours");
 }
 
-/// The tools go on by procps's own library.
+/// The tools continue with procps's own library.
 fn compare_once_more_without(folder: &Path, socket: &Path, pids: &BTreeSet<u32>) {
     let words = ["ps", "-eo", "pid,ppid,comm"];
     let stock = lines(&run(&words, None, "C"), pids);
@@ -240,8 +241,8 @@ fn compare_once_more_without(folder: &Path, socket: &Path, pids: &BTreeSet<u32>)
     );
 }
 
-/// By procps's own library throughout: no service listens, and there are few processes. All processes but this one may
-/// rest, so it is this one's ticks that must go on.
+/// By procps's own library throughout: no service listens, and there are few processes. All other processes may be
+/// idle, so this one's ticks must advance.
 #[test]
 fn differences_go_on_by_procps_own_library() {
     if !gate::programs(&["top"]) {
@@ -256,7 +257,7 @@ fn differences_go_on_by_procps_own_library() {
         .spawn()
         .expect("there is a shell");
     let pid = busy.id().to_string();
-    // Until it has run in the last of three looks; a machine may be too busy for it once.
+    // Until it has run before the last of three updates; a machine may be too busy once.
     let saw_it_run = (0..20).any(|_| {
         let words = ["top", "-b", "-n3", "-d1", "-p", &pid];
         let top = run(&words, Some((&folder, Path::new("/nonexistent"))), "C");

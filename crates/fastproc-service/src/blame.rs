@@ -1,4 +1,4 @@
-//! Who was refused and who has held up work: counted for the status, and told to a log.
+//! Users who were refused or who held up work: counted for the status, and logged.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -11,10 +11,10 @@ use std::{
 
 use serde::Serialize;
 
-/// Lines for one user and reason, and all lines, are so far apart.
+/// The least time between two log lines for one user and reason, and between any two.
 const APART: Duration = Duration::from_secs(60);
 const ALL_APART: Duration = Duration::from_millis(500);
-/// Users that are counted. Who comes later is in the sums alone.
+/// Users that are counted separately. Later ones are only in the sums.
 const MOST_USERS: usize = 256;
 /// Number of [`Reason`]s.
 const REASONS: usize = Reason::NAMES.len();
@@ -22,18 +22,18 @@ const REASONS: usize = Reason::NAMES.len();
 /// What a user is blamed for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Reason {
-    /// It asked for more work than it may have done.
+    /// It has used up its share of CPU time.
     OverBudget,
     /// Its readers hold as much memory as they may.
     OverMemory,
     /// Memory of one of its processes could not be read in time.
     Blocked,
-    /// Its readers asked for too many connections, or asked without reading answers.
+    /// Its readers opened too many connections, or sent requests without reading the answers.
     CutOff,
 }
 
 impl Reason {
-    /// In their order.
+    /// In the order of the variants.
     pub(crate) const NAMES: [&str; 4] = ["over_budget", "over_memory", "blocked", "cut_off"];
 
     const fn text(self) -> &'static str {
@@ -52,7 +52,7 @@ impl Reason {
     }
 }
 
-/// How often.
+/// Events by reason.
 #[expect(clippy::struct_field_names, reason = "names in the status")]
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Counts {
@@ -79,7 +79,7 @@ impl From<[u64; REASONS]> for Counts {
     }
 }
 
-/// By reason. The thread of the service alone adds to them.
+/// By reason. Only the thread of the service adds to them.
 #[derive(Debug, Default)]
 struct Counters([AtomicU64; REASONS]);
 
@@ -93,13 +93,13 @@ impl Counters {
     }
 }
 
-/// Counts that other threads read while they grow: without a lock, so that nobody waits.
+/// Counts that other threads read, without a lock, while they grow.
 #[derive(Debug)]
 pub(crate) struct Refused {
-    /// A place that is taken keeps its user.
+    /// An entry keeps its user.
     users: [(AtomicU32, Counters); MOST_USERS],
     taken: AtomicUsize,
-    /// Of users that there is no place for, and where nobody knows whose it is.
+    /// Events of users without an entry, and events whose user is unknown.
     others: Counters,
 }
 
@@ -114,7 +114,7 @@ impl Default for Refused {
 }
 
 impl Refused {
-    /// Each user's, and the others' as `None`.
+    /// The counts of each user; `None` stands for all others.
     pub(crate) fn read(&self) -> impl Iterator<Item = (Option<u32>, [u64; REASONS])> {
         let users = self.users.iter().take(self.taken.load(Ordering::Acquire));
         let users = users.map(|(uid, counts)| (Some(uid.load(Ordering::Relaxed)), counts.read()));
@@ -122,12 +122,12 @@ impl Refused {
     }
 }
 
-/// All of it.
+/// Counts, and what was logged when.
 #[derive(Debug, Default)]
 pub(crate) struct Blame {
     log: Option<fn(&str)>,
     refused: Arc<Refused>,
-    /// Where a user's counts are.
+    /// The index of each user's counts.
     places: HashMap<u32, usize>,
     told: HashMap<(u32, Reason), Instant>,
     last: Option<Instant>,
@@ -142,7 +142,7 @@ impl Blame {
         }
     }
 
-    /// Of all users, and of nobody.
+    /// Sums over all users, with the events whose user is unknown.
     pub(crate) fn sum(&self) -> Counts {
         let mut sum = [0; REASONS];
         for (_, counts) in self.refused.read() {
@@ -176,7 +176,7 @@ impl Blame {
         counters
     }
 
-    /// Counts it for a user. Where nobody knows whose it is, only the sum grows.
+    /// Counts an event of a user. If the user is unknown, only the sum grows.
     pub(crate) fn add(&mut self, uid: Option<u32>, why: Reason) {
         self.counters(uid).add(why);
         let (Some(uid), Some(log)) = (uid, self.log) else {

@@ -1,13 +1,14 @@
-//! How much CPU time the service may use for each user: what it does for readers is on no account of their own.
+//! How much CPU time the service may use for each user. The kernel charges that time to the service, not to its
+//! readers.
 
 use std::{
     collections::HashMap,
     time::{Duration, Instant},
 };
 
-/// Time that a user has not used is kept for so long.
+/// Unused time of a user is kept for this long.
 const WINDOW: Duration = Duration::from_secs(1);
-/// No more than so many budgets are owed.
+/// The largest debt, in budgets.
 const MOST_DEBT: i64 = 10;
 
 /// CPU time that this thread has used.
@@ -16,14 +17,14 @@ pub(crate) fn cpu_time() -> Duration {
     Duration::new(used.tv_sec as u64, used.tv_nsec as u32)
 }
 
-/// What is left for a user, in nanoseconds; less than nothing after work that took longer than expected.
+/// What is left for a user, in nanoseconds; negative after work that took longer than expected.
 #[derive(Clone, Copy, Debug)]
 struct Account {
     left: i64,
     at: Instant,
 }
 
-/// The accounts of all users. Root's is unlimited.
+/// The accounts of all users. Root has no limit.
 #[derive(Debug)]
 pub(crate) struct Budget {
     /// Share of one CPU.
@@ -52,22 +53,22 @@ impl Budget {
         })
     }
 
-    /// Whether this user may have work done that is expected to take so long. What takes more than all of the budget is done
-    /// when nearly nothing of it is used: to find out who asks has been charged by then.
+    /// Whether this user may have work done that is expected to take so long. Work that takes more than the whole
+    /// budget is done when nearly none of it is used, since identifying the user has been charged by then.
     pub(crate) fn allows(&self, uid: u32, expected: Duration, now: Instant) -> bool {
         let most = self.full() - self.full() / 8;
         uid == 0 || self.left(uid, now) >= nanoseconds(expected).clamp(1, most.max(1))
     }
 
-    /// Work for this user took so long.
+    /// Charges work to this user.
     pub(crate) fn spend(&mut self, uid: u32, took: Duration, now: Instant) {
         if uid == 0 {
             return;
         }
-        // A CPU that stands still counts as work: nobody pays for that for ever.
+        // A stalled virtual CPU counts as work, so the debt has a limit.
         let least = self.full().saturating_mul(-MOST_DEBT);
         let left = (self.left(uid, now) - nanoseconds(took)).max(least);
-        // An account that is full again is no account.
+        // A full account need not be stored.
         if self.users.len() > 64 {
             let full = self.users.keys().copied();
             let full: Vec<u32> = full
@@ -105,7 +106,7 @@ mod tests {
         assert!(budget.allows(8, HALF, now));
         budget.spend(0, 100 * HALF, now);
         assert!(budget.allows(0, HALF, now));
-        // It has done eleven tenths.
+        // It has used eleven tenths.
         assert!(!budget.allows(7, work, now + WINDOW / 10));
         assert!(budget.allows(7, work, now + 3 * WINDOW / 10));
         assert!(budget.allows(7, HALF, now + 2 * WINDOW));

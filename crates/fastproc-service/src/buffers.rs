@@ -1,4 +1,4 @@
-//! Buffers: made, lent, used again.
+//! Buffers: made, lent and reused.
 
 use fastproc::{
     Texts,
@@ -12,24 +12,24 @@ use crate::{
     view::View,
 };
 
-/// What may lie ready without being lent, in bytes; or two of the size that was made last.
+/// Bytes that may lie ready without being lent, or two buffers of the size that was made last if that is more.
 const READY: usize = 24 << 20;
-/// A buffer counts as no less, so that there are never more of them than descriptors.
+/// A buffer is charged at least this much, so that there are never more buffers than descriptors.
 const LEAST: usize = 128 << 10;
-/// Root may have so many times what another user may.
+/// Root may hold this many times what another user may.
 const OF_ROOT: usize = 4;
 
 /// How much memory readers may hold.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Of one user other than root.
+    /// By the readers of one user other than root.
     pub(crate) of_user: usize,
-    /// Of all of them together.
+    /// By the readers of all of these users together.
     pub(crate) of_all: usize,
 }
 
 impl Limits {
-    /// Buffers that there can be.
+    /// The largest number of buffers.
     pub(crate) const fn buffers(self) -> usize {
         (self.of_all + OF_ROOT * self.of_user) / LEAST
     }
@@ -45,27 +45,27 @@ pub(crate) struct Contents {
     pub(crate) exits: Range,
 }
 
-/// A buffer of one view, for as long as it lives: who had it once may have kept it.
+/// A buffer of one view. A reader that was lent it once may have kept it, for as long as the buffer lives.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     pub(crate) id: u64,
     pub(crate) memory: Memory,
     view: View,
     contents: Option<Contents>,
-    /// What it held before it was taken, and holds until it is written into.
+    /// What it held before it was taken, and still holds until it is written to.
     pub(crate) left: Option<Contents>,
-    /// The answer that names it.
+    /// The answer that refers to it.
     pub(crate) reply: Reply,
     lent: usize,
-    /// Whether some reader was handed it.
+    /// Whether a reader received it.
     passed: bool,
     used: u64,
 }
 
-/// Readers of this view have as much as they may.
+/// There is no buffer for this view.
 #[derive(Debug)]
 pub(crate) enum TakeError {
-    /// Until some of it is back.
+    /// The readers hold as much as they may, until they give some back.
     Full,
     /// The kernel gave no memory.
     Memory,
@@ -85,28 +85,28 @@ impl Buffer {
         self.memory.bytes().max(LEAST)
     }
 
-    /// This is what was written into it.
+    /// Sets what was written into it.
     pub(crate) fn finish(&mut self, contents: Contents) {
         self.contents = Some(contents);
     }
 
-    /// Whether it is given up at some gain.
+    /// Whether dropping it frees memory or lets the service learn when it does.
     fn may_go(&self) -> bool {
         self.lent == 0 && (!self.passed || self.memory.watched().is_some())
     }
 }
 
-/// A buffer that is not used any more, while some reader has it: its memory is there as long.
+/// A buffer that the service has dropped. Its memory stays as long as a reader has it.
 #[derive(Debug)]
 struct Retired {
-    /// `None`: it cannot be told when nobody has it any more.
+    /// `None`: the service cannot learn when no reader has it any more.
     watched: Option<Watched>,
     uid: u32,
     charge: usize,
 }
 
-/// All buffers. Each counts for its user from the time when it is made until nobody has it any more, lent or not: whoever was
-/// lent it may have kept it.
+/// All buffers. A buffer is charged to its user until no reader has it any more, lent or not: a reader that was lent it
+/// may have kept it.
 #[derive(Debug)]
 pub(crate) struct Buffers {
     limits: Limits,
@@ -115,12 +115,12 @@ pub(crate) struct Buffers {
     retired: Vec<Retired>,
     next_id: u64,
     clock: u64,
-    /// Bytes of the one that was made last.
+    /// Bytes of the buffer that was made last.
     latest: usize,
 }
 
 impl Buffers {
-    /// Ids begin at `first_id`, so that another run of the service gives others.
+    /// Ids begin at `first_id`, so that each run of the service uses different ones.
     pub(crate) fn new(first_id: u64, limits: Limits) -> Self {
         Self {
             limits,
@@ -133,7 +133,7 @@ impl Buffers {
         }
     }
 
-    /// The buffer that holds this already.
+    /// The buffer that already holds these contents.
     pub(crate) fn find(&mut self, view: View, contents: Contents) -> Option<&mut Buffer> {
         let found = self.all.iter_mut();
         found
@@ -141,8 +141,7 @@ impl Buffers {
             .find(|buffer| buffer.view == view && buffer.contents == Some(contents))
     }
 
-    /// A buffer that nobody reads, of at least so many bytes, for what will be written into it. It holds nothing until that is
-    /// done: [`Buffer::finish`].
+    /// A buffer of at least so many bytes that nobody reads. It has no contents until [`Buffer::finish`].
     pub(crate) fn take(&mut self, view: View, bytes: usize) -> Result<&mut Buffer, TakeError> {
         self.clock += 1;
         let at = match self.find_free(view, bytes, 4 * bytes.max(64 << 10)) {
@@ -155,13 +154,13 @@ impl Buffers {
         Ok(buffer)
     }
 
-    /// Whether [`take`](Self::take) is likely to find one.
+    /// Whether [`take`](Self::take) is likely to succeed.
     pub(crate) fn has_room(&mut self, view: View, bytes: usize) -> bool {
         self.find_free(view, bytes, usize::MAX).is_some()
             || self.make_room(view.uid(), with_reserve(bytes))
     }
 
-    /// One that nobody reads: the one that was used last is warm.
+    /// A buffer that nobody reads, preferably the one that was used last: it is in the caches.
     fn find_free(&self, view: View, bytes: usize, most: usize) -> Option<usize> {
         let fits = |buffer: &Buffer| {
             buffer.lent == 0
@@ -204,7 +203,7 @@ impl Buffers {
         Ok(self.all.len() - 1)
     }
 
-    /// What the readers of this user hold, and may have kept; or those of all users but root.
+    /// Bytes that the readers of this user hold or may have kept; with `None`, of all users but root.
     fn charged(&self, uid: Option<u32>) -> usize {
         let counts = |of: u32| uid.map_or(of != 0, |uid| uid == of);
         let all = self.all.iter();
@@ -221,7 +220,7 @@ impl Buffers {
         let most = self.limits.of_user;
         let most = if uid == 0 { OF_ROOT * most } else { most };
         let charged = self.charged(Some(uid));
-        // However large the table is, each user may have one.
+        // A user may always have one buffer, however large.
         charged == 0 || charged + bytes <= most
     }
 
@@ -230,8 +229,8 @@ impl Buffers {
             && (uid == 0 || self.charged(None) + bytes <= self.limits.of_all)
     }
 
-    /// Lets go of what this user's readers have given back, and where the whole is too much of what others' have. What
-    /// somebody has kept goes on counting.
+    /// Drops buffers that this user's readers have given back, and those of others if all users together hold too much.
+    /// A buffer that a reader has kept is still charged.
     fn make_room(&mut self, uid: u32, bytes: usize) -> bool {
         self.settle();
         while !self.has_place(uid, bytes) {
@@ -248,7 +247,7 @@ impl Buffers {
         true
     }
 
-    /// Makes room among what lies ready for `more` bytes: what was used longest ago goes first.
+    /// Drops unused buffers until `more` bytes may lie ready, the least recently used first.
     fn drop_unused(&mut self, more: usize) {
         let most = READY.max(2 * self.latest);
         loop {
@@ -262,7 +261,7 @@ impl Buffers {
         }
     }
 
-    /// Lets go of a buffer. It counts until nobody has it.
+    /// Drops a buffer. It is charged until no reader has it.
     fn retire(&mut self, at: usize) {
         let buffer = self.all.swap_remove(at);
         let watched = buffer.memory.watched();
@@ -279,7 +278,7 @@ impl Buffers {
         self.settle();
     }
 
-    /// Learns which of them nobody has any more.
+    /// Finds out which dropped buffers no reader has any more.
     pub(crate) fn settle(&mut self) {
         let retired = &mut self.retired;
         if !retired.is_empty() {
@@ -296,7 +295,7 @@ impl Buffers {
         }
     }
 
-    /// Keeps a buffer from being taken, until it is given back.
+    /// Keeps a buffer from being taken until it is given back.
     pub(crate) fn hold(&mut self, id: u64) {
         if let Some(buffer) = self.get_mut(id) {
             buffer.lent += 1;
@@ -311,7 +310,7 @@ impl Buffers {
         self.drop_unused(0);
     }
 
-    /// Lets go of a buffer that a reader may be reading although it is not connected any more. It is not written to again.
+    /// Drops a buffer that a reader may still read although it has disconnected. It is not written to again.
     pub(crate) fn give_up(&mut self, id: u64) {
         if let Some(at) = self.all.iter().position(|buffer| buffer.id == id) {
             self.retire(at);
@@ -331,7 +330,7 @@ impl Buffers {
         lent.map(|of| of.memory.bytes()).sum()
     }
 
-    /// Number and bytes of those that are lent, of those that lie ready, and of those that readers have kept.
+    /// Number and bytes of the buffers that are lent, that lie ready, and that readers have kept.
     pub(crate) fn sizes(&mut self) -> [(usize, usize); 3] {
         self.settle();
         let kept = self.retired.iter().map(|retired| retired.charge);
@@ -345,7 +344,7 @@ impl Buffers {
     }
 }
 
-/// The table grows; a quarter more saves making another one soon.
+/// A quarter more than needed, so that a growing table does not need a new buffer soon.
 fn with_reserve(bytes: usize) -> usize {
     bytes + bytes / 4
 }
@@ -438,9 +437,9 @@ mod tests {
         assert!(lend(&mut buffers, user(7)).is_some());
     }
 
-    /// A descriptor of a buffer, as a reader has one.
+    /// A descriptor of a buffer, as a reader keeps it.
     fn keep(buffers: &Buffers, id: u64) -> std::os::fd::OwnedFd {
-        let buffer = buffers.get(id).expect("it is lent");
+        let buffer = buffers.get(id).expect("the buffer is lent");
         let kept = buffer.memory.file().try_clone_to_owned();
         kept.expect("a descriptor")
     }
@@ -451,7 +450,7 @@ mod tests {
         let mut generation = 0;
         let mut kept = Vec::new();
         let mut pin = |buffers: &mut Buffers, uid, kept: &mut Vec<_>| {
-            // Ever larger ones, so that none that is back can be used again.
+            // Ever larger ones, so that no returned buffer fits.
             generation += 1;
             let bytes = SIZE + (generation as usize) * (64 << 10);
             let Ok(buffer) = buffers.take(user(uid), bytes) else {
@@ -464,10 +463,10 @@ mod tests {
             true
         };
         while pin(&mut buffers, 7, &mut kept) {
-            assert!(kept.len() < 100, "it may keep as much as it likes");
+            assert!(kept.len() < 100, "a reader holds more than its limit");
             assert!(buffers.charged(Some(7)) <= LIMITS.of_user);
         }
-        // Others are served, until all of them together have as much as all may have.
+        // Others are served until all of them together reach the limit.
         let others = (8..40).take_while(|&uid| {
             while pin(&mut buffers, uid, &mut kept) {}
             buffers.charged(Some(uid)) > 0

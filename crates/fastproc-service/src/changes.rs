@@ -1,17 +1,17 @@
-//! Which records have not changed since a walk, so that a buffer that has them from then need not be written again.
+//! Which records have not changed since a walk, so that a buffer of that walk need not be written completely.
 
 use fastproc::{Snapshot, difference::PerProcess};
 
-/// When each record changed last, by the generations of walks.
+/// The generation of the walk in which each record changed last.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     changed: PerProcess<u64>,
-    /// Since this generation all records are in the same places.
+    /// All records have kept their places since this generation.
     placed: u64,
 }
 
 impl Changes {
-    /// Takes in the snapshot of this generation. Each later one is greater.
+    /// Adds the snapshot of this generation, which is greater than all before.
     pub(crate) fn update(&mut self, snapshot: &Snapshot<'_>, generation: u64) {
         self.changed.update(snapshot, |_| generation);
         if !self.changed.has_same_pids() {
@@ -19,7 +19,7 @@ impl Changes {
         }
     }
 
-    /// For each place, whether its record is the one that it was in that generation.
+    /// For each place, whether its record is the same as in that generation.
     pub(crate) fn since(&self, generation: Option<u64>) -> impl Fn(usize) -> bool {
         let changed = match generation {
             Some(generation) if self.placed <= generation => self.changed.values(),

@@ -1,10 +1,10 @@
 //! Closing connections that descriptors may have been sent through.
 //!
-//! Who closes the last descriptor of a file waits for what that takes: of a TCP socket with `SO_LINGER` and data that nobody
-//! acknowledges, for as long as its user has set. A message with such a descriptor that is received or thrown away in the
-//! thread that answers would hold up everybody. So it never receives one: from Linux 6.16 on nobody can send it
-//! (`SO_PASSRIGHTS`). Before, and through connections that were made before this service listened, such messages stay in their
-//! socket, and a thread that ends closes that: the kernel lets nobody wait for a lingering socket who is ending.
+//! Closing the last descriptor of a file can block: for a TCP socket with `SO_LINGER` and unacknowledged data, for as
+//! long as its user has set. If the thread that answers received or discarded a message with this descriptor, all
+//! readers would wait. So it never receives one. From Linux 6.16 on nobody can send one (`SO_PASSRIGHTS`). Before that,
+//! and through connections that were made before this service listened, such a message stays in its socket, and an
+//! exiting thread closes the socket: the kernel does not let an exiting thread wait for a lingering socket.
 
 use std::{
     os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
@@ -18,10 +18,10 @@ use nix::{
 };
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
-/// Of Linux 6.16.
+/// Since Linux 6.16.
 const SO_PASSRIGHTS: libc::c_int = 83;
 
-/// Has nobody send descriptors through a socket, or through the connections that are made to it from now on.
+/// Forbids to send descriptors through a socket, and through connections that are made to it from now on.
 pub(crate) fn refuse_descriptors(socket: BorrowedFd<'_>) {
     let no: libc::c_int = 0;
     // SAFETY: the kernel reads an int. Older kernels do not know the option.
@@ -53,12 +53,12 @@ pub(crate) fn may_pass_descriptors(socket: BorrowedFd<'_>) -> bool {
     result != 0 || may != 0
 }
 
-/// Closes a connection, and waits for nothing.
+/// Closes a connection without waiting.
 pub(crate) fn close(socket: OwnedFd) {
     if !may_pass_descriptors(socket.as_fd()) {
         return;
     }
-    // Nothing more can be sent to it then.
+    // Nothing more can be sent to it after this.
     let ended = shutdown(socket.as_raw_fd(), Shutdown::Read);
     let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
     let nothing = matches!(
@@ -80,12 +80,13 @@ pub(crate) fn close(socket: OwnedFd) {
             }
         });
         if last.is_ok() {
-            // Nothing is sent; it has let go of its end when it has a copy of this socket, and closes that when it ends.
+            // Nothing is sent. The channel closes when the thread has copied the descriptors; the thread closes its
+            // copy when it exits.
             let _ = when_copied.recv();
         }
         drop(socket);
         drop(end);
     };
-    // Where no thread can be started, what it would have closed is closed here.
+    // If no thread can be started, dropping the closure closes the socket here.
     let _ = thread::Builder::new().name("closing".into()).spawn(closes);
 }

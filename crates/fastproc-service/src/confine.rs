@@ -1,5 +1,5 @@
-//! What a service never does once it is open is forbidden to it: whoever takes it over finds no program to execute and no
-//! file to write.
+//! Forbids a service what it never does once it is open: an attacker who takes it over cannot execute a program or
+//! write a file.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use libc::{
     sock_filter,
 };
 
-/// `AUDIT_ARCH_*`, and from which number on system calls are of another ABI.
+/// `AUDIT_ARCH_*`, and the first number of system calls of another ABI.
 #[cfg(target_arch = "x86_64")]
 const ARCH: (u32, u32) = (0xc000_003e, 0x4000_0000);
 #[cfg(target_arch = "aarch64")]
@@ -16,8 +16,8 @@ const ARCH: (u32, u32) = (0xc000_00b7, u32::MAX);
 #[cfg(target_arch = "riscv64")]
 const ARCH: (u32, u32) = (0xc000_00f3, u32::MAX);
 
-/// Not at all: to execute a program, to open a file in a way that its flags do not tell here, to reach into other processes,
-/// and to change what has a path.
+/// Refused altogether: executing a program, opening a file in ways whose flags a filter cannot see, reaching into other
+/// processes, and changing anything that has a path.
 const FORBIDDEN: &[c_long] = &[
     libc::SYS_execve,
     libc::SYS_execveat,
@@ -49,7 +49,7 @@ const FORBIDDEN: &[c_long] = &[
     REMOVEXATTRAT,
 ];
 
-/// The same by calls that newer architectures do not have.
+/// The same by system calls that newer architectures lack.
 #[cfg(target_arch = "x86_64")]
 const OLD: &[c_long] = &[
     libc::SYS_creat,
@@ -73,22 +73,22 @@ const OLD: &[c_long] = &[libc::SYS_renameat];
 #[cfg(target_arch = "riscv64")]
 const OLD: &[c_long] = &[];
 
-// Of Linux 6.6 and 6.13, with the same numbers everywhere.
+// Since Linux 6.6 and 6.13, with the same numbers on all architectures.
 const FCHMODAT2: c_long = 452;
 const SETXATTRAT: c_long = 463;
 const REMOVEXATTRAT: c_long = 466;
 
-/// Only for reading: the call, and which of its arguments has the flags.
+/// Allowed only for reading: the call, and which of its arguments has the flags.
 const OPENING: &[(c_long, u32)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_open, 1),
     (libc::SYS_openat, 2),
 ];
 
-/// What writing takes.
+/// Flags for writing.
 const WRITING: u32 = (libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC) as u32;
 
-// Places in `seccomp_data`; of an argument its lower half.
+// Offsets in `seccomp_data`; for an argument, of its lower half.
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 const fn argument(number: u32) -> u32 {
@@ -100,7 +100,7 @@ const fn step(code: u32, k: u32) -> sock_filter {
     jump(code, k, 0, 0)
 }
 
-/// Goes on after so many steps, where the condition holds and where it does not.
+/// Skips `yes` steps if the condition holds, otherwise `no` steps.
 const fn jump(code: u32, k: u32, yes: u8, no: u8) -> sock_filter {
     sock_filter {
         code: code as u16,
@@ -118,7 +118,7 @@ const fn refuse(error: i32) -> sock_filter {
     step(BPF_RET | BPF_K, libc::SECCOMP_RET_ERRNO | error as u32)
 }
 
-/// Not at all for who has everything open that it needs: to open, connect to or listen at anything more, and to touch other
+/// Refused for a process that has everything open that it needs: opening, connecting or listening, and touching other
 /// processes or the system.
 const NEEDLESS: &[c_long] = &[
     #[cfg(target_arch = "x86_64")]
@@ -136,7 +136,7 @@ const NEEDLESS: &[c_long] = &[
     libc::SYS_rt_tgsigqueueinfo,
     libc::SYS_bpf,
     libc::SYS_perf_event_open,
-    // Threads are made by clone(2).
+    // Threads are created by clone(2).
     #[cfg(target_arch = "x86_64")]
     libc::SYS_fork,
     #[cfg(target_arch = "x86_64")]
@@ -161,7 +161,7 @@ const NEEDLESS: &[c_long] = &[
     libc::SYS_userfaultfd,
 ];
 
-/// Of Linux 6.15, with the same number everywhere.
+/// Since Linux 6.15, with the same number on all architectures.
 const OPEN_TREE_ATTR: c_long = 467;
 
 const CLONE_NEW: i32 = libc::CLONE_NEWNS
@@ -176,7 +176,7 @@ const IS: u32 = BPF_JMP | BPF_JEQ | BPF_K;
 const HAS: u32 = BPF_JMP | BPF_JSET | BPF_K;
 const ALLOW: sock_filter = step(BPF_RET | BPF_K, libc::SECCOMP_RET_ALLOW);
 
-/// A program of filters: what it says of one system call after the other.
+/// A program of filters, which checks for one system call after the other.
 struct Filter(Vec<sock_filter>);
 
 impl Filter {
@@ -185,7 +185,7 @@ impl Filter {
         self.0.extend([jump(IS, call as u32, 0, 1), refuse(error)]);
     }
 
-    /// Says of a call by one of its arguments what these steps say. They have to end by allowing or refusing it.
+    /// Decides about a call by one of its arguments. The steps must end by allowing or refusing it.
     fn by_argument<const N: usize>(&mut self, call: c_long, number: u32, steps: [sock_filter; N]) {
         const { assert!(N < u8::MAX as usize) };
         self.0.push(jump(IS, call as u32, 0, N as u8 + 1));
@@ -194,7 +194,7 @@ impl Filter {
     }
 }
 
-/// For whoever reads, or, with `only_descriptors`, for this process if it has all open that it needs.
+/// The filter for a reading process or, with `only_descriptors`, for one that has everything open that it needs.
 fn filter(only_descriptors: bool) -> Vec<sock_filter> {
     let mut filter = Filter(vec![
         load(ARCHITECTURE),
@@ -212,7 +212,7 @@ fn filter(only_descriptors: bool) -> Vec<sock_filter> {
         let steps = [jump(HAS, WRITING, 0, 1), refuse(libc::EACCES), ALLOW];
         filter.by_argument(call, flags, steps);
     }
-    // To type into a terminal.
+    // Typing into a terminal.
     let typing = [
         jump(IS, libc::TIOCSTI as u32, 1, 0),
         jump(IS, libc::TIOCLINUX as u32, 0, 1),
@@ -239,29 +239,29 @@ fn filter(only_descriptors: bool) -> Vec<sock_filter> {
             ALLOW,
         ];
         filter.by_argument(libc::SYS_clone, 0, only_threads);
-        // Its flags are in memory, where no filter looks. The C library takes the other call then.
+        // The flags of clone3(2) are in memory, which a filter cannot read. The C library then falls back to clone(2).
         filter.refuse(libc::SYS_clone3, libc::ENOSYS);
     }
     filter.0.push(ALLOW);
     filter.0
 }
 
-/// Forbids to this process, for good, to execute programs, to open files for writing, to change what has a path, to
-/// reach into other processes, and to type into a terminal.
+/// Permanently forbids this process to execute programs, to open files for writing, to change anything that has a path,
+/// to reach into other processes, and to type into a terminal.
 ///
-/// It takes `no_new_privs`, which it sets. After [`Service::open`](crate::Service::open).
+/// Sets `no_new_privs`. Call it after [`Service::open`](crate::Service::open).
 ///
 /// # Errors
-/// The kernel has no filters of system calls.
+/// The kernel does not support filters of system calls, or a thread has a filter of its own.
 pub fn confine() -> io::Result<()> {
     forbid(false)
 }
 
-/// The same, and to open files and sockets at all, to start processes, and to send signals to others: for a process that has
-/// open what it needs, and accepts connections.
+/// Also forbids to open files and sockets, to start processes, and to signal others: for a process that has everything
+/// open that it needs, and accepts connections.
 ///
 /// # Errors
-/// The kernel has no filters of system calls.
+/// As of [`confine`].
 pub fn confine_to_descriptors() -> io::Result<()> {
     forbid(true)
 }
@@ -273,7 +273,7 @@ fn forbid(only_descriptors: bool) -> io::Result<()> {
         len: filter.len() as u16,
         filter: filter.as_mut_ptr(),
     };
-    // SAFETY: the kernel copies the program, which lives until then, and changes nothing but which system calls are allowed.
+    // SAFETY: the kernel copies the program, which lives until then. It changes only which system calls are allowed.
     let result = unsafe {
         libc::syscall(
             libc::SYS_seccomp,
@@ -284,7 +284,7 @@ fn forbid(only_descriptors: bool) -> io::Result<()> {
     };
     match result {
         0 => Ok(()),
-        // A thread has a filter of its own that does not go with this one.
+        // A thread has a filter of its own that this one cannot replace.
         thread if thread > 0 => Err(io::ErrorKind::ResourceBusy.into()),
         _ => Err(io::Error::last_os_error()),
     }

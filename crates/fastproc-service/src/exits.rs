@@ -1,7 +1,7 @@
-//! Processes that ended, recorded while a reader wants them, and kept until all who do have had them.
+//! Exited processes: recorded while a reader wants them, and kept until all these readers have received them.
 //!
-//! Exits are numbered, those that were lost too: a reader says which was the last that it has had, and knows by the
-//! numbers what is missing.
+//! Exits are numbered, including lost ones. A reader names the last one that it has received, and sees by the numbers
+//! which are missing.
 
 use std::{
     collections::VecDeque,
@@ -18,10 +18,10 @@ use crate::{
     view::{Mask, View},
 };
 
-/// Bytes of command lines that are kept. When there are more, the oldest exits lose theirs, and stay.
+/// Bytes of command lines that are kept. Above this the oldest exits lose theirs, but stay.
 const MOST_BYTES: usize = 8 << 20;
 
-/// The kernel may have had no memory to spare, or no room for another program.
+/// The kernel may have been short of memory, or of room for another program.
 const TRY_AGAIN_AFTER_NS: u64 = 10_000_000_000;
 
 #[derive(Debug)]
@@ -41,15 +41,15 @@ impl Kept {
     }
 }
 
-/// Exits in their order, as many as may be kept.
+/// The exits that are kept, in their order.
 #[derive(Debug, Default)]
 struct Queue {
-    /// Of more than these the oldest is dropped: it is lost to the slowest reader.
+    /// If there are more, the oldest is dropped; the slowest reader loses it.
     most: usize,
     kept: VecDeque<Kept>,
-    /// Of all their command lines.
+    /// Bytes of all command lines.
     bytes: usize,
-    /// So many of the oldest have lost theirs.
+    /// So many of the oldest exits have lost their command lines.
     without_line: usize,
 }
 
@@ -80,34 +80,34 @@ impl Queue {
 struct Recording {
     exits: exits::Exits,
     programs: Programs,
-    /// Events that the kernel had no room for, so far.
+    /// Events that the kernel had no room for, in total.
     lost: u64,
 }
 
-/// Which exits somebody is handed: after one number, up to another.
+/// The exits that a reader receives: those after one number, up to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Range {
     pub(crate) after: u64,
     pub(crate) last: u64,
 }
 
-/// All that is kept.
+/// The exits that are kept, and their recording.
 #[derive(Debug)]
 pub(crate) struct Exits {
     recording: Option<Recording>,
-    /// Times when recording began.
+    /// How often recording has begun.
     pub(crate) starts: u64,
-    /// When the kernel refused to record, in nanoseconds since boot.
+    /// When the kernel refused recording, in nanoseconds since boot.
     refused_ns: Option<u64>,
     queue: Queue,
-    /// Recording began after this number.
+    /// The number after which recording began.
     since: u64,
     last: u64,
 }
 
 impl Exits {
-    /// Nothing is recorded yet. Numbers are larger than `first`, and than the time since boot in nanoseconds whenever
-    /// recording begins: no other service has given them.
+    /// Records nothing yet. Numbers are greater than `first`, and than the time since boot in nanoseconds when
+    /// recording begins, so that no other service has used them.
     pub(crate) fn new(first: u64, most: usize) -> Self {
         Self {
             recording: None,
@@ -126,19 +126,19 @@ impl Exits {
         self.recording.is_some()
     }
 
-    /// Whether to try to record now: a kernel that has refused is not asked again at once.
+    /// Whether to try to record now. After a refusal it waits a while.
     pub(crate) fn may_start(&self, now_ns: u64) -> bool {
         let is_soon = |at| now_ns.saturating_sub(at) < TRY_AGAIN_AFTER_NS;
         !self.is_recording() && !self.refused_ns.is_some_and(is_soon)
     }
 
-    /// Begins to record, if the kernel allows it.
+    /// Begins recording, if the kernel allows it.
     pub(crate) fn start(&mut self, now_ns: u64) {
         let exits = exits::Exits::builder().execs(true).open();
         self.begin(exits.ok(), now_ns);
     }
 
-    /// With what the kernel has given.
+    /// Begins with the recorder that the kernel gave, or notes its refusal.
     fn begin(&mut self, exits: Option<exits::Exits>, now_ns: u64) {
         self.refused_ns = exits.is_none().then_some(now_ns);
         let Some(exits) = exits else { return };
@@ -152,7 +152,7 @@ impl Exits {
         self.since = self.last;
     }
 
-    /// Nobody wants them any more.
+    /// Stops recording, since no reader wants exits any more.
     pub(crate) fn stop(&mut self) {
         self.recording = None;
         self.queue = Queue {
@@ -168,7 +168,7 @@ impl Exits {
             .map(|recording| recording.exits.fd())
     }
 
-    /// Takes what has ended. Returns whether it is another ring that is to be waited for from now on.
+    /// Reads new exits. Returns whether the ring was replaced, so that the caller must wait for another one.
     pub(crate) fn read(&mut self) -> bool {
         let Some(recording) = &mut self.recording else {
             return false;
@@ -204,13 +204,13 @@ impl Exits {
         self.fd().is_some_and(|fd| fd.as_raw_fd() != ring)
     }
 
-    /// Everybody has had them up to this one.
+    /// Forgets exits up to this number, which all readers have received.
     pub(crate) fn forget(&mut self, number: u64) {
         let queue = &mut self.queue;
         while queue.kept.front().is_some_and(|one| one.number <= number) {
             queue.drop_first();
         }
-        // After a storm.
+        // Gives memory back after a burst.
         if queue.kept.capacity() > 4096.max(4 * queue.kept.len()) {
             queue.kept.shrink_to(2 * queue.kept.len());
         }
@@ -221,12 +221,12 @@ impl Exits {
         self.is_recording().then_some(self.last)
     }
 
-    /// The number that recording began after, if exits are recorded.
+    /// The number after which recording began, if exits are recorded.
     pub(crate) fn since(&self) -> Option<u64> {
         self.is_recording().then_some(self.since)
     }
 
-    /// What a reader is handed that has had all up to `after`, up to `last`: nothing, if they were not recorded since.
+    /// The exits up to `last` for a reader that has received all up to `after`; none if recording began later.
     pub(crate) fn range(&self, after: u64, last: u64) -> Range {
         if !self.is_recording() {
             return Range::default();
@@ -246,13 +246,13 @@ impl Exits {
         rest.take_while(move |one| one.number <= range.last)
     }
 
-    /// How many there are, and the bytes of their command lines.
+    /// The number of these exits, and the bytes of their command lines.
     pub(crate) fn count(&self, range: Range) -> (usize, usize) {
         let each = self.within(range).map(|one| one.line.len());
         each.fold((0, 0), |(count, bytes), line| (count + 1, bytes + line))
     }
 
-    /// Writes what [`count`](Self::count) has counted, as much of it as the view shows.
+    /// Writes the exits that [`count`](Self::count) counted, as far as the view shows them.
     pub(crate) fn write(&self, range: Range, view: View, mask: &Mask, parts: &mut Parts<'_>) {
         let lines = &mut *parts.exit_lines;
         let mut at = 0;
@@ -274,7 +274,7 @@ impl Exits {
         }
     }
 
-    /// How many are kept, and bytes of their command lines.
+    /// The number of exits that are kept, and the bytes of their command lines.
     pub(crate) fn sizes(&self) -> (usize, usize) {
         (self.queue.kept.len(), self.queue.bytes)
     }

@@ -1,4 +1,4 @@
-//! What another thread of this process may read of the service while it answers.
+//! Figures of the service that another thread may read while it answers.
 
 use std::sync::{
     Arc,
@@ -7,7 +7,8 @@ use std::sync::{
 
 use crate::blame::{Reason, Refused};
 
-/// Numbers that the service keeps current: atomics, so that neither it nor who reads them ever waits for the other.
+/// Figures that the service keeps current. They are atomics, so that neither the service nor a reader waits for the
+/// other.
 #[derive(Debug, Default)]
 pub struct Figures {
     connections: AtomicUsize,
@@ -21,18 +22,18 @@ impl Figures {
         self.lent_bytes.store(lent_bytes, Ordering::Relaxed);
     }
 
-    /// Connections now.
+    /// Current connections.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Bytes of the snapshots that readers have now.
+    /// Bytes of the snapshots that are lent to readers.
     pub fn lent_bytes(&self) -> usize {
         self.lent_bytes.load(Ordering::Relaxed)
     }
 
-    /// How often each user was refused, cut off, or held up work, by reason. At most 256 users are told apart, the first that
-    /// there was something to tell of. `None` stands for the others, and for what nobody is known to have done.
+    /// How often each user was refused, cut off, or held up work, by reason. The first 256 of these users are counted
+    /// separately. `None` stands for all others, and for events whose user is unknown.
     pub fn refused(&self) -> impl Iterator<Item = (Option<u32>, &'static str, u64)> {
         self.refused.read().flat_map(|(uid, counts)| {
             let named = Reason::NAMES.into_iter().zip(counts);

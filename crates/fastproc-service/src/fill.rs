@@ -1,4 +1,4 @@
-//! A snapshot, as a view shows it, written into a buffer.
+//! Writes a snapshot, as a view shows it, into a buffer.
 
 use std::{fs, os::unix::fs::MetadataExt};
 
@@ -18,19 +18,19 @@ const IN_POOL: Fields = Fields::CREDENTIALS
     .union(Fields::NAMESPACES)
     .union(Fields::SCHEDULING_DETAILS);
 
-/// What of a snapshot is to be written.
+/// What to write of a snapshot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Filling<'a> {
     pub(crate) snapshot: Snapshot<'a>,
     pub(crate) view: View,
     pub(crate) groups: Fields,
     pub(crate) mask: Mask,
-    /// What was kept, and what of it is wanted.
+    /// The texts that are kept, and the kinds that are wanted.
     pub(crate) texts: &'a Texts,
     pub(crate) kinds: Kinds,
 }
 
-/// A thread, and what is shown of it.
+/// A thread, and how much of it the view shows.
 struct VisibleThread<'a> {
     thread: &'a ThreadRecord,
     shown: Visibility,
@@ -39,7 +39,7 @@ struct VisibleThread<'a> {
 }
 
 impl<'a> Filling<'a> {
-    /// How much there is to be written, of what is `shown` of each process.
+    /// The size of what is to be written, given what the view shows of each process.
     pub(crate) fn plan(&self, shown: &[Visibility]) -> Counts {
         let unsure = shown.iter().filter(|&&shown| shown == Visibility::Unsure);
         let unsure = unsure.count();
@@ -74,7 +74,7 @@ impl<'a> Filling<'a> {
             .sum()
     }
 
-    /// The threads that are shown, and how.
+    /// The threads that the view shows.
     fn threads<'s>(
         &self,
         shown: &'s [Visibility],
@@ -101,7 +101,8 @@ impl<'a> Filling<'a> {
         })
     }
 
-    /// Writes what [`plan`](Self::plan) has counted, but for records that `is_written` already. Returns the bytes of texts.
+    /// Writes what [`plan`](Self::plan) counted, except records that `is_written` reports as unchanged. Returns the
+    /// bytes of texts.
     pub(crate) fn write(
         &self,
         shown: &[Visibility],
@@ -141,7 +142,7 @@ impl<'a> Filling<'a> {
                 self.mask.thread(to);
             } else {
                 Mask::thread_for_tracers(to);
-                // As of the process: `hide_io_without_memory`.
+                // As for the process: `hide_io_without_memory`.
                 if self.view != View::All && !of.has_memory {
                     to.io = Io::default();
                 }
@@ -156,7 +157,7 @@ impl Filling<'_> {
         to.copy_groups(process.record(), self.groups & process.fields());
         let walked = self.snapshot.pools().own;
         if !std::ptr::eq(process.pool(), walked) {
-            // What was read from `/proc` points into a pool of its own, which stands behind the other.
+            // Records read from `/proc` point into a pool of their own, which was copied behind the other.
             to.move_in_pool(walked.len() as u32);
         }
         if shown == Visibility::Public {
@@ -177,7 +178,7 @@ pub(crate) fn visibilities(snapshot: &Snapshot<'_>, view: View, shown: &mut Vec<
     shown.extend(each.map(|process| view.visibility(process, || user_ns(process.pid()))));
 }
 
-/// Anybody may read a command line; where the program lies, only who could trace the process.
+/// Every user may read a command line; only a user who could trace the process may read the path of its program.
 pub(crate) fn kinds_for(kinds: Kinds, shown: Visibility) -> Kinds {
     match shown {
         Visibility::Full => kinds,
@@ -185,7 +186,7 @@ pub(crate) fn kinds_for(kinds: Kinds, shown: Visibility) -> Kinds {
     }
 }
 
-/// The user namespace of a process whose record was read from `/proc`; 0 if it cannot be told.
+/// The user namespace of a process whose record was read from `/proc`; 0 if unknown.
 fn user_ns(pid: u32) -> u32 {
     fs::metadata(format!("/proc/{pid}/ns/user")).map_or(0, |file| file.ino() as u32)
 }

@@ -13,14 +13,15 @@ pub(crate) struct Hidepid {
 }
 
 impl Hidepid {
-    /// Looks at the mounts. What cannot be read counts as hiding.
+    /// Reads the mounts. If they cannot be read, `/proc` counts as hiding.
     pub(crate) fn read() -> Self {
         let read = Instant::now();
         let hides = fs::read("/proc/self/mounts").map_or(true, |mounts| hides_in(&mounts));
         Self { hides, read }
     }
 
-    /// Whether to look again: a new mount is an event, but fsconfig(2) changes the option of an old one without.
+    /// Whether to read the mounts again: a new mount causes an event, but fsconfig(2) changes the option of an old one
+    /// without.
     pub(crate) fn is_old(&self) -> bool {
         self.read.elapsed() >= Duration::from_secs(1)
     }

@@ -1,33 +1,33 @@
-//! Whether anybody still has a file of ours, open or mapped.
+//! Whether any process still has one of our files open or mapped.
 //!
-//! The kernel tells when the last descriptor and the last mapping of a passed file are gone (`IN_CLOSE_NOWRITE`), and a reader
-//! cannot open another one, because the file has no permissions.
+//! The kernel reports when the last descriptor and the last mapping of a passed file are gone (`IN_CLOSE_NOWRITE`). A
+//! reader cannot open it again, because the file has no permissions.
 
 use std::{mem::MaybeUninit, os::fd::OwnedFd};
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 
-/// Files that were passed to others.
+/// Watches files that were passed to other processes.
 #[derive(Debug)]
 pub(crate) struct Holders(Option<OwnedFd>);
 
-/// A file that is watched.
+/// A watched file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Watched(i32);
 
 impl Holders {
-    /// Where the kernel has no inotify to spare, nothing is known of any file.
+    /// If the kernel has no inotify instance to spare, no file is watched.
     pub(crate) fn new() -> Self {
         Self(inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok())
     }
 
-    /// Begins to watch. `None`: it will never be known that nobody has the file.
+    /// Begins to watch. `None`: the service cannot learn when no process has the file any more.
     pub(crate) fn watch(&self, path: &str) -> Option<Watched> {
         let added = inotify::add_watch(self.0.as_ref()?, path, WatchFlags::CLOSE_NOWRITE);
         added.ok().map(Watched)
     }
 
-    /// Names the files that nobody has any more. The kernel frees them now.
+    /// Calls `each` for every file that no process has any more. The kernel frees it now.
     pub(crate) fn gone(&self, mut each: impl FnMut(Watched)) {
         let Some(inotify) = &self.0 else { return };
         let mut bytes = [MaybeUninit::uninit(); 4096];
@@ -41,10 +41,10 @@ impl Holders {
         }
     }
 
-    /// A file that has gone with its last descriptor takes this to be freed.
+    /// Ends a watch, without which the kernel does not free a closed file.
     pub(crate) fn forget(&self, watched: Watched) {
         if let Some(inotify) = &self.0 {
-            // Of a watch that is there; if it is not there is nothing to forget.
+            // It fails only if the watch is gone already.
             let _ = inotify::remove_watch(inotify, watched.0);
         }
     }
@@ -83,10 +83,10 @@ mod tests {
         drop(memory);
         assert_eq!(gone(), []);
         drop(descriptor);
-        assert_eq!(gone(), [], "it is still mapped");
+        assert_eq!(gone(), [], "a mapped file is still in use");
         // SAFETY: exactly what was mapped above, which nothing refers to.
         unsafe { munmap(mapping, page) }.expect("it was mapped");
-        // Another test may fork meanwhile, and its child has the descriptors for a moment.
+        // The child of a test that forks meanwhile has the descriptors for a moment.
         fastproc_testbed::wait_until("the end of the file", || gone() == [watched]);
     }
 }

@@ -1,4 +1,4 @@
-//! Who is left to the readers, because reading memory of its processes has taken too long.
+//! Owners whose texts are left to the readers, because reading memory of their processes took too long.
 
 use std::{
     collections::HashMap,
@@ -13,21 +13,21 @@ use fastproc::{
 
 use crate::reading::Reading;
 
-/// For so long after the kernel has answered at last.
+/// Kept this long after the kernel has finally answered.
 const LEFT_FOR: Duration = Duration::from_secs(60);
-/// Readings that still wait. With more, what is not root's is not read.
+/// Readings that still block. At this number only root's processes are read.
 const MOST_HELD: usize = 32;
 
-/// A reading that nobody waits for any more, and that has not ended.
+/// An unfinished reading that no request waits for any more.
 #[derive(Debug)]
 struct Held {
     reading: Reading,
-    /// Whose process has held it up for at least so long is left to the readers.
+    /// An owner whose process has blocked it at least this long is left to the readers.
     patience: Duration,
     by: Option<Owner>,
 }
 
-/// All who are left to the readers.
+/// All owners that are left to the readers.
 #[derive(Debug)]
 pub(crate) struct Left {
     home: Namespaces,
@@ -52,7 +52,7 @@ impl Left {
         self.until.len()
     }
 
-    /// Forgets those whose time is over. Who still holds up a reading stays.
+    /// Forgets owners whose time is over. An owner that still blocks a reading stays.
     pub(crate) fn settle(&mut self, now: Instant) {
         let Self { until, held, .. } = self;
         held.retain_mut(|held| {
@@ -75,7 +75,7 @@ impl Left {
         self.until.insert(owner, now + LEFT_FOR);
     }
 
-    /// Looks after a reading that nobody waits for any more.
+    /// Watches a reading that no request waits for any more.
     pub(crate) fn watch(&mut self, reading: Reading, patience: Duration) {
         if !reading.is_over() {
             self.held.push(Held {
@@ -86,7 +86,7 @@ impl Left {
         }
     }
 
-    /// Whether this process's texts are left to the readers. `makers`: of one snapshot.
+    /// Whether this process's texts are left to the readers. `makers` belongs to one snapshot.
     pub(crate) fn has(
         &self,
         process: Process<'_>,
@@ -132,7 +132,7 @@ mod tests {
         left.watch(reading, PATIENCE);
         let now = Instant::now();
         left.settle(now);
-        assert!(left.until.is_empty(), "it has just begun");
+        assert!(left.until.is_empty(), "the reading has just begun");
         left.settle(now + 2 * PATIENCE);
         assert!(left.until.contains_key(&Owner::User(3)));
         left.settle(now + 3 * PATIENCE);
@@ -146,8 +146,8 @@ mod tests {
         assert!(left.until.is_empty() && left.held.is_empty());
     }
 
-    /// Whoever makes user namespaces could have as many owners as it likes, each of which holds up a reading before it is left
-    /// to the readers.
+    /// A user who creates user namespaces could have any number of owners, each of which blocks a reading before it is
+    /// left to the readers.
     #[test]
     fn while_too_many_readings_are_held_up_only_roots_processes_are_read() {
         use fastproc_testbed::gate;
@@ -164,7 +164,7 @@ mod tests {
             .expect("it can be started");
         let told = child.stdout.as_mut().expect("a pipe");
         if told.read_exact(&mut [0]).is_err() {
-            child.wait().expect("it is ours");
+            child.wait().expect("the child is ours");
             gate::skipped("users may not make user namespaces here");
             return;
         }

@@ -1,11 +1,12 @@
-//! The resident service: one reader of the process table that shares its snapshots.
+//! The resident service: one process reads the process table and shares its snapshots.
 //!
-//! A reader connects to a socket and asks for groups of fields and a greatest age. It is answered with the descriptor of
-//! a sealed file that the records lie in, which it maps; the file is lent to it until its next request. All who wait at
-//! once are served by one walk. `docs/protocol.md` describes the messages, `docs/security.md` who is shown what.
+//! A reader connects to a socket and requests groups of fields and a greatest age. The service answers with the
+//! descriptor of a sealed file with the records, which the reader maps; the file is lent until the reader's next
+//! request. One walk serves all readers that wait at once. `docs/protocol.md` describes the messages,
+//! `docs/security.md` which readers see what.
 //!
-//! One thread answers, and sleeps until somebody asks. It never waits: texts of processes are read by threads of their own, and
-//! the request is answered when they are done.
+//! One thread answers, and sleeps until a request comes. It never blocks: other threads read the texts of processes,
+//! and the request is answered when they are done.
 
 mod blame;
 mod budget;

@@ -1,4 +1,4 @@
-//! Memory that others may map and nobody else can write.
+//! Memory that other processes may map but not write.
 //!
 //! Every `unsafe` of the buffers is in this file.
 
@@ -22,7 +22,7 @@ use rustix::{
 
 use crate::holders::{Holders, Watched};
 
-/// A file in memory that can be sealed and never executed. Kernels before 6.3 do not know the second.
+/// A file in memory that can be sealed, and not executed. Kernels before 6.3 do not know the second flag.
 fn make_file() -> io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     match memfd_create(c"fastproc", flags | MemfdFlags::NOEXEC_SEAL) {
@@ -31,7 +31,8 @@ fn make_file() -> io::Result<OwnedFd> {
     }
 }
 
-/// The same file, only to be read, by a descriptor that nobody can make another of: that it is closed says that nobody has it.
+/// Opens the file for reading only. Nobody can open it again, so when this descriptor's copies are closed no reader has
+/// it.
 fn open_for_others(file: &OwnedFd, holders: &Holders) -> io::Result<(OwnedFd, Option<Watched>)> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let watched = holders.watch(&path);
@@ -60,7 +61,8 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Where each part begins, in the order of the members, and where the last one ends. All begin at a multiple of eight.
+    /// Where each part begins, in the order of the members, and where the last one ends. Each begins at a multiple of
+    /// eight.
     pub(crate) const fn offsets(self) -> [usize; 9] {
         let threads = self.records * size_of::<Record>();
         let pool = threads + self.threads * size_of::<ThreadRecord>();
@@ -89,7 +91,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) exit_lines: &'a mut [u8],
 }
 
-/// A sealed file in memory, and this process's mapping of it, which is the only one that can be written to.
+/// A sealed file in memory, and this process's mapping of it, the only one that can be written to.
 #[derive(Debug)]
 pub(crate) struct Memory {
     shared: OwnedFd,
@@ -97,7 +99,7 @@ pub(crate) struct Memory {
     mapping: Mapping,
 }
 
-/// It outlives the descriptor that can write.
+/// A mapping, which outlives the writable descriptor.
 #[derive(Debug)]
 struct Mapping {
     start: NonNull<u8>,
@@ -108,7 +110,7 @@ struct Mapping {
 unsafe impl Send for Mapping {}
 
 impl Memory {
-    /// A file of zeros.
+    /// Creates a file of zeros.
     pub(crate) fn new(bytes: usize, holders: &Holders) -> io::Result<Self> {
         let bytes = bytes.max(1).next_multiple_of(rustix::param::page_size());
         let file = make_file()?;
@@ -126,7 +128,7 @@ impl Memory {
         }?;
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::InvalidData)?;
         let mapping = Mapping { start, bytes };
-        // From here on no other mapping can be written to, and nobody can take the memory away from who reads it.
+        // From here on no other mapping can be written to, and nobody can take the memory away from a reader.
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE | SealFlags::SEAL;
         fcntl_add_seals(&file, seals)?;
         let (shared, watched) = open_for_others(&file, holders)?;
@@ -145,12 +147,12 @@ impl Memory {
         self.watched
     }
 
-    /// What others are handed.
+    /// The descriptor that readers receive.
     pub(crate) fn file(&self) -> BorrowedFd<'_> {
         self.shared.as_fd()
     }
 
-    /// The parts, where [`Counts::offsets`] says. `None`: they do not fit.
+    /// The parts, at the offsets of [`Counts::offsets`]. `None`: they do not fit.
     pub(crate) fn parts(&mut self, counts: Counts) -> Option<Parts<'_>> {
         let [
             records,
@@ -167,8 +169,8 @@ impl Memory {
             return None;
         }
         // SAFETY: all lie within the mapping, one after the other, aligned (it begins at a page, and each part at a
-        // multiple of eight); integers have any bytes as a value; `&mut self` makes these the only references here. Who
-        // reads elsewhere has been told to only while the buffer is lent, and it is filled only while it is not.
+        // multiple of eight); integers have any bytes as a value; `&mut self` makes these the only references here.
+        // Other processes may read only while the buffer is lent, and it is filled only while it is not.
         unsafe {
             let at = |offset: usize| self.mapping.start.as_ptr().add(offset);
             Some(Parts {
@@ -188,7 +190,7 @@ impl Memory {
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: exactly what `new` mapped; no reference outlives `self`.
-        // It can only fail for an address that was never mapped; there is nobody to tell.
+        // It can fail only for an address that was never mapped, and nothing could handle the error.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
@@ -261,7 +263,7 @@ mod tests {
         assert_eq!(ftruncate(memory.file(), 0), Err(rustix::io::Errno::INVAL));
         let seals = fcntl_get_seals(memory.file()).expect("a file in memory");
         assert!(seals.contains(SealFlags::SHRINK | SealFlags::FUTURE_WRITE | SealFlags::SEAL));
-        // Whoever may open it again, as root may, finds it sealed.
+        // A process that may open it again, such as root's, finds it sealed.
         let path = format!("/proc/self/fd/{}", memory.file().as_raw_fd());
         if let Ok(again) = open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
             let written = rustix::io::pwrite(&again, b"x", 0);

@@ -1,4 +1,4 @@
-//! Messages of readers.
+//! Messages from readers.
 
 use std::{
     io::IoSliceMut,
@@ -13,13 +13,13 @@ use nix::{
 
 use crate::peer::Sender;
 
-/// The words of a message, and who sent it.
+/// The words of a message, and its sender.
 pub(crate) type Message = (Vec<u64>, Option<Sender>);
 
-/// Reads a message. `None`: there will be no more.
+/// Reads a message. `None`: the reader has closed the connection.
 pub(crate) fn read(socket: &OwnedFd) -> Result<Option<Message>, Errno> {
     let mut bytes = [0; Request::WORDS * 8];
-    // There is no place for descriptors: `brings_descriptors` has seen that none come.
+    // No room for descriptors: `brings_descriptors` has checked that there are none.
     let mut control = nix::cmsg_space!(UnixCredentials);
     let mut parts = [IoSliceMut::new(&mut bytes)];
     let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_CMSG_CLOEXEC;
@@ -41,14 +41,14 @@ pub(crate) fn read(socket: &OwnedFd) -> Result<Option<Message>, Errno> {
     Ok(Some((wire::from_bytes(&bytes[..len]).collect(), sender)))
 }
 
-/// Whether the next message brings descriptors. It stays where it is.
+/// Whether the next message brings descriptors. It is not taken from the socket.
 pub(crate) fn brings_descriptors(socket: &OwnedFd) -> bool {
     let mut bytes = [0; 1];
     let mut control = nix::cmsg_space!(UnixCredentials);
     let mut parts = [IoSliceMut::new(&mut bytes)];
     let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_PEEK | MsgFlags::MSG_CMSG_CLOEXEC;
     let message = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut control), flags);
-    // They find no place behind the credentials.
+    // There is no room for them behind the credentials.
     message.is_ok_and(|message| message.flags.contains(MsgFlags::MSG_CTRUNC))
 }
 

@@ -1,4 +1,5 @@
-//! Who has connected, and whether the kernel would show it the same `/proc` as this process.
+//! Identifies the process that has connected, and decides whether the kernel would show it the same `/proc` as this
+//! one.
 
 use std::{
     fs::{self, File},
@@ -57,7 +58,7 @@ impl Place {
         }
     }
 
-    /// Where a path leads. Nobody is asked for it but the kernel: a file system in user space might never answer.
+    /// Where a path leads. The file system is not asked, since one in user space might never answer.
     fn at(path: &str) -> io::Result<Self> {
         let flags = AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
         let status = statx(CWD, path, flags, StatxFlags::INO)?;
@@ -68,10 +69,10 @@ impl Place {
     }
 }
 
-/// Where this process lives.
+/// The namespaces and root directory of this process.
 #[derive(Clone, Debug)]
 pub(crate) struct Home {
-    /// As in [`NAMESPACES`]; `None` for those that this kernel does not have.
+    /// As in [`NAMESPACES`]; `None` for those that this kernel lacks.
     namespaces: [Option<Place>; 4],
     root: Place,
 }
@@ -91,7 +92,7 @@ impl Home {
     }
 }
 
-/// Who sends: as the kernel says of a message.
+/// The sender of a message, as the kernel reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sender {
     pub(crate) pid: i32,
@@ -106,7 +107,7 @@ pub(crate) struct Peer {
     pub(crate) view: View,
 }
 
-/// What it takes to tell who asks.
+/// What is needed to identify the process that asks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PeerQuery<'a> {
     pub(crate) socket: &'a OwnedFd,
@@ -115,35 +116,37 @@ pub(crate) struct PeerQuery<'a> {
     pub(crate) home: &'a Home,
     /// Whether `/proc` hides processes.
     pub(crate) hides: bool,
-    /// Whether the kernel may be asked for the process that has connected.
+    /// Whether to ask the kernel for the process that has connected.
     pub(crate) peer_pidfd: bool,
 }
 
-/// What is known of who has connected.
+/// What is known of the process that has connected.
 ///
-/// From Linux 6.5 on the kernel names the process (`SO_PEERPIDFD`). Before, there is its number at connect(2) (`SO_PEERCRED`),
-/// which may be another process's by now: who has connected can pass the socket on and end, and have processes started until
-/// the number comes again. So there the proof is made by who *asks*:
+/// From Linux 6.5 on the kernel names the process (`SO_PEERPIDFD`). Older kernels only give its pid at connect(2)
+/// (`SO_PEERCRED`), which may be another process's by now: the process that connected can pass the socket on, exit, and
+/// have processes started until the pid is used again. So there the process that *asks* is identified:
 ///
-/// 1. When the first request has come, a pidfd is taken of the process that has the number now, and then it is seen that no
-///    other request waits. What comes later was sent later: the kernel takes the number of who sends from a task that is in
-///    sendmsg(2) until the message is in the queue.
-/// 2. A later request that the kernel says (`SCM_CREDENTIALS`) a process of this number has sent was sent by the one of the
-///    pidfd, if that has not ended when the request is here: as long as it is there no other has its number.
-/// 3. What this process is (its ids, namespaces, root directory, confinement) is read then, and after that it is seen that it
-///    has not ended. All ids must be the ones at connect(2).
+/// 1. When the first request arrives, the service takes a pidfd of the process that has the pid now, and then checks
+///    that no other request waits. Later requests were sent later: the kernel takes the sender's pid from a task that
+///    stays in sendmsg(2) until the message is in the queue.
+/// 2. If the kernel says (`SCM_CREDENTIALS`) that a process of this pid sent a later request, then the process of the
+///    pidfd sent it, provided that this has not exited when the request is here: until then no other process can have
+///    its pid.
+/// 3. Then the service reads the process's ids, namespaces, root directory and confinement, and after that checks that
+///    it has not exited. All ids must be those at connect(2).
 ///
-/// So whoever connected, the process whose rights count has itself asked for what it is shown. It can hand on what it gets, as
-/// with any connection. To name another process as the sender takes `CAP_SYS_ADMIN` over the pid namespace, and who has that
-/// in a namespace of its own can name only processes in there, which are not served. The first request proves nothing, so
-/// it is answered if it is a *hello*, which tells nothing of processes, and is to be sent again if not. Root is not served:
-/// it has other ways, and nothing here shall hang on capabilities.
+/// So whichever process connected, the one whose rights count has itself requested what it receives. It can pass that
+/// on, as with any connection. Naming another process as the sender requires `CAP_SYS_ADMIN` over the pid namespace; a
+/// process that has it in a namespace of its own can name only processes of that namespace, which are not served. The
+/// first request proves nothing. A *hello* is answered nevertheless, since that reveals nothing about processes; any
+/// other request must be sent again. Root is not served: it has other ways, and nothing here should depend on
+/// capabilities.
 #[derive(Debug, Default)]
 pub(crate) enum Known {
-    /// Nothing has come yet.
+    /// No request has arrived yet.
     #[default]
     Nothing,
-    /// The process that had its number when the first request was here, and sends the next.
+    /// The process that had the pid when the first request was here, and must send the next.
     Pinned(OwnedFd),
     Decided(Result<Peer, Status>),
 }
@@ -153,7 +156,7 @@ impl Known {
         matches!(self, Self::Decided(_))
     }
 
-    /// Who asks, for as far as it is certain what the kernel would show it.
+    /// Identifies the process that asks, if it is certain what the kernel would show it.
     pub(crate) fn identify(&mut self, asked: PeerQuery<'_>) -> Result<Peer, Status> {
         if let Self::Decided(known) = self {
             return *known;
@@ -173,7 +176,7 @@ impl Known {
             return self.pin(credentials, asked);
         };
         if asked.sender.is_none_or(|of| of.pid != credentials.pid()) {
-            // Nor does it decide anything: the process of this number has not asked.
+            // This decides nothing: the process of this pid has not asked.
             return Err(Status::NotYours);
         }
         let peer = identify(pidfd, credentials, asked);
@@ -181,7 +184,7 @@ impl Known {
         peer
     }
 
-    /// Takes hold of the process that has the number of who has connected.
+    /// Pins the process that has the pid of the one that connected.
     fn pin(&mut self, credentials: UnixCredentials, asked: PeerQuery<'_>) -> Result<Peer, Status> {
         let pinned = if credentials.uid() == 0 {
             Err(Status::NoPeer)
@@ -208,7 +211,7 @@ impl Known {
     }
 }
 
-/// The process of this number, before anything more is sent.
+/// Opens the process of this pid. Fails if another request waits already.
 fn pin(pid: i32, socket: &OwnedFd) -> Result<OwnedFd, Status> {
     let pid = Pid::from_raw(pid).ok_or(Status::NoPeer)?;
     let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(|_| Status::NoPeer)?;
@@ -219,7 +222,7 @@ fn pin(pid: i32, socket: &OwnedFd) -> Result<OwnedFd, Status> {
     }
 }
 
-/// Finds out what the process is that has connected. Refuses where it is not certain what the kernel would show it.
+/// Finds out what the connected process is. Fails if it is not certain what the kernel would show it.
 fn identify(
     pidfd: &OwnedFd,
     credentials: UnixCredentials,
@@ -239,20 +242,20 @@ fn identify(
         Label::Free => process_label(pid),
         Label::Confined => Label::Confined,
     };
-    // What was read by its pid was of this very process only if it has not ended.
+    // What was read by pid belongs to this process only if it has not exited.
     if has_ended(pidfd) {
         return Err(Status::NoPeer);
     }
     let (uid, gid) = (credentials.uid(), credentials.gid());
-    // Its present credentials grant nothing, for it may have executed a program of more rights since; they must be the
-    // plain ones of that user.
+    // Its present credentials grant nothing, for it may have executed a program with more rights since. They must be
+    // the plain ones of that user.
     let uids = [users.uid, users.euid, users.suid, users.fsuid];
     let gids = [users.gid, users.egid, users.sgid, users.fsgid];
     if uids != [uid; 4] || gids != [gid; 4] {
         return Err(Status::Credentials);
     }
     let view = if uid == 0 {
-        // To trace everybody, and to read files that are another user's, as the counters of I/O are.
+        // To trace every process, and to read files of other users, such as the counters of I/O.
         let traces = rights.cap_effective & CAP_SYS_PTRACE != 0;
         let reads = rights.cap_effective & (CAP_DAC_OVERRIDE | CAP_DAC_READ_SEARCH) != 0;
         if !traces || !reads || label == Label::Confined {
@@ -272,7 +275,7 @@ fn identify(
             fsgid: gid,
             cap_effective: 0,
             user_ns: home.user_ns(),
-            // Landlock takes no_new_privs from who has no privileges, and shows nowhere else.
+            // Landlock requires no_new_privs of unprivileged users, and is visible nowhere else.
             confined: label == Label::Confined || rights.no_new_privs(),
         })
     };
@@ -288,7 +291,7 @@ fn lives_here(pidfd: &OwnedFd, pid: i32, home: &Home) -> Result<(), Status> {
         let Some(own) = own else { continue };
         let theirs = match namespace(pidfd, *ioctl) {
             Ok(place) => place,
-            // Before Linux 6.11. That it has not ended is looked at after.
+            // Before Linux 6.11. The caller checks afterwards that the process has not exited.
             Err(error) if error.raw_os_error() == Some(libc::ENOTTY) => {
                 Place::at(&format!("/proc/{pid}/ns/{name}")).map_err(|_| Status::Namespace)?
             }
@@ -298,7 +301,7 @@ fn lives_here(pidfd: &OwnedFd, pid: i32, home: &Home) -> Result<(), Status> {
             return Err(Status::Namespace);
         }
     }
-    // Without a slash behind it, the directory itself is not looked into.
+    // Without a trailing slash, the directory itself is not visited.
     match Place::at(&format!("/proc/{pid}/root")) {
         Ok(root) if root == home.root => Ok(()),
         _ => Err(Status::Namespace),
@@ -322,11 +325,11 @@ fn has_ended(pidfd: &OwnedFd) -> bool {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // What cannot be told counts as ended.
+    // An error counts as exited.
     poll(&mut polled, Some(&now)) != Ok(0)
 }
 
-/// What a security module with rules of its own says.
+/// The label that a security module with rules of its own reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Label {
     Free,
@@ -347,7 +350,7 @@ fn security_label(socket: &OwnedFd) -> Label {
         )
     };
     if result != 0 {
-        // No module that labels sockets.
+        // No security module labels sockets.
         let error = io::Error::last_os_error();
         return match error.raw_os_error() {
             Some(libc::ENOPROTOOPT) => Label::Free,
@@ -357,11 +360,11 @@ fn security_label(socket: &OwnedFd) -> Label {
     parse_label(label.get(..len as usize).unwrap_or_default())
 }
 
-/// What the security modules say of a process. `AppArmor` labels no sockets before Linux 6.17, and confines all the same.
+/// The label of a process. `AppArmor` labels no sockets before Linux 6.17, but confines processes.
 fn process_label(pid: i32) -> Label {
     let confines = |file: &str| match fs::read(format!("/proc/{pid}/attr/{file}")) {
         Ok(label) => parse_label(&label) == Label::Confined,
-        // No such module, or none that has labels.
+        // There is no such module, or none that has labels.
         Err(error) => !matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINVAL)),
     };
     if ["current", "apparmor/current"].into_iter().any(confines) {
@@ -409,7 +412,7 @@ mod tests {
         let pid = std::process::id() as i32;
         let label = fs::read("/proc/self/attr/current").unwrap_or_default();
         assert_eq!(process_label(pid), parse_label(&label));
-        // A process that has ended: whoever asks looks at its pidfd after this.
+        // An exited process: the caller checks its pidfd after this.
         assert_eq!(process_label(i32::MAX), Label::Free);
     }
 }

@@ -1,5 +1,5 @@
-//! Reading texts in a thread of its own, because memory of a process may take any time: where it has to be fetched from a
-//! file system in user space, whoever answers there decides. Nobody waits for that thread.
+//! Reads texts in a separate thread, because reading memory of a process may take any time: if it must be fetched from
+//! a file system in user space, its server decides. Nothing waits for that thread.
 
 use std::{
     collections::VecDeque,
@@ -18,24 +18,24 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::{budget::cpu_time, rest::Rest};
 
-/// Longest text that is kept or handed out. Of longer ones no more than a byte is read that tells so.
+/// The longest text that is kept or sent. Of longer ones only one byte more is read, which shows that they are longer.
 pub(crate) const LONGEST: usize = 4096;
-/// Bytes of all texts that are read at once. Further ones are left to the reader.
+/// Bytes of all texts of one reading. Further ones are left to the reader.
 const MOST_BYTES: usize = 2 << 20;
-/// Who took at least this part of the time that a reading may take is blamed if it took longer.
+/// If a reading takes too long, an owner that took at least this part of the allowed time is blamed.
 const BLAMED_PART: u32 = 8;
 
-/// A process of which something is read.
+/// A process whose texts are read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item {
     pub(crate) pid: u32,
     pub(crate) start_ns: u64,
-    /// Its real user, if its record tells.
+    /// Its real user, if its record has it.
     pub(crate) uid: Option<u32>,
     /// `None`: it may be changing.
     pub(crate) rest: Option<Rest>,
     pub(crate) kinds: Kinds,
-    /// Where it stands among the records that are handed out.
+    /// Its index among the records that are sent.
     pub(crate) place: usize,
 }
 
@@ -45,21 +45,21 @@ pub(crate) struct Item {
 pub(crate) struct Read {
     pub(crate) item: Item,
     pub(crate) kind: Kinds,
-    /// When it was about to be.
+    /// The time just before it was read.
     pub(crate) read_ns: u64,
     /// `None`: it is longer than [`LONGEST`].
     pub(crate) bytes: Option<Box<[u8]>>,
-    /// Those of the process before and after, if they were wanted.
+    /// The rights of the process before and after, if they were wanted.
     pub(crate) rights: Option<Rights>,
 }
 
-/// What came of it.
+/// The result of a reading.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) texts: Vec<Read>,
-    /// Whose process took too long, and how long.
+    /// The owner whose process took too long, and how long.
     pub(crate) blamed: Option<(Owner, Duration)>,
-    /// CPU time that it took.
+    /// CPU time of the reading.
     pub(crate) cpu: Duration,
 }
 
@@ -73,13 +73,13 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// Who took less than this is not blamed.
+    /// An owner that took less than this is not blamed.
     pub(crate) fn blamed_from(self) -> Duration {
         self.one.min(self.all / BLAMED_PART)
     }
 }
 
-/// What is being read.
+/// What is being read now.
 #[derive(Clone, Copy, Debug)]
 struct Current {
     owner: Owner,
@@ -88,12 +88,12 @@ struct Current {
 
 #[derive(Debug, Default)]
 struct Progress {
-    /// What is left to be read.
+    /// What remains to be read.
     items: VecDeque<Item>,
     texts: Vec<Read>,
     bytes: usize,
     current: Option<Current>,
-    /// Whose process has taken longest of those that are read, and how long.
+    /// The owner whose process has taken longest so far, and how long.
     slowest: Option<(Owner, Duration)>,
     cpu: Duration,
     over: bool,
@@ -101,7 +101,7 @@ struct Progress {
 
 /// Processes that are being read, one after the other.
 impl Progress {
-    /// Notes how long what was being read has taken.
+    /// Notes how long the current process took.
     fn end_current(&mut self, now: Instant) {
         let took = self.current.take().map(|current| current.took(now));
         self.slowest = self.slowest.into_iter().chain(took).max_by_key(|of| of.1);
@@ -114,7 +114,8 @@ impl Current {
     }
 }
 
-/// Ends a reading when its thread does, even if that panics: nobody would learn of it otherwise, and its place be taken for ever.
+/// Ends a reading when its thread ends, even by a panic. Otherwise nothing would learn of it, and its place would stay
+/// taken.
 struct End {
     progress: Arc<Mutex<Progress>>,
     done: Arc<OwnedFd>,
@@ -127,7 +128,7 @@ impl Drop for End {
         progress.items.clear();
         progress.over = true;
         drop(progress);
-        // Its counter overflows after more readings than there can be.
+        // It fails only if the counter overflows, which takes more readings than there can be.
         let _ = rustix::io::write(&*self.done, &1_u64.to_ne_bytes());
     }
 }
@@ -140,8 +141,9 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// Begins to read what somebody has waited for since `asked`. The thread has the rights that this one has now. `read` says
-    /// whose a process is before it reads what may take long. `done` is written to when it is over.
+    /// Begins to read what a request has waited for since `asked`. The thread has the rights that this one has now.
+    /// `read` names the owner of a process before it reads what may take long. `done` is written to when the reading is
+    /// over.
     pub(crate) fn start(
         items: Vec<Item>,
         asked: Instant,
@@ -179,7 +181,7 @@ impl Reading {
             let progress = &end.progress;
             let mut texts = Vec::new();
             loop {
-                // Nothing is locked while it is read.
+                // The lock is not held while a process is read.
                 let item = next(texts, &mut lock(progress));
                 let Some(item) = item else { break };
                 texts = read(&item, &mut |owner| {
@@ -196,8 +198,8 @@ impl Reading {
         Ok(reading)
     }
 
-    /// What came of it by `now`, if it is over, or has taken longer than it may. Then no more is read, and who took longest is
-    /// blamed if that was long.
+    /// The result by `now`, if the reading is over or has taken too long. In that case no more is read, and the owner
+    /// that took longest is blamed if that was long.
     pub(crate) fn outcome(&self, limits: Limits, now: Instant) -> Option<Outcome> {
         let mut progress = lock(&self.progress);
         let current = progress.current.map(|current| current.took(now));
@@ -224,7 +226,7 @@ impl Reading {
         })
     }
 
-    /// When [`outcome`](Self::outcome) has something to tell, if it is not over before.
+    /// When [`outcome`](Self::outcome) has a result, if the reading is not over before.
     pub(crate) fn deadline(&self, limits: Limits) -> Option<Instant> {
         let current = lock(&self.progress).current;
         let late = self.asked.checked_add(limits.all);
@@ -232,13 +234,13 @@ impl Reading {
         late.into_iter().chain(of_current).min()
     }
 
-    /// Whose process is being read, and how long it has taken. `None`: it is over.
+    /// The owner whose process is being read, and how long it has taken. `None`: the reading is over.
     pub(crate) fn current(&self, now: Instant) -> Option<(Owner, Duration)> {
         let current = lock(&self.progress).current;
         current.map(|current| current.took(now))
     }
 
-    /// Whether the thread has nothing to do any more.
+    /// Whether the thread has finished.
     pub(crate) fn is_over(&self) -> bool {
         lock(&self.progress).over
     }
@@ -248,7 +250,7 @@ fn lock(progress: &Mutex<Progress>) -> std::sync::MutexGuard<'_, Progress> {
     progress.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What it takes to read texts.
+/// What is needed to read texts.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     pub(crate) directories: Arc<Directories>,
@@ -256,7 +258,8 @@ pub(crate) struct Source {
     pub(crate) home: Namespaces,
 }
 
-/// Tells whose the process is, and reads its texts that are wanted, and its rights with the path of its program if those are.
+/// Reports the owner of the process, and reads the texts that are wanted, and its rights with the path of its program
+/// if those are.
 pub(crate) fn read(
     item: &Item,
     source: &Source,
@@ -264,7 +267,7 @@ pub(crate) fn read(
     tell_owner: &mut dyn FnMut(Owner),
 ) -> Vec<Read> {
     let mut texts = Vec::new();
-    // Whose directory cannot be opened has ended, and there is nothing to be told of it.
+    // If its directory cannot be opened, the process has exited, and it has no texts.
     let Ok(directory) = source.directories.get(item.pid, item.start_ns) else {
         return texts;
     };
@@ -304,13 +307,13 @@ fn short(text: &[u8]) -> Option<Box<[u8]>> {
 /// A text, unless it is too long, and the rights of its process while it was read.
 type Text = (Option<Box<[u8]>>, Option<Rights>);
 
-/// Where the program lies, and who could see that while it was read.
+/// The path of the program, and who could see it while it was read.
 fn exe(directory: &fastproc::Directory, with_rights: bool) -> Option<Text> {
     let before = with_rights.then(|| directory.rights().ok());
     let path = directory.exe().ok()?;
     let rights = match before {
         None => None,
-        // It becomes another meanwhile.
+        // No text if the rights have changed meanwhile.
         Some(before) => Some(before.filter(|&before| directory.rights().ok() == Some(before))?),
     };
     Some((short(&path), rights))

@@ -1,18 +1,19 @@
-//! Whether a process rests: what was read of it then holds as long as it does.
+//! Whether a process is idle. What was read of it stays valid while it is.
 
 use fastproc::Process;
 
-/// What is the same while a process rests.
+/// Numbers that stay the same while a process is idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rest {
-    /// Every run ends in a switch that is counted before it is on no CPU any more, and the walk looks at that first.
+    /// Every run ends in a switch that is counted before the process leaves the CPU, and the walk checks that first.
     switches: u64,
-    /// A thread that executes a program takes the leader's place, with switches of its own; the run time is of both.
+    /// A thread that executes a program takes the leader's place, and has switches of its own; the run time includes
+    /// both.
     run_ns: u64,
 }
 
 impl Rest {
-    /// `None`: the process runs, or somebody else uses its memory. It may be changing.
+    /// `None`: the process runs, is traced, or shares its memory. It may be changing.
     pub(crate) fn from_process(process: Process<'_>) -> Option<Self> {
         let (identity, cpu) = (process.identity(), process.cpu()?);
         let is_alone = identity.num_threads == 1 && process.memory()?.mm_users() == Some(1);

@@ -1,4 +1,4 @@
-//! The loop: who connects, who asks, who is answered.
+//! The loop of the service: connections, requests, answers.
 
 mod answer;
 mod asking;
@@ -37,9 +37,9 @@ use crate::{
     view::Visibility,
 };
 
-/// Events that are looked at in one go; those who ask meanwhile share the next walk.
+/// Events that are handled together; requests that arrive meanwhile share the next walk.
 const EVENTS: usize = 512;
-/// Of whom it is not known yet who they are no more are looked at in one go: a user may come by thousands of ids.
+/// Unidentified readers that are handled together are fewer: a user may connect by thousands of ids.
 const UNKNOWN: usize = 16;
 
 const LISTENER: u64 = 0;
@@ -49,13 +49,13 @@ const RING: u64 = 3;
 const TEXTS: u64 = 4;
 const FIRST_CLIENT: u64 = 16;
 
-/// The service cannot go on.
+/// The service cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nothing can be read.
+    /// No source can be read.
     #[error(transparent)]
     Source(#[from] fastproc::Error),
-    /// The kernel refused what it takes to wait for readers.
+    /// The kernel refused what is needed to wait for readers.
     #[error("cannot wait for readers")]
     Wait(#[source] io::Error),
 }
@@ -75,35 +75,35 @@ pub struct Service {
     tiers: Tiers,
     texts: Texts,
     exits: Exits,
-    /// Since when no reader has wanted exits that are recorded.
+    /// Since when no reader has wanted the exits that are recorded.
     exits_unwanted: Option<Instant>,
     exits_linger: Duration,
     budget: Budget,
     buffers: Buffers,
     clients: HashMap<u64, Client>,
-    /// Those of whom it is not certain yet that they may be served.
+    /// Readers that are not yet known to be entitled to answers.
     unproven: BTreeSet<u64>,
     /// Connections by the account that they are charged to, the oldest first.
     connections: HashMap<u32, BTreeSet<u64>>,
     next_client: u64,
-    /// Since when nobody is accepted, for want of descriptors.
+    /// Since when no connection is accepted, for want of descriptors.
     paused: Option<Instant>,
     waiting: Vec<Waiting>,
-    /// Those who wait for texts that are read for others.
+    /// Requests that wait for texts that are being read for others.
     parked: Parked,
-    /// Whether texts have begun to be read, or are read, since those were looked at.
+    /// Whether a reading has begun or ended since the parked requests were checked.
     jobs_changed: bool,
-    /// Whether something of that can be done at once.
+    /// Whether some request can be worked on at once.
     can_go_on: bool,
     costs: Costs,
-    /// What of the request that is sorted was charged for itself: to begin to record exits.
+    /// What was charged separately for the current request: to begin recording exits.
     charged_apart: Duration,
     jobs: Vec<Job>,
     texts_timeout: Duration,
     /// Written to when texts have been read.
     texts_done: Arc<OwnedFd>,
     asking: Asking,
-    /// Users who have had work done, the latest of them last.
+    /// Users in the order in which work was last done for them.
     served: Vec<u32>,
     shown: Vec<Visibility>,
     counted: Counted,
@@ -113,9 +113,9 @@ pub struct Service {
 }
 
 impl Service {
-    /// Prepares to serve at this socket: what reading takes is loaded. Privileges may be given up after.
+    /// Prepares to serve at this socket, and loads everything that reading needs. Privileges may be dropped after this.
     pub fn open(listener: OwnedFd, settings: &Settings) -> Result<Self, Error> {
-        // Numbers that a service before this one has not given.
+        // Numbers that no earlier service has used.
         let first = fastproc::host::boottime_ns();
         let host = Host::read()?;
         let figures = Arc::<Figures>::default();
@@ -164,17 +164,17 @@ impl Service {
         })
     }
 
-    /// Has the status name the process that serves metrics, for which this one collects.
+    /// Adds to the status the process that serves metrics, for which this service collects.
     pub fn collects_for(&mut self, exporter: u32) {
         self.exporter = Some(exporter);
     }
 
-    /// The source that is read from.
+    /// The source that the service reads.
     pub fn source(&self) -> SourceKind {
         self.tiers.source()
     }
 
-    /// What may be read of it while it runs.
+    /// Figures that other threads may read while the service runs.
     pub fn figures(&self) -> Arc<Figures> {
         Arc::clone(&self.figures)
     }
@@ -184,8 +184,7 @@ impl Service {
         self.tiers.refused()
     }
 
-    /// Serves until there is something to read from `stop`, or until nobody has been connected for as long as the
-    /// settings say.
+    /// Serves until `stop` is readable, or until no reader has been connected for as long as the settings say.
     pub fn run(mut self, stop: BorrowedFd<'_>) -> Result<(), Error> {
         self.watch(self.listener.as_fd(), LISTENER, EventFlags::IN)?;
         self.watch(stop, STOP, EventFlags::IN)?;
@@ -203,7 +202,7 @@ impl Service {
                 Ok(_) | Err(rustix::io::Errno::INTR) => (),
                 Err(error) => return Err(wait(error.into())),
             }
-            // Nobody waits to be accepted either.
+            // Nor does a connection wait to be accepted.
             if events.is_empty() && limit.is_some_and(|limit| limit.is_zero()) {
                 return Ok(());
             }
@@ -218,7 +217,7 @@ impl Service {
         }
     }
 
-    /// How long to sleep if nobody asks.
+    /// How long to sleep if no request arrives.
     fn timeout(&self, idle: Option<Duration>) -> Option<Timespec> {
         let until = |at: Instant| at.saturating_duration_since(Instant::now());
         let at_once = self.can_go_on.then_some(Duration::ZERO);
@@ -239,13 +238,13 @@ impl Service {
         epoll::add(&self.epoll, fd, data, flags).map_err(|error| wait(error.into()))
     }
 
-    /// Whether it is time to stop.
+    /// Handles events. Returns whether to stop.
     fn handle(&mut self, events: &[Event]) -> bool {
         let tokens = || events.iter().map(|event| event.data.u64());
         if tokens().any(|token| token == STOP) {
             return true;
         }
-        // What is hidden from whom is known before anybody is answered.
+        // Read `hidepid` before any request is answered.
         if tokens().any(|token| token == MOUNTS) {
             self.hidepid = Hidepid::read();
         }
@@ -257,16 +256,16 @@ impl Service {
                 MOUNTS => (),
                 RING => self.read_exits(),
                 TEXTS => self.drain_texts_done(),
-                // Nobody waits for an answer any more.
+                // The reader has gone.
                 client if flags.contains(EventFlags::HUP) => self.close(client),
                 client if self.unproven.contains(&client) => unknown.push(client),
                 client => _ = self.receive(client),
             }
         }
-        // The others are reported again.
+        // The remaining ones are reported again.
         let looked_at = unknown.into_iter().filter(|&client| self.receive(client));
         looked_at.take(UNKNOWN).for_each(drop);
-        // After those who have asked: whoever has not may have to make room.
+        // Accept after the requests: a connection without a request may be closed to make room.
         if connects {
             self.accept();
         }

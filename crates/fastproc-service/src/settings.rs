@@ -1,4 +1,4 @@
-//! How to serve.
+//! Settings of the service.
 
 use std::time::Duration;
 
@@ -6,37 +6,38 @@ use fastproc::SourceKind;
 
 use crate::buffers;
 
-/// Connections at once, of all users; one has a quarter of them, but root all.
+/// Connections at a time, of all users; one user may have a quarter of them, root all.
 pub const CONNECTIONS: usize = 4096;
 pub(crate) const CONNECTIONS_OF_USER: usize = CONNECTIONS / 4;
 
-/// How to serve.
+/// Settings of the service.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The only source to read from.
+    /// The only source to read. Default: the best one that works.
     pub source: Option<SourceKind>,
-    /// End after so long without connections.
+    /// Exit after this time without connections. Default: never.
     pub idle_exit: Option<Duration>,
-    /// How long a request waits for command lines and paths of programs, 400 ms if not set, and half of that for those of
-    /// one process. A reader that has another source waits 500 ms for the whole answer.
+    /// How long a request waits for command lines and paths of programs; half of that for those of one process.
+    /// Default: 400 ms. A reader that has another source waits 500 ms for the whole answer.
     pub texts_timeout: Duration,
-    /// Exits that are kept for the slowest reader: 65,536 if not set, some 25 MB.
+    /// Exits that are kept for the slowest reader. Default: 65,536, about 25 MB.
     pub exits_kept: usize,
-    /// For so long exits are recorded after the last reader has gone who wants them: 10 s if not set. To begin takes some 60 ms, in
-    /// which nobody is answered.
+    /// How long exits are still recorded after the last reader that wants them has gone. Default: 10 s. Beginning again
+    /// takes about 60 ms, in which no request is answered.
     pub exits_linger: Duration,
-    /// Whether the kernel is asked which process has connected (`SO_PEERPIDFD`): so if not set. Kernels before 6.5 cannot
-    /// tell; without it the service does as it does there.
+    /// Whether to ask the kernel which process has connected (`SO_PEERPIDFD`). Default: true. Kernels before 6.5 do not
+    /// know; without it the service behaves as on those.
     pub peer_pidfd: bool,
-    /// CPU time that work for one user may take, as a share of one CPU: 0.5 if not set. To read and refuse its requests may take a
-    /// fifth of that. Root has no limit.
+    /// CPU time that work for one user may take, as a share of one CPU. Default: 0.5. Reading and refusing its requests
+    /// may take a fifth of that in addition. Root has no limit.
     pub cpu_of_user: f64,
-    /// Bytes of snapshots that the readers of one user may hold: 64 MiB if not set. Root's may hold four times as much.
+    /// Bytes of snapshots that the readers of one user may hold. Default: 64 MiB. Root's readers may hold four times as
+    /// much.
     pub memory_of_user: usize,
-    /// The same of the readers of all users but root: 512 MiB if not set.
+    /// Bytes that the readers of all users but root may hold. Default: 512 MiB.
     pub memory_of_all: usize,
-    /// Is told who was refused and who holds up work, at most once a minute for each user and reason.
+    /// Logs which users were refused or hold up work, at most once a minute for each user and reason.
     pub log: Option<fn(&str)>,
 }
 
@@ -48,9 +49,9 @@ impl Settings {
         }
     }
 
-    /// Descriptors that a service takes with these settings, if readers do their worst.
+    /// The most descriptors that a service with these settings may need.
     pub fn descriptors(&self) -> usize {
-        // Before Linux 6.5 each has a pidfd of its reader, too, until it asks a second time.
+        // Before Linux 6.5 each connection has a pidfd of its reader, too, until it asks a second time.
         2 * CONNECTIONS + self.memory().buffers()
     }
 }

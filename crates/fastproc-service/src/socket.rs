@@ -21,13 +21,13 @@ use crate::closing;
 /// The socket cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
-    /// Somebody else serves there.
+    /// Another service listens there.
     #[error("another service listens at {}", .0.display())]
     InUse(PathBuf),
-    /// What is there was not made by a service.
+    /// The path is not a socket.
     #[error("cannot listen at {}: something that is not a socket is there; move it, or name another path", .0.display())]
     NotASocket(PathBuf),
-    /// It cannot be made.
+    /// It cannot be created.
     #[error("cannot listen at {}", path.display())]
     Bind {
         /// Where.
@@ -39,18 +39,18 @@ pub enum SocketError {
     /// There is no such group.
     #[error("there is no group {0:?}; name an existing group")]
     NoGroup(String),
-    /// What systemd has passed is something else.
+    /// The passed descriptor is not a listening socket of this type.
     #[error("the socket that systemd passed is not a listening socket of type SOCK_SEQPACKET")]
     Passed,
 }
 
-/// Listens at `path`, for everybody: who is shown what is decided for each who connects. A socket that is left over from a
-/// service that has ended is replaced.
+/// Listens at `path`, for every user: what a reader sees is decided when it connects. Replaces a socket that is left
+/// over from a service that has exited.
 pub fn bind(path: &Path) -> Result<OwnedFd, SocketError> {
     bind_for(path, None)
 }
 
-/// The same, for root and the members of a group alone, by its name or number.
+/// Listens for root and the members of a group, given by name or number.
 pub fn bind_for(path: &Path, group: Option<&str>) -> Result<OwnedFd, SocketError> {
     let group = group.map(group_id).transpose()?;
     let failed = |source: io::Error| SocketError::Bind {
@@ -88,7 +88,7 @@ pub fn bind_for(path: &Path, group: Option<&str>) -> Result<OwnedFd, SocketError
     }
     let listener = new()?;
     bind_to(listener.as_raw_fd(), &address).map_err(|error| failed(error.into()))?;
-    // Nobody can connect before it listens.
+    // A client cannot connect before the socket listens.
     if group.is_some() {
         lchown(path, None, group).map_err(failed)?;
     }
@@ -108,29 +108,29 @@ fn group_id(group: &str) -> Result<u32, SocketError> {
     found.ok_or_else(|| SocketError::NoGroup(group.to_owned()))
 }
 
-/// Messages shall tell who sends them, from the first one on, and bring no descriptors: connections have this from the listening
-/// socket.
+/// Makes messages carry their senders from the first one on, and refuses descriptors. Connections inherit this from the
+/// listening socket.
 fn prepare(listener: &OwnedFd) -> io::Result<()> {
     setsockopt(listener, PassCred, &true)?;
     closing::refuse_descriptors(listener.as_fd());
     Ok(())
 }
 
-/// The socket that systemd listens at for this process (`sd_listen_fds(3)`). `None`: it passed none.
+/// The socket that systemd listens at for this process (`sd_listen_fds(3)`). `None`: systemd passed none.
 pub fn passed_by_systemd() -> Result<Option<OwnedFd>, SocketError> {
     const FIRST: RawFd = 3;
     let number = |name: &str| env::var(name).ok()?.parse::<u32>().ok();
     if number("LISTEN_PID") != Some(std::process::id()) || number("LISTEN_FDS").unwrap_or(0) == 0 {
         return Ok(None);
     }
-    // SAFETY: systemd has opened it for this process and says so; only looked at.
+    // SAFETY: systemd has opened it for this process and says so; it is only inspected.
     let passed = unsafe { BorrowedFd::borrow_raw(FIRST) };
     let listens = getsockopt(&passed, AcceptConn).unwrap_or(false)
         && getsockopt(&passed, SocketType) == Ok(SockType::SeqPacket);
     if !listens {
         return Err(SocketError::Passed);
     }
-    // SAFETY: it is there, as was just seen, and nothing else in this process knows it.
+    // SAFETY: it exists, as the calls above have shown, and nothing else in this process knows it.
     let listener = unsafe { OwnedFd::from_raw_fd(FIRST) };
     let ready = fcntl_setfd(&listener, FdFlags::CLOEXEC)
         .map_err(io::Error::from)

@@ -1,4 +1,4 @@
-//! What the service tells of itself.
+//! The status that the service reports.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,17 @@ use serde::Serialize;
 
 use crate::blame::Counts;
 
-/// Counted since the service began.
+/// Counts since the service began.
 #[derive(Debug, Default)]
 pub(crate) struct Counted {
     pub(crate) connections: u64,
     pub(crate) requests: u64,
-    /// Times when it had something to do, or thought so.
+    /// How often the service woke up.
     pub(crate) wakes: u64,
     pub(crate) fills: u64,
-    /// Snapshots without texts, for want of budget.
+    /// Snapshots without texts, because the budget was used up.
     pub(crate) texts_refused: u64,
-    /// Times when nobody was accepted for a while.
+    /// How often accepting was paused.
     pub(crate) pauses: u64,
     pub(crate) refusals: BTreeMap<String, u64>,
 }
@@ -28,7 +28,7 @@ impl Counted {
     }
 }
 
-/// The answer to a question for the status.
+/// The answer to a request for the status.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report<'a> {
     pub(crate) version: &'static str,
@@ -38,7 +38,7 @@ pub(crate) struct Report<'a> {
     pub(crate) exporter: Option<u32>,
     pub(crate) source: &'static str,
     pub(crate) uptime_seconds: f64,
-    /// Connections now, by user.
+    /// Current connections, by user.
     pub(crate) clients: BTreeMap<u32, usize>,
     pub(crate) connections_total: u64,
     pub(crate) requests_total: u64,
@@ -47,9 +47,9 @@ pub(crate) struct Report<'a> {
     pub(crate) fills_total: u64,
     #[serde(flatten)]
     pub(crate) blamed: Counts,
-    /// The same, of users other than root that there is something to tell of.
+    /// The same by user, for users other than root with any count.
     pub(crate) users: BTreeMap<u32, Counts>,
-    /// Times when the service had no descriptors, and accepted nobody for a moment.
+    /// How often the service had no descriptors, and accepted no connection for a moment.
     pub(crate) pauses_total: u64,
     pub(crate) refusals_total: &'a BTreeMap<String, u64>,
     pub(crate) collectors: Vec<CollectorReport>,
@@ -64,22 +64,22 @@ pub(crate) struct TextsReport {
     pub(crate) processes: usize,
     pub(crate) bytes: usize,
     pub(crate) reads_total: u64,
-    /// Snapshots that went without, because their user had had its share of work.
+    /// Snapshots without texts, because their user's budget was used up.
     pub(crate) refused_total: u64,
-    /// Readings now.
+    /// Current readings.
     pub(crate) readings: usize,
-    /// Users and processes that are left to the readers for a while, because reading took too long.
+    /// Owners that are left to the readers for a while, because reading took too long.
     pub(crate) left_to_readers: usize,
 }
 
-/// Processes that ended.
+/// Exited processes.
 #[derive(Debug, Serialize)]
 pub(crate) struct ExitsReport {
-    /// Connections that want them; if there is any they are recorded, and for a moment after.
+    /// Connections that want exits. Exits are recorded while there are any, and for a moment after.
     pub(crate) readers: usize,
-    /// 1, or 0.
+    /// 1 or 0.
     pub(crate) recording: u32,
-    /// Times when recording began.
+    /// How often recording has begun.
     pub(crate) starts_total: u64,
     pub(crate) kept: usize,
     pub(crate) bytes: usize,
@@ -89,7 +89,7 @@ pub(crate) struct ExitsReport {
 #[derive(Debug, Serialize)]
 pub(crate) struct CollectorReport {
     pub(crate) fields: Vec<&'static str>,
-    /// Of the last walk; not known if there was none yet.
+    /// Age of the last walk; unknown before the first.
     pub(crate) age_seconds: Option<f64>,
 }
 
@@ -100,7 +100,7 @@ pub(crate) struct BuffersReport {
     pub(crate) lent_bytes: usize,
     pub(crate) ready: usize,
     pub(crate) ready_bytes: usize,
-    /// Those that readers have given back, and still have.
+    /// Buffers that readers have given back but still have open.
     pub(crate) kept: usize,
     pub(crate) kept_bytes: usize,
 }

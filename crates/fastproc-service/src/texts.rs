@@ -1,9 +1,9 @@
 //! Command lines and paths of programs, kept from walk to walk.
 //!
-//! What is kept is handed out if it was read after the walk began. It is also handed out if it is not older than the
-//! reader wants, and nothing can have changed it but what leaves no trace: the process has not run since, nobody traces
-//! it, and no other process has its memory. The record tells, if the walk has made it ([`Rest`]). What leaves none: somebody
-//! else writes to that memory by force, or renames or removes a program.
+//! A kept text is sent if it was read after the walk began. It is also sent if it is not older than the reader accepts,
+//! and the process has been idle since: it has not run, nothing traces it, and no other process shares its memory. The
+//! record shows that, if the walk made it ([`Rest`]). Two changes leave no trace in it: another process writes to that
+//! memory by force, or a program is renamed or removed.
 
 use std::{
     io,
@@ -28,14 +28,14 @@ use crate::{
 /// Bytes of all texts that are kept.
 const MOST_BYTES: usize = 16 << 20;
 
-/// A text, and what it holds on.
+/// A text, and what it depends on.
 #[derive(Debug)]
 struct Text {
-    /// `None`: it is too long to be kept. Where it rests it is not read again for that.
+    /// `None`: it is too long to be kept. It is not read again while the process is idle.
     bytes: Option<Box<[u8]>>,
     read_ns: u64,
     rest: Option<Rest>,
-    /// Those of the process when the text was read, where its path was read for a user.
+    /// The rights of the process when the text was read, if its path was read for a user.
     rights: Option<Rights>,
 }
 
@@ -45,8 +45,8 @@ impl Text {
     }
 }
 
-/// Whether a text is shown. Anybody may read a command line; where the program lies, only who could trace the process at
-/// the time when that was read.
+/// Whether a text is shown. Every user may read a command line; only a user who could trace the process when the path
+/// of its program was read may see that.
 fn shows(view: View, kind: Kinds, rights: Option<&Rights>) -> bool {
     match view {
         View::Of(reader) if kind == Kinds::EXE => {
@@ -56,7 +56,7 @@ fn shows(view: View, kind: Kinds, rights: Option<&Rights>) -> bool {
     }
 }
 
-/// What is kept of a process; nothing of one that has no memory, as a kernel thread.
+/// What is kept of a process; nothing for one without memory, such as a kernel thread.
 #[derive(Debug, Default)]
 struct Kept {
     pid: u32,
@@ -84,10 +84,10 @@ fn index_of(kind: Kinds) -> usize {
 #[derive(Debug)]
 pub(crate) struct Texts {
     source: Source,
-    /// Of every process of the snapshot that was looked at last, in its order, which is that of the pids: what follows the
+    /// One for every process of the latest snapshot, in its order, which is that of the pids, so that following the
     /// order needs no search.
     kept: Vec<Kept>,
-    /// Of the snapshot before, while the next is looked at.
+    /// Those of the snapshot before, while the next one is processed.
     before: Vec<Kept>,
     bytes: usize,
     pub(crate) left: Left,
@@ -111,8 +111,8 @@ impl Texts {
         })
     }
 
-    /// The fields of a record that tell whether a text still holds, and whose it is; and in which user namespace that is,
-    /// while somebody is left to the readers.
+    /// The fields that show whether a text is still valid and who owns the process; and its user namespace while any
+    /// owner is left to the readers.
     pub(crate) fn needs(&self) -> Fields {
         let needs = Fields::CPU | Fields::MEMORY | Fields::USERS;
         if self.left.is_empty() {
@@ -122,8 +122,9 @@ impl Texts {
         }
     }
 
-    /// Whose texts must be read again: those that may have changed, or are older than `max_age` at the beginning of the
-    /// walk. `wanted` says which ones, of the process at this place of the snapshot; `None`: it is not handed out.
+    /// The processes whose texts must be read again: those that may have changed, or are older than `max_age` at the
+    /// beginning of the walk. `wanted` gives the kinds for the process at this place of the snapshot; `None`: it is not
+    /// sent.
     pub(crate) fn find_missing(
         &mut self,
         snapshot: &Snapshot<'_>,
@@ -182,7 +183,7 @@ impl Texts {
         items
     }
 
-    /// Brings what is kept into the order of this snapshot, and lets go of what is kept of others.
+    /// Brings what is kept into the order of this snapshot, and drops what belongs to other processes.
     fn follow(&mut self, snapshot: &Snapshot<'_>) {
         std::mem::swap(&mut self.kept, &mut self.before);
         let mut before = self.before.drain(..).peekable();
@@ -200,7 +201,7 @@ impl Texts {
         self.bytes -= before.map(|ended| ended.bytes()).sum::<usize>();
     }
 
-    /// Begins to read for this view what was asked for at `asked`. `done` is written to in the end.
+    /// Begins to read for this view what was requested at `asked`. Writes to `done` when it has finished.
     pub(crate) fn read(
         &self,
         items: Vec<Item>,
@@ -232,7 +233,7 @@ impl Texts {
             };
             let slot = &mut kept.texts[index_of(kind)];
             let replaced = slot.as_ref().map_or(0, Text::len);
-            // What another reading has found meanwhile is as good, and may be younger.
+            // Another reading may have found a younger text meanwhile.
             let is_younger = slot
                 .as_ref()
                 .is_none_or(|slot| slot.read_ns <= text.read_ns);
@@ -260,7 +261,7 @@ impl Texts {
         texts.map(|(text, _)| text.len()).sum()
     }
 
-    /// `place`: where the process stands in the snapshot that was looked at last.
+    /// `place`: the index of the process in the latest snapshot.
     fn text(
         &self,
         place: usize,
@@ -269,14 +270,14 @@ impl Texts {
         view: View,
     ) -> Option<(&[u8], u64)> {
         let kept = self.kept.get(place).filter(|kept| kept.is_of(process))?;
-        // A zombie has lost what it had.
+        // A zombie has lost its texts.
         let kept = (process.identity().has_mm != 0).then_some(kept)?;
         let text = kept.texts[index_of(kind)].as_ref()?;
         let text = Some(text).filter(|text| shows(view, kind, text.rights.as_ref()))?;
         Some((text.bytes.as_deref()?, text.read_ns))
     }
 
-    /// Writes the texts of these kinds behind those that are there, and says where they stand.
+    /// Appends the texts of these kinds, and returns their places.
     pub(crate) fn write(
         &self,
         place: usize,
@@ -298,7 +299,7 @@ impl Texts {
         entry
     }
 
-    /// Processes of which something is kept, bytes of it, and who is left to the readers.
+    /// The number of processes with texts, the bytes of these, and the number of owners that are left to the readers.
     pub(crate) fn sizes(&self) -> (usize, usize, usize) {
         let of_whom = self
             .kept
@@ -316,7 +317,7 @@ pub(crate) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Behind so many bytes.
+    /// Appends after the first `len` bytes.
     pub(crate) fn at(to: &'a mut [u8], len: usize) -> Self {
         Self { to, len }
     }
@@ -326,7 +327,7 @@ impl<'a> Writer<'a> {
         self.len
     }
 
-    /// Writes a text that was read just now, if this view shows it.
+    /// Appends a text that was read just now, if this view shows it.
     pub(crate) fn add(&mut self, read: &Read, view: View, entry: &mut TextEntry) {
         if let Some(bytes) = &read.bytes
             && shows(view, read.kind, read.rights.as_ref())
@@ -345,7 +346,7 @@ impl<'a> Writer<'a> {
         entry.read_ns = entry.read_ns.min(read_ns);
     }
 
-    /// A text that finds no room is not there.
+    /// Appends a text, or nothing if there is no room.
     fn append(&mut self, text: &[u8]) -> TextPlace {
         let end = self.len + text.len();
         let (Some(to), Ok(at), Ok(len)) = (
@@ -406,11 +407,11 @@ mod tests {
         }
         let lengths =
             |texts: &Texts| -> Vec<usize> { texts.kept.iter().map(Kept::bytes).collect() };
-        // One has ended, two have begun, and one pid is another process's now.
+        // One process has exited, two have begun, and one pid belongs to another process now.
         follow(&mut texts, &[(2, 20), (3, 30), (7, 71), (8, 80), (9, 90)]);
         assert_eq!(lengths(&texts), [0, 3, 0, 0, 9]);
         assert_eq!((texts.bytes, texts.sizes().0), (12, 2));
-        // The last ones have ended.
+        // The last ones have exited.
         follow(&mut texts, &[(3, 30)]);
         assert_eq!((lengths(&texts), texts.bytes), (vec![3], 3));
         follow(&mut texts, &[]);

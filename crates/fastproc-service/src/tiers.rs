@@ -1,4 +1,4 @@
-//! Collectors: one for each of a few sets of fields, since a walk costs what it collects.
+//! Collectors: one for each of a few sets of fields, since the cost of a walk depends on what it collects.
 
 use std::time::{Duration, Instant};
 
@@ -6,14 +6,14 @@ use fastproc::{Collector, Error, Fields, Refusal, Snapshot, SourceKind};
 
 use crate::changes::Changes;
 
-/// What `pgrep` and `top` show by default: whose a process is, and its priority.
+/// What `pgrep` and `top` show by default: also the user of a process, and its priority.
 const USERS: Fields = Fields::TOP.union(Fields::USERS).union(Fields::SCHEDULING);
 
-/// What procps's `ps` asks for, whatever it shows, where its user sees everything.
+/// What procps's `ps` requests, whatever it shows, if its user sees everything.
 const PS: Fields = USERS.union(Fields::SIGNALS);
 
-/// What monitors ask for, and what it takes to tell what a reader may see, without what few ask for: addresses,
-/// signals, limits, numbers in nested namespaces.
+/// What monitors request, and what decides about visibility; without rarely requested groups: addresses, signals,
+/// limits, numbers in nested namespaces.
 const MONITOR: Fields = USERS
     .union(Fields::CREDENTIALS)
     .union(Fields::SCHEDULING_DETAILS)
@@ -21,10 +21,10 @@ const MONITOR: Fields = USERS
     .union(Fields::IO)
     .union(Fields::CGROUP);
 
-/// How many sets there are.
+/// The number of sets.
 pub(crate) const COUNT: usize = 6;
 
-/// The sets, from the cheapest on.
+/// The sets, the cheapest first.
 const TIERS: [Fields; COUNT] = [
     Fields::TOP,
     USERS,
@@ -34,15 +34,15 @@ const TIERS: [Fields; COUNT] = [
     Fields::all(),
 ];
 
-/// A collector; opened again when it is asked for, if it could not be.
+/// A collector. If it could not be opened, the next request tries again.
 #[derive(Debug)]
 pub(crate) struct Tier {
     fields: Fields,
     collector: Option<Collector>,
     changes: Changes,
-    /// When the last walk began, and its number.
+    /// When the last walk began, and its generation.
     walked: Option<(Instant, u64)>,
-    /// Number of the last exit before it ended.
+    /// The number of the last exit before the walk ended.
     exits: u64,
 }
 
@@ -56,7 +56,8 @@ pub(crate) struct Tiers {
 }
 
 impl Tiers {
-    /// Opens them, so that what cannot work is known at once and nobody waits later. Generations begin at `first`.
+    /// Opens all collectors, so that failures are known at once and no request waits later. Generations begin at
+    /// `first`.
     pub(crate) fn open(source: Option<SourceKind>, first: u64) -> Result<Self, Error> {
         let tiers = TIERS.map(|fields| Tier {
             fields,
@@ -110,7 +111,7 @@ impl Tiers {
         })
     }
 
-    /// The generation of the last walk of this tier, if it began no earlier. `None`: whenever it began.
+    /// The generation of the last walk of this tier, if it began at `since` or later. With `None` any walk will do.
     pub(crate) fn walked_since(&self, at: usize, since: Option<Instant>) -> Option<u64> {
         let (walked, generation) = self.all[at].walked?;
         since
@@ -133,13 +134,13 @@ impl Tiers {
         Ok(self.generation)
     }
 
-    /// The snapshot of the last walk, and what has changed until then.
+    /// The snapshot of the last walk, and which records changed when.
     pub(crate) fn latest(&self, at: usize) -> Option<(Snapshot<'_>, &Changes)> {
         let tier = &self.all[at];
         Some((tier.collector.as_ref()?.latest()?, &tier.changes))
     }
 
-    /// Number of the last exit before the last walk ended; 0 if they were not recorded.
+    /// The number of the last exit before the last walk ended; 0 if exits were not recorded.
     pub(crate) fn exits(&self, at: usize) -> u64 {
         self.all[at].exits
     }

@@ -1,4 +1,4 @@
-//! What a reader is shown: what the kernel would show it.
+//! What a reader sees: what the kernel would show it.
 
 pub(crate) use fastproc::access::Mask;
 use fastproc::{
@@ -11,25 +11,25 @@ use fastproc::{
 /// What a reader may see. Readers of one view share buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum View {
-    /// Everything: root, with the capability that it takes.
+    /// Everything: root with the capabilities for that.
     All,
-    /// What a user without capabilities may see. The pid stands for nobody.
+    /// What a user without capabilities may see. The pid is that of no process.
     Of(Reader),
 }
 
 /// What a view shows of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Visibility {
-    /// All of it.
+    /// All fields.
     Full,
-    /// What everybody may see.
+    /// The fields that every user may see.
     Public,
-    /// The reader shall ask the kernel itself.
+    /// Unknown: the reader must ask the kernel itself.
     Unsure,
 }
 
 impl View {
-    /// Who is counted for what this view is lent.
+    /// The user that is charged for what this view is lent.
     pub(crate) fn uid(&self) -> u32 {
         match self {
             Self::All => 0,
@@ -37,7 +37,7 @@ impl View {
         }
     }
 
-    /// Groups of fields that it takes to tell what this view may see, beside those that are asked for.
+    /// Groups of fields that decide what this view may see, in addition to the requested ones.
     pub(crate) fn needs(&self) -> Fields {
         match self {
             Self::All => Fields::empty(),
@@ -45,7 +45,7 @@ impl View {
         }
     }
 
-    /// What of a process may be shown. `user_ns`: its user namespace, where its record does not tell.
+    /// How much of a process may be shown. `user_ns`: its user namespace, if its record does not have it.
     pub(crate) fn visibility(
         &self,
         process: Process<'_>,
@@ -63,8 +63,8 @@ impl View {
         let user_ns = credentials.user_ns().unwrap_or_else(user_ns);
         let users = [ids.uid, ids.euid, ids.suid];
         let groups = [ids.gid, ids.egid, ids.sgid];
-        // Over a user namespace of its own making a user has all capabilities; and of its own processes it may see
-        // itself, and others as a security module says.
+        // The creator of a user namespace has all capabilities over it. Of its own processes a user may see the reader
+        // itself; others depend on a security module.
         let is_another = users != [reader.fsuid; 3] || groups != [reader.fsgid; 3];
         if is_another && user_ns == reader.user_ns {
             Visibility::Public
@@ -75,7 +75,7 @@ impl View {
 }
 
 impl View {
-    /// A process that has ended, as it would have been shown.
+    /// An exited process, as it would have been shown.
     pub(crate) fn mask_exit(&self, exit: &Exit) -> Exit {
         match self {
             Self::All => *exit,
@@ -83,7 +83,7 @@ impl View {
         }
     }
 
-    /// Whether the arguments of a process that has ended may be shown; its name always may.
+    /// Whether the arguments of an exited process may be shown; its name always may.
     pub(crate) fn shows_arguments(&self, exit: &Exit) -> bool {
         match self {
             Self::All => true,
@@ -92,8 +92,8 @@ impl View {
     }
 }
 
-/// Of a process without memory, as a zombie is, the files that only their owner may read are root's (`task_dump_owner()` of
-/// fs/proc/base.c).
+/// For a process without memory, such as a zombie, root owns the files that only their owner may read
+/// (`task_dump_owner()` of fs/proc/base.c).
 pub(crate) fn hide_io_without_memory(record: &mut Record) {
     if record.identity.has_mm == 0 {
         record.identity.groups &= !Fields::IO.bits();

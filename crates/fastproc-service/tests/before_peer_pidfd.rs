@@ -1,7 +1,7 @@
-//! Kernels before 6.5 cannot name the process that has connected: the service knows it by what it asks. Whoever wants to pass
-//! for another process, by passing the connection on or by its number, is served nothing.
+//! Kernels before 6.5 cannot name the process that has connected, so the service identifies it by its requests. A
+//! process that tries to pass for another one, by passing the connection on or by its pid, gets nothing.
 //!
-//! One test at a time, as they fork.
+//! One test at a time, since they fork.
 
 mod common;
 
@@ -61,7 +61,7 @@ fn a_user_is_served_as_on_newer_kernels_and_root_is_not() {
         become_user(NOBODY);
         let mut own = std::process::Command::new("sleep");
         let mut own = own.arg("600").spawn().expect("it runs");
-        // Until it has executed, nobody may trace it.
+        // Until it has executed sleep, no user may trace it.
         let stat = format!("/proc/{}/stat", own.id());
         fastproc_testbed::wait_until("sleep rests", || {
             std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains("(sleep) S "))
@@ -101,12 +101,12 @@ fn the_first_request_proves_nothing_and_the_next_does() {
         let raw = Raw::open(&path).expect("it listens");
         assert_eq!(status(&raw, Op::Hello), Status::Ok);
         assert_eq!(status(&raw, Op::Snapshot), Status::Ok);
-        // A reader that begins with another request sends it again by itself. Not every kernel records what ends.
+        // A reader that begins with another request repeats it. Not every kernel can record exits.
         let exits = Exits::open(&path);
         assert!(matches!(exits, Ok(_) | Err(Error::NoExits)), "{exits:?}");
     })
     .join();
-    // Whose ids are not all the same is not served.
+    // A process whose ids are not all the same is not served.
     in_child(|| {
         use rustix::{process::Uid, thread};
         let [nobody, root] = [NOBODY, 0].map(Uid::from_raw);
@@ -139,7 +139,7 @@ fn requests_that_are_sent_before_it_is_known_who_has_connected_are_refused() {
         sent.give();
         let (first, _) = raw.receive().expect("an answer");
         assert_eq!(first.status, Status::NoPeer);
-        // The connection may have ended: there was no request to be sent before this answer.
+        // The service may have closed the connection: no request was due before this answer.
         if let Some((second, _)) = raw.receive() {
             assert_eq!(second.status, Status::NoPeer);
         }
@@ -156,7 +156,7 @@ fn another_process_that_gets_the_number_is_not_taken_for_who_has_connected() {
         return;
     }
     let mut served = Served::start_with("same-number", &without(Some(SourceKind::Procfs)));
-    // What the first request is, and whether it waits with another one before the service looks.
+    // What the first request is, and whether another one waits behind it when the service begins.
     for queued in [
         &[][..],
         &[Op::Hello],
@@ -182,14 +182,14 @@ fn another_process_that_gets_the_number_is_not_taken_for_who_has_connected() {
             wait.give();
             wait.wait();
         });
-        // Until then it is root's.
+        // Until then root has the process.
         go_on.wait();
         served.serve(listener, &without(Some(SourceKind::Procfs)));
         let mut answers: Vec<Status> = Vec::new();
         for _ in queued {
             answers.extend(raw.receive().map(|(reply, _)| reply.status));
         }
-        // Its first request is not of the process that has its number now, and shows nothing of any.
+        // Its first request is not from the process that has the pid now, and shows no process.
         match queued {
             [] => (),
             [Op::Hello] => assert_eq!(answers, [Status::Ok]),
@@ -199,7 +199,7 @@ fn another_process_that_gets_the_number_is_not_taken_for_who_has_connected() {
                 "{answers:?}"
             ),
         }
-        // Root has its socket, but not its number. What the connection is refused for stays.
+        // Root made this socket, but has another pid. A refusal stays.
         let expected = if queued.len() == 2 {
             Status::NoPeer
         } else {
@@ -207,14 +207,14 @@ fn another_process_that_gets_the_number_is_not_taken_for_who_has_connected() {
         };
         if queued.len() < 2 {
             for _ in 0..3 {
-                // The first pins the process that has the number.
+                // The first request pins the process that has the pid.
                 let answer = status(&raw, Op::Snapshot);
                 assert!(answer == expected || answer == Status::NoPeer, "{answer:?}");
             }
         }
         go_on.give();
         second.join();
-        // The number comes a third time; this one asks.
+        // A third process gets the pid, and asks.
         let asks = wire::to_bytes(&request(Op::Snapshot, YOUNG).to_words());
         let third = with_number(number, || {
             become_user(NOBODY);
@@ -224,7 +224,7 @@ fn another_process_that_gets_the_number_is_not_taken_for_who_has_connected() {
                 let len =
                     recv(socket, &mut answer, MsgFlags::empty()).expect("an answer or the end");
                 let status = u64::from_ne_bytes(answer[8..].try_into().expect("eight bytes"));
-                // By now the pidfd stands for nobody.
+                // By now the pidfd refers to no process.
                 let refused = [Status::NoPeer, Status::Namespace].map(|status| status as u64);
                 assert!(len == 0 || refused.contains(&status));
             }
@@ -233,10 +233,10 @@ fn another_process_that_gets_the_number_is_not_taken_for_who_has_connected() {
     }
 }
 
-/// As `in_child`, with this process id, which nobody has. The child must not allocate: another thread may be at it.
+/// As `in_child`, with this unused pid. The child must not allocate, since another thread may hold the lock.
 fn with_number(number: Pid, run: impl FnOnce()) -> Child {
     let numbers = [number.as_raw()];
-    // SAFETY: an all-zero clone_args asks for what fork(2) does.
+    // SAFETY: an all-zero clone_args requests what fork(2) does.
     let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
     arguments.exit_signal = libc::SIGCHLD as u64;
     arguments.set_tid = numbers.as_ptr() as u64;

@@ -1,4 +1,4 @@
-//! What a service that is open cannot do any more.
+//! What an open service can no longer do.
 
 mod common;
 
@@ -37,7 +37,7 @@ fn it_executes_nothing_and_writes_no_file() {
         assert_eq!(made, kind);
         let ran = Command::new("true").status();
         assert_eq!(ran.map(drop).map_err(|error| error.kind()), kind);
-        // SAFETY: it changes nothing; without a process of this number it fails in another way.
+        // SAFETY: it changes nothing; if no process has this pid it fails with another error.
         let traced = unsafe { libc::ptrace(libc::PTRACE_DETACH, i32::MAX, 0, 0) };
         assert_eq!(traced, -1);
         let error = std::io::Error::last_os_error();
@@ -56,7 +56,7 @@ fn it_executes_nothing_and_writes_no_file() {
         assert_eq!(result(fs::remove_file(&link)), kind);
         let mode = Permissions::from_mode(0o640);
         assert_eq!(result(fs::set_permissions(&there, mode)), kind);
-        // Of no terminal.
+        // On no terminal.
         let letter = b"x";
         // SAFETY: the request reads a byte.
         let typed = unsafe { libc::ioctl(-1, libc::TIOCSTI, letter.as_ptr()) };
@@ -67,7 +67,7 @@ fn it_executes_nothing_and_writes_no_file() {
     fs::write(&there, "as it was").expect("a folder of ours");
     fs::remove_file(&new).expect("it was made");
     in_child(|| {
-        // Every thread has it, those that were there as well.
+        // Every thread has the filter, also those that existed before.
         let (tell, told) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
             told.recv().expect("it is told");
@@ -90,12 +90,12 @@ fn errno() -> Option<i32> {
     std::io::Error::last_os_error().raw_os_error()
 }
 
-/// What comes of signals that are none to a process, of asking for its limits, and of a new process, with and without a user
-/// namespace of its own: the errors.
+/// The errors of sending signal 0 to a process, of reading its limits, and of creating a process, with and without a
+/// user namespace of its own.
 fn others(pid: i32) -> [Option<i32>; 5] {
     let error = |result: libc::c_long| if result < 0 { errno() } else { None };
     let process = |flags: libc::c_int| {
-        // SAFETY: as fork(2); the child does nothing but end.
+        // SAFETY: as fork(2); the child only exits.
         let child = unsafe { libc::syscall(libc::SYS_clone, flags | libc::SIGCHLD, 0, 0, 0, 0) };
         if child == 0 {
             // SAFETY: it ends this process.
@@ -133,7 +133,7 @@ fn who_needs_descriptors_alone_opens_none() {
             std::process::id() as i32,
             std::os::unix::process::parent_id() as i32,
         );
-        // Some systems keep user namespaces from users.
+        // Some systems do not let users create user namespaces.
         assert_eq!(others(parent)[..4], [None; 4], "it may");
         fastproc_service::confine_to_descriptors().expect("the kernel can");
         let error = File::open("/dev/null").expect_err("to open it must not");
@@ -144,7 +144,7 @@ fn who_needs_descriptors_alone_opens_none() {
         UnixStream::pair().expect_err("nor pairs of sockets");
         assert_eq!(others(parent), [Some(libc::EPERM); 5]);
         assert_eq!(others(own)[..3], [None; 3], "itself it may");
-        // What it has goes on, and threads are no processes.
+        // Open descriptors still work, and threads are not processes.
         std::thread::spawn(move || one.write_all(b"x").expect("it may"));
         other.read_exact(&mut [0]).expect("it may");
     })

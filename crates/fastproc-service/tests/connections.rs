@@ -1,6 +1,6 @@
-//! Connections are of the process and the user that made them, and of nobody else.
+//! A connection belongs to the process and the user that made it.
 //!
-//! One test at a time: a child that one forks has the sockets of another one too, and they would stay open.
+//! One test at a time: a forked child also has the sockets of the other tests, which would stay open.
 
 mod common;
 
@@ -91,14 +91,14 @@ fn who_becomes_another_user_sees_what_that_user_may() {
         };
         assert_eq!(ask(), Status::Ok);
         become_user(NOBODY);
-        // The connection that root made is of no use; the reader makes another.
+        // The connection that root made is useless now; the reader makes another.
         assert_eq!(ask(), Status::NotYours);
         assert_eq!(sees(&mut collector), (false, false, false));
     })
     .join();
 }
 
-/// As a daemon that root has started: what named the service then is heeded.
+/// As in a daemon that root has started: the variable that named the service still counts.
 #[test]
 fn who_has_given_up_rights_finds_the_service_by_its_variable() {
     let _alone = alone();
@@ -196,7 +196,7 @@ fn a_connection_that_is_passed_on_serves_nobody_but_who_made_it() {
         let status = |raw: &Raw, op| raw.ask(request(op, YOUNG)).expect("an answer").0.status;
         let (ours, theirs) = stream_pair();
         let (mut done, mut wait) = turns();
-        // Before there is a connection, which it has from nowhere but the message.
+        // Forked before the connection exists, so that it has it only from the message.
         let getter = in_child(|| {
             as_user(getter);
             let raw = Raw::from(passed(&theirs));
@@ -204,7 +204,7 @@ fn a_connection_that_is_passed_on_serves_nobody_but_who_made_it() {
                 assert_eq!(status(&raw, op), Status::NotYours);
             }
             done.give();
-            // And not after its maker was served either.
+            // Nor after its maker was served.
             done.wait();
             assert_eq!(status(&raw, Op::Snapshot), Status::NotYours);
             done.give();
@@ -224,7 +224,7 @@ fn a_connection_that_is_passed_on_serves_nobody_but_who_made_it() {
     }
 }
 
-/// Where its own user has no id, everybody else reads as the same user.
+/// If its own user has no id, all other users read as the same user.
 #[test]
 fn the_service_of_anybody_is_not_that_of_a_reader_without_an_id() {
     let _alone = alone();
@@ -241,7 +241,7 @@ fn the_service_of_anybody_is_not_that_of_a_reader_without_an_id() {
         let path = served.path();
         service::status(&path).expect("it is its own");
         in_child(|| {
-            // SAFETY: it shares no descriptors with anybody.
+            // SAFETY: it shares its descriptors with no thread.
             unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }.expect("it has one thread");
             let refused = service::status(&path);
             let error = refused.expect_err("it might be anybody's");

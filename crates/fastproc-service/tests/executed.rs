@@ -1,5 +1,5 @@
-//! What is kept of a process is not shown of the program that one of its threads executes: the thread takes the leader's place,
-//! with its pid and start, and may have been switched as often.
+//! What is kept of a process is not shown for the program that one of its threads executes. That thread takes the
+//! leader's place, with its pid and start, and may have been switched as often.
 
 mod common;
 
@@ -44,7 +44,7 @@ fn a_program_that_a_thread_executes_is_shown_at_once() {
     let (mut round, mut lines, mut signals) = (0, 0, 0);
     let mut programs = BTreeSet::new();
     let mut look = || {
-        // Long enough that nothing may be seen between two of its rests.
+        // Long enough that the service may see nothing between two idle periods.
         thread::sleep(Duration::from_millis(round % 30));
         round += 1;
         let before = of_proc(pid);
@@ -68,7 +68,7 @@ fn a_program_that_a_thread_executes_is_shown_at_once() {
         }
         (lines, signals, programs.len())
     };
-    // In steps, so that the guard is of each.
+    // In steps, so that each has the time limit.
     for step in 1..=10 {
         wait_until("command lines and signals that can be judged", || {
             let (lines, signals, programs) = look();

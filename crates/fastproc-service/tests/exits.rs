@@ -1,6 +1,6 @@
-//! What ended is handed to every reader once, as far as the kernel would have shown it.
+//! Every reader receives each exit once, as far as the kernel would have shown it.
 //!
-//! One test at a time: a child that one forks has the sockets of another one too, and they would stay open.
+//! One test at a time: a forked child also has the sockets of the other tests, which would stay open.
 
 mod common;
 
@@ -15,21 +15,21 @@ use fastproc::{
 use fastproc_testbed::{GUARD, alone, ended_shell, gate, wait_until};
 
 const NOBODY: u32 = 65534;
-/// Exits of a storm, and how many of them the service keeps.
+/// Exits of a burst, and how many of them the service keeps.
 const MANY: u64 = 3000;
 const KEPT: u64 = 1000;
-/// As nobody's are, but of another.
+/// Another unprivileged user besides nobody.
 const OTHER: u32 = 12360;
 
-/// Whether it may be the exit of a child of this process: pids come again.
+/// Whether it may be the exit of a child of this process: pids are reused.
 fn is_of(exit: &Exit, parent: u32) -> bool {
     exit.ppid.is_none_or(|ppid| ppid == parent)
 }
 
-/// Snapshots until all of these children have ended, with the command line of each, and how often each was told.
+/// Takes snapshots until all of these children have exited. Returns their exits and command lines.
 fn told(collector: &mut Collector, pids: &[u32], parent: u32) -> HashMap<u32, (Exit, Vec<u8>)> {
     let mut known = HashMap::new();
-    // Of the whole machine: another may lose some.
+    // Of the whole machine: other processes may lose some.
     let mut lost = 0;
     wait_until("every exit", || {
         let snapshot = collector.snapshot().expect("it is served");
@@ -93,7 +93,7 @@ fn root_is_told_everything_and_nobody_what_it_might_have_seen() {
             assert_eq!(exit.utime_ns % 10_000_000, 0);
             assert!(exit.end_ns.is_some_and(|end_ns| end_ns % 10_000_000 == 0));
             assert!(exit.sum_exec_ns > 0 && exit.minflt > 0);
-            // A program may erase its arguments, so they are for its user.
+            // A program may erase its arguments, so only its user sees them.
             assert!(line.is_empty(), "{}", line.escape_ascii());
         }
         assert!(nobody.1.ends_with(b"unmistakable\0"));
@@ -117,7 +117,7 @@ fn root_is_told_everything_and_nobody_what_it_might_have_seen() {
         assert!(line.ends_with(b"unmistakable\0"));
     }
     child.join();
-    // Nothing is on when nobody wants it.
+    // Recording stops when no reader wants exits.
     wait_until("one is gone", || served.status("/exits/readers") == 1);
     assert_eq!(served.status("/exits/recording"), 1);
     drop(collector);
@@ -138,7 +138,8 @@ fn readers_that_want_none_have_none_recorded() {
     assert_eq!(served.status("/exits/recording"), 0);
 }
 
-/// Each has its own place in what ended, and a young enough snapshot has the exits before it, not after.
+/// Each reader has its own place in the sequence of exits. A snapshot that is young enough has the exits before it, not
+/// later ones.
 #[test]
 fn readers_at_different_speeds_are_told_everything_once() {
     let _alone = alone();
@@ -190,7 +191,8 @@ fn exits_request(after: u64) -> Request {
     }
 }
 
-/// A reader that never asks again holds up nobody, and costs a bounded amount of memory: what it misses it is told.
+/// A reader that never asks again delays no other, and costs a bounded amount of memory. It learns how many exits it
+/// missed.
 #[test]
 fn what_a_reader_is_too_slow_for_is_counted() {
     let _alone = alone();
@@ -206,7 +208,7 @@ fn what_a_reader_is_too_slow_for_is_counted() {
     let mut collector = builder(&served).open().expect("it is served");
     collector.snapshot().expect("it is served");
     let (mut quick, mut lost) = (0, 0);
-    // Forks that end at once, from a few processes.
+    // Children of a few processes, which exit at once.
     let script = "import os\nfor _ in range(750):\n p = os.fork()\n if p == 0: os._exit(0)\n os.waitpid(p, 0)";
     let mut forkers: Vec<_> = (0..4)
         .map(|_| {
@@ -243,7 +245,7 @@ fn what_a_reader_is_too_slow_for_is_counted() {
     );
 }
 
-/// The service is started again between two snapshots: what ended meanwhile is not known, and nothing is made up.
+/// The service restarts between two snapshots: exits in between are unknown, and nothing is made up.
 #[test]
 fn a_service_that_was_started_again_makes_no_false_difference() {
     let _alone = alone();
@@ -254,7 +256,7 @@ fn a_service_that_was_started_again_makes_no_false_difference() {
     let mut collector = builder(&served).open().expect("it is served");
     let mut before = Baseline::default();
     before.set(&collector.snapshot().expect("it is served"));
-    // One that has used much before, and ends while nobody records it.
+    // A process that has used much before, and exits while exits are not recorded.
     let mut burner = Command::new("/bin/sh")
         .args([
             "-c",
@@ -280,7 +282,7 @@ fn a_service_that_was_started_again_makes_no_false_difference() {
     assert!(snapshot.exits().is_none(), "nobody knows what ended since");
     assert_eq!(before.ended(&snapshot).count(), 0);
     before.set(&snapshot);
-    // From here on all is known again, and nothing of what the first one did.
+    // From here on everything is known again, except what the first process did.
     for _ in 0..5 {
         let next = ended_shell(0, "x");
         wait_until("the next one is told", || {
@@ -299,7 +301,7 @@ fn a_service_that_was_started_again_makes_no_false_difference() {
     }
 }
 
-/// A reader that may record by itself goes on with that.
+/// A reader that can record exits without a service continues like that.
 #[test]
 fn without_the_service_root_records_by_itself() {
     let _alone = alone();

@@ -1,6 +1,6 @@
-//! Readers that misbehave, and services that fail: the others are served, and nobody is shown anything wrong.
+//! Readers that misbehave, and services that fail: other readers are served, and no reader sees anything wrong.
 //!
-//! One test at a time: a child that one forks has the sockets of another one too, and they would stay open.
+//! One test at a time: a forked child also has the sockets of the other tests, which would stay open.
 
 mod common;
 
@@ -81,7 +81,7 @@ fn who_never_reads_is_cut_off_and_holds_up_nobody() {
         .map(|_| Raw::open(&served.path()).expect("it listens"))
         .collect();
     for raw in &silent {
-        // Until it is cut off.
+        // Until the service closes the connection.
         while raw.send(request(Op::Snapshot, Duration::ZERO)).is_ok() {
             std::thread::yield_now();
         }
@@ -123,7 +123,7 @@ fn what_a_stopped_reader_looks_at_stays_as_it_is() {
     child.join();
 }
 
-/// Whether a reader has connected that was not accepted yet.
+/// Whether a reader waits to be accepted.
 fn is_connected(listener: &OwnedFd) -> bool {
     let mut listener = [PollFd::new(listener, PollFlags::IN)];
     poll(&mut listener, Some(&Timespec::default())).expect("it can be asked") > 0
@@ -136,7 +136,7 @@ fn where_nobody_answers_the_next_source_is_taken_after_one_wait() {
     let path = folder.join("socket");
     let listener = bind(&path).expect("nobody listens there");
     let builder = Collector::builder().service_socket(Some(path.clone()));
-    // It listens, and never looks.
+    // It listens, and never answers.
     let hasty = builder.clone().service_timeout(Duration::from_millis(500));
     let mut waited = hasty.open().expect("there is another source");
     assert_ne!(waited.source(), SourceKind::Service);
@@ -149,16 +149,16 @@ fn where_nobody_answers_the_next_source_is_taken_after_one_wait() {
     // SAFETY: the kernel has just made it for this process.
     let accept = || accept().map(|socket| unsafe { OwnedFd::from_raw_fd(socket) });
     while accept().is_some() {}
-    // From here on whoever waits for it does so for longer than the test may last.
+    // From here on a reader that waits for it would wait for longer than the test may last.
     let began = Instant::now();
     let builder = builder.service_timeout(8 * GUARD);
-    // One that fails, so that nobody has waited before.
+    // The first attempt fails, so that no reader has waited before.
     let mut collector = std::thread::scope(|scope| {
         scope.spawn(|| drop(wait_for("a reader", accept)));
         builder.clone().open().expect("there is another source")
     });
     assert_ne!(collector.source(), SourceKind::Service);
-    // It is asked again, but not waited for: what it was asked waits to be read.
+    // The reader asks it again, but does not wait: the request stays unread.
     wait_until("it is asked again", || {
         collector.snapshot().expect("it reads");
         assert_ne!(collector.source(), SourceKind::Service);
@@ -168,7 +168,7 @@ fn where_nobody_answers_the_next_source_is_taken_after_one_wait() {
         collector.snapshot().expect("it reads");
         assert_ne!(collector.source(), SourceKind::Service);
     }
-    // Until the queue is full, which nobody waits for.
+    // Until the queue is full, for which no reader waits.
     let mut waiting = Vec::new();
     let flags = SockFlag::SOCK_NONBLOCK;
     loop {
@@ -189,8 +189,8 @@ fn where_nobody_answers_the_next_source_is_taken_after_one_wait() {
     assert_ne!(other.source(), SourceKind::Service);
     other.snapshot().expect("it reads");
     drop(waiting);
-    assert!(began.elapsed() < 8 * GUARD, "somebody waited");
-    // Once it looks, it has an answer for who has waited.
+    assert!(began.elapsed() < 8 * GUARD, "a reader waited");
+    // Once the service runs, it answers the waiting readers.
     let settings = settings(Some(SourceKind::Procfs));
     let service = Service::open(listener, &settings).expect("it can read");
     let (stop, stopped) = UnixStream::pair().expect("a pair");
@@ -205,14 +205,14 @@ fn where_nobody_answers_the_next_source_is_taken_after_one_wait() {
     thread.join().expect("no panic").expect("it ends when told");
 }
 
-/// A reader that may choose is never without an answer, and goes back to the service.
+/// A reader that may choose its source always has an answer, and returns to the service.
 #[test]
 fn a_reader_survives_restarts_and_goes_back() {
     let _alone = alone();
     if !gate::bpf() {
         return;
     }
-    // Before there is a service, or this one had its socket too.
+    // Forked before there is a service, so that this process does not have its socket too.
     let rests = in_child(|| {
         loop {
             std::thread::park();
@@ -258,7 +258,7 @@ fn a_reader_survives_restarts_and_goes_back() {
     }
 }
 
-/// The service may have kept for others what is older than what another source showed meanwhile.
+/// A snapshot that the service has kept for others may be older than what another source has shown meanwhile.
 #[test]
 fn no_snapshot_is_older_than_the_one_before() {
     let _alone = alone();
@@ -298,15 +298,15 @@ fn no_snapshot_is_older_than_the_one_before() {
     }
 }
 
-/// What a process did is the sum of what it is said to have done, whichever source says so: exact ones and those that
-/// know ticks, at whatever time the service ends.
+/// The sum of the reported changes is what a process did, whichever sources report them, exact ones or those that count
+/// ticks, and whenever the service stops.
 #[test]
 fn a_change_of_source_is_no_share_and_no_rate() {
     let _alone = alone();
     if !gate::bpf() {
         return;
     }
-    // Busy first, so that a time to the tick is not the exact one.
+    // Busy first, so that a time in ticks differs from the exact one.
     let busy_for = |time: Duration| {
         let began = Instant::now();
         while began.elapsed() < time {
@@ -342,9 +342,9 @@ fn a_change_of_source_is_no_share_and_no_rate() {
         .expect("there are sources");
     let mut before = Baseline::default();
     let mut sources = Vec::new();
-    // By pid: what it had used at first and in the end, and the sum of what it is said to have used between.
+    // By pid: the CPU time at the start and at the end, and the sum of the reported changes between.
     let mut used = [(rests, None, 0, 0), (works, None, 0, 0)];
-    // By pid: bytes read and written; pages that were taken from a process are read again.
+    // By pid: bytes read and written. Pages that were taken from a process are read again.
     let mut bytes = HashMap::new();
     let mut ended_ns = 0;
     let cpus = std::thread::available_parallelism().map_or(1, usize::from) as f64;
@@ -362,7 +362,7 @@ fn a_change_of_source_is_no_share_and_no_rate() {
         }
         let snapshot = collector.snapshot().expect("some source answers");
         let source = snapshot.stats().source;
-        // At least so much lies between the two looks at a process.
+        // At least this much lies between two readings of a process.
         let apart_ns = snapshot.stats().kernel_boottime_ns() - ended_ns;
         ended_ns = snapshot.stats().kernel_end_ns();
         for change in before.changes(&snapshot).filter(|_| step > 0) {
@@ -374,7 +374,7 @@ fn a_change_of_source_is_no_share_and_no_rate() {
             let used_ns = change.cpu_ns.expect("CPU times were asked for");
             *sum += used_ns;
             let share = change.cpu_share.expect("CPU times were asked for");
-            // Times to the tick may be more than the time that passed.
+            // Times in ticks may exceed the time that passed.
             let most = (used_ns as f64 / apart_ns as f64 * 1.001).min(cpus);
             assert!(
                 (0.0..=most).contains(&share),
@@ -416,7 +416,7 @@ fn a_change_of_source_is_no_share_and_no_rate() {
     );
 }
 
-/// `FASTPROC_KILLS` says how often; a thousand times is what a release is tested with.
+/// `FASTPROC_KILLS` sets the number; a release is tested with a thousand.
 #[test]
 fn a_service_that_is_killed_while_it_answers_leaves_nothing_wrong() {
     let _alone = alone();
@@ -434,10 +434,10 @@ fn a_service_that_is_killed_while_it_answers_leaves_nothing_wrong() {
     let builder = Collector::builder()
         .service_socket(Some(path.clone()))
         .service_timeout(GUARD);
-    // A collector that has seen all of it, and one for each service.
+    // A collector that lives through all services, and one for each service.
     let mut lasting = builder.clone().open().expect("there are sources");
     let (mut by_service, mut by_others) = (0, 0);
-    // How long an answer takes, to kill at any time of it.
+    // How long an answer takes, so that the service is killed at any point of it.
     let mut answer = Duration::ZERO;
     for round in 0..kills {
         let (mut told, mut its) = turns();
@@ -501,7 +501,7 @@ fn a_service_that_nobody_uses_any_more_ends_when_it_is_told_to() {
     let idle_exit = Duration::from_millis(100);
     settings.idle_exit = Some(idle_exit);
     let listener = bind(&path).expect("nobody listens there");
-    // Before it serves: with nobody there it might have ended already.
+    // Before it serves: without a connection it might have exited already.
     let raw = Raw::open(&path).expect("it listens");
     let service = Service::open(listener, &settings).expect("it can read");
     let (_stop, stopped) = UnixStream::pair().expect("a pair");

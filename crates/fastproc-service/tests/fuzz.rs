@@ -1,4 +1,4 @@
-//! Both ends of the protocol against ends that keep to nothing.
+//! Both ends of the protocol against an other end that follows no rule.
 
 mod common;
 
@@ -24,7 +24,7 @@ use nix::sys::socket::{
 use proptest::{prelude::*, test_runner::TestRunner};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 
-/// Messages: of any bytes, and nearly right ones.
+/// Messages of any bytes, and nearly right ones.
 fn messages() -> impl Strategy<Value = Vec<u8>> {
     let words = (
         prop::array::uniform13(any::<u64>()),
@@ -66,7 +66,7 @@ fn a_service_bears_any_reader() {
             for (message, reads) in messages {
                 let sent = raw.send_bytes(&message);
                 if sent.is_ok() && reads {
-                    // An answer, or the end.
+                    // An answer, or the end of the connection.
                     let _ = raw.receive();
                 }
             }
@@ -82,10 +82,10 @@ fn a_service_bears_any_reader() {
     assert!(served.status("/buffers/lent") <= 1, "nothing is left lent");
 }
 
-/// What a service answers that keeps to nothing.
+/// The answer of a service that follows no rule.
 #[derive(Clone, Debug)]
 struct Lie {
-    /// Words of the answer that are replaced, and what by.
+    /// Words of the answer that are replaced, and their replacements.
     words: Vec<(usize, u64)>,
     parts: Vec<(u64, u64)>,
     file: Option<(u64, bool)>,
@@ -122,7 +122,7 @@ const STRIDES: [u64; part::COUNT] = [
     1,
 ];
 
-/// A file of words that only seem random.
+/// A file of pseudorandom words.
 fn file(bytes: u64, sealed: bool, fill: u64) -> OwnedFd {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let file = memfd_create(c"lie", flags).expect("memory");
@@ -142,7 +142,7 @@ fn file(bytes: u64, sealed: bool, fill: u64) -> OwnedFd {
     file
 }
 
-/// Answers one reader after the other: the first question honestly, the others as it is told.
+/// Answers one reader after the other: the first request honestly, the others as the lie says.
 fn lie(listener: &OwnedFd, lies: mpsc::Receiver<Lie>) {
     for lie in lies {
         let socket = accept4(listener.as_raw_fd(), SockFlag::SOCK_CLOEXEC).expect("a reader");
@@ -175,7 +175,7 @@ fn lie(listener: &OwnedFd, lies: mpsc::Receiver<Lie>) {
                         continue;
                     };
                     let room = reply.buffer_bytes.saturating_sub(offset) / stride;
-                    // Mostly such that it fits. What a reader must read itself takes it long.
+                    // Mostly sizes that fit. Processes that a reader must read itself take it long.
                     let room = if at == part::UNSURE { 50 } else { room };
                     let count = if count % 8 == 0 && at != part::UNSURE {
                         count
@@ -212,7 +212,7 @@ fn lie(listener: &OwnedFd, lies: mpsc::Receiver<Lie>) {
     }
 }
 
-/// Looks at everything there is.
+/// Reads everything of a snapshot.
 fn look(collector: &mut Collector) -> usize {
     let mut details = Details::open(collector.host()).expect("/proc is there");
     let Ok(snapshot) = collector.snapshot() else {

@@ -1,7 +1,7 @@
-//! What a hostile user of this machine may do to the service, and what others notice of it: nothing.
+//! Attacks of an unprivileged user on the service. Other users must notice nothing.
 //!
-//! `make test-hostile` runs these. Each is an attack that has succeeded once. One test at a time: a child that one forks has the
-//! sockets and buffers of another one too.
+//! `make test-hostile` runs these. Each attack has succeeded once. One test at a time: a forked child also has the
+//! sockets and buffers of the other tests.
 
 mod common;
 
@@ -36,7 +36,7 @@ fn most() -> usize {
 const COUNT: u64 = 100;
 const FOREVER: Duration = Duration::from_secs(1 << 30);
 
-/// A snapshot that may be old, and differs from others by how old its texts may be.
+/// A request for a snapshot that may be old, which differs from others by the age that its texts may have.
 fn other_contents(number: u64) -> Request {
     Request {
         texts_max_age_ns: number,
@@ -66,7 +66,7 @@ fn in_buffers(served: &Served) -> u64 {
         .sum()
 }
 
-/// F2: what was given back counted for nobody, however long its reader kept it.
+/// F2: a buffer that was given back was charged to no user, however long its reader kept it.
 #[test]
 fn snapshots_that_a_user_keeps_count_until_it_lets_go_of_them() {
     let _alone = alone();
@@ -85,7 +85,7 @@ fn snapshots_that_a_user_keeps_count_until_it_lets_go_of_them() {
             .collect();
         let (mut kept, mut refused, mut number) = (Vec::new(), 0, 0);
         for _ in 0..5 {
-            // Each connection has one of its own, and all are given back.
+            // Each connection receives a buffer of its own, and all are given back.
             for raw in &raws {
                 number += 1;
                 let asked = Request {
@@ -107,7 +107,7 @@ fn snapshots_that_a_user_keeps_count_until_it_lets_go_of_them() {
                 assert_eq!(reply.status, Status::Ok);
             }
         }
-        assert!(refused > 0, "it has as much as it likes");
+        assert!(refused > 0, "a user exceeds its limit");
         kept.sort_by_key(|(id, ..)| *id);
         kept.dedup_by_key(|(id, ..)| *id);
         let bytes: usize = kept.iter().map(|(_, bytes, _)| bytes).sum();
@@ -121,7 +121,7 @@ fn snapshots_that_a_user_keeps_count_until_it_lets_go_of_them() {
     own.wait();
     let held = in_buffers(&served);
     assert!(held <= 2 * most as u64, "{held} bytes");
-    // Others are served as ever.
+    // Other users are served as before.
     in_child(|| {
         become_user(BYSTANDER);
         let raw = Raw::open(&path).expect("it listens");
@@ -138,7 +138,7 @@ fn snapshots_that_a_user_keeps_count_until_it_lets_go_of_them() {
     });
 }
 
-/// Has readers connect and ask before the service begins, so that it finds all of it at once: those of the attacker first.
+/// Lets readers connect and ask before the service begins, so that it finds all requests at once, the attacker's first.
 fn flood(name: &str, attack: impl Fn(u64) -> Request, asked: Request) -> usize {
     const FLOOD: u64 = 150;
     common::raise_descriptors();
@@ -167,7 +167,7 @@ fn flood(name: &str, attack: impl Fn(u64) -> Request, asked: Request) -> usize {
         let ids: Vec<u64> = ids.flatten().collect();
         its.tell(ids.len() as u32);
         for id in ids {
-            // As far as they are apart.
+            // As far as they differ.
             its.tell(id as u32);
         }
         its.wait();
@@ -189,7 +189,7 @@ fn flood(name: &str, attack: impl Fn(u64) -> Request, asked: Request) -> usize {
     let thread = thread::spawn(move || service.run(told.as_fd()));
     attacks.give();
     bystands.give();
-    // Buffers are numbered in the order in which they are made.
+    // Ids are given in the order in which buffers are made.
     let own = bystands.number();
     let count = attacks.number();
     let ids: Vec<u32> = (0..count).map(|_| attacks.number()).collect();
@@ -201,7 +201,7 @@ fn flood(name: &str, attack: impl Fn(u64) -> Request, asked: Request) -> usize {
     bystander.join();
     std::io::Write::write_all(&mut &stop, b".").expect("it serves");
     thread.join().expect("no panic").expect("it serves");
-    // Where there are many processes, fewer snapshots find room.
+    // With many processes, fewer snapshots fit.
     let least = 20.min(Settings::default().memory_of_user / (common::processes() * (4 << 10)));
     assert!(
         count as usize > least,
@@ -210,7 +210,7 @@ fn flood(name: &str, attack: impl Fn(u64) -> Request, asked: Request) -> usize {
     before
 }
 
-/// F3: whoever asked for as many different snapshots as it had connections was served them all before anybody else.
+/// F3: a user who requested a different snapshot on each connection was served them all before any other user.
 #[test]
 fn a_user_with_many_connections_is_served_in_turn_with_others() {
     let _alone = alone();
@@ -260,7 +260,7 @@ fn nobody_waits_for_the_exits_that_others_ask_for() {
     );
 }
 
-/// F3: only walks were counted, and not what is written again and again of one walk.
+/// F3: only walks were charged, not the repeated writing of one walk.
 #[test]
 fn writing_is_charged_to_who_asks_and_root_goes_on() {
     let _alone = alone();
@@ -276,7 +276,7 @@ fn writing_is_charged_to_who_asks_and_root_goes_on() {
     for texts in [Texts::empty(), Texts::CMDLINE] {
         in_child(|| {
             become_user(ATTACKER + texts.bits());
-            // Many wait at once: who waits for each answer uses less than its share on a busy machine.
+            // Many wait at once: a reader that waits for each answer uses less than its share on a busy machine.
             let raws: Vec<Raw> = (0..40)
                 .map(|_| Raw::open(&path).expect("it listens"))
                 .collect();
@@ -292,7 +292,8 @@ fn writing_is_charged_to_who_asks_and_root_goes_on() {
                 answers.filter(|reply| reply.status == Status::Ok).count()
             };
             let mut served = 0;
-            // On a busy machine, finding out who asks may use the user's whole budget. The user then waits until it has some again.
+            // On a busy machine, identifying the reader may use the user's whole budget. The user then waits until it
+            // has some again.
             let is_refused = (0..200).any(|round| {
                 let now = ask_all(round);
                 served += now;
@@ -313,7 +314,7 @@ fn writing_is_charged_to_who_asks_and_root_goes_on() {
     }
 }
 
-/// F3: what is too long to be kept was read again for each snapshot.
+/// F3: texts that are too long to be kept were read again for each snapshot.
 #[test]
 fn long_command_lines_are_not_read_again_while_their_processes_rest() {
     let _alone = alone();
@@ -350,7 +351,8 @@ fn long_command_lines_are_not_read_again_while_their_processes_rest() {
     };
     let first = ask();
     assert!(first >= COUNT);
-    // Somebody may have looked at them, which cannot be told from sharing: the least of some.
+    // Another process may have read them meanwhile, which looks like shared memory: take the smallest of several
+    // counts.
     let mut before = first;
     let again = (0..10).map(|_| {
         let now = ask();
@@ -367,7 +369,7 @@ fn long_command_lines_are_not_read_again_while_their_processes_rest() {
     );
 }
 
-/// The command line and the path of a process, as this reader is handed them.
+/// The command line and the path of a process, as this reader receives them.
 fn texts_of(reply: &Reply, buffer: &OwnedFd, pid: u32) -> Option<[Option<Vec<u8>>; 2]> {
     use std::{mem::offset_of, os::unix::fs::FileExt};
     let file = fs::File::from(buffer.try_clone().expect("a descriptor"));
@@ -395,7 +397,7 @@ fn texts_of(reply: &Reply, buffer: &OwnedFd, pid: u32) -> Option<[Option<Vec<u8>
     )
 }
 
-/// F5: where a program lies was read now, and shown by the rights that its process had had at an old walk.
+/// F5: the path of a program was read now, but shown by the rights that its process had had at an old walk.
 #[test]
 fn where_a_program_lies_is_shown_by_the_rights_of_now() {
     let _alone = alone();
@@ -405,8 +407,8 @@ fn where_a_program_lies_is_shown_by_the_rights_of_now() {
     let served = Served::start("stale", None);
     let path = served.path();
     let folder = Folder::new("setuid");
-    // One that its user may execute and not read is nobody's to trace, and nor is one that has other rights. Where programs
-    // are not given those, it is like any other.
+    // No user may trace a program that its user may execute but not read, nor one with other rights. If the file system
+    // does not grant set-user-ID, such a program is like any other.
     let mounted = rustix::fs::statvfs(&*folder).expect("it is there").f_flag;
     let status = fs::read_to_string("/proc/self/status").expect("/proc");
     let gives_rights = !mounted.contains(rustix::fs::StatVfsMountFlags::NOSUID)
@@ -440,8 +442,8 @@ fn where_a_program_lies_is_shown_by_the_rights_of_now() {
             wait_until("the program", || {
                 line().ends_with(b"1000\0") && !line().starts_with(b"/bin/sh")
             });
-            // The service leaves to the reader what finds no room behind the long command lines of others. What it has
-            // read once has room in the next answer, which another age makes a new one.
+            // The service leaves to the reader the texts for which the long command lines of others leave no room. A
+            // text that was read once has room in the next answer, which a different age makes a new one.
             let mut texts = [None, None];
             for age in 0.. {
                 let asked = Request {

@@ -1,5 +1,4 @@
-//! What a hostile user may do to the service by descriptors that it sends: whoever lets go of a file last has to wait for what
-//! that takes.
+//! Attacks by descriptors that a user sends: closing the last descriptor of a file can block.
 
 mod common;
 
@@ -31,7 +30,7 @@ use nix::{
 const ATTACKER: u32 = 54_640;
 const BYSTANDER: u32 = 54_641;
 
-/// A connection with data that nobody takes: who closes it last waits for an hour.
+/// A connection with data that is never acknowledged: closing it last takes an hour.
 fn lingering() -> (TcpStream, TcpListener) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = listener.local_addr().expect("it is bound");
@@ -73,14 +72,15 @@ fn bystander_is_served(path: &Path) {
     .join();
 }
 
-/// As systemd has it, which listens before the service does: what was connected then may send descriptors on any kernel.
+/// As with systemd, which listens before the service starts: clients that connected then may send descriptors on any
+/// kernel.
 #[test]
 fn a_descriptor_that_was_sent_before_the_service_began_delays_nobody() {
     let _alone = alone();
     if !gate::bpf() {
         return;
     }
-    // How many requests stand before the one that brings a descriptor: none, or two, the second of which ends the connection.
+    // The number of requests before the one with a descriptor: none, or two, the second of which ends the connection.
     for before in [0, 2] {
         let mut served = Served::stopped("descriptors");
         let path = served.path();

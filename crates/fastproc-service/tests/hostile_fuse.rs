@@ -1,4 +1,4 @@
-//! What a hostile user may do to the service by a file system in user space that does not answer.
+//! An attack by a file system in user space that does not answer.
 
 mod common;
 
@@ -14,14 +14,14 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 
 const BYSTANDER: u32 = 54_622;
 
-/// Who connects was asked for its root directory in a way that asks the file system which that lies in.
+/// The service looked up the root directory of a reader in a way that asks the file system of that directory.
 #[test]
 fn whose_directories_lie_in_a_file_system_that_hangs_is_refused_and_delays_nobody() {
     let _alone = alone();
     if !gate::bpf() {
         return;
     }
-    // Ended in the opposite order: the service may wait for the file system when the test fails.
+    // Dropped in the opposite order: the service may wait for the file system if the test fails.
     let served = Served::start("hung-service", None);
     let mut hung = match HungFuse::open() {
         Ok(hung) => hung,
@@ -47,7 +47,7 @@ fn whose_directories_lie_in_a_file_system_that_hangs_is_refused_and_delays_nobod
     });
     own.wait();
     hung.hang();
-    // So it would go to whoever asks for it.
+    // Any other process that accesses the directory blocks.
     let root = format!("/proc/{}/root/.", attacker.0);
     let waits = in_child(|| assert!(fs::metadata(root).is_err()));
     hung.wait_until_asked();

@@ -1,4 +1,4 @@
-//! What a hostile user may do to the service by having more connections than there are descriptors.
+//! Attacks by more connections than there are descriptors.
 
 mod common;
 
@@ -16,13 +16,13 @@ use rustix::{
     thread::{CapabilitySet, CapabilitySets, set_capabilities},
 };
 
-/// The status that the service answers to a greeting.
+/// The status that the service answers to a *hello*.
 fn greet(raw: &Raw) -> Option<Status> {
     let answer = raw.ask(request(Op::Hello, Duration::ZERO));
     answer.map(|(reply, _)| reply.status)
 }
 
-/// Each of these users opens so many connections, and holds them until [`let_go`].
+/// Each of these users opens this number of connections, and holds them until [`let_go`].
 fn hold_connections(
     users: Range<u32>,
     connections: u64,
@@ -50,8 +50,8 @@ fn let_go(attackers: Vec<(Child, Turn)>) {
     }
 }
 
-/// Root was exempt from the limit of connections as soon as it had connected, and so was whoever has its number alone, as in
-/// most containers.
+/// Uid 0 was exempt from the limit of connections as soon as it had connected, even without root's rights, as in most
+/// containers.
 #[test]
 fn who_has_the_number_of_root_and_not_its_rights_has_the_connections_of_a_user() {
     const MOST: u64 = 1024;
@@ -88,7 +88,7 @@ fn who_has_the_number_of_root_and_not_its_rights_has_the_connections_of_a_user()
     wait_until("all are accepted", || {
         served.status("/connections_total") >= ASKED
     });
-    // Root is served all the same, as often as it likes.
+    // Root is served nevertheless, with any number of connections.
     let raws: Vec<Raw> = (0..MOST + 100)
         .map(|_| {
             let raw = Raw::open(&path).expect("it listens");
@@ -111,7 +111,7 @@ fn who_has_the_number_of_root_and_not_its_rights_has_the_connections_of_a_user()
     child.join();
 }
 
-/// Four users who were served, and had all the connections that they may, had all that there were.
+/// Four users who were served, and had as many connections as they may, had all of them.
 #[test]
 fn who_has_the_most_connections_makes_room_for_who_comes() {
     const FIRST_USER: u32 = 54_710;
@@ -123,7 +123,7 @@ fn who_has_the_most_connections_makes_room_for_who_comes() {
     }
     common::raise_descriptors();
     let mut settings = settings(Some(SourceKind::Procfs));
-    // They are all to be served.
+    // All of them should be served.
     settings.cpu_of_user = 1000.0;
     let served = Served::start_with("most", &settings);
     let path = served.path();
@@ -141,7 +141,7 @@ fn who_has_the_most_connections_makes_room_for_who_comes() {
                 assert_eq!(greet(&raw), Some(Status::Ok), "{uid} has room");
                 raw
             });
-            // Nobody makes room for those who have more.
+            // Users with more connections make room for those with fewer, not the other way round.
             for raw in raws {
                 let again = raw.ask(request(Op::Hello, Duration::ZERO));
                 assert!(again.is_some(), "{uid} has lost a connection");
@@ -152,8 +152,8 @@ fn who_has_the_most_connections_makes_room_for_who_comes() {
     let_go(attackers);
 }
 
-/// To begin to record exits holds up the service for longer than anything else, and whoever came and went had it begun each
-/// time.
+/// Beginning to record exits takes the service longer than anything else, and a reader that came and went made it begin
+/// each time.
 #[test]
 fn who_wants_exits_again_and_again_has_them_recorded_once() {
     let _alone = alone();
@@ -175,7 +175,7 @@ fn who_wants_exits_again_and_again_has_them_recorded_once() {
     assert_eq!(served.status("/exits/recording"), 1);
 }
 
-/// A user has thousands of ids in its user namespaces. By each of them it can connect, and none of them is served.
+/// A user has thousands of ids in its user namespaces, and can connect by each. None of them is served.
 #[test]
 fn who_is_not_served_makes_room_for_who_comes() {
     const FIRST_USER: u32 = 54_700;
@@ -201,7 +201,7 @@ fn who_is_not_served_makes_room_for_who_comes() {
     let_go(attackers);
 }
 
-/// F11: without a descriptor for who connects the service asked again and again, as fast as it could.
+/// F11: without a descriptor for a new connection the service retried as fast as it could.
 #[test]
 fn without_descriptors_nobody_is_accepted_and_nothing_spins() {
     let _alone = alone();
@@ -239,7 +239,7 @@ fn without_descriptors_nobody_is_accepted_and_nothing_spins() {
         let status: serde_json::Value = serde_json::from_str(&text).expect("JSON");
         status[name].as_u64().expect("a number")
     };
-    // It sleeps between, and those who are there are served.
+    // It sleeps between, and existing connections are served.
     let (mut wakes, mut asked, mut pauses) = (count("wakes_total"), 1, count("pauses_total"));
     wait_until("some pauses", || {
         asked += 1;

@@ -1,4 +1,4 @@
-//! How much memory a service may come to need, whatever its readers ask.
+//! The most memory that a service may need, whatever its readers request.
 
 mod common;
 
@@ -14,19 +14,19 @@ use fastproc_testbed::{Folder, alone, gate, wait_until};
 
 const FIRST_USER: u32 = 54_700;
 const USERS: u32 = 3;
-/// Of each user.
+/// For each user.
 const CONNECTIONS: u64 = 60;
 const TASKS: usize = 2000;
 
-/// Bytes that each line of a file with this label names, in this unit, together.
+/// The sum of the bytes that each line with this label gives, in this unit.
 fn sum(text: &str, label: &str, unit: u64) -> u64 {
     let lines = text.lines().filter_map(|line| line.strip_prefix(label));
     let numbers = lines.filter_map(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
     numbers.sum::<u64>() * unit
 }
 
-/// Memory of a service: its own, the buffers that it has mapped, and what the kernel counts for its BPF programs and maps.
-/// The counters of a control group would tell the sum, but not without one for the service alone.
+/// Memory of a service: its own, the buffers that it has mapped, and what the kernel counts for its BPF programs and
+/// maps. The counters of a control group would give the sum, but only if the service had one to itself.
 fn memory(pid: i32) -> [u64; 3] {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
     let files = fs::read_dir(format!("/proc/{pid}/fdinfo")).expect("root may look");
@@ -39,7 +39,7 @@ fn memory(pid: i32) -> [u64; 3] {
     ]
 }
 
-/// A user who asks for all there is on all its connections, each time another snapshot, and keeps what it gets.
+/// A user who requests everything on all its connections, a different snapshot each time, and keeps what it gets.
 fn attacker(path: &std::path::Path, user: u32) -> (Child, Turn) {
     let (own, mut its) = turns();
     let child = in_child(|| {
@@ -87,7 +87,7 @@ fn whatever_is_asked_a_service_needs_64_mib_and_a_bit_for_each_task_and_what_it_
     let listener = bind(&path).expect("nobody listens there");
     let (mut opened, mut its) = turns();
     let (told, stop) = stream_pair();
-    // A process of its own, so that nothing else is counted.
+    // In a separate process, so that nothing else is counted.
     let service = in_child(|| {
         let service = Service::open(listener, &settings(None)).expect("it can read");
         its.give();

@@ -1,5 +1,5 @@
-//! A process that becomes whatever a process can become, in any order, and users who look at it: through the service each is
-//! shown what `/proc` shows it at that moment.
+//! A process goes through all kinds of changes in any order, and several users read it. The service must show each user
+//! what `/proc` shows it at that moment.
 
 mod common;
 
@@ -22,20 +22,20 @@ const B: u32 = 54_631;
 /// The users whose views are compared.
 const READERS: [u32; 3] = [0, A, B];
 
-/// What becomes of the process.
+/// What the process becomes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(u32)]
 enum Step {
     BecomeA = 1,
     BecomeB,
-    /// The real user alone, as a program has it that is B's and set-user-ID.
+    /// Only the real user, as after executing a set-user-ID program of B.
     RealUserA,
     Dumpable,
     NotDumpable,
     Traced,
-    /// A program that gives B's rights to everybody.
+    /// A set-user-ID program of B.
     ExecuteAsB,
-    /// One that may be executed and not read.
+    /// A program that may be executed but not read.
     ExecuteUnreadable,
     Exit,
 }
@@ -44,7 +44,7 @@ use Step::{
     BecomeA, BecomeB, Dumpable, ExecuteAsB, ExecuteUnreadable, Exit, NotDumpable, RealUserA, Traced,
 };
 
-/// First what it is, and in the end what nothing can follow.
+/// A first state, some changes, and a last one that nothing can follow.
 fn lives() -> impl Strategy<Value = Vec<Step>> {
     let first = prop_oneof![
         4 => Just(BecomeA),
@@ -101,7 +101,7 @@ fn act(step: Step, programs: &Programs) {
         }
         Dumpable => dumpable(DumpableBehavior::Dumpable),
         NotDumpable => dumpable(DumpableBehavior::NotDumpable),
-        // The test does it.
+        // The test does this.
         Traced => {}
         ExecuteAsB => execute(&programs.as_b),
         ExecuteUnreadable => execute(&programs.unreadable),
@@ -110,7 +110,7 @@ fn act(step: Step, programs: &Programs) {
     }
 }
 
-/// What a reader is shown.
+/// What a reader sees.
 #[derive(Debug, PartialEq)]
 struct Shown {
     program: Option<Vec<u8>>,
@@ -120,7 +120,7 @@ struct Shown {
     ids: Vec<u32>,
 }
 
-/// As the kernel shows it to whoever asks.
+/// As the kernel shows it to the calling process.
 fn by_proc(pid: u32) -> Shown {
     let file = |name: &str| fs::read(format!("/proc/{pid}/{name}"));
     let program = fs::read_link(format!("/proc/{pid}/exe"));
@@ -142,7 +142,7 @@ fn by_proc(pid: u32) -> Shown {
     }
 }
 
-/// As a reader of the service sees it.
+/// As the service shows it to the calling process.
 fn by_service(served: &Served, pid: u32) -> Shown {
     let mut collector = served
         .builder()
@@ -172,7 +172,7 @@ fn state(pid: u32) -> Option<char> {
     rest.chars().next()
 }
 
-/// Lives through all of it. After each step every reader looks.
+/// Goes through all steps. After each one, every reader reads the process.
 fn live(served: &Served, life: &[Step], programs: &Programs) {
     let (mut own, mut its) = turns();
     let child: Child = in_child(|| {
@@ -194,7 +194,7 @@ fn live(served: &Served, life: &[Step], programs: &Programs) {
             _ => own.wait(),
         }
         if step == Traced {
-            // The service shows what a user is allowed to trace. Whether somebody traces the process makes no difference.
+            // The service shows what a user is allowed to trace. Whether the process is traced makes no difference.
             let _ = ptrace::seize(child.0, ptrace::Options::empty());
         }
         for reader in READERS {
@@ -223,7 +223,7 @@ fn whatever_becomes_of_a_process_each_user_is_shown_what_proc_shows_it() {
     }
     let served = Served::start("oracle", None);
     let programs = Programs::copy(&folder);
-    // Each of the ends at least once, and what comes by chance.
+    // Each last step at least once, and random sequences.
     for last in [ExecuteAsB, ExecuteUnreadable, Exit] {
         live(&served, &[BecomeA, last], &programs);
     }

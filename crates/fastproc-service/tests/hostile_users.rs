@@ -1,7 +1,7 @@
-//! Several users at once who send whatever the protocol knows, in any order, with any of its numbers; and one who is served.
+//! Several users send everything that the protocol knows, in any order, with any numbers, while another user is served.
 //!
-//! What holds whatever they do: the bystander is answered before the service has been given a CPU too often; memory and descriptors stay within their bounds; when all have gone
-//! nothing is left.
+//! In all cases the bystander is answered before the service has been given a CPU too often; memory and descriptors
+//! stay within their bounds; and when all have gone nothing is left.
 
 mod common;
 
@@ -25,12 +25,12 @@ const MOST_SLICES: u64 = 500;
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Connect,
-    /// On one of its connections.
+    /// Sends a request on one of its connections.
     Ask(usize, Request),
-    /// Takes the answer of one of them, and keeps what came with it.
+    /// Receives the answer on one of them, and keeps its descriptor.
     Receive(usize),
     Close(usize),
-    /// Lets go of all that it has kept.
+    /// Drops everything that it has kept.
     Forget,
 }
 
@@ -80,7 +80,7 @@ fn play(path: &std::path::Path, acts: &[Act]) {
             }
             Act::Ask(at, asked) => {
                 if let Some((raw, waits)) = raws.get_mut(at) {
-                    // A second one before the answer ends the connection, and may be refused by then.
+                    // A second request before the answer ends the connection, and may fail if it has ended.
                     *waits |= raw.send(asked).is_ok();
                 }
             }
@@ -98,7 +98,7 @@ fn play(path: &std::path::Path, acts: &[Act]) {
     }
 }
 
-/// Anonymous memory of this process, which the service lives in, in bytes.
+/// Anonymous memory of this process, in which the service runs, in bytes.
 fn anonymous() -> usize {
     let status = fs::read_to_string("/proc/self/status").expect("it runs");
     let line = status
@@ -135,7 +135,7 @@ fn whatever_users_send_a_bystander_is_answered_and_the_service_stays_small() {
             its.tell(u32::from(reply.status == Status::Ok));
         }
     });
-    // Both grow with what has been read once.
+    // Memory and descriptors grow with the first complete snapshot.
     let root = Raw::open(&path).expect("it listens");
     for exits in [false, true] {
         let all = Request {

@@ -1,4 +1,4 @@
-//! Command lines that the service keeps are those that the kernel shows, whoever changes them.
+//! The command lines that the service keeps match those of the kernel, whichever process changes them.
 
 mod common;
 
@@ -30,24 +30,24 @@ const LONG: Duration = Duration::from_secs(3600);
 const LEN: usize = 24;
 const PAGE: usize = 4096;
 
-/// A process with one thread, whose arguments lie in memory that can be written to, and which does what it is told.
+/// A process with one thread, whose arguments are in writable memory, and which executes commands.
 struct Fixture {
     pid: Pid,
     control: UnixStream,
-    /// Where its arguments lie.
+    /// The address of its arguments.
     arguments: usize,
 }
 
-/// What a fixture can do to its own command line; each is answered when it is done.
+/// What a fixture can do to its own command line; it answers each when it is done.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 enum Act {
-    /// Writes over it, as setproctitle(3) does.
+    /// Overwrites it, as setproctitle(3) does.
     Write = b'w',
-    /// Has it lie elsewhere: `PR_SET_MM_MAP`.
+    /// Moves it elsewhere: `PR_SET_MM_MAP`.
     Move = b'm',
-    /// A child that shares the memory and is no thread writes over it: now, and when it is told again; told once more, it
-    /// ends.
+    /// A child that shares the memory but is not a thread overwrites it: now, and at the next command; at the one after
+    /// that it exits.
     Share = b's',
     /// Executes another program.
     Execute = b'e',
@@ -82,7 +82,7 @@ impl Fixture {
         match unsafe { nix::unistd::fork() }.expect("it can fork") {
             ForkResult::Parent { child } => {
                 for page in [first, second, stack] {
-                    // SAFETY: mapped above, and used by the child alone, which has a copy.
+                    // SAFETY: mapped above, and only the child uses it, which has a copy.
                     unsafe { libc::munmap(page as *mut libc::c_void, PAGE) };
                 }
                 let mut fixture = Self {
@@ -153,11 +153,11 @@ fn change(at: usize) {
 /// `struct prctl_mm_map`: eleven addresses, the auxiliary vector and its length, a descriptor.
 type MemoryMap = [u64; 13];
 
-/// Where things lie in this process, to be changed.
+/// The addresses of this process, to be changed.
 fn memory_map() -> MemoryMap {
     let stat = fs::read_to_string("/proc/self/stat").expect("it runs");
     let (_, rest) = stat.rsplit_once(") ").expect("a name");
-    // The first number behind the name and the state is the fourth of proc_pid_stat(5).
+    // The first number after the name and the state is the fourth of proc_pid_stat(5).
     let fields: Vec<u64> = rest
         .split(' ')
         .map(|field| field.trim().parse().unwrap_or(0))
@@ -170,18 +170,18 @@ fn memory_map() -> MemoryMap {
     {
         map[at] = if number == 0 { 0 } else { field(number) };
     }
-    // No auxiliary vector, and no program: both stay.
+    // No auxiliary vector and no program: both stay.
     map[12] = u64::from(u32::MAX) << 32;
     map
 }
 
-/// Has the arguments lie there.
+/// Moves the arguments to this address.
 fn lie_at(map: &mut MemoryMap, at: usize) -> bool {
-    // SAFETY: tells where the heap ends.
+    // SAFETY: returns the end of the heap.
     map[5] = unsafe { libc::syscall(libc::SYS_brk, 0) } as u64;
     map[7] = at as u64;
     map[8] = (at + LEN) as u64;
-    // SAFETY: changes what the kernel shows of this process.
+    // SAFETY: changes only what the kernel shows of this process.
     unsafe {
         libc::prctl(
             libc::PR_SET_MM,
@@ -227,7 +227,7 @@ fn live(own: &mut UnixStream, mut map: MemoryMap, [first, second, stack]: [usize
             }
             b's' => {
                 let mut handed = (at, own.as_raw_fd());
-                // SAFETY: the stack is used by nobody else; this process waits for the other one.
+                // SAFETY: nothing else uses the stack; this process waits for the other one.
                 let child = unsafe {
                     libc::clone(
                         share,
@@ -271,7 +271,7 @@ fn shown(collector: &mut Collector, pid: u32) -> Vec<u8> {
         .to_vec()
 }
 
-/// When the service read what it hands out of these processes.
+/// When the service read the texts that it sends of these processes.
 fn read_times(raw: &Raw, pids: &[u32]) -> Vec<u64> {
     let asked = Request {
         texts: Texts::CMDLINE | Texts::EXE,
@@ -316,7 +316,7 @@ fn nothing_is_read_again_of_processes_that_rest() {
         all += now.len();
         before = now;
     }
-    // Some may have been looked at by somebody else meanwhile, which cannot be told from sharing.
+    // Another process may have read some of them meanwhile, which looks like shared memory.
     assert!(again * 4 < all, "{again} of {all} were read again");
 }
 
@@ -337,7 +337,7 @@ fn what_a_process_does_to_its_own_command_line_is_shown_at_once() {
             match act {
                 Act::Share => {
                     fixture.act(act);
-                    // The process itself rests from here on until the other one ends.
+                    // The process itself is idle from here on until the other one exits.
                     for _ in 0..2 {
                         let line = shown(&mut collector, fixture.pid());
                         assert_eq!(line, fixture.line(), "{round}");
@@ -393,7 +393,8 @@ fn what_a_tracer_writes_is_shown_at_once() {
     }
 }
 
-/// Nothing in the kernel tells that somebody wrote to memory of a process that rests: an age bounds how long it is not seen.
+/// The kernel does not report that another process wrote to memory of an idle process; the age limits how long that
+/// stays unseen.
 #[test]
 fn what_others_write_is_shown_after_the_age_and_at_once_without_one() {
     if !gate::bpf() {
@@ -435,7 +436,8 @@ fn what_others_write_is_shown_after_the_age_and_at_once_without_one() {
     }
 }
 
-/// Anybody may read a command line, and only some where a program lies: as this process itself would read both.
+/// Every user may read a command line, and only some the path of a program: compares both with what this process itself
+/// can read.
 fn compare_with_proc(served: &Served, pids: &[u32]) -> [usize; 3] {
     let mut collector = collector(served, LONG);
     let mut details = Details::open(collector.host()).expect("/proc is there");
@@ -463,7 +465,7 @@ fn compare_with_proc(served: &Served, pids: &[u32]) -> [usize; 3] {
             .ok()
             .map(|line| line.bytes.to_vec());
         let shown_program = details.exe(process).ok().map(<[u8]>::to_vec);
-        // What changes meanwhile may be either.
+        // A text that changed meanwhile may be either.
         let after = texts(pid);
         if line.is_some() && *line == after.0 {
             assert_eq!(shown_line, *line, "{pid}");
@@ -514,7 +516,7 @@ fn each_user_is_shown_the_texts_that_proc_shows_it() {
         let pids = [fixture.pid(), sleeps[0].0.id(), sleeps[1].0.id()];
         in_child(|| {
             become_user(uid);
-            // Its own sleep; the fixture and the other user's are not.
+            // Its own sleep; not the fixture nor the other user's.
             assert_eq!(compare_with_proc(&served, &pids), [3, 1, 2]);
         })
         .join();

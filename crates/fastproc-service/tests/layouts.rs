@@ -1,4 +1,4 @@
-//! Services of another version, which lay out records in another way: they are read by the names of their fields.
+//! Services of another version, which lay out records differently: their fields are found by name.
 
 use std::{
     fmt::Write as _,
@@ -21,10 +21,10 @@ use fastproc_testbed::{Brackets, Folder, GUARD, wait_until};
 use nix::sys::socket::{ControlMessage, MsgFlags, SockFlag, accept4, recv, sendmsg};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 
-/// What a version to come may do to a structure: every field is somewhere else, and there are new ones between.
+/// What a later version may do to a structure: every field is elsewhere, and there are new ones between.
 struct Moved {
     structure: &'static Structure,
-    /// Where each field was, how long it is, and where it is.
+    /// Each field's old offset, length and new offset.
     fields: Vec<(usize, usize, usize)>,
     size: usize,
 }
@@ -69,7 +69,7 @@ impl Moved {
     fn write(&self, record: &[u8], to: &mut Vec<u8>) {
         assert_eq!(record.len(), self.structure.size);
         let start = to.len();
-        // What is new holds anything.
+        // New fields may hold anything.
         to.resize(start + self.size, 0xa5);
         for &(from, len, at) in &self.fields {
             to[start + at..][..len].copy_from_slice(&record[from..from + len]);
@@ -83,7 +83,7 @@ fn bytes<T: Copy>(record: &T) -> &[u8] {
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(record).cast(), size_of::<T>()) }
 }
 
-/// A service of a version to come, with the processes that this one sees.
+/// A service of a later version, with the processes that this one sees.
 fn serve(listener: &OwnedFd, text: &str, [process, thread]: &[Moved; 2], connections: usize) {
     for _ in 0..connections {
         let socket = accept4(listener.as_raw_fd(), SockFlag::SOCK_CLOEXEC).expect("a reader");
@@ -112,7 +112,7 @@ fn serve(listener: &OwnedFd, text: &str, [process, thread]: &[Moved; 2], connect
                 Op::Snapshot => {
                     let snapshot = collector.snapshot().expect("/proc is there");
                     let (mut buffer, parts) = buffer(&snapshot, process, thread);
-                    // A whole word more, so that it is as long as it says.
+                    // Whole words, so that the length is as announced.
                     buffer.resize(buffer.len().next_multiple_of(8), 0);
                     (reply.groups, reply.generation, reply.parts) = (u32::MAX, 1, parts);
                     (reply.buffer, reply.buffer_bytes) = (1, buffer.len() as u64);
@@ -178,7 +178,7 @@ fn sealed(bytes: &[u8]) -> OwnedFd {
     file
 }
 
-/// A service of a version to come that serves so many connections.
+/// A service of a later version that serves this number of connections.
 struct Newer {
     folder: Folder,
     thread: Option<JoinHandle<()>>,
@@ -209,7 +209,7 @@ impl Newer {
 
 impl Drop for Newer {
     fn drop(&mut self) {
-        // A test that failed may not have connected as often as the thread waits for.
+        // A failed test may not have connected as often as the thread expects.
         if !std::thread::panicking() {
             let joined = self.thread.take().map(JoinHandle::join);
             joined.expect("once").expect("no panic");
@@ -217,11 +217,11 @@ impl Drop for Newer {
     }
 }
 
-/// What stands still in a process that rests.
+/// What stays the same in an idle process.
 fn still(snapshot: &Snapshot<'_>, pid: u32) -> (Record, Vec<ThreadRecord>, Vec<u32>, String) {
     let process = snapshot.get(pid).expect("it rests");
     let mut record = *process.record();
-    // It counts for the whole user.
+    // It is counted for the whole user.
     record.signals.queued = 0;
     let threads = snapshot.threads().filter(|thread| thread.tgid == pid);
     let threads = threads.copied().collect();
@@ -279,7 +279,7 @@ fn records_of_a_newer_service_are_read_by_the_names_of_their_fields() {
         .expect("it is ours");
 }
 
-/// A reader that asks for what the other version does not have goes on by itself, and says why if it may not.
+/// A reader that requests what the other version lacks reads another source, or gives the reason if it may not.
 #[test]
 fn what_a_service_of_another_version_does_not_have_is_not_made_up() {
     let newer = Newer::start("without", 3, |text| {
@@ -298,7 +298,7 @@ fn what_a_service_of_another_version_does_not_have_is_not_made_up() {
     let snapshot = collector.snapshot().expect("it reads");
     let own = snapshot.get(std::process::id()).expect("it is there");
     assert!(own.io().is_some_and(|io| io.rchar > 0));
-    // Of all else it is read.
+    // It can read everything else.
     let mut collector = only.fields(Fields::TOP).open().expect("it is described");
     let snapshot = collector.snapshot().expect("it is read");
     assert!(snapshot.get(std::process::id()).is_some());

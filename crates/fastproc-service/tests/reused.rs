@@ -1,4 +1,4 @@
-//! A buffer that is written again only where records have changed holds what one holds that is written as a whole.
+//! A buffer in which only changed records are written again holds the same as one that is written completely.
 
 mod common;
 
@@ -11,7 +11,7 @@ use common::Served;
 use fastproc::{Collector, Fields, Snapshot, SourceKind};
 use fastproc_testbed::{Brackets, gate, wait_for};
 
-/// A process that sleeps until it is sent a line, and runs then.
+/// A process that sleeps until it receives a line, and then runs.
 struct Cat(Child);
 
 impl Cat {
@@ -39,7 +39,7 @@ impl Drop for Cat {
     }
 }
 
-/// What a snapshot says of these processes.
+/// What a snapshot shows of these processes.
 fn values(snapshot: &Snapshot<'_>, cats: &[Cat]) -> String {
     let text = |cat: &Cat| {
         let process = snapshot.get(cat.0.id())?;

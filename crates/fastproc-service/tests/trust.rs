@@ -1,4 +1,4 @@
-//! A service of another user is believed if root has given it its place.
+//! A service of another user is trusted if root has given it its place.
 
 mod common;
 
@@ -20,7 +20,7 @@ use nix::sys::socket::{Backlog, listen};
 const NOBODY: u32 = 65534;
 const READER: u32 = 12_345;
 
-/// Below folders that are root's alone, as those for temporary files are not.
+/// A folder below folders that only root can write, unlike those for temporary files.
 struct RootsFolder(PathBuf);
 
 impl RootsFolder {
@@ -56,7 +56,7 @@ fn a_service_that_only_root_can_have_put_there_is_believed() {
         let listener = bind(&socket).expect("root may");
         chown(&socket, Some(NOBODY), Some(NOBODY)).expect("root may");
         become_user(NOBODY);
-        // From now on it is this user who listens.
+        // From now on this user listens.
         listen(&listener, Backlog::MAXCONN).expect("it is a socket");
         served.serve(listener, &settings(Some(SourceKind::Procfs)));
         server.give();
@@ -86,7 +86,7 @@ fn a_service_that_only_root_can_have_put_there_is_believed() {
     let link = links.join("socket");
     symlink(&socket, &link).expect("it is ours");
     assert!(is_believed(&link));
-    // Others may write the folder or the one above, or own it.
+    // Others may write to the folder or the one above, or own it.
     for folder in [&inner, &folder.0] {
         for mode in [0o757, 0o775, 0o1777] {
             fs::set_permissions(folder, Permissions::from_mode(mode)).expect("it is ours");
@@ -98,7 +98,7 @@ fn a_service_that_only_root_can_have_put_there_is_believed() {
         assert!(!is_believed(&socket));
         chown(folder, Some(0), None).expect("root may");
     }
-    // Who listens is not who owns the socket.
+    // The listener is not the owner of the socket.
     chown(&socket, Some(READER + 1), None).expect("root may");
     assert!(!is_believed(&socket));
     test.give();

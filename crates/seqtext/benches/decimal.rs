@@ -1,7 +1,7 @@
 //! Numbers to text in base ten: seqtext beside `itoa`, `lexical-core` and `core::fmt`.
 //!
-//! `cargo bench -p seqtext --bench decimal` prints the time for one text of 8,192 numbers, by the digits that each has; 0 is
-//! as many of each length, in random order.
+//! `cargo bench -p seqtext --bench decimal` prints the time for one text of 8,192 numbers, by the number of digits; 0
+//! stands for an equal number of each length, in random order.
 
 use std::fmt::Write as _;
 

@@ -113,7 +113,8 @@ impl SeqBuf<'_> {
     }
 }
 
-/// The first bit from `from` on and below `nbits` that is set in `words` where `flip` is 0, or clear where it is all ones.
+/// The first bit from `from` on and below `nbits` that is set in `words` if `flip` is 0, or clear if `flip` is all
+/// ones.
 fn next_bit(words: &[u64], from: usize, nbits: usize, flip: u64) -> Option<usize> {
     let mut mask = u64::MAX << (from % 64);
     for (index, &word) in words.iter().enumerate().skip(from / 64) {

@@ -102,7 +102,7 @@ impl<'a> SeqBuf<'a> {
         }
     }
 
-    /// What a text may still grow by is less than this.
+    /// A text can still grow by less than this.
     #[inline]
     pub(crate) fn room(&self) -> usize {
         // Never below zero; wrapping, so that no build has a panic here.
@@ -188,8 +188,8 @@ impl<'a> SeqBuf<'a> {
     }
 }
 
-/// Appends a piece where there may be room for its text, though not for all that it touches, and returns the new count.
-/// By values, so that a `SeqBuf` whose address nobody takes can live in registers.
+/// Appends a piece if there is room for its text, though not for all that it touches, and returns the new count.
+/// Arguments are passed by value, so that a `SeqBuf` whose address is not taken can stay in registers.
 #[cold]
 #[inline(never)]
 pub(crate) fn put_tight<P: Piece>(memory: &mut [MaybeUninit<u8>], count: usize, piece: P) -> usize {
@@ -221,7 +221,7 @@ pub unsafe trait Sealed: Copy {
     /// `at` is valid for writes of `TOUCHES` bytes.
     unsafe fn write(self, at: *mut u8) -> *mut u8;
 
-    /// Appends the text where `TOUCHES` bytes may not be left.
+    /// Appends the text if `TOUCHES` bytes may not be left.
     fn write_tight(self, buf: &mut SeqBuf<'_>);
 }
 

@@ -2,14 +2,14 @@
 //!
 //! A number below 1000 is one load from a table and one store: the entry holds its digits, left-aligned, and how many
 //! they are. Up to twelve digits are one such leading group and groups of exactly three from a second table. Of longer
-//! numbers the last 16 digits come from parallel lanes (`sixteen`). Every part depends on the number alone, never on another
-//! part or on the place it goes to, so that a processor computes them, and those of the next numbers, side by side; and
-//! there is one branch for three or more lengths, because lengths are what a branch predictor cannot know.
+//! numbers the last 16 digits come from parallel lanes (`sixteen`). Every part depends only on the number, never on
+//! another part or on the place it goes to, so that a processor computes them, and those of the next numbers, side by
+//! side; and there is one branch for three or more lengths, because lengths are what a branch predictor cannot know.
 //!
-//! Measured on the numbers of real `/proc` files and on every length, and slower: tables of two digits with a branch for
-//! each length, eight digits in a chain of 64-bit multiplications (its latency fills the scheduler), groups of three for
-//! more than twelve digits, counting digits by comparisons, and Jones' five digits at a time. `benches/decimal.rs` and
-//! `fastproc bench background` repeat the comparison with what others do.
+//! These were slower on the numbers of real `/proc` files and on every length: tables of two digits with a branch for
+//! each length, eight digits in a chain of 64-bit multiplications (its latency fills the scheduler), groups of three
+//! for more than twelve digits, counting digits by comparisons, and Jones' five digits at a time. `benches/decimal.rs`
+//! and `fastproc bench background` repeat the comparison with other implementations.
 //!
 //! All functions here write left-aligned at `at`, in stores of a fixed width that may reach past the last digit.
 
@@ -167,7 +167,7 @@ pub(crate) unsafe fn write_u32(at: *mut u8, n: u32) -> *mut u8 {
 /// `at` is valid for writes of the digits of `n` and one byte, at least of 4 bytes.
 #[inline(never)]
 unsafe fn write_long_u32(at: *mut u8, n: u32) -> *mut u8 {
-    // SAFETY: each branch has the range its function asks for, and touches one byte behind the digits.
+    // SAFETY: each branch has the range that its function requires, and touches one byte behind the digits.
     unsafe {
         if n < 1_000_000_000 {
             at.add(leading9(at, n))
@@ -182,14 +182,14 @@ unsafe fn write_long_u32(at: *mut u8, n: u32) -> *mut u8 {
 /// The most bytes that the conversion of a u64 touches.
 pub(crate) const TOUCHES_U64: usize = 20;
 
-/// The whole of it in one place, for a loop.
+/// The whole conversion inline, for a loop.
 ///
 /// # Safety
 /// `at` is valid for writes of [`TOUCHES_U64`] bytes.
 #[inline(always)]
 pub(crate) unsafe fn write_u64_in_line(at: *mut u8, n: u64) -> usize {
     const E8: u64 = 100_000_000;
-    // SAFETY: each branch has the range its function asks for; four digits and 16 are the most that is touched.
+    // SAFETY: each branch has the range that its function requires; four digits and 16 are the most that is touched.
     unsafe {
         if n < 1000 {
             return leading(at, n as u32);
@@ -224,7 +224,7 @@ pub(crate) unsafe fn write_u64_in_line(at: *mut u8, n: u64) -> usize {
     }
 }
 
-/// The same for many places: what is short in line, the rest by a call.
+/// The same for many call sites: short numbers inline, the rest by a call.
 ///
 /// # Safety
 /// `at` is valid for writes of [`TOUCHES_U64`] bytes.
@@ -295,8 +295,8 @@ fn mul_high(a: u128, b: u128) -> u128 {
 /// The number of decimal digits of `n`, at least 1.
 #[inline]
 pub(crate) fn digits(n: u64) -> usize {
-    // By the position of the highest bit b: 10^k is the only power of ten in [2^b, 2^(b+1)) if there is one, and the
-    // digits are those of 2^b, one more from 10^k on.
+    // By the position b of the highest bit: [2^b, 2^(b+1)) contains at most one power of ten, 10^k. The number of
+    // digits is that of 2^b, plus one from 10^k on.
     const LEAST: &[u64; 64] = &thresholds();
     const AT_LEAST: &[u8; 64] = &lengths();
     let bit = (n | 1).ilog2() as usize & 63;

@@ -25,7 +25,7 @@ impl Escape {
         self.0 & other.0 != 0
     }
 
-    /// The letter behind the backslash, where one letter is all.
+    /// The letter after the backslash, if the escape is a single letter.
     fn letter(self, byte: u8) -> Option<u8> {
         let (class, letter) = match byte {
             b'\n' => (Self::SPACE, b'n'),
@@ -63,8 +63,8 @@ impl BitOr for Escape {
 }
 
 impl SeqBuf<'_> {
-    /// Appends `text` with those of its bytes that are in `chars` as `\ooo`, three octal digits (`seq_escape`). Where
-    /// `chars` is empty, every byte is.
+    /// Appends `text` with those of its bytes that are in `chars` as `\ooo`, three octal digits (`seq_escape`). If
+    /// `chars` is empty, every byte is escaped.
     ///
     /// ```
     /// use seqtext::SeqBuf;
@@ -78,8 +78,8 @@ impl SeqBuf<'_> {
         self.escape_str(text, Escape::OCTAL, chars)
     }
 
-    /// Appends `text` with those of its bytes that are in `chars`, and that `flags` know, escaped (`seq_escape_str`).
-    /// Where `chars` is empty, every byte that `flags` know is.
+    /// Appends `text` with those of its bytes escaped that are in `chars` and to which `flags` apply
+    /// (`seq_escape_str`). If `chars` is empty, every byte to which `flags` apply is escaped.
     ///
     /// ```
     /// use seqtext::{Escape, SeqBuf};
@@ -95,7 +95,7 @@ impl SeqBuf<'_> {
             |byte: &u8| !(chars.is_empty() || chars.contains(byte)) || !flags.applies(*byte);
         let mut rest = text;
         loop {
-            // A run of bytes that stand for themselves, then one that does not.
+            // A run of bytes that are not escaped, then one that is.
             let run = rest
                 .iter()
                 .position(|byte| !passes(byte))

@@ -1,9 +1,9 @@
-//! Base eight in the form of `%#o`. Nothing that is printed often has it.
+//! Base eight in the form of `%#o`. It is rarely needed, and so not optimised.
 
 /// The most digits there are: 64 bits and the leading zero.
 pub(crate) const MAX: usize = 23;
 
-/// The number of digits of `v` with its leading zero, which alone is the whole of 0.
+/// The number of digits of `v` with its leading zero; 0 has only that.
 #[inline]
 pub(crate) fn digits(v: u64) -> usize {
     match v.checked_ilog2() {

@@ -7,7 +7,7 @@ use crate::{
     decimal, hex, octal,
 };
 
-/// [`Sealed::write_tight`] by way of `N` bytes elsewhere, for the pieces that touch no more than these.
+/// [`Sealed::write_tight`] by a copy through a scratch buffer of `N` bytes, for pieces that touch no more than that.
 fn write_by_copy<P: Sealed, const N: usize>(piece: P, buf: &mut SeqBuf<'_>) {
     const { assert!(P::TOUCHES <= N) };
     let mut scratch = [MaybeUninit::<u8>::uninit(); N];
@@ -140,7 +140,7 @@ unsafe impl<const N: usize> Sealed for &[u8; N] {
     }
 }
 
-/// `Dec` for a type, by the writer of a wider one and the bytes that this touches for the type's longest text.
+/// `Dec` for a type, by the writer of a wider type; `$touches` is what that touches for the type's longest text.
 macro_rules! unsigned {
     ($($type:ty, $wide:ty, $write:ident, $touches:expr;)*) => {$(
         // SAFETY: the digits of the type's greatest value and one byte, or four bytes, are the most that the writer touches.
@@ -169,7 +169,7 @@ unsigned! {
     u128, u128, write_u128, 40;
 }
 
-/// As `unsigned`, with a byte more for the sign.
+/// As `unsigned`, with one more byte for the sign.
 macro_rules! signed {
     ($($type:ty, $wide:ty, $write:ident, $touches:expr;)*) => {$(
         // SAFETY: a sign, then as the unsigned type.
@@ -202,7 +202,8 @@ signed! {
     i128, u128, write_u128, 41;
 }
 
-// SAFETY: the spaces are `WIDTH` bytes; the number ends within them, or starts where they do, and has a byte behind it.
+// SAFETY: the spaces are `WIDTH` bytes; the number ends within them, or starts at their beginning, and has a byte after
+// it.
 unsafe impl<const WIDTH: usize> Sealed for DecWidth<WIDTH> {
     const TOUCHES: usize = max(WIDTH, 20) + 4;
 

@@ -42,7 +42,7 @@ pub(crate) fn sixteen(high: u32, low: u32) -> (u64, u64) {
     }
 }
 
-/// The same in words of 64 bits.
+/// The same with words of 64 bits.
 #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2")))]
 #[inline(always)]
 pub(crate) fn sixteen(high: u32, low: u32) -> (u64, u64) {

@@ -1,5 +1,5 @@
-//! Base ten against an independent slow conversion, by edges and sweeps. Every u32 takes minutes and an optimised
-//! build: `cargo test --release -p seqtext --test decimal -- --ignored`.
+//! Compares base ten with an independent slow conversion, on edges and sweeps. All u32 take minutes and need an
+//! optimised build: `cargo test --release -p seqtext --test decimal -- --ignored`.
 
 use seqtext::{Dec, DecWidth, Piece, SeqBuf};
 
@@ -22,7 +22,7 @@ fn signed(n: i128) -> Vec<u8> {
     text
 }
 
-/// By the call that has the conversion in line.
+/// By the call with the inline conversion.
 #[track_caller]
 fn check_call(n: u64, expected: &[u8]) {
     let mut memory = [0xa5; 64];
@@ -69,7 +69,7 @@ fn check_signed(n: i128) {
     types!(i8 i16 i32 i64 isize);
 }
 
-/// 0 to 9, the powers of 10 and of 2 and their neighbours, and what has runs of zeros and nines in it.
+/// 0 to 9, the powers of 10 and of 2 and their neighbours, and numbers with runs of zeros and nines.
 fn edges() -> Vec<u128> {
     let tens: Vec<u128> = (0..39).map(|power| 10_u128.pow(power)).collect();
     let twos: Vec<u128> = (0..128).map(|power| 1_u128 << power).collect();
@@ -121,7 +121,7 @@ fn short_numbers_all() {
 #[test]
 #[ignore = "minutes, in an optimised build"]
 fn every_u32() {
-    // Counts as the drums of an odometer do, which is faster than converting slowly.
+    // Counts like an odometer, which is faster than converting slowly.
     let (mut drums, mut start) = ([b'0'; 10], 9);
     for n in 0..=u32::MAX {
         let mut memory = [0; 64];
@@ -149,7 +149,7 @@ fn a_sparse_sweep_of_u32() {
 
 #[test]
 fn random_numbers_of_every_length() {
-    // xorshift64*: what is drawn does not matter, only that it is spread and the same each time.
+    // xorshift64*: the numbers only need to be spread out, and the same each time.
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut random = move || {
         state ^= state >> 12;

@@ -1,11 +1,11 @@
-//! Every call against `format!`, with all the room there is and with too little.
+//! Compares every call with `format!`, with enough memory and with too little.
 
 mod model;
 
 use model::{Call, check};
 use proptest::{collection::vec, option, prelude::*};
 
-/// Numbers of every length alike; a uniform one is nearly always long.
+/// Numbers of all lengths equally; a uniform one is nearly always long.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![
         (any::<u64>(), 0_u32..64).prop_map(|(n, shift)| n >> shift),
@@ -74,7 +74,7 @@ fn call() -> impl Strategy<Value = Call> {
     ]
 }
 
-/// Not a file: what fails is printed, and Miri has no files.
+/// No file: failures are printed, and Miri has no files.
 fn config(cases: u32) -> ProptestConfig {
     ProptestConfig {
         cases: if cfg!(miri) { cases / 64 } else { cases },
@@ -98,7 +98,7 @@ proptest! {
     #[test]
     fn a_text_fits_or_overflows_at_every_size(calls in vec(call(), 1..4)) {
         let needed = calls.iter().flat_map(Call::expected).count();
-        // Miri looks at every byte that each of them checks.
+        // Miri checks every byte that each of them compares.
         for size in (0..needed + 70).step_by(if cfg!(miri) { 17 } else { 1 }) {
             check(&calls, size);
         }

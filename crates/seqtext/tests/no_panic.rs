@@ -22,7 +22,7 @@ fn link(features: &[&str]) -> Output {
         .arg(target)
         .args(features)
         .args(["--", "-C", "link-arg=-Wl,-z,defs"])
-        // Instrumentation, which tests may run under, calls what is not there either.
+        // Instrumentation, which tests may run under, calls undefined symbols, too.
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .output()

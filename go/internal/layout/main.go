@@ -1,4 +1,4 @@
-// Layout writes record.go, the records of a process and a thread, from bpf/record.h: the one description of them.
+// Layout writes record.go, the records of a process and a thread, from bpf/record.h, which describes them.
 //
 //	go run ./internal/layout ../bpf/record.h > record.go
 package main
@@ -18,10 +18,10 @@ import (
 type member struct {
 	name, typ, tag, doc string
 	offset, size        int
-	// The value that says that it is not known, and whether there is one.
+	// The value that marks it as unknown, and whether there is one.
 	unknown      int64
 	mayBeUnknown bool
-	// When a structure of a record is there.
+	// The condition under which a structure of a record is present.
 	presence string
 }
 
@@ -42,7 +42,7 @@ var (
 // The structures that a layout describes.
 var roots = []struct{ name, structure string }{{"process", "record"}, {"thread", "thread_record"}, {"exit", "exit_record"}}
 
-// Sizes of the plain types, and what they are in Go.
+// Sizes of the plain types, and their Go types.
 var plain = map[string]struct {
 	size           int
 	inGo, inLayout string
@@ -56,12 +56,12 @@ var plain = map[string]struct {
 	"fp_bytes": {8, "uint64", "u64"},
 }
 
-// Whether the kernel shows all of a group only to those who could trace the process: a record that is masked has zeroes there.
+// Whether the kernel shows all of a group only to users who could trace the process: a masked record has zeroes there.
 func (of structure) guarded() bool {
 	return !slices.ContainsFunc(of.members, func(one member) bool { return one.tag != "TRACERS" })
 }
 
-// setTags reads what is said behind the name of a member.
+// setTags parses the words after the name of a member.
 func (m *member) setTags(words string, constants map[string]int) error {
 	for _, word := range strings.Fields(words) {
 		if value, ok := strings.CutPrefix(word, "FP_UNKNOWN("); ok {
@@ -90,8 +90,8 @@ func (m *member) setTags(words string, constants map[string]int) error {
 	return nil
 }
 
-// The name of a member in Go. What may be unknown or hidden while the rest of its structure is there is not exported: a method
-// says whether it is known.
+// The Go name of a member. A member that may be unknown or hidden while the rest of its structure is present is not
+// exported: a method reports whether it is known.
 func (of structure) inGo(m member) string {
 	name := exported(m.name)
 	isHidden := m.tag == "TRACERS" && m.presence == "" && !of.guarded()
@@ -102,12 +102,12 @@ func (of structure) inGo(m member) string {
 	return name
 }
 
-// hidesPart says whether a member is a structure that is hidden from some readers while the rest is there.
+// hidesPart reports whether a member is a structure that is hidden from some readers while the rest is present.
 func (of structure) hidesPart(m member) bool {
 	return m.typ == "io" && of.name != "record"
 }
 
-// That value in Go.
+// The value for unknown in Go.
 func (m member) unknownInGo() string {
 	if typ := plain[m.typ].inGo; m.unknown < 0 && strings.HasPrefix(typ, "u") {
 		return "^" + typ + "(0)"
@@ -115,7 +115,7 @@ func (m member) unknownInGo() string {
 	return strconv.FormatInt(m.unknown, 10)
 }
 
-// The bits of the value that says that a member is not known.
+// The bits of the value that marks a member as unknown.
 func (m member) unknownBits() uint64 {
 	return uint64(m.unknown) & (^uint64(0) >> (64 - 8*m.size))
 }
@@ -130,7 +130,7 @@ func parse(header string) ([]structure, map[string]int, error) {
 		}
 		constants[found[1]] = int(value)
 	}
-	// A comment becomes a line of its own, before what it is about.
+	// A comment becomes a separate line before the member that it describes.
 	var docs []string
 	marked := comment.ReplaceAllStringFunc(header, func(text string) string {
 		words := strings.Fields(strings.NewReplacer("/*", " ", "*/", " ", "\n *", " ").Replace(text))
@@ -267,7 +267,7 @@ func hash(text string) uint64 {
 	return sum
 }
 
-// generate makes record.go of the header.
+// generate makes record.go from the header.
 func generate(header string) ([]byte, error) {
 	all, constants, err := parse(header)
 	if err != nil {

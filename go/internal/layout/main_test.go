@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The accessors are those of the header as it is now.
+// The accessors match the current header.
 func TestRecordIsGeneratedFromTheHeader(t *testing.T) {
 	header, err := os.ReadFile("../../../bpf/record.h")
 	if err != nil {
@@ -26,8 +26,8 @@ func TestRecordIsGeneratedFromTheHeader(t *testing.T) {
 	}
 }
 
-// What nobody may see has its place, but no name that others can use, and the layout does not tell of it. A member without a tag, or
-// with one that does not exist, ends the generation.
+// A member that no user may see keeps its place, but has no exported name, and the layout omits it. A member without a
+// tag, or with an unknown one, is an error.
 func TestTagsSayWhatIsExported(t *testing.T) {
 	header, err := os.ReadFile("../../../bpf/record.h")
 	if err != nil {

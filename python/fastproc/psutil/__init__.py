@@ -1,15 +1,15 @@
-"""psutil's own interface, with the processes read in one snapshot.
+"""The interface of psutil, with the processes read in one snapshot.
 
 >>> from fastproc import psutil
 >>> for process in psutil.process_iter(["pid", "name", "memory_info"]):
 ...     pass
 
-``process_iter`` reads all processes at once and fills ``info`` from the snapshot, and what ``oneshot()`` and ``as_dict()``
-of its processes ask for within ``MAX_AGE`` seconds comes from there as well. Everything else is psutil's: what a snapshot
-does not hold, one process by itself, what is changed, the machine, the exceptions, and every type.
+``process_iter`` reads all processes at once and fills ``info`` from the snapshot. ``oneshot()`` and ``as_dict()`` of
+its processes use the same snapshot for ``MAX_AGE`` seconds. Everything else is psutil's: values that a snapshot lacks,
+single processes, changes to processes, the machine, the exceptions, and every type.
 
-``install()`` puts it into the module ``psutil``, for programs that are left as they are; ``python -m fastproc.psutil
-PROGRAM`` runs one so.
+``install()`` puts it into the module ``psutil``, for unmodified programs; ``python -m fastproc.psutil PROGRAM`` runs a
+program that way.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def __dir__() -> list[str]:
 def install() -> None:
     """Put these classes and functions into the module ``psutil`` of this interpreter.
 
-    Whoever has taken ``Process`` or ``process_iter`` out of it by name before keeps psutil's.
+    Code that has already imported ``Process`` or ``process_iter`` by name keeps psutil's.
     """
     replaced: tuple[tuple[Any, str, Any], ...] = (
         (_psutil, "Popen", Popen),

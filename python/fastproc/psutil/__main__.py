@@ -31,7 +31,7 @@ def main() -> None:
     with open(path, "rb") as file:
         if file.read(4) == b"\x7fELF":
             sys.exit(f"fastproc.psutil: {path} is not a Python program; name one, or a module with -m")
-    # As the interpreter does: a program may import modules from its own folder.
+    # Like the interpreter: a program may import modules from its own folder.
     sys.argv[0] = path
     sys.path[0] = os.path.dirname(os.path.realpath(path))
     runpy.run_path(path, run_name="__main__")

@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 
     Attributes = Union[list[str], tuple[str, ...], set[str], frozenset[str]]
 
-#: psutil's, which install() replaces.
+#: psutil's function, which install() replaces.
 _of_psutil = _psutil.process_iter
-#: What psutil keeps for itself.
+#: Private names of psutil.
 _private: Any = _psutil
 
-#: The processes of the last iteration, by pid: psutil gives the same objects again, and so does this.
+#: The processes of the last iteration, by pid: like psutil, this returns the same objects again.
 _known: dict[int, Process] = {}
 
-#: What oneshot() of a process that was iterated over without attributes is asked for most.
+#: The attributes that oneshot() needs most often, for a process that was iterated over without attributes.
 _USUAL = {"cpu_times", "memory_info", "name", "num_threads", "ppid", "status", "uids"}
 
 
 def process_iter(attrs: Attributes | None = None, ad_value: Any = None) -> Iterator[Process]:
-    """Every process in the order of the pids, as psutil's has it.
+    """Every process in the order of the pids, as psutil returns it.
 
-    With ``attrs`` each has them in ``info``, from one snapshot that is taken now; the others of them are read for each
-    process by itself, as psutil does it. An empty list stands for all there are.
+    With ``attrs`` each has these in ``info``, from one snapshot that is taken now; attributes that it lacks are read
+    for each process, as by psutil. An empty list means all attributes.
     """
     global _known  # noqa: PLW0603
     if _elsewhere():
@@ -65,7 +65,7 @@ process_iter.cache_clear = lambda: _known.clear()  # type: ignore[attr-defined] 
 
 
 def _checked(attrs: Attributes | None) -> set[str]:
-    """The names that are asked for; raises for others as psutil does."""
+    """The requested names; raises an exception for invalid ones, as psutil does."""
     valid: set[str] = _private._as_dict_attrnames
     if attrs is None:
         return set()
@@ -78,7 +78,7 @@ def _checked(attrs: Attributes | None) -> set[str]:
 
 
 def _processes(snapshot: Snapshot) -> list[Process]:
-    """An object for each process: the same as last time for those that were there."""
+    """An object for each process: the same as last time if the process existed then."""
     processes = []
     ticks_per_second = _snapshot._TICKS
     for at, (pid, ticks) in enumerate(zip(snapshot.pids, snapshot.start_ticks)):
@@ -90,13 +90,13 @@ def _processes(snapshot: Snapshot) -> list[Process]:
     return processes
 
 
-#: What psutil is asked for where a snapshot has all that it is made of: a name that was cut, and no terminal.
+#: Attributes for which psutil is asked if the snapshot has None: a truncated name, and no terminal.
 _MAY_BE_NONE = {"name", "terminal"}
 
 
 @lru_cache(maxsize=16)
 def _info_of(names: tuple[str, ...]) -> Callable[..., dict[str, Any]]:
-    """What makes the dictionary of a process from its values: a literal, which takes half the time of ``dict(zip(…))``."""
+    """Returns a function that makes the dictionary of a process: a literal takes half the time of ``dict(zip(…))``."""
     items = ", ".join(f"{name!r}: {name}" for name in names)
     make: Callable[..., dict[str, Any]] = eval(f"lambda {', '.join(names)}: {{{items}}}")
     return make
@@ -105,7 +105,7 @@ def _info_of(names: tuple[str, ...]) -> Callable[..., dict[str, Any]]:
 def _infos(
     snapshot: Snapshot, processes: list[Process], names: set[str]
 ) -> tuple[Iterable[dict[str, Any]], dict[int, list[str]]]:
-    """The attributes of each process that the snapshot has; and by place the names of those that psutil has to find."""
+    """The attributes of each process that the snapshot has; and by index the names of those that psutil must find."""
     columns: dict[str, list[Any]] = {}
     gaps: dict[int, list[str]] = {}
     for name in names:
@@ -123,7 +123,7 @@ def _infos(
 
 def _names(snapshot: Snapshot, processes: list[Process]) -> list[str | None]:
     names: list[Any] = list(snapshot.of_all("name") or [])
-    # The kernel keeps 15 bytes of a name: psutil looks for the rest in the command line, which no kernel thread has.
+    # The kernel keeps 15 bytes of a name: psutil finds the rest in the command line, which kernel threads lack.
     for at, (name, of_kernel) in enumerate(zip(names, snapshot.kthread_of_all)):
         if len(name) >= 15 and not of_kernel:
             names[at] = None

@@ -1,4 +1,4 @@
-"""A snapshot, with the values of each process as psutil gives them."""
+"""A snapshot, with the values of each process in psutil's form."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TICKS = _pslinux.CLOCK_TICKS
 _TICK_NS = 1_000_000_000 // _TICKS
 _STATUSES = _pslinux.PROC_STATUSES
 
-#: The fields that each method is made of.
+#: The fields that each method needs.
 NEEDS = {
     "cpu_num": ("processor",),
     "cpu_percent": ("utime", "stime", "cutime", "cstime", "delayacct_blkio"),
@@ -46,10 +46,10 @@ _ALWAYS = ("pid", "starttime")
 
 
 def _instances(kind: Any, lists: list[list[Any]]) -> list[Any]:
-    """A named tuple of each row of the values; None where one is not known."""
+    """A named tuple for each row of the values; None if one of them is unknown."""
     if len(kind._fields) != len(lists):
         raise TypeError(f"psutil's {kind.__name__} has not {len(lists)} fields: this version of psutil is not known")
-    # What calling ``kind`` does in the end, without a function in Python for each.
+    # What calling ``kind`` does internally, without a call of a Python function for each.
     new = tuple.__new__
     if any(None in values for values in lists):
         return [None if None in values else new(kind, values) for values in zip(*lists)]
@@ -57,42 +57,42 @@ def _instances(kind: Any, lists: list[list[Any]]) -> list[Any]:
 
 
 def _seconds(column: list[Any]) -> list[Any]:
-    """Nanoseconds as proc(5) shows them: in whole clock ticks."""
+    """Nanoseconds in the form of proc(5): whole clock ticks."""
     return [None if ns is None else ns // _TICK_NS / _TICKS for ns in column]
 
 
 class Snapshot:
-    """The columns of a snapshot as lists, and a method for each of psutil's that they answer.
+    """The columns of a snapshot as lists, and a method for each of psutil's that they can answer.
 
-    A method gives None where the value is not known, or was not requested.
+    A method returns None if the value is unknown, or was not requested.
     """
 
     def __init__(self, table: _native.Table, before: Snapshot | None = None) -> None:
         self._table = table
-        #: One that was taken earlier, of the same fields.
+        #: An earlier snapshot with the same fields.
         self._before = before
         self.taken = time.monotonic()
         self.pids: list[int] = table["pid"].to_list()
         self.start_ticks = [start // _TICK_NS for start in table["starttime"].to_list()]
 
     def has(self, name: str) -> bool:
-        """Whether the columns for it are there."""
+        """Whether its columns are present."""
         return all(field in self._table for field in NEEDS[name])
 
     def _lists(self, name: str) -> list[list[Any]] | None:
         return [self._table[field].to_list() for field in NEEDS[name]] if self.has(name) else None
 
     def lacks(self, name: str) -> bool:
-        """Whether a value that it is made of is not known of some process."""
+        """Whether one of its values is unknown for some process."""
         return any(self._table[field].null_count for field in NEEDS[name])
 
     def _tuples(self, name: str, make: Callable[[list[list[Any]]], list[Any]]) -> list[Any] | None:
-        """What ``make`` makes of the values; of a process that has the values of the snapshot before, the same object again."""
+        """The results of ``make``; for a process with the same values as in the snapshot before, the same object."""
         lists = self._lists(name)
         if lists is None:
             return None
         before = self._before
-        # Only if it was asked for there.
+        # Only if it was requested there.
         earlier = before.__dict__.get(f"{name}_of_all") if before is not None else None
         if before is None or earlier is None:
             return make(lists)
@@ -140,12 +140,12 @@ class Snapshot:
         if lists is None:
             return None
         names = _psposix.get_terminal_map()
-        # A process without one has None by psutil as well, which then looks for itself.
+        # Without a terminal psutil has None as well, and then searches itself.
         return [names.get(number) for number in lists[0]]
 
     @cached_property
     def _single(self) -> dict[str, list[Any] | None]:
-        """Those that are a column as it is."""
+        """The methods that return a column unchanged."""
         plain = {"cpu_num": "processor", "name": "comm", "nice": "nice", "num_threads": "num_threads", "ppid": "ppid"}
         return {name: self._table[field].to_list() if field in self._table else None for name, field in plain.items()}
 
@@ -155,7 +155,7 @@ class Snapshot:
         return kernel
 
     def of_all(self, name: str) -> list[Any] | None:
-        """The values of all processes, None where one is not known."""
+        """The values of all processes, None if unknown."""
         if name in self._single:
             return self._single[name]
         values: list[Any] | None = getattr(self, f"{name}_of_all")
@@ -205,14 +205,14 @@ class Snapshot:
         return self._at("uids", at)
 
 
-#: What was opened for some fields, and the last snapshot that it has made.
+#: The collector for each set of fields, and its last snapshot.
 _collectors: dict[tuple[str, ...], tuple[_native.Collector, Snapshot | None]] = {}
 _lock = threading.Lock()
 _MOST = 4
 
 
 def _forget() -> None:
-    """In the child of a fork: it opens its own."""
+    """In a forked child: it opens its own."""
     global _lock  # noqa: PLW0603
     _collectors.clear()
     _lock = threading.Lock()
@@ -222,7 +222,7 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def take(names: set[str]) -> Snapshot:
-    """A snapshot with what these methods are made of."""
+    """A snapshot with the fields of these methods."""
     fields = {field for name in names for field in NEEDS[name]}
     key = (*_ALWAYS, *sorted(fields))
     with _lock:
@@ -230,7 +230,7 @@ def take(names: set[str]) -> Snapshot:
         collector, before = opened if opened is not None else (_native.Collector(list(key)), None)
         snapshot = Snapshot(collector.snapshot(), before)
         if before is not None:
-            # Or each would keep all that were before it.
+            # Otherwise each would keep all earlier ones.
             before._before = None
         _collectors[key] = (collector, snapshot)
         while len(_collectors) > _MOST:

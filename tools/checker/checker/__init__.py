@@ -1,1 +1,1 @@
-"""A checker of fastproc that shares no code with it: what the kernel's texts say before and after, in storms."""
+"""A checker of fastproc that shares no code with it: in storms, it compares with the kernel's texts."""

@@ -1,4 +1,4 @@
-"""python3 -m checker: runs storms, and compares."""
+"""python3 -m checker: runs storms and compares."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SOURCES = ("bpf", "bpf-iter", "procfs")
 
 
 def groups(storms: tuple[Storm, ...], together: int) -> list[list[tuple[Storm, int]]]:
-    """Storms that run at the same time. Those of threads, and of the kernel's, have tables of their own."""
+    """Storms that run at the same time. Storms of threads and of kernel threads have tables of their own."""
     out = []
     for kind in ((False, False), (True, False), (False, True)):
         paced = [(storm, period) for number in range(2) for storm in storms for period in storm.periods_us[number : number + 1]]
@@ -32,30 +32,30 @@ def groups(storms: tuple[Storm, ...], together: int) -> list[list[tuple[Storm, i
 
 
 def arguments() -> argparse.Namespace:
-    """Of the command line."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(prog="checker", description=__doc__)
     parser.add_argument("--fastproc", type=Path, required=True, help="the command to check")
-    parser.add_argument("--storm-program", type=Path, required=True, help="what the storms were compiled to")
-    parser.add_argument("--seconds", type=float, default=60, help="how long all of it takes, about")
+    parser.add_argument("--storm-program", type=Path, required=True, help="the compiled program of the storms")
+    parser.add_argument("--seconds", type=float, default=60, help="approximate total duration")
     parser.add_argument("--storms", help=f"some of: {','.join(storm.name for storm in STORMS)}")
     parser.add_argument("--sources", default=",".join(SOURCES))
-    parser.add_argument("--together", type=int, default=4, metavar="N", help="storms at the same time")
-    parser.add_argument("--at-least", type=int, default=0, metavar="N", help="go on until there were N comparisons")
-    parser.add_argument("--at-most", type=float, metavar="SECONDS", help="but no longer than this: then it fails")
-    parser.add_argument("--short", action="store_true", help="write no table, only what was outside and the sum")
-    parser.add_argument("--json", action="store_true", help="write the result for programs")
+    parser.add_argument("--together", type=int, default=4, metavar="N", help="number of storms that run at the same time")
+    parser.add_argument("--at-least", type=int, default=0, metavar="N", help="continue until N comparisons are made")
+    parser.add_argument("--at-most", type=float, metavar="SECONDS", help="fail after this time")
+    parser.add_argument("--short", action="store_true", help="print no table, only the values outside and the sum")
+    parser.add_argument("--json", action="store_true", help="print the result for programs")
     return parser.parse_args()
 
 
 def note_skipped(why: str, storm: str) -> None:
-    """Where make test counts what was skipped, as tools/testbed/src/gate.rs does."""
+    """Notes a skipped storm where make test counts them, as tools/testbed/src/gate.rs does."""
     if notes := os.environ.get("FASTPROC_NOTES"):
         with Path(notes).open("a") as file:
             file.write(f"skipped {why}: tools/checker {storm}\n")
 
 
 def main() -> int:
-    """The command."""
+    """Runs the command."""
     options = arguments()
 
     catalogue = Catalogue.of(options.fastproc)
@@ -76,13 +76,13 @@ def main() -> int:
     runs = [(group, source) for group in groups(tuple(storms), options.together) for source in options.sources.split(",")]
     seconds = options.seconds / len(runs)
     began = time.monotonic()
-    # What was found so far is reported when somebody ends it.
+    # The results so far are reported when the checker is ended by a signal.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     ended = False
     try:
         for number in itertools.count():
             for group, source in runs:
-                # All of them once, and then as many as it takes.
+                # Run all of them once, then as many as needed.
                 if number and tally.compared() >= options.at_least:
                     break
                 started, compared = time.monotonic(), tally.compared()
@@ -105,7 +105,7 @@ def main() -> int:
     finally:
         sampler.close()
     print(json.dumps(tally.as_json(), indent=1) if options.json else tally.report(options.short))
-    # Each of them has had its turn, so that a tenth of its share is little.
+    # Each source has had its turn, so a tenth of its share is little.
     sources = options.sources.split(",")
     few = [source for source in sources if tally.compared_by(source) * 10 * len(sources) < options.at_least]
     for source in [] if ended else few:

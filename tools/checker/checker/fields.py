@@ -36,7 +36,8 @@ from .rules import (
 )
 from .sampler import NAMESPACES
 
-# What changes at any time by itself, there and back, so that two looks cannot frame it. It has to be possible.
+# Values that change and change back at any time, so that two samples cannot frame them. They only have to be
+# possible.
 FLICKERS = frozenset({"state", "stat", "wchan", "processor", "flags", "sigq", "oom_score"})
 
 STATES = "RSDTtXZPI"
@@ -46,7 +47,7 @@ TASK_COMM_LEN = 16
 
 
 def numbers(text: str) -> list[int]:
-    """Of a list."""
+    """Parses a list of numbers."""
     return [int(one) for one in text.split()]
 
 
@@ -96,7 +97,7 @@ def _group_of(index: int) -> tuple[str, Get]:
 
 
 def text_of(value: Any) -> str:
-    """A text of JSON; bytes that are no UTF-8 as Python has them."""
+    """Parses a text of JSON; bytes that are not UTF-8 are represented as Python does."""
     if isinstance(value, dict) and set(value) == {"escaped"}:
         raw = value["escaped"]
         out = bytearray()
@@ -129,17 +130,17 @@ WORKER = re.compile(r"(kworker/(?:R|u?[0-9]+:[0-9]+[HI]*))(?:[-+][!-~][ -~]*)?")
 
 
 def _mixed(name: bytes, names: list[bytes]) -> bool:
-    """Whether each byte, its end too, is that of one of the names at the same place."""
+    """Whether each byte, including the final NUL, equals the byte of one of the names at that position."""
     padded = [one.ljust(TASK_COMM_LEN, b"\0") for one in names]
     whole = name + b"\0"
     return len(whole) <= TASK_COMM_LEN and all(any(one[at] == byte for one in padded) for at, byte in enumerate(whole))
 
 
 def name_by(file: str, label: str) -> Rule:
-    """A name. A kernel worker's says what it works on, which changes at any time; so do those of a storm's other threads.
+    """Checks a name. A kernel worker's name and the names of a storm's other threads change at any time.
 
-    The kernel writes a name byte by byte, and from 6.13 reads it without a lock: `comm` and `stat` of a thread that is named
-    anew all the time have a mix of both names once in two thousand reads.
+    The kernel writes a name byte by byte, and from 6.13 reads it without a lock: if a thread is renamed all the time,
+    its `comm` and `stat` show a mix of both names once in two thousand reads.
     """
     source = part(file, label, str)
 
@@ -150,7 +151,7 @@ def name_by(file: str, label: str) -> Rule:
         name = text_of(value)
 
         def possible(one: str) -> bool:
-            # Which worker it is stays the same.
+            # The worker's own part of the name stays the same.
             of_worker = WORKER.fullmatch(one)
             shown = [WORKER.fullmatch(source[1](text)) for text in moment.texts(file)]
             return one in moment.names or (of_worker is not None and all(now and now[1] == of_worker[1] for now in shown))
@@ -180,11 +181,11 @@ def _cmdline(moment: Moment, value: Any) -> Verdict:
         return [one.lower() for one in line]
 
     def possible(line: list[str] | None) -> bool:
-        # In exec there is a moment without one: until the new memory has its arguments.
+        # During exec the process has no command line for a moment: until the new memory has its arguments.
         executes = "exe" in moment.passing | moment.volatile
         return line is not None and (lowered(line) in mixed or (not line and executes))
 
-    # While a title is written over, some of it is the old one: they differ in the case of letters.
+    # While a title is overwritten, some of it is the old one: the two differ in the case of letters.
     mixed = [lowered(_arguments(pose["cmdline"])) for pose in moment.poses if "cmdline" in pose]
     return Same(("cmdline", _arguments), "cmdline", possible)(moment, got)
 
@@ -194,13 +195,13 @@ def _coredumping(text: str) -> bool:
 
 
 def nested(label: str) -> Rule:
-    """Ids in each namespace."""
+    """Checks the ids in each namespace."""
     source = part("status", label, numbers)
     exact = Same(source, label.lower())
 
     def rule(moment: Moment, value: Any) -> Verdict:
         verdict = exact(moment, value)
-        # For its text the kernel looks at the process anew for each namespace. A record has all of one moment.
+        # For its text the kernel looks the process up again for each namespace. A record has all ids of one moment.
         if verdict.outcome == OUTSIDE and moment.of_text:
             possible = [*moment.poses.values(source), *map(source[1], moment.texts("status"))]
             if all(any(number in ids[at : at + 1] for ids in possible) for at, number in enumerate(value)):
@@ -250,7 +251,7 @@ def _terminal(number: str) -> str:
 
 
 def _stat(moment: Moment, value: Any) -> Verdict:
-    """The letters of ps(1) from the same row."""
+    """The letters of ps(1), computed from the same row."""
     row = moment.row
     marks = (
         ("<", row["nice"] < 0),
@@ -270,7 +271,7 @@ def _started(moment: Moment, value: Any) -> Verdict:
 
 def _elapsed(moment: Moment, value: Any) -> Verdict:
     low, high = moment.began_ns - moment.row["starttime"], moment.ended_ns - moment.row["starttime"]
-    # Start times of procfs are cut to ticks.
+    # Start times in procfs are cut to ticks.
     return OK if low - TICK_NS <= value <= high + TICK_NS else wrong(f"{low} to {high}")
 
 
@@ -281,7 +282,7 @@ def _calendar(moment: Moment, value: Any) -> Verdict:
         seconds = datetime.fromisoformat(value).timestamp()
     except ValueError:
         return wrong("a date")
-    # As ps(1) has it: both to whole seconds. The kernel counts the moment of boot anew as the clock is set.
+    # As in ps(1): both are whole seconds. The kernel computes the boot time again when the clock is set.
     expected = {boot + moment.row["starttime"] // 1_000_000_000 for boot in _boot_seconds()}
     return OK if seconds in expected else wrong(expected)
 
@@ -357,7 +358,7 @@ def _whole_share(moment: Moment, value: Any) -> Verdict:
 
 def _share_of_memory(moment: Moment, value: Any) -> Verdict:
     if value is None:
-        # In exec there is a moment without memory to look at.
+        # During exec the process has no memory for a moment.
         may_be = moment.row["rss"] == 0 or moment.after("stat") is None or "pss" in moment.volatile | moment.passing
         return OK if may_be else wrong("a number: it has memory")
     return OK if 0 <= value <= MEMORY else wrong("0 to the machine's memory")
@@ -367,7 +368,7 @@ UNITS = (".service", ".scope", ".socket", ".mount", ".swap")
 
 
 def _slices(path: str) -> tuple[list[str], list[str]]:
-    """The slices at the beginning of a cgroup's path, and what follows."""
+    """The slices at the beginning of a cgroup's path, and the rest."""
     parts = [part for part in path.split("/") if part]
     count = next((at for at, part in enumerate(parts) if not part.endswith(".slice")), len(parts))
     return parts[:count], parts[count:]
@@ -387,7 +388,7 @@ CONTAINED = re.compile(r"[0-9a-f]{64}|kubepods|lxc|libpod|docker|machine|nspawn"
 
 
 def _of_container(name: str) -> Rule:
-    """Nothing where the path names no container. What it says of one, the library's table of real paths tests."""
+    """Nothing if the path names no container. The library's table of real paths tests the rest."""
 
     def expected(row: dict[str, Any]) -> Any:
         return row[name] if row["cgroup"] and CONTAINED.search(text_of(row["cgroup"])) else None
@@ -410,7 +411,7 @@ RULES: dict[str, Rule] = {
     "tracer_pid": _of_status("TracerPid", "tracer_pid"),
     "tty": Same(part("stat", "tty_nr", _terminal), "tty"),
     "tty_nr": _of_stat("tty_nr"),
-    # Between taking a terminal and having its foreground there is none.
+    # A process that has taken a terminal and not yet set its foreground group has none.
     "tpgid": _of_stat("tpgid", int, lambda group: group == 0),
     "comm": name_by("stat", "comm"),
     "cmdline": _cmdline,
@@ -422,7 +423,7 @@ RULES: dict[str, Rule] = {
     "num_threads": _of_stat("num_threads", int, lambda threads: 0 <= threads < 1 << 22),
     "exit_signal": _of_stat("exit_signal"),
     "exit_code": _of_stat("exit_code"),
-    # Of a process that is there they are not known.
+    # They are unknown for a process that has not exited.
     **{name: derived(lambda row: None) for name in ("event", "ended", "status", "final")},
     "wchan": Same(("wchan", _waits_in), "wchan", lambda name: isinstance(name, str) and name.isprintable()),
     "c": _whole_share,
@@ -430,7 +431,7 @@ RULES: dict[str, Rule] = {
     "start": _calendar,
     "sz": derived(lambda row: row["vsize"] // PAGE),
     "size": derived(lambda row: row["vmdata"] + row["vmstk"]),
-    # They change with what other processes map: only that they are possible is checked.
+    # They change with what other processes map: the checker only tests that they are possible.
     "pss": _share_of_memory,
     "uss": _share_of_memory,
     "oom_score": Same(("oom_score", int), "oom_score", lambda score: isinstance(score, int) and 0 <= score <= 2000),
@@ -548,15 +549,15 @@ RULES: dict[str, Rule] = {
     },
 }  # fmt: skip
 
-# Values that belong to one object of the kernel, which is replaced as a whole: they are of one state together. For the text of
-# `status` the kernel takes the object twice, once for the ids and groups, and later for the capabilities.
+# Values of one kernel object, which is replaced as a whole: they belong to one state. For the text of `status` the
+# kernel takes the object twice: once for the ids and groups, and later for the capabilities.
 TOGETHER_IN_TEXT = (
     ("ruid", "euid", "suid", "fsuid", "rgid", "egid", "sgid", "fsgid", "groups"),
     ("capinh", "capprm", "capeff", "capamb"),
 )
 TOGETHER = (tuple(name for names in TOGETHER_IN_TEXT for name in names),)
 
-# Lists, sets and names, by what they are; the others are numbers of a file.
+# Lists, sets and names, by kind; the others are numbers of a file.
 CLASSES_OF_FIELDS = {
     "counters": "time utime stime guest_time cutime cstime cguest_time minflt majflt cminflt cmajflt nvcsw nivcsw read_bytes "
     "write_bytes cancelled_write_bytes rchar wchar syscr syscw delayacct_blkio",
@@ -572,5 +573,5 @@ CLASS_OF = {name: kind for kind, names in CLASSES_OF_FIELDS.items() for name in 
 
 
 def class_of(name: str) -> str:
-    """What kind of field it is, for the table of counts."""
+    """The kind of a field, for the table of counts."""
     return CLASS_OF.get(name, "states and ids")

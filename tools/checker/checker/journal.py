@@ -1,4 +1,4 @@
-"""What a storm writes down: when each of its states began."""
+"""The journal of a storm: when each of its states began."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class Journal:
         return begin, end, state
 
     def states(self, began_ns: int, ended_ns: int, count: int) -> tuple[set[int], bool]:
-        """The states that may have been in force at some time between the two, of `count` that there are.
+        """The states, of `count`, that may have been in force at some time between the two.
 
-        And whether a change from one to another may have been under way.
+        Also returns whether a change from one to another may have been under way.
         """
         written, capacity = HEAD.unpack_from(self._map)
         everything = set(range(count))
         if written == 0:
             return everything, True
         oldest = max(0, written - capacity + MARGIN) if written > capacity - MARGIN else 0
-        # The last entry that began in time.
+        # The last entry that began before the end.
         low, high = oldest, written
         while low < high:
             middle = (low + high) // 2
@@ -52,5 +52,5 @@ class Journal:
         return (everything if oldest else found), True
 
     def close(self) -> None:
-        """Gives the memory back."""
+        """Releases the memory."""
         self._map.close()

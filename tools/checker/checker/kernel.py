@@ -1,11 +1,11 @@
-"""The kernel's own texts, taken apart."""
+"""Parsers of the kernel's own texts."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
 
-# proc(5), in the order of the file; the name in parentheses is the second.
+# proc(5), in the order of the file; the name in parentheses is the second field.
 STAT = (
     "pid comm state ppid pgrp session tty_nr tpgid flags minflt cminflt majflt cmajflt utime stime cutime cstime "
     "priority nice num_threads itrealvalue starttime vsize rss rsslim startcode endcode startstack kstkesp kstkeip "
@@ -19,7 +19,7 @@ Text = dict[str, str]
 
 @lru_cache(maxsize=20000)
 def stat(text: bytes) -> Text:
-    """`/proc/PID/stat`, by the names of proc(5). The name may have parentheses, spaces and line ends in it."""
+    """Parses `/proc/PID/stat`, with the names of proc(5). The name may contain parentheses, spaces and line ends."""
     line = text.decode("utf-8", "surrogateescape")
     opened, closed = line.index("("), line.rindex(")")
     values = [line[: opened - 1], line[opened + 1 : closed], *line[closed + 2 :].split()]
@@ -30,7 +30,7 @@ def stat(text: bytes) -> Text:
 
 @lru_cache(maxsize=20000)
 def statm(text: bytes) -> Text:
-    """`/proc/PID/statm`."""
+    """Parses `/proc/PID/statm`."""
     values = text.decode().split()
     if len(values) != len(STATM):
         raise ValueError(f"statm has {len(values)} values: {text!r}")
@@ -39,14 +39,14 @@ def statm(text: bytes) -> Text:
 
 @lru_cache(maxsize=20000)
 def labelled(text: bytes) -> Text:
-    """`/proc/PID/status` and `io`: a label, a colon, a tab or a space, and a value a line."""
+    """Parses `/proc/PID/status` and `io`: one value per line, as a label, a colon, a tab or a space, and the value."""
     lines = text.decode("utf-8", "surrogateescape").rstrip("\n").split("\n")
     return {label: value[1:] for label, _, value in (line.partition(":") for line in lines)}
 
 
 @lru_cache(maxsize=2000)
 def unescaped(name: str) -> str:
-    """The name in `status`, in which a line end and a backslash are escaped."""
+    """Unescapes the name in `status`, in which a line end and a backslash are escaped."""
     return re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], name)
 
 

@@ -14,13 +14,13 @@ CPUS = os.cpu_count() or 1
 TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 MEMORY = PAGE * os.sysconf("SC_PHYS_PAGES")
-# User addresses end here; what lies above is the kernel's.
+# User addresses end here; those above are the kernel's.
 USER_END = 1 << 56
 
-# What the kernel counts by CPU, until one has so many. Some versions show the sum without them.
+# What the kernel counts on each CPU before it adds it to the total. Some versions show the total without it.
 COUNTED_BY_CPU = CPUS * max(32, 2 * CPUS) * PAGE
 
-# What is not in the record.
+# Files whose values are not in the record.
 LATE = (*LOOKED_UP, "cgroup path")
 
 RIGHT, FLICKER, OUTSIDE, UNKNOWN = "right", "flicker", "outside", "unbracketed"
@@ -28,7 +28,7 @@ RIGHT, FLICKER, OUTSIDE, UNKNOWN = "right", "flicker", "outside", "unbracketed"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a comparison gave, and what was compared with."""
+    """The result of a comparison, and the expected value."""
 
     outcome: str
     expected: str = ""
@@ -39,7 +39,7 @@ NOT_KNOWN = Verdict(UNKNOWN)
 
 
 def wrong(expected: object) -> Verdict:
-    """Outside of what the kernel reported."""
+    """The value is outside of what the kernel reported."""
     return Verdict(OUTSIDE, str(expected))
 
 
@@ -47,14 +47,14 @@ Get = Callable[[bytes], Any]
 
 
 class Poses(list[dict[str, bytes]]):
-    """What the kernel said of a process in each of a storm's states, by file."""
+    """What the kernel reported about a process in each of a storm's states, by file."""
 
     def __init__(self) -> None:
         super().__init__()
         self._values: dict[tuple[str, Get], list[Any]] = {}
 
     def values(self, source: tuple[str, Get]) -> list[Any]:
-        """All values of a part of a file, each once. The poses are complete by then."""
+        """All distinct values of a part of a file. The poses are complete when this is called."""
         if source not in self._values:
             file, get = source
             self._values[source] = _distinct(get(pose[file]) for pose in self if file in pose)
@@ -63,16 +63,16 @@ class Poses(list[dict[str, bytes]]):
 
 @dataclass
 class Moment:
-    """What is known of a process at the time of a value."""
+    """What is known about a process at the time of a value."""
 
     began_ns: int
     ended_ns: int
     samples: dict[str, list[Sample]]
-    # What the kernel reported in each state that the storm says may have been in force, by file.
+    # What the kernel reported in each state that may have been in force according to the storm, by file.
     states: list[dict[str, bytes]] = field(default_factory=list)
-    # What it reported in all of its states.
+    # What it reported in all states of the storm.
     poses: Poses = field(default_factory=Poses)
-    # Fields that have values of neither state while one changes into the other, and whether one may have.
+    # Fields that may have a value of neither state, because a state may have been changing into the next.
     passing: frozenset[str] = frozenset()
     loose: frozenset[str] = frozenset()
     volatile: frozenset[str] = frozenset()
@@ -80,29 +80,29 @@ class Moment:
     previous: dict[str, Any] | None = None
     previous_began_ns: int = 0
     previous_ended_ns: int = 0
-    # Whether the row is a thread's, which uses one CPU at most.
+    # Whether the row is of a thread, which uses at most one CPU.
     is_thread: bool = False
-    # Names that a storm gives, where they are not states.
+    # Names that a storm sets and that are not states.
     names: frozenset[str] = frozenset()
-    # Whether the values are from the kernel's own text.
+    # Whether the values come from the kernel's own text.
     of_text: bool = False
-    # When what is looked up for a row was, at the latest: behind the walk.
+    # The latest time at which values were looked up for a row: after the walk.
     looked_up_ns: int = 0
     _texts: dict[str, list[bytes]] = field(default_factory=dict)
 
     def texts(self, file: str) -> list[bytes]:
-        """All that the file held around that time, each once."""
+        """All distinct texts that the file held around that time."""
         if file not in self._texts:
             self._texts[file] = list(dict.fromkeys(one.text for one in self.samples.get(file, ())))
         return self._texts[file]
 
     def before(self, file: str) -> bytes | None:
-        """What it held before."""
+        """What the file held before."""
         samples = self.samples.get(file)
         return samples[0].text if samples and samples[0].ended_ns <= self.began_ns else None
 
     def after(self, file: str) -> bytes | None:
-        """What it held after."""
+        """What the file held after."""
         samples = self.samples.get(file)
         ended_ns = max(self.ended_ns, self.looked_up_ns if file in LATE else 0)
         return samples[-1].text if samples and samples[-1].began_ns >= ended_ns else None
@@ -123,10 +123,10 @@ def part(file: str, name: str, convert: Callable[[str], Any] = int, default: Any
 
 @dataclass(frozen=True)
 class Same:
-    """A state: one that the kernel showed around that time, or that the storm was in.
+    """A state: one that the kernel showed around that time, or one that the storm was in.
 
-    A state that changed there and back between two looks of the checker is seen by neither (A-B-A). Where nothing says when
-    it changed, and it is one that flickers by nature, it only has to be possible.
+    If a state changed and changed back between two samples of the checker, neither shows it (A-B-A). If no journal
+    records when it changed, and it flickers by nature, it only has to be possible.
     """
 
     source: tuple[str, Get]
@@ -143,7 +143,7 @@ class Same:
         if value in allowed:
             return OK
         if value is None and moment.after(file) is None:
-            # It may be gone by then.
+            # The process may be gone by then.
             return NOT_KNOWN
         if self.name in moment.volatile or self.name in moment.passing:
             possible = self.domain is None or value in posed or self.domain(value)
@@ -154,7 +154,7 @@ class Same:
 
 
 def grows(source: tuple[str, Get], unit: int = 1) -> Rule:
-    """A counter: between what the kernel reported before and after. `unit`: what the kernel rounds to."""
+    """A counter: between what the kernel reported before and after. `unit`: the unit to which the kernel rounds."""
     file, get = source
 
     def rule(moment: Moment, value: Any) -> Verdict:
@@ -171,7 +171,7 @@ def grows(source: tuple[str, Get], unit: int = 1) -> Rule:
 
 
 def level(source: tuple[str, Get], most: int, name: str) -> Rule:
-    """A quantity that rises and falls: as a state, or where a storm changes it, between its extremes."""
+    """A quantity that rises and falls: checked as a state, or between its extremes if a storm changes it."""
     exact = Same(source, name)
 
     def rule(moment: Moment, value: Any) -> Verdict:
@@ -192,11 +192,11 @@ def level(source: tuple[str, Get], most: int, name: str) -> Rule:
 def cpu_part(own: str, other: str, cut: bool = False) -> Rule:
     """User or system time.
 
-    The kernel divides the exact sum by the ratio of samples, and lets neither part shrink: what one gained since a look is
-    at most what the sum gained. Where it divided the time for somebody in another ratio than fastproc did before, not both
-    can be kept to; then fastproc takes back nothing of its own, and the border lies less than a tick below.
+    The kernel divides the exact sum by the ratio of samples, and lets neither part shrink: what one part gained since a
+    sample is at most what the sum gained. If the kernel divided the time for a reader in another ratio than fastproc
+    did before, the two rules conflict; then fastproc keeps its own values, and the bound lies less than a tick lower.
 
-    `cut`: the value is cut to ticks, so that it stands for whatever is less than a tick above it.
+    `cut`: the value is cut to ticks, so it stands for any value less than a tick above it.
     """
 
     def rule(moment: Moment, value: Any) -> Verdict:
@@ -205,7 +205,7 @@ def cpu_part(own: str, other: str, cut: bool = False) -> Rule:
             return NOT_KNOWN
         first, last = kernel.stat(before), kernel.stat(after)
         low = int(first[own]) * TICK_NS
-        # Each part is cut to ticks, so that either may hide almost one.
+        # Each part is cut to ticks, so each may hide almost one tick.
         high = (int(last[own]) + int(last[other]) + 2) * TICK_NS - int(first[other]) * TICK_NS - 1
         most = None if value is None else value + (TICK_NS - 1 if cut else 0)
         if most is not None and low - TICK_NS < most < low:
@@ -236,10 +236,10 @@ def ticks(text: bytes) -> int:
 
 
 def rate(of: str, scale: float, bound: bool, beside: tuple[str, str] | None = None) -> Rule:
-    """What a counter of the same rows gained, by the time between them; a share of CPUs has bounds besides.
+    """What a counter of the same rows gained, divided by the time between them; a share of CPUs has bounds as well.
 
-    `beside`: the counter and the column of the other part of a share. Where both are more than the bound, each is cut by as
-    much.
+    `beside`: the counter and the column of the other part of a share. If both together exceed the bound, both are
+    reduced by the same factor.
     """
 
     def rule(moment: Moment, value: Any) -> Verdict:
@@ -247,7 +247,7 @@ def rate(of: str, scale: float, bound: bool, beside: tuple[str, str] | None = No
             return OK if moment.previous is None else wrong("a number: the process was there before")
         if value < 0:
             return wrong("not negative")
-        # A process may have had more threads between two looks than at either.
+        # A process may have had more threads between two snapshots than in either.
         most = 100.0 * (1 if moment.is_thread else CPUS)
         # Each column is rounded to four decimals.
         whole, margin = (value + moment.row[beside[1]], 0.0002) if beside else (value, 0.0001)
@@ -277,7 +277,7 @@ def rate(of: str, scale: float, bound: bool, beside: tuple[str, str] | None = No
 
 
 def derived(compute: Callable[[dict[str, Any]], Any], margin: float = 0.0) -> Rule:
-    """What follows from other columns of the row."""
+    """A value that is computed from other columns of the row."""
 
     def rule(moment: Moment, value: Any) -> Verdict:
         expected = compute(moment.row)

@@ -1,4 +1,4 @@
-"""Some storms and one source: starts both, and compares all that fastproc says."""
+"""Runs some storms and one source, and compares everything that fastproc shows."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ MAY_BE_NEGATIVE = frozenset({"tpgid", "nice", "priority", "pri", "exit_signal", 
 KERNEL_ADDRESS = 0xFFFF800000000000
 
 
-# Such a record was met once in two million comparisons under load. There would be many more if records were not checked for
-# what is replaced while they are read.
+# Under load, such a record occurred once in two million comparisons. There would be many more if fastproc did not
+# check whether an object was replaced while it read it.
 FROM_TEXT_AT_MOST = 5
 
 
 @dataclass
 class Catalogue:
-    """The fields that this fastproc has: names, and those that are of the thread in a thread's row."""
+    """The fields that this fastproc has: their names, and which of them describe the thread in a thread's row."""
 
     names: list[str]
     of_thread: frozenset[str]
@@ -44,7 +44,7 @@ class Catalogue:
 
     @classmethod
     def of(cls, fastproc: Path) -> Catalogue:
-        """From its help, and the keys from a row."""
+        """Reads the fields from the help text, and the keys from a row."""
         text = subprocess.run([fastproc, "ps", "--help"], check=True, capture_output=True, text=True).stdout
         section = text.partition("\nFields:\n")[2].partition("\n  Fields marked")[0]
         found = re.findall(r"^  ([a-z_0-9]+) +([*!]*) ", section, re.MULTILINE)
@@ -71,7 +71,7 @@ class Catalogue:
 
 
 class StormProcess:
-    """A storm that runs: its process, those that it wants watched, and its poses."""
+    """A running storm: its process, the processes that it wants watched, and its poses."""
 
     def __init__(self, storm: Storm, program: Path, period_us: int, seconds: float, folder: Path) -> None:
         self.storm = storm
@@ -108,7 +108,7 @@ class StormProcess:
         self.watched = [self.pid]
 
     def show(self) -> None:
-        """Has it show its states, and lets it go."""
+        """Lets the storm show its states, then starts it."""
         assert self.process.stdout
         assert self.process.stdin
         while True:
@@ -120,7 +120,7 @@ class StormProcess:
                     self.kernel_threads.add(int(number))
                 continue
             if word == "pose":
-                # A storm's states are those of its processes and leading thread.
+                # A storm's states are those of its processes and of its leading thread.
                 for folder in (*map(str, self.watched), f"{self.pid}/task/{self.pid}"):
                     held = {file: text for file in FILES if (text := read(folder, file)) is not None}
                     held["cgroup path"] = held.get("cgroup", b"")
@@ -134,7 +134,7 @@ class StormProcess:
             self._journal = Journal(self.journal_path)
 
     def folders(self) -> list[str]:
-        """What is to be read below /proc."""
+        """The folders below /proc to read."""
         out = [str(pid) for pid in self.watched]
         if self.storm.threads:
             with suppress(OSError):
@@ -142,7 +142,7 @@ class StormProcess:
         return out
 
     def states(self, folder: str, began_ns: int, ended_ns: int) -> tuple[list[dict[str, bytes]], bool]:
-        """What the kernel says in the states that it may have been in, and whether it may have been between two."""
+        """What the kernel reports in the states that may have been in force, and whether one may have been changing."""
         poses = self.poses.get(folder, Poses())
         if not poses or self._journal is None:
             return poses, False
@@ -150,11 +150,11 @@ class StormProcess:
         return [poses[state] for state in sorted(states)], changing
 
     def alive(self) -> bool:
-        """Whether it goes on."""
+        """Whether the storm still runs."""
         return self.process.poll() is None
 
     def end(self) -> None:
-        """Ends it, and all that it started."""
+        """Ends the storm and everything that it started."""
         for pid in [int(name) for name in os.listdir("/proc") if name.isdigit()]:
             with suppress(OSError, IndexError):
                 stat = read(str(pid), "stat") or b""
@@ -175,7 +175,7 @@ class StormProcess:
 
 
 def cgroup_roots() -> dict[str, Path]:
-    """Where control groups are mounted: `cgroup2`, and `cpuset`, of either version."""
+    """Where control groups are mounted: `cgroup2`, and `cpuset` of either version."""
     roots: dict[str, Path] = {}
     with open("/proc/self/mountinfo") as lines:
         for line in lines:
@@ -193,14 +193,14 @@ def cgroup_roots() -> dict[str, Path]:
 
 
 def make_cgroup(name: str) -> Path:
-    """A cgroup of version 2 below the root."""
+    """Makes a cgroup of version 2 below the root."""
     folder = cgroup_roots()["cgroup2"] / name
     folder.mkdir(exist_ok=True)
     return folder
 
 
 def make_cpuset(name: str) -> Path:
-    """A cgroup whose CPUs and nodes can be set, with those of the root."""
+    """Makes a cgroup whose CPUs and nodes can be set, with those of the root."""
     root = cgroup_roots()["cpuset"]
     folder = root / name
     folder.mkdir(exist_ok=True)
@@ -211,7 +211,7 @@ def make_cpuset(name: str) -> Path:
 
 
 def missing(storm: Storm) -> str | None:
-    """What the storm needs that is not here."""
+    """What the storm needs and this machine lacks."""
     needs = {"cgroups": "cgroup2", "cpusets": "cpuset"}.get(storm.name)
     if needs and needs not in cgroup_roots():
         return f"{needs} to be mounted"
@@ -235,7 +235,7 @@ def may_be_first() -> bool:
 
 
 class Run:
-    """Compares what one source says in one storm."""
+    """Compares what one source shows in one storm."""
 
     def __init__(self, fastproc: Path, catalogue: Catalogue, sampler: Sampler, tally: Tally) -> None:
         self.fastproc = fastproc
@@ -244,7 +244,7 @@ class Run:
         self.tally = tally
 
     def storms(self, storms: list[tuple[Storm, int]], source: str, seconds: float, program: Path) -> None:
-        """Runs some, each at its pace, at the same time: tables for most of the time, then texts."""
+        """Runs some storms at the same time, each at its pace: tables for most of the time, then texts."""
         with ExitStack() as stack:
             group: list[StormProcess] = []
             stack.callback(self.sampler.watch, [])
@@ -264,7 +264,7 @@ class Run:
                 self.tally.add(run, "presence", "storm", running.process.returncode, verdict, running.storm.name)
 
     def tables(self, group: list[StormProcess], source: str, seconds: float) -> None:
-        """`fastproc ps` with every field, again and again."""
+        """Runs `fastproc ps` with every field, repeatedly."""
         command: list[str | Path] = [
             self.fastproc, "ps", "-q", "--interval", "0.01", "--format", "json", "--source", source,
             "--filter", " || ".join(
@@ -320,10 +320,10 @@ class Run:
         received: int,
         previous: dict[tuple[int, int], tuple[dict[str, Any], int, int]],
     ) -> dict[tuple[int, int], tuple[dict[str, Any], int, int]]:
-        """One table. Returns its rows, for the next."""
+        """Checks one table. Returns its rows, for the next one."""
         began, ended = table["boottime_ns"], table["boottime_ns"] + table["took_ns"]
         window = self.sampler.window(began, max(received, ended))
-        # Records that were read again although they were proven not to have changed, and had changed.
+        # Records that were proven not to have changed, were read again anyway, and had changed.
         disproven = table.get("disproven", 0)
         verdict = wrong("no record that was kept wrongly") if disproven else OK
         self.tally.add((group[0].storm.name, source), "presence", "disproven", disproven, verdict, f"table at {began}")
@@ -337,7 +337,7 @@ class Run:
             identity = row["pid"], row["tid"] if running.storm.threads else row["pid"]
             times_seen[identity[1]] += 1
             last = previous.get(identity)
-            # A row that came from the kernel's text has it in ticks.
+            # A row that comes from the kernel's text has the start time in ticks.
             if last and last[0]["starttime"] // TICK_NS != row["starttime"] // TICK_NS:
                 last = None
             rows[identity] = row, began, ended
@@ -361,7 +361,7 @@ class Run:
         times: tuple[int, int, int],
         last: tuple[dict[str, Any], int, int] | None,
     ) -> None:
-        """Every field of a row."""
+        """Checks every field of a row."""
         began, ended, received = times
         folder = str(row["pid"])
         of_process = self.moment(running, folder, window, began, ended, received)
@@ -391,7 +391,7 @@ class Run:
             self.together(run, names, of_process, where)
 
     def together(self, run: tuple[str, str], names: tuple[str, ...], moment: Moment, where: str) -> None:
-        """Values that are replaced as a whole are of one state."""
+        """Checks that values which are replaced as a whole belong to one state."""
         rules = [(name, rule) for name in names if isinstance(rule := RULES[name], Same)]
         changing = [(name, *rule.source) for name, rule in rules if len(moment.poses.values(rule.source)) > 1]
         if len(changing) < 2:
@@ -400,7 +400,8 @@ class Run:
         states = [[get(state[file]) for _, file, get in changing] for state in moment.states if "status" in state]
         verdict = OK if got in states else wrong(f"of one state of {states}")
         if verdict is not OK and self.tally.from_text < FROM_TEXT_AT_MOST:
-            # A record whose credentials were replaced while it was read comes from the text. There each part is of one state.
+            # A record whose credentials were replaced while it was read comes from the text, in which each part
+            # belongs to one state.
             parts = [[at for at, (name, *_) in enumerate(changing) if name in part] for part in TOGETHER_IN_TEXT]
             if all([got[at] for at in part] in [[state[at] for at in part] for state in states] for part in parts):
                 self.tally.from_text += 1
@@ -408,16 +409,16 @@ class Run:
         self.tally.add(run, "credentials", "of one moment", got, verdict, where)
 
     def moment(self, running: StormProcess, folder: str, window: Window, began: int, ended: int, received: int) -> Moment:
-        """What is known of a process at that time."""
+        """What is known about a process at that time."""
         samples: dict[str, list[Sample]] = {}
         for file in FILES:
             around_it = window.get((folder, file), [])
             samples[file] = around_it if file in LOOKED_UP else around(around_it, began, ended)
-        # The id is in the record, the path is read behind it.
+        # The id is in the record; the path is read after the walk.
         samples["cgroup path"] = window.get((folder, "cgroup"), [])
         states, changing = running.states(folder, began, ended)
         late, changing_late = running.states(folder, began, received)
-        # A look of the checker's own into a change says nothing about the state in between.
+        # A sample that the checker took during a change does not show the state in between.
         edges = [one for of_file in samples.values() for one in (*of_file[:1], *of_file[-1:])] if running.storm.passing else []
         passing = (
             running.storm.passing
@@ -435,7 +436,7 @@ class Run:
         )  # fmt: skip
 
     def cat(self, group: list[StormProcess], source: str, seconds: float) -> None:
-        """`fastproc cat` of the three texts of each watched process, again and again."""
+        """Runs `fastproc cat` of the three texts of each watched process, repeatedly."""
         deadline = time.monotonic() + seconds
         owners = {pid: running for running in group for pid in running.watched}
         paths = [f"/proc/{pid}/{file}" for pid in owners for file in ("stat", "statm", "status")]
@@ -467,9 +468,9 @@ class Run:
 
 
 def split(output: bytes, pids: list[int]) -> list[tuple[int, str, bytes]]:
-    """The texts in what `cat` printed: stat, statm and status of each process in turn."""
+    """The texts in the output of `cat`: stat, statm and status of each process in turn."""
     out: list[tuple[int, str, bytes]] = []
-    # A status ends where the next stat begins: with a pid and a parenthesis. No line of status does.
+    # A status ends where the next stat begins: with a pid and a parenthesis. No line of status begins like this.
     starts = "|".join(map(str, pids))
     found = re.finditer(
         rb"(?ms)^(%b) (\(.*?\) [A-Za-z] -?\d[^\n]*\n)(\d[\d ]*\n)(Name:.*?)(?=^(?:%b) \(|\Z)"
@@ -483,7 +484,7 @@ def split(output: bytes, pids: list[int]) -> list[tuple[int, str, bytes]]:
 
 
 def impossible(name: str, value: Any) -> Any:
-    """Values that no field has: of the kernel's memory, or below zero."""
+    """Values that no field can have: an address of the kernel, or a negative number."""
     values = value if isinstance(value, list) else [value]
     for one in values:
         if not isinstance(one, (int, float)) or isinstance(one, bool):
@@ -498,7 +499,7 @@ def impossible(name: str, value: Any) -> Any:
 
 
 def invariants(row: dict[str, Any], threads: bool) -> list[tuple[str, Any, Any]]:
-    """What holds within each row: what it is, and its two sides."""
+    """What must hold within each row: name, and both sides of the equation."""
     out = [
         ("the first nspid is the pid", (row["nspid"] or [None])[0], row["pid"]),
         ("the first nspgid is the pgrp", (row["nspgid"] or [None])[0], row["pgrp"]),

@@ -1,4 +1,4 @@
-"""Reads the files of the watched processes again and again, in a process of its own, and keeps the last seconds of them."""
+"""A process that reads the files of the watched processes repeatedly, and keeps the samples of the last seconds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from multiprocessing import Pipe, Process
 from multiprocessing.connection import Connection
 
 NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts")
-# What fastproc reads while it writes a row; the others it has with the record.
+# What fastproc reads while it writes a row; the other values come with the record.
 LOOKED_UP = ("cmdline", "exe", "wchan", "oom_score", "oom_score_adj", "attr/current", *(f"ns/{name}" for name in NAMESPACES))
 FILES = ("stat", "status", "statm", "io", "cgroup", *LOOKED_UP)
 KEPT_NS = 8_000_000_000
@@ -27,7 +27,7 @@ class Sample:
     text: bytes
 
 
-Key = tuple[str, str]  # what is below /proc: "12" or "12/task/13"; a file there
+Key = tuple[str, str]  # the path below /proc: "12" or "12/task/13"; a file there
 Window = dict[Key, list[Sample]]
 
 
@@ -37,7 +37,7 @@ def now_ns() -> int:
 
 
 def read(folder: str, file: str) -> bytes | None:
-    """A file of a process. `None` if there is none."""
+    """Reads a file of a process. `None` if there is none."""
     try:
         if file == "exe" or file.startswith("ns/"):
             return os.fsencode(os.readlink(f"/proc/{folder}/{file}"))
@@ -56,7 +56,7 @@ def read(folder: str, file: str) -> bytes | None:
 
 
 def sample(folder: str, file: str) -> Sample | None:
-    """The same with the times around it."""
+    """Reads a file, with the times around it."""
     began = now_ns()
     text = read(folder, file)
     return None if text is None else Sample(began, now_ns(), text)
@@ -64,7 +64,7 @@ def sample(folder: str, file: str) -> Sample | None:
 
 @dataclass
 class _Kept:
-    """Samples of one process or thread; equal texts that follow one another share their bytes."""
+    """Samples of one process or thread; equal successive texts share their bytes."""
 
     samples: dict[str, deque[Sample]] = field(default_factory=dict)
 
@@ -78,7 +78,7 @@ class _Kept:
 
 
 def around(samples: Reversible[Sample], began_ns: int, ended_ns: int) -> list[Sample]:
-    """From the last sample that ended before to the first that began after."""
+    """The samples from the last one that ended before to the first one that began after."""
     inside: deque[Sample] = deque()
     for one in reversed(samples):
         if one.began_ns >= ended_ns:
@@ -112,7 +112,7 @@ def _run(connection: Connection) -> None:
             }
             connection.send(window)
             asked = None
-        # Half of the time is left to others.
+        # Half of the time is left to other processes.
         pause = 0.0 if asked else min(max(took, 0.0005), 0.01)
         if not kept and not asked:
             pause = 1.0
@@ -126,7 +126,7 @@ def _run(connection: Connection) -> None:
 
 
 class Sampler:
-    """The other process, and what is asked of it."""
+    """The connection to the process that samples."""
 
     def __init__(self) -> None:
         self._connection, theirs = Pipe()
@@ -134,7 +134,7 @@ class Sampler:
         self._process.start()
 
     def watch(self, folders: list[str]) -> None:
-        """From now on these are read, and no others."""
+        """From now on sample these folders, and no others."""
         self._connection.send(folders)
 
     def window(self, began_ns: int, ended_ns: int) -> Window:

@@ -1,4 +1,4 @@
-"""The storms: which program, how fast, and what may not be framed in them."""
+"""The storms: the program, the pace, and the values that cannot be framed."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from .sampler import NAMESPACES
 
-# What the kernel counts in batches by each CPU, in stat and where it keeps the peak: it may be beyond the true extremes.
+# What the kernel counts in batches on each CPU, in stat and in the peak: it may exceed the true extremes.
 COUNTED = frozenset({"counted_rss", "vmhwm"})
-# Memory of a process that maps and unmaps at any time: only that it is possible is checked.
+# Memory of a process that maps and unmaps at any time: the checker only tests that it is possible.
 MAPPING = frozenset(
     "rss vsize shr rssanon rssfile rssshmem vmpeak vmhwm vmdata vmstk vmexe vmlib trs vmpte vmlck vmswap counted_rss".split()
 )
-# Making a thread blocks signals for a moment.
+# Creating a thread blocks signals for a moment.
 THREADS = frozenset({"num_threads", "sigblk"})
 # Addresses, names and memory of a process that calls exec at any time.
 IMAGE = MAPPING | frozenset(
@@ -20,7 +20,7 @@ IMAGE = MAPPING | frozenset(
     "pss uss sigcgt sigblk sigign fdsize num_threads kstkesp kstkeip exit_code exit_signal".split()
 )
 
-# The leader is killed, and gone before the other thread takes its place. What is gone has no namespaces.
+# The leader is killed, and has exited before the other thread takes its place. An exited leader has no namespaces.
 LEADER = frozenset("sigpnd shdpnd sigq sigq_limit rsslim umask".split()) | frozenset(f"{kind}ns" for kind in NAMESPACES)
 
 
@@ -30,21 +30,21 @@ class Storm:
 
     name: str
     about: str
-    # Microseconds between two changes: 0 finds what is torn, more finds what is stale.
+    # Microseconds between two changes: 0 finds torn values, more finds stale values.
     periods_us: tuple[int, ...] = (0, 30_000)
-    # Quantities that are only bounded.
+    # Quantities that are only tested against bounds.
     loose: frozenset[str] = frozenset()
-    # States that change unseen.
+    # States that change without an entry in the journal.
     volatile: frozenset[str] = frozenset()
     # States that have other values while one changes into the next.
     passing: frozenset[str] = frozenset()
-    # Whether rows are those of threads too.
+    # Whether the rows are those of threads.
     threads: bool = False
-    # Counters of the leading thread begin anew when another takes its place.
+    # Counters of the leading thread, which restart when another thread takes its place.
     restarts: frozenset[str] = frozenset()
-    # Names that are given to others than the process itself.
+    # Names that are given to threads other than the process itself.
     names: frozenset[str] = frozenset()
-    # Whether those that are watched are the kernel's own threads: they have no session of the storm's, and end at any time.
+    # Whether the watched processes are kernel threads: they are not in the storm's session, and end at any time.
     kernel: bool = False
 
 
@@ -88,7 +88,7 @@ STORMS = (
 
 
 def named(names: str | None) -> tuple[Storm, ...]:
-    """Those of a list of names, or all."""
+    """The storms of a list of names, or all."""
     if names is None:
         return STORMS
     by_name = {storm.name: storm for storm in STORMS}

@@ -1,4 +1,4 @@
-"""Counts of comparisons, and what was outside."""
+"""Counts of comparisons, and the values that were outside."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ EXAMPLES = 5
 
 @dataclass
 class Tally:
-    """Of one or more runs."""
+    """The counts of one or more runs."""
 
     counts: Counter[tuple[str, str, str, str]] = field(default_factory=Counter)
     outside: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     examples: dict[tuple[str, str, str], list[str]] = field(default_factory=dict)
-    # Records whose credentials are of the states of a text, and not of one state.
+    # Records whose credentials belong to the states of a text, and not to one state.
     from_text: int = 0
 
     def add(self, run: tuple[str, str], kind: str, name: str, value: Any, verdict: Verdict, where: str) -> None:
-        """A value was compared; `run` is the storm and the source."""
+        """Counts a compared value; `run` is the storm and the source."""
         storm, source = run
         self.counts[storm, source, kind, verdict.outcome] += 1
         if verdict.outcome == OUTSIDE:
@@ -33,15 +33,15 @@ class Tally:
                 examples.append(f"{where}: {_short(value)}; the kernel: {verdict.expected}")
 
     def total(self, outcome: str) -> int:
-        """How many had this outcome."""
+        """The number of values with this outcome."""
         return sum(count for (*_, one), count in self.counts.items() if one == outcome)
 
     def compared(self) -> int:
-        """Values for which there was something to compare with."""
+        """The number of values that could be compared."""
         return self.total(RIGHT) + self.total(FLICKER) + self.total(OUTSIDE)
 
     def compared_by(self, source: str) -> int:
-        """The same, by one source."""
+        """The same for one source."""
         outcomes = (RIGHT, FLICKER, OUTSIDE)
         return sum(count for (_, one, _, outcome), count in self.counts.items() if one == source and outcome in outcomes)
 
@@ -54,7 +54,7 @@ class Tally:
         return out
 
     def as_json(self) -> dict[str, Any]:
-        """Everything, for programs."""
+        """All results, for programs."""
         return {
             "compared": self.compared(),
             "outside": self.total(OUTSIDE),

@@ -9,7 +9,7 @@ from . import kernel
 from .fields import HUGE, name_by, nested, numbers
 from .rules import FLICKER, MEMORY, PAGE, TICK_NS, Moment, Rule, Same, Verdict, cpu_part, grows, level, part, wrong
 
-# What a line of status, or a value of stat or statm, is called by `fastproc ps`: so that a storm has one list.
+# The name in `fastproc ps` of a line of status, or a value of stat or statm: so that a storm needs one list.
 SAME_AS = {
     "Name": "comm", "State": "state", "TracerPid": "tracer_pid", "Threads": "num_threads", "SigQ": "sigq",
     "NStgid": "nspid", "Cpus_allowed": "cpus_allowed_list", "Mems_allowed": "mems_allowed_list", "VmRSS": "rss",
@@ -23,7 +23,7 @@ SWITCHES = frozenset({"voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"})
 
 
 def name_of(file: str, label: str) -> str:
-    """What the value is called by `fastproc ps`."""
+    """The name of the value in `fastproc ps`."""
     if (file, label) == ("stat", "rss"):
         return "counted_rss"
     return SAME_AS.get(label, label.lower())
@@ -74,7 +74,7 @@ def _converted(file: str, label: str, raw: str) -> Any:
 
 
 def compared(file: str, text: bytes, moment: Moment) -> list[tuple[str, Any, Verdict]]:
-    """Every value of a text, and what is thought of it: label, value, verdict."""
+    """Checks every value of a text. Returns label, value and verdict."""
     try:
         values = kernel.PARSERS[file](text)
     except (ValueError, IndexError) as error:
@@ -84,7 +84,7 @@ def compared(file: str, text: bytes, moment: Moment) -> list[tuple[str, Any, Ver
     shapes += [tuple(kernel.PARSERS[file](pose[file])) for pose in moment.poses if file in pose]
     labels = tuple(values)
     verdict = Verdict("right") if labels in shapes or not shapes else wrong(shapes[0])
-    # A leader that is gone has no memory and no umask: its text is the same without these lines, for that moment.
+    # An exited leader has no memory and no umask: for that moment its text lacks these lines.
     if labels not in shapes and "umask" in moment.volatile and any(set(labels) <= set(shape) for shape in shapes):
         verdict = Verdict(FLICKER, "the lines of a leader that is gone")
     out.append((f"{file} labels", labels, verdict))

@@ -1,4 +1,4 @@
-/* Storms of what a process is: who, where, what it may. */
+/* Storms of a process's properties: ids, places, rights. */
 #include "storm.h"
 
 #include <dirent.h>
@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-/* Shows each state, then goes through all of them again and again. */
+/* Shows each state, then goes through all of them repeatedly. */
 static void cycle(unsigned states, void (*enter)(unsigned state))
 {
 	for (unsigned state = 0; state < states; state++) {
@@ -37,7 +37,7 @@ static void cycle(unsigned states, void (*enter)(unsigned state))
 	}
 }
 
-/* Lists of lengths that take one block of memory and many, and none. */
+/* Empty lists, and lists that take one block of memory or many. */
 static void enter_groups(unsigned state)
 {
 	static const int lengths[] = {64, 1, 5000, 0};
@@ -103,7 +103,7 @@ static void enter_affinity(unsigned state)
 		CPU_SET(0, &set);
 	if (state != 0)
 		CPU_SET(1, &set);
-	/* A machine of one CPU has but one state. */
+	/* A machine of one CPU has only one state. */
 	if (sched_setaffinity(0, sizeof(set), &set) && state != 1)
 		fail("sched_setaffinity");
 }
@@ -113,7 +113,7 @@ void affinity(void)
 	cycle(3, enter_affinity);
 }
 
-/* The table of descriptors grows with the number of one, and a table that was shared is copied as small as it can be. */
+/* The table of descriptors grows with the highest number; a copy of a shared table is as small as possible. */
 static void enter_descriptors(unsigned state)
 {
 	static const int numbers[] = {0, 100, 1000, 4000};
@@ -152,7 +152,7 @@ static void enter_seccomp(unsigned state)
 		MUST(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
 }
 
-/* Filters cannot be taken away: a child shows and goes through the states, and another takes its place. */
+/* Filters cannot be removed: a child shows and goes through the states, and another child takes its place. */
 void seccomp_filters(void)
 {
 	for (;;) {
@@ -260,7 +260,7 @@ static void take(int number)
 		fail("sigtimedwait");
 }
 
-/* One system call a state, and none that runs a handler or blocks signals for a while, as raise() does. */
+/* One system call per state, and none that runs a handler or blocks signals for a while, as raise() does. */
 static void enter_signals(unsigned state)
 {
 	sigset_t set;
@@ -316,7 +316,7 @@ static void enter_cgroup(unsigned state)
 	close(file);
 }
 
-/* The folders are made by who starts it. */
+/* The process that starts the storm makes the folders. */
 void cgroups(void)
 {
 	for (int i = 0; i < 2; i++) {
@@ -333,7 +333,7 @@ static void write_all(int file, const char *text)
 	MUST(pwrite(file, text, strlen(text), 0));
 }
 
-/* CPUs and, where there are two, nodes that the group of the process may use: its masks change without a call of its own. */
+/* CPUs and, if there are two, nodes that the group of the process may use: its masks change without its own call. */
 static void enter_cpuset(unsigned state)
 {
 	if (state < 3)
@@ -342,7 +342,7 @@ static void enter_cpuset(unsigned state)
 		write_all(cpuset_mems, (const char *[]){"0", "0-1"}[state - 3]);
 }
 
-/* The folder is made by who starts it; the process joins it. */
+/* The process that starts the storm makes the folder; this process joins it. */
 void cpusets(void)
 {
 	char path[256];
@@ -375,13 +375,13 @@ static int at_depth(void *depth)
 {
 	uintptr_t left = (uintptr_t)depth;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* /proc is that of the outermost. */
+	/* /proc is that of the outermost namespace. */
 	watch_self();
 	if (left) {
 		char *stack = malloc(1 << 16);
 		MUST(clone(at_depth, stack + (1 << 16), CLONE_NEWPID | SIGCHLD, (void *)(left - 1)));
 	} else {
-		/* The first of the innermost namespace leads the other group. */
+		/* The first process of the innermost namespace leads the other group. */
 		MUST(setpgid(0, 0));
 		if (child() == 0) {
 			watch_self();
@@ -392,7 +392,7 @@ static int at_depth(void *depth)
 		pause();
 }
 
-/* A process in six pid namespaces goes from one process group to another: its ids in each of them change. */
+/* A process in six pid namespaces changes its process group: its ids in each of them change. */
 void nesting(void)
 {
 	static char stack[1 << 16];
@@ -401,7 +401,7 @@ void nesting(void)
 		pause();
 }
 
-/* Work for the kernel's workers, whose names say what they work on. Those that are there at the start are watched. */
+/* Work for the kernel's workers, whose names show what they work on. The workers that exist at the start are watched. */
 void workers(void)
 {
 	int master = MUST(posix_openpt(O_RDWR | O_NOCTTY)), slave;
@@ -436,7 +436,7 @@ void workers(void)
 	}
 }
 
-/* A terminal is taken and given up by a session of its own. */
+/* A session takes its terminal and gives it up. */
 static int terminal = -1;
 static void enter_terminal(unsigned state)
 {

@@ -82,7 +82,7 @@ static void answer(void)
 void watch(pid_t pid)
 {
 	printf("watch %d\n", pid);
-	/* Before a child has what is left of it too. */
+	/* Before a fork: otherwise the child has a copy of the buffer. */
 	fflush(stdout);
 }
 
@@ -115,7 +115,7 @@ void change_done(void)
 	__atomic_store_n(&open_entry->end_ns, now_ns(), __ATOMIC_SEQ_CST);
 }
 
-/* As fast as it can is in bursts: what it is beside needs the CPU too. */
+/* At full speed the storm runs in bursts: the processes beside it need the CPU too. */
 void rest(void)
 {
 	static __thread uint64_t burst_ns;
@@ -163,7 +163,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: storm NAME JOURNAL PERIOD_US SECONDS\n");
 		return 2;
 	}
-	/* Addresses are the same after each exec, so that a state can be told by them. */
+	/* Addresses are the same after each exec, so that they identify a state. */
 	if (!(personality(0xffffffff) & ADDR_NO_RANDOMIZE)) {
 		personality(personality(0xffffffff) | ADDR_NO_RANDOMIZE);
 		execv(argv[0], argv);
@@ -175,11 +175,11 @@ int main(int argc, char **argv)
 	int file = MUST(open(argv[2], O_RDWR | O_CREAT | O_CLOEXEC, 0600));
 	if (!title) {
 		MUST(ftruncate(file, sizeof(struct journal)));
-		/* A checker that was killed leaves no storm behind; one that changed its users is no longer told. */
+		/* If the checker is killed, the storm ends with it. A storm that has changed its user gets no such signal. */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		alarm((unsigned)atoi(argv[4]));
 	}
-	/* All of it is there from the start, or the storm's own memory would grow. */
+	/* All pages are mapped at the start; otherwise the storm's own memory would grow. */
 	journal = mmap(NULL, sizeof(struct journal), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
 	if (journal == MAP_FAILED)
 		fail("mmap");

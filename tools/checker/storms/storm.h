@@ -1,4 +1,4 @@
-/* What the storms share: how one shows its states first, and writes down when it changes them. */
+/* What the storms share: each shows its states first, and records when it changes them. */
 #ifndef STORM_H
 #define STORM_H
 
@@ -13,10 +13,10 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* Microseconds between two changes; 0: as fast as it can. */
+/* Microseconds between two changes; 0: as fast as possible. */
 extern unsigned period_us;
 
-/* Ends the program with the reason if something that has to work does not. */
+/* Ends the program with the reason if a call fails. */
 #define MUST(call)                                                                                                     \
 	({                                                                                                             \
 		__typeof__(call) result_ = (call);                                                                     \
@@ -26,14 +26,14 @@ extern unsigned period_us;
 	})
 __attribute__((noreturn)) void fail(const char *what);
 
-/* Says which processes are to be watched besides this one. Before the first pose. */
+/* Announces a process to watch besides this one. Call it before the first pose. */
 void watch(pid_t pid);
-/* Stands still in a state until the checker has read what the kernel says of it. */
+/* Stays in a state until the checker has read what the kernel reports about it. */
 void pose(unsigned state);
 /* All states were shown: the storm begins. */
 void go(void);
 
-/* A change to a state begins, and is done. In between either state may be seen. */
+/* A change to a state begins, and is done. In between, readers may see either state. */
 void change_begins(unsigned state);
 void change_done(void);
 #define CHANGE(state, call)                                                                                            \
@@ -45,15 +45,15 @@ void change_done(void);
 
 /* Waits for the period. */
 void rest(void);
-/* A child that ends with its parent; 0 in the child. */
+/* Forks a child that ends with its parent; returns 0 in the child. */
 pid_t child(void);
-/* Uses a CPU for this long. */
+/* Uses a CPU for this time. */
 void burn(unsigned us);
 uint64_t now_ns(void);
 
-/* The command line that continues this storm after exec, with `title` as its last argument. Program is NULL for this one. */
+/* The command line that continues this storm after exec, with `title` as its last argument. NULL: this program. */
 void exec_self(const char *program, const char *title);
-/* Whether this program was started by exec_self, and with which title. */
+/* Whether exec_self started this program, and with which title. */
 const char *exec_title(void);
 
 typedef void storm(void);

@@ -1,4 +1,4 @@
-/* Storms of what a process does: threads, memory, input and output, children, exec. */
+/* Storms of a process's activity: threads, memory, input and output, children, exec. */
 #include "storm.h"
 
 #include <fcntl.h>
@@ -42,7 +42,7 @@ static void *short_life(void *us)
 	return NULL;
 }
 
-/* Threads that come, work and go: the sums over the living and the dead never shrink. */
+/* Threads that start, work and exit: the sums over live and exited threads never shrink. */
 void threads(void)
 {
 	pthread_attr_t attributes;
@@ -113,7 +113,7 @@ void inout(void)
 	}
 }
 
-/* Children that live for a moment and use all of it. */
+/* Children that live for a moment and use a CPU all the time. */
 void forks(void)
 {
 	signal(SIGCHLD, SIG_DFL);
@@ -134,7 +134,7 @@ void forks(void)
 	}
 }
 
-/* Programs of one name and different command lines and folders; every fourth time another name. */
+/* Programs of one name with different command lines and folders; every fourth has another name. */
 void execs(void)
 {
 	static const char *const titles[] = {"0 first", "1 second", "2 the third, which is longer", "3"};
@@ -144,7 +144,7 @@ void execs(void)
 		unsigned state = (unsigned)exec_title()[0] - '0';
 		next = (state + 1) % 4;
 		change_done();
-		/* Of one length, or the stack would be another. */
+		/* Both have the same length; otherwise the stack would differ. */
 		if (*getenv("STORM_POSED") == '0') {
 			pose(state);
 			if (next == 0) {
@@ -166,7 +166,7 @@ static void *exec_from_thread(void *unused)
 	return unused;
 }
 
-/* A thread that does not lead calls exec: it takes the leader's id, and the leader is gone. All have one command line. */
+/* A thread that is not the leader calls exec: it takes the leader's id, and the leader exits. All have one command line. */
 void dethread(void)
 {
 	if (!exec_title()) {
@@ -201,7 +201,7 @@ static int nested(void *depth)
 	return 0;
 }
 
-/* Pid namespaces in one another, made and gone. */
+/* Nested pid namespaces, created and removed. */
 void namespaces(void)
 {
 	static char stack[1 << 16];
@@ -221,7 +221,7 @@ static void *wait_for_ever(void *unused)
 	return unused;
 }
 
-/* Waits until a child is in this state, as /proc says. */
+/* Waits until /proc shows a child in this state. */
 static void until(pid_t pid, char state)
 {
 	char path[64];
@@ -238,7 +238,7 @@ static void until(pid_t pid, char state)
 	}
 }
 
-/* Processes in states that are rare; they stay there. */
+/* Processes in rare states; they stay in them. */
 void odd(void)
 {
 	pid_t pid;
@@ -254,7 +254,7 @@ void odd(void)
 	kill(pid, SIGKILL);
 	until(pid, 'Z');
 	watch(pid);
-	/* a leader that is gone, with threads that live */
+	/* an exited leader with live threads */
 	if ((pid = child()) == 0) {
 		pthread_t thread;
 		pthread_create(&thread, NULL, wait_for_ever, NULL);
@@ -310,7 +310,7 @@ static void *switch_often(void *unused)
 	return unused;
 }
 
-/* Sleeping and waking: switches, states and the CPU it last ran on. */
+/* Sleeping and waking: switches, states and the CPU of the last run. */
 void switching(void)
 {
 	pthread_t thread;

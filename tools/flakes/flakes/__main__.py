@@ -1,4 +1,4 @@
-"""Runs every test program many times on a machine that is loaded, in random order. See tools/flakes/README.md."""
+"""Runs every test program many times, in random order, on a loaded machine. See tools/flakes/README.md."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from .run import Outcome, run
 
 
 def arguments() -> argparse.Namespace:
-    """Of the command line."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(prog="flakes", description=__doc__)
-    parser.add_argument("--runs", type=int, default=20, metavar="N", help="of each program")
+    parser.add_argument("--runs", type=int, default=20, metavar="N", help="runs of each program")
     parser.add_argument("--only", default="", help="programs: CRATE/PROGRAM, PROGRAM, or CRATE/ for all of a crate")
     parser.add_argument("--tests", default="", help="parts of the names of the tests, or other arguments of the programs")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32), help="of the order")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32), help="seed of the order")
     parser.add_argument("--load", type=int, default=10, help="threads that want a CPU; 0 loads nothing")
-    parser.add_argument("--guard", type=float, default=1800, metavar="SECONDS", help="after which a run has failed")
+    parser.add_argument("--guard", type=float, default=1800, metavar="SECONDS", help="time after which a run fails")
     return parser.parse_args()
 
 
 def table(programs: list[Program], outcomes: dict[str, list[Outcome]]) -> str:
-    """A line for each program, and one for each test that failed."""
+    """A line for each program, and one for each failed test."""
     width = max([len(program.name) for program in programs] + [len("program")])
     lines = [f"{'program':{width}} {'runs':>5} {'passes':>7} {'slowest':>9} {'repeated':>9} {'skipped':>8} {'left':>5}"]
     for program in programs:
@@ -46,12 +46,12 @@ def table(programs: list[Program], outcomes: dict[str, list[Outcome]]) -> str:
 
 
 def interrupted(number: int, _frame: object) -> None:
-    """A signal to end ends it as an interrupt does."""
+    """Handles a signal as an interrupt."""
     raise KeyboardInterrupt(signal.Signals(number).name)
 
 
 def main() -> int:
-    """The command."""
+    """Runs the command."""
     options = arguments()
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, interrupted)
@@ -63,7 +63,7 @@ def main() -> int:
     logs = target / "tmp/flakes" / str(options.seed)
     shutil.rmtree(logs, ignore_errors=True)
     logs.mkdir(parents=True)
-    # Where tests note that they ran, for make test.
+    # The file in which tests note that they ran, for make test.
     notes = target / "tmp/live-tests"
     noted = notes.stat().st_size if notes.exists() else 0
 

@@ -1,4 +1,4 @@
-"""What loads the machine, each a process of its own: python3 -m flakes.burdens KIND."""
+"""Loads the machine, with one process for each kind: python3 -m flakes.burdens KIND."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def burn() -> None:
 
 
 def stall() -> None:
-    """Takes one CPU for one or two seconds, so that it seems to stand still, and stops itself. Who started it resumes it."""
+    """Takes one CPU for one or two seconds, so that it seems to stand still, then stops itself. The parent resumes it."""
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     except PermissionError:
@@ -36,7 +36,7 @@ def stall() -> None:
 
 
 def memory() -> None:
-    """Fills memory, at most a quarter of what is available, and gives it back."""
+    """Fills memory, at most a quarter of what is available, and releases it."""
     page = os.sysconf("SC_PAGE_SIZE")
     while True:
         lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
@@ -66,7 +66,7 @@ def forks() -> None:
 BURDENS = {"burn": burn, "stall": stall, "memory": memory, "forks": forks}
 
 if __name__ == "__main__":
-    # It ends with who started it, however that ended.
+    # This process ends with its parent, however that ends.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != int(sys.argv[2]):
         sys.exit()

@@ -1,4 +1,4 @@
-"""Holds the machine at a load."""
+"""Keeps the machine at a load."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ STALLS_EVERY_SECONDS = (5.0, 15.0)
 
 
 def start(kind: str) -> subprocess.Popen[bytes]:
-    """A process of burdens.py, which an interrupt at the terminal does not reach."""
+    """Starts a process of burdens.py, which an interrupt at the terminal does not reach."""
     command = [sys.executable, "-m", "flakes.burdens", kind, str(os.getpid())]
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
 
 
 def running() -> float:
-    """Threads of the machine that run or wait for a CPU, on average over half a second."""
+    """The number of threads on the machine that run or wait for a CPU, averaged over half a second."""
     counts = []
     for _ in range(10):
         lines = Path("/proc/stat").read_text().splitlines()
@@ -31,13 +31,13 @@ def running() -> float:
 
 
 class Load:
-    """As many burners as it takes until this many threads want a CPU, beside memory that fills, forks, and a CPU that stalls.
+    """Keeps as many burners as needed until this many threads want a CPU, and fills memory, forks, and stalls a CPU.
 
-    What runs on the machine besides counts as well, so that a machine which is loaded anyway is not loaded twice.
+    Other work on the machine counts as well, so that a loaded machine is not loaded twice.
     """
 
     def __init__(self, wanted: int) -> None:
-        """Starts it."""
+        """Starts the load."""
         self.wanted = wanted
         self.ended = threading.Event()
         self.burners = [start("burn") for _ in range(wanted)]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 CARGO = os.environ.get("CARGO", "cargo")
-# Tests of the one start the program of the other, which is built with tests of the same name.
+# Tests of the first crate start a program of the second, which is built together with its tests.
 BESIDE = {"fastproc-cli": "fastproc-exporter"}
 
 
@@ -29,29 +29,29 @@ class Program:
 
 @dataclass(frozen=True)
 class Target:
-    """What cargo makes a test program of."""
+    """A target of cargo that may be a test program."""
 
     name: str
-    # For cargo test.
+    # The option of cargo test.
     option: str
     package: dict[str, Any]
 
 
 def kind_of(target: dict[str, Any]) -> str:
-    """Test, lib or bin, where it has tests."""
+    """Test, lib or bin if the target has tests."""
     if not target["test"] or target["kind"] == ["custom-build"]:
         return "none"
     return target["kind"][0] if target["kind"][0] in ("test", "bin") else "lib"
 
 
 def name_of(package: dict[str, Any], target: dict[str, Any]) -> str:
-    """CRATE/PROGRAM."""
+    """The name as CRATE/PROGRAM."""
     kind = kind_of(target)
     return f"{package['name']}/{target['name'] if kind == 'test' else kind}"
 
 
 def targets(metadata: dict[str, Any]) -> list[Target]:
-    """All of the workspace."""
+    """All targets of the workspace."""
     found = []
     for package in metadata["packages"]:
         for target in package["targets"]:
@@ -62,7 +62,7 @@ def targets(metadata: dict[str, Any]) -> list[Target]:
 
 
 def chosen(every: list[Target], only: str) -> list[Target]:
-    """Those that a list of CRATE/PROGRAM, PROGRAM or CRATE/ names."""
+    """The targets that a list of CRATE/PROGRAM, PROGRAM or CRATE/ names."""
     found = []
     for word in only.replace(",", " ").split():
         named = [t for t in every if word in (t.name, t.name.partition("/")[2], t.name.partition("/")[0] + "/")]
@@ -73,19 +73,19 @@ def chosen(every: list[Target], only: str) -> list[Target]:
 
 
 def configured(root: Path) -> tuple[tuple[str, str], ...]:
-    """What .cargo/config.toml sets for tests; a variable that is set already stays as it is."""
+    """What .cargo/config.toml sets for tests; a variable that is already set stays as it is."""
     entries = re.findall(r'^(\w+) = "([^"]*)"$', (root / ".cargo/config.toml").read_text(), re.MULTILINE)
     return tuple((name, value) for name, value in entries if name not in os.environ)
 
 
 def compiler() -> str:
-    """The compiler that builds the programs. By its name alone rustup takes another in the folder of a package that asks."""
+    """The compiler that builds the programs. Called by its name, rustup may choose another in a package's folder."""
     sysroot = subprocess.run(["rustc", "--print", "sysroot"], stdout=subprocess.PIPE, text=True, check=True)
     return os.environ.get("RUSTC", f"{sysroot.stdout.strip()}/bin/rustc")
 
 
 def variables(package: dict[str, Any], libraries: str, rustc: str) -> tuple[tuple[str, str], ...]:
-    """What cargo test sets for the programs of a package."""
+    """The variables that cargo test sets for the programs of a package."""
     folder = Path(package["manifest_path"]).parent
     version = re.split(r"[.-]", package["version"])
     return (
@@ -103,7 +103,7 @@ def variables(package: dict[str, Any], libraries: str, rustc: str) -> tuple[tupl
 
 
 def build(only: str) -> tuple[list[Program], Path]:
-    """Builds those that are asked for, or all. The second is cargo's target folder."""
+    """Builds the requested programs, or all. Also returns cargo's target folder."""
     described = subprocess.run([CARGO, "metadata", "--format-version", "1", "--no-deps"], stdout=subprocess.PIPE, check=True)
     metadata = json.loads(described.stdout)
     root, target_folder = metadata["workspace_root"], Path(metadata["target_directory"])

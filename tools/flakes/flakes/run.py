@@ -1,4 +1,4 @@
-"""Runs one test program, and says what failed in it."""
+"""Runs one test program and reports which tests failed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from .programs import Program
 
-# In the environment of all that a test program starts, so that it is found again.
+# A variable in the environment of everything that a test program starts, by which it is found again.
 MARK = "FASTPROC_FLAKES"
 RESULT = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. ", re.MULTILINE)
 FAILED = re.compile(r"^    (\S+)$", re.MULTILINE)
@@ -22,10 +22,10 @@ FAILED = re.compile(r"^    (\S+)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of one run."""
+    """The outcome of one run."""
 
     seconds: float
-    # What of it failed; empty if it passed.
+    # The tests that failed; empty if it passed.
     failed: tuple[str, ...]
     repeated: int
     skipped: int
@@ -33,18 +33,18 @@ class Outcome:
 
 
 def failures(output: str, status: int) -> tuple[str, ...]:
-    """Names of the tests that failed."""
+    """The names of the failed tests."""
     if not status:
         return ()
     _, _, names = output.rpartition("\nfailures:\n")
     if names and (found := FAILED.findall(names.partition("\ntest result:")[0])):
         return tuple(found)
-    # It ended before it said which.
+    # It ended before it listed them.
     return (f"(status {status})",)
 
 
 def end(mark: str) -> int:
-    """Ends the processes that have this mark, and says how many there were."""
+    """Ends the processes that have this mark, and returns their number."""
     ended: set[str] = set()
     wanted = f"{MARK}={mark}".encode()
     while True:
@@ -84,7 +84,7 @@ def run(program: Program, tests: list[str], guard_seconds: float, log: Path) -> 
             seconds = time.monotonic() - started
             left = end(mark)
     text = log.read_text(errors="replace")
-    # The tests that a program was in when it did not end are those that have no result.
+    # Tests that were running when the program did not end are those without a result.
     failed = failures(text, status) if status is not None else (f"(no end in {guard_seconds:.0f} s)",)
     if not failed:
         log.unlink()

@@ -1,4 +1,4 @@
-//! apt, with a configuration of our own: other suites than the system's, and nothing of the system's touched.
+//! apt, with a private configuration: it uses other suites than the system, and does not change the system.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::{architecture::Architecture, cache::Cache, mirrors::Mirrors};
 
-/// The suites that kernels are looked for in. Backports have the newest; security updates have the newest of each release.
+/// The suites in which kernels are sought. Backports have the newest; security updates have the newest of each release.
 const SUITES: [&str; 4] = [
     "bullseye-security",
     "bookworm-security",
@@ -18,19 +18,19 @@ const SUITES: [&str; 4] = [
     "trixie-backports",
 ];
 
-/// The release that the libraries come from which programs for arm64 are linked with. They are static, so any release will do,
-/// and one is enough.
+/// The release of the libraries with which programs for arm64 are linked. They are static, so one release is enough,
+/// and any will do.
 const LIBRARIES: &str = "bookworm";
 
 /// A private apt for the packages of one architecture.
 pub struct Apt {
     home: PathBuf,
-    /// Suites that the system has no mirror for.
+    /// Suites for which the system has no mirror.
     skipped: Vec<&'static str>,
 }
 
 impl Apt {
-    /// Writes the configuration; the lists are read by [`Apt::update`].
+    /// Writes the configuration; [`Apt::update`] reads the lists.
     pub fn new(cache: &Cache, mirrors: &Mirrors, architecture: Architecture) -> Result<Self> {
         let name = architecture.own("apt");
         let home = cache.folder(&name)?;
@@ -48,13 +48,13 @@ impl Apt {
         Ok(Self { home, skipped })
     }
 
-    /// Suites that are not looked in, because the system's sources have no mirror for them.
+    /// Suites that are not used, because the system's sources have no mirror for them.
     pub fn skipped(&self) -> &[&'static str] {
         &self.skipped
     }
 
-    /// Reads the archive's lists, unless the cache has them and `anew` does not ask for them. A suite that cannot be read is
-    /// reported: the kernels that are wanted may be in the others. If none can be read, that is an error.
+    /// Reads the archive's lists, unless the cache has them and `anew` is false. A suite that cannot be read is
+    /// reported: the requested kernels may be in the others. If none can be read, that is an error.
     pub fn update(&self, anew: bool) -> Result<()> {
         let stamp = self.home.join("updated");
         // Another set of suites or mirrors needs other lists.
@@ -75,9 +75,9 @@ impl Apt {
             fs::write(&stamp, sources)?;
             return Ok(());
         };
-        // Next time all of them are tried again.
+        // The next run tries all of them again.
         let _ = fs::remove_file(&stamp);
-        // Without that option apt makes do with the suites that are there.
+        // Without that option apt uses the suites that are available.
         if update(&["update", "-qq"]).is_err() || self.packages("linux-image-")?.is_empty() {
             return Err(error.context("no kernel can be fetched, so nothing was tested"));
         }
@@ -91,7 +91,7 @@ impl Apt {
         Ok(names.lines().map(str::to_owned).collect())
     }
 
-    /// Downloads a package into `folder`, and says which file it became.
+    /// Downloads a package into `folder`, and returns the path of its file.
     pub fn download(&self, package: &str, folder: &Path) -> Result<PathBuf> {
         self.run("apt-get", &["download", "-qq", package], folder)
             .with_context(|| format!("{package} cannot be fetched from the system's mirror"))?;
@@ -101,7 +101,7 @@ impl Apt {
         let found = entries
             .filter_map(|entry| Some(entry.ok()?.path()))
             .find(|path| {
-                // apt writes the colon of an epoch as %3a and leaves the rest of the name alone.
+                // apt writes the colon of an epoch as %3a and does not change the rest of the name.
                 path.file_name()
                     .is_some_and(|name| name.to_string_lossy().starts_with(&wanted))
             });
@@ -143,7 +143,7 @@ pub fn unpack(package: &Path, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The source list of our suites on the system's mirrors, and the suites there is no mirror for.
+/// The source list of the suites on the system's mirrors, and the suites for which there is no mirror.
 fn source_list(
     mirrors: &Mirrors,
     signed_by: &str,
@@ -163,7 +163,7 @@ fn source_list(
             skipped.push(suite);
             continue;
         };
-        // The lists of a release that is no longer cared for are past their date for good.
+        // The lists of a release that is no longer maintained stay out of date.
         lines.push(format!(
             "deb [arch={debian} check-valid-until=no{signed_by}] {address} {suite} main\n"
         ));
@@ -171,8 +171,8 @@ fn source_list(
     (lines.concat(), skipped)
 }
 
-/// Everything that apt would write to, or read of the system's choice of packages, is moved into `home`; how to reach the
-/// mirror (a proxy, say) is still the system's own configuration.
+/// Moves into `home` everything that apt writes, and the system's choice of packages that it reads; how to reach the
+/// mirror (for example a proxy) is still the system's own configuration.
 fn configuration(home: &Path, architecture: Architecture) -> String {
     let debian = architecture.debian();
     let home = home.display();

@@ -1,4 +1,4 @@
-//! The architectures that kernels are booted for, and what each calls things.
+//! The architectures for which kernels are booted, and their names.
 
 /// An architecture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -10,7 +10,7 @@ pub enum Architecture {
 }
 
 impl Architecture {
-    /// All of them.
+    /// All architectures.
     pub const ALL: [Self; 2] = [Self::Amd64, Self::Arm64];
 
     /// Its name in Debian's archive.
@@ -45,7 +45,7 @@ impl Architecture {
         }
     }
 
-    /// A name of a file that each architecture has its own of: that of x86-64 has no ending.
+    /// The name of a file that each architecture has: that of x86-64 has no suffix.
     pub fn own(self, name: &str) -> String {
         match self {
             Self::Amd64 => name.into(),
@@ -66,10 +66,10 @@ pub enum Flavour {
 }
 
 impl Flavour {
-    /// All of them; the first has no name of its own.
+    /// All flavours; the first has no name of its own.
     pub const ALL: [Self; 3] = [Self::Amd64, Self::Arm64, Self::Arm64Pages16K];
 
-    /// How its releases end.
+    /// The end of its releases.
     pub const fn ending(self) -> &'static str {
         match self {
             Self::Amd64 => "-cloud-amd64",
@@ -78,7 +78,7 @@ impl Flavour {
         }
     }
 
-    /// What stands behind the number of a series of it.
+    /// The suffix of the number of its series.
     pub const fn mark(self) -> &'static str {
         match self {
             Self::Amd64 => "",
@@ -87,7 +87,7 @@ impl Flavour {
         }
     }
 
-    /// The number of a series, or what else stands there, and the flavour.
+    /// Splits a text into the number of a series, or the text in its place, and the flavour.
     pub fn split(text: &str) -> (&str, Self) {
         // The longest mark first.
         let mut marked = Self::ALL.into_iter().rev();

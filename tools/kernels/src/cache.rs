@@ -1,4 +1,4 @@
-//! The folder that everything fetched and built is kept in. All of it can be deleted at any time.
+//! The folder for everything that is fetched and built. All of it can be deleted at any time.
 
 use std::{
     fs,
@@ -7,13 +7,13 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-/// The folder, made and made absolute.
+/// The folder, with an absolute path.
 pub struct Cache {
     root: PathBuf,
 }
 
 impl Cache {
-    /// Makes the folder where it is missing.
+    /// Makes the folder if it is missing.
     pub fn at(root: &Path) -> Result<Self> {
         fs::create_dir_all(root)
             .with_context(|| format!("cannot make the cache {}", root.display()))?;
@@ -23,7 +23,7 @@ impl Cache {
         Ok(Self { root })
     }
 
-    /// A folder of the cache, made where it is missing.
+    /// A folder of the cache, made if it is missing.
     pub fn folder(&self, name: &str) -> Result<PathBuf> {
         let path = self.root.join(name);
         fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;

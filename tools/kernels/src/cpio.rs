@@ -1,7 +1,7 @@
 //! The archive format of an initramfs, cpio's `newc`, as in the kernel's
 //! `Documentation/driver-api/early-userspace/buffer-format.rst`.
 
-/// An archive under way.
+/// An archive to which files can be added.
 #[derive(Default)]
 pub struct Archive {
     bytes: Vec<u8>,
@@ -12,17 +12,17 @@ const DIRECTORY: u32 = 0o040_755;
 const PROGRAM: u32 = 0o100_755;
 
 impl Archive {
-    /// Adds a directory; a directory comes before what is in it.
+    /// Adds a directory; a directory comes before its contents.
     pub fn directory(&mut self, path: &str) {
         self.entry(path, DIRECTORY, &[]);
     }
 
-    /// Adds a file that anyone can run.
+    /// Adds a file that every user can run.
     pub fn program(&mut self, path: &str, content: &[u8]) {
         self.entry(path, PROGRAM, content);
     }
 
-    /// The whole archive.
+    /// Returns the whole archive.
     pub fn finish(mut self) -> Vec<u8> {
         self.entry("TRAILER!!!", 0, &[]);
         self.bytes

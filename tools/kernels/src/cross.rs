@@ -1,6 +1,6 @@
-//! What compiles and links programs for arm64 on another machine: clang and Rust's linker, which every build has, and the
-//! libraries of Debian's packages for arm64. They are unpacked into the cache; nothing is installed but Rust's standard library,
-//! by rustup.
+//! A toolchain that compiles and links programs for arm64 on another machine: clang and Rust's linker, which every
+//! build has, and the libraries of Debian's packages for arm64. They are unpacked into the cache; only Rust's standard
+//! library is installed, by rustup.
 
 use std::{
     env,
@@ -20,7 +20,7 @@ use crate::{
     mirrors::Mirrors,
 };
 
-/// What a program is linked with: the C library and the compiler's own, and what libbpf needs.
+/// The libraries with which a program is linked: the C library and the compiler's own, and those that libbpf needs.
 const PACKAGES: [&str; 9] = [
     "libc6",
     "libc6-dev",
@@ -42,7 +42,7 @@ pub struct Toolchain {
 }
 
 impl Toolchain {
-    /// Fetches what the cache does not have.
+    /// Fetches what is missing in the cache.
     pub fn fetch(cache: &Cache) -> Result<Self> {
         let rust = rust_sysroot()?;
         standard_library(&rust)?;
@@ -56,7 +56,7 @@ impl Toolchain {
         Ok(Self { sysroot, compiler })
     }
 
-    /// What cargo, build scripts, make and Go have to be told.
+    /// The environment for cargo, build scripts, make and Go.
     pub fn environment(&self) -> Vec<(String, OsString)> {
         let triple = TARGET.replace('-', "_");
         let cargo = format!("CARGO_TARGET_{}", triple.to_uppercase());
@@ -82,7 +82,7 @@ impl Toolchain {
     }
 }
 
-/// Where rustc has its libraries.
+/// The folder of rustc's libraries.
 fn rust_sysroot() -> Result<PathBuf> {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = Command::new(rustc)
@@ -95,7 +95,7 @@ fn rust_sysroot() -> Result<PathBuf> {
     Ok(PathBuf::from(String::from_utf8(output.stdout)?.trim()))
 }
 
-/// Has rustup fetch Rust's standard library for arm64, if it is missing.
+/// Runs rustup to fetch Rust's standard library for arm64, if it is missing.
 fn standard_library(rust: &Path) -> Result<()> {
     if rust.join("lib/rustlib").join(TARGET).exists() {
         return Ok(());
@@ -120,24 +120,24 @@ fn unpack_sysroot(cache: &Cache, sysroot: &Path) -> Result<()> {
     let new = sysroot.with_extension("new");
     let packages = sysroot.with_extension("packages");
     for folder in [&new, &packages] {
-        // What an attempt that was cut off has left.
+        // The rest of an interrupted attempt.
         let _ = fs::remove_dir_all(folder);
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     }
     for package in PACKAGES {
         unpack(&apt.download(package, &packages)?, &new)?;
     }
-    // Renaming is the last step, so that what the cache has is whole.
+    // Renaming is the last step, so that the folder in the cache is complete.
     fs::rename(&new, sysroot)
         .and_then(|()| fs::remove_dir_all(&packages))
         .with_context(|| format!("cannot move {} into its place", new.display()))
 }
 
-/// A compiler and linker of one name, as cargo, make and Go want one.
+/// Writes a compiler and linker with one name, as cargo, make and Go need it.
 fn write_compiler(path: &Path, sysroot: &Path, rust: &Path) -> Result<()> {
     let clang = env::var("CLANG").unwrap_or_else(|_| "clang".into());
     let host = format!("{}-unknown-linux-gnu", env::consts::ARCH);
-    // rustup brings a linker; a distribution's Rust uses that of the package lld.
+    // rustup installs a linker; a distribution's Rust uses the one of the package lld.
     let linker = rust.join("lib/rustlib").join(host).join("bin/gcc-ld");
     let text = format!(
         "#!/bin/sh\nexec '{clang}' --target=aarch64-linux-gnu '--sysroot={}' '-B{}' -fuse-ld=lld -Wno-unused-command-line-argument \"$@\"\n",

@@ -1,4 +1,4 @@
-//! From a guest's report to findings: what must not change, and what is wrong whatever was expected.
+//! From a guest's report to findings: what must not change, and what is wrong in any case.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,28 +12,28 @@ use crate::{
     output::{self, Doctor, Scan, Verify},
 };
 
-/// The findings of a scenario, by the names of the programs that were run.
+/// The findings of a scenario, by the names of the programs that ran.
 pub type Findings = BTreeMap<String, Finding>;
 
-/// What several runs of the same may differ by: the greatest of their ratios over the least.
+/// The permitted difference between repeated runs: the greatest of their ratios divided by the least.
 const SPREAD: f64 = 1.01;
 
-/// Stands for every line there is.
+/// Means every line.
 pub const ALL_LINES: &str = "all";
 
-/// What a service does that does not refuse.
+/// The result of a service that does not refuse.
 pub const SERVES: &str = "serves";
 
-/// A scenario on a kernel, evaluated without knowing what was expected.
+/// The result of a scenario on a kernel, independent of what was expected.
 #[derive(Debug, Default, PartialEq)]
 pub struct Evaluation {
     /// What must not change.
     pub findings: Findings,
-    /// What is wrong, a line each. With any of these there is nothing to expect.
+    /// What is wrong, one line each. Then the findings do not become the expected ones.
     pub wrong: Vec<String>,
 }
 
-/// Evaluates the reports of one scenario: one report, or several that have to agree.
+/// Evaluates the reports of one scenario: one report, or several that must agree.
 pub fn evaluate(reports: &[&Report]) -> Evaluation {
     let mut evaluation = Evaluation::default();
     for report in reports {
@@ -43,7 +43,7 @@ pub fn evaluate(reports: &[&Report]) -> Evaluation {
                 evaluation.wrong.push(wrong);
             }
         }
-        // The first run counts; of the others only what is measured.
+        // The first run counts; the other runs only add measurements.
         for (name, finding) in one.findings {
             evaluation.findings.entry(name).or_insert(finding);
         }
@@ -54,7 +54,7 @@ pub fn evaluate(reports: &[&Report]) -> Evaluation {
     evaluation
 }
 
-/// Takes the middle of each ratio, which may differ little from run to run.
+/// Takes the median of each ratio, which may differ little between runs.
 fn agree(reports: &[&Report], evaluation: &mut Evaluation) {
     for (name, finding) in &mut evaluation.findings {
         for (case, ratio) in &mut finding.ratios {
@@ -118,8 +118,8 @@ fn evaluate_one(report: &Report) -> Evaluation {
     evaluation
 }
 
-/// While CPUs come and go it is a matter of chance which lines are caught amid a change, and left to the text until the next.
-/// Their values are compared all the same, and it counts if none is left to the programs.
+/// While CPUs go offline and online, chance decides which lines are read during a change and come from the text until
+/// the next. Their values are compared all the same. It counts if no line comes from a program.
 fn lines_amid_changes(finding: &mut Finding) {
     if finding.lines > 0 {
         finding.lines = 0;
@@ -135,7 +135,7 @@ fn status(ended: Ended) -> String {
     }
 }
 
-/// Fills in what a program showed, and says what is wrong with it.
+/// Fills in what a program showed, and returns what is wrong with it.
 fn command(
     finding: &mut Finding,
     name: &str,
@@ -145,7 +145,7 @@ fn command(
 ) -> Result<(), String> {
     let kind = name.split(' ').next().unwrap_or_default();
     match (kind, ended) {
-        // It says why it cannot verify that source here: whether that was to be expected, the table knows.
+        // The program reports why it cannot verify that source here: the table shows whether that was expected.
         ("verify", Ended::Status(2)) => {
             finding.error = first_line(stderr);
             Ok(())
@@ -160,8 +160,8 @@ fn command(
             Ok(())
         }
         ("exits" | "serve" | "cat" | "cgroups", Ended::Status(0)) => Ok(()),
-        // It is no matter of fastproc's if a fixture cannot be had on this kernel, or not on a busy host: if a field is not
-        // in use for want of it, that shows.
+        // It is not fastproc's fault if a fixture cannot be set up on this kernel or on a busy host: if a field is
+        // therefore not in use, that shows.
         ("testbed", Ended::Status(0 | 125)) => {
             finding.status = "0".into();
             Ok(())
@@ -281,8 +281,8 @@ fn wrong_values(verify: &Verify) -> Vec<String> {
         .collect()
 }
 
-/// How many lines come from a program, and which come from the text. CPUs are alike, and come and go: `cpu0`, `cpu1`… are
-/// one line.
+/// The number of lines that come from a program, and the lines that come from the text. CPUs are alike, and go offline
+/// and online: `cpu0`, `cpu1`… count as one line.
 fn lines_by_source<'l>(
     lines: impl Iterator<Item = (&'l str, &'l str, &'l str)>,
 ) -> (usize, BTreeSet<String>) {

@@ -1,5 +1,5 @@
-//! `kernels/expected.toml`: what is expected of each kernel. From a row for each kernel and the circumstances that change
-//! what it allows follows what every program shows in every scenario.
+//! `kernels/expected.toml`: what is expected of each kernel. A row for each kernel, and the circumstances that change
+//! what it permits, determine what every program shows in every scenario.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,7 +26,7 @@ const HEADING: &str = "\
 /// The sources, the best first.
 const SOURCES: [&str; 3] = ["bpf", "bpf-iter", "procfs"];
 
-/// Where it is written down that a service does not serve root.
+/// The entry for a service that does not serve root.
 const SERVICE: &str = "service";
 
 /// The whole table.
@@ -35,31 +35,31 @@ const SERVICE: &str = "service";
 pub struct Expected {
     /// Fields that no scenario makes a process use: they are compared, and may be zero everywhere.
     pub not_in_use: BTreeSet<String>,
-    /// Fields that only the scenario `memory` has to show in use; the scenario `conformance` has to show all others.
+    /// Fields that only the scenario `memory` must show in use; the scenario `conformance` must show all others.
     pub used_by_memory: BTreeSet<String>,
-    /// Where less is allowed than to root on a plain machine.
+    /// Circumstances that permit less than root has on a plain machine.
     pub circumstances: Vec<Circumstance>,
     /// By series.
     pub kernels: BTreeMap<Series, Kernel>,
 }
 
-/// What a scenario, a reader, or both change.
+/// The effects of a scenario, a reader, or both.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Circumstance {
-    /// The scenario; any, if it is empty.
+    /// The scenario; empty for any.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub scenario: String,
-    /// How the names of its programs end, such as `as nobody`; any, if it is empty.
+    /// The end of the names of its programs, such as `as nobody`; empty for any.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reader: String,
-    /// The first series that it does not hold for; it holds for all, if there is none.
+    /// The first series for which it does not hold; none if it holds for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub older_than: Option<Series>,
-    /// Why processes are read from /proc alone.
+    /// Why processes are only read from /proc.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub procfs_because: String,
-    /// Why `bpf` alone does not read them.
+    /// Why only `bpf` does not read them.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub bpf_because: String,
     /// Why the machine's counters are read from the kernel's text.
@@ -68,7 +68,7 @@ pub struct Circumstance {
     /// Why a service refuses.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub service_because: String,
-    /// Whether the kernel hides where its symbols are.
+    /// Whether the kernel hides the addresses of its symbols.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub symbols_hidden: bool,
 }
@@ -77,7 +77,7 @@ pub struct Circumstance {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Kernel {
-    /// The release that the row was last written from, as in `uname -r`.
+    /// The release from which the row was last written, as in `uname -r`.
     pub release: String,
     /// Sources that do not load, `counters`, or a service that does not serve root: why.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -89,40 +89,40 @@ pub struct Kernel {
     /// Lines that come from the text: a kernel may be built without the symbols of its data.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub lines_from_text: BTreeSet<String>,
-    /// Those of `lines` that come from the text where symbols are hidden.
+    /// Those of `lines` that come from the text if symbols are hidden.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub lines_by_symbols: BTreeSet<String>,
-    /// How many times cheaper than reading three files of each process.
+    /// The cost of reading three files of each process, divided by that of this case.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub ratios: BTreeMap<String, f64>,
 }
 
 impl Expected {
-    /// Where it is, in this repository.
+    /// The path of the table in this repository.
     pub fn path() -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels/expected.toml")
     }
 
-    /// Reads it.
+    /// Reads the table.
     pub fn read(path: &Path) -> Result<Self> {
         let text =
             fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         toml::from_str(&text).with_context(|| format!("{} is not understood", path.display()))
     }
 
-    /// As a file.
+    /// The text of the file.
     pub fn text(&self) -> Result<String> {
         Ok(format!("{HEADING}\n{}", toml::to_string_pretty(self)?))
     }
 
-    /// The series by which a series is measured: itself or, if nothing is expected of it, the next older one.
+    /// The series with which a series is compared: itself or, if the table has no row for it, the next older one.
     pub fn stand_in(&self, series: Series) -> Option<Series> {
         let (&nearest, _) = self.kernels.range(..=series).next_back()?;
         (nearest.flavour() == series.flavour()).then_some(nearest)
     }
 
-    /// How the findings of a scenario differ from what is expected, a line each. A series that nothing is expected of yet is
-    /// compared with the next older one: it may not lose anything.
+    /// How the findings of a scenario differ from what is expected, one line each. A series without a row is compared
+    /// with the next older one: it may not lose anything.
     pub fn differences(&self, series: Series, scenario: Scenario, found: &Findings) -> Vec<String> {
         let Some(stand_in) = self.stand_in(series) else {
             return vec![format!(
@@ -187,7 +187,7 @@ impl Expected {
                 finding.source = asked.or_else(|| usable().next()).unwrap_or_default().into();
                 finding.fields = kernel.fields;
                 kernel.counters(&mut finding, &circumstance);
-                // Why is `doctor`'s to say.
+                // `doctor` reports the reason.
                 finding.error.clear();
                 if asked == Some("procfs") {
                     (finding.lines, finding.lines_from_text) = (0, [ALL_LINES.into()].into());
@@ -195,7 +195,7 @@ impl Expected {
                 let asks_for_old = matches!(scenario, Scenario::Big | Scenario::Interrupts);
                 finding.aged_interrupts = asks_for_old && finding.lines > 0;
                 if scenario == Scenario::Hotplug && finding.lines > 0 {
-                    // Chance decides which lines are caught amid a change.
+                    // Chance decides which lines are read during a change.
                     (finding.lines, finding.lines_from_text) = (0, BTreeSet::new());
                 }
             }
@@ -207,7 +207,7 @@ impl Expected {
         finding
     }
 
-    /// All that changes what a kernel allows to a program, as one.
+    /// Combines everything that changes what a kernel permits to a program.
     fn circumstance(&self, series: Series, scenario: Scenario, program: &str) -> Circumstance {
         let mut all = Circumstance::default();
         for one in &self.circumstances {
@@ -227,8 +227,8 @@ impl Expected {
         all
     }
 
-    /// Whether a program has to show a field equal and in use. Others than root are shown less, and the processes of other
-    /// scenarios are too few.
+    /// Whether a program must show a field equal and in use. Other users than root see less, and other scenarios have
+    /// too few processes.
     fn has_to_be_proven(&self, scenario: Scenario, program: &str, field: &str) -> bool {
         let by_memory = self.used_by_memory.contains(field);
         match scenario {
@@ -240,7 +240,7 @@ impl Expected {
         }
     }
 
-    /// Writes a kernel's row anew, as far as a scenario tells.
+    /// Updates a kernel's row from the findings of a scenario.
     pub fn update(&mut self, series: Series, release: &str, scenario: Scenario, found: &Findings) {
         let kernel = self.kernels.entry(series).or_default();
         kernel.release = release.into();
@@ -287,7 +287,7 @@ impl Expected {
 }
 
 impl Kernel {
-    /// What a service does for a reader. A kernel's own reason is one for root alone.
+    /// What a service does for a reader. A kernel's own reason only holds for root.
     fn service<'f>(&'f self, circumstance: &'f Circumstance, program: &str) -> &'f str {
         let because = Some(&circumstance.service_because).filter(|why| !why.is_empty());
         let own = self.refused.get(SERVICE);
@@ -309,7 +309,7 @@ impl Kernel {
             .collect()
     }
 
-    /// Where the machine's counters come from.
+    /// The sources of the machine's counters.
     fn counters(&self, finding: &mut Finding, circumstance: &Circumstance) {
         let because = Some(&circumstance.text_because).filter(|why| !why.is_empty());
         if let Some(why) = because.or_else(|| self.refused.get("counters")) {
@@ -561,7 +561,7 @@ mod tests {
             "doctor: source: bpf before, bpf-iter"
         );
         assert_eq!(differences("5.4", &found("5.10")).len(), 1);
-        // A kernel of another architecture is no stand-in.
+        // A kernel of another architecture does not stand in.
         assert_eq!(differences("6.12.1-cloud-arm64", &found("5.10")).len(), 1);
         assert_eq!(
             differences("6.12", &Findings::new()),

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The least part by which a ratio may fall before that is a defect.
+/// The smallest relative fall of a ratio that counts as a defect.
 const WORSE: f64 = 0.10;
 
 /// What one program showed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Finding {
-    /// The exit status; or what else ended it.
+    /// The exit status, or what else ended it.
     pub status: String,
     /// The first line of why it failed, or why the counters are not read.
     pub error: String,
@@ -16,15 +16,15 @@ pub struct Finding {
     pub source: String,
     /// Sources that load.
     pub usable: Vec<String>,
-    /// Sources that do not, and the first line of why.
+    /// Sources that do not load, with the first line of the reason.
     pub refused: BTreeMap<String, String>,
-    /// What a service that answers does for this reader: `serves`, or why not.
+    /// What a running service does for this reader: `serves`, or why not.
     pub service: String,
     /// Groups of fields that come from another source than the rest.
     pub groups_from: BTreeMap<String, String>,
     /// Fields of processes that were compared.
     pub fields: usize,
-    /// Those that were never seen both equal and not zero.
+    /// Fields that were never seen both equal and not zero.
     pub unproven: BTreeSet<String>,
     /// Lines of the machine's counters that a program reads.
     pub lines: usize,
@@ -32,12 +32,12 @@ pub struct Finding {
     pub lines_from_text: BTreeSet<String>,
     /// Whether interrupt counts that may be a little old were kept, and read again in time.
     pub aged_interrupts: bool,
-    /// How many times cheaper than reading three files of each process.
+    /// The cost of reading three files of each process, divided by that of this case.
     pub ratios: BTreeMap<String, f64>,
 }
 
 impl Finding {
-    /// How `found` differs from this, which was expected: a line each.
+    /// How `found` differs from these expected findings, one line each.
     pub fn differences(&self, found: &Self) -> Vec<String> {
         let mut all = Vec::new();
         let mut value = |what: &str, expected: &str, found: &str| {
@@ -91,8 +91,8 @@ impl Finding {
         all
     }
 
-    /// What `found` has lost against this, which was expected of an older kernel: a line each. A newer one may print more,
-    /// less, and at another price.
+    /// What `found` lacks compared with these findings, which were expected of an older kernel, one line each. A newer
+    /// kernel may print more or less, and at another cost.
     pub fn losses(&self, found: &Self) -> Vec<String> {
         let mut all = Vec::new();
         let mut lost = |lost: bool, what: &str, before: &str, now: &str| {
@@ -116,7 +116,7 @@ impl Finding {
         lost(fewer, "sources that load", &before, &now);
         let [before, now] = [self, found].map(|finding| finding.fields.to_string());
         lost(found.fields < self.fields, "fields compared", &before, &now);
-        // A line that the kernel no longer prints is no loss; one that went to the text is.
+        // A line that the kernel no longer prints is not lost; one that now comes from the text is.
         let to_text = found.lines_from_text.difference(&self.lines_from_text);
         let went = found.lines < self.lines && to_text.count() > 0;
         let [before, now] = [self, found].map(|finding| finding.lines.to_string());
@@ -151,7 +151,7 @@ impl Finding {
                     None => Some(format!(
                         "{case}: {expected} times cheaper expected, not measured"
                     )),
-                    // Not a number is no ratio, either.
+                    // NaN is not a ratio, either.
                     Some(&ratio) if !(ratio >= expected * (1.0 - WORSE)) => Some(format!(
                         "{case}: {expected} times cheaper expected, {ratio} times"
                     )),
@@ -294,7 +294,7 @@ mod tests {
             |found| found.unproven = set(&["status New"]),
             |found| found.usable = vec!["bpf-iter".into(), "bpf".into(), "procfs".into()],
             |found| found.ratios = [("bpf-full".into(), 30.0)].into(),
-            // Lines that are gone, or new and not known.
+            // Lines that are missing, or new and unknown.
             |found| found.lines = 189,
             |found| {
                 found.lines_from_text.insert("vmstat new".into());

@@ -1,4 +1,4 @@
-//! Kernels in the cache: the image that boots, taken out of its package.
+//! Kernels in the cache: the bootable image, extracted from its package.
 
 use std::{
     fs,
@@ -26,7 +26,7 @@ pub struct Image {
     pub kernel: PathBuf,
 }
 
-/// Fetches the newest kernel of each series; what the cache has already is not fetched again.
+/// Fetches the newest kernel of each series; kernels in the cache are not fetched again.
 pub fn fetch(cache: &Cache, wanted: &[Wanted], refresh: bool) -> Result<Vec<Image>> {
     let mirrors = Mirrors::of_system()?;
     let mut images: Vec<Image> = Vec::new();
@@ -42,7 +42,7 @@ pub fn fetch(cache: &Cache, wanted: &[Wanted], refresh: bool) -> Result<Vec<Imag
         }
         apt.update(refresh)?;
         images.extend(match fetch_offers(cache, &apt, &wanted) {
-            // The archive moves on, and takes away what old lists offer.
+            // The archive changes, and removes what old lists offer.
             Err(error) if !refresh => {
                 println!("{error:#}: trying again with new lists");
                 apt.update(true)?;
@@ -69,7 +69,7 @@ fn fetch_offers(cache: &Cache, apt: &Apt, wanted: &[Wanted]) -> Result<Vec<Image
     Ok(images)
 }
 
-/// Brings the image of an offer into the cache.
+/// Downloads and unpacks the image of an offer into the cache.
 fn take_out(cache: &Cache, apt: &Apt, offer: Offer) -> Result<Image> {
     let kernel = cache
         .folder("images")?
@@ -82,7 +82,7 @@ fn take_out(cache: &Cache, apt: &Apt, offer: Offer) -> Result<Image> {
         unpack(&package, &folder)?;
         let found = find_kernel(&folder, &offer.release)
             .with_context(|| format!("the package {} holds no kernel", offer.package))?;
-        // Renaming is the last step, so that an image in the cache is a whole one.
+        // Renaming is the last step, so that an image in the cache is complete.
         fs::rename(&found, &kernel)
             .with_context(|| format!("cannot move {} into the cache", found.display()))?;
         clear(&folder)?;

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 
 use crate::{architecture::Architecture, cache::Cache, cpio::Archive, profiles, programs};
 
-/// Where it stands in the guest, its package, its name.
+/// The path in the guest, the package, and the program's name.
 const PROGRAMS: [(&str, &str, &str); 4] = [
     ("init", "fastproc-guest", "fastproc-guest"),
     ("fastproc", "fastproc-cli", "fastproc"),

@@ -1,4 +1,4 @@
-//! The emulated machine that each scenario runs on.
+//! The emulated machine for each scenario.
 
 use std::{path::Path, time::Duration};
 
@@ -18,23 +18,23 @@ pub struct Machine {
     pub board: &'static str,
     /// The model of its CPUs.
     pub cpu: &'static str,
-    /// CPUs that are there at the start.
+    /// The number of CPUs at the start.
     pub cpus: u16,
-    /// CPUs that could be plugged in, where that is more.
+    /// The number of CPUs that could be plugged in, if greater.
     pub cpus_at_most: Option<u16>,
     /// Memory in MiB.
     pub memory_mib: u32,
-    /// Whether all its CPUs are emulated by one thread of the host.
+    /// Whether one thread of the host emulates all CPUs.
     pub one_thread: bool,
-    /// Disk controllers (`nvme`) of 64 queues, each of which has an interrupt a queue.
+    /// Disk controllers (`nvme`) with 64 queues, each of which has its own interrupt.
     pub nvme_controllers: u16,
-    /// MiB of a disk that keeps what is written to it, for as long as the machine runs.
+    /// MiB of a disk that keeps its data while the machine runs.
     pub disk_mib: Option<u64>,
-    /// Whether time is counted in instructions, so that what is measured does not depend on the host.
+    /// Whether time is counted in instructions, so that measurements do not depend on the host.
     pub counted: bool,
-    /// More of the kernel's command line.
+    /// Additional words of the kernel's command line.
     pub parameters: &'static [&'static str],
-    /// After so much of the host's CPU time a scenario it is given up.
+    /// The host's CPU time for each scenario after which it is given up.
     pub timeout: Duration,
 }
 
@@ -54,20 +54,20 @@ const SMALL: Machine = Machine {
     timeout: Duration::from_secs(300),
 };
 
-/// The same of arm64.
+/// The same for arm64.
 const SMALL_ARM64: Machine = Machine {
     architecture: Architecture::Arm64,
     board: "virt",
-    // All that the emulator knows, with pointers authenticated by its own means: by those of the architecture that alone
-    // takes half of the time.
+    // Everything that the emulator supports, with its own pointer authentication: that of the architecture alone would
+    // take half of the time.
     cpu: "max,pauth-impdef=on",
-    // It takes twice the time.
+    // It takes twice as long.
     timeout: Duration::from_secs(600),
     ..SMALL
 };
 
 impl Machine {
-    /// The machine of a scenario. Scenarios with equal machines are run in one boot.
+    /// The machine of a scenario. Scenarios with equal machines share one boot.
     pub fn of(scenario: Scenario, architecture: Architecture) -> Self {
         let small = match architecture {
             Architecture::Amd64 => SMALL,
@@ -83,14 +83,14 @@ impl Machine {
             | Scenario::Service
             | Scenario::AppArmor
             | Scenario::Exits
-            // The ones that want the disk.
+            // The scenarios that use the disk.
             | Scenario::Cgroups
             | Scenario::Memory => Self {
                 disk_mib: Some(64),
                 ..small
             },
             Scenario::Hotplug => Self { cpus: 4, ..small },
-            // Nothing may differ from run to run: addresses neither.
+            // Nothing may differ between runs, not even addresses.
             Scenario::Cost | Scenario::CgroupCost => Self {
                 cpus: 1,
                 one_thread: true,
@@ -98,7 +98,7 @@ impl Machine {
                 parameters: &["nokaslr", "norandmaps"],
                 ..small
             },
-            // More CPUs than a 64-bit mask has room for are had by emulating them in turn.
+            // One thread emulates this many CPUs in turn.
             Scenario::Big => Self {
                 board: match architecture {
                     Architecture::Amd64 => "q35",
@@ -112,7 +112,7 @@ impl Machine {
                 timeout: small.timeout * 2,
                 ..small
             },
-            // The kernel makes room for the interrupts of every CPU that could be plugged in.
+            // The kernel reserves room for the interrupts of every CPU that could be plugged in.
             Scenario::Interrupts => Self {
                 cpus_at_most: Some(255),
                 ..small
@@ -120,14 +120,14 @@ impl Machine {
         }
     }
 
-    /// Why a scenario makes no sense on a series, where it makes none.
+    /// Why a scenario makes no sense on a series, if so.
     pub fn refuses(scenario: Scenario, series: Series) -> Option<&'static str> {
         // The newest of Debian's releases whose AppArmor does not label sockets.
         if scenario == Scenario::AppArmor && series != Series::new(Flavour::Amd64, 6, 12) {
             return Some("one kernel is enough");
         }
-        // From 6.9 on only CPUs that the firmware calls pluggable get room, which qemu's boards here do not. On arm64 interrupts
-        // get their numbers when they are asked for.
+        // From 6.9 on only CPUs that the firmware declares as pluggable get room; qemu's boards here declare none. On
+        // arm64 interrupts get their numbers on request.
         let grows = series.architecture() == Architecture::Amd64
             && series.is_older_than(Series::new(Flavour::Amd64, 6, 9));
         (scenario == Scenario::Interrupts && !grows)
@@ -149,9 +149,9 @@ impl Machine {
         };
         let mut words = vec![console, "quiet", "loglevel=4", "panic=-1"];
         if self.architecture == Architecture::Amd64 {
-            // A busy host can make the emulated timer look dead, which old kernels panic about.
+            // A busy host can make the emulated timer look dead, which makes old kernels panic.
             words.push("no_timer_check");
-            // Else the kernel finds out that its clock is not, and rewrites code that another CPU is running, which the
+            // Otherwise the kernel finds its clock unreliable, and rewrites code that another CPU is running, which the
             // emulator does not always survive.
             words.push("tsc=reliable");
         }
@@ -160,7 +160,7 @@ impl Machine {
         words.join(" ")
     }
 
-    /// qemu's arguments for the two serial ports, and for the way out that ends it with an exit code.
+    /// qemu's arguments for the two serial ports, and for the device that ends qemu with an exit code.
     pub fn ports(&self, console: &Path, report: &Path) -> Vec<String> {
         let file = |path: &Path| format!("file:{}", path.display());
         match self.architecture {
@@ -185,7 +185,7 @@ impl Machine {
         }
     }
 
-    /// qemu's arguments that describe the machine. `disk`: a file of the size of its disk, where it has one.
+    /// qemu's arguments that describe the machine. `disk`: a file of the size of its disk, if it has one.
     pub fn arguments(&self, disk: Option<&Path>) -> Vec<String> {
         let cpus = self.cpus_at_most.map_or(self.cpus.to_string(), |most| {
             format!("{},maxcpus={most}", self.cpus)
@@ -238,7 +238,7 @@ impl Machine {
     }
 }
 
-/// A path as qemu's options have it: a comma is written twice.
+/// A path in the form of qemu's options: a comma is doubled.
 fn option(path: &Path) -> String {
     path.display().to_string().replace(',', ",,")
 }

@@ -1,4 +1,4 @@
-//! Boots distribution kernels in an emulator and proves fastproc on them.
+//! Boots distribution kernels in an emulator and tests fastproc on them.
 
 mod apt;
 mod architecture;
@@ -33,11 +33,11 @@ use fastproc_guest::scenario::Scenario;
 
 use crate::{cache::Cache, cross::Toolchain, series::Wanted};
 
-/// Boots Debian's cloud kernels in an emulator and proves fastproc on them.
+/// Boots Debian's cloud kernels in an emulator and tests fastproc on them.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// Where packages, kernels and results are kept
+    /// The folder for packages, kernels and results
     #[arg(
         long,
         global = true,
@@ -51,34 +51,34 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Fetch kernels into the cache; what is there already is not fetched again
+    /// Fetch kernels into the cache, except those that it has
     Fetch {
-        /// Read the archive's lists anew, even if the cache has them
+        /// Read the archive's lists again, even if the cache has them
         #[arg(long)]
         refresh: bool,
         /// Kernel series such as 6.1 or 6.1-arm64, or “newest”
         #[arg(required = true)]
         series: Vec<Wanted>,
     },
-    /// Boot kernels and say what became of them
+    /// Boot kernels and report the results
     Test {
-        /// What the guests do; may be given more than once
+        /// The scenario that the guests run; may be given more than once
         #[arg(long = "scenario", value_name = "NAME")]
         scenarios: Vec<Scenario>,
-        /// Expect from now on what is found, and write it to kernels/expected.toml and docs/kernels.md
+        /// Write the findings as expected from now on to kernels/expected.toml and docs/kernels.md
         #[arg(long)]
         update: bool,
-        /// Measure several times, which have to agree, and boot the big machine with every kernel instead of the newest
+        /// Measure several times and compare, and boot the big machine with every kernel instead of only the newest
         #[arg(long)]
         thorough: bool,
-        /// How many guests run at a time
+        /// The number of guests that run at the same time
         #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..))]
         jobs: u8,
         /// Kernel series such as 6.1 or 6.1-arm64, or “newest”
         #[arg(required = true)]
         series: Vec<Wanted>,
     },
-    /// Write docs/kernels.md anew from kernels/expected.toml
+    /// Write docs/kernels.md again from kernels/expected.toml
     Page,
     /// Run a command with a toolchain for arm64, which is fetched into the cache; without a command, only fetch it
     ///
@@ -102,7 +102,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether all that was asked for came true.
+/// Returns whether the command succeeded.
 fn run(arguments: Arguments) -> Result<bool> {
     let cache = Cache::at(&arguments.cache)?;
     match arguments.command {

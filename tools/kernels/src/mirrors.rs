@@ -1,10 +1,10 @@
-//! Where this system gets Debian's packages from, as its apt says: the mirrors are never named here.
+//! The sources of this system's Debian packages, according to its apt: no mirror is named here.
 
 use std::{path::Path, process::Command};
 
 use anyhow::{Context as _, Result, bail};
 
-/// The keyring that signs every Debian archive.
+/// The keyring with the keys of every Debian archive.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// The addresses of the two archives of Debian.
@@ -12,12 +12,12 @@ const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 pub struct Mirrors {
     /// Releases and their backports.
     pub main: String,
-    /// Security updates, where the system uses them.
+    /// Security updates, if the system uses them.
     pub security: Option<String>,
 }
 
 impl Mirrors {
-    /// Asks apt, and has it read its lists first where it has none: they say whose archive each is.
+    /// Asks apt, and runs it to read its lists first if it has none: the lists contain the origin of each archive.
     pub fn of_system() -> Result<Self> {
         let mut listed = targets()?;
         if listed.trim().is_empty() {
@@ -27,7 +27,7 @@ impl Mirrors {
         Self::choose(&listed)
     }
 
-    /// From lines of origin, release and address.
+    /// Chooses from lines of origin, release and address.
     fn choose(listed: &str) -> Result<Self> {
         let archive = |wanted: bool| {
             listed.lines().find_map(|line| {
@@ -45,7 +45,7 @@ impl Mirrors {
         })
     }
 
-    /// The option of a source list that names the keys, where the system has Debian's keyring.
+    /// The option of a source list that names the keys, if the system has Debian's keyring.
     pub fn signed_by() -> String {
         if Path::new(KEYRING).exists() {
             format!(" signed-by={KEYRING}")

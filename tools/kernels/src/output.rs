@@ -1,4 +1,4 @@
-//! What fastproc prints as JSON, as far as it is compared here. What is not named here may come and go; what is named may not.
+//! The parts of fastproc's JSON output that are compared here. Other members may come and go.
 
 use serde::Deserialize;
 
@@ -9,18 +9,18 @@ pub struct Doctor {
     pub source: String,
     /// Each source.
     pub sources: Vec<Source>,
-    /// Where each group of fields comes from.
+    /// The source of each group of fields.
     pub fields: Vec<Group>,
     /// The machine's counters.
     pub counters: Counters,
-    /// The service, where one answers.
+    /// The service, if one answers.
     pub service: Service,
 }
 
 /// The service.
 #[derive(Debug, Deserialize)]
 pub struct Service {
-    /// Its version; none if nobody answers.
+    /// Its version; `None` if no service answers.
     pub version: Option<String>,
     /// What it shows this reader.
     pub shares: Option<String>,
@@ -85,7 +85,7 @@ pub struct Verify {
     pub counters: Vec<Counter>,
     /// Whole files of the machine.
     pub machine_texts: Vec<Text>,
-    /// Interrupt counts that may be old, where that was asked for and makes a difference.
+    /// Interrupt counts that may be old, if that was requested and makes a difference.
     pub aged_interrupts: Option<Aged>,
     /// All comparisons.
     pub compared: u64,
@@ -101,7 +101,7 @@ pub struct Field {
     /// The field's name, or the line's.
     #[serde(rename = "field")]
     pub name: String,
-    /// How it went.
+    /// The counts of its comparisons.
     #[serde(flatten)]
     pub counts: Counts,
     /// Equal and not zero.
@@ -113,7 +113,7 @@ pub struct Field {
 pub struct Text {
     /// The file.
     pub file: String,
-    /// How it went.
+    /// The counts of its comparisons.
     #[serde(flatten)]
     pub counts: Counts,
 }
@@ -127,7 +127,7 @@ pub struct Counter {
     pub line: String,
     /// `bpf` or `text`.
     pub from: String,
-    /// How it went.
+    /// The counts of its comparisons.
     #[serde(flatten)]
     pub counts: Counts,
 }
@@ -135,7 +135,7 @@ pub struct Counter {
 /// Rows of interrupt counts that may be old.
 #[derive(Debug, Deserialize)]
 pub struct Aged {
-    /// How it went.
+    /// The counts of their comparisons.
     #[serde(flatten)]
     pub counts: Counts,
     /// Rows that were kept.
@@ -144,10 +144,10 @@ pub struct Aged {
     pub renewed: u64,
 }
 
-/// Comparisons, and how many of them were what.
+/// Comparisons, by their result.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct Counts {
-    /// All.
+    /// All comparisons.
     pub compared: u64,
     /// Equal to the kernel's.
     pub equal: u64,
@@ -167,11 +167,11 @@ pub struct Scan {
 pub struct Case {
     /// Its name.
     pub case: String,
-    /// How many times cheaper than reading three files of each process.
+    /// The cost of reading three files of each process, divided by that of this case.
     pub ratio_vs_proc_3files: f64,
 }
 
-/// The JSON object that a program printed last; a line before it may say other things.
+/// The JSON object in the last line of a program's output; lines before it are ignored.
 pub fn object<'t, T: Deserialize<'t>>(stdout: &'t str) -> Result<T, String> {
     let line = stdout
         .lines()

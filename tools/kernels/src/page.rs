@@ -1,4 +1,4 @@
-//! `docs/kernels.md`: the table, for people who want to know what works on their kernel.
+//! `docs/kernels.md`: the table for users who want to know what works on their kernel.
 
 use std::{
     collections::BTreeSet,
@@ -31,18 +31,18 @@ source no longer loads, a line comes from the text instead, a value is wrong, or
 not compared; `make kernels-expected` writes them here.
 ";
 
-/// To go once `make kernels-expected` has run every scenario on these kernels.
+/// Remove this once `make kernels-expected` has run every scenario on these kernels.
 const UNTRIED: &str = "
 The programs are compiled on another architecture. So far the test has run as root, as a user with `CAP_BPF` and `CAP_PERFMON` and
 as an unprivileged user, and has recorded exits; the other rows of the circumstances are what x86-64 shows.
 ";
 
-/// Where it is, in this repository.
+/// The path of the page in this repository.
 pub fn path() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/kernels.md")
 }
 
-/// The page.
+/// Makes the page.
 pub fn page(expected: &Expected) -> String {
     let mut page = HEADING.to_owned();
     for architecture in Architecture::ALL {
@@ -66,7 +66,7 @@ pub fn page(expected: &Expected) -> String {
     page
 }
 
-/// The part of the page that is about one architecture.
+/// The part of the page about one architecture.
 struct Half<'e> {
     expected: &'e Expected,
     architecture: Architecture,
@@ -177,7 +177,7 @@ impl<'e> Half<'e> {
         let _ = writeln!(page, "\n### Refused\n");
         for (series, kernel) in self.kernels() {
             for (what, why) in &kernel.refused {
-                // Others are served, or refused for what they are.
+                // Other users are served, or refused because of their rights.
                 let to = if what == "service" { ", to root" } else { "" };
                 let _ = writeln!(page, "- Linux {series}, `{what}`{to}: {why}.");
             }
@@ -214,7 +214,7 @@ fn table(page: &mut String, heading: &str, columns: &[&str]) {
     let _ = writeln!(page, "|{}", "---|".repeat(columns.len()));
 }
 
-/// What a scenario is, in a few words, and the program whose source tells how it went.
+/// A short description of each scenario, and the program whose source shows the result.
 const CIRCUMSTANCES: [(&str, Scenario, &str); 14] = [
     ("root", Scenario::Conformance, "doctor"),
     (
@@ -268,7 +268,7 @@ fn not_in_use(page: &mut String, expected: &Expected) {
     );
 }
 
-/// How many lines come from the text.
+/// The number of lines that come from the text.
 pub fn text_lines(doctor: &Finding) -> String {
     if doctor.lines_from_text.contains(ALL_LINES) {
         ALL_LINES.into()

@@ -1,26 +1,26 @@
-//! Profiles of `AppArmor` for the guest, as its kernel takes them.
+//! `AppArmor` profiles for the guest, in the form that its kernel loads.
 
 use std::{path::Path, process::Command};
 
 use anyhow::{Context as _, Result, bail};
 
-/// Where each stands in the guest, and its text in this repository.
+/// The path of each profile in the guest, and its text in this repository.
 pub const PROFILES: [(&str, &str); 2] = [
     ("apparmor/guest", "tools/guest/apparmor"),
     ("apparmor/pod", "packaging/kubernetes/apparmor"),
 ];
 
-/// What the profiles are written for: a kernel mediates what it knows of it.
+/// The features for which the profiles are written: a kernel mediates those that it supports.
 const FEATURES: &str = "/etc/apparmor.d/abi/3.0";
 
-/// Compiles the profiles of a file. The kernel of this machine has no part in it.
+/// Compiles the profiles of a file. The kernel of this machine is not involved.
 pub fn compile(text: &str) -> Result<Vec<u8>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let output = Command::new("apparmor_parser")
         .args(["--skip-kernel-load", "--skip-cache", "--stdout", "--quiet"])
         .args(["--features-file", FEATURES])
         .arg(root.join(text))
-        // It is with the programs of root.
+        // The compiler may be among root's programs.
         .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
         .output()
         .context("cannot run apparmor_parser")?;

@@ -1,4 +1,4 @@
-//! The programs that go into a guest, linked statically: there is nothing else in it.
+//! The programs of a guest, linked statically: the guest has no other files.
 
 use std::{env, path::PathBuf, process::Command};
 
@@ -6,10 +6,10 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::{architecture::Architecture, cache::Cache, cross::Toolchain};
 
-/// Builds programs of the workspace for a guest, and says in which folder they are. `packages`: each with its program.
+/// Builds programs of the workspace for a guest, and returns their folder. `packages`: each with its program.
 ///
-/// One target triple is named, so that the flags reach the programs alone and not the build scripts; the C libraries that
-/// libbpf needs come as static archives from Debian's own packages.
+/// The build names a target triple, so that the flags apply only to the programs and not to the build scripts; the C
+/// libraries that libbpf needs come as static archives from Debian's own packages.
 pub fn build<'p>(
     cache: &Cache,
     architecture: Architecture,
@@ -48,7 +48,7 @@ pub fn build<'p>(
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
         .env("CARGO_PROFILE_RELEASE_DEBUG", "none")
         .env("CARGO_PROFILE_RELEASE_STRIP", "symbols")
-        // Nothing here is measured but the kernel's own work.
+        // Only the kernel's own work is measured here.
         .env("CARGO_PROFILE_RELEASE_LTO", "off")
         .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
         .status()
@@ -59,7 +59,7 @@ pub fn build<'p>(
     Ok(target.join(triple).join("release"))
 }
 
-/// What a static libelf needs besides zlib, which from elfutils 0.190 on may be zstd.
+/// The libraries that a static libelf needs besides zlib; from elfutils 0.190 on that may be zstd.
 fn libelf_needs() -> Result<Vec<String>> {
     let output = Command::new("pkg-config")
         .args(["--static", "--libs-only-l", "libelf"])

@@ -1,4 +1,4 @@
-//! One run of the emulator, and what became of the guest.
+//! One run of the emulator, and how the guest ended.
 
 use std::{
     fmt, fs,
@@ -16,28 +16,28 @@ use fastproc_guest::{
 
 use crate::{image::Image, machine::Machine};
 
-/// The exit codes of qemu that the guest chose.
+/// The exit codes of qemu that the guest chooses.
 const PASSED: i32 = 3;
 const FAILED: i32 = 5;
 
 /// A guest that ran to an end.
 pub struct Guest {
-    /// What became of each scenario, in their order.
+    /// How each scenario ended, in their order.
     pub endings: Vec<Ending>,
-    /// Whether it came to its first program, which reports at once.
+    /// Whether it ran its first program, which reports at once.
     pub began: bool,
-    /// How long it took, as a person waits for it.
+    /// How long it took.
     pub took: Duration,
-    /// How much of the host's CPUs it took.
+    /// How much CPU time of the host it took.
     pub cpu: Duration,
     /// The kernel's console.
     pub console: PathBuf,
-    /// What the emulator itself had to say.
+    /// The messages of the emulator.
     pub emulator: PathBuf,
 }
 
-/// What became of a scenario. A closing line alone makes it the first only if another report follows; at the end the exit code
-/// must say the same, because qemu also ends with 0 after a kernel panic, and a report may be cut off anywhere.
+/// How a scenario ended. A closing line is only enough for `Reported` if another report follows; for the last scenario
+/// the exit code must agree, because qemu also ends with 0 after a kernel panic, and a report may be cut off anywhere.
 pub enum Ending {
     /// It ran to its end; the report says how many checks failed.
     Reported(Report),
@@ -45,24 +45,24 @@ pub enum Ending {
     Panicked,
     /// It was given up.
     TimedOut(Why),
-    /// The exit code says something else than the report.
+    /// The exit code and the report disagree.
     Contradicted {
         code: Option<i32>,
         report: Result<Report, Broken>,
     },
 }
 
-/// Why a guest is given up. Neither is a matter of how busy the host is: CPU time is what the guest itself was given.
+/// Why a guest is given up. Neither reason depends on how busy the host is: CPU time is what the guest itself got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// It took more CPU time than anything it does can take.
+    /// It took more CPU time than its scenarios can take.
     Busy(Duration),
-    /// It neither reported nor printed anything for so long.
+    /// It neither reported nor printed anything for this time.
     Silent(Duration),
 }
 
-/// So long a guest may say nothing. Between two lines it runs one program: for seconds on an idle host, and for minutes where it has
-/// the CPUs last.
+/// The longest time without output. Between two lines the guest runs one program: for seconds on an idle host, and for
+/// minutes if the guest gets the CPUs last.
 const SILENCE: Duration = Duration::from_secs(600);
 
 impl fmt::Display for Why {
@@ -75,7 +75,7 @@ impl fmt::Display for Why {
 }
 
 impl Ending {
-    /// What became of each of the scenarios, by all that the guest has reported.
+    /// How each of the scenarios ended, from everything that the guest has reported.
     fn of_all(
         ended: Result<ExitStatus, Why>,
         text: &str,
@@ -91,7 +91,7 @@ impl Ending {
                 |report: &Report| report.scenario == scenario.name() && report.release == release;
             failed += report.as_ref().map_or(0, |report| report.failed);
             let code = if failed == 0 { PASSED } else { FAILED };
-            // More reports than were asked for make the last one none.
+            // If there are more reports than scenarios, the last one does not count.
             let is_last = at + 1 == wanted.len();
             let goes_on = texts.len() > at + 1;
             endings.push(match (report, ended) {
@@ -138,9 +138,9 @@ impl fmt::Display for Ending {
     }
 }
 
-/// Boots a kernel and waits until the guest has ended, one way or another.
+/// Boots a kernel and waits until the guest has ended in any way.
 ///
-/// `number` tells several boots of the same from each other.
+/// `number` distinguishes several boots with the same scenarios.
 ///
 /// # Panics
 /// If there is no scenario.
@@ -225,7 +225,7 @@ pub fn boot(
     })
 }
 
-/// A file that is a guest's disk, and is gone afterwards.
+/// A file that is a guest's disk, removed when this is dropped.
 struct Disk {
     path: PathBuf,
 }
@@ -240,13 +240,13 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // It is in the cache, which anyone may clear.
+        // It is in the cache, which the user may clear.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Waits for a child, and ends it when it has had so much CPU time, or when `output` has not grown for so long. Keeps what CPU
-/// time it had in `cpu`.
+/// Waits for a child, and ends it when it has used `timeout` of CPU time, or when `output` has not grown for `silence`.
+/// Stores the CPU time that it used in `cpu`.
 fn wait(
     child: &mut Child,
     timeout: Duration,
@@ -281,10 +281,10 @@ fn wait(
 
 /// CPU time of a process and of all its threads.
 fn cpu_time(pid: u32) -> Option<Duration> {
-    /// Of the times in `/proc/PID/stat`: `USER_HZ`, a constant.
+    /// The unit of the times in `/proc/PID/stat`: `USER_HZ`, a constant.
     const TICKS_A_SECOND: u64 = 100;
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    // Behind the name, which may hold anything: from field 3 on.
+    // The fields after the name, which may contain anything: from field 3 on.
     let name_end = stat.iter().rposition(|&byte| byte == b')')?;
     let rest = str::from_utf8(&stat[name_end + 1..]).ok()?;
     let times = rest.split_ascii_whitespace().skip(11).take(2);
@@ -358,7 +358,7 @@ mod tests {
         assert_eq!(endings(None, &text, &both), [failing, &silent]);
     }
 
-    /// Why a child is given up that is allowed so much CPU time, and so much silence.
+    /// Why a child with these limits of CPU time and silence is given up.
     fn given_up(
         program: &mut Command,
         cpu: Duration,

@@ -1,4 +1,5 @@
-//! Every scenario on every kernel: a few guests at a time, a line about each as it ends, and a table in the end.
+//! Runs every scenario on every kernel: a few guests at a time, with a line about each as it ends, and a table at the
+//! end.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,10 +32,10 @@ use crate::{
     summary::{self, Outcome},
 };
 
-/// Scenarios that measure are run so often, and have to agree.
+/// How often scenarios that measure are run; the runs must agree.
 const MEASUREMENTS: u8 = 3;
 
-/// A kernel that does not come to its first program is booted so often.
+/// How often a kernel is booted that does not run its first program.
 const ATTEMPTS: u8 = 3;
 
 /// What to run.
@@ -45,10 +46,10 @@ pub struct Plan<'p> {
     pub scenarios: &'p [Scenario],
     /// Guests at a time.
     pub jobs: usize,
-    /// Whether what is found is what is expected from now on.
+    /// Whether the findings become the expected ones.
     pub update: bool,
-    /// Whether what takes long is done as often as it says most: measurements that have to agree, and the big machine on every
-    /// kernel instead of the newest.
+    /// Whether long tests run in full: repeated measurements that must agree, and the big machine on every kernel
+    /// instead of only the newest.
     pub thorough: bool,
 }
 
@@ -56,7 +57,7 @@ pub struct Plan<'p> {
 struct Boot<'i> {
     image: &'i Image,
     scenarios: Vec<Scenario>,
-    /// Which of several that have to agree.
+    /// The number of this boot, if several must agree.
     number: u8,
 }
 
@@ -66,7 +67,7 @@ impl<'i> Boot<'i> {
         Machine::of(self.scenarios[0], self.image.series.architecture())
     }
 
-    /// A boot of the same with these scenarios alone, if there are any.
+    /// The same boot with only these scenarios, if there are any.
     fn of_scenarios(&self, wanted: impl Fn(Scenario) -> bool) -> Option<Boot<'i>> {
         let scenarios = self.scenarios.iter().copied();
         let scenarios: Vec<_> = scenarios.filter(|&scenario| wanted(scenario)).collect();
@@ -74,7 +75,7 @@ impl<'i> Boot<'i> {
     }
 }
 
-/// Runs them all, and says whether everything is as expected.
+/// Runs all of them, and returns whether everything is as expected.
 pub fn all(cache: &Cache, plan: &Plan<'_>) -> Result<bool> {
     let started = Instant::now();
     let images = image::fetch(cache, plan.wanted, false)?;
@@ -117,7 +118,7 @@ pub fn all(cache: &Cache, plan: &Plan<'_>) -> Result<bool> {
     }
     let mut outcomes = outcomes(&boots, &guests, &expected);
     if !plan.update {
-        // A gauge may move there and back while a guest looks at it: what is wrong shows in another boot as well.
+        // A gauge may change and change back while a guest reads it: a real defect shows in another boot as well.
         let suspects: Vec<Boot<'_>> = boots
             .iter()
             .filter_map(|boot| {
@@ -165,7 +166,7 @@ pub fn all(cache: &Cache, plan: &Plan<'_>) -> Result<bool> {
     Ok(bad == 0 && !outcomes.is_empty())
 }
 
-/// The file systems of the guests, for each architecture that is booted.
+/// The initial file systems, for each architecture that is booted.
 fn initramfs(cache: &Cache, images: &[Image]) -> Result<BTreeMap<Architecture, PathBuf>> {
     let all = images.iter().map(|image| image.series.architecture());
     let all: BTreeSet<_> = all.collect();
@@ -174,7 +175,7 @@ fn initramfs(cache: &Cache, images: &[Image]) -> Result<BTreeMap<Architecture, P
         .collect()
 }
 
-/// The report on kernels that the table has no entry for: the archive moves on by itself.
+/// Reports kernels without an entry in the table: the archive changes without this repository.
 fn unlisted(images: &[Image], expected: &Expected) -> Vec<String> {
     let mut lines = Vec::new();
     for Image {
@@ -193,7 +194,7 @@ fn unlisted(images: &[Image], expected: &Expected) -> Vec<String> {
     lines
 }
 
-/// Writes the page anew from the table.
+/// Writes the page again from the table.
 pub fn write_page() -> Result<()> {
     write(
         &page::path(),
@@ -216,7 +217,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// The longest first, so that none of them is left to run alone at the end.
+/// The longest boots come first, so that no boot runs alone at the end.
 fn boots<'i>(images: &'i [Image], plan: &Plan<'_>) -> Vec<Boot<'i>> {
     let mut boots: Vec<Boot<'i>> = Vec::new();
     let scenarios = Scenario::ALL.into_iter();
@@ -263,7 +264,7 @@ fn boots<'i>(images: &'i [Image], plan: &Plan<'_>) -> Vec<Boot<'i>> {
     boots
 }
 
-/// Boots so many guests at a time, and returns them in the order of the boots.
+/// Boots guests, as many at a time as `jobs`, and returns them in the order of the boots.
 fn boot_all<'i>(
     boots: &[Boot<'i>],
     jobs: usize,
@@ -296,7 +297,7 @@ fn boot_all<'i>(
         .collect()
 }
 
-/// An emulated kernel may fall over its own start: then nothing of ours has run, and it is tried again.
+/// An emulated kernel may crash during its start: then no program of the guest has run, and it is tried again.
 fn boot_until_init(boot: &Boot<'_>, initramfs: &Path, results: &Path) -> Result<Guest> {
     let Boot {
         image,
@@ -318,7 +319,7 @@ fn boot_until_init(boot: &Boot<'_>, initramfs: &Path, results: &Path) -> Result<
     Ok(guest)
 }
 
-/// What each scenario on each kernel has come to, and how that differs from what is expected.
+/// The outcome of each scenario on each kernel, and how it differs from what is expected.
 fn outcomes(boots: &[Boot<'_>], guests: &[Guest], expected: &Expected) -> Vec<Outcome> {
     let outcome = |(image, scenario, endings): (&Image, Scenario, Vec<&Ending>)| {
         let Evaluation {
@@ -357,7 +358,7 @@ fn by_scenario<'g>(
         .collect()
 }
 
-/// Without a whole report there is nothing to evaluate but that.
+/// Evaluates the reports; an ending without a complete report is an error.
 fn evaluate_endings(endings: &[&Ending]) -> Evaluation {
     let mut reports = Vec::new();
     let mut wrong = Vec::new();
@@ -372,7 +373,7 @@ fn evaluate_endings(endings: &[&Ending]) -> Evaluation {
     evaluation
 }
 
-/// A line about each scenario of a guest that has ended, and more when it did not report.
+/// Prints a line about each scenario of a guest that has ended, and more if it did not report.
 fn tell(boot: &Boot<'_>, guest: &Guest, expected: Option<&Expected>) {
     let series = boot.image.series;
     let which = if boot.number > 0 {
@@ -412,7 +413,7 @@ fn tell(boot: &Boot<'_>, guest: &Guest, expected: Option<&Expected>) {
     print!("{text}");
 }
 
-/// The end of a text file, fit to be shown.
+/// The last lines of a text file, without control characters.
 fn last_lines(path: &Path, count: usize) -> Vec<String> {
     let text = fs::read(path).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);

@@ -1,4 +1,4 @@
-//! Kernel series, and which package is the newest of one.
+//! Kernel series, and the choice of the newest package of a series.
 
 use std::{cmp::Ordering, fmt, str::FromStr};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::architecture::{Architecture, Flavour};
 
-/// A series of kernels: the first two numbers of a release, and which build of it.
+/// A series of kernels: the first two numbers of a release, and its flavour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Series {
@@ -41,7 +41,7 @@ impl Series {
         }
     }
 
-    /// Which build it is.
+    /// Its flavour.
     pub const fn flavour(self) -> Flavour {
         self.flavour
     }
@@ -83,7 +83,7 @@ impl TryFrom<String> for Series {
     }
 }
 
-/// What a person asks for.
+/// What the user requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// This series.
@@ -93,7 +93,7 @@ pub enum Wanted {
 }
 
 impl Wanted {
-    /// Which build is wanted.
+    /// The requested flavour.
     pub const fn flavour(self) -> Flavour {
         match self {
             Self::Series(series) => series.flavour(),
@@ -136,11 +136,11 @@ pub struct Offer {
     pub package: String,
 }
 
-/// Finds the newest offer of a series, or of all of a flavour, among the names of packages.
+/// Finds the newest offer of a series, or of all series of a flavour, among the names of packages.
 pub fn choose(wanted: Wanted, packages: &[String]) -> Option<Offer> {
     let flavour = wanted.flavour();
     let offers = packages.iter().filter_map(|package| {
-        // Others of this prefix are debugging symbols, unsigned images, and names that only point to a version.
+        // Others with this prefix are debugging symbols, unsigned images, and names that only point to a version.
         let version = package
             .strip_prefix("linux-image-")?
             .strip_suffix(flavour.ending())?;
@@ -154,7 +154,7 @@ pub fn choose(wanted: Wanted, packages: &[String]) -> Option<Offer> {
         })
         .max_by(|(_, a), (_, b)| by_version(a, b))?;
     let release = format!("{version}{}", flavour.ending());
-    // From 6.19 on the image's package is empty and the kernel is in another.
+    // From 6.19 on the image's package is empty and the kernel is in another package.
     let split = format!("linux-binary-{release}");
     let package = if packages.contains(&split) {
         split
@@ -168,12 +168,12 @@ pub fn choose(wanted: Wanted, packages: &[String]) -> Option<Offer> {
     })
 }
 
-/// Compares releases number by number, and what stands between the numbers as text.
+/// Compares releases number by number, and the texts between the numbers as text.
 fn by_version(a: &str, b: &str) -> Ordering {
     parts(a).cmp(parts(b))
 }
 
-/// A release as a row of texts and the numbers after them.
+/// Splits a release into texts and the numbers after them.
 fn parts(release: &str) -> impl Iterator<Item = (&str, u64)> {
     let mut rest = release;
     std::iter::from_fn(move || {
@@ -197,7 +197,7 @@ fn parts(release: &str) -> impl Iterator<Item = (&str, u64)> {
 mod tests {
     use super::*;
 
-    /// The release and the package that are chosen; two dashes where there is none.
+    /// The chosen release and package; two dashes if there is none.
     fn offer(wanted: &str, packages: &[&str]) -> String {
         let packages: Vec<_> = packages.iter().map(|name| (*name).to_owned()).collect();
         let offer = choose(wanted.parse().unwrap(), &packages);

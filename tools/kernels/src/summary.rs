@@ -1,4 +1,4 @@
-//! The summary of a run: a table, and below it what is not as it should be.
+//! The summary of a run: a table, and below it everything that is not as expected.
 
 use std::fmt::Write as _;
 
@@ -12,9 +12,9 @@ pub struct Outcome {
     pub series: Series,
     /// The scenario.
     pub scenario: Scenario,
-    /// What was found.
+    /// The findings.
     pub findings: Findings,
-    /// What is not as it should be, a line each.
+    /// What is not as expected, one line each.
     pub wrong: Vec<String>,
 }
 

@@ -1,1 +1,1 @@
-"""Seeds faults, and demands that a check fails."""
+"""Seeds faults, and requires that a check fails."""

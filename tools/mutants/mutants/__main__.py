@@ -1,4 +1,5 @@
-"""Seeds faults one by one in a copy of the sources, and demands that a check of the gate fails. See tools/mutants/README.md."""
+"""Seeds faults one by one in a copy of the sources, and requires that a check of the gate fails. See
+tools/mutants/README.md."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ RESULTS = HERE / "results.json"
 
 
 class Run:
-    """In one copy, with one target folder."""
+    """The runs in one copy, with one target folder."""
 
     def __init__(self, guard_seconds: float, most: int | None, folder: Path | None) -> None:
         """Brings the copy up to date."""
@@ -30,7 +31,7 @@ class Run:
         self.tree, self.target, self.logs = place / "tree", place / "target", place / "logs"
         self.logs.mkdir(parents=True, exist_ok=True)
         copies.update(ROOT, self.tree)
-        # Checks that pass without a fault.
+        # Whether each check passes without a fault.
         self.sound: dict[str, bool] = {}
 
     def is_sound(self, command: str) -> bool:
@@ -45,7 +46,7 @@ class Run:
         return self.sound[command]
 
     def seeded(self, fault: Fault, command: str, log: Path) -> Outcome:
-        """The outcome of the check while the fault is there."""
+        """The outcome of the check with the fault."""
         was = fault.apply(self.tree)
         try:
             return check(command, self.tree, self.target, log, self.guard_seconds)
@@ -53,12 +54,12 @@ class Run:
             (self.tree / fault.file).write_text(was)
 
     def fault(self, fault: Fault) -> dict[str, Any]:
-        """Seeds it, and says who caught it."""
+        """Seeds it, and returns which check caught it."""
         log = self.logs / f"{fault.name}.log"
         log.unlink(missing_ok=True)
         result: dict[str, Any] = {"caught": False, "by": "", "tests": [], "build_seconds": 0.0, "seconds": 0.0}
         for command in fault.checks[: self.most]:
-            # The copy is whole now: a check that fails anyway would prove nothing.
+            # The copy has no fault now: a check that fails anyway would prove nothing.
             if not self.is_sound(command):
                 return result | {"error": f"without it this fails, or runs no test: {command}"}
             try:
@@ -78,18 +79,18 @@ class Run:
 
 
 def arguments() -> argparse.Namespace:
-    """Of the command line."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(prog="mutants", description=__doc__)
     parser.add_argument("--only", default="", help="names of faults, or of the files that describe them")
-    parser.add_argument("--guard", type=float, default=1200, metavar="SECONDS", help="after which a check has failed")
+    parser.add_argument("--guard", type=float, default=1200, metavar="SECONDS", help="time after which a check fails")
     parser.add_argument("--most", type=int, metavar="N", help="run only the first N checks of each fault")
-    parser.add_argument("--folder", type=Path, help="of the copy and what is built; two runs at once need one each")
-    parser.add_argument("--list", action="store_true", help="seed nothing: say which there are, and which cannot be seeded")
+    parser.add_argument("--folder", type=Path, help="folder of the copy and its builds; each of two concurrent runs needs its own")
+    parser.add_argument("--list", action="store_true", help="seed nothing: list the faults, and those that cannot be seeded")
     return parser.parse_args()
 
 
 def listed(faults: list[Fault]) -> int:
-    """Says which there are."""
+    """Lists the faults."""
     wrong = 0
     for fault in faults:
         path = ROOT / fault.file
@@ -100,12 +101,12 @@ def listed(faults: list[Fault]) -> int:
 
 
 def interrupted(number: int, _frame: object) -> None:
-    """A signal to end ends it as an interrupt does."""
+    """Handles a signal as an interrupt."""
     raise KeyboardInterrupt(signal.Signals(number).name)
 
 
 def main() -> int:
-    """The command."""
+    """Runs the command."""
     options = arguments()
     every = read(HERE / "faults")
     faults = chosen(every, options.only)
@@ -122,7 +123,7 @@ def main() -> int:
         what = result.get("error") or (f"caught by {' '.join(result['tests'][:3])}" if result["caught"] else "NOT CAUGHT")
         spent = f"{result.get('build_seconds', 0):.0f} + {result.get('seconds', 0):.0f} s"
         print(f"{number:3}/{len(faults)} {fault.name}: {what} ({spent})", flush=True)
-        # What could not be tried keeps what was known of it.
+        # A fault that could not be seeded keeps its earlier result.
         if "error" not in result:
             # Another run may have written meanwhile.
             results: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}

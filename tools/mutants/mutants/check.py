@@ -17,7 +17,7 @@ FAILED = re.compile(r"^    (\S+)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of a check."""
+    """The outcome of a check."""
 
     # "passed", "failed", or "build" if it does not build.
     what: str
@@ -25,12 +25,12 @@ class Outcome:
     tests: tuple[str, ...]
     build_seconds: float
     seconds: float
-    # Whether a test ran at all.
+    # Whether any test ran.
     ran: bool
 
 
 def shell(command: str, tree: Path, target: Path, log: Path, guard_seconds: float) -> tuple[int | None, str]:
-    """Status and output of a command line; no status if it did not come to its end."""
+    """Status and output of a command line; no status if it did not end in time."""
     environment = os.environ | {"CARGO_TARGET_DIR": str(target), "CARGO_TERM_COLOR": "never"}
     with log.open("a+") as output:
         output.write(f"\n$ {command}\n")
@@ -45,7 +45,7 @@ def shell(command: str, tree: Path, target: Path, log: Path, guard_seconds: floa
         except subprocess.TimeoutExpired:
             status = None
         finally:
-            # What is left of it, too.
+            # End its remaining processes, too.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -54,7 +54,7 @@ def shell(command: str, tree: Path, target: Path, log: Path, guard_seconds: floa
 
 
 def failed_tests(output: str) -> tuple[str, ...]:
-    """Their names, if it was cargo."""
+    """The names of the failed tests, if the command was cargo."""
     found: list[str] = []
     for part in output.split("\nfailures:\n")[2::2]:
         found += FAILED.findall(part.partition("\ntest result:")[0])
@@ -62,7 +62,7 @@ def failed_tests(output: str) -> tuple[str, ...]:
 
 
 def check(command: str, tree: Path, target: Path, log: Path, guard_seconds: float) -> Outcome:
-    """Runs it. What cargo tests is built first, so that a fault which does not compile is not taken for one that was caught."""
+    """Runs it. What cargo tests is built first: a fault that does not compile is not one that was caught."""
     began = time.monotonic()
     if command.startswith("cargo test "):
         status, _ = shell(command.partition(" -- ")[0] + " --locked --no-run", tree, target, log, 3600)

@@ -10,14 +10,14 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Fault:
-    """One."""
+    """A fault."""
 
     name: str
-    # The file of its description, without the number by which they are sorted: the cheapest to build come first.
+    # The file of its description, without the number by which the files are sorted: the cheapest to build come first.
     part: str
     about: str
     file: str
-    # What stands there exactly once, and what is put there instead.
+    # The text that occurs exactly once in the file, and its replacement.
     find: str
     replace: str
     # Command lines, the cheapest first. One of them must fail.
@@ -28,7 +28,7 @@ class Fault:
     build: bool
 
     def apply(self, tree: Path) -> str:
-        """Seeds it, and returns what stood there. Raises ValueError if it cannot."""
+        """Seeds it, and returns the text before. Raises ValueError if it cannot."""
         path = tree / self.file
         if not path.exists():
             raise ValueError(f"there is no {self.file}")
@@ -40,7 +40,7 @@ class Fault:
 
 
 def read(folder: Path) -> list[Fault]:
-    """All of them."""
+    """Reads all faults."""
     faults = []
     for path in sorted(folder.glob("*.toml")):
         described = tomllib.loads(path.read_text())
@@ -56,7 +56,7 @@ def read(folder: Path) -> list[Fault]:
 
 
 def chosen(faults: list[Fault], only: str) -> list[Fault]:
-    """Those of a list of names or parts, or all but those that only storms catch."""
+    """The faults of a list of names or parts, or all except those that only storms catch."""
     if not only:
         return [fault for fault in faults if not fault.storms]
     words = only.replace(",", " ").split()

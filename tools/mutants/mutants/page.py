@@ -1,4 +1,4 @@
-"""Writes the table of what was caught by what."""
+"""Writes the table of the checks that caught each fault."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BEGIN, END = "<!-- written by make mutants: begin -->", "<!-- end -->"
 
 
 def line(fault: Fault, result: dict[str, Any] | None) -> str:
-    """Of one fault."""
+    """The row of one fault."""
     if result is None:
         caught, seconds = ("only by `make test-storms`" if fault.storms else "not run yet"), ""
     elif result["caught"]:

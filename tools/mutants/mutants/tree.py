@@ -13,21 +13,21 @@ CARGO = os.environ.get("CARGO", "cargo")
 
 
 def target_folder(root: Path) -> Path:
-    """Cargo's."""
+    """Cargo's target folder."""
     command = [CARGO, "metadata", "--format-version", "1", "--no-deps", "--offline"]
     described = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, check=True)
     return Path(json.loads(described.stdout)["target_directory"])
 
 
 def files(root: Path) -> list[str]:
-    """Those of the repository, as they are now, whether committed or not."""
+    """The files of the repository as they are now, committed or not."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, check=True).stdout
     return [name for name in listed.decode().split("\0") if name and (root / name).exists()]
 
 
 def update(root: Path, tree: Path) -> None:
-    """Makes the copy what the sources are. What has not changed keeps its time, so that it is not built again."""
+    """Updates the copy to the sources. Unchanged files keep their time, so that they are not built again."""
     wanted = files(root)
     for name in wanted:
         source, copy = root / name, tree / name
@@ -35,7 +35,7 @@ def update(root: Path, tree: Path) -> None:
         if source.is_symlink():
             copy.unlink(missing_ok=True)
             copy.symlink_to(source.readlink())
-        # With the time of now: cargo looks at nothing else.
+        # With the current time: cargo only looks at times.
         elif not (copy.exists() and filecmp.cmp(source, copy, shallow=False)):
             shutil.copy(source, copy)
     listed = tree.parent / "files"

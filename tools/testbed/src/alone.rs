@@ -18,7 +18,7 @@ thread_local! {
     static HELD: Cell<Option<File>> = const { Cell::new(None) };
 }
 
-/// Proof that this thread has the machine to itself, until it is dropped.
+/// Proof that this thread holds the lock of the machine, until it is dropped.
 #[must_use = "the lock is released when this is dropped"]
 #[derive(Debug)]
 pub struct Alone {
@@ -28,9 +28,9 @@ pub struct Alone {
 
 /// Waits until no other test holds the lock, and holds it.
 ///
-/// Take it before you start more than 200 processes, load all CPUs, use a real-time policy, fill memory, or measure. Take it
-/// as well in a test that such neighbours would disturb. A thread may take it more than once. Start clocks after this call:
-/// the wait may be long.
+/// Take it before you start more than 200 processes, load all CPUs, use a real-time policy, fill memory, or measure.
+/// Also take it in a test that such neighbours would disturb. A thread may take it more than once. Start clocks after
+/// this call: the wait may be long.
 ///
 /// # Panics
 ///
@@ -50,7 +50,8 @@ pub fn alone() -> Alone {
     }
 }
 
-/// Closes the copy of the lock that a forked child has, so that the lock ends with the process that took it, however that ends.
+/// Closes the copy of the lock in a forked child, so that the lock ends with the process that took it, however that
+/// ends.
 pub fn leave_lock_to_parent() {
     drop(HELD.take());
 }
@@ -91,12 +92,12 @@ mod tests {
         let (tell, told) = mpsc::channel();
         let other = thread::spawn(move || {
             let _alone = alone();
-            tell.send(()).expect("the test listens");
+            tell.send(()).expect("the test waits");
         });
         drop(inner);
         assert!(told.try_recv().is_err(), "the lock was released too early");
         drop(outer);
         told.recv().expect("the other thread gets the lock");
-        other.join().expect("it does not panic");
+        other.join().expect("the thread does not panic");
     }
 }

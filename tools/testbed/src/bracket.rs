@@ -1,11 +1,11 @@
-//! Values that move: read from the kernel, by the code under test, and from the kernel again.
+//! Values that change: read from the kernel, by the code under test, and from the kernel again.
 
 use crate::gate;
 
-/// Readings of values that move, of one test.
+/// The readings of changing values in one test.
 ///
-/// A reading is judged if the kernel said the same before and after it. The others are counted: nobody can say what was
-/// right between them. [`Brackets::finish`] asserts that enough were judged.
+/// A reading is judged if the kernel's value is the same before and after it. Other readings are only counted, because
+/// the right value between them is unknown. [`Brackets::finish`] asserts that enough were judged.
 #[derive(Debug, Default)]
 pub struct Brackets {
     judged: u64,
@@ -13,12 +13,12 @@ pub struct Brackets {
 }
 
 impl Brackets {
-    /// No reading yet.
+    /// Starts without readings.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Reads `kernel`, `ours`, `kernel`. Returns the two where the kernel's answer stayed the same.
+    /// Reads `kernel`, `ours`, `kernel`. Returns the first two if the kernel's answer stayed the same.
     pub fn read<K: PartialEq, T>(
         &mut self,
         mut kernel: impl FnMut() -> K,
@@ -40,12 +40,12 @@ impl Brackets {
         }) += 1;
     }
 
-    /// How many were judged.
+    /// The number of judged readings.
     pub fn judged(&self) -> u64 {
         self.judged
     }
 
-    /// How many moved, and were not.
+    /// The number of readings during which the value changed.
     pub fn moved(&self) -> u64 {
         self.moved
     }
@@ -54,7 +54,7 @@ impl Brackets {
     ///
     /// # Panics
     ///
-    /// If fewer than `percent` of a hundred readings were judged.
+    /// If less than `percent` of all readings were judged.
     #[track_caller]
     pub fn finish(self, percent: u64) {
         gate::compared(self.judged, self.moved);

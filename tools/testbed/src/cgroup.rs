@@ -15,8 +15,8 @@ pub struct Cgroup {
 }
 
 impl Cgroup {
-    /// Makes a cgroup at this path, below one that no other test has. `None` if the hierarchy is not mounted, or the test
-    /// may not write to it.
+    /// Makes a cgroup at this path, below one that no other test uses. `None` if the hierarchy is not mounted, or the
+    /// test may not write to it.
     pub fn new(path: &str) -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
@@ -37,12 +37,12 @@ impl Cgroup {
         format!("/{}", self.path.display())
     }
 
-    /// The folder that it has.
+    /// Its folder.
     pub fn folder(&self) -> PathBuf {
         self.root.join(&self.path)
     }
 
-    /// A command that a shell runs in it.
+    /// A command that a shell runs in the cgroup.
     pub fn command(&self, script: &str) -> Command {
         let mut command = Command::new("sh");
         let script = format!(

@@ -1,6 +1,6 @@
-//! One process that changes one thing about itself as fast as it can, between values that can be told apart.
+//! A process that changes one of its properties as fast as it can, between values that differ in every part.
 //!
-//! A reader that takes a length from one value and the data from another shows something that never was.
+//! A reader that takes a length from one value and the data from another shows a value that never existed.
 
 use std::{
     fmt,
@@ -24,25 +24,25 @@ use crate::{
     wait::GUARD,
 };
 
-/// What is changed.
+/// The property that changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The supplementary groups, between [`GROUPS`]. Needs `CAP_SETGID`. Has a CPU for itself, which the caller's thread, and
-    /// what it starts, keep off: otherwise they would run only while nothing changes.
+    /// The supplementary groups, between [`GROUPS`]. Needs `CAP_SETGID`. The process has a CPU to itself; the caller's
+    /// thread and its children keep off that CPU, otherwise they would run only while nothing changes.
     Groups,
-    /// Its threads, which count faults, bytes and system calls and end: the sums of the process never fall.
+    /// Its threads, which count faults, bytes and system calls and exit: the sums of the process never fall.
     Threads,
     /// Its leader: a thread calls execve(2) and takes over the leader's pid.
     Leader,
-    /// Its program, likewise, of which the last argument counts how often. In between it rests, with one thread, and catches
-    /// `SIGUSR1` every other time.
+    /// Its program, in the same way; the last argument counts the executions. Between them the process rests with one
+    /// thread, and catches `SIGUSR1` every other time.
     Program,
 }
 
-/// The two lists of supplementary groups, each as its group and how often that is in it.
+/// The two lists of supplementary groups: each is a group, and how often the list contains it.
 pub const GROUPS: [(u32, usize); 2] = [(7777, 64), (8888, 1)];
 
-/// What changes a process, given how often it has.
+/// Changes a process; the argument is the number of changes before.
 type Step = fn(u64) -> io::Result<()>;
 
 const CHANGES: [(Change, &str, Step); 4] = [
@@ -52,15 +52,15 @@ const CHANGES: [(Change, &str, Step); 4] = [
     (Change::Program, "program", program),
 ];
 
-/// The process, until this is dropped.
+/// The changing process. It ends when this is dropped.
 pub struct Changing {
     servant: Servant,
-    /// Where the caller ran before.
+    /// The CPUs on which the caller ran before.
     cpus: CpuSet,
 }
 
 impl Changing {
-    /// Starts it, and waits until each value has been there.
+    /// Starts it, and waits until each value has occurred.
     pub fn start(change: Change) -> Result<Self, TestbedError> {
         let name = CHANGES
             .iter()
@@ -80,7 +80,7 @@ impl Changing {
         }
     }
 
-    /// The process that changes.
+    /// The pid of the process.
     pub fn pid(&self) -> u32 {
         self.servant.pid()
     }
@@ -88,12 +88,12 @@ impl Changing {
 
 impl Drop for Changing {
     fn drop(&mut self) {
-        // They were allowed before.
+        // The thread had these CPUs before.
         let _ = sched_setaffinity(None, &self.cpus);
     }
 }
 
-/// Keeps this thread off the CPU of a process that has one for itself. Where it was allowed to run until now.
+/// Keeps this thread off the CPU of a process that has one to itself. Returns the CPUs that it had before.
 fn keep_off(pid: u32) -> io::Result<CpuSet> {
     let before = sched_getaffinity(None)?;
     let taken = sched_getaffinity(Pid::from_raw(pid.cast_signed()))?;
@@ -117,7 +117,8 @@ impl fmt::Debug for Changing {
 
 /// Changes itself until the lifeline closes.
 ///
-/// `argument` is what to change, and one word more if that has been announced: what executes a program starts anew.
+/// `argument` names the change; a second word means that the process has announced itself: an executed program starts
+/// again.
 pub fn main(argument: &str) -> i32 {
     let (name, again) = argument.split_once(' ').unwrap_or((argument, ""));
     let lifeline = serve();
@@ -128,7 +129,7 @@ pub fn main(argument: &str) -> i32 {
     let begin = if again.is_empty() { 0 } else { 2 };
     for round in begin.. {
         if round == 1 {
-            // If nobody listens, then the lifeline says so as well.
+            // If the reader has gone, the lifeline shows that as well.
             let _ = io::stdout()
                 .write_all(b"!")
                 .and_then(|()| io::stdout().flush());
@@ -146,14 +147,14 @@ pub fn main(argument: &str) -> i32 {
 
 fn groups(round: u64) -> io::Result<()> {
     if round == 0 && thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1) {
-        // It changes all the time, however busy the machine is: every reader has it under way.
+        // It changes all the time, however busy the machine is: every reader meets a change.
         sys::stay_on_one_cpu()?;
         let first = sys::Sched {
             policy: libc::SCHED_FIFO as u32,
             priority: 1,
             ..sys::Sched::default()
         };
-        // A control group may have no time for such processes: then it shares the CPU.
+        // A control group may have no time for real-time policies: then the process shares the CPU.
         match sys::set_sched(first) {
             Err(rustix::io::Errno::PERM) => {}
             result => result?,
@@ -165,14 +166,14 @@ fn groups(round: u64) -> io::Result<()> {
     Ok(set_thread_groups(&list[..count])?)
 }
 
-/// Eight threads, each of which touches memory and reads a file, and one that is there all the time.
+/// Eight threads, each of which touches memory and reads a file, and one that stays.
 fn threads(round: u64) -> io::Result<()> {
     if round == 0 {
         thread::Builder::new().spawn(|| idle())?;
     }
     let work = || {
         let mut memory = vec![0_u8; 64 << 10];
-        // What is read matters no more than whether it can be.
+        // Neither the content nor an error matters.
         let _ = File::open("/proc/version").and_then(|mut file| file.read(&mut memory));
         std::hint::black_box(&memory);
     };
@@ -180,7 +181,7 @@ fn threads(round: u64) -> io::Result<()> {
         .map_while(|_| thread::Builder::new().stack_size(64 << 10).spawn(work).ok())
         .collect();
     for thread in threads {
-        // It cannot panic.
+        // The thread cannot panic.
         let _ = thread.join();
     }
     Ok(())
@@ -207,7 +208,7 @@ fn program(round: u64) -> io::Result<()> {
     if count % 2 == 1 {
         sys::on_signal(libc::SIGUSR1, sys::Action::Catch)?;
     }
-    // It rests with as many context switches as the program before, so that they do not tell one from the other.
+    // It rests with as many context switches as the program before, so that these do not distinguish the two.
     while switches()? < 40 {
         thread::sleep(Duration::from_micros(100));
     }

@@ -1,4 +1,4 @@
-//! Plays the part that this process was executed for, before `main`: the crate's documentation says why.
+//! Plays the role for which this process was executed, before `main`: the crate's documentation gives the reason.
 
 use crate::{
     change, fixtures, hung_fuse,

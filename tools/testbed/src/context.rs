@@ -1,4 +1,4 @@
-//! Where a test process grows up: how it says that it is ready or why it cannot be, and how it has children of its own.
+//! What a test process uses during setup: to announce itself or report an error, and to start children.
 
 use std::{convert::Infallible, ffi::c_int, ffi::c_void, io, time::Duration};
 
@@ -21,13 +21,13 @@ use crate::{
     wait::GUARD,
 };
 
-/// What sets a test process up. It returns only if it cannot.
+/// Sets a test process up. It returns only if it fails.
 pub type SetUp = fn(&Context) -> Outcome;
 
-/// A test process that is grown never returns.
+/// A test process that has been set up never returns.
 pub type Outcome = Result<Infallible, SetUpError>;
 
-/// Why a test process cannot be had here.
+/// Why a test process cannot be set up here.
 #[derive(Clone, Debug)]
 pub struct SetUpError {
     pub why: Why,
@@ -35,7 +35,7 @@ pub struct SetUpError {
 }
 
 impl SetUpError {
-    /// This machine does not have what it needs.
+    /// This machine lacks what the process needs.
     pub fn unsupported(text: impl Into<String>) -> Self {
         Self {
             why: Why::Unsupported,
@@ -54,7 +54,7 @@ impl SetUpError {
 
 /// Names the step at which an error occurred.
 pub trait At<T> {
-    /// Sorts the error by its number: what was not allowed, what this kernel does not have, and the rest.
+    /// Classifies the error by its number: not permitted, not supported by this kernel, or other.
     fn at(self, step: &str) -> Result<T, SetUpError>;
 }
 
@@ -95,10 +95,10 @@ pub struct Context {
 }
 
 impl Context {
-    /// Says that this process is the test process `label`, ready. A thread may do so.
+    /// Announces that this process is the test process `label`, and ready. A thread may announce itself.
     ///
-    /// The supervisor learns the pid from the socket, in its own pid namespace, whatever this process takes it for. Nothing is
-    /// allocated: the memory may be another process's too.
+    /// The supervisor gets the pid from the socket, in its own pid namespace, whichever pid this process has in its
+    /// own. This allocates nothing: another process may share the memory.
     pub fn announce(&self, label: &str) -> Result<(), SetUpError> {
         // Changing credentials disarms it.
         self.arm()?;
@@ -113,7 +113,7 @@ impl Context {
         idle()
     }
 
-    /// This process dies when its parent does, even if that has just happened.
+    /// Makes this process die when its parent does, even if that has just died.
     pub fn arm(&self) -> Result<(), SetUpError> {
         set_parent_process_death_signal(Some(Signal::KILL)).at("PR_SET_PDEATHSIG")?;
         if ready(&self.parent, Duration::ZERO) {
@@ -122,7 +122,7 @@ impl Context {
         Ok(())
     }
 
-    /// Waits for the parent's end, and is as [`Context::arm`]ed as before with the next one.
+    /// Waits until the parent ends, and arms itself as [`Context::arm`] does for the next parent.
     pub fn adopted(&self) -> Result<Self, SetUpError> {
         if !ready(&self.parent, GUARD) {
             return Err(SetUpError::broken("the parent does not end"));
@@ -137,10 +137,10 @@ impl Context {
         Ok(context)
     }
 
-    /// Tells the supervisor why there will be no test process, and ends.
+    /// Reports to the supervisor why there will be no test process, and ends.
     pub fn give_up(&self, error: &SetUpError) -> ! {
         let message = format!("\0{}{}", error.why.letter(), error.text);
-        // If the supervisor is gone, then this process is about to be, too.
+        // If the supervisor has ended, this process is about to end, too.
         let _ = send(&self.supervisor, message.as_bytes(), SendFlags::NOSIGNAL);
         sys::exit_now(1)
     }
@@ -168,8 +168,8 @@ impl Context {
         }
     }
 
-    /// Starts a child that shares with this process what `flags` of clone(2) say. If that is the memory, `body` must keep
-    /// to system calls and this process must do nothing but wait from here on.
+    /// Starts a child that shares with this process what the `flags` of clone(2) name. If it shares the memory, `body`
+    /// must only make system calls, and from then on this process must only wait.
     pub fn clone_sharing(&self, flags: c_int, body: SetUp) -> Result<Pid, SetUpError> {
         extern "C" fn start(argument: *mut c_void) -> c_int {
             let (context, body) = sys::argument::<(Context, SetUp)>(argument);
@@ -179,7 +179,7 @@ impl Context {
         sys::clone_sharing(flags, start, pair).at("clone")
     }
 
-    /// Executes this program again as the test process `label`, which goes on in [`crate::fixtures::executed`].
+    /// Executes this program again as the test process `label`, which continues in [`crate::fixtures::executed`].
     pub fn execute(
         &self,
         label: &str,
@@ -219,16 +219,16 @@ pub fn idle() -> ! {
     }
 }
 
-/// What the supervisor hears.
+/// What the supervisor receives.
 #[derive(Debug)]
 pub enum Message {
-    /// This process is the test process of this label.
+    /// The process with this pid is the test process of this label.
     Ready(String, u32),
-    /// There will be none.
+    /// The test process cannot be set up.
     SetUpError(SetUpError),
-    /// Nobody is left who could say anything.
+    /// No process is left that could send a message.
     Silence,
-    /// Nobody says anything.
+    /// No message came in time.
     Late,
 }
 

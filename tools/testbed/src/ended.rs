@@ -1,4 +1,4 @@
-//! A process that is over.
+//! A process that has exited.
 
 use std::{os::unix::process::CommandExt, process::Command};
 
@@ -7,7 +7,7 @@ use std::{os::unix::process::CommandExt, process::Command};
 /// It uses some CPU time and has been waited for.
 ///
 /// # Panics
-/// It cannot be run, or ends otherwise: a test can do nothing without it.
+/// If it cannot be run, or ends otherwise: a test cannot continue without it.
 pub fn ended_shell(uid: u32, word: &str) -> u32 {
     let mut child = Command::new("/bin/sh")
         .args([
@@ -20,7 +20,7 @@ pub fn ended_shell(uid: u32, word: &str) -> u32 {
         .gid(uid)
         .spawn()
         .expect("sh(1) can be run");
-    let status = child.wait().expect("it is ours");
+    let status = child.wait().expect("it is a child of the test");
     assert_eq!(status.code(), Some(7), "the shell failed");
     child.id()
 }

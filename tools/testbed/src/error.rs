@@ -1,15 +1,15 @@
-//! What a testbed cannot have, and why.
+//! What a testbed cannot provide, and why.
 
 use std::{fmt, io};
 
 /// Why a test process is absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// It needs root, or the machine forbids it even so.
+    /// It needs root, or the machine refuses it even to root.
     Privilege,
-    /// The kernel or the hardware does not have it.
+    /// The kernel or the hardware does not support it.
     Unsupported,
-    /// The testbed failed: a defect here.
+    /// The testbed has a defect.
     Broken,
 }
 
@@ -35,10 +35,10 @@ impl Why {
     }
 }
 
-/// A test process that cannot be had here.
+/// A test process that cannot be provided here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Absent {
-    /// What it would have been.
+    /// The label that it would have had.
     pub label: &'static str,
     /// The kind of reason.
     pub why: Why,
@@ -69,7 +69,7 @@ pub enum TestbedError {
         "cannot start the supervisor, which is /proc/self/exe executed again; is /proc mounted? {0}"
     )]
     Supervisor(#[source] io::Error),
-    /// The supervisor reported something else than it should, or died.
+    /// The supervisor sent an unexpected report, or died.
     #[error("the supervisor failed: {0}. Its own words are on standard error")]
     Report(String),
 }

@@ -1,4 +1,4 @@
-//! What a test process promises, and whether `/proc` agrees.
+//! The promises of a test process, and whether `/proc` confirms them.
 
 use std::{
     fmt, fs,
@@ -9,7 +9,7 @@ use std::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Expect {
-    /// The state's letter.
+    /// The letter of the state.
     State(char),
     /// The name as the kernel keeps it, without the escapes of `status`.
     Comm(&'static [u8]),
@@ -17,9 +17,9 @@ pub enum Expect {
     Status(&'static str, &'static str),
     /// A field of `status` starts with a number that is at least this.
     StatusAtLeast(&'static str, u64),
-    /// How many words a field of `status` has: supplementary groups, pid namespaces.
+    /// The number of words in a field of `status`: supplementary groups, pid namespaces.
     Words(&'static str, usize),
-    /// How many CPUs it may run on.
+    /// The number of CPUs on which it may run.
     Cpus(u32),
     /// A field of `stat`, by its number in proc(5), which is 4 (`ppid`) or more.
     Stat(usize, i64),
@@ -27,11 +27,11 @@ pub enum Expect {
     StatAtLeast(usize, i64),
     /// A field of `stat` is its own pid: it leads the group (5) or the session (6).
     StatOwnPid(usize),
-    /// A file beside `stat` says exactly this, but for blanks at its ends.
+    /// A file beside `stat` contains exactly this, except blanks at its ends.
     Text(&'static str, &'static str),
     /// It is in another namespace of this kind than the caller.
     OtherNamespace(&'static str),
-    /// `exe` points to a file that is gone.
+    /// `exe` points to a deleted file.
     ExeDeleted,
     /// `cmdline` is at least this long.
     CmdlineAtLeast(usize),
@@ -45,7 +45,7 @@ pub enum Expect {
 pub struct Mismatch {
     /// The promise.
     pub expect: Expect,
-    /// What stands in its place.
+    /// What `/proc` shows instead.
     pub found: String,
 }
 
@@ -75,7 +75,7 @@ impl fmt::Display for Expect {
 }
 
 impl Expect {
-    /// Compares the promise with what `/proc` says of `pid` now.
+    /// Compares the promise with what `/proc` shows for `pid` now.
     pub fn check(&self, pid: u32) -> Result<(), Mismatch> {
         let found = match *self {
             Self::State(letter) => {
@@ -170,7 +170,7 @@ impl Stat {
         let rest = std::str::from_utf8(text.get(close + 2..)?).ok()?;
         let mut words = rest.split_ascii_whitespace();
         let state = words.next()?.chars().next()?;
-        // startcode and its like are unsigned, the rest fits: reinterpreted, not refused.
+        // startcode and similar fields are unsigned, the others fit: reinterpreted, not refused.
         let fields = words
             .map(|word| {
                 word.parse::<i64>()
@@ -194,7 +194,7 @@ impl Stat {
             .ok_or_else(|| "no such field".to_owned())
     }
 
-    /// Field 22: with the pid, the name of a process that is never given again.
+    /// Field 22: together with the pid, it identifies a process uniquely.
     pub fn starttime(&self) -> u64 {
         self.field(22).map_or(0, |ticks| ticks as u64)
     }

@@ -9,7 +9,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// A new folder, removed with all that is in it when this is dropped.
+/// A new folder, removed with its contents when this is dropped.
 #[derive(Debug)]
 pub struct Folder(PathBuf);
 
@@ -35,7 +35,7 @@ impl Folder {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.map_or(0, |now| now.as_nanos());
         loop {
-            // Pids come again, and a test that was killed leaves its folder behind: the clock tells them apart.
+            // Pids are reused, and a killed test leaves its folder behind: the clock distinguishes them.
             let next = NEXT.fetch_add(1, Relaxed);
             let name = format!("fastproc-{name}-{}-{now:x}-{next}", std::process::id());
             let path = env::temp_dir().join(name);
@@ -84,9 +84,9 @@ mod tests {
     fn each_folder_is_new_and_goes_with_its_owner() {
         let [one, two] = [Folder::with_mode("test", 0o1777), Folder::new("test")];
         assert_ne!(*one, *two);
-        let mode = one.metadata().expect("it is there").permissions().mode();
+        let mode = one.metadata().expect("it exists").permissions().mode();
         assert_eq!(mode & 0o7777, 0o1777);
-        std::fs::write(one.join("file"), "x").expect("it is writable");
+        std::fs::write(one.join("file"), "x").expect("the folder is writable");
         let path = one.to_path_buf();
         drop(one);
         assert!(!path.exists());

@@ -1,20 +1,20 @@
-//! What a test needs of the machine: it runs, or it is skipped so that nobody overlooks it.
+//! What a test needs from the machine: it runs, or is visibly skipped.
 //!
-//! Each test leaves a line in the file `tmp/live-tests` of the target folder, from which `make test` sums up what ran.
+//! Each test leaves a line in the file `tmp/live-tests` of the target folder, which `make test` sums up.
 
 use std::{env, fs::OpenOptions, io::Write, panic::Location, path::Path};
 
 use rustix::thread::{CapabilitySet, capabilities};
 
-/// Whether this process is root's. If not, the test is skipped.
+/// Whether this process runs as root. If not, the test is skipped.
 #[track_caller]
 pub fn root() -> bool {
     let missing = (!rustix::process::geteuid().is_root()).then_some("root");
     decide(missing)
 }
 
-/// Whether BPF has to work here: this is root, by its capabilities too, and the kernel has type information. Then a refusal
-/// is a failure of the test. If it need not work, the test is skipped.
+/// Whether BPF must work here: this process is root and has the capabilities, and the kernel has type information. Then
+/// a refusal fails the test. If BPF need not work, the test is skipped.
 #[track_caller]
 pub fn bpf() -> bool {
     let may_load = capabilities(None).is_ok_and(|sets| {
@@ -33,7 +33,7 @@ pub fn bpf() -> bool {
     decide(missing)
 }
 
-/// Whether these programs are installed, which the test runs. If not, the test is skipped.
+/// Whether the programs that the test runs are installed. If not, the test is skipped.
 #[track_caller]
 pub fn programs(programs: &[&str]) -> bool {
     let folders = env::var_os("PATH").unwrap_or_default();
@@ -48,30 +48,30 @@ pub fn programs(programs: &[&str]) -> bool {
     decide((!missing.is_empty()).then_some(&missing))
 }
 
-/// The test ran; it needs nothing that may be missing.
+/// Notes that the test ran; it has no requirements.
 #[track_caller]
 pub fn ran() {
     note("ran");
 }
 
-/// The test, or what is left of it, is skipped for this reason.
+/// Notes that the test, or the rest of it, is skipped for this reason.
 #[track_caller]
 pub fn skipped(reason: &str) {
-    // Past the capture of the test harness, which would show it to nobody.
+    // The harness captures prints; this shows the line in any case.
     let _ = writeln!(std::io::stderr(), "SKIPPED: {}: {reason}", test());
     note(&format!("skipped {reason}:"));
 }
 
-/// A difference showed, and not again when the test looked a second time. `make test` prints the sum of these at its end and
-/// fails when it is above a limit. `what` says what differed.
+/// A difference showed, and did not show again on a second try. `make test` prints the sum of these at its end and
+/// fails if it is above a limit. `what` names the difference.
 #[track_caller]
 pub fn repeated(what: &str) {
     let _ = writeln!(std::io::stderr(), "REPEATED: {}: {what}", test());
-    // One line for each, whatever is in it.
+    // One line for each, whatever it contains.
     note(&format!("repeated {}:", what.replace('\n', " | ")));
 }
 
-/// So many values were compared with the kernel's, and so many moved meanwhile and were not judged.
+/// Notes how many values were compared with the kernel's, and how many changed meanwhile and were not judged.
 #[track_caller]
 pub fn compared(judged: u64, moved: u64) {
     note(&format!("compared {judged} {moved}:"));
@@ -86,7 +86,7 @@ fn decide(missing: Option<&str>) -> bool {
     missing.is_none()
 }
 
-/// The thread of a test has its name, but where all of them run in one.
+/// The name of the test's thread, or the location of the call if all tests run in one thread.
 #[track_caller]
 fn test() -> String {
     let thread = std::thread::current();
@@ -112,7 +112,7 @@ fn note(what: &str) {
         .rsplit_once('-')
         .map_or(program.as_ref(), |(name, _)| name);
     let line = format!("{what} {program} {}\n", test());
-    // One short write to a file in append mode is not torn apart by another's.
+    // One short write to a file in append mode is not interleaved with others.
     if let Err(error) = file.and_then(|mut file| file.write_all(line.as_bytes())) {
         eprintln!("cannot note what ran: {error}: {line}");
     }

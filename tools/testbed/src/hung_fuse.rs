@@ -1,4 +1,4 @@
-//! A file system in user space that stops to answer.
+//! A file system in user space that stops answering.
 
 use std::{
     fs::{File, OpenOptions},
@@ -29,13 +29,14 @@ use crate::{
 const GETATTR: u32 = 3;
 const INIT: u32 = 26;
 const HEADER: usize = 40;
-/// Bytes of the longest request; the kernel wants room for it.
+/// Bytes of the longest request; the kernel requires room for it.
 const LONGEST: usize = 1 << 17;
 
-/// A file system of one directory, or of one file. A separate process answers its requests until it is told to hang. When that
+/// A file system of one directory, or of one file. A separate process answers its requests until it is sent a byte.
+/// When that
 /// process ends, the file system ends too, and every process that waits for it gets an error.
 ///
-/// It is mounted nowhere: it has a descriptor, and no path by which another process could run into it. It ends with the
+/// It is mounted nowhere: it has a descriptor, and no path on which another process could block. It ends with the
 /// processes that use it, however they end.
 #[derive(Debug)]
 pub struct HungFuse {
@@ -45,16 +46,16 @@ pub struct HungFuse {
 }
 
 impl HungFuse {
-    /// Makes one that is a directory, and has it answer.
+    /// Makes a file system that is a directory, and answers.
     ///
     /// # Errors
     ///
-    /// This machine has no `/dev/fuse`, or this process may not mount.
+    /// If this machine has no `/dev/fuse`, or this process may not mount.
     pub fn open() -> io::Result<Self> {
         Self::of_mode(libc::S_IFDIR | 0o755)
     }
 
-    /// The same with a file of a page, whose content is asked for when somebody reads it.
+    /// The same with a file of one page, whose content the kernel requests when it is read.
     ///
     /// # Errors
     ///
@@ -95,7 +96,7 @@ impl HungFuse {
             server,
             control,
         };
-        // The kernel asks nothing else before the server has told its version.
+        // The kernel sends no other request before the server has answered with its version.
         rustix::fs::fstat(&hung.root)?;
         Ok(hung)
     }
@@ -106,27 +107,27 @@ impl HungFuse {
         format!("/proc/{pid}/fd/{root}").into()
     }
 
-    /// From now on nothing is answered.
+    /// Stops answering.
     ///
     /// # Panics
     ///
-    /// If what answers has failed.
+    /// If the serving process has failed.
     pub fn hang(&mut self) {
-        self.control.write_all(b".").expect("it serves");
+        self.control.write_all(b".").expect("the server runs");
     }
 
-    /// Waits until somebody waits for an answer.
+    /// Waits until a process waits for an answer.
     ///
     /// # Panics
     ///
-    /// If nobody does.
+    /// If none does.
     pub fn wait_until_asked(&mut self) {
-        self.control.read_exact(&mut [0]).expect("it serves");
+        self.control.read_exact(&mut [0]).expect("the server runs");
     }
 
-    /// Ends it: whoever waits has an error.
+    /// Ends it: waiting processes get an error.
     pub fn end(&mut self) {
-        // It fails if it has ended.
+        // This fails if the process has ended.
         let _ = self.server.kill();
         let _ = self.server.wait();
     }
@@ -145,15 +146,15 @@ impl Drop for HungFuse {
     }
 }
 
-/// Answers what comes from standard output, the device, until standard input tells it to hang. Then it takes no request any
-/// more: a process whose request was taken could not be ended, not even by a signal.
+/// Answers requests from standard output, the device, until standard input has a byte. Then it reads no more requests:
+/// a process whose request was read could not be ended, not even by a signal.
 pub fn main(mode: &str) -> i32 {
     let mode = u32::from_str_radix(mode, 8).unwrap_or_default();
     i32::from(serve(mode).is_err())
 }
 
 fn serve(mode: u32) -> io::Result<()> {
-    // Whatever else the opener left open across exec.
+    // Everything else that the opener left open across exec.
     sys::close_range(3, u32::MAX);
     let mut control = File::from(rustix::stdio::stdin().try_clone_to_owned()?);
     let mut device = File::from(rustix::stdio::stdout().try_clone_to_owned()?);
@@ -178,25 +179,25 @@ fn serve(mode: u32) -> io::Result<()> {
         answer(&device, u32::from_ne_bytes(operation), number, mode);
     }
     if control.read(&mut [0])? == 0 {
-        // The opener has gone.
+        // The opener has ended.
         return Ok(());
     }
     poll(&mut [PollFd::new(&device, PollFlags::IN)], None)?;
     control.write_all(b".")?;
-    // Until the opener has gone, or ends this process.
+    // Until the opener ends, or ends this process.
     poll(&mut [PollFd::new(&control, PollFlags::IN)], None)?;
     Ok(())
 }
 
 fn answer(device: &File, operation: u32, number: &[u8], mode: u32) {
     match operation {
-        // Version 7.31, and the least of everything.
+        // Version 7.31, and the minimum of everything.
         INIT => {
             let mut body = [0_u32; 16];
             (body[0], body[1], body[5], body[6]) = (7, 31, 4096, 1);
             reply(device, number, 0, &body);
         }
-        // It is asked for again each time: its number, size, mode and links.
+        // The kernel requests it again each time: number, size, mode and links.
         GETATTR => {
             let mut body = [0_u32; 26];
             (body[4], body[6], body[19], body[20]) = (1, 4096, mode, 2);
@@ -211,6 +212,6 @@ fn reply(mut device: &File, number: &[u8], error: i32, body: &[u32]) {
     let mut bytes = [len.to_ne_bytes(), error.to_ne_bytes()].concat();
     bytes.extend(number);
     bytes.extend(body.iter().flat_map(|word| word.to_ne_bytes()));
-    // What is not wanted any more is refused.
+    // The kernel refuses an answer that nothing waits for.
     let _ = device.write(&bytes);
 }

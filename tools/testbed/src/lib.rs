@@ -1,10 +1,10 @@
-//! A testbed of odd processes: what a reader of the process table must get right and rarely meets by chance.
+//! A testbed of odd processes: those that a reader of the process table must handle and rarely meets by chance.
 //!
 //! [`Testbed::open`] starts labelled processes (zombies, dead thread group leaders, traced and stopped processes, names that
 //! break parsers, nested pid namespaces, …), each of them checked against `/proc` before it is shown, and keeps them
-//! until the [`Testbed`] is dropped; then all of them are killed and reaped. [`Storm::start`] makes processes and threads
-//! come and go as fast as they can, for readers that must survive it; [`Changing::start`] makes one process change one thing
-//! about itself.
+//! until the [`Testbed`] is dropped; then all of them are killed and reaped. [`Storm::start`] starts and ends processes and
+//! threads as fast as it can, for readers that must survive it; [`Changing::start`] makes one process change one of its
+//! properties.
 //!
 //! ```
 //! use fastproc_testbed::{Options, Testbed};
@@ -21,22 +21,23 @@
 //!
 //! # Where the processes come from
 //!
-//! A test runs in a process with many threads, and a child forked from it may do no more than async-signal-safe work
-//! until it executes a program: no allocation, no threads, nothing of what the test processes need. A dev-dependency's binary,
-//! on the other hand, is not built for the tests that depend on it. So the program that is executed is the one that is
-//! running: `/proc/self/exe`, with the variable `FASTPROC_TESTBED_ROLE` in its environment. This crate places a constructor
-//! in `.init_array`; it runs before `main`, sees the variable and plays the role: the process becomes the *supervisor*,
-//! has a single thread and a small address space, forks the test processes with all of the standard library at hand, and never
-//! reaches `main`. That works the same from the tests of any crate, from the command `fastproc-testbed` and in a static
+//! A test runs in a process with many threads, and a child forked from it may only do async-signal-safe work until it
+//! executes a program: no allocation, no threads, nothing that the test processes need. A dev-dependency's binary, on
+//! the other hand, is not built for the tests that depend on it. So the test executes its own program,
+//! `/proc/self/exe`, with the variable `FASTPROC_TESTBED_ROLE` in its environment. This crate places a constructor in
+//! `.init_array`; it runs before `main`, reads the variable and plays the role: the process becomes the *supervisor*,
+//! has a single thread and a small address space, forks the test processes with the whole standard library available,
+//! and never reaches `main`. This works in the tests of any crate, in the command `fastproc-testbed` and in a static
 //! executable that is the only file of a guest.
 //!
 //! # How they end
 //!
-//! The supervisor ends everything when its lifeline closes, a pipe whose other end only the opener holds: by dropping the
-//! [`Testbed`], or by dying, however suddenly. A lifeline rather than `PR_SET_PDEATHSIG`, because that signal is sent when the
-//! *thread* that created the child ends, and a test's thread ends long before its process. Below the supervisor, where each
-//! parent has one thread, `PR_SET_PDEATHSIG` is right: every process dies with its parent, so killing the supervisor itself
-//! leaves nothing behind either. The supervisor is the subreaper of all of them and reaps what it kills.
+//! The supervisor ends everything when its lifeline closes, a pipe whose other end only the opener holds: when the
+//! opener drops the [`Testbed`], or dies, however suddenly. It does not use `PR_SET_PDEATHSIG` for this, because that
+//! signal is sent when the *thread* that created the child ends, and a test's thread ends long before its process.
+//! Below the supervisor, where each parent has one thread, `PR_SET_PDEATHSIG` is right: every process dies with its
+//! parent, so killing the supervisor itself leaves no process behind either. The supervisor is the subreaper of all of
+//! them and reaps what it kills.
 
 mod alone;
 mod bracket;
@@ -73,7 +74,7 @@ pub use storm::{Storm, Tally};
 pub use testbed::{Options, TestProcess, Testbed, catalogue};
 pub use wait::{GUARD, wait_for, wait_until};
 
-/// A structure with some of its members set: those of records are `#[non_exhaustive]`, and cannot be written down whole.
+/// A structure with some of its members set: records are `#[non_exhaustive]`, so a literal cannot make them.
 #[macro_export]
 macro_rules! with {
     (@ $made:ident $member:ident) => { $made.$member = $member; };

@@ -1,4 +1,4 @@
-//! The command `fastproc-testbed`: opens the testbed for a command, or for whoever looks.
+//! The command `fastproc-testbed`: opens the testbed for a command, or until standard input is closed.
 
 use std::{
     ffi::OsString,
@@ -13,26 +13,26 @@ use fastproc_testbed::{Options, Storm, Testbed, Why, catalogue};
 /// Starts odd processes (zombies, traced ones, names with line breaks, nested namespaces, …), prints the pid and the label
 /// of each, and keeps them while COMMAND runs, or until standard input is closed.
 ///
-/// What cannot be had on this machine is reported on standard error. Exits with COMMAND's status; with 125 if the testbed could not
-/// be opened or a test process failed for a reason that is the testbed's own.
+/// Reports on standard error the processes that this machine cannot provide. Exits with COMMAND's status; with 125 if
+/// the testbed could not be opened or a test process failed because of a defect in the testbed.
 #[derive(Parser)]
 #[command(name = "fastproc-testbed")]
 struct Args {
-    /// Print the labels, and what /proc will say of each, and exit.
+    /// Print the labels, and what /proc shows for each, and exit.
     #[arg(long)]
     list: bool,
-    /// Start these test processes only, separated by commas.
+    /// Start only these test processes, separated by commas.
     #[arg(long, value_name = "LABEL", value_delimiter = ',')]
     only: Vec<String>,
-    /// Also let processes and threads come and go as fast as they can.
+    /// Also start and end processes and threads as fast as possible.
     #[arg(long)]
     storm: bool,
-    /// What to run beside the test processes.
+    /// The command to run beside the test processes.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
-/// As env(1) and timeout(1): a failure of the tool itself, not of the command.
+/// As env(1) and timeout(1): the tool itself failed, not the command.
 const FAILED: u8 = 125;
 
 fn main() -> ExitCode {
@@ -74,7 +74,7 @@ fn run(args: &Args) -> Result<ExitCode, String> {
         .any(|absent| absent.why == Why::Broken);
     let code = match args.command.split_first() {
         None => {
-            // Whatever comes is of no interest, only its end.
+            // The data is ignored; only its end matters.
             io::stdin()
                 .lock()
                 .read_to_end(&mut Vec::new())

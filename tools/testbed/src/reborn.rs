@@ -14,22 +14,22 @@ use rustix::{
 
 use crate::sys;
 
-/// A process that was given the pid of one that has ended. It ends when this is dropped.
+/// A process that was started with the pid of one that has exited. It ends when this is dropped.
 #[derive(Debug)]
 pub struct Reborn(Pid);
 
 impl Reborn {
-    /// Runs a program with this pid, or returns `None` if somebody has it.
+    /// Runs a program with this pid, or returns `None` if another process has it.
     ///
-    /// `clone3` gives the pid to this process alone. Whoever writes to `ns_last_pid` changes the next pids of everybody.
+    /// `clone3` affects only this process. Writing to `ns_last_pid` would change the next pids of all processes.
     ///
     /// # Errors
     ///
-    /// The kernel refuses: it is root's to choose a pid.
+    /// If the kernel refuses: only root may choose a pid.
     ///
     /// # Panics
     ///
-    /// If a text has a zero byte, or the pid is none.
+    /// If a text has a zero byte, or the pid is zero.
     pub fn start(pid: u32, program: &Path, arguments: &[&str]) -> io::Result<Option<Self>> {
         let text = |bytes: &[u8]| CString::new(bytes).expect("a text has no zero byte");
         let program = text(program.as_os_str().as_bytes());
@@ -70,9 +70,9 @@ mod tests {
         let reborn = wait_for("the pid", start);
         let comm = format!("/proc/{pid}/comm");
         wait_until("the program", || {
-            fs::read(&comm).expect("it runs") == b"sleep\n"
+            fs::read(&comm).expect("the process exists") == b"sleep\n"
         });
-        assert!(start().is_none(), "it is given once");
+        assert!(start().is_none(), "the pid is used only once");
         drop(reborn);
         assert!(!Path::new(&comm).exists());
     }

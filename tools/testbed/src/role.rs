@@ -1,4 +1,4 @@
-//! Which part this process plays: the opener's own, or, executed again by the opener, one of the testbed's.
+//! The role of this process: the opener, or, executed again by the opener, one of the testbed's roles.
 
 use std::{
     env,
@@ -19,20 +19,20 @@ use crate::{sys, wait::GUARD};
 
 const ROLE: &str = "FASTPROC_TESTBED_ROLE";
 
-/// The parts.
+/// The roles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Keeps test processes. Its argument is what to keep, see [`supervisor::main`].
+    /// Keeps test processes. Its argument names them, see [`supervisor::main`].
     Supervisor,
     /// Makes storms.
     Storm,
-    /// A test process that had to execute a program. Its argument is which, and the descriptor of its context.
+    /// A test process that had to execute a program. Its argument is its label, and the descriptors of its context.
     TestProcess,
-    /// Changes one thing about itself. Its argument is which, see [`change::main`].
+    /// Changes one of its properties. Its argument names it, see [`change::main`].
     Change,
-    /// Answers for a file system, see [`hung_fuse::main`](crate::hung_fuse::main).
+    /// Serves a file system, see [`hung_fuse::main`](crate::hung_fuse::main).
     Fuse,
-    /// Ends at once: what a storm executes.
+    /// Ends at once: a storm executes it.
     ShortLived,
 }
 
@@ -45,7 +45,7 @@ const ROLES: [(Role, &str); 6] = [
     (Role::ShortLived, "short-lived"),
 ];
 
-/// Which part this process was executed for, and its argument. `None`: it is the opener's own.
+/// The role for which this process was executed, and its argument. `None`: it is the opener.
 pub fn of_this_process() -> Option<(Option<Role>, String)> {
     let value = env::var_os(ROLE)?;
     let value = value.to_string_lossy();
@@ -67,11 +67,11 @@ pub fn command(role: Role, argument: &str) -> Command {
     command
 }
 
-/// A process of ours in another role, which ends when this is dropped or its opener dies.
+/// A child process in another role, which ends when this is dropped or its opener dies.
 pub struct Servant {
     child: Child,
     lifeline: Option<PipeWriter>,
-    /// What it has to say.
+    /// The servant's output.
     pub report: PipeReader,
 }
 
@@ -79,7 +79,7 @@ impl Servant {
     /// Executes this program again.
     pub fn call(role: Role, argument: &str) -> io::Result<Self> {
         if env::var_os(ROLE).is_some() {
-            // The constructor did not run, or a role opens a testbed: executing ourselves again would never end.
+            // The constructor did not run, or a role opens a testbed: executing this program again would never end.
             return Err(io::Error::other(format!(
                 "{ROLE} is set, which the testbed keeps to itself"
             )));
@@ -100,7 +100,7 @@ impl Servant {
         self.child.id()
     }
 
-    /// Tells it to end; it ends what is its own first.
+    /// Makes it end; it ends its own processes first.
     pub fn dismiss(&mut self) {
         self.lifeline = None;
     }
@@ -109,7 +109,7 @@ impl Servant {
 impl Drop for Servant {
     fn drop(&mut self) {
         self.dismiss();
-        // It needs to kill and to reap, no more. Should it hang, then its processes die with it.
+        // It only needs to kill and to reap. If it hangs, its processes die with it.
         if let Some(pid) = rustix::process::Pid::from_raw(self.child.id() as i32)
             && let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty())
             && !ready(&pidfd, GUARD)
@@ -118,14 +118,14 @@ impl Drop for Servant {
                 "fastproc-testbed: process {} does not end by itself and is killed",
                 self.child.id()
             );
-            // Only fails when it has ended, which is what we want.
+            // This fails only if it has ended, as intended.
             let _ = self.child.kill();
         }
         let _ = self.child.wait();
     }
 }
 
-/// Whether `fd` has something to say, or is hung up, within `limit`.
+/// Whether `fd` becomes readable or is hung up, within `limit`.
 pub fn ready(fd: impl AsFd, limit: Duration) -> bool {
     let mut fds = [PollFd::new(&fd, PollFlags::IN)];
     let limit = Timespec {
@@ -140,13 +140,13 @@ pub fn ready(fd: impl AsFd, limit: Duration) -> bool {
     }
 }
 
-/// What a servant does first: it leaves the opener's session and descriptors, and hands back its lifeline.
+/// What a servant does first: it leaves the opener's session and descriptors, and returns its lifeline.
 ///
-/// Its own session keeps it from the terminal's signals: after Ctrl-C it is the opener's end that ends it, in order.
+/// In its own session it does not get the terminal's signals: after Ctrl-C, it ends in order when the opener has ended.
 pub fn serve() -> Lifeline {
-    // Fails only for the leader of a process group, which a new child is not.
+    // This fails only for the leader of a process group, which a new child is not.
     let _ = rustix::process::setsid();
-    // Whatever else the opener left open across exec.
+    // Everything else that the opener left open across exec.
     sys::close_range(3, u32::MAX);
     let parent = getppid().and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     Lifeline { parent }
@@ -158,12 +158,12 @@ pub struct Lifeline {
 }
 
 impl Lifeline {
-    /// Waits until the opener lets go or dies.
+    /// Waits until the opener closes the lifeline or dies.
     pub fn wait(&self) {
         while matches!(self.poll(None), Err(rustix::io::Errno::INTR)) {}
     }
 
-    /// Whether the opener has let go or died.
+    /// Whether the opener has closed the lifeline or died.
     pub fn is_closed(&self) -> bool {
         self.poll(Some(&Timespec::default()))
             .is_ok_and(|count| count > 0)
@@ -181,10 +181,10 @@ impl Lifeline {
     }
 }
 
-/// Takes standard input and output away from a process that must not hold the servant's pipes.
+/// Detaches standard input and output in a process that must not hold the servant's pipes.
 pub fn leave_pipes() {
     if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
-        // Both only fail for want of a descriptor table.
+        // Both fail only without a descriptor table.
         let _ = rustix::stdio::dup2_stdin(&null);
         let _ = rustix::stdio::dup2_stdout(&null);
     } else {
@@ -192,7 +192,7 @@ pub fn leave_pipes() {
     }
 }
 
-/// Standard streams for a program that has nothing to say.
+/// Sets the standard streams of a program without output.
 pub fn silent(command: &mut Command) -> &mut Command {
     command.stdin(Stdio::null()).stdout(Stdio::null())
 }

@@ -1,4 +1,4 @@
-//! Processes and threads that come and go as fast as they can.
+//! Processes and threads that start and end as fast as they can.
 
 use std::{
     fmt,
@@ -23,10 +23,10 @@ use crate::{
     wait::GUARD,
 };
 
-/// How many short-lived processes, or threads, each worker has at a time. There are five workers.
+/// The number of short-lived processes, or threads, of each worker at a time. There are five workers.
 const BATCH: usize = 16;
 
-/// What a storm did while it lasted.
+/// What a storm did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Processes that were forked and ended at once.
@@ -37,20 +37,20 @@ pub struct Tally {
     pub threads: u64,
     /// Processes whose leader ended before its threads.
     pub dead_leaders: u64,
-    /// Programs executed by a thread that was not the leader, which takes the leader's pid over.
+    /// Programs executed by a thread that was not the leader; that thread takes over the leader's pid.
     pub thread_execs: u64,
 }
 
-/// Five processes that create others, and threads, without a pause, until this is dropped.
+/// Five processes that create processes and threads without a pause, until this is dropped.
 ///
-/// At most some eighty processes and threads exist at a time; where a limit refuses more, they wait. They run at nice 10,
-/// so that a reader beside them gets a CPU.
+/// At most some eighty processes and threads exist at a time; if a limit refuses more, the workers wait. They run at
+/// nice 10, so that a reader beside them gets a CPU.
 pub struct Storm {
     servant: Servant,
 }
 
 impl Storm {
-    /// Starts it, and waits until each kind of process has come and gone at least once.
+    /// Starts it, and waits until each kind of process has started and ended at least once.
     pub fn start() -> Result<Self, TestbedError> {
         let mut servant = Servant::call(Role::Storm, "").map_err(TestbedError::Supervisor)?;
         let mut sign = [0];
@@ -63,12 +63,12 @@ impl Storm {
         }
     }
 
-    /// The process that is the parent of all.
+    /// The pid of the process that is the ancestor of all others.
     pub fn pid(&self) -> u32 {
         self.servant.pid()
     }
 
-    /// Ends it, leaving no process, and says what it did.
+    /// Ends it with all its processes, and returns what it did.
     pub fn stop(mut self) -> Result<Tally, TestbedError> {
         self.servant.dismiss();
         let mut report = String::new();
@@ -100,7 +100,7 @@ impl fmt::Debug for Storm {
 
 type Counts = [AtomicU64; 5];
 
-// Shared by the workers. Set before the first of them is forked.
+// Shared by the workers. Set before the first one is forked.
 static COUNTS: OnceLock<&'static Counts> = OnceLock::new();
 
 const WORKERS: [SetUp; 5] = [
@@ -118,14 +118,14 @@ const WORKERS: [SetUp; 5] = [
     |context| work(context, 4, thread_exec),
 ];
 
-/// Raises the storm, says so, and counts it when it is over: five numbers, in the order of [`Tally`].
+/// Runs the storm, announces it, and at its end prints five numbers, in the order of [`Tally`].
 pub fn main() -> i32 {
     let lifeline = serve();
     let result = set_up();
     if let Err(error) = &result {
         eprintln!("fastproc-testbed: no storm: {}", error.text);
     } else {
-        // If nobody listens, then the lifeline says so as well.
+        // If the reader has gone, the lifeline shows that as well.
         let _ = io::stdout()
             .write_all(b"!")
             .and_then(|()| io::stdout().flush());
@@ -151,7 +151,7 @@ fn set_up() -> Result<&'static Counts, SetUpError> {
     }
     let limit = Instant::now() + GUARD;
     while counts.iter().any(|count| count.load(Relaxed) == 0) {
-        // Workers never announce anything: what is heard is error.
+        // Workers never announce anything: a message is an error.
         for listener in &listeners {
             match listener.listen(Duration::from_millis(1))? {
                 Message::Late => {}
@@ -180,7 +180,7 @@ fn work(_: &Context, kind: usize, start: fn() -> io::Result<()>) -> Outcome {
         for _ in 0..BATCH {
             match start() {
                 Ok(()) => started += 1,
-                // RLIMIT_NPROC, the pids cgroup, memory: others come first.
+                // RLIMIT_NPROC, the pids cgroup, memory: the worker waits.
                 Err(error)
                     if matches!(
                         error.kind(),
@@ -207,7 +207,7 @@ fn program() -> Command {
 
 fn in_child(body: fn() -> io::Result<()>) -> io::Result<()> {
     if sys::fork()?.is_none() {
-        // Ends by itself, long before anyone would have to end it, so it need not be told to die with its parent.
+        // The child ends long before its parent would have to end it, so it needs no death signal.
         sys::exit_now(i32::from(body().is_err()));
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! The supervisor: starts the test processes one by one, shows those that `/proc` confirms, waits for the opener to let go, and
-//! leaves nothing behind.
+//! The supervisor: starts the test processes one by one, reports those that `/proc` confirms, waits until the opener
+//! closes the lifeline, and leaves no process behind.
 
 use std::{
     fs,
@@ -22,10 +22,11 @@ use crate::{
 
 /// Keeps the test processes that `wanted` names, separated by commas, or all.
 ///
-/// Each test process is one line on standard output: `+ INDEX PID STARTTIME`, or `- INDEX WHY TEXT`; a full stop ends the list.
+/// Prints one line on standard output for each test process: `+ INDEX PID STARTTIME`, or `- INDEX WHY TEXT`; a full
+/// stop ends the list.
 pub fn main(wanted: &str) -> i32 {
     let lifeline = serve();
-    // So that orphans of the test processes come to the supervisor and are reaped. Needs no privilege.
+    // Orphans of the test processes come to the supervisor and are reaped. Needs no privilege.
     if let Err(errno) = set_child_subreaper(Some(getpid())) {
         eprintln!("fastproc-testbed: PR_SET_CHILD_SUBREAPER: {errno}");
         return 1;
@@ -51,7 +52,7 @@ pub fn main(wanted: &str) -> i32 {
                         .collect()
                 }
             };
-            // If nobody listens, then the lifeline says so as well.
+            // If the reader has gone, the lifeline shows that as well.
             let _ = out.write_all(lines.concat().as_bytes());
         }
         first += fixture.processes.len();
@@ -66,7 +67,7 @@ fn set_up(fixture: &Fixture) -> Result<Vec<(u32, u64)>, SetUpError> {
     let (listener, root) = Listener::spawn(fixture.set_up)?;
     let result = gather(fixture, &listener);
     if result.is_err() {
-        // Whatever it has started dies with it, and is reaped at the end.
+        // Everything that it has started dies with it, and is reaped at the end.
         let _ = kill_process(root, Signal::KILL);
         let _ = waitpid(Some(root), WaitOptions::empty());
     }
@@ -99,7 +100,7 @@ fn gather(fixture: &Fixture, listener: &Listener) -> Result<Vec<(u32, u64)>, Set
     }
     let mut found = Vec::new();
     for (process, pid) in fixture.processes.iter().zip(pids.into_iter().flatten()) {
-        // It reported that it is ready before it stopped, died or went to sleep; the rest is a matter of time.
+        // It announced itself before it stopped, exited or went to sleep; that takes a moment.
         while let Err(mismatch) = process.1.iter().try_for_each(|expect| expect.check(pid)) {
             if Instant::now() > limit {
                 return Err(SetUpError::broken(format!(
@@ -118,7 +119,7 @@ fn gather(fixture: &Fixture, listener: &Listener) -> Result<Vec<(u32, u64)>, Set
 /// Kills every descendant and reaps it.
 pub fn end_all() {
     loop {
-        // A child that dies takes its own along, which become ours; so look again until there is nothing to wait for.
+        // When a child dies, its children die too and become children of this process; so repeat until none is left.
         for child in children() {
             let _ = kill_process(child, Signal::KILL);
         }
@@ -133,7 +134,7 @@ pub fn end_all() {
     }
 }
 
-/// The children of this process. By a look at all processes, as not every kernel has `/proc/PID/task/TID/children`.
+/// The children of this process. Reads all processes, because not every kernel has `/proc/PID/task/TID/children`.
 fn children() -> Vec<Pid> {
     let me = i64::from(getpid().as_raw_nonzero().get());
     let Ok(proc) = fs::read_dir("/proc") else {

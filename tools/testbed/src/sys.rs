@@ -24,8 +24,8 @@ fn check(result: i64) -> io::Result<i64> {
 
 /// fork(2). `None` in the child.
 ///
-/// The process must have one thread, as the child may only do async-signal-safe work otherwise. The supervisor and the test processes
-/// do: they start their threads, if any, after their last fork.
+/// The process must have one thread; otherwise the child may only do async-signal-safe work. The supervisor and the
+/// test processes have one: they start their threads, if any, after their last fork.
 pub fn fork() -> io::Result<Option<Pid>> {
     // SAFETY: the process has one thread, so the child is a whole copy of it.
     let pid = check(i64::from(unsafe { libc::fork() }))?;
@@ -37,7 +37,7 @@ pub fn execute_with_pid(pid: Pid, program: &CStr, arguments: &[&CStr]) -> io::Re
     let mut words: Vec<*const c_char> = arguments.iter().map(|word| word.as_ptr()).collect();
     words.push(ptr::null());
     let pid = pid.as_raw_nonzero().get();
-    // SAFETY: the structure is plain numbers, for which zero says "nothing".
+    // SAFETY: the structure has only numbers, for which zero means "not set".
     let mut how: libc::clone_args = unsafe { std::mem::zeroed() };
     how.exit_signal = libc::SIGCHLD as u64;
     how.set_tid = (&raw const pid) as u64;
@@ -61,17 +61,17 @@ pub fn exit_now(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Ends this thread alone, in the leader too: exit(2), not `exit_group(2)`.
+/// Ends only this thread, even if it is the leader: exit(2), not `exit_group(2)`.
 pub fn exit_thread() -> ! {
     // SAFETY: exit(2) of one thread; the stack it leaves is never used again.
     unsafe { libc::syscall(libc::SYS_exit, 0) };
     unreachable!("exit(2) returned")
 }
 
-/// clone(2) of a child that shares with its parent what `flags` say, on a stack of its own that is never freed.
+/// clone(2) of a child that shares with its parent what the `flags` name, on a stack of its own that is never freed.
 ///
-/// The child runs on its parent's thread-local storage where it shares the memory, so `body` must keep to plain
-/// system calls, and the parent must stand still meanwhile.
+/// If the child shares the memory, it runs on its parent's thread-local storage, so `body` must only make plain system
+/// calls, and the parent must only wait meanwhile.
 pub fn clone_sharing<T>(
     flags: c_int,
     body: extern "C" fn(*mut c_void) -> c_int,
@@ -94,13 +94,14 @@ pub fn clone_sharing<T>(
 
 /// unshare(2).
 pub fn unshare(flags: UnshareFlags) -> io::Result<()> {
-    // SAFETY: only namespaces are unshared here, never descriptors or memory that something holds on to.
+    // SAFETY: only namespaces are unshared here, never descriptors or memory.
     unsafe { rustix::thread::unshare_unsafe(flags) }
 }
 
-/// Readable and writable anonymous memory that is never unmapped; `flags` say whether it is private or shared.
+/// Readable and writable anonymous memory that is never unmapped; `flags` select private or shared memory.
 pub fn map(len: usize, flags: MapFlags) -> io::Result<&'static mut [u8]> {
-    // SAFETY: a new anonymous mapping where the kernel likes; it is nobody else's and stays for the process's life.
+    // SAFETY: a new anonymous mapping at an address that the kernel chooses; nothing else uses it, and it is never
+    // unmapped.
     unsafe {
         let address = rustix::mm::mmap_anonymous(
             ptr::null_mut(),
@@ -112,9 +113,9 @@ pub fn map(len: usize, flags: MapFlags) -> io::Result<&'static mut [u8]> {
     }
 }
 
-/// Address space that nothing can touch.
+/// Reserves address space that nothing can access.
 pub fn reserve(len: usize) -> io::Result<()> {
-    // SAFETY: a new anonymous mapping where the kernel likes, whose address nobody learns.
+    // SAFETY: a new anonymous mapping at an address that the kernel chooses and nothing uses.
     unsafe {
         rustix::mm::mmap_anonymous(
             ptr::null_mut(),
@@ -126,7 +127,7 @@ pub fn reserve(len: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Counters that every process forked from here on shares.
+/// Counters that all processes share which are forked from here on.
 pub fn shared_counters<const N: usize>() -> io::Result<&'static [AtomicU64; N]> {
     // SAFETY: the mapping is zeroed, aligned to a page, long enough, shared and never unmapped.
     unsafe {
@@ -143,7 +144,8 @@ pub fn shared_counters<const N: usize>() -> io::Result<&'static [AtomicU64; N]> 
 
 /// A file's first `len` bytes, mapped privately for reading and never unmapped.
 pub fn map_file(file: impl rustix::fd::AsFd, len: usize) -> io::Result<&'static [u8]> {
-    // SAFETY: a new mapping where the kernel likes; the file is a running executable or known to nobody else, so its bytes stay.
+    // SAFETY: a new mapping at an address that the kernel chooses; the file is a running executable or unknown to other
+    // processes, so its bytes stay.
     unsafe {
         let address = rustix::mm::mmap(
             ptr::null_mut(),
@@ -186,20 +188,21 @@ pub fn pin(memory: &mut [u8]) -> io::Result<OwnedFd> {
     }
 }
 
-/// Overwrites the arguments this process was started with, as programs do that set their title.
+/// Overwrites the arguments of this process, as programs do that set their title.
 ///
 /// `start` and `end` are `arg_start` and `arg_end` of `/proc/self/stat`.
 pub fn overwrite_arguments(start: usize, end: usize, title: &[u8]) {
     for (index, address) in (start..end).enumerate() {
-        // SAFETY: the kernel says that the arguments lie here; they are on the stack, writable, and nothing reads them
-        // again, as this process never reaches `main`.
+        // SAFETY: according to the kernel the arguments are here; they are on the stack, writable, and nothing reads
+        // them again, as this process never reaches `main`.
         unsafe { *(address as *mut u8) = title.get(index).copied().unwrap_or(b'.') };
     }
 }
 
 /// Closes the descriptors from `first` to `last`.
 pub fn close_range(first: u32, last: u32) {
-    // SAFETY: called where no value owns a descriptor of that range. It fails on kernels before 5.9 and closes nothing then.
+    // SAFETY: no value owns a descriptor in this range where this is called. It fails on kernels before 5.9 and closes
+    // nothing then.
     unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
 }
 
@@ -239,11 +242,11 @@ pub fn trace(request: Trace) -> io::Result<()> {
     Ok(())
 }
 
-/// Blocks exactly the signals of `mask`, bit 0 being signal 1.
+/// Blocks exactly the signals of `mask`; bit 0 is signal 1.
 ///
-/// By the system call itself: the C library keeps signals 32 and 33 to itself and would leave them out.
+/// Uses the system call itself: the C library reserves signals 32 and 33 and would leave them out.
 pub fn block_signals(mask: u64) -> io::Result<()> {
-    // SAFETY: the kernel's signal set is 64 bits on every 64-bit architecture, and `mask` is as long.
+    // SAFETY: the kernel's signal set has 64 bits on every 64-bit architecture, as `mask` has.
     let done = unsafe {
         libc::syscall(
             libc::SYS_rt_sigprocmask,
@@ -257,11 +260,11 @@ pub fn block_signals(mask: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives a signal its default action. By the system call itself, for the same reason.
+/// Gives a signal its default action. Uses the system call itself, for the same reason.
 pub fn reset_signal(signal: c_int) -> io::Result<()> {
-    // The kernel's own sigaction: on no architecture is it longer, and all zeroes it is SIG_DFL on each of them.
+    // The kernel's own sigaction is on no architecture longer than this, and with all zeros it is SIG_DFL on each.
     let default = [0_u64; 4];
-    // SAFETY: the kernel reads its sigaction from the array and writes nothing; its signal set is 64 bits long.
+    // SAFETY: the kernel reads its sigaction from the array and writes nothing; its signal set has 64 bits.
     let done = unsafe {
         libc::syscall(
             libc::SYS_rt_sigaction,
@@ -275,7 +278,7 @@ pub fn reset_signal(signal: c_int) -> io::Result<()> {
     Ok(())
 }
 
-/// What a signal does instead of its default.
+/// The action of a signal instead of its default.
 #[derive(Clone, Copy)]
 pub enum Action {
     /// `SIG_IGN`
@@ -302,12 +305,12 @@ pub fn on_signal(signal: c_int, action: Action) -> io::Result<()> {
     Ok(())
 }
 
-/// Where a signal is queued to.
+/// The queue for a signal.
 #[derive(Clone, Copy)]
 pub enum Queue {
-    /// To the process, as sigqueue(3).
+    /// The queue of the process, as with sigqueue(3).
     Process,
-    /// To its one thread.
+    /// The queue of its single thread.
     Thread,
 }
 
@@ -359,7 +362,7 @@ pub struct Sched {
     pub period: u64,
 }
 
-/// Runs this thread on the last CPU that it may run on, and on no other.
+/// Runs this thread on the last of its permitted CPUs, and on no other.
 pub fn stay_on_one_cpu() -> io::Result<()> {
     let allowed = sched_getaffinity(None)?;
     let mut last = CpuSet::new();
@@ -369,17 +372,17 @@ pub fn stay_on_one_cpu() -> io::Result<()> {
     sched_setaffinity(None, &last)
 }
 
-/// Sets how this thread is scheduled.
+/// Sets the scheduling of this thread.
 pub fn set_sched(mut sched: Sched) -> io::Result<()> {
     sched.size = size_of::<Sched>() as u32;
-    // SAFETY: the structure is the kernel's first version of sched_attr and says its own size.
+    // SAFETY: the structure is the kernel's first version of sched_attr and contains its own size.
     check(unsafe { libc::syscall(libc::SYS_sched_setattr, 0, ptr::from_ref(&sched), 0) })?;
     Ok(())
 }
 
-/// Sets the user and the group that files are accessed as, which only `/proc/PID/status` tells apart.
+/// Sets the user and group for file access, which only `/proc/PID/status` shows separately.
 pub fn set_fs_ids(uid: u32, gid: u32) -> bool {
-    // SAFETY: both take any id and have no other effect; a second call with -1 reads back what was set.
+    // SAFETY: both take any id and have no other effect; a second call with -1 returns the current id.
     unsafe {
         libc::setfsgid(gid);
         libc::setfsuid(uid);
@@ -411,8 +414,8 @@ pub fn filter_system_calls() -> io::Result<()> {
     Ok(())
 }
 
-/// What [`clone_sharing`] was given.
+/// The argument that [`clone_sharing`] was given.
 pub fn argument<T>(argument: *mut c_void) -> &'static T {
-    // SAFETY: called by the functions handed to clone_sharing alone, whose argument is a leaked `T`.
+    // SAFETY: only functions that were passed to clone_sharing call this; their argument is a leaked `T`.
     unsafe { &*argument.cast() }
 }

@@ -1,4 +1,4 @@
-//! What the opener sees: the test processes that are there and those that are not.
+//! The opener's view: the test processes that exist and those that do not.
 
 use std::{
     fmt,
@@ -13,14 +13,14 @@ use crate::{
     wait::GUARD,
 };
 
-/// Which test processes to have.
+/// Which test processes to start.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     only: Vec<String>,
 }
 
 impl Options {
-    /// These alone, and the ones that come with them: the tracer with the traced, the outer namespaces with the inner.
+    /// Only these, and those that belong to them: the tracer with the traced, the outer namespaces with the inner.
     pub fn only<L: Into<String>>(labels: impl IntoIterator<Item = L>) -> Self {
         Self {
             only: labels.into_iter().map(Into::into).collect(),
@@ -28,26 +28,26 @@ impl Options {
     }
 }
 
-/// Every test process that this crate knows, its label and what `/proc` says of it, in the order in which they are started.
+/// Every test process of this crate: its label and its promises, in the order in which they are started.
 pub fn catalogue() -> impl Iterator<Item = (&'static str, &'static [Expect])> {
     fixtures::processes()
 }
 
-/// One odd process, alive (or dead, where that is what is odd) as long as its testbed.
+/// One odd process, alive (or dead, if that is its property) as long as its testbed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TestProcess {
-    /// What it is.
+    /// Its label.
     pub label: &'static str,
     /// Its pid, in the opener's pid namespace.
     pub pid: u32,
     /// Field 22 of its stat: start time after boot, in clock ticks.
     pub starttime: u64,
-    /// What `/proc` says of it.
+    /// What `/proc` shows about it.
     pub expect: &'static [Expect],
 }
 
 impl TestProcess {
-    /// Compares it with what `/proc` says now.
+    /// Compares it with what `/proc` shows now.
     pub fn check(&self) -> Result<(), Mismatch> {
         self.expect
             .iter()
@@ -63,9 +63,9 @@ pub struct Testbed {
 }
 
 impl Testbed {
-    /// Starts the test processes and waits until each of them is what it should be.
+    /// Starts the test processes and waits until each of them is as promised.
     ///
-    /// What cannot be had on this machine is in [`Testbed::absent`], with the reason.
+    /// Processes that this machine cannot provide are in [`Testbed::absent`], with the reason.
     pub fn open(options: &Options) -> Result<Self, TestbedError> {
         if let Some(unknown) = options
             .only
@@ -89,7 +89,7 @@ impl Testbed {
         let mut lines = BufReader::new(report);
         loop {
             let mut line = String::new();
-            // Every test process has its own time limit, so this one is for a supervisor that is stuck.
+            // Every test process has its own time limit, so this one is for a supervisor that hangs.
             if lines.buffer().is_empty() && !ready(lines.get_ref(), GUARD) {
                 return Err(TestbedError::Report("it says nothing".into()));
             }
@@ -142,17 +142,18 @@ impl Testbed {
         &self.processes
     }
 
-    /// What cannot be had here. Say it loudly: a test that passes without them has not tested them.
+    /// The processes that cannot be provided here. Report them clearly: a test that passes without them has not tested
+    /// them.
     pub fn absent(&self) -> &[Absent] {
         &self.absent
     }
 
-    /// The test process of this label, if it is there.
+    /// The test process of this label, if it exists.
     pub fn process(&self, label: &str) -> Option<&TestProcess> {
         self.processes.iter().find(|process| process.label == label)
     }
 
-    /// The process that is the parent of all.
+    /// The pid of the process that is the ancestor of all others.
     pub fn supervisor_pid(&self) -> u32 {
         self.supervisor.pid()
     }

@@ -1,14 +1,14 @@
-//! How tests wait: for an event, within one guard that only a defect reaches.
+//! How tests wait: for an event, within one time limit that only a defect exceeds.
 
 use std::{
     thread::sleep,
     time::{Duration, Instant},
 };
 
-/// The guard of every wait. A virtual CPU may stand still for many seconds; this is far beyond that.
+/// The limit of every wait. A virtual CPU may stand still for many seconds; this is far longer.
 pub const GUARD: Duration = Duration::from_secs(120);
 
-/// Asks until the answer is yes.
+/// Repeats `done` until it is true.
 ///
 /// # Panics
 ///
@@ -18,7 +18,7 @@ pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     wait_for(what, || done().then_some(()));
 }
 
-/// Asks until there is an answer, and returns it.
+/// Repeats `ask` until there is an answer, and returns it.
 ///
 /// # Panics
 ///
@@ -27,7 +27,7 @@ pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
 pub fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();
     loop {
-        // The clock is read first: whoever stood still between the two is asked once more.
+        // The clock is read first: if the thread stood still between the two, it tries once more.
         let late = started.elapsed() > GUARD;
         if let Some(answer) = ask() {
             return answer;

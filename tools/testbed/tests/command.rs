@@ -1,4 +1,4 @@
-//! The command: what it prints, its exit status, and that its sudden death frees nobody.
+//! The command: its output, its exit status, and that its sudden death leaves no process.
 
 mod gone;
 
@@ -21,7 +21,7 @@ fn testbed(labels: &str) -> Command {
     command
 }
 
-/// The test processes of a command that runs, as it prints them.
+/// The test processes of a running command, as it prints them.
 fn printed(child: &mut Child, count: usize) -> Vec<(u32, u64)> {
     let lines = BufReader::new(child.stdout.as_mut().unwrap())
         .lines()
@@ -93,14 +93,15 @@ fn its_processes_die_when_it_is_killed() {
 
 #[test]
 fn without_privileges_the_testbed_is_smaller() {
-    // Run as nobody, the other tests show the same.
+    // If the tests run as nobody, the others show the same.
     if !gate::root() {
         return;
     }
-    // Where nobody may execute it.
+    // In a folder in which the user nobody may execute it.
     let folder = Folder::new("testbed");
     let program = folder.join("testbed");
-    // By another process: a descriptor for writing would be inherited by other tests' children, and make it busy.
+    // Copied by another process: children of other tests would inherit a descriptor for writing, which makes the file
+    // busy.
     let copied = Command::new("install")
         .args(["-m", "755", TESTBED])
         .arg(&program)

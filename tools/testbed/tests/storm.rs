@@ -1,4 +1,4 @@
-//! A storm blows, is bounded, and leaves nothing behind.
+//! A storm runs, is bounded, and leaves no process behind.
 
 mod gone;
 

@@ -1,4 +1,4 @@
-//! The testbed keeps its promises: each test process is what `/proc` shows it to be, and none outlives it.
+//! The testbed keeps its promises: `/proc` shows each test process as promised, and none outlives the testbed.
 
 mod gone;
 
@@ -31,7 +31,7 @@ fn every_process_is_there_or_absent_with_a_reason() {
             .iter()
             .all(|absent| !absent.reason.is_empty())
     );
-    // What no kernel since 5.10 refuses to anyone.
+    // Processes that every kernel since 5.10 permits for all users.
     for label in [
         "zombie",
         "dead-leader",
@@ -45,7 +45,7 @@ fn every_process_is_there_or_absent_with_a_reason() {
         assert!(testbed.process(label).is_some(), "{label} is absent");
     }
     for process in testbed.processes() {
-        // The kernel may run one for a moment.
+        // The kernel may run a process for a moment.
         gone::wait_until(|| {
             let checked = process.check();
             checked.map_err(|mismatch| format!("{}: expected {mismatch}", process.label))
@@ -65,13 +65,13 @@ fn every_process_is_there_or_absent_with_a_reason() {
     );
 }
 
-// The promises are checked by the testbed's own reader; these are checked by another one.
+// The testbed's own reader checks the promises; another reader checks these.
 
 #[test]
 fn a_dead_leader_has_threads_that_live() {
     let testbed = open(&["dead-leader"]);
     let pid = testbed.process("dead-leader").unwrap().pid;
-    // Threads have begun when the testbed opens; on a busy machine they may not have come to rest.
+    // Threads have started when the testbed opens; on a busy machine they may not rest yet.
     gone::wait_until(|| {
         let states: Vec<char> = threads(pid)
             .map(|tid| stat(&format!("{pid}/task/{tid}")).unwrap().0)
@@ -196,7 +196,7 @@ fn nothing_remains_after_drop() {
     ));
     assert!(all.iter().all(|&process| !is_gone(process)));
     drop(testbed);
-    // Drop waits, so there is nothing to wait for here.
+    // Drop waits, so this need not.
     let left: Vec<_> = all
         .into_iter()
         .filter(|&process| !is_gone(process))

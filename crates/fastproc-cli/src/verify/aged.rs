@@ -1,5 +1,5 @@
-//! Interrupt counts that are allowed to be a little old: right when they were read, kept as long as that is allowed, and
-//! read again after that. The other lines are as exact as ever.
+//! Interrupt counts that may be a little old: correct when they were read, kept as long as allowed, and then read
+//! again. The other lines are as exact as ever.
 
 use std::{fs, thread, time::Duration};
 
@@ -15,13 +15,13 @@ use super::{
 };
 use crate::Failure;
 
-/// Looks at the counts while they are waited for to be read again.
+/// Readings of the counts until they are renewed.
 const LOOKS: u32 = 40;
 
-/// What was seen of the interrupt counts.
+/// The result for the interrupt counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Aged {
-    /// So old they were allowed to be, in milliseconds; rounded up to what the kernel's clock can tell apart.
+    /// Allowed age in milliseconds, rounded up to the resolution of the kernel's clock.
     pub latency_ms: u64,
     /// Rows of counts that were compared.
     #[serde(flatten)]
@@ -45,7 +45,7 @@ struct Row {
     rest: Vec<(String, String)>,
 }
 
-/// Compares `rounds` times; `None` where the counts come from the kernel's text, which is always new.
+/// Compares `rounds` times; `None` if the counts come from the kernel's text, which is always new.
 pub fn compare(latency: Duration, rounds: u32) -> Result<Option<Aged>, Failure> {
     let counters = Options::new()
         .text_latency(Duration::ZERO)
@@ -91,7 +91,7 @@ impl Aged {
 
 fn round(counters: &Counters, latency: Duration) -> Result<Aged, Failure> {
     let mut seen = Aged::default();
-    // One that has read nothing yet.
+    // A reader that has read nothing yet.
     let mut reader = counters.reader();
     let before = kernel()?;
     let first = ours(&mut reader)?;
@@ -107,7 +107,7 @@ fn round(counters: &Counters, latency: Duration) -> Result<Aged, Failure> {
         });
         seen.counts.add(current(&first.row, &between, &second.row));
     }
-    // Until they are too old: by the clock that tells so, however long the machine takes for it.
+    // Until they are too old by the clock that decides it, however long the machine takes.
     for _ in 0..LOOKS {
         thread::sleep(latency / 8);
         let before = kernel()?;
@@ -148,16 +148,16 @@ fn parse(text: &[u8]) -> Result<Row, Failure> {
     Ok(Row { total, irqs, rest })
 }
 
-/// The counts are between those of two texts of the kernel, one by one.
+/// Whether each count is between those of two texts of the kernel.
 fn bracketed(before: &Row, row: &Row, after: &Row) -> Verdict {
     if row.irqs == before.irqs || row.irqs == after.irqs {
         return Verdict::Equal;
     }
-    // Interrupts may have been set up or torn down meanwhile; then nothing can be compared.
+    // If interrupts were set up or torn down meanwhile, nothing can be compared.
     if before.irqs.len() != after.irqs.len() {
         return Verdict::Moved;
     }
-    // They wrap around, and none of them comes 2^31 times between two looks.
+    // Counts wrap around, but none grows by 2^31 between two readings.
     let inside = |((&old, &ours), &new): ((&u32, &u32), &u32)| {
         ours.wrapping_sub(old) <= new.wrapping_sub(old)
     };
@@ -169,7 +169,7 @@ fn bracketed(before: &Row, row: &Row, after: &Row) -> Verdict {
     }
 }
 
-/// All but the counts by interrupt is of the time of the text: the kernel's lies between ours.
+/// Everything but the counts by interrupt is as new as the text: the kernel's value lies between ours.
 fn current(old: &Row, kernel: &Row, new: &Row) -> Verdict {
     let names =
         |row: &Row| -> Vec<String> { row.rest.iter().map(|(name, _)| name.clone()).collect() };

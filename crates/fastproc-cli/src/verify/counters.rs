@@ -1,4 +1,4 @@
-//! Comparing the machine's counters: our text, the kernel's, our text.
+//! Compares the machine's counters: our text, the kernel's, our text.
 
 use std::{collections::HashMap, fs, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::{Failure, doctor::origin};
 const FILES: [(MachineFile, &str); 2] =
     [(MachineFile::Stat, "stat"), (MachineFile::Vmstat, "vmstat")];
 
-/// What was seen of a line.
+/// The results for a line.
 #[derive(Clone, Debug, Serialize)]
 #[allow(clippy::struct_field_names, reason = "the names are those of the JSON")]
 pub struct Line {
@@ -30,38 +30,38 @@ pub struct Line {
     pub from: &'static str,
     #[serde(flatten)]
     pub counts: Counts,
-    /// Rounds in which it was equal and held a number that is not zero.
+    /// Rounds in which it was equal and had a number other than zero.
     pub nonzero: u64,
 }
 
-/// A wrong line, for people.
+/// A wrong line, for the report.
 #[derive(Clone, Debug, Serialize)]
 pub struct Example {
     /// `stat` or `vmstat`.
     pub file: &'static str,
     /// The line's first word.
     pub line: String,
-    /// Ours before, the kernel's, ours after; nothing where the line was not there.
+    /// Ours before, the kernel's, ours after; `None` if the line was missing.
     pub seen: [Option<String>; 3],
 }
 
-/// Most examples that are kept.
+/// The most examples that are kept.
 const EXAMPLES: usize = 20;
 
-/// What was seen of both files.
+/// The results for both files.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     /// Line by line.
     pub lines: Vec<Line>,
     /// Examples of wrong lines.
     pub examples: Vec<Example>,
-    /// Whole texts: that the lines are the kernel's, in its order, and so is every byte that is no number.
+    /// Whole texts: whether they have the kernel's lines in its order, and the same bytes except numbers.
     pub texts: Vec<(&'static str, Counts)>,
 }
 
-/// Opens them. `bpf`: whether the kernel's structures may be read at all.
+/// Opens the counters. `bpf`: whether the kernel's structures may be read at all.
 pub fn open(bpf: bool) -> Result<Counters, Failure> {
-    // Lines that the kernel computes when asked may otherwise be a tenth of a second old.
+    // Lines that the kernel computes on request may otherwise be a tenth of a second old.
     let options = fastproc::counters::Options::new()
         .bpf(bpf)
         .text_latency(Duration::ZERO);
@@ -90,7 +90,7 @@ pub fn compare(counters: &Counters, rounds: u32) -> Result<Seen, Failure> {
             text.add(round(&mut reader, file, name, &mut lines, &mut examples)?);
         }
     }
-    // What disagreed meanwhile comes from the text from now on, and is reported so.
+    // Lines that disagreed come from the text from now on, and are reported so.
     for line in counters.report().lines {
         let file = line.file.trim_start_matches("/proc/");
         for known in lines
@@ -107,7 +107,7 @@ pub fn compare(counters: &Counters, rounds: u32) -> Result<Seen, Failure> {
     })
 }
 
-/// Adds to the lines of a file, and judges it as a whole.
+/// Compares the lines of a file, and the file as a whole.
 fn round(
     reader: &mut Reader,
     file: MachineFile,
@@ -137,7 +137,7 @@ fn round(
             let kernel = kernel.get(key);
             let verdict = match (before.get(key), kernel, after.get(key)) {
                 (Some(before), Some(kernel), Some(after)) => verdict(before, kernel, after),
-                // It came or went meanwhile, as the lines of CPUs do.
+                // It appeared or disappeared meanwhile, as lines of CPUs do.
                 (None, _, Some(_)) | (Some(_), _, None) => Verdict::Moved,
                 _ => Verdict::Wrong,
             };
@@ -168,7 +168,7 @@ fn round(
     Ok(text)
 }
 
-/// Equal to one of ours, byte for byte; or moved, where all but the numbers is; or wrong.
+/// Equal to one of ours byte for byte; or moved, if all but the numbers is equal; or wrong.
 fn whole(before: &[u8], kernel: &[u8], after: &[u8]) -> Verdict {
     if kernel == before || kernel == after {
         return Verdict::Equal;
@@ -181,7 +181,7 @@ fn whole(before: &[u8], kernel: &[u8], after: &[u8]) -> Verdict {
     }
 }
 
-/// A text with every number replaced by one digit. Numbers are what follows a space: `cpu1` is none.
+/// A text with every number replaced by one digit. Numbers follow a space: `cpu1` has none.
 fn form(text: &[u8]) -> Vec<u8> {
     let mut form = Vec::with_capacity(text.len());
     let mut in_number = false;
@@ -222,7 +222,7 @@ fn by_name(text: &[u8]) -> HashMap<String, String> {
         .collect()
 }
 
-/// Equal to one of ours; or each number one of ours, or ours moved; or wrong.
+/// Equal to one of ours; or each number equals one of ours, or ours moved; or wrong.
 fn verdict(before: &str, kernel: &str, after: &str) -> Verdict {
     if kernel == before || kernel == after {
         return Verdict::Equal;
@@ -234,7 +234,7 @@ fn verdict(before: &str, kernel: &str, after: &str) -> Verdict {
     };
     let (old, mid, new) = (numbers(before), numbers(kernel), numbers(after));
     let same_shape = old.len() == mid.len() && mid.len() == new.len();
-    // A gauge that moved may have been anywhere between; one that stood still was not.
+    // A gauge that moved may have had any value between; one that did not move has only one.
     let explained =
         |((old, mid), new): ((&i128, &i128), &i128)| mid == old || mid == new || old != new;
     if same_shape && old.iter().zip(&mid).zip(&new).all(explained) {

@@ -1,4 +1,4 @@
-//! A text of `/proc`, cut into named fields.
+//! Splits texts of `/proc` into named fields.
 
 use std::fmt;
 
@@ -44,22 +44,22 @@ const STAT: &str = "state ppid pgrp session tty_nr tpgid flags minflt cminflt ma
 
 const STATM: &str = "size resident shared text lib data dt";
 
-/// What can be expected of a value while it moves.
+/// What can be expected of a value while it changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Motion {
-    /// It counts up: ours lies between what the kernel showed before and after.
+    /// It counts up: ours must be between the kernel's values before and after.
     Rising,
-    /// An id, a name, a list or a mask, of which a process has few: ours is one that the kernel showed.
+    /// An id, a name, a list or a mask, with few values in one process: the kernel must have shown ours.
     Few,
-    /// Sizes, addresses, signals, switches, what a thread does: it may have been anything in between.
+    /// Sizes, addresses, signals, switches, the activity of a thread: any value is possible.
     Any,
 }
 
-/// What can be expected of this field. `value`: one of its values.
+/// What can be expected of this field. `value` is one of its values.
 pub fn motion(name: &str, value: &[u8]) -> Motion {
     match name {
-        // Of the process. Switches and waits for disks are those of the leader alone: another thread that executes a program
-        // replaces it, and they begin anew.
+        // These belong to the process. Switches and waits for disks only belong to the leader, and restart when another
+        // thread executes a program and replaces it.
         "minflt"
         | "cminflt"
         | "majflt"
@@ -77,7 +77,7 @@ pub fn motion(name: &str, value: &[u8]) -> Motion {
         | "read_bytes"
         | "write_bytes"
         | "cancelled_write_bytes" => Motion::Rising,
-        // The name of a kernel worker tells what it works at.
+        // The name of a kernel worker shows what it works on.
         "comm" | "Name" if value.windows(8).any(|part| part == b"kworker/") => Motion::Any,
         "pid" | "comm" | "ppid" | "pgrp" | "session" | "tty_nr" | "nice" | "starttime"
         | "exit_signal" | "rt_priority" | "policy" | "Name" | "Umask" | "Tgid" | "Ngid" | "Pid"
@@ -92,7 +92,7 @@ pub fn motion(name: &str, value: &[u8]) -> Motion {
 /// A field: its name and its bytes.
 pub type Field<'t> = (&'t str, &'t [u8]);
 
-/// Cuts a text into its fields. What does not look like one is a field called `?`, so that it is compared all the same.
+/// Splits a text into its fields. What is not a field is called `?`, so that it is compared too.
 pub fn split(file: File, text: &[u8]) -> Vec<Field<'_>> {
     match file {
         File::Stat => split_stat(text),
@@ -102,7 +102,7 @@ pub fn split(file: File, text: &[u8]) -> Vec<Field<'_>> {
 }
 
 fn split_stat(text: &[u8]) -> Vec<Field<'_>> {
-    // The name may hold anything, closing parentheses too; what follows it cannot.
+    // The name may contain anything, also closing parentheses; what follows cannot.
     let open = text.iter().position(|&byte| byte == b'(');
     let close = text.iter().rposition(|&byte| byte == b')');
     let (Some(open), Some(close)) = (open, close) else {
@@ -142,7 +142,7 @@ fn lines(text: &[u8]) -> Vec<Field<'_>> {
         .collect()
 }
 
-/// Whether a value says anything but nothing: a zero proves little about where it was read from.
+/// Whether a value is more than zero or empty: a zero proves little about its source.
 pub fn is_nonzero(value: &[u8]) -> bool {
     value
         .trim_ascii()

@@ -74,12 +74,12 @@ struct Report<'t> {
     fields: Vec<FieldRow<'t>>,
     texts: Vec<TextRow>,
     counters: Vec<counters::Line>,
-    /// Of the machine's files.
+    /// The machine's files.
     machine_texts: Vec<TextRow>,
     #[serde(skip_serializing_if = "Option::is_none")]
     aged_interrupts: Option<Aged>,
     missing: u64,
-    /// Values of processes that moved and may have been anything in between.
+    /// Values of processes that moved and could have had any value between.
     in_motion: u64,
     compared: u64,
     wrong: u64,
@@ -105,7 +105,8 @@ struct TextRow {
 /// Runs the command.
 pub fn run(args: &Args) -> Result<ExitCode, crate::Failure> {
     let bpf = args.source.kind() != Some(SourceKind::Procfs);
-    // First, as it takes privileges that are given up before processes are compared: without them symbols are hidden.
+    // This needs privileges, and comes first, since they are dropped before processes are compared: without them
+    // symbols are hidden.
     let counters = match args.pids {
         Some(_) => None,
         None => Some(counters::open(bpf)?),

@@ -1,4 +1,4 @@
-//! Comparing processes: snapshot, the kernel's files, snapshot.
+//! Compares processes: snapshot, the kernel's files, snapshot.
 
 use std::{
     collections::BTreeMap,
@@ -22,14 +22,14 @@ use crate::{
     privileges::{self, AccessCheck},
 };
 
-/// Processes between two snapshots: few, so that little moves while their files are read.
+/// Processes between two snapshots: few, so that little changes while their files are read.
 const BATCH: usize = 64;
 
-/// For so long the kernel's text is read again for a value of ours that it did not show yet: a process that changes all the
-/// time stays as it is while it has no CPU: the kernel takes a real-time process off for a part of each second, and a virtual
-/// CPU may stand still for seconds.
+/// How long the kernel's text is read again for a value of ours that it has not shown yet. A process that changes all
+/// the time stays the same while it has no CPU: the kernel takes the CPU from a real-time process for a part of each
+/// second, and a virtual CPU may stall for seconds.
 const LONGER_LOOK: Duration = Duration::from_secs(10);
-/// And so often at least: some states of such a process are in force once in a thousand looks.
+/// And how often at least: some states of such processes show in one of a thousand readings.
 const LONGER_LOOKS: u32 = 5_000;
 
 /// Compares all processes, or those of `pids`, `rounds` times.
@@ -63,7 +63,7 @@ pub fn compare(
 }
 
 struct Comparison<'p> {
-    /// The processes that are looked at, where these are not all.
+    /// The processes to compare; `None`: all.
     only: Option<&'p [u32]>,
     checker: AccessCheck,
     texts: Files,
@@ -71,7 +71,7 @@ struct Comparison<'p> {
     tally: Tally,
 }
 
-/// What is kept of a process between two snapshots: its record and its part of the pool.
+/// A process of a snapshot: its record and its part of the pool.
 struct Kept {
     record: Record,
     /// Which of the two pools its offsets point into.
@@ -79,7 +79,7 @@ struct Kept {
     access: Access,
 }
 
-/// All looks at the files of processes, by pid, start and file.
+/// All readings of files of processes, by pid, start and file.
 type Looks = BTreeMap<(u32, u64, File), Vec<Look>>;
 
 /// Some processes of a snapshot.
@@ -97,7 +97,7 @@ impl Snap {
             let access = checker.access(process, snapshot);
             // The times as the kernel would show them now, whatever this collector has shown before.
             let mut record = *process.record();
-            // Where the service has rounded them, what they are made of is rounded too, and makes others.
+            // If the service has rounded them, their inputs are rounded too, and would give other times.
             if record.identity.masked == 0 {
                 let time = cputime::shown_by_kernel(&record.cpu);
                 (record.cpu.utime_ns, record.cpu.stime_ns) = (time.utime_ns, time.stime_ns);
@@ -144,7 +144,7 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// Compares these processes, and returns those that should be looked at again.
+    /// Compares these processes, and returns those that should be compared again.
     fn attempt(
         &mut self,
         collector: &mut Collector,
@@ -164,7 +164,7 @@ impl Comparison<'_> {
                 continue;
             };
             let start = old.record.identity.start_ns;
-            // A process that went while its files were read proves nothing.
+            // A process that exited while its files were read proves nothing.
             let [Some(_), Some(_), Some(status), _] = between else {
                 continue;
             };
@@ -175,7 +175,7 @@ impl Comparison<'_> {
             for (at, file) in File::ALL.into_iter().enumerate() {
                 let ours = [(old, &before), (new, &after)]
                     .map(|(kept, snap)| self.render(kept, snap, file, status));
-                // Whose files may not be read, or what the source does not know.
+                // A file may be unreadable, or the source may not know it.
                 let kernel = [first, between, last].map(|texts| texts[at].clone());
                 let ([Some(first), Some(between), Some(last)], [Some(before), Some(after)]) =
                     (kernel, ours)
@@ -219,7 +219,7 @@ impl Comparison<'_> {
         Ok(again)
     }
 
-    /// The values of ours that the kernel shows at last, of those that it did not in all looks.
+    /// Values of ours that no reading of the kernel's text had, but that it shows after longer reading.
     fn look_longer(&self, bracket: &Bracket<'_>) -> Vec<Value> {
         let path = self.proc.join(format!("{}/{}", bracket.pid, bracket.file));
         let mut unseen = bracket.unseen();
@@ -229,7 +229,7 @@ impl Comparison<'_> {
         while !unseen.is_empty() && (looks < LONGER_LOOKS || started.elapsed() < LONGER_LOOK) {
             looks += 1;
             let Ok(text) = fs::read(&path) else {
-                // A process that is gone proves nothing.
+                // An exited process proves nothing.
                 shown.append(&mut unseen);
                 break;
             };
@@ -241,7 +241,7 @@ impl Comparison<'_> {
         shown
     }
 
-    /// The kernel's texts of these processes, as far as they can be read.
+    /// The kernel's texts of these processes, as far as they are readable.
     fn read_all(&self, pids: &[u32]) -> Vec<[Option<Vec<u8>>; 4]> {
         let read = |pid, file| fs::read(self.proc.join(format!("{pid}/{file}"))).ok();
         pids.iter()
@@ -270,7 +270,7 @@ impl Comparison<'_> {
         text.ok()
     }
 
-    /// A process that `/proc` lists before and after, and no snapshot has, is missing.
+    /// A process that `/proc` lists before and after, but no snapshot has, is missing.
     fn look_for_missing(
         &mut self,
         collector: &mut Collector,

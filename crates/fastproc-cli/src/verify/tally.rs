@@ -1,4 +1,4 @@
-//! Counting what was compared, by field and by whole text.
+//! Counts comparisons by field and by whole text.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,15 @@ use serde::Serialize;
 
 use super::fields::{Field, File, Motion, is_nonzero, motion, split};
 
-/// How a value compares with the kernel's, read between two of our own.
+/// The result of comparing a value with the kernel's, read between two of our own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The kernel's is one of ours.
     Equal,
-    /// Ours moved meanwhile, or the kernel's did and came back: it can be neither right nor wrong.
+    /// Ours changed meanwhile, or the kernel's changed and came back: neither right nor wrong.
     Moved,
-    /// Ours stood still, and is not the kernel's, however often it is read; or it moved, and is none that the kernel can show.
+    /// Ours did not change but differs however often it is read; or it changed and has a value that the kernel cannot
+    /// show.
     Wrong,
 }
 
@@ -31,7 +32,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Counts one more.
+    /// Counts a verdict.
     pub fn add(&mut self, verdict: Verdict) {
         self.compared += 1;
         match verdict {
@@ -48,11 +49,11 @@ pub struct FieldCounts {
     /// All comparisons.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Equal, and not zero: what is only ever zero is not proven.
+    /// Equal and not zero: a field that was always zero is not proven.
     pub nonzero: u64,
 }
 
-/// An example of a wrong value, for people.
+/// An example of a wrong value, for the report.
 #[derive(Clone, Debug, Serialize)]
 pub struct Example {
     /// Process.
@@ -61,41 +62,41 @@ pub struct Example {
     pub file: &'static str,
     /// Field in it.
     pub field: String,
-    /// What the kernel says.
+    /// The kernel's value.
     pub kernel: String,
-    /// What fastproc says.
+    /// fastproc's value.
     pub fastproc: String,
 }
 
-/// Most examples that are kept.
+/// The most examples that are kept.
 const EXAMPLES: usize = 20;
 
 /// All counts of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// By file and field, in the order in which they were first met.
+    /// By file and field, in the order of their first occurrence.
     pub fields: BTreeMap<(File, usize), (String, FieldCounts)>,
     /// Whole texts, byte for byte.
     pub texts: BTreeMap<File, Counts>,
     /// Examples of wrong values.
     pub examples: Vec<Example>,
-    /// Processes that `/proc` lists throughout and no snapshot has.
+    /// Processes that `/proc` lists all the time, but no snapshot has.
     pub missing: u64,
-    /// Values that moved and may have been anything in between: about these nothing is proven.
+    /// Values that moved and could have had any value between: nothing is proven about these.
     pub in_motion: u64,
     places: BTreeMap<(File, String), usize>,
 }
 
-/// A file of a process: the kernel's text, ours, the kernel's, ours, the kernel's.
+/// A reading of a file of a process: the kernel's text, ours, the kernel's, ours, the kernel's.
 pub type Look = [Vec<u8>; 5];
 
 /// The name of a field, and a value of it.
 pub type Value = (String, Vec<u8>);
 
-/// What stands for a line that is missing.
+/// In place of a missing line.
 const NO_LINE: &[u8] = b"(no such line)";
 
-/// Fields that say what a thread is doing at this moment, by the files' own names.
+/// Fields with the momentary activity of a thread, by the files' own names.
 const MOMENTARY: [&str; 4] = ["state", "wchan", "processor", "State"];
 
 /// One file of one process: ours before, the kernel's, ours after.
@@ -106,13 +107,13 @@ pub struct Bracket<'t> {
     pub before: &'t [u8],
     pub kernel: &'t [u8],
     pub after: &'t [u8],
-    /// All looks at it, the one of these three last.
+    /// All snapshots of it; this one is the last.
     pub looks: &'t [Look],
-    /// What the kernel showed when it was looked at for longer, of what no look had: [`Bracket::unseen`].
+    /// Values that only longer reading showed: [`Bracket::unseen`].
     pub shown_since: &'t [Value],
-    /// Whether the leading thread was switched to or from between the two of ours. A thread that sleeps before and after may
-    /// have been woken, by our own reading of files too (`rcu_preempt`), and have gone back to sleep: what it was doing in
-    /// between is then not known from what it does at the ends. It cannot do that without a switch, which the kernel counts.
+    /// Whether the leading thread was switched between our two readings. A thread that sleeps before and after may have
+    /// been woken, for example by our reading of files (`rcu_preempt`), and have gone back to sleep. Then what it did
+    /// in between cannot be derived from both ends. It cannot do that without a switch, which the kernel counts.
     pub switched: bool,
 }
 
@@ -132,7 +133,7 @@ impl Bracket<'_> {
         }
     }
 
-    /// Whether a field differs that did not move: it should be read again before it is called wrong.
+    /// Whether a field differs that did not change: it should be read again before it is called wrong.
     pub fn is_suspicious(&self) -> bool {
         let mut suspicious = false;
         let as_if_asleep = Bracket {
@@ -145,8 +146,8 @@ impl Bracket<'_> {
         suspicious
     }
 
-    /// Values of ours that the kernel showed in none of all looks, where a process has few. One that changes all the time may
-    /// hardly ever be in one of its states.
+    /// Values of ours that the kernel showed in no reading, of a field with few values. A process that changes all the
+    /// time may hardly ever be in one of its states.
     pub fn unseen(&self) -> Vec<Value> {
         let looks = self.moving();
         let mut unseen: Vec<Value> = Vec::new();
@@ -158,7 +159,7 @@ impl Bracket<'_> {
         unseen
     }
 
-    /// All looks, in fields; none if nothing moved in them.
+    /// All readings, split into fields; empty if nothing changed in any of them.
     fn moving(&self) -> Vec<[Vec<Field<'_>>; 5]> {
         let still = |look: &Look| look.iter().all(|text| *text == look[0]);
         if self.looks.iter().all(still) {
@@ -176,7 +177,7 @@ impl Bracket<'_> {
         let kernel = split(self.file, self.kernel);
         let looks = self.moving();
         for (at, &(name, value)) in kernel.iter().enumerate() {
-            // Nearly always the same place; a line that one of them lacks shifts the rest.
+            // Mostly at the same index; a missing line shifts the others.
             let find = |fields: &[(&str, &[u8])]| -> Vec<u8> {
                 let same = fields.get(at).filter(|field| field.0 == name);
                 let found = same.or_else(|| fields.iter().find(|field| field.0 == name));
@@ -212,7 +213,7 @@ fn verdict(before: &[u8], kernel: &[u8], after: &[u8], settled: bool) -> Verdict
     }
 }
 
-/// A value of ours, of all looks, that the kernel cannot have shown when we read it.
+/// A value of ours, in any reading, that the kernel cannot have shown at that time.
 fn impossible<'t>(
     looks: &[[Vec<Field<'t>>; 5]],
     name: &str,
@@ -230,7 +231,7 @@ fn impossible<'t>(
             .flat_map(|look| [[0, 1, 2], [2, 3, 4]].map(|around| around.map(|at| &look[at])))
             .filter(|[old, ours, new]| {
                 let [least, number, last] = [old, ours, new].map(|text| number(text, name));
-                // Where the kernel's own falls, nothing can be compared.
+                // If the kernel's own value falls, nothing can be compared.
                 last >= least && (number < least || number > most(new, name))
             })
             .map(|[_, ours, _]| value(ours, name))
@@ -238,7 +239,7 @@ fn impossible<'t>(
     }
 }
 
-/// Values of ours that are in none of the kernel's texts.
+/// Values of ours that no text of the kernel has.
 fn unshown<'t>(looks: &[[Vec<Field<'t>>; 5]], name: &str) -> impl Iterator<Item = &'t [u8]> {
     let of = |places: &'static [usize]| {
         let all = looks.iter();
@@ -259,8 +260,8 @@ fn number(text: &[Field<'_>], name: &str) -> Option<u64> {
     str::from_utf8(value(text, name)).ok()?.trim().parse().ok()
 }
 
-/// The most that a counter can have been before this text. The kernel divides the time that a process ran into user and system
-/// time anew each time it shows them, and only the sum is certain; a tick is lost in rounding.
+/// The most that a counter can have been before this text. The kernel divides the CPU time of a process into user and
+/// system time again each time it shows them, so only the sum is certain; a tick is lost in rounding.
 fn most(text: &[Field<'_>], name: &str) -> Option<u64> {
     if ["utime", "stime"].contains(&name) {
         Some(number(text, "utime")? + number(text, "stime")? + 1)
@@ -330,7 +331,7 @@ mod tests {
         }
     }
 
-    /// Whether texts that moved are wrong.
+    /// Whether texts that changed are wrong.
     fn is_wrong(file: File, looks: &[[&str; 5]]) -> bool {
         let looks: Vec<Look> = looks
             .iter()
@@ -362,22 +363,22 @@ mod tests {
         ];
         let file = File::Status;
         assert!(is_wrong(file, &[[long, garbage, short, long, short]]));
-        // It was moving, and the kernel's is one of ours.
+        // Ours changed, and the kernel's is one of ours.
         assert!(is_wrong(file, &[[long, garbage, short, short, short]]));
-        // A later look does not undo it.
+        // A later reading does not undo it.
         let usual = [long, short, short, long, long];
         assert!(is_wrong(
             file,
             &[[long, garbage, short, long, short], usual]
         ));
         assert!(!is_wrong(file, &[usual]));
-        // The kernel shows it at last.
+        // The kernel shows it in the end.
         let unknown = [long, short, long, short, long];
         assert!(is_wrong(file, &[unknown]));
         assert!(!is_wrong(file, &[unknown, usual]));
     }
 
-    /// One that is hardly ever in force.
+    /// A list that is rarely in force.
     #[test]
     fn a_list_that_the_kernel_shows_when_it_is_looked_at_for_longer_is_right() {
         let looks = ["7777", "8888", "7777", "9999", "7777"];
@@ -444,7 +445,7 @@ mod tests {
         assert_eq!(tally.examples[0].field, "resident");
     }
 
-    /// As `rcu_preempt`, which reading wakes each time.
+    /// Like `rcu_preempt`, which reading wakes each time.
     #[test]
     fn what_a_thread_did_between_two_sleeps_is_only_known_if_it_was_not_switched() {
         let (asleep, awake) = (

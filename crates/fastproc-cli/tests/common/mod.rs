@@ -1,4 +1,4 @@
-//! What the tests of the command share.
+//! Shared by the tests of the command.
 #![allow(dead_code, reason = "each test program takes a part of it")]
 
 use std::{
@@ -15,7 +15,7 @@ use std::{
 use fastproc_testbed::{Folder, GUARD, Options, Testbed, gate, wait_until};
 use serde_json::Value;
 
-/// The command, as a user without any settings of their own calls it.
+/// The command, without any settings of the user.
 pub fn fastproc(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fastproc"));
     command
@@ -25,7 +25,7 @@ pub fn fastproc(arguments: &[&str]) -> Command {
     command
 }
 
-/// What it writes when all goes well.
+/// The output of a successful call.
 #[track_caller]
 pub fn output(arguments: &[&str]) -> String {
     let output = run(arguments);
@@ -51,7 +51,7 @@ pub fn rows(arguments: &[&str]) -> Vec<Value> {
         .collect()
 }
 
-/// The bytes of a text in JSON: a string, or what `{"escaped": …}` stands for.
+/// The bytes of a JSON text: a string, or the bytes of `{"escaped": …}`.
 pub fn bytes(value: &Value) -> Vec<u8> {
     match value {
         Value::String(text) => text.clone().into_bytes(),
@@ -92,8 +92,8 @@ pub fn unescape(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// A copy of a program that everybody may execute. By another process: while a descriptor for writing is open in this
-/// one, any other test's child may inherit it, and a file that is open for writing cannot be executed.
+/// Copies a program that every user may execute. Another process copies it: if this one did, the child of another test
+/// might inherit the descriptor for writing, and a file that is open for writing cannot be executed.
 #[track_caller]
 pub fn install(program: impl AsRef<OsStr>, copy: &Path) {
     let status = Command::new("install")
@@ -105,8 +105,8 @@ pub fn install(program: impl AsRef<OsStr>, copy: &Path) {
     assert!(status.success(), "{} cannot be made", copy.display());
 }
 
-/// A folder with a copy of the command, `fastproc`, that everybody may execute. It is as large as all else that tests write, so
-/// those that run at the same time share it.
+/// A folder with a copy of the command, `fastproc`, that every user may execute. It is as large as everything else that
+/// tests write, so concurrent tests share it.
 pub fn for_everyone() -> Arc<Folder> {
     static SHARED: Mutex<Weak<Folder>> = Mutex::new(Weak::new());
     let mut shared = SHARED.lock().expect("no test failed meanwhile");
@@ -118,29 +118,31 @@ pub fn for_everyone() -> Arc<Folder> {
     })
 }
 
-/// Odd processes: one testbed for all tests of a program, with which they end.
+/// Unusual processes: one testbed for all tests of a program, which ends with them.
 pub fn testbed() -> &'static Testbed {
     static TESTBED: OnceLock<Testbed> = OnceLock::new();
     TESTBED.get_or_init(|| Testbed::open(&Options::default()).expect("the testbed opens"))
 }
 
-/// Their pids, for the command.
+/// The pids of the testbed, for the command.
 pub fn pids_of_testbed() -> String {
     let processes = testbed().processes().iter();
     let pids: Vec<_> = processes.map(|process| process.pid.to_string()).collect();
     pids.join(",")
 }
 
-/// What differed in many looks, by its name.
+/// Differences of several comparisons, by name.
 ///
-/// The kernel may show a value, another and the first again. So what differed in one look alone is noted and counted.
+/// The kernel may show a value, another one and the first again. So a name that differs in only one comparison is noted
+/// and counted.
 #[derive(Default)]
 pub struct Differences(BTreeMap<String, Vec<String>>);
 
 impl Differences {
-    /// So often nothing differs twice that is right, and a fault in half of the looks shows again, but for one time in 300.
+    /// With this many comparisons a correct value does not differ twice, and a fault in half of them is missed once in
+    /// 300 times.
     pub const LOOKS: usize = 12;
-    /// What differs once, in a test. None does on a quiet machine.
+    /// How many names may differ once in a test. None does on a quiet machine.
     const ONCE: usize = 3;
 
     pub fn add(&mut self, name: String, seen: String) {
@@ -151,7 +153,7 @@ impl Differences {
         self.0.is_empty()
     }
 
-    /// Takes what differed in another look.
+    /// Adds the differences of another comparison.
     pub fn join(&mut self, other: Self) {
         for (name, seen) in other.0 {
             self.0.entry(name).or_default().extend(seen);
@@ -173,7 +175,7 @@ impl Differences {
 pub struct Lines(mpsc::Receiver<String>);
 
 impl Lines {
-    /// After so long without its line another process is started: the event of the first may be lost.
+    /// After this time without its line another process is started, since the event of the first may be lost.
     const PATIENCE: Duration = Duration::from_secs(10);
 
     pub fn new(output: impl Read + Send + 'static) -> Self {
@@ -188,15 +190,15 @@ impl Lines {
         Self(told)
     }
 
-    /// The next one.
+    /// The next line.
     #[track_caller]
     pub fn line(&self, what: &str) -> String {
         let line = self.0.recv_timeout(GUARD);
         line.unwrap_or_else(|error| panic!("{what}: no line: {error}"))
     }
 
-    /// So many lines of csv of one process: the pid is the field at `place`. Starts processes until one has as many: on a busy
-    /// machine events may be lost.
+    /// The first `N` csv lines of one process, whose pid is the field at `place`. Starts processes until one has as
+    /// many: on a busy machine events may be lost.
     #[track_caller]
     pub fn of_one<const N: usize>(
         &self,
@@ -209,7 +211,7 @@ impl Lines {
             seen.insert(start(), Vec::new());
             while let Ok(line) = self.0.recv_timeout(Self::PATIENCE) {
                 let pid = line.split(',').nth(place).and_then(|pid| pid.parse().ok());
-                // Others are told of, too: those of the tests beside.
+                // Processes of concurrent tests are reported, too.
                 let Some(lines) = pid.and_then(|pid| seen.get_mut(&pid)) else {
                     continue;
                 };
@@ -224,8 +226,8 @@ impl Lines {
     }
 }
 
-/// A row that `command`, `fastproc ps --exited`, shows while processes come and go by `end`: the share of a CPU and the life of
-/// those that have ended are known. One of them may have been seen by a snapshot right before its end, and have no share since.
+/// A row of `command`, `fastproc ps --exited`, while processes start and exit by `end`: of an exited process with a
+/// known CPU share and lifetime. A snapshot may have had one of them just before it exited, and then it has no share.
 pub fn shown_of_ended(command: &mut Command, mut end: impl FnMut()) -> Value {
     let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
     let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();

@@ -1,4 +1,4 @@
-//! A process that does what a test tells it.
+//! A process that executes a test's commands.
 
 use std::{
     fs,
@@ -12,10 +12,10 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use crate::folder::Folder;
 
 const SHELL: &str = "/bin/sh";
-/// Runs each line that it reads, and says when it has.
+/// Runs each line that it reads, and prints `done` after it.
 const OBEY: &str = "while read -r line; do eval \"$line\"; echo done; done";
 
-/// A shell under a name of its own. It ends with the test, and its children with it.
+/// A shell under its own name. It ends with the test, together with its children.
 pub struct Actor {
     child: Child,
     orders: ChildStdin,
@@ -23,13 +23,13 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// Starts it. A name has 15 bytes at most.
+    /// Starts it. The name has at most 15 bytes.
     #[track_caller]
     pub fn start(folder: &Folder, name: &str) -> Self {
         Self::start_with(folder, name, SHELL)
     }
 
-    /// The same, with another shell.
+    /// Starts another shell.
     #[track_caller]
     pub fn start_with(folder: &Folder, name: &str, shell: &str) -> Self {
         assert!(name.len() < 16, "the kernel cuts {name}");
@@ -55,7 +55,7 @@ impl Actor {
         self.child.id()
     }
 
-    /// Has it run a line of shell, and returns what that printed.
+    /// Runs a line of shell in it, and returns the output.
     #[track_caller]
     pub fn tell(&mut self, line: &str) -> String {
         writeln!(self.orders, "{line}").expect("it listens");
@@ -71,7 +71,7 @@ impl Actor {
         }
     }
 
-    /// Has it become another program, which is the same shell under another name.
+    /// Makes it execute another program, which is the same shell under another name.
     #[track_caller]
     pub fn execute(&mut self, folder: &Folder, name: &str) {
         let program = folder.alias(SHELL, name);
@@ -79,13 +79,13 @@ impl Actor {
         self.tell(":");
     }
 
-    /// Has it take another name.
+    /// Changes its name.
     #[track_caller]
     pub fn rename(&mut self, name: &str) {
         self.tell(&format!("printf %s {name} >/proc/$$/comm"));
     }
 
-    /// Has it spend CPU time, at least this many clock ticks.
+    /// Makes it spend CPU time, at least this many clock ticks.
     #[track_caller]
     pub fn spend(&mut self, ticks: u64) {
         let until = self.ticks() + ticks;

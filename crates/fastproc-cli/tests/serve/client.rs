@@ -1,4 +1,4 @@
-//! A client of HTTP/1.1 that does exactly what it is told, right or wrong.
+//! A client of HTTP/1.1 that sends exactly what a test wants, right or wrong.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
@@ -54,7 +54,7 @@ impl Client {
         self.stream.get_mut().write_all(bytes)
     }
 
-    /// Sends as much of many requests as the other side takes at once.
+    /// Sends as many requests as the other side accepts at once.
     pub fn flood(&mut self, request: &[u8], times: usize) {
         let stream = self.stream.get_mut();
         stream.set_nonblocking(true).expect("it is a socket");
@@ -66,12 +66,12 @@ impl Client {
         stream.set_nonblocking(false).expect("it is a socket");
     }
 
-    /// Ends this side of the connection.
+    /// Shuts down a direction of the connection.
     pub fn shut(&self, how: Shutdown) {
         let _ = self.stream.get_ref().shutdown(how);
     }
 
-    /// Asks on this connection, and leaves it open.
+    /// Sends a request on this connection, and leaves it open.
     #[track_caller]
     pub fn get(&mut self, path: &str, headers: &[&str]) -> Response {
         self.try_get(path, headers)
@@ -89,7 +89,7 @@ impl Client {
         self.response()
     }
 
-    /// Takes one answer. A connection that ends instead is an error.
+    /// Reads one answer. If the connection ends instead, that is an error.
     pub fn response(&mut self) -> io::Result<Response> {
         let status = self.line()?;
         let status = status.split(' ').nth(1).and_then(|word| word.parse().ok());

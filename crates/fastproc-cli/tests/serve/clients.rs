@@ -18,12 +18,12 @@ use crate::{client::Client, folder::Folder, server::Server};
 /// Half of a request.
 const HALF: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: here\r\nX-Slow: ";
 const WHOLE: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n";
-/// Asks for another number of scrapes in the test that looks for growth.
+/// Sets another number of scrapes for the test of memory growth.
 const SCRAPES: &str = "FASTPROC_TEST_SCRAPES";
-/// The parts of those scrapes. Memory is looked at after each, and the first is not judged.
+/// The parts of those scrapes. Memory is read after each, and the first does not count.
 const PARTS: usize = 8;
-/// What is left of one scrape in half of the parts, at most. For its first thousand scrapes a server takes room by the hundred
-/// KiB at times, and none after that.
+/// The most memory that a scrape may leave behind in half of the parts. In its first thousand scrapes a server may grow
+/// by some hundred KiB, and later not at all.
 const LEFT_BYTES: u64 = 700;
 
 #[test]
@@ -32,27 +32,27 @@ fn slow_clients_hold_nobody_up() {
     let mut slow: Vec<Client> = (0..50).map(|_| server.connect()).collect();
     for (at, client) in slow.iter_mut().enumerate() {
         match at % 3 {
-            // Says nothing at all.
+            // Sends nothing.
             0 => {}
             1 => client.send(HALF).expect("it listens"),
-            // Asks for more than any buffer holds, and never reads. It may be refused to say all of it.
+            // Requests more than any buffer holds, and never reads. It may fail to send everything.
             _ => client.flood(WHOLE, 400),
         }
     }
-    // Others are answered meanwhile, on connections of their own and on one that they keep.
+    // Other clients are answered meanwhile, on new connections and on a kept one.
     let mut kept = server.connect();
     for _ in 0..20 {
         assert_eq!(server.get("/metrics", &[]).status, 200);
         assert_eq!(kept.get("/metrics", &[]).status, 200);
         assert_eq!(kept.get("/-/healthy", &[]).status, 200);
     }
-    // And the slow ones' time ends: their connections are closed from the other side.
+    // The slow ones time out: the server closes their connections.
     for client in slow.iter_mut().skip(1).step_by(3) {
         client.wait_for_end();
     }
 }
 
-/// The place of one that asks nothing is taken by one that asks, and the others stay.
+/// A connection without a request is closed for one with a request; the others stay.
 #[test]
 fn the_connection_that_is_idle_for_the_longest_time_gives_way() {
     let server = Server::start(&["--max-connections", "4", "--source", "procfs"]);
@@ -71,10 +71,10 @@ fn the_connection_that_is_idle_for_the_longest_time_gives_way() {
     }
 }
 
-/// Half of a request, and never more; or requests whose answers nobody takes.
+/// Half of a request and no more; or requests whose answers are not read.
 fn stall(client: &mut Client, at: usize) {
     if at.is_multiple_of(2) {
-        // It may be closed before.
+        // The server may have closed it.
         let _ = client.send(HALF);
     } else {
         client.flood(WHOLE, 100);
@@ -93,7 +93,7 @@ fn thousands_of_idle_and_slow_connections_fail_no_scrape() {
     }
     for round in 0..20 {
         assert_eq!(server.get("/metrics", &[]).status, 200);
-        // They come again, as somebody who means no good would have them.
+        // They come again, as a hostile user would send them.
         for at in 0..100 {
             idle[round * 100 + at] = open(0);
         }
@@ -104,7 +104,7 @@ fn thousands_of_idle_and_slow_connections_fail_no_scrape() {
     }
 }
 
-/// As many descriptors as a test with thousands of connections takes.
+/// Raises the limit of descriptors for a test with thousands of connections.
 fn allow_descriptors(count: u64) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let held = getrlimit(Resource::Nofile);
@@ -117,7 +117,7 @@ fn allow_descriptors(count: u64) {
     }
 }
 
-/// Processes that come and go until this is dropped.
+/// Processes that start and exit until this is dropped.
 struct Forks {
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -151,9 +151,9 @@ impl Drop for Forks {
 
 #[test]
 fn many_scrapes_leave_nothing_behind() {
-    // Thousands of processes of others would take room of their own.
+    // Thousands of processes of other tests would need memory, too.
     let _alone = alone();
-    // What others start meanwhile makes no group, and no name of a thread, that there was not before.
+    // Processes of other tests add no group and no thread name.
     let folder = Folder::new();
     let config = "process_names: [{name: all, cmdline: ['.*']}]";
     let config = folder.write("config.yml", config);
@@ -184,13 +184,14 @@ fn many_scrapes_leave_nothing_behind() {
     let sockets = server.sockets();
     let anonymous: Vec<u64> = (0..PARTS).map(|_| round(&mut kept)).collect();
     drop(forks);
-    // Connections that this side has closed are noticed in their time.
+    // Connections that the client has closed are noticed within their time.
     wait_until("all connections but one have ended", || {
         server.sockets() <= sockets
     });
     println!("anonymous memory after each {part} scrapes: {anonymous:?} KiB");
-    // What a scrape leaves behind is left by all of them, so all parts grow by it. Tables and the allocator's own grow in some
-    // parts, until they are large enough, and memory may be given back at once in one or two: neither changes this one.
+    // What a scrape leaks, all scrapes leak, so all parts grow by it. Tables and the allocator's own memory grow only
+    // in some parts, until they are large enough, and memory may be given back in one or two parts. Neither changes
+    // this value.
     let pairs = anonymous.windows(2);
     let mut grown: Vec<u64> = pairs.map(|pair| pair[1].saturating_sub(pair[0])).collect();
     grown.sort_unstable();
@@ -230,7 +231,7 @@ fn what_is_too_large_is_refused() {
         Ok(431) | Err(_)
     ));
 
-    // A body is not waited for, however long it is announced to be.
+    // The server does not wait for a body, whatever its announced length.
     for framing in [
         "Content-Length: 1000000000000",
         "Transfer-Encoding: chunked",
@@ -245,7 +246,7 @@ fn what_is_too_large_is_refused() {
         );
         client.wait_for_end();
     }
-    // What is no HTTP is no reason to end.
+    // Data that are not HTTP do not end the server.
     let mut client = server.connect();
     client
         .send(b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n")
@@ -254,7 +255,7 @@ fn what_is_too_large_is_refused() {
     assert_eq!(server.get("/-/healthy", &[]).status, 200);
 }
 
-/// A client that went away while its scrape was made costs nobody anything.
+/// A client that disconnects while its scrape is made delays no other.
 #[test]
 fn clients_that_go_away_are_forgotten() {
     let server = Server::start(&[]);
@@ -276,7 +277,7 @@ fn sigterm_ends_it_cleanly() {
     for signal in [Signal::TERM, Signal::INT] {
         let server = Server::start(&["--source", "procfs"]);
         let address = server.address.clone();
-        // One that waits, one that has sent half of a request, and one that never sent anything.
+        // One waits, one has sent half of a request, and one has never sent anything.
         let (mut kept, mut half, mut silent) =
             (server.connect(), server.connect(), server.connect());
         assert_eq!(kept.get("/metrics", &[]).status, 200);

@@ -1,4 +1,4 @@
-//! Configuration files: those that process-exporter documents, and those that are wrong.
+//! Configuration files: those in process-exporter's documentation, and wrong ones.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use fastproc_testbed::gate;
 
 use crate::{FASTPROC, actor::Actor, folder::Folder, server::Server};
 
-/// How `fastproc serve` ends with these arguments: its status, and what it says.
+/// How `fastproc serve` ends with these arguments: status and message.
 #[track_caller]
 fn refusal(arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(FASTPROC);
@@ -30,7 +30,7 @@ fn groups(arguments: &[&str]) -> Vec<String> {
         .collect()
 }
 
-/// The selectors and templates of its documentation, applied to processes that run.
+/// The selectors and templates of its documentation, applied to running processes.
 #[test]
 fn documented_configurations_name_what_runs() {
     let folder = Folder::new();
@@ -88,7 +88,7 @@ process_names:
     gate::ran();
 }
 
-/// The package's file groups as it is done without one.
+/// The package's file has the same rules as the default.
 #[test]
 fn the_packages_configuration_is_the_default() {
     let packaged = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/groups.yml");
@@ -98,7 +98,7 @@ fn the_packages_configuration_is_the_default() {
     for arguments in [&["--config", packaged][..], &[]] {
         let groups = groups(arguments);
         assert!(groups.contains(&name), "{arguments:?}: {groups:?}");
-        // A kernel thread has no command line, and no group.
+        // A kernel thread has no command line, and so no group.
         assert!(
             !groups.iter().any(|group| group == "kthreadd"),
             "{groups:?}"
@@ -172,7 +172,7 @@ fn what_is_wrong_is_said_with_its_line() {
     assert!(!stderr.contains("secret"), "a password is shown: {stderr}");
 }
 
-/// As its parser has it, what is not known is not used; here that is stderr.
+/// As in process-exporter, unknown keys are ignored; here standard error names them.
 #[test]
 fn what_is_not_used_is_said_with_its_line() {
     let folder = Folder::new();

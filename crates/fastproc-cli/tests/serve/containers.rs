@@ -1,4 +1,4 @@
-//! Groups that are named by container and pod, and their cgroups.
+//! Groups named by container and pod, and metrics of their cgroups.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ fn faults(metrics: &Metrics, group: &str) -> Option<f64> {
     metrics.get(name, &[("groupname", group)])
 }
 
-/// The cgroup of a container in a pod, and a folder with the file that has its names. `None`: there can be none here.
+/// The cgroup of a container in a pod, and a folder with the file of its names. `None`: not possible here.
 fn pod() -> Option<(Cgroup, Folder)> {
     let path = format!(
         "served/kubepods.slice/kubepods-pod34dd2e8f_b2b3_4d51_a2c6_5e5d1a2d4f11.slice/cri-containerd-{ID}.scope"
@@ -36,7 +36,8 @@ fn pod() -> Option<(Cgroup, Folder)> {
     Some((cgroup, folder))
 }
 
-/// A process that starts and exits between two scrapes is in the group of its pod too, though its cgroup names only an id.
+/// A process that starts and exits between two scrapes is in the group of its pod too, although its exit has only the
+/// id of the cgroup.
 #[test]
 fn a_pod_is_a_group() {
     if !gate::bpf() {
@@ -52,12 +53,12 @@ fn a_pod_is_a_group() {
     let root = folder.path().to_str().expect("UTF-8");
     let server = Server::start(&["--config", &config, "--host-root", root]);
     let mut sleeper = cgroup.command("exec sleep 600").spawn().expect("sh runs");
-    // Its name does not change any more when a scrape meets it.
+    // A scrape must not meet it before it has its final name.
     let comm = format!("/proc/{}/comm", sleeper.id());
     wait_until("sleep runs", || {
         fs::read_to_string(&comm).is_ok_and(|comm| comm == "sleep\n")
     });
-    // Nor does it fault any more.
+    // Nor while it still has page faults.
     let stat = format!("/proc/{}/stat", sleeper.id());
     wait_until("sleep sleeps", || {
         fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") S "))
@@ -81,7 +82,7 @@ fn a_pod_is_a_group() {
     sleeper.wait().expect("it is ours");
 }
 
-/// The collecting process has given up root when it reads the cgroup and the names.
+/// The collecting process has dropped root when it reads the cgroup and the names.
 #[test]
 fn a_container_has_metrics_with_its_names() {
     if !gate::bpf() {

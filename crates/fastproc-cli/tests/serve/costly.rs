@@ -1,4 +1,4 @@
-//! Costly values: what `/proc` says, with an age, and only if they are asked for.
+//! Costly values: those of `/proc`, with an age, and only if enabled.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ const AGE: &str = "fastproc_namegroup_value_age_seconds";
 const UNKNOWN: &str = "fastproc_namegroup_value_unknown_processes";
 const WCHAN: &str = "namedprocess_namegroup_threads_wchan";
 
-/// A group of this name alone, with all values that are costly.
+/// A server with only a group of this name, and all costly values.
 fn start(folder: &Folder, name: &str, share: &str) -> Server {
     let config = folder.write(
         "groups.yml",
@@ -54,8 +54,8 @@ fn values_are_what_proc_says_and_have_an_age() {
             .expect("a number")
             * 1024.0
     };
-    // It waits for orders; its part of what it shares with others changes with them. What is told was read after the
-    // scrape before.
+    // It waits for commands; its share of shared memory changes with other processes. Reported values were read after
+    // the scrape before.
     let proportional = || [kib("Pss"), kib("SwapPss")];
     let mut before = proportional();
     let metrics = wait_for("all values are known and current", || {
@@ -93,7 +93,7 @@ fn values_are_what_proc_says_and_have_an_age() {
     assert!((ratio - open / 50.0).abs() < 1e-6, "{ratio}");
     let age = |value| metrics.get(AGE, &[("value", value)]);
     assert!(age("smaps") > Some(0.0));
-    // Of a process that has not run since, they are as they were.
+    // If the process has not run since, they are unchanged.
     assert!(age("fds").is_some() && age("wchan").is_some());
     assert!(metrics.get("fastproc_costly_cpu_seconds_total", &[]) > Some(0.0));
     gate::ran();
@@ -123,7 +123,8 @@ fn without_a_share_nothing_is_read_and_that_is_told() {
     assert_eq!(metrics.all(memory, &proportional).count(), 0);
 }
 
-/// Descriptors and places are there by default, and known at the first scrape: of what was there, and of what has come.
+/// Descriptors and waiting places are enabled by default, and known at the first scrape, for existing and for new
+/// processes.
 #[test]
 fn descriptors_are_never_zero_because_nobody_has_looked() {
     const OPEN: &str = "namedprocess_namegroup_open_filedesc";
@@ -147,12 +148,12 @@ fn descriptors_are_never_zero_because_nobody_has_looked() {
         .scrape()
         .get("namedprocess_namegroup_worst_fd_ratio", &group);
     assert!(worst > Some(0.0));
-    // It waits for what it is told next, once it has had the CPU for that.
+    // It waits for its next command, once it had the CPU to get there.
     wait_until("it waits", || {
         let places: Vec<f64> = server.scrape().all(WCHAN, &group).collect();
         places == [1.0]
     });
-    // What has run since is read again.
+    // A process that has run since is read again.
     second.tell("exec 120</dev/null 121</dev/null");
     wait_until("the new ones are counted", || {
         open(&new) == Some(of(&second))

@@ -1,4 +1,4 @@
-//! The machine's counters beside `/proc`.
+//! The machine's counters, compared with `/proc`.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use fastproc_testbed::wait_for;
 
 use crate::{exposition::Metrics, server::Server};
 
-/// Numbers of `/proc/stat` by the first word of their line.
+/// The numbers of a line of `/proc/stat`, by its first word.
 fn proc_stat(line: &str) -> Vec<u64> {
     let text = fs::read_to_string("/proc/stat").expect("/proc is there");
     let mut lines = text.lines().filter_map(|line| line.split_once(' '));
@@ -24,7 +24,7 @@ fn vmstat(field: &str) -> u64 {
     value.parse().expect("a number")
 }
 
-/// A counter lies between what `/proc` showed before and after.
+/// A counter is between the values of `/proc` before and after.
 #[track_caller]
 fn assert_between(metrics: &Metrics, name: &str, before: u64, after: u64) {
     let value = metrics
@@ -48,7 +48,7 @@ fn counters_are_what_proc_says() {
         )
     };
     let before = ask();
-    // The kernel counts a fork a little before it announces it, which is what is counted here.
+    // The kernel counts a fork a little before the event that is counted here.
     let metrics = wait_for("every fork that the kernel counted", || {
         let metrics = server.scrape();
         (metrics.get("node_forks_total", &[]) >= Some(before.1 as f64)).then_some(metrics)
@@ -65,7 +65,7 @@ fn counters_are_what_proc_says() {
         let seconds: f64 = metrics
             .all("node_cpu_seconds_total", &[("mode", mode)])
             .sum();
-        // Each CPU's are rounded down to a tick in the sum of the text.
+        // In the text's sum each CPU is rounded down to a tick.
         let cpus = metrics
             .all("node_cpu_seconds_total", &[("mode", mode)])
             .count() as f64;

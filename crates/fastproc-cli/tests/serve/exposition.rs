@@ -1,10 +1,10 @@
-//! Reads metrics strictly: what is not as the formats say fails the test.
+//! Parses metrics strictly: any violation of the format fails the test.
 
 use std::collections::{BTreeMap, HashSet};
 
 type Labels = BTreeMap<String, String>;
 
-/// One text, taken apart.
+/// A parsed text.
 #[derive(Debug)]
 pub struct Metrics {
     series: Vec<(String, Labels, f64)>,
@@ -48,7 +48,7 @@ impl Metrics {
         Self { series, families }
     }
 
-    /// The value of the only series with this name and these labels, among others.
+    /// The value of the only series with this name and at least these labels.
     #[track_caller]
     pub fn get(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
         let mut values = self.all(name, labels);
@@ -60,7 +60,7 @@ impl Metrics {
         value
     }
 
-    /// The values of all series with this name and these labels, among others.
+    /// The values of all series with this name and at least these labels.
     pub fn all(&self, name: &str, labels: &[(&str, &str)]) -> impl Iterator<Item = f64> {
         self.series
             .iter()
@@ -114,7 +114,7 @@ fn sample(line: &str) -> (&str, Labels, f64) {
     (name, labels, value)
 }
 
-/// A text up to its closing quote, and what follows.
+/// A text up to its closing quote, and the rest.
 fn quoted(text: &str) -> (String, &str) {
     let mut value = String::new();
     let mut characters = text.char_indices();

@@ -1,4 +1,4 @@
-//! A folder of a test's own, which everybody may read.
+//! A folder for a test, which every user may read.
 
 use std::{
     fs,
@@ -29,7 +29,7 @@ impl Folder {
         path.to_str().expect("temporary paths are UTF-8").into()
     }
 
-    /// A program under another name, which the kernel then calls it by.
+    /// A link to a program under another name, which becomes the name of the process.
     pub fn alias(&self, of: &str, name: &str) -> PathBuf {
         let path = self.0.join(name);
         if !path.exists() {
@@ -38,7 +38,7 @@ impl Folder {
         path
     }
 
-    /// A copy of fastproc, with the program that it starts beside it.
+    /// A copy of fastproc, beside the program that it starts.
     pub fn programs(&self) -> PathBuf {
         let exporter = Path::new(FASTPROC).with_file_name("fastproc-exporter");
         let exporter = exporter.to_str().expect("UTF-8");
@@ -46,8 +46,8 @@ impl Folder {
         self.copy(FASTPROC, "fastproc")
     }
 
-    /// A copy of a program, where everybody may execute it. Made by another process: a child that is forked meanwhile
-    /// would inherit the descriptor that writes, and the program would be busy.
+    /// A copy of a program that every user may execute. Another process makes it: a concurrently forked child would
+    /// inherit the descriptor for writing, and the program would be busy.
     pub fn copy(&self, of: &str, name: &str) -> PathBuf {
         let path = self.0.join(name);
         let status = Command::new("install")

@@ -1,4 +1,4 @@
-//! Counters of a group across exits, exec, pids that are given away and names that change.
+//! Counters of a group across exits, exec, reused pids and changed names.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ fn unique(tag: &str) -> String {
     format!("fp{tag}{}", std::process::id())
 }
 
-/// Whether a group is of a name of ours.
+/// Whether a group has one of this test's names.
 fn is_own(group: &str) -> bool {
     group.starts_with("fp") && group.ends_with(&std::process::id().to_string())
 }
@@ -41,7 +41,7 @@ fn cpu_seconds(metrics: &Metrics, group: &str) -> f64 {
     metrics.all(name, &[("groupname", group)]).sum()
 }
 
-/// No counter of a group of ours has gone back or away.
+/// No counter of this test's groups has decreased or disappeared.
 #[track_caller]
 fn assert_forward(before: &Metrics, after: &Metrics) {
     for (name, labels, value) in before.series() {
@@ -72,7 +72,7 @@ fn what_the_dead_did_stays() {
     let both = server.scrape();
     assert_eq!(procs(&both, &name), Some(2.0));
     assert!(cpu_seconds(&both, &name) >= 0.2);
-    // It lived under our eyes alone, so all that it ever did has been counted.
+    // It started after the server, so everything it did was counted.
     assert!(faults(&both, &name) >= (first.stat(10) / 2) as f64);
     assert_forward(&empty, &both);
 
@@ -99,13 +99,13 @@ fn what_the_dead_did_stays() {
     assert_forward(&none, &again);
 }
 
-/// Of processes that no scrape meets all counts that the kernel adds up for their parent.
+/// A process that no scrape has counts completely if the kernel adds it up for its parent.
 #[test]
 fn what_lives_and_dies_between_two_scrapes_is_counted() {
     if !gate::bpf() {
         return;
     }
-    // A storm of others would fill the memory that exits come through, and ours would be among those that are lost.
+    // Too many exits of other tests would fill the buffer, and some of ours could be lost.
     let _alone = alone();
     let (folder, name) = (Folder::new(), unique("brief"));
     let server = Server::start(&[]);
@@ -121,7 +121,7 @@ fn what_lives_and_dies_between_two_scrapes_is_counted() {
     let spent = (parent.stat(16) + parent.stat(17)) as f64 / 100.0;
     let faulted = parent.stat(11) as f64;
     assert!(spent > 0.1, "{spent} s");
-    // The kernel has yet to let go of the last ones.
+    // The kernel has not yet reaped the last ones.
     let after = wait_for("what the children did is counted", || {
         let after = server.scrape();
         let is_told = procs(&after, &name).is_some()
@@ -153,7 +153,7 @@ fn what_was_done_before_the_first_look_is_not_counted() {
     assert!(counted >= spent - 0.03, "{counted} of {spent}");
 }
 
-/// As process-exporter does it, whether names are looked at again or not.
+/// As in process-exporter, with and without checking names again.
 #[test]
 fn a_process_stays_in_its_group_whatever_it_becomes() {
     let (folder, old, new) = (Folder::new(), unique("was"), unique("is"));
@@ -177,7 +177,7 @@ fn a_process_stays_in_its_group_whatever_it_becomes() {
     }
 }
 
-/// What is in no group may come into one, for as long as is stderr.
+/// With the option, a process without a group may join one later.
 #[test]
 fn what_is_in_no_group_is_looked_at_again_if_asked() {
     let (folder, old, new) = (Folder::new(), unique("none"), unique("some"));
@@ -198,7 +198,7 @@ fn what_is_in_no_group_is_looked_at_again_if_asked() {
     }
 }
 
-/// A child belongs to its parent's group while it has no name in the configuration.
+/// A child belongs to its parent's group unless the configuration names it.
 #[test]
 fn children_belong_to_their_parents_unless_they_must_not() {
     let (folder, parent) = (Folder::new(), unique("par"));
@@ -213,7 +213,7 @@ fn children_belong_to_their_parents_unless_they_must_not() {
         program.display()
     ));
     let pid: u32 = forked.trim().parse().expect("a pid");
-    // It is another program from the moment that the shell's child has executed it.
+    // It is another program once the shell's child has executed it.
     wait_until("the child executes", || {
         let comm = fs::read_to_string(format!("/proc/{pid}/comm")).expect("it runs");
         comm.trim() == child
@@ -244,7 +244,7 @@ fn a_pid_that_is_given_away_is_another_process() {
     let heir = wait_for("the pid is nobody's", || {
         Reborn::start(pid, &program, &["1000"]).expect("root may choose a pid")
     });
-    // Its parent goes on before it has the name of its program; who looked then would keep it in another group.
+    // Its parent continues before it has its program's name; a scrape at that time would put it in another group.
     wait_until("the heir executes", || {
         let comm = fs::read_to_string(format!("/proc/{pid}/comm")).expect("it runs");
         comm.trim() == second
@@ -255,13 +255,13 @@ fn a_pid_that_is_given_away_is_another_process() {
     });
     drop(heir);
     assert_eq!(procs(&after, &first), Some(0.0));
-    // Nothing of the dead one's is the heir's.
+    // The new process has nothing of the exited one.
     assert!(cpu_seconds(&after, &first) >= 0.2);
     assert!(cpu_seconds(&after, &second) < 0.2);
     assert_forward(&before, &after);
 }
 
-/// The sums over all groups are the same however many are shown.
+/// The sums over all groups are the same, however many are shown.
 #[test]
 fn what_is_not_shown_is_in_the_sum_of_the_others() {
     let folder = Folder::new();
@@ -286,7 +286,7 @@ fn what_is_not_shown_is_in_the_sum_of_the_others() {
     assert_eq!(some.all("namedprocess_namegroup_num_procs", &[]).count(), 3);
     assert_eq!(procs(&some, "other"), Some(2.0));
     assert_eq!(some.get("fastproc_groups_folded", &[]), Some(2.0));
-    // Those of where its threads wait are as many as there are places.
+    // The number of series of waiting places varies.
     let per_group = all.series().filter(|(name, labels, _)| {
         *name != "namedprocess_namegroup_threads_wchan"
             && labels.get("groupname") == Some(&names[0])
@@ -312,7 +312,7 @@ fn what_is_not_shown_is_in_the_sum_of_the_others() {
     brackets.finish(10);
     assert!(cpu_seconds(&some, "other") + cpu_seconds(&some, &names[3]) >= 0.2);
 
-    // By CPU time, the one that works is shown, and nothing that was shown before has gone back.
+    // Ranked by CPU time, the busy group is shown, and no counter that was shown before has decreased.
     let ranked = Server::start(&[&arguments[..], &["--max-groups", "1", "--rank", "cpu"]].concat());
     let before = ranked.scrape();
     actors[3].spend(20);

@@ -1,4 +1,4 @@
-//! What the command says about itself.
+//! The help of the command.
 
 use std::process::Command;
 
@@ -46,7 +46,7 @@ fn examples_begin_with_the_command_and_have_only_flags_that_there_are() {
     }
 }
 
-/// Flags of process-exporter, under its names, with one dash as in all that is written of it.
+/// Flags of process-exporter under their names, with a single dash as in its documentation.
 #[test]
 fn its_flags_are_known_here() {
     let arguments = [

@@ -1,4 +1,4 @@
-//! An exporter that somebody has taken over, in the place of the right one.
+//! A compromised exporter in place of the right one.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use fastproc_testbed::gate;
 
 use crate::{FASTPROC, folder::Folder};
 
-/// Begins as the right one does. What it does then is its first line's.
+/// Begins like the right one. Then it does what its first lines say.
 const PROGRAM: &str = r#"#!/usr/bin/env python3
 import fcntl, os, socket, struct, sys
 COLLECTS, WRITES, REGROUPS = 1, 2, 16
@@ -50,7 +50,7 @@ def ask(scrapes, flags, *descriptors):
 
 "#;
 
-/// `fastproc serve` with one that does this.
+/// `fastproc serve` with this exporter.
 fn serve(folder: &Folder, acts: &str, arguments: &[&str]) -> Output {
     let fastproc = folder.copy(FASTPROC, "fastproc");
     let program = PROGRAM.replace("VERSION", VERSION) + acts;
@@ -158,7 +158,7 @@ print('all was answered', file=sys.stderr)
     assert_eq!(refused.count(), 7, "{stderr}");
     assert!(stderr.contains("makes more than 65536 bytes"), "{stderr}");
 
-    // Without a file that has rules there are none to take.
+    // Without a file of rules none are accepted.
     let acts = "
 scrapes = begin()
 assert ask(scrapes, COLLECTS | WRITES | REGROUPS, text(rules('long'))) > 0

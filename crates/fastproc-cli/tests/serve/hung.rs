@@ -1,4 +1,4 @@
-//! What is collected may not come: from a file system that is gone, say.
+//! Collecting may block, for example on a file system whose server is gone.
 
 use std::{
     fs,
@@ -14,11 +14,11 @@ use crate::{
     server::{Server, status},
 };
 
-/// As Prometheus does that waits for so long.
+/// As Prometheus announces a timeout.
 const HURRY: &str = "X-Prometheus-Scrape-Timeout-Seconds: 0.1";
 
-/// Becomes another user. Then one thread reads its own memory where a file is, with a lock that another one waits for: whoever
-/// reads its command line waits behind that.
+/// Becomes another user. Then one thread reads its own memory that is mapped from a file, with a lock for which another
+/// thread waits. Readers of its command line wait behind that.
 const HANG: &str = r#"
 import ctypes, os, sys, threading
 mmap = ctypes.CDLL(None).mmap
@@ -37,7 +37,7 @@ sys.stdin.readline()
 mmap(None, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
 "#;
 
-/// Rules by command line read the memory of every process.
+/// Rules for command lines read the memory of every process.
 #[test]
 fn whose_command_line_does_not_come_is_left_out_and_the_others_have_names() {
     if !gate::root() || !gate::programs(&["python3"]) {
@@ -85,13 +85,13 @@ fn whose_command_line_does_not_come_is_left_out_and_the_others_have_names() {
     assert!(is_stuck(reader.id()), "it still waits");
     hung.end();
     for mut child in [hostile, reader] {
-        // It may have ended.
+        // It may have exited.
         let _ = child.kill();
         child.wait().expect("it is ours");
     }
 }
 
-/// Stops a process, and waits until each of its threads stands still.
+/// Stops a process, and waits until all its threads have stopped.
 fn stop(pid: u32) {
     send(pid, Signal::STOP);
     wait_until("all threads to stop", || {
@@ -152,7 +152,7 @@ fn who_collects_and_does_not_answer_is_told_by_who_serves_and_keeps_it_from_noth
     }
     send(server.pid(), Signal::CONT);
     server.scrape();
-    // The same once more, and now the one that serves shall end.
+    // Once more, and now the serving process is asked to end.
     stop(server.pid());
     assert_eq!(server.get("/metrics", &[HURRY]).status, 503);
     send(exporter, Signal::TERM);
@@ -163,7 +163,8 @@ fn who_collects_and_does_not_answer_is_told_by_who_serves_and_keeps_it_from_noth
     assert!(stderr.contains("has ended unexpectedly"), "{stderr}");
 }
 
-/// The kernel gives a signal to any thread that does not block it, and one that waits for a file system handles none.
+/// The kernel delivers a signal to any thread that does not block it, and a thread that waits for a file system cannot
+/// handle it.
 #[test]
 fn signals_do_not_go_to_the_thread_that_collects() {
     const ENDING: u64 = 1 << (Signal::TERM.as_raw() - 1) | 1 << (Signal::INT.as_raw() - 1);

@@ -1,4 +1,4 @@
-//! `fastproc serve` as its clients see it: over the wire, by a real Prometheus, and from `/proc`.
+//! `fastproc serve` as its clients see it: over the network, by a real Prometheus, and in `/proc`.
 
 mod actor;
 mod client;

@@ -1,4 +1,4 @@
-//! In a container, which has a PID namespace of its own.
+//! In a container with its own PID namespace.
 
 use std::process::Command;
 
@@ -15,7 +15,7 @@ fn who_sees_no_processes_but_those_of_a_container_says_what_to_do() {
     command
         .args(["--pid", "--fork", "--kill-child", "--mount-proc"])
         .arg(FASTPROC);
-    // As another user it would not be told that its parent has ended, and stay.
+    // As another user it would not get the signal when its parent exits, and would stay.
     let arguments = ["--source=procfs", "--user=root"];
     let server = Server::start_by(&mut command, &arguments);
     let stderr = server.stderr();

@@ -1,4 +1,4 @@
-//! Formats and compression, as clients ask for them.
+//! Formats and compression that clients request.
 
 use std::io::Read;
 
@@ -50,7 +50,7 @@ fn the_format_is_what_was_asked_for() {
             text.matches("# EOF").count(),
             usize::from(expected == OPEN_METRICS)
         );
-        // The strict reader knows the rules of either.
+        // The strict parser knows the rules of both.
         let metrics = Metrics::parse(text);
         let suffixed = metrics
             .families
@@ -127,7 +127,7 @@ fn other_pages_are_there() {
     client.wait_for_end();
 }
 
-/// As HTTP/1.1 wants it, and as Go's servers do.
+/// As HTTP/1.1 requires, and Go's servers do.
 #[test]
 fn a_request_without_a_host_is_no_request() {
     let server = Server::start(&["--source", "procfs"]);

@@ -1,4 +1,4 @@
-//! The metrics of the machine beside those of a real `node_exporter`.
+//! The metrics of the machine, compared with those of a real `node_exporter`.
 
 use std::{collections::BTreeSet, process::Command};
 
@@ -6,7 +6,7 @@ use fastproc_testbed::{alone, gate};
 
 use crate::{exposition::Metrics, folder::Folder, node_exporter::NodeExporter, server::Server};
 
-/// The collectors that there are here, among them all that the dashboard "Node Exporter Full" asks for by those names.
+/// The supported collectors, among them all that the dashboard "Node Exporter Full" queries.
 const COLLECTORS: &[&str] = &[
     "arp",
     "conntrack",
@@ -35,7 +35,7 @@ const COLLECTORS: &[&str] = &[
     "uname",
     "vmstat",
 ];
-/// What it tells beside the machine, and what its collectors tell on some machines and is not told here.
+/// Its metrics of itself, and metrics of its collectors that only some machines have and that are not supported here.
 const NOT_HERE: &[&str] = &[
     "node_cpu_core_throttles_total",
     "node_cpu_package_throttles_total",
@@ -47,7 +47,7 @@ const NOT_HERE: &[&str] = &[
     "node_scrape_collector_duration_seconds",
 ];
 
-/// As `node_exporter` has it, and whatever is asked of another machine or of a process, which may never answer.
+/// `node_exporter`'s default, and all filesystems that ask another machine or a process, which may never answer.
 const LOCAL: &str = "--collector.filesystem.fs-types-exclude=^(fuse.*|nfs.*|cifs|9p|ceph|autofs|binfmt_misc|bpf|cgroup2?|\
      configfs|debugfs|devpts|devtmpfs|hugetlbfs|iso9660|mqueue|nsfs|overlay|proc|procfs|pstore|rpc_pipefs|securityfs|selinuxfs|\
      squashfs|erofs|sysfs|tracefs)$";
@@ -58,15 +58,15 @@ const LEFT_BY_OTHERS: &str = "# HELP node_left_total Left.\n# TYPE node_left_tot
      node_left_seconds_sum 2.25\nnode_left_seconds_count 2\n# TYPE node_left_size summary\nnode_left_size{quantile=\"0.5\"} -7\n\
      node_left_size_sum 8\nnode_left_size_count 9\nnode_left 0.1\n";
 
-/// What a series has earned that is right, and one that is wrong. A gauge may go up and back while both look, but the value
-/// of one that moves by chance lies between two others in a third of the rounds, and that of one that rests in all of them.
-/// So a round in which it does earns much, and one in which it does not costs little: who is right in one of twenty loses.
+/// Scores of a series that is right in a round, and of one that is wrong. A gauge may go up and down again between the
+/// readings. But a random value is between two others in a third of the rounds, and a constant one in all of them. So
+/// being between adds much, and being outside subtracts little: a series that is right in one of twenty rounds fails.
 const BETWEEN: i32 = 5;
 const OUTSIDE: i32 = -1;
 const RIGHT: i32 = 20;
 const WRONG: i32 = -40;
 
-/// A series, as a test says it.
+/// A series in a test's notation.
 type Series = (String, Vec<(String, String)>);
 
 fn is_told(name: &str) -> bool {
@@ -89,21 +89,21 @@ fn value(metrics: &Metrics, (name, labels): &Series) -> Option<f64> {
     metrics.get(name, &labels)
 }
 
-/// A series of `node_exporter` that is looked for.
+/// A series of `node_exporter` that is searched here.
 struct Sought {
     series: Series,
-    /// Whether it only grows, so that its value lies between the other two in every round.
+    /// Whether it only grows, so that its value must be between the other two in every round.
     grows: bool,
     score: i32,
 }
 
 impl Sought {
-    /// `None`: it was not told, as a filesystem is that takes its time.
+    /// `None`: it was missing, like a slow filesystem.
     #[track_caller]
     fn look(&mut self, is_between: Option<bool>) {
         if self.grows && is_between == Some(false) {
             gate::repeated(&format!("{:?} was not between two readings", self.series));
-            // Once a process was not given the CPU for long; not twice.
+            // Once a process may not have had the CPU for long; not twice.
             self.score += WRONG / 2 - RIGHT + 1;
         } else {
             self.score += if is_between == Some(true) {
@@ -116,10 +116,10 @@ impl Sought {
     }
 }
 
-/// Each series of these collectors is here as well, of the same type, and between two readings of the other.
+/// Each series of these collectors exists here, has the same type, and is between two readings of the other.
 #[test]
 fn what_node_exporter_says_is_said_here() {
-    // Who starts processes all the time moves their number from look to look.
+    // Processes that start all the time change these numbers from reading to reading.
     let _alone = alone();
     if !gate::programs(&[NodeExporter::PROGRAM]) {
         return;
@@ -131,12 +131,12 @@ fn what_node_exporter_says_is_said_here() {
     let other = NodeExporter::start(
         Command::new(NodeExporter::PROGRAM)
             .args(collectors)
-            // What a device does not know is not told here.
+            // Properties that a device does not know are omitted here.
             .args([&*left, LOCAL, "--collector.netclass.ignore-invalid-speed"]),
     );
     let server = Server::start(&["--gather-fds=false", "--gather-wchan=false", &left, LOCAL]);
     let first = other.scrape();
-    // How long each takes is told of the same collectors, and both say what they are.
+    // Both report times for the same collectors, and their own version.
     let took = |metrics: &Metrics| -> BTreeSet<String> {
         let took = metrics.series().filter(|(name, ..)| *name == TOOK);
         took.map(|(_, labels, _)| labels["collector"].clone())
@@ -149,7 +149,7 @@ fn what_node_exporter_says_is_said_here() {
         first.labels("node_exporter_build_info")["goarch"]
     );
     let mut series = told(&first);
-    // The other states come and go, and are what each does while it looks.
+    // Other states come and go, and depend on the reader.
     series.retain(|(name, labels)| {
         let is_state = matches!(
             &**name,
@@ -157,7 +157,7 @@ fn what_node_exporter_says_is_said_here() {
         );
         !is_state || labels.iter().any(|(_, state)| state == "S")
     });
-    // The kernel counts a fork a little before it announces it, which is what is counted here.
+    // The kernel counts a fork a little before the event that is counted here.
     let grows = |name: &str| {
         let counter = (name.to_owned(), "counter".to_owned());
         name != "node_forks_total" && first.families.contains(&counter)
@@ -174,7 +174,7 @@ fn what_node_exporter_says_is_said_here() {
         sought.retain_mut(|sought| {
             let [before, between, after] =
                 [&before, &between, &after].map(|metrics| value(metrics, &sought.series));
-            // What has gone there, as a device may, need not be here.
+            // A series that has gone there, for example of a device, may be missing here.
             let (Some(before), Some(after)) = (before, after) else {
                 return after.is_some();
             };
@@ -191,13 +191,13 @@ fn what_node_exporter_says_is_said_here() {
     }
 }
 
-/// How far the two programs themselves move a gauge while they look: each has other files, threads and memory of its own in
-/// use just then, so that what one sees may always lie beside what the other sees.
+/// How far the two programs themselves change a gauge while they read: each has different files, threads and memory in
+/// use at that time, so that one's values may always lie outside of the other's.
 fn moved_by_the_readers(name: &str) -> f64 {
-    // The kernel keeps a part of what it counts for each CPU, and adds it when that is so many pages or files.
+    // The kernel counts pages and files per CPU, and adds them to the total in batches of this size.
     const PAGES: f64 = 1024.0;
     match name {
-        // A CPU is fast while somebody reads how fast it is, and grows warm.
+        // Reading the frequency of a CPU makes it fast and warm.
         "node_cpu_frequency_hertz" | "node_cpu_scaling_frequency_hertz" => f64::INFINITY,
         "node_thermal_zone_temp" => 20.0,
         "node_filefd_allocated" => 1024.0,
@@ -216,9 +216,9 @@ fn is_between((name, labels): &Series, [before, between, after]: [f64; 3]) -> bo
     let rounding = before.abs().max(after.abs()) * 1e-12;
     let (mut below, mut above) = (rounding + moved_by_the_readers(name), 0.0);
     if name.starts_with("node_cpu_") {
-        // They have CPU times in whole ticks, which are nanoseconds here, and sum up in floating point.
+        // Both have CPU times in whole ticks, here in nanoseconds, and sums are in floating point.
         (below, above) = (below + 0.01, 0.01);
-        // The kernel's counters of a CPU without work go back at times, and the other tells the highest that it has seen.
+        // The kernel's counters of an idle CPU may decrease; each program reports the highest value that it has seen.
         if labels
             .iter()
             .any(|(_, mode)| matches!(&**mode, "idle" | "iowait"))
@@ -235,7 +235,7 @@ fn has(metrics: &Metrics, prefix: &str) -> bool {
     families.any(|(name, _)| name.starts_with(prefix))
 }
 
-/// In place of process-exporter a `node_exporter` is likely to run beside, and nothing is to be counted twice.
+/// When it replaces process-exporter, a `node_exporter` probably runs beside it, and nothing should be counted twice.
 #[test]
 fn the_machine_is_not_told_in_place_of_process_exporter_unless_asked() {
     let source = "--source=procfs";

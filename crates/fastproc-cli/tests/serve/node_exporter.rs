@@ -17,7 +17,7 @@ pub struct NodeExporter {
 impl NodeExporter {
     pub const PROGRAM: &str = "prometheus-node-exporter";
 
-    /// Starts it by a command that names the collectors.
+    /// Starts it with a command that names the collectors.
     #[track_caller]
     pub fn start(command: &mut Command) -> Self {
         let mut child = command
@@ -42,14 +42,14 @@ impl NodeExporter {
 
     #[track_caller]
     pub fn scrape(&self) -> Metrics {
-        // HTTP/1.0 has no chunks.
+        // HTTP/1.0 has no chunked bodies.
         let mut stream = TcpStream::connect(&self.address).expect("it listens");
         let asked = stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n");
         asked.expect("it listens");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("it answers");
         let (_, text) = answer.split_once("\r\n\r\n").expect("it answers");
-        // What it says of itself has types that there are not here.
+        // Its metrics of itself have types that are not supported here.
         let of_machine = |line: &&str| {
             let name = line
                 .trim_start_matches("# HELP ")

@@ -68,7 +68,7 @@ fn alerts_come_when_they_should_and_not_before() {
     promtool(&["test", "rules"], &test);
 }
 
-/// Grafana fills in variables; each query is a rule then.
+/// Grafana replaces variables; after that each query is a rule.
 #[test]
 fn prometheus_understands_every_query_of_the_dashboards() {
     if !gate::programs(&["promtool"]) {
@@ -154,7 +154,7 @@ fn every_metric_that_is_asked_for_is_told() {
     let page = fastproc_metrics::metrics::markdown();
     let server = Server::start(&["--source=procfs"]);
     let live = server.scrape();
-    // Of names that come from the kernel the page has the beginnings.
+    // For names that come from the kernel the page has the prefixes.
     let told: HashSet<&str> = names(&page)
         .into_iter()
         .filter(|name| !name.ends_with('_'))

@@ -1,4 +1,4 @@
-//! Beside a real process-exporter: the differences are those that the documentation has.
+//! Compared with a real process-exporter: the differences are the documented ones.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use crate::FASTPROC;
 
 #[test]
 fn what_differs_from_process_exporter_is_what_is_documented() {
-    // What ends between two scrapes is seen by BPF alone.
+    // Only BPF sees processes that exit between two scrapes.
     if !gate::programs(&["prometheus-process-exporter", "python3", "unshare"]) || !gate::bpf() {
         return;
     }

@@ -1,4 +1,4 @@
-//! What the server may do, and what it says when it may not.
+//! The server's privileges, and its messages if it lacks some.
 
 use std::{fs, io::ErrorKind, os::unix::process::CommandExt, process::Command};
 
@@ -19,7 +19,7 @@ const SYS_PTRACE: u64 = 1 << 19;
 const PERFMON: u64 = 1 << 38;
 const BPF: u64 = 1 << 39;
 
-/// Who it becomes: the user that the package makes, or else nobody.
+/// The user that it becomes: the one that the package creates, otherwise nobody.
 fn own_id(name: &str) -> u32 {
     let option = if name == "Uid" { "-u" } else { "-g" };
     let id = Command::new("id").args([option, "fastproc"]).output();
@@ -27,7 +27,7 @@ fn own_id(name: &str) -> u32 {
     id.trim().parse().unwrap_or(NOBODY)
 }
 
-/// The same line of every thread's status.
+/// A status line that must be the same for every thread.
 #[track_caller]
 fn of_all_threads(server: &Server, name: &str) -> String {
     let tasks = fs::read_dir(format!("/proc/{}/task", server.pid())).expect("it runs");
@@ -46,7 +46,7 @@ fn capabilities(server: &Server, set: &str) -> u64 {
     u64::from_str_radix(&of_all_threads(server, set), 16).expect("a mask")
 }
 
-/// The kernel hid nobody's I/O counters that it does not hide from root as well.
+/// The kernel hid only those I/O counters that it also hides from root.
 #[track_caller]
 fn assert_nothing_is_hidden(metrics: &Metrics) {
     let processes = fs::read_dir("/proc").expect("/proc is there");
@@ -101,7 +101,7 @@ fn root_is_given_up_with_all_that_is_not_needed() {
             by_bpf,
             "{source:?}"
         );
-        // It still sees what others' processes do.
+        // It still sees what other users' processes do.
         assert_eq!(source["sees_all"], "true");
         assert_nothing_is_hidden(&metrics);
     }
@@ -114,7 +114,7 @@ fn root_is_given_up_with_all_that_is_not_needed() {
     );
 }
 
-/// In a mount namespace where there is one.
+/// In a mount namespace where that user exists.
 #[test]
 fn root_becomes_the_user_that_the_package_makes() {
     if !gate::root() || !gate::programs(&["unshare", "mount"]) {
@@ -175,7 +175,7 @@ fn nobody_is_found_for_a_user_who_does_not_exist() {
     }
 }
 
-/// Root may stay root, but not with all that root may do.
+/// Root may stay root, but without its capabilities.
 #[test]
 fn root_can_be_kept_without_its_capabilities() {
     if !gate::root() {
@@ -194,7 +194,7 @@ fn root_can_be_kept_without_its_capabilities() {
     );
 }
 
-/// A container may have dropped what it takes to become another user.
+/// A container may lack the capabilities to become another user.
 #[test]
 fn root_that_cannot_become_another_user_stays_root_and_gives_up_the_rest() {
     if !gate::root() || !gate::programs(&["setpriv"]) {
@@ -216,10 +216,10 @@ fn root_that_cannot_become_another_user_stays_root_and_gives_up_the_rest() {
     let exporter = format!("/proc/{}/status", server.exporter());
     assert_eq!(status(&exporter, "CapPrm"), "0000000000000000");
     assert_eq!(status(&exporter, "Seccomp"), "2");
-    // To stay root needs no capability, as in the container of packaging/kubernetes.
+    // Staying root needs no capability, as in the container of packaging/kubernetes.
     let arguments = ["--source", "procfs", "--user=0"];
     Server::start_by(&mut by_setpriv(), &arguments).scrape();
-    // Who names a user wants that one.
+    // A user that was named must be used.
     let output = by_setpriv()
         .args(["serve", "--source=procfs", "--listen=127.0.0.1:0"])
         .arg("--user=daemon")
@@ -230,7 +230,7 @@ fn root_that_cannot_become_another_user_stays_root_and_gives_up_the_rest() {
     assert!(stderr.contains("cannot drop the groups"), "{stderr}");
 }
 
-/// With `hidepid`, root sees all processes and their names, and so does what it starts.
+/// With `hidepid`, root sees all processes and their names, and so does the server it starts.
 #[test]
 fn what_hidepid_hides_from_others_is_not_hidden_from_root() {
     const MOUNT: &str = "mount -t proc -o hidepid=4 proc /proc && exec \"$0\" \"$@\"";
@@ -241,7 +241,7 @@ fn what_hidepid_hides_from_others_is_not_hidden_from_root() {
     let _actor = Actor::start(&folder, &name);
     let group = [("groupname", &*name)];
     let program = folder.programs();
-    // Without descriptors and places where threads wait, nothing else asks for capabilities.
+    // Without descriptors and waiting places, nothing else needs capabilities.
     let cheap = ["--gather-fds=false", "--gather-wchan=false"];
     for source in [&[][..], &["--source", "procfs"]] {
         let mut command = Command::new("unshare");
@@ -255,7 +255,7 @@ fn what_hidepid_hides_from_others_is_not_hidden_from_root() {
         );
         assert_eq!(metrics.labels("fastproc_source_info")["sees_all"], "true");
     }
-    // Who may not see them says so.
+    // A user who may not see them gets a message.
     let id = NOBODY.to_string();
     let mut command = Command::new("unshare");
     command
@@ -270,7 +270,7 @@ fn what_hidepid_hides_from_others_is_not_hidden_from_root() {
     assert_eq!(metrics.labels("fastproc_source_info")["sees_all"], "false");
 }
 
-/// Without privileges it serves what `/proc` shows, and says that this is not all.
+/// Without privileges it serves what `/proc` shows, and reports that something is hidden.
 #[test]
 fn without_privileges_it_serves_what_proc_shows_and_says_so() {
     if !gate::root() {
@@ -288,7 +288,7 @@ fn without_privileges_it_serves_what_proc_shows_and_says_so() {
     let source = metrics.labels("fastproc_source_info");
     assert_eq!(source["source"], "procfs");
     assert_eq!(source["sees_all"], "false");
-    // This test is root's: its I/O is hidden, and where it waits, and the rest is not.
+    // This test runs as root: its I/O and its waiting places are hidden, everything else is shown.
     assert!(metrics.get("namedprocess_scrape_partial_errors", &[]) > Some(0.0));
     let unknown = metrics.all(
         "fastproc_namegroup_value_unknown_processes",
@@ -303,7 +303,7 @@ fn without_privileges_it_serves_what_proc_shows_and_says_so() {
     assert_eq!(status.code(), Some(0), "{stderr}");
 }
 
-/// As a service manager starts it: never root, with the capabilities that it needs.
+/// As a service manager starts it: never root, with the needed capabilities.
 #[test]
 fn capabilities_are_enough() {
     if !gate::bpf() || !gate::programs(&["setpriv"]) {

@@ -1,4 +1,4 @@
-//! A real Prometheus, on loopback and with a folder of its own.
+//! A real Prometheus on loopback, with its own folder.
 
 use std::{
     io::{BufRead, BufReader},
@@ -17,7 +17,7 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts it with these jobs, an item of `scrape_configs` each, which are scraped every other second.
+    /// Starts it with these jobs, each an item of `scrape_configs`, which are scraped every other second.
     #[track_caller]
     pub fn start(folder: &Folder, jobs: &str) -> Self {
         let config = folder.write(
@@ -32,7 +32,7 @@ impl Prometheus {
                 "--storage.tsdb.path={}",
                 folder.path().join("data").display()
             ))
-            // The port is its choice: it says which.
+            // It chooses the port, and logs it.
             .args([
                 "--web.listen-address=127.0.0.1:0",
                 "--log.format=json",
@@ -54,7 +54,7 @@ impl Prometheus {
         });
         let address =
             address.unwrap_or_else(|| panic!("Prometheus has not started: {}", stderr.join("\n")));
-        // Its pipe is kept empty, so that it never waits for a reader.
+        // The pipe is read, so that Prometheus never blocks on it.
         std::thread::spawn(move || lines.for_each(drop));
         let prometheus = Self { child, address };
         wait_until("Prometheus is ready", || {
@@ -65,7 +65,7 @@ impl Prometheus {
         prometheus
     }
 
-    /// What its API answers.
+    /// The answer of its API.
     #[track_caller]
     fn api(&self, path: &str) -> Value {
         let answer =
@@ -75,7 +75,7 @@ impl Prometheus {
         answer["data"].clone()
     }
 
-    /// The values that a query has now.
+    /// The current values of a query.
     #[track_caller]
     pub fn query(&self, query: &str) -> Vec<f64> {
         let encoded = query.bytes().map(|byte| format!("%{byte:02X}"));
@@ -89,7 +89,7 @@ impl Prometheus {
             .collect()
     }
 
-    /// Waits until a query has one value, for which this holds, and returns it.
+    /// Waits until a query has one value that satisfies `holds`, and returns the value.
     #[track_caller]
     pub fn wait_for(&self, query: &str, holds: impl Fn(f64) -> bool) -> f64 {
         let mut last = Vec::new();
@@ -102,7 +102,7 @@ impl Prometheus {
         })
     }
 
-    /// The types that it has learnt, by the family's name.
+    /// The type that it has learnt for a family.
     #[track_caller]
     pub fn type_of(&self, family: &str) -> String {
         let data = self.api(&format!("targets/metadata?metric={family}"));

@@ -1,4 +1,4 @@
-//! What the metrics tell of the service of snapshots that runs in the same process.
+//! Metrics of the service of snapshots that runs in the same process.
 
 use std::{os::unix::process::CommandExt, path::Path, process::Command};
 
@@ -12,7 +12,7 @@ const REFUSED: &str = "fastproc_service_refused_total";
 const CONNECTIONS: &str = "fastproc_service_connections";
 const LENT: &str = "fastproc_service_lent_bytes";
 
-/// What the service itself says.
+/// The count in the status of the service.
 #[track_caller]
 fn over_budget(socket: &Path) -> u64 {
     let output = Command::new(FASTPROC)
@@ -52,7 +52,7 @@ fn a_user_that_the_service_refuses_is_named_by_the_metrics() {
             .expect("it can be started");
         over_budget(&socket) > 0
     });
-    // Nobody asks any more.
+    // No more requests come.
     let told = server.scrape();
     assert_eq!(
         told.get(REFUSED, &of_user),

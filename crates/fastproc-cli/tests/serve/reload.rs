@@ -1,4 +1,4 @@
-//! A configuration that is read again: by SIGHUP, and by a request where that is allowed.
+//! Reloading the configuration: by SIGHUP, and by a request if that is allowed.
 
 use std::{
     fs,
@@ -27,7 +27,7 @@ fn hang_up(server: &Server) {
     kill_process(pid, Signal::HUP).expect("it runs");
 }
 
-/// A group for this name of a process, called as this says.
+/// A configuration with a group of this name for the process.
 fn group_of(name: &str, called: &str) -> String {
     format!("process_names:\n- comm: [{name}]\n  name: '{called}'\n")
 }
@@ -62,7 +62,7 @@ fn groups_are_named_anew_and_connections_go_on() {
     };
     let config = folder.write("groups.yml", &rules("before"));
     let server = Server::start(&["--config", &config, "--children=false", "--source=procfs"]);
-    // All that they ever do is counted, since they begin under its eyes.
+    // They start after the server, so everything they do is counted.
     let mut moving = Actor::start(&folder, &moves);
     let mut staying = Actor::start(&folder, &stays);
     let mut client = server.connect();
@@ -89,7 +89,7 @@ fn groups_are_named_anew_and_connections_go_on() {
     assert_eq!(procs(&last, "before"), None);
     assert_eq!(procs(&last, "stays"), Some(1.0));
     assert!(own(&last, AT) > own(&first, AT));
-    // What was done before is not done a second time, and a group that stays counts on.
+    // Nothing is counted twice, and a remaining group continues to count.
     assert!(cpu(&last, "after") < 0.1);
     assert!(cpu(&last, "stays") >= cpu(&counted, "stays"));
     moving.spend(10);
@@ -110,7 +110,7 @@ fn a_wrong_file_changes_nothing_and_is_told() {
     for wrong in [
         Some("process_names:\n- comm: [a]\n  cmdline: ['(']\n"),
         Some("process_names: {\n"),
-        // Just being written.
+        // A file that is being written.
         Some(""),
         None,
     ] {
@@ -167,7 +167,7 @@ fn a_request_reloads_where_that_is_allowed() {
     assert_eq!(procs(&closed.scrape(), "before"), Some(1.0));
 }
 
-/// The key is root's alone, and the server is not root any more.
+/// Only root may read the key, and the server is no longer root.
 #[test]
 fn users_and_certificates_are_read_again_and_never_taken_away() {
     if !gate::root() || !gate::programs(&["curl", "openssl"]) {
@@ -176,7 +176,7 @@ fn users_and_certificates_are_read_again_and_never_taken_away() {
     let folder = Folder::new();
     let web = web_config(&folder);
     let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
-    // Without costly values it keeps no privileges but for the configuration, if it reads by BPF.
+    // Without costly values, and with BPF, it keeps privileges only for the configuration.
     let server = Server::start(&[
         "--web.config.file",
         &web,
@@ -206,7 +206,7 @@ fn users_and_certificates_are_read_again_and_never_taken_away() {
     });
     assert_eq!(ask("old.pem", "writer:other"), 0);
     assert_eq!(ask("server.pem", "reader:s3cret"), 401);
-    // A file that is empty for a moment opens nothing.
+    // A file that is empty for a moment removes no protection.
     for text in ["", tls] {
         let before = server.stderr().len();
         folder.write("web.yml", text);
@@ -229,7 +229,7 @@ impl Drop for Killed {
     }
 }
 
-/// Of two signals that wait the one with the lower number comes first, which is SIGHUP.
+/// Of two pending signals the one with the lower number is delivered first, here SIGHUP.
 #[test]
 fn a_service_of_snapshots_survives_a_hangup() {
     let folder = Folder::new();

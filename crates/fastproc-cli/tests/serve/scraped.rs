@@ -1,4 +1,4 @@
-//! What a real Prometheus makes of it.
+//! Scraped by a real Prometheus.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use fastproc_testbed::{gate, wait_until};
 
 use crate::{actor::Actor, folder::Folder, prometheus::Prometheus, security, server::Server};
 
-/// What `promtool check metrics` has to say about a text.
+/// The messages of `promtool check metrics` for a text.
 #[track_caller]
 fn promtool(text: &[u8]) -> Vec<String> {
     let mut child = Command::new("promtool")
@@ -28,7 +28,7 @@ fn promtool(text: &[u8]) -> Vec<String> {
     stderr.lines().map(str::to_owned).collect()
 }
 
-/// Names that process-exporter gave and dashboards know: promtool would have them otherwise, there as here.
+/// Names from process-exporter that dashboards use; promtool objects to them there, too.
 const HISTORICAL: [&str; 4] = [
     "namedprocess_namegroup_thread_count non-histogram and non-summary metrics should not have \"_count\" suffix",
     "namedprocess_scrape_errors counter metrics should have \"_total\" suffix",
@@ -51,12 +51,12 @@ fn promtool_finds_nothing_but_historical_names() {
         "--gather-wchan",
         "--collector.interrupts",
     ]);
-    // Costly values are there from the second scrape on.
+    // Costly values exist from the second scrape on.
     server.scrape();
     let text = server.get("/metrics", &[]).body;
     let mut stderr = promtool(&text);
-    // The names are node_exporter's, which takes over the kernel's own: which there are depends on the machine. That each has
-    // a text and a type of its own is ours.
+    // The names are node_exporter's, which copies the kernel's, so they depend on the machine. Texts and types are
+    // ours.
     let of_names = ["should", "use base unit"];
     stderr.retain(|line| {
         !(line.starts_with("node_") && of_names.iter().any(|word| line.contains(word)))
@@ -120,7 +120,7 @@ fn prometheus_scrapes_it_and_its_queries_answer_what_proc_says() {
         let group = format!("{job},groupname=\"{name}\"");
         let procs = format!("namedprocess_namegroup_num_procs{group}}}");
         prometheus.wait_for(&procs, |procs| (procs - 2.0).abs() < 0.5);
-        // They wait for orders and change nothing, so that what Prometheus has must become what /proc says. Only the
+        // They wait for commands and change nothing, so that Prometheus' values must become those of /proc. Only the
         // kernel may take a page away.
         let sum = |field| -> f64 { actors.iter().map(|actor| statm(actor.pid(), field)).sum() };
         for (kind, field) in [("virtual", 0), ("resident", 1)] {
@@ -139,7 +139,7 @@ fn prometheus_scrapes_it_and_its_queries_answer_what_proc_says() {
             (btime - boot).abs() < 1.5
         });
 
-        // A sample that is younger than this moment lies between what /proc says now and then.
+        // A sample that is younger than this moment is between the values of /proc at this moment and later.
         let before = context_switches();
         let switches = format!("node_context_switches_total{job}}}");
         let value = prometheus.wait_for(&switches, |value| value >= before);
@@ -153,12 +153,12 @@ fn prometheus_scrapes_it_and_its_queries_answer_what_proc_says() {
     let told = prometheus.wait_for(&format!("sum({cpu})"), |told| {
         told >= spent as f64 / 100.0 - 0.03
     });
-    // It was not done with its work when it had said so.
+    // It was still working when it printed `done`.
     let most: u64 = actors.iter().map(Actor::ticks).sum();
     assert!(told <= most as f64 / 100.0 + 0.05, "{told} of {most}");
     prometheus.wait_for(&format!("sum(rate({cpu}[1m]))"), |rate| rate > 0.0);
 
-    // One ends: what it did stays, and Prometheus has seen no counter go back.
+    // One exits: what it did stays, and Prometheus has seen no counter decrease.
     let [first, _second] = actors;
     first.end();
     let procs = format!("namedprocess_namegroup_num_procs{{job=\"plain\",groupname=\"{name}\"}}");
@@ -179,7 +179,7 @@ fn prometheus_scrapes_it_and_its_queries_answer_what_proc_says() {
         );
     }
     for (family, kind) in [
-        // As OpenMetrics calls a counter, which is what this Prometheus asks for; others keep the suffix.
+        // The name of a counter in OpenMetrics, which this Prometheus requests; otherwise it has the suffix.
         ("namedprocess_namegroup_cpu_seconds", "counter"),
         ("namedprocess_namegroup_num_procs", "gauge"),
         ("node_context_switches", "counter"),
@@ -187,7 +187,7 @@ fn prometheus_scrapes_it_and_its_queries_answer_what_proc_says() {
     ] {
         assert_eq!(prometheus.type_of(family), kind, "{family}");
     }
-    // Where others take the CPUs, one of its scrapes may take too long.
+    // On a busy machine one of its scrapes may time out.
     wait_until("its scrapes succeed", || {
         let errors = prometheus.errors();
         errors.is_empty()

@@ -6,18 +6,18 @@ use fastproc_testbed::gate;
 
 use crate::{folder::Folder, server::Server};
 
-/// `s3cret`, by bcrypt at its lowest cost: a test needs no protection.
+/// The bcrypt hash of `s3cret` at the lowest cost: a test needs no protection.
 fn hash() -> String {
     bcrypt::hash("s3cret", 4).expect("it can be hashed")
 }
 
-/// Makes a key and a certificate for loopback, signed by another one that was made before, or by itself.
+/// Makes a key and a certificate for loopback, signed by a certificate that was made before, or by itself.
 #[track_caller]
 pub fn certificate(folder: &Folder, name: &str, authority: Option<&str>) {
     certificate_of(folder, name, authority, "IP:127.0.0.1");
 }
 
-/// The same, with other alternative names.
+/// Makes a certificate with other alternative names.
 #[track_caller]
 pub fn certificate_of(folder: &Folder, name: &str, authority: Option<&str>, names: &str) {
     let path = |name: &str, end: &str| folder.path().join(format!("{name}.{end}"));
@@ -45,7 +45,7 @@ pub fn certificate_of(folder: &Folder, name: &str, authority: Option<&str>, name
     );
 }
 
-/// A certificate of a server; of a client, by an authority; and of a stranger, by another one.
+/// Certificates of a server, of a client signed by an authority, and of a stranger signed by another one.
 #[track_caller]
 pub fn certificates(folder: &Folder) {
     for (name, authority) in [
@@ -91,7 +91,7 @@ pub fn curl(folder: &Folder, server: &Server, arguments: &[&str]) -> Output {
         .expect("curl is there")
 }
 
-/// The status of the answer; 0 without one.
+/// The status of the answer; 0 without an answer.
 #[track_caller]
 pub fn code(output: &Output) -> u16 {
     let code = String::from_utf8_lossy(&output.stdout);
@@ -135,7 +135,7 @@ fn only_who_knows_the_password_is_answered_and_only_by_tls() {
     ] {
         assert_eq!(code(&ask(more)), 401, "{more:?}");
     }
-    // A certificate that is not trusted, and no TLS at all.
+    // An untrusted certificate, and a connection without TLS.
     let output = curl(&folder, &server, &["--user", "reader:s3cret"]);
     assert_eq!(
         (code(&output), output.status.code()),

@@ -1,4 +1,5 @@
-//! Frequencies and temperatures, of which a virtual machine has none: as a real `node_exporter` tells those of another one.
+//! Frequencies and temperatures, which virtual machines lack: compared with a real `node_exporter` for files of another
+//! machine.
 
 use std::{fs, path::Path, process::Command};
 
@@ -8,7 +9,7 @@ use crate::{
     FASTPROC, exposition::Metrics, folder::Folder, node_exporter::NodeExporter, server::Server,
 };
 
-/// Files of a laptop under /sys, some of them odd.
+/// Files of a laptop under /sys, some of them malformed.
 const CPUS: &[(&str, &str)] = &[
     ("online", "0-1"),
     ("possible", "0-1"),
@@ -96,7 +97,7 @@ fn frequencies_and_temperatures_are_told_as_node_exporter_tells_them() {
     let (here, there) = (server.scrape(), other.scrape());
     let mut known_there = told(&here);
     assert_eq!(known_there.len(), 15, "{known_there:#?}");
-    // Governors are told since version 1.6.
+    // Governors are reported since version 1.6.
     let governor = |series: &String| series.starts_with("node_cpu_scaling_governor");
     if !told(&there).iter().any(governor) {
         let governors: Vec<String> = known_there
@@ -110,7 +111,7 @@ fn frequencies_and_temperatures_are_told_as_node_exporter_tells_them() {
         assert!(known.is_none_or(|(_, here)| here == kind), "{family}");
     }
 
-    // What is no number, too large, or gone is not told, and the rest is.
+    // Values that are not numbers, too large, or missing are omitted; the rest is reported.
     lay(
         &cpus,
         &[

@@ -1,4 +1,4 @@
-//! Two processes: one collects, and one speaks with the network.
+//! Two processes: one collects, and one talks to the network.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ use crate::{
     server::{Server, status},
 };
 
-/// What the descriptors of a process lead to.
+/// The targets of a process's descriptors.
 #[track_caller]
 fn descriptors(pid: u32) -> Vec<String> {
     let folder = fs::read_dir(format!("/proc/{pid}/fd")).expect("it runs");
@@ -71,7 +71,7 @@ fn who_speaks_with_the_network_holds_no_privileges_and_opens_nothing() {
     let tasks = fs::read_dir(format!("/proc/{exporter}/task")).expect("it runs");
     for task in tasks {
         let path = task.expect("it runs").path().join("status");
-        // A thread that checked a password ends when it has been idle for a while.
+        // A thread that checked a password exits when it has been idle for a while.
         if !path.exists() {
             continue;
         }
@@ -93,7 +93,7 @@ fn who_speaks_with_the_network_holds_no_privileges_and_opens_nothing() {
     let open = descriptors(exporter);
     let files: Vec<_> = open.iter().filter(|link| link.starts_with('/')).collect();
     let own = format!("/proc/{exporter}/statm");
-    // What this test was started with, its children have too.
+    // Children inherit the descriptors that this test was started with.
     let inherited = descriptors(std::process::id());
     let allowed = |link: &String| {
         link == "/dev/null"
@@ -103,7 +103,7 @@ fn who_speaks_with_the_network_holds_no_privileges_and_opens_nothing() {
     };
     assert!(files.iter().all(|link| allowed(link)), "{files:?}");
 
-    // Nothing of the network comes to the one that holds privileges, and it executes nothing.
+    // No network traffic reaches the process with privileges, and the exporter executes nothing.
     let (_, port) = server.address.rsplit_once(':').expect("a port");
     let listener = listens_at(port);
     assert!(open.contains(&listener), "{listener}: {open:?}");
@@ -126,8 +126,8 @@ fn neither_process_is_left_without_the_other() {
     assert!(stderr.contains("fastproc-exporter has failed"), "{stderr}");
 }
 
-/// Starts `fastproc serve` with a script in the exporter's place, which ignores SIGTERM, says that it is configured, and
-/// then goes on so.
+/// Starts `fastproc serve` with a script in place of the exporter, which ignores SIGTERM, reports that it is
+/// configured, and then continues with these words.
 fn serve_with(exporter: &str, patience: &str) -> Server {
     let folder = Folder::new();
     let program = folder.copy(FASTPROC, "fastproc");
@@ -143,7 +143,7 @@ fn serve_with(exporter: &str, patience: &str) -> Server {
     let arguments = ["--source=procfs", "--end-within", patience];
     let mut command = Command::new(program);
     if rustix::process::geteuid().is_root() {
-        // One user for both, as the exporter becomes it: nobody else may end it.
+        // The same user for both, as the exporter becomes it: no other user may end it.
         command.uid(4321).gid(4321);
     }
     Server::start_only(&mut command, &arguments).0
@@ -154,7 +154,7 @@ fn an_exporter_that_ignores_sigterm_is_killed_and_both_end() {
     if !gate::programs(&["setpriv"]) {
         return;
     }
-    // It reads nothing, and so its link stays open as well.
+    // It reads nothing, so its link stays open as well.
     let server = serve_with("exec setpriv --pdeathsig KILL sleep infinity", "1s");
     let exporter = server.exporter();
     let (status, stderr) = server.end(Signal::TERM);
@@ -164,7 +164,7 @@ fn an_exporter_that_ignores_sigterm_is_killed_and_both_end() {
 
 #[test]
 fn an_exporter_that_closes_its_link_and_lives_on_is_killed() {
-    // It is told that the link is there, and takes no descriptor of it.
+    // It learns that there is a link, but does not take its descriptor.
     let server = serve_with("exec cat <&0 >/dev/null", "1s");
     let (status, stderr) = server.wait();
     assert_eq!(status.code(), Some(2), "{stderr}");
@@ -180,7 +180,7 @@ fn the_status_and_doctor_tell_both_processes() {
     let ask = |arguments: &[&str]| {
         let mut command = Command::new(FASTPROC);
         command.args(arguments).env("FASTPROC_SOCKET", socket);
-        // A CPU may stand still for longer than the command waits.
+        // A CPU may stall for longer than the command waits.
         command.env("FASTPROC_SERVICE_TIMEOUT_MS", "120000");
         let output = command.output().expect("it can be started");
         assert!(output.status.success(), "{output:?}");

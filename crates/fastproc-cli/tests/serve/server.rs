@@ -19,7 +19,7 @@ use crate::{
     exposition::Metrics,
 };
 
-/// `fastproc serve`, on a port of its own. It is killed with the test.
+/// `fastproc serve` on a port of its own, killed at the end of the test.
 pub struct Server {
     child: Child,
     /// The address that it printed.
@@ -30,25 +30,26 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts it, and waits until it says where it listens and has taken its first snapshot. Each scrape is a snapshot of its own.
+    /// Starts it, and waits until it has printed its address and taken its first snapshot. Each scrape takes a new
+    /// snapshot.
     #[track_caller]
     pub fn start(arguments: &[&str]) -> Self {
         Self::start_by(&mut Command::new(FASTPROC), arguments)
     }
 
-    /// As an unprivileged user.
+    /// Starts it as an unprivileged user.
     #[track_caller]
     pub fn start_as(program: &Path, uid: u32, arguments: &[&str]) -> Self {
         let mut command = Command::new(program);
         Self::start_by(command.uid(uid).gid(uid), arguments)
     }
 
-    /// By a command to which the subcommand and its arguments are added.
+    /// Starts it with a command, to which the subcommand and its arguments are added.
     #[track_caller]
     pub fn start_by(command: &mut Command, arguments: &[&str]) -> Self {
         let (server, secured) = Self::start_only(command, arguments);
         if !secured {
-            // What is started from now on is born under its eyes.
+            // Processes that start from now on are new to it.
             wait_until("it has looked once", || {
                 server.get("/-/ready", &[]).status == 200
             });
@@ -56,7 +57,7 @@ impl Server {
         server
     }
 
-    /// The same, before it has answered anything. Returns whether it serves by TLS, too.
+    /// Starts it without waiting for its first answer. Returns whether it serves by TLS, too.
     #[track_caller]
     pub fn start_only(command: &mut Command, arguments: &[&str]) -> (Self, bool) {
         let given = |flag: &str| arguments.iter().any(|argument| argument.starts_with(flag));
@@ -102,7 +103,7 @@ impl Server {
         self.child.id()
     }
 
-    /// The process that serves what this one collects.
+    /// The process that serves the metrics that this one collects.
     #[track_caller]
     pub fn exporter(&self) -> u32 {
         let path = format!("/proc/{0}/task/{0}/children", self.pid());
@@ -119,13 +120,13 @@ impl Server {
         Client::connect(&self.address)
     }
 
-    /// One answer on a connection of its own.
+    /// One answer on a new connection.
     #[track_caller]
     pub fn get(&self, path: &str, headers: &[&str]) -> Response {
         self.connect().get(path, headers)
     }
 
-    /// The metrics, read strictly.
+    /// The metrics, parsed strictly.
     #[track_caller]
     pub fn scrape(&self) -> Metrics {
         let response = self.get("/metrics", &[]);
@@ -133,7 +134,8 @@ impl Server {
         Metrics::parse(response.text())
     }
 
-    /// Anonymous memory of both processes in KiB, page by page: the sum in a status lags behind by some pages for each thread.
+    /// Anonymous memory of both processes in KiB, counted page by page: the sum in a status file lags by some pages for
+    /// each thread.
     #[track_caller]
     pub fn anonymous_kib(&self) -> u64 {
         let of = |pid| {
@@ -144,7 +146,7 @@ impl Server {
         of(self.pid()) + of(self.exporter())
     }
 
-    /// Open sockets: connections, and what it listens with.
+    /// Open sockets: connections and the listening socket.
     #[track_caller]
     pub fn sockets(&self) -> usize {
         let folder = fs::read_dir(format!("/proc/{}/fd", self.exporter())).expect("it runs");
@@ -154,14 +156,14 @@ impl Server {
             .count()
     }
 
-    /// Asks it to end, and waits until it has. Returns how, and what it printed.
+    /// Asks it to end, and waits. Returns its exit status and its messages.
     pub fn end(self, signal: Signal) -> (ExitStatus, String) {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, signal).expect("it runs");
         self.wait()
     }
 
-    /// Waits until it has ended. Returns how, and what it printed.
+    /// Waits until it has ended. Returns its exit status and its messages.
     pub fn wait(mut self) -> (ExitStatus, String) {
         let status = self.child.wait().expect("it is ours");
         if let Some(listener) = self.listener.take() {
@@ -191,7 +193,7 @@ pub fn status(path: &str, name: &str) -> String {
     value.trim().to_owned()
 }
 
-/// Keeps the pipe empty, so that the server never waits for its reader.
+/// Reads the pipe, so that the server never blocks on it.
 fn listen(stderr: BufReader<ChildStderr>, output: Arc<Mutex<String>>) -> JoinHandle<()> {
     std::thread::spawn(move || {
         for line in stderr.lines().map_while(Result::ok) {

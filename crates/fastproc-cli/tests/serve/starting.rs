@@ -1,4 +1,4 @@
-//! What stands in the way of a start: few descriptors, and a signal that comes too early.
+//! Obstacles at the start: few descriptors, and an early signal.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{FASTPROC, actor::Actor, folder::Folder, server::Server};
 
-/// A shell that sets a limit of descriptors, and becomes the program that follows.
+/// A shell that sets a limit of descriptors, and executes the program that follows.
 fn limited(limit: &str) -> Command {
     let mut command = Command::new("/bin/sh");
     let script = format!("ulimit {limit}; exec \"$0\" \"$@\"");
@@ -18,7 +18,7 @@ fn limited(limit: &str) -> Command {
     command
 }
 
-/// The soft limit is raised; with a low hard one, which few may raise, less is done with it.
+/// The soft limit is raised. With a low hard limit, which only root may raise, less is kept open.
 #[test]
 fn few_descriptors_are_made_more_or_made_do_with() {
     if !gate::root() {
@@ -30,7 +30,7 @@ fn few_descriptors_are_made_more_or_made_do_with() {
         for source in ["auto", "procfs"] {
             let server = Server::start_by(limited(limit).arg(FASTPROC), &["--source", source]);
             let group = [("groupname", &*name)];
-            // What is kept open from the first ones on leaves something for connections.
+            // Files that stay open from the first scrape on leave some descriptors for connections.
             for _ in 0..4 {
                 let procs = server
                     .scrape()
@@ -70,7 +70,7 @@ fn a_signal_while_it_starts_ends_it_well() {
     let made = Command::new("mkfifo").arg(&config).status();
     assert!(made.expect("mkfifo is everywhere").success());
     for signal in [Signal::TERM, Signal::INT] {
-        // It waits for its configuration, which nobody writes.
+        // It waits for its configuration, which is never written.
         let mut child = Command::new(FASTPROC)
             .args(["serve", "--listen", "127.0.0.1:0", "--config"])
             .arg(&config)
@@ -81,7 +81,7 @@ fn a_signal_while_it_starts_ends_it_well() {
         wait_until("it waits for its configuration", || {
             let wchan = fs::read_to_string(file("wchan")).expect("it runs");
             let program = fs::read_to_string(file("comm")).expect("it runs");
-            // A compiler may have made one function of both.
+            // The compiler may have merged the two functions.
             let waits = ["wait_for_partner", "fifo_open"];
             program == "fastproc\n" && waits.iter().any(|place| wchan.contains(place))
         });
@@ -91,7 +91,7 @@ fn a_signal_while_it_starts_ends_it_well() {
     }
 }
 
-/// As its Docker command has it: the machine's /proc is mounted elsewhere. The exporter may mount nothing.
+/// As in its Docker command: the machine's /proc is mounted elsewhere. The exporter may not mount anything.
 #[test]
 fn proc_may_be_mounted_elsewhere() {
     if !gate::root() || !gate::programs(&["unshare", "setpriv"]) {
@@ -103,7 +103,8 @@ fn proc_may_be_mounted_elsewhere() {
     fs::create_dir(&host).expect("it can be made");
     let host = host.to_str().expect("UTF-8");
     let mut command = Command::new("unshare");
-    // The shell stays: it is killed with unshare, and with it all of the namespace. The service has another user by then, and is not.
+    // The shell stays: killing unshare kills it, and with it the whole namespace. The service has another user by then,
+    // and would survive.
     let script = format!(
         "mount --bind /proc {host} && mount -t proc proc /proc && setpriv --bounding-set=-sys_admin -- \"$0\" \"$@\"; exit $?"
     );

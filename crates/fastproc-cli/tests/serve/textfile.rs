@@ -1,4 +1,4 @@
-//! Metrics that others leave in files, beside a real `node_exporter` that reads the same ones.
+//! Metrics that other programs leave in files, compared with a real `node_exporter` that reads the same files.
 
 use std::{fs, os::unix::fs::symlink, process::Command};
 
@@ -7,7 +7,7 @@ use fastproc_testbed::{gate, wait_until};
 use crate::{exposition::Metrics, folder::Folder, node_exporter::NodeExporter, server::Server};
 
 const ERROR: &str = "node_textfile_scrape_error";
-/// Texts of one file, right and wrong.
+/// Contents of one file, right and wrong.
 const TEXTS: &[&str] = &[
     "",
     "\n\n# nothing\n",
@@ -60,7 +60,7 @@ fn told(metrics: &Metrics) -> Vec<String> {
     told
 }
 
-/// It tells little else.
+/// A server with few other metrics.
 fn start(folder: &str) -> Server {
     let flag = format!("--collector.textfile.directory={folder}");
     Server::start(&[
@@ -94,7 +94,7 @@ fn files_are_told_and_refused_as_node_exporter_does() {
     folder.write("b.prom", "node_left{in=\"b\"} 2\n");
     folder.write("a.prom", "node_left{in=\"a\"} 1\n");
     assert_eq!(told(&server.scrape()), told(&other.scrape()));
-    // A name with and without _total is two families, in OpenMetrics too.
+    // Names with and without _total are two families, in OpenMetrics too.
     folder.write(
         "a.prom",
         "node_left 1\n# TYPE node_left_total counter\nnode_left_total 2\n",
@@ -108,7 +108,7 @@ fn files_are_told_and_refused_as_node_exporter_does() {
     assert_eq!(told(&server.scrape()), told(&other.scrape()));
 }
 
-/// Where the other answers nobody any more, or waits for ever, the rest is told here.
+/// In cases where the other no longer answers, or blocks forever, the other metrics are still served here.
 #[test]
 fn a_file_that_cannot_be_told_is_left_out_and_said_once() {
     let folder = Folder::new();
@@ -118,7 +118,7 @@ fn a_file_that_cannot_be_told_is_left_out_and_said_once() {
     let big = format!("node_left{{in=\"big\"}} 1\n#{}\n", "x".repeat(5 << 20));
     let path = folder.path().join("bad.prom");
     for (at, text) in [
-        // What is there already, here and in another file.
+        // Names that exist already, here and in another file.
         "fastproc_build_info{version=\"0\"} 1\n",
         "node_memory_of_others 1\n",
         "node_left{in=\"a\"} 2\n",
@@ -142,7 +142,7 @@ fn a_file_that_cannot_be_told_is_left_out_and_said_once() {
         assert_eq!(server.stderr(), said, "{at}");
     }
     fs::remove_file(&path).expect("it is there");
-    // A pipe that nobody writes to, a folder, a link that leads nowhere.
+    // A pipe without a writer, a folder, a broken link.
     let made = Command::new("mkfifo").arg(&path).status();
     assert!(made.expect("mkfifo is everywhere").success());
     fs::create_dir(folder.path().join("folder.prom")).expect("it can be made");

@@ -1,4 +1,4 @@
-//! What `tls_server_config` says of clients, of cipher suites and of curves.
+//! Clients, cipher suites and curves of `tls_server_config`.
 
 use fastproc_testbed::gate;
 
@@ -10,7 +10,7 @@ use crate::{
 
 const KEYS: &str = "tls_server_config:\n  cert_file: server.pem\n  key_file: server.key\n";
 
-/// A server with these lines in its section, and clients of it.
+/// A server with these lines in its section, and its clients.
 struct Site<'a> {
     folder: &'a Folder,
     server: Server,
@@ -28,7 +28,7 @@ impl<'a> Site<'a> {
         Self { folder, server }
     }
 
-    /// Whether a client with this certificate is answered.
+    /// Whether a client with this certificate gets an answer.
     #[track_caller]
     fn admits(&self, client: Option<&str>) -> bool {
         let path = |name: String| self.folder.path().join(name).display().to_string();
@@ -137,14 +137,14 @@ fn only_the_suites_and_curves_that_are_named_are_spoken() {
     );
     assert!(site.answers(&old("ECDHE-ECDSA-AES256-GCM-SHA384")));
     assert!(!site.answers(&old("ECDHE-ECDSA-AES128-GCM-SHA256")));
-    // Those of TLS 1.3 are not chosen from, as with Go.
+    // As with Go, the suites of TLS 1.3 cannot be chosen.
     assert!(site.answers(&["--tlsv1.3"]));
     assert!(site.answers(&["--curves", "P-384"]));
     assert!(!site.answers(&["--curves", "X25519"]));
     for left_out in ["TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA", "CurveP521"] {
         assert!(site.server.stderr().contains(left_out), "{left_out}");
     }
-    // What is named is for TLS 1.3 alone, and so is the server.
+    // All named suites belong to TLS 1.3, so the server offers only that.
     let site = Site::start(&folder, &["cipher_suites: [TLS_AES_128_GCM_SHA256]"]);
     assert!(site.answers(&["--tlsv1.3"]));
     assert!(!site.answers(&["--tls-max", "1.2"]));

@@ -15,7 +15,7 @@ fn packaging() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging")
 }
 
-/// What gives a unit a mount namespace of its own: the service would refuse everybody.
+/// Settings that give a unit its own mount namespace: the service would refuse all readers.
 #[test]
 fn the_service_is_in_the_mount_namespace_of_its_readers() {
     let unit = std::fs::read_to_string(packaging().join("fastproc-snapshots.service"));
@@ -45,7 +45,7 @@ fn the_service_is_in_the_mount_namespace_of_its_readers() {
     for line in settings.filter(|line| !line.starts_with("ExecStart=")) {
         assert!(!kinds.iter().any(|kind| line.starts_with(kind)), "{line}");
     }
-    // Each has a user of its own. An attacker who takes over the exporter cannot send signals to the service.
+    // Each has its own user, so that an attacker who takes over the exporter cannot send signals to the service.
     let users = std::fs::read_to_string(packaging().join("fastproc.sysusers"));
     let users = users.expect("it is there");
     for (name, user) in [
@@ -58,7 +58,7 @@ fn the_service_is_in_the_mount_namespace_of_its_readers() {
     }
 }
 
-/// In tenths of what `systemd-analyze security` says.
+/// In tenths of the exposure level of `systemd-analyze security`.
 #[test]
 fn the_units_expose_no_more_than_they_must() {
     if !gate::programs(&["systemd-analyze"]) {
@@ -77,7 +77,7 @@ fn the_units_expose_no_more_than_they_must() {
     }
 }
 
-/// As the unit starts it: by a socket that another has made, as a user of its own, with ambient capabilities.
+/// As the unit starts it: with a socket that another process has made, as its own user, with ambient capabilities.
 #[test]
 fn a_service_that_never_was_root_serves_everybody() {
     let needed = ["systemd-socket-activate", "setpriv"];
@@ -125,13 +125,13 @@ fn a_service_that_never_was_root_serves_everybody() {
         let output = command.output().expect("it is there");
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
-    // The first who connects starts it, and is not served: the socket does not yet tell who sends, as systemd's does.
+    // The first client starts it, and is not served: unlike systemd's, this socket does not pass credentials yet.
     let mut root = String::new();
     wait_until("it serves", || {
         root = reads(0);
         !root.is_empty()
     });
-    // On a busy machine one walk may have taken all the time that is there for a user.
+    // On a busy machine one walk may have used up a user's budget.
     let mut nobody = String::new();
     wait_until("it serves a user", || {
         nobody = reads(65534);
@@ -170,7 +170,7 @@ fn systemd_understands_the_units() {
     ];
     let paths = units.map(|name| {
         let unit = std::fs::read_to_string(packaging().join(name)).expect("it is there");
-        // It is checked that the program exists: this one does, wherever the package would put it.
+        // systemd checks that the program exists: this one does, wherever the package would install it.
         let starts = unit.contains("\nExecStart=/usr/bin/fastproc serve");
         assert!(starts || name.ends_with(".socket"));
         let reloads = unit.contains("\nExecReload=/bin/kill -HUP $MAINPID\n");

@@ -1,4 +1,4 @@
-//! A service, odd processes, and what readers are shown of them.
+//! A service, unusual processes, and what readers see of them.
 #![allow(dead_code, reason = "each test program takes a part of it")]
 
 use std::{
@@ -19,14 +19,14 @@ use crate::common::{for_everyone, install, testbed};
 
 pub const NOBODY: u32 = 65534;
 
-/// What a reader is told whose user has had its share of walks for the moment: on a busy machine they take long.
+/// The message to a reader whose user has used up its budget for the moment: on a busy machine walks take long.
 const TOO_MANY: &str = "ask for too many";
 
-/// A service with a folder of its own, ended with the test.
+/// A service with its own folder, ended with the test.
 pub struct Served {
     pub child: Child,
     folder: Folder,
-    /// The one of the command.
+    /// The folder of the command.
     command: Arc<Folder>,
 }
 
@@ -35,7 +35,7 @@ impl Served {
         Self::start_by(name, &[])
     }
 
-    /// In a mount namespace where `/proc` is mounted with these options.
+    /// Starts it in a mount namespace where `/proc` has these mount options.
     pub fn start_within(name: &str, options: &str) -> Self {
         let mount = mount_proc(options);
         Self::start_by(name, &["unshare", "--mount", "sh", "-c", &mount, "sh"])
@@ -45,7 +45,7 @@ impl Served {
         let (folder, command) = (Folder::new(name), for_everyone());
         let [program, socket] = [command.join("fastproc"), folder.join("socket")];
         let [program, socket] = [&program, &socket].map(|path| path.to_str().expect("UTF-8"));
-        // Tests ask as fast as they can.
+        // Tests send requests as fast as they can.
         let serve = [
             program,
             "serve",
@@ -75,7 +75,7 @@ impl Served {
         self.command.join("fastproc").display().to_string()
     }
 
-    /// What the command writes when this user calls it.
+    /// The output of the command, run by this user.
     pub fn command(&self, uid: u32, arguments: &[&str]) -> Output {
         let mut command = self.prepared(uid, arguments);
         command.output().expect("it can be started")
@@ -86,7 +86,7 @@ impl Served {
         self.within(uid, &[&[program.as_str()], arguments].concat())
     }
 
-    /// A program that knows of the service, as this user and in the mount namespace of the service.
+    /// A program that knows the service, as this user and in the mount namespace of the service.
     pub fn within(&self, uid: u32, argv: &[impl AsRef<str>]) -> Command {
         let mut command = self.knows(&["nsenter"]);
         command.arg(format!("--mount=/proc/{}/ns/mnt", self.child.id()));
@@ -96,7 +96,7 @@ impl Served {
         command
     }
 
-    /// A program that knows of the service.
+    /// A program that knows the service.
     pub fn knows(&self, argv: &[&str]) -> Command {
         let mut command = Command::new(argv[0]);
         command
@@ -106,9 +106,9 @@ impl Served {
         command
     }
 
-    /// Looks at every process by `/proc`, by this source and by `/proc` again, all in one namespace.
+    /// A script that reads every process by `/proc`, by this source and by `/proc` again, all in one namespace.
     pub fn three_looks(&self, source: &str) -> [String; 7] {
-        // The first look is at one that sleeps already, and is no shell any more.
+        // Starts when sleep is sleeping, and is no longer a shell.
         const SCRIPT: &str = "sleep 1000 >/dev/null & \
             tries=0; \
             until \"$1\" ps --source procfs --format ndjson -q --fields comm | grep -q '\"sleep\"' || [ $((tries += 1)) -gt 1000 ]; do :; done; \
@@ -122,7 +122,7 @@ impl Served {
     #[track_caller]
     pub fn output(&self, uid: u32, arguments: &[&str]) -> Vec<u8> {
         let mut output = self.command(uid, arguments);
-        // On a busy machine the walks for one user may have taken half of a second already.
+        // On a busy machine the walks for one user may already have used half of a second.
         wait_until("a walk is allowed", || {
             let busy = String::from_utf8_lossy(&output.stderr).contains(TOO_MANY);
             if busy {
@@ -151,7 +151,7 @@ pub fn mount_proc(options: &str) -> String {
     format!("mount -t proc -o {options} proc /proc && exec \"$@\"")
 }
 
-/// The words before a program's that is run by this user.
+/// The words that run a program as this user.
 pub fn as_user(uid: u32) -> Vec<String> {
     let ids = [format!("--reuid={uid}"), format!("--regid={uid}")];
     let words = ["setpriv".to_owned()].into_iter().chain(ids);
@@ -162,7 +162,7 @@ pub fn as_user(uid: u32) -> Vec<String> {
 struct Own(Vec<Child>);
 
 impl Own {
-    /// One that may be dumped, one that may not since its program cannot be read, and one with another group.
+    /// One that is dumpable, one that is not since its program is unreadable, and one with another group.
     fn start(served: &Served, uid: u32) -> Self {
         let sleep = served.folder.join("sleep");
         install("/bin/sleep", &sleep);
@@ -196,7 +196,7 @@ impl Drop for Own {
     }
 }
 
-/// Odd processes, and some of each of these users.
+/// Unusual processes, and some of each of these users.
 pub struct Odd {
     own: Vec<Own>,
 }
@@ -223,15 +223,16 @@ impl Odd {
     }
 }
 
-/// Fields that the kernel shows only to some, and those that decide to whom; the last two are shown to all.
+/// Fields that the kernel shows only to some users, and fields that decide about that; the last two are shown to all
+/// users.
 const FIELDS: &str = "pid,comm,ppid,startcode,endcode,startstack,kstkesp,start_data,arg_start,env_end,exit_code,rchar,wchar,syscr,\
     syscw,read_bytes,write_bytes,cancelled_write_bytes,uid,euid,suid,fsuid,gid,egid,sgid,fsgid,groups,capprm,capeff,\
     sigcgt,sigign,num_threads,starttime,utime,stime,priority,nice,policy,vsize,rss";
 
-/// What one reader saw of every process, three times.
+/// Three readings of every process by one reader.
 pub struct Looks {
     looks: Vec<BTreeMap<u64, Value>>,
-    /// What was said about it.
+    /// The messages of the command.
     pub told: String,
 }
 
@@ -250,8 +251,8 @@ impl Looks {
         Self { looks, told }
     }
 
-    /// Returns how many values were the same in the middle as before and after. None may be anything else, and nobody may
-    /// be missing or shown who was not there.
+    /// Returns the number of values that were the same in the middle as before and after. None may differ, no process
+    /// may be missing, and none may be shown that did not exist.
     #[track_caller]
     pub fn compare(&self, odd: &Odd, who: &str) -> usize {
         let [before, shown, after] = &self.looks[..] else {
@@ -266,7 +267,7 @@ impl Looks {
         let mut compared = 0;
         let mut different = Vec::new();
         for (pid, before) in before {
-            // Who ended meanwhile, or began to, may have been anything.
+            // A process that exited meanwhile, or began to, may have had any value.
             let has_memory = |row: &Value| row["vsize_bytes"] != 0;
             let same = after.get(pid).filter(|after| {
                 after["starttime_ns"] == before["starttime_ns"]
@@ -280,7 +281,7 @@ impl Looks {
                 continue;
             };
             for (field, value) in before.as_object().expect("an object") {
-                // What changes may be anything in between.
+                // A value that changes may be anything between.
                 if after[field] == *value {
                     compared += 1;
                     if shown[field] != *value {
@@ -301,7 +302,7 @@ impl Looks {
 fn rows(text: &str) -> BTreeMap<u64, Value> {
     let rows = text.lines().map(|line| {
         let mut row: Value = serde_json::from_str(line).expect("an object");
-        // The text has ticks, and records of one's own are finer.
+        // The text has ticks, and records of one's own processes are finer.
         for time in ["starttime_ns", "utime_ns", "stime_ns"] {
             if let Some(ns) = row[time].as_u64() {
                 row[time] = (ns / TICK_NS).into();

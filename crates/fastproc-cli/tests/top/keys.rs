@@ -1,4 +1,4 @@
-//! Every key of the table, as a terminal tells it.
+//! Every key of the table, as a terminal sends it.
 
 use fastproc_top::keys::{Action, BINDINGS, Place};
 
@@ -41,7 +41,7 @@ fn bytes(name: &str) -> String {
     sequence.into()
 }
 
-/// What can be read on the screen when a key of the table was taken.
+/// Text on the screen that shows that a key has been handled.
 fn sign(action: Action) -> Option<&'static str> {
     Some(match action {
         Action::Help => "to the first row",
@@ -84,7 +84,7 @@ fn every_key_of_the_table_is_understood() {
                     assert_eq!(top.wait().code(), Some(0), "{}", key.name());
                     continue;
                 }
-                // Not behind others: what comes in a burst writes no settings.
+                // Not after others: keys in a burst do not write settings.
                 Action::Save => top = start(),
                 _ => {}
             }
@@ -95,7 +95,7 @@ fn every_key_of_the_table_is_understood() {
             top.until(&format!("{} taken ({sign})", key.name()), |text| {
                 text.contains(sign)
             });
-            // Whatever it was, it is left or undone.
+            // Leave or undo the result.
             match binding.action {
                 Action::Mark | Action::MarkTree => top.press("U"),
                 Action::Tree

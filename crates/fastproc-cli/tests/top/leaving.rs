@@ -1,4 +1,4 @@
-//! Whichever way it is left, the terminal is as it was.
+//! However top ends, the terminal is restored.
 
 use std::{os::unix::process::ExitStatusExt, time::Duration};
 
@@ -36,7 +36,7 @@ fn by_a_signal() {
         let mut top = started();
         send(&top, signal);
         let status = top.wait();
-        // setsid(1) has no better way to tell than the number.
+        // setsid(1) reports a signal only as a number.
         let told = status.signal().or(status.code().map(|code| code & 0x7f));
         assert_eq!(told, Some(signal.as_raw()), "{signal:?}: {status:?}");
         assert!(top.is_given_back(), "{signal:?}");
@@ -92,7 +92,7 @@ fn for_a_while() {
     }
 }
 
-/// What a panic does, in a process and on a terminal of its own.
+/// A panic, in a separate process and terminal.
 #[test]
 #[ignore = "by_a_panic runs it"]
 fn panics() {
@@ -110,7 +110,7 @@ fn by_a_panic() {
     let mut test = Terminal::run(50, 120, command);
     assert_eq!(test.wait().code(), Some(101));
     assert!(test.is_given_back());
-    // What it says is not lost with the screen that it left.
+    // Its message is not lost with the alternate screen.
     assert!(test.text().contains("on purpose"), "{}", test.text());
 }
 

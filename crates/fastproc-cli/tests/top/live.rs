@@ -1,4 +1,4 @@
-//! What it shows of this machine.
+//! The processes of this machine.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ struct Sleeper(Child);
 
 impl Sleeper {
     fn start() -> Self {
-        // With an environment that one screen has room for.
+        // With an environment that fits on one screen.
         Self(
             Command::new("sleep")
                 .arg("4242")
@@ -28,7 +28,7 @@ impl Sleeper {
     }
 }
 
-/// Shows this process, and no other.
+/// Shows only this process.
 fn top_of(sleeper: &Sleeper, size: (u16, u16), more: &[&str]) -> Terminal {
     let filter = format!("pid == {}", sleeper.0.id());
     let mut arguments = vec![
@@ -77,7 +77,7 @@ fn the_table_shows_processes_sorted_and_filtered() {
             .any(|line| line.trim_start().starts_with(&row) && line.ends_with("sleep 4242"))
     });
     assert!(text.lines().any(|line| line.contains("PID")), "{text}");
-    // A filter that is none is not taken, and says why.
+    // An invalid filter is not applied, and the message says why.
     top.press("\\");
     top.press(" &&\r");
     top.until("an error", |text| {
@@ -114,13 +114,13 @@ fn a_signal_is_sent_after_a_question_and_to_nobody_else() {
     );
 }
 
-/// In a pid namespace whose `/proc` is that of an outer one, the numbers shown are not those that signals take.
+/// In a pid namespace with the `/proc` of an outer one, the pids on the screen are not those of kill(2).
 #[test]
 fn nothing_is_done_to_who_has_the_number_in_another_namespace() {
     if !gate::root() || !gate::programs(&["unshare"]) {
         return;
     }
-    // The outer one is a namespace of this test's, in which the sleeper has a number that the inner one has given as well.
+    // The outer one is a namespace of this test, in which the sleeper has a pid that the inner one has used as well.
     let script = r#"
         sleep 4242 & sleeper=$!
         unshare --pid --fork sh -c '
@@ -142,7 +142,7 @@ fn nothing_is_done_to_who_has_the_number_in_another_namespace() {
     command.args(["sh", "-c", script, env!("CARGO_BIN_EXE_fastproc")]);
     let mut top = Terminal::run(24, 100, command);
     top.until_shown("sleep 4242");
-    // Each key waits for what the one before shows: what comes faster is taken for pasted text.
+    // Each key waits for the effect of the one before: faster keys would count as pasted text.
     for keys in [
         &[("k", "15 SIGTERM"), ("\r", "(y/n)")][..],
         &[("r", "Nice value"), ("7", "19): 7"), ("\r", "(y/n)")],
@@ -184,7 +184,7 @@ fn a_process_is_shown_in_detail() {
     let mut top = top_of(&sleeper, (40, 120), &[]);
     top.press("\r");
     let title = format!("Process {}: sleep 4242", sleeper.0.id());
-    // What it did while it was in the table is there at once, and more comes.
+    // The history from before the details were opened is there at once, and grows.
     let memory = |text: &str| {
         let line = text.lines().find(|line| line.starts_with("memory"));
         line.map_or(0, |line| {
@@ -227,7 +227,7 @@ fn the_size_may_change() {
     assert_eq!(top.wait().code(), Some(0));
 }
 
-/// Who becomes another user by setpriv(1) keeps root's home.
+/// A process that becomes another user by setpriv(1) keeps root's home.
 #[test]
 fn settings_of_somebody_else_are_none_unless_they_are_asked_for() {
     if !gate::root() || !gate::programs(&["setpriv"]) {

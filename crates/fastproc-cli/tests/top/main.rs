@@ -1,4 +1,4 @@
-//! `fastproc top` on a real pseudo-terminal: what a person sees, every key, and how it is left.
+//! `fastproc top` on a real pseudoterminal: the screens, every key, and the ways to leave.
 
 #[path = "../common/mod.rs"]
 mod common;

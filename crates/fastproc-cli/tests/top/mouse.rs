@@ -1,4 +1,4 @@
-//! The mouse, and the colours that show what it has chosen.
+//! The mouse, and the colours of the selected row.
 
 use std::{
     process::{Child, Command, Stdio},
@@ -9,7 +9,7 @@ use fastproc_testbed::wait_until;
 
 use super::terminal::Terminal;
 
-/// Five processes whose names end so. Every test has its own: others run beside it.
+/// Suffixes of the names of five processes. Every test has its own, since tests run concurrently.
 const ENDS: [&str; 5] = ["-a", "-b", "-c", "-d", "-e"];
 
 struct Processes {
@@ -31,7 +31,7 @@ impl Processes {
         Self { prefix, children }
     }
 
-    /// Shows them and no others, by their names.
+    /// Shows only these processes, by name.
     fn command(&self) -> Command {
         let filter = format!("comm =~ '^{}-'", self.prefix);
         Terminal::command(&[
@@ -51,7 +51,7 @@ impl Processes {
         top
     }
 
-    /// The lines that they are in, and how their names end.
+    /// Their lines on the screen, and the suffixes of their names.
     fn lines(&self, text: &str) -> Vec<(u16, &'static str)> {
         let end = |text: &str| {
             let end = text.trim().strip_prefix(&*self.prefix)?;
@@ -67,7 +67,7 @@ impl Processes {
         self.lines(text).into_iter().map(|(_, end)| end).collect()
     }
 
-    /// Which is chosen: it does not look like the others.
+    /// The selected one: it looks different from the others.
     fn chosen(&self, top: &Terminal) -> Option<&'static str> {
         let text = top.text();
         let looks = |line| {
@@ -78,7 +78,7 @@ impl Processes {
         let lines = self.lines(&text).into_iter();
         let mut chosen = lines.filter(|&(line, _)| looks(line) != plain);
         let end = chosen.next()?.1;
-        // While it is drawn there may be two.
+        // While the screen is being drawn there may be two.
         chosen.next().is_none().then_some(end)
     }
 }
@@ -99,7 +99,7 @@ fn until_chosen(processes: &Processes, top: &mut Terminal, end: &str) {
     });
 }
 
-/// What a terminal sends for a button: the wheel has 64 and 65.
+/// The sequence of a terminal for a button: the wheel has 64 and 65.
 fn click(top: &mut Terminal, button: u8, line: u16) {
     top.press(&format!("\x1b[<{button};3;{}M", line + 1));
 }
@@ -115,7 +115,7 @@ fn a_click_chooses_a_row_and_a_heading_sorts_by_it() {
     let first = processes.lines(&top.text())[0].0;
     click(&mut top, 0, first + 3);
     until_chosen(&processes, &mut top, ENDS[3]);
-    // Outside of the table nothing happens: not above, not below its last row.
+    // Nothing happens outside of the table: neither above, nor below its last row.
     click(&mut top, 0, 0);
     click(&mut top, 0, first + 9);
     click(&mut top, 0, first + 1);
@@ -139,7 +139,7 @@ fn the_wheel_moves_by_three() {
     }
 }
 
-/// Every colour of the screen, of letters and behind them.
+/// All colours on the screen, foreground and background.
 fn colours(top: &Terminal) -> Vec<vt100::Color> {
     let (lines, columns) = top.screen().size();
     let cells = (0..lines).flat_map(|line| (0..columns).map(move |column| (line, column)));

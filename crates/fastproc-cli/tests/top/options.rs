@@ -1,10 +1,10 @@
-//! What users of top(1) type.
+//! Options that users of top(1) type.
 
 use std::process::{Child, Command, Output};
 
 use super::recording::made_up;
 
-/// `fastproc top` with these options, far from nobody's settings.
+/// `fastproc top` with these options, without a user's settings.
 fn top(options: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_fastproc"))
         .args(["top", "--settings", "/proc/nowhere/top.toml"])
@@ -78,7 +78,7 @@ fn batch_writes_as_many_tables_of_the_processes_that_are_named() {
             );
         }
     }
-    // As --once, which is one of them.
+    // As with --once.
     assert_eq!(tables(&["--once", "-d", "0.1", "-p", &one]).len(), 1);
 }
 

@@ -1,4 +1,4 @@
-//! Recordings: what is recorded is replayed, and a made-up one shows the same on every machine.
+//! Recordings: a replay shows what was recorded, and a synthetic recording looks the same on every machine.
 
 use std::{
     fs,
@@ -20,7 +20,7 @@ const SECOND: u64 = 1_000_000_000;
 /// 2026-03-01 09:30:00 UTC.
 const BEGAN: u64 = 1_772_357_400 * SECOND;
 
-/// A file that is gone afterwards.
+/// A file that is removed afterwards.
 pub struct Recording {
     path: PathBuf,
     _folder: Folder,
@@ -40,7 +40,7 @@ impl Recording {
     }
 }
 
-/// Names that a terminal must not act on, wide ones, and plain ones.
+/// Names with escape sequences, wide ones, and plain ones.
 const NAMES: [&[u8]; 6] = [
     b"systemd",
     b"\x1b[2Jbad\n",
@@ -74,7 +74,7 @@ fn record(number: u32, look: u64) -> Record {
     record
 }
 
-/// A process that lived between two looks.
+/// A process that lived between two snapshots.
 fn ended(look: u64, up: u64) -> Exit {
     let mut exit = Exit::default();
     (exit.pid, exit.tid) = (5000 + look as u32, 5000 + look as u32);
@@ -85,7 +85,7 @@ fn ended(look: u64, up: u64) -> Exit {
     exit
 }
 
-/// Looks at a machine that never was, a second apart.
+/// A recording of a simulated machine, with snapshots one second apart.
 pub fn made_up(name: &str, looks: u64, processes: u32, cpus: u32) -> Recording {
     let recording = Recording::new(name);
     let facts = Facts {
@@ -159,7 +159,7 @@ pub fn made_up(name: &str, looks: u64, processes: u32, cpus: u32) -> Recording {
                 .texts
                 .push((Key::Cmdline(identity.tgid, identity.start_ns), line));
         }
-        // The limits of all but the second, which its owner alone may see; one process ends at every look.
+        // The limits of all but the second, which only its owner may see; one process exits at every snapshot.
         for record in frame
             .records
             .iter()
@@ -228,13 +228,13 @@ fn a_recording_can_be_moved_in() {
     assert_eq!(top.wait().code(), Some(0));
 }
 
-/// Every look of a recording shows what was shown when it was made: processes, what ended, and history.
+/// A replay shows for every snapshot what was shown at recording: processes, exits, and history.
 #[test]
 fn a_replay_shows_what_was_shown() {
     const LOOKS: usize = 9;
     const SHORT: u64 = 60;
     let recording = Recording::new("shown");
-    // A command line may change between two looks that are in one block.
+    // A command line may change between two snapshots of one block.
     let fields = "pid,ppid,user,state,pcpu,pmem,time,num_threads,nvcsw,comm";
     let own = format!("ppid == {}", std::process::id());
     let arguments = ["-o", fields, "--filter", &own];
@@ -270,7 +270,7 @@ fn a_replay_shows_what_was_shown() {
         !text.contains("the recording ends here")
     });
     let replayed = replay.screens();
-    // The first line tells the source, and the last what has happened to the recording.
+    // The first line has the source, and the last one messages about the recording.
     let body = |screen: &str| {
         let lines: Vec<_> = screen.lines().skip(1).take(38).map(str::to_owned).collect();
         lines.join("\n")
@@ -278,7 +278,7 @@ fn a_replay_shows_what_was_shown() {
     for (at, (shown, replayed)) in shown.iter().zip(&replayed).enumerate() {
         assert_eq!(body(shown), body(replayed), "look {at}");
     }
-    // Who goes back finds the history of what was before, not of what came after.
+    // Going back restores the history of earlier snapshots, without later ones.
     let back = replayed.last().map(|screen| body(screen));
     assert_eq!(back, Some(body(&shown[shown.len() - 2])));
     let counted = shown
@@ -288,7 +288,7 @@ fn a_replay_shows_what_was_shown() {
     assert_eq!(counted, shown.len(), "exits are recorded: {}", shown[0]);
 }
 
-/// A process that executes a program of the same name has another command line, and nothing else tells.
+/// If a process executes a program of the same name, only its command line changes.
 #[test]
 fn a_command_line_that_changes_is_shown_and_recorded() {
     let recording = Recording::new("changed");
@@ -306,8 +306,8 @@ fn a_command_line_that_changes_is_shown_and_recorded() {
     let mut top = Terminal::top(24, 200, &[&live[..], &shown].concat());
     top.until_shown("the-first");
     let mut input = shell.stdin.take().expect("a pipe");
-    // A command line has the words that come after it as well. What is shown of the second may have changed after the look
-    // was taken, and is not recorded then; but whoever shows the third has read command lines once more.
+    // A command line also has the words that come later. The second one may change after its snapshot was taken, and is
+    // then not recorded; but when the third is shown, command lines have been read again.
     for (before, now) in [("the-first", "the-second"), ("the-second", "the-third")] {
         std::io::Write::write_all(&mut input, b"\n").expect("it reads");
         top.until(now, |text| text.contains(now) && !text.contains(before));
@@ -324,7 +324,7 @@ fn a_command_line_that_changes_is_shown_and_recorded() {
     let is_first = |screen: &&String| screen.contains("the-first");
     let firsts = screens.iter().filter(is_first).count();
     assert!(firsts > 0 && firsts < screens.len(), "{firsts}");
-    // Back in it, it is as it was.
+    // Back in the recording, it is as before.
     replay.press("{");
     replay.until_shown("the-first");
 }
@@ -399,7 +399,7 @@ fn what_is_recorded_is_replayed() {
         text.starts_with("fastproc top 20") && text.contains("; recording"),
         "{text}"
     );
-    // What is there is not written over.
+    // An existing file is not overwritten.
     let again = Command::new(env!("CARGO_BIN_EXE_fastproc"))
         .args(["top", "--source", "procfs", "--record", recording.path()])
         .output()
@@ -424,7 +424,7 @@ fn a_link_is_not_followed_and_a_limit_is_kept() {
     let error = Writer::create(&link, facts, u64::MAX).expect_err("it is a link");
     assert_eq!(error.kind(), std::io::ErrorKind::AlreadyExists);
     assert!(!elsewhere.exists());
-    // Blocks are written as long as there is room for a whole one.
+    // Blocks are written as long as a whole one fits.
     let path = folder.join("limited");
     let mut writer = Writer::create(&path, facts, MOST).expect("a file of ours");
     let mut noise = 1_u64;
@@ -434,7 +434,7 @@ fn a_link_is_not_followed_and_a_limit_is_kept() {
         for number in 1..500 {
             let mut record = record(number, looks);
             for word in &mut record.words_mut()[40..] {
-                // What cannot be compressed.
+                // Incompressible data.
                 noise = noise
                     .wrapping_mul(6_364_136_223_846_793_005)
                     .wrapping_add(1);
@@ -470,7 +470,7 @@ fn a_file_that_was_cut_shows_what_is_there_and_others_are_refused() {
     };
     let all = frames(&whole).expect("whole").expect("whole");
     assert_eq!(all, 130);
-    // A block a minute.
+    // One block a minute.
     let cut = frames(&whole[..whole.len() - 1])
         .expect("two blocks")
         .expect("whole blocks");
@@ -478,7 +478,7 @@ fn a_file_that_was_cut_shows_what_is_there_and_others_are_refused() {
     assert!(frames(&whole[..40]).is_err());
     assert!(frames(b"").is_err() && frames(b"fastprec").is_err());
     assert!(frames(b"#!/bin/sh\necho not a recording\n").is_err());
-    // One bit anywhere: an error or the same number of frames, and never anything else.
+    // With any bit flipped: an error or the same number of frames, never anything else.
     for at in (0..whole.len()).step_by(whole.len() / 50 + 1) {
         let mut bent = whole.clone();
         bent[at] ^= 0x10;

@@ -1,4 +1,4 @@
-//! A made-up recording shows the same screens on every machine.
+//! A synthetic recording shows the same screens on every machine.
 
 use std::{fs, path::Path};
 
@@ -7,19 +7,19 @@ use super::{
     terminal::Terminal,
 };
 
-/// Shows a made-up recording of three looks, and stays at the last of them.
+/// Shows a synthetic recording of three snapshots, and stays at the last of them.
 pub fn at_its_end(recording: &Recording, lines: u16, columns: u16) -> Terminal {
     at_its_end_in("C.UTF-8", recording, lines, columns)
 }
 
-/// The same, in this locale.
+/// The same in this locale.
 fn at_its_end_in(locale: &str, recording: &Recording, lines: u16, columns: u16) -> Terminal {
     let arguments = ["--replay", recording.path(), "--interval", "1000"];
     let mut command = Terminal::command(&arguments);
     command.env("LC_ALL", locale);
     let mut top = Terminal::run(lines, columns, command);
     top.until_shown("F10Quit");
-    // Without a word about the end of the recording, which would hide the keys for some seconds.
+    // Without the message about the end of the recording, which would cover the keys for some seconds.
     top.press("Z");
     top.until_shown("[PAUSED]");
     top.press("}");
@@ -29,7 +29,7 @@ fn at_its_end_in(locale: &str, recording: &Recording, lines: u16, columns: u16) 
     top
 }
 
-/// Compares with the texts that are kept; `FASTPROC_BLESS=1` keeps what is now.
+/// Compares with the stored screens; `FASTPROC_BLESS=1` stores the present ones.
 #[test]
 fn the_same_recording_shows_the_same_screen() {
     let few = made_up("few", 3, 40, 4);
@@ -69,7 +69,7 @@ fn the_same_recording_shows_the_same_screen() {
             let what = format!("the same as in {}", path.display());
             top.until(&what, |text| text.trim_end() == kept.trim_end());
         }
-        // It is the last screen until it is left.
+        // It stays the last screen until top ends.
         top.end();
         let last = top.screens().pop().expect("there were some");
         let last = format!("{}\n", last.trim_end());
@@ -82,7 +82,7 @@ fn the_same_recording_shows_the_same_screen() {
     }
 }
 
-/// What is on the screen when the keys have been taken.
+/// Text on the screen after the keys were handled.
 fn sign(name: &str) -> &'static str {
     match name.split('-').next() {
         Some("tree") => r"\_",

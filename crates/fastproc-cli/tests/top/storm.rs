@@ -1,4 +1,4 @@
-//! Processes are born and gone while it draws, and the terminal changes its size.
+//! Processes start and exit while top draws, and the terminal changes its size.
 
 use std::{
     process::Command,
@@ -12,7 +12,7 @@ use fastproc_testbed::{alone, gate};
 
 use super::terminal::Terminal;
 
-/// Starts short-lived processes, families of them, until it is dropped.
+/// Starts families of short-lived processes until it is dropped.
 struct Storm {
     ends: Arc<AtomicBool>,
     threads: Vec<std::thread::JoinHandle<()>>,
@@ -47,10 +47,10 @@ impl Drop for Storm {
     }
 }
 
-/// How many ways to group there are. One key more shows processes again.
+/// The number of ways to group. One more key shows processes again.
 const GROUPINGS: usize = 10;
 
-/// With every way to arrange rows, of which each has its own order to keep while rows come and go.
+/// With every arrangement of rows, each of which keeps its own order while rows come and go.
 #[test]
 fn the_screen_stands_a_storm() {
     let _alone = alone();
@@ -60,7 +60,7 @@ fn the_screen_stands_a_storm() {
         let arguments = ["--source", source, "--interval", "0.02"];
         let mut top = Terminal::top(24, 80, &arguments);
         top.until_shown("F10Quit");
-        // The tree, threads, groups, what is idle; the last row, marks, and a process in detail.
+        // The tree, threads, groups, idle processes; the last row, marks, and details of a process.
         let groupings = std::iter::repeat_n("g", GROUPINGS + 1);
         let others = ["G", " ", "i", "\r", "\x1b"];
         for keys in ["t", "H", "H"].into_iter().chain(groupings).chain(others) {

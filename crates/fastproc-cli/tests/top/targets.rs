@@ -1,4 +1,4 @@
-//! What is done to processes is done to those that were under the cursor when the key was pressed.
+//! Actions apply to the processes that were under the cursor when the key was pressed.
 
 use std::{
     os::unix::process::ExitStatusExt,
@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::terminal::Terminal;
 
-/// Two processes, of which the one that is nicer is on the first row.
+/// Two processes; the one with the higher nice value is on the first row.
 struct Pair {
     first: Child,
     second: Child,
@@ -35,7 +35,7 @@ impl Pair {
         }
     }
 
-    /// Shows the two, and nobody else. What lies over the table is to the left of the command lines.
+    /// Shows only these two. Dialogs over the table are to the left of the command lines.
     fn top(&self) -> Terminal {
         let filter = format!(
             "comm == sleep && (pid == {} || pid == {})",
@@ -54,14 +54,14 @@ impl Pair {
         [&self.first, &self.second][which].id()
     }
 
-    /// Which of the two is the first of both, if both are shown.
+    /// Which of the two comes first, if both are shown.
     fn first_of(&self, text: &str) -> Option<usize> {
         let line = |name: &String| text.lines().position(|line| line.contains(name));
         let [first, second] = [0, 1].map(|at| line(&self.names[at]));
         Some(usize::from(second? < first?))
     }
 
-    /// Waits until one of the two is the first of both.
+    /// Waits until one of the two comes first.
     fn until_first(&self, top: &mut Terminal, which: usize) {
         top.until(&format!("{} on the first row", self.names[which]), |text| {
             self.first_of(text) == Some(which)
@@ -76,7 +76,7 @@ impl Pair {
         assert!(done.expect("there is renice").status.success());
     }
 
-    /// Has the second take the first row, under the cursor.
+    /// Moves the second to the first row, under the cursor.
     fn swap(&self, top: &mut Terminal) {
         self.set_nice(1, 19);
         self.until_first(top, 1);
@@ -152,7 +152,7 @@ fn in_detail(screen: &str) -> Option<u32> {
     pid.parse().ok()
 }
 
-/// Keys that ask nothing are about the screen that they are pressed on, though the next look has another order.
+/// Keys without a question apply to the screen on which they were pressed, even if the next refresh has another order.
 #[test]
 fn what_acts_at_once_acts_on_who_stood_there() {
     let pair = Pair::start(5105);
@@ -160,7 +160,7 @@ fn what_acts_at_once_acts_on_who_stood_there() {
     let pid = Pid::from_raw(top.pid() as i32).expect("a pid");
     for (key, places) in [("\r", [0, 1]), ("l", [1, 0]), ("e", [0, 1])] {
         pair.until_first(&mut top, places[0]);
-        // While it stands still it can look at nothing new.
+        // While it is stopped it cannot refresh.
         kill_process(pid, Signal::STOP).expect("it is ours");
         wait_until("it stands still", || {
             top.take(Duration::from_millis(20));
@@ -180,13 +180,13 @@ fn what_acts_at_once_acts_on_who_stood_there() {
     }
 }
 
-/// The same without standing still: whichever screen comes before, its first row is meant.
+/// The same without stopping: on whichever screen comes before, the first row counts.
 #[test]
 fn details_are_of_the_row_that_was_drawn_last() {
     let pair = Pair::start(5106);
     let mut top = pair.top();
     for round in 0..20 {
-        // The nicer one is first.
+        // The one with the higher nice value is first.
         pair.set_nice(round % 2, 0);
         pair.set_nice(1 - round % 2, 19);
         top.press("\r");
@@ -210,7 +210,7 @@ fn details_are_of_the_row_that_was_drawn_last() {
     assert_eq!(met, 20);
 }
 
-/// Without the marks of a bracketed paste, text looks like keys. Nothing comes of it that changes a process.
+/// Without the markers of a bracketed paste, text looks like keys. It must not change a process.
 #[test]
 fn pasted_text_ends_no_process() {
     let mut pair = Pair::start(5104);
@@ -224,7 +224,7 @@ fn pasted_text_ends_no_process() {
     }
 }
 
-/// What comes after a `q` of a pasted text would be a command of the shell.
+/// The text after a `q` in a pasted text would be a command for the shell.
 #[test]
 fn pasted_text_does_not_leave_and_writes_no_settings() {
     let pair = Pair::start(5107);
@@ -252,10 +252,10 @@ fn keys_that_come_together_move_and_leave() {
     }
     let pair = Pair::start(5109);
     let mut top = pair.top();
-    // The second row, and the key that asks: which is pressed once more, and taken.
+    // The second row, and a key that asks, pressed again and accepted.
     top.press("\x1b[B\x1b[Bk");
     top.until_shown("faster than a person types");
-    // Longer than that is said.
+    // The message stays no longer than this.
     top.until_shown("F10Quit");
     top.press("k");
     top.until_shown("15 SIGTERM");

@@ -1,4 +1,4 @@
-//! A real pseudo-terminal with the command on it, and the screen that a person would see.
+//! A real pseudoterminal with the command, and the screen that a user would see.
 
 use std::{
     fs::File,
@@ -18,20 +18,20 @@ use rustix::{
     termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize},
 };
 
-/// A terminal, and what runs on it.
+/// A terminal and its command.
 pub struct Terminal {
     ours: File,
-    /// Kept open, so that its modes can be looked at when the command has gone.
+    /// Kept open, so that its modes can be read when the command has ended.
     theirs: OwnedFd,
     parser: vt100::Parser,
-    /// All that was written and taken.
+    /// All data that were written and processed.
     written: Vec<u8>,
-    /// What was written after that.
+    /// Data that were written after that.
     ahead: Vec<u8>,
     child: Child,
 }
 
-/// What a screen begins and ends with.
+/// The beginning and the end of a screen.
 const SCREEN_BEGINS: &[u8] = b"\x1b[?2026h";
 const SCREEN_ENDS: &[u8] = b"\x1b[?2026l";
 
@@ -50,7 +50,7 @@ impl Terminal {
         Self::run(lines, columns, Self::command(arguments))
     }
 
-    /// `fastproc top`, with nobody's settings.
+    /// `fastproc top` without a user's settings.
     pub fn command(arguments: &[&str]) -> Command {
         let mut command = Command::new("setsid");
         command.args(["--ctty", "--wait", env!("CARGO_BIN_EXE_fastproc"), "top"]);
@@ -61,7 +61,7 @@ impl Terminal {
         command
     }
 
-    /// Runs a command on a terminal of this size. setsid(1) makes the terminal its own.
+    /// Runs a command on a terminal of this size, which setsid(1) makes its controlling terminal.
     pub fn run(lines: u16, columns: u16, mut command: Command) -> Self {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
             .expect("there are terminals");
@@ -89,24 +89,24 @@ impl Terminal {
         }
     }
 
-    /// Writes what a keyboard would.
+    /// Sends keys.
     pub fn press(&mut self, keys: &str) {
         self.ours.write_all(keys.as_bytes()).expect("it is ours");
     }
 
-    /// Closes the terminal, as a window is closed.
+    /// Closes the terminal like a window.
     pub fn hang_up(&mut self) {
         self.ours = File::open("/dev/null").expect("it is there");
     }
 
-    /// Gives it another size.
+    /// Changes its size.
     pub fn resize(&mut self, lines: u16, columns: u16) {
         tcsetwinsize(&self.ours, size(lines, columns)).expect("it is ours");
         self.parser.screen_mut().set_size(lines, columns);
     }
 
-    /// Takes what was written, to the end of a screen at most, and waits for it at most so long. Returns whether there was
-    /// anything. So each screen can be looked at, however late: some words are shown for a while only.
+    /// Processes written data up to the end of one screen, waiting at most this long. Returns whether there were any.
+    /// So a test sees every screen, even if it is late: some messages are shown only for a while.
     pub fn take(&mut self, timeout: Duration) -> bool {
         if self.ahead.is_empty() && !self.read(timeout) {
             return false;
@@ -120,7 +120,7 @@ impl Terminal {
         true
     }
 
-    /// Whether anything has come within this time.
+    /// Whether data came within this time.
     fn read(&mut self, timeout: Duration) -> bool {
         let timeout = Timespec::try_from(timeout).expect("it is short");
         let mut ready = [PollFd::from_borrowed_fd(self.ours.as_fd(), PollFlags::IN)];
@@ -138,7 +138,7 @@ impl Terminal {
         text(self.parser.screen())
     }
 
-    /// Every screen that was shown so far, of a terminal that had one size all the time.
+    /// Every screen so far, of a terminal that has not changed its size.
     pub fn screens(&self) -> Vec<String> {
         let (lines, columns) = self.parser.screen().size();
         let mut parser = vt100::Parser::new(lines, columns, 0);
@@ -162,7 +162,7 @@ impl Terminal {
         self.parser.screen()
     }
 
-    /// Waits until the screen is as it has to become.
+    /// Waits until the screen satisfies `is`.
     pub fn until(&mut self, what: &str, is: impl Fn(&str) -> bool) -> String {
         wait_for(what, || {
             let text = self.text();
@@ -174,7 +174,7 @@ impl Terminal {
         })
     }
 
-    /// Waits until this can be read on the screen.
+    /// Waits until this text is on the screen.
     pub fn until_shown(&mut self, text: &str) -> String {
         self.until(&format!("shown: {text}"), |screen| screen.contains(text))
     }
@@ -185,14 +185,14 @@ impl Terminal {
         wait_for("the command begins", || {
             let children = std::fs::read_to_string(&path).unwrap_or_default();
             let child = children.split(' ').next().and_then(|pid| pid.parse().ok());
-            // setsid(1) forks only where it is the leader of a group; else it becomes the command.
+            // setsid(1) forks only if it is the leader of a group; otherwise it becomes the command.
             let comm = std::fs::read_to_string(format!("/proc/{}/comm", self.child.id()));
             let is_it = comm.is_ok_and(|comm| comm == "fastproc\n");
             child.or(is_it.then(|| self.child.id()))
         })
     }
 
-    /// Ends it by a signal.
+    /// Ends it with a signal.
     pub fn end(&mut self) {
         let pid = Pid::from_raw(self.pid() as i32).expect("a pid");
         kill_process(pid, Signal::TERM).expect("it is ours");
@@ -203,14 +203,14 @@ impl Terminal {
     pub fn wait(&mut self) -> ExitStatus {
         wait_for("the command ends", || {
             let status = self.child.try_wait().expect("it is our child");
-            // Nobody ends who waits for a reader.
+            // Read, since a process that waits for a reader does not exit.
             self.take(Duration::from_millis(if status.is_some() { 0 } else { 20 }));
             while status.is_some() && self.take(Duration::ZERO) {}
             status
         })
     }
 
-    /// Whether the terminal is as a shell wants it: its modes, its own screen, a cursor, no reports of the mouse.
+    /// Whether the terminal is restored: its modes, the main screen, a visible cursor, no mouse reports.
     pub fn is_given_back(&self) -> bool {
         let modes = tcgetattr(&self.theirs).expect("it is ours").local_modes;
         let screen = self.parser.screen();
@@ -234,7 +234,7 @@ impl Drop for Terminal {
         if std::thread::panicking() {
             eprintln!("the screen is:\n{}", self.text());
         }
-        // A test that failed leaves nothing behind: who has lost its terminal ends.
+        // A failed test leaves nothing behind, since a command that loses its terminal exits.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! What is answered to which request.
+//! The answer to each request.
 
 use std::{sync::Arc, time::Duration};
 
@@ -36,7 +36,7 @@ const PAGE: &str = "<!doctype html>
 ";
 
 impl Site {
-    /// Answers.
+    /// Answers a request.
     pub(super) async fn answer(
         self: Arc<Self>,
         request: Request<Incoming>,
@@ -45,7 +45,7 @@ impl Site {
         let rulebook = self.rulebook();
         let mut response = self.answer_body(&rulebook, &request, client).await;
         if !request.body().is_end_stream() {
-            // What nobody reads must not be waited for.
+            // A body that is not read must not delay the answer.
             response
                 .headers_mut()
                 .insert(CONNECTION, HeaderValue::from_static("close"));
@@ -76,7 +76,7 @@ impl Site {
             );
         }
         let path = request.uri().path();
-        // As there, health is everybody's to know only with a password, if there are passwords.
+        // As in Prometheus' toolkit, even the health check needs a password if there are passwords.
         let authorization = request.headers().get(AUTHORIZATION);
         match rulebook.gate.admits(authorization, client).await {
             Admission::Granted => {}
@@ -114,7 +114,7 @@ impl Site {
         }
     }
 
-    /// As Prometheus and its programs have it.
+    /// Reloads the configuration, with the methods and answers of Prometheus.
     async fn reload_by(self: &Arc<Self>, method: &Method) -> Response<Full<Bytes>> {
         if !self.reloads_by_request() {
             return plain(
@@ -125,7 +125,7 @@ impl Site {
         if !matches!(*method, Method::POST | Method::PUT) {
             return only("POST, PUT", "Only POST and PUT.\n");
         }
-        // It goes on where whoever asked goes away.
+        // It continues if the client disconnects.
         let read = tokio::spawn(Arc::clone(self).reload()).await;
         match read.unwrap_or_else(|_| Err("it has failed".into())) {
             Ok(()) => plain(StatusCode::OK, ""),
@@ -156,11 +156,11 @@ impl Site {
     }
 }
 
-/// How long whoever asks waits for metrics: as Prometheus says, or else for a minute. What is collected may not come, from a
-/// file system that is gone, say.
+/// How long a client waits for metrics: the time that Prometheus announces, or a minute. Collecting may hang, for
+/// example on a file system whose server is gone.
 fn patience(headers: &HeaderMap) -> Duration {
     const LONGEST: Duration = Duration::from_secs(60);
-    // Who hurries more fills the queue of requests without waiting for any.
+    // With shorter times a client would fill the queue without waiting for any answer.
     const SHORTEST: Duration = Duration::from_millis(100);
     let told = headers.get("x-prometheus-scrape-timeout-seconds");
     let told = told.and_then(|told| told.to_str().ok()?.parse().ok());
@@ -181,7 +181,7 @@ fn plain(status: StatusCode, text: impl Into<Bytes>) -> Response<Full<Bytes>> {
     typed(status, "text/plain; charset=utf-8", text.into())
 }
 
-/// What is asked of a path by a method that it does not have.
+/// The answer to a request with a method that the path does not have.
 fn only(methods: &'static str, text: &'static str) -> Response<Full<Bytes>> {
     let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, text);
     let methods = HeaderValue::from_static(methods);
@@ -213,7 +213,7 @@ fn items(headers: &HeaderMap, name: hyper::header::HeaderName) -> Vec<(String, V
         .collect()
 }
 
-/// `OpenMetrics` for whoever prefers it, in the version that is written here; the text format for everybody else.
+/// `OpenMetrics` for clients that prefer it, in the version that is written here; otherwise the text format.
 fn negotiate(headers: &HeaderMap) -> Format {
     let (mut open, mut text) = (0, 0);
     for (value, parameters, quality) in items(headers, ACCEPT) {

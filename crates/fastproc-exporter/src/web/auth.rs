@@ -12,22 +12,22 @@ use tokio::sync::Semaphore;
 
 use super::connections::Client;
 
-/// Right credentials that are remembered: bcrypt takes a tenth of a second on purpose.
+/// The number of valid credentials that are remembered: bcrypt deliberately takes a tenth of a second.
 const REMEMBERED: usize = 64;
 
 /// Requests of one client whose passwords are being checked, or wait for that.
 const WAITING: usize = 4;
 
-/// Salt and hash that nobody has a password for: a user who does not exist takes as long as one who does.
+/// Salt and hash of no known password: checking an unknown user takes as long as checking an existing one.
 const NOBODY: &str = "abcdefghijklmnopqrstuuMiGR8dMBTcoKWmRvvF1nhcyPUyi8WOi";
 const DEFAULT_COST: u32 = 10;
 
-/// What a request may do.
+/// The outcome for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
-    /// It is answered.
+    /// The request is answered.
     Granted,
-    /// Its user and password are not right.
+    /// User or password is wrong.
     Denied,
     /// Too many passwords of this client are being checked.
     Busy,
@@ -36,7 +36,7 @@ pub(super) enum Admission {
 /// How many requests of each client wait.
 type Waiting = Arc<Mutex<HashMap<Client, usize>>>;
 
-/// A place among the requests of a client that wait, given back when this is dropped.
+/// A place among the waiting requests of a client, given back on drop.
 struct Place {
     client: Client,
     waiting: Waiting,
@@ -73,22 +73,22 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A hash without a password that takes as long to check as the slowest of these.
+/// A hash of no known password that takes as long to check as the slowest of these.
 fn nobody<'a>(hashes: impl Iterator<Item = &'a String>) -> String {
     let costs = hashes.filter_map(|hash| Some(hash.parse::<bcrypt::HashParts>().ok()?.get_cost()));
     format!("$2b${:02}${NOBODY}", costs.max().unwrap_or(DEFAULT_COST))
 }
 
-/// Who may ask.
+/// Decides which requests are admitted.
 pub(super) struct Gate {
     users: HashMap<String, String>,
-    /// What is checked for a user who does not exist.
+    /// The hash that is checked for an unknown user.
     nobody: String,
     key: Option<hmac::Key>,
     /// Digests of credentials that were right.
     right: Mutex<Vec<[u8; 32]>>,
-    /// One at a time: whoever tries many passwords gets no more than one CPU. It is held until the check ends, also where its
-    /// request is broken off.
+    /// One check at a time, so that trying many passwords takes no more than one CPU. The permit is held until the
+    /// check ends, even if its request is cancelled.
     one: Arc<Semaphore>,
     waiting: Waiting,
 }
@@ -105,17 +105,17 @@ impl Gate {
         }
     }
 
-    /// Whether these users, with these passwords, are its own.
+    /// Whether the gate has exactly these users and passwords.
     pub(super) fn is_for(&self, users: &HashMap<String, String>) -> bool {
         self.users == *users
     }
 
-    /// Whether anybody must say who they are.
+    /// Whether requests need a password.
     pub(super) fn asks_for_passwords(&self) -> bool {
         !self.users.is_empty()
     }
 
-    /// Whether this header lets its sender in.
+    /// Whether this header admits its request.
     pub(super) async fn admits(
         &self,
         authorization: Option<&HeaderValue>,
@@ -149,7 +149,7 @@ impl Gate {
         let Ok(one) = Arc::clone(&self.one).acquire_owned().await else {
             return Admission::Denied;
         };
-        // Another request may have had the same password checked meanwhile.
+        // Another request may have checked the same password meanwhile.
         if let Some(digest) = digest
             && lock(&self.right).contains(&digest)
         {
@@ -157,7 +157,7 @@ impl Gate {
         }
         let checked = tokio::task::spawn_blocking(move || {
             let is_right = bcrypt::verify(password, &hash).unwrap_or(false) && is_known;
-            // Who has the permit next finds no request that is counted and has ended.
+            // Drop the place first: the next request to get the permit must not count one that has ended.
             drop(place);
             drop(one);
             is_right
@@ -211,7 +211,7 @@ mod tests {
         let bearer = HeaderValue::from_static("Bearer x");
         assert_eq!(ask(Some(&bearer)).await, Admission::Denied);
         assert_eq!(ask(Some(&header("a:p:w"))).await, Admission::Granted);
-        // Once more, remembered; and still nobody else.
+        // Once more: remembered. No other user is admitted.
         assert_eq!(lock(&gate.right).len(), 1);
         assert_eq!(ask(Some(&header("a:p:w"))).await, Admission::Granted);
         assert_eq!(ask(Some(&header("a:p:w "))).await, Admission::Denied);
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(gate.admits(None, client(1)).await, Admission::Granted);
     }
 
-    /// A request that is broken off keeps its permit until its hash ends: no queue of hashes grows.
+    /// A cancelled request keeps its permit until its hash ends, so that no queue of hashes grows.
     #[tokio::test]
     async fn a_broken_off_request_is_counted_until_its_hash_ends() {
         let gate = Arc::new(gate(4));
@@ -265,7 +265,7 @@ mod tests {
         }
         asked.abort();
         let _ = asked.await;
-        // The request is gone, and the permit comes back when its hash has ended.
+        // The request is gone; its permit comes back when its hash has ended.
         let _free = gate.one.acquire().await.unwrap();
         assert!(lock(&gate.waiting).is_empty());
     }

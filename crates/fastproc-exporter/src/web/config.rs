@@ -8,18 +8,18 @@ use tokio_rustls::rustls::ServerConfig;
 use super::tls::{self, Named, Section};
 use crate::document::{self, ConfigError, Node, Wrong};
 
-/// What the file says.
+/// The contents of the file.
 #[derive(Clone, Debug)]
 pub struct WebConfig {
     /// TLS, with keys and certificates read.
     pub(super) tls: Option<Arc<ServerConfig>>,
-    /// Whether HTTP/2 is offered where there is TLS.
+    /// Whether HTTP/2 is offered with TLS.
     http2: bool,
     /// Users with the bcrypt hashes of their passwords.
     pub(super) users: HashMap<String, String>,
     /// Headers of every answer.
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
-    /// What is not used, with the line of each.
+    /// Lines that are not used.
     pub warnings: Vec<String>,
 }
 
@@ -36,7 +36,7 @@ impl Default for WebConfig {
 }
 
 impl WebConfig {
-    /// What the file says, of which `text` was read. `named` reads keys and certificates by the names that they have there.
+    /// Parses the file, given the result of reading its text. `named` reads keys and certificates by the names in it.
     pub fn read(
         path: &Path,
         text: io::Result<Vec<u8>>,
@@ -51,7 +51,7 @@ impl WebConfig {
         self.tls.is_some()
     }
 
-    /// Whether users must say who they are.
+    /// Whether requests need a password.
     pub fn has_users(&self) -> bool {
         !self.users.is_empty()
     }
@@ -70,7 +70,7 @@ fn understand(root: Node<'_>, folder: &Path, named: &Named<'_>) -> Result<WebCon
             "basic_auth_users" => {
                 for (user, name, hash) in value.entries("basic_auth_users")? {
                     let text = hash.text("a user's bcrypt hash")?;
-                    // A password that is written down as it is would never match, and be in a file.
+                    // A plain password would never match, and would stand readable in a file.
                     text.parse::<bcrypt::HashParts>().map_err(|_| {
                         user.wrong(format!("what user {name} has is not a bcrypt hash ($2y$…)"))
                     })?;

@@ -1,4 +1,5 @@
-//! What a reload reads anew: the rules of groups, and the web configuration with its users, keys and certificates.
+//! The part of the configuration that a reload reads again: the rules of groups, and the web configuration with its
+//! users, keys and certificates.
 
 use std::sync::Arc;
 
@@ -9,10 +10,10 @@ use super::WebConfig;
 /// Why a configuration cannot be used.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// What the files of the configuration say now.
+/// The contents of the configuration files.
 #[derive(Clone, Debug)]
 pub struct Configuration {
-    /// How processes are grouped; `None` without a file that says so.
+    /// How processes are grouped; `None` without a file for that.
     pub rules: Option<Vec<Item>>,
     /// How clients are served.
     pub web: WebConfig,
@@ -21,11 +22,11 @@ pub struct Configuration {
 /// Reads the files.
 pub type Read = Arc<dyn Fn() -> Result<Configuration, Failure> + Send + Sync>;
 
-/// How a running server reads its configuration again: by SIGHUP, and by a request where that is allowed.
+/// How a running server reloads its configuration: by SIGHUP, and by a request if that is allowed.
 pub struct Reload {
-    /// Reads the files. Nothing is changed if that fails.
+    /// Reads the files. If that fails, nothing is changed.
     pub read: Read,
-    /// Hears how it went, in one line.
+    /// Logs the outcome in one line.
     pub log: fn(&str),
     /// Whether POST and PUT of `/-/reload` do the same.
     pub by_request: bool,

@@ -1,4 +1,4 @@
-//! Which connections there are, and which of them gives way when there are too many.
+//! The table of connections, and the choice of the one to close when there are too many.
 
 use std::{
     cmp::Reverse,
@@ -11,10 +11,10 @@ use tokio::task::{AbortHandle, Id};
 
 use super::timed::{Activity, Phase};
 
-/// An answer that is taken for longer may be given up for another client's sake.
+/// A connection that takes longer than this to read its answer may be closed for another client.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// Those who share their places: one IPv4 address, or a network of IPv6, which has one owner.
+/// Clients that share their places: one IPv4 address, or one IPv6 network, which has one owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Client(IpAddr);
 
@@ -65,13 +65,13 @@ impl Connections {
         self.open.remove(&id);
     }
 
-    /// Whether there is a place for this client: if there is none, the connection that can be spared best is closed.
+    /// Whether there is a place for this client; if there is none, closes the connection that is needed least.
     pub(super) fn make_room(&mut self, client: Client) -> bool {
         self.open.len() < self.most || self.close_one(client)
     }
 
-    /// Closes a connection of whoever has most of them: one that does not ask, the longest first, or one that is slow to
-    /// take its answer. A client that has half of the places takes no more of them from others.
+    /// Closes a connection of the client that has the most: one without a request, the longest idle first, or one that
+    /// is slow to read its answer. A client that has half of the places takes no more from others.
     pub(super) fn close_one(&mut self, newcomer: Client) -> bool {
         let mut counts = HashMap::<Client, usize>::new();
         for connection in self.open.values() {
@@ -124,7 +124,7 @@ mod tests {
             }
         }
 
-        /// A connection, if there is a place for it: its activity and the id of its task.
+        /// Opens a connection if there is a place for it. Returns its activity and the id of its task.
         async fn open(&mut self, client: &str) -> Option<(Activity, Id)> {
             let client = Client::new(client.parse().unwrap());
             if !self.connections.make_room(client) {

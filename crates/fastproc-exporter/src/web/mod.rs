@@ -1,4 +1,4 @@
-//! The web server: one scrape at a time, and nobody can hold it up.
+//! The web server. It takes one scrape at a time, and no client can block it.
 
 mod answer;
 mod auth;

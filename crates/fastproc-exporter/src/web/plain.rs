@@ -1,4 +1,4 @@
-//! Requests without TLS at a port that has it: answered in one sentence, as Go's servers do.
+//! Plain HTTP requests to a port with TLS: answered with one sentence, as by Go's servers.
 
 use std::io;
 
@@ -11,13 +11,13 @@ use super::Limits;
 
 const SENTENCE: &str = "Client sent an HTTP request to an HTTPS server.\n";
 
-/// Whether a client begins with the name of a method, where TLS begins with a byte that is no letter.
+/// Whether a client begins with the name of a method. TLS begins with a byte that is not a letter.
 pub(super) async fn is_request(stream: &TcpStream) -> bool {
     let mut first = [0];
     matches!(stream.peek(&mut first).await, Ok(1) if first[0].is_ascii_uppercase())
 }
 
-/// Answers. What the client still sends is taken, within limits, since a connection that is closed on it loses the answer.
+/// Answers. Reads what the client still sends, within limits, since closing with unread data would lose the answer.
 pub(super) async fn refuse(stream: &mut TcpStream, limits: Limits) -> io::Result<()> {
     let answer = format!(
         "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{SENTENCE}",

@@ -1,4 +1,4 @@
-//! The thread that has snapshots taken, and what others get from it.
+//! The thread that requests snapshots, and the handle by which others use it.
 
 use std::{
     fs::File,
@@ -27,10 +27,10 @@ use rustix::{
 };
 use tokio::sync::oneshot;
 
-/// Requests that wait for the thread. There are no more than connections.
+/// The most requests that wait for the thread, at least as many as connections.
 const WAITING: usize = 1024;
 
-/// Asks for a scrape.
+/// A request for a scrape.
 #[derive(Debug)]
 struct Request {
     format: Format,
@@ -39,7 +39,7 @@ struct Request {
     reply: oneshot::Sender<Bytes>,
 }
 
-/// Where scrapes are asked for.
+/// The handle for requesting scrapes.
 #[derive(Clone, Debug)]
 pub struct ScraperHandle {
     requests: mpsc::SyncSender<Request>,
@@ -47,7 +47,7 @@ pub struct ScraperHandle {
     news: Arc<Mutex<News>>,
 }
 
-/// What a reload leaves for the thread that takes snapshots.
+/// What a reload leaves for the scraping thread.
 #[derive(Debug)]
 struct News {
     rules: Option<Vec<Item>>,
@@ -67,13 +67,13 @@ fn lock(news: &Mutex<News>) -> MutexGuard<'_, News> {
     news.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// There is no answer now: the scraper has ended, or too many wait.
+/// Scrapes are unavailable: the scraper has ended, or too many requests wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no scrape is available now")]
 pub struct Unavailable;
 
 impl ScraperHandle {
-    /// The metrics in this format: of a snapshot that is made now, or of one that is younger than the minimum interval.
+    /// The metrics in this format, from a new snapshot or from one that is younger than the minimum interval.
     pub(super) async fn scrape(&self, format: Format, gzip: bool) -> Result<Bytes, Unavailable> {
         let (reply, answer) = oneshot::channel();
         let request = Request {
@@ -86,7 +86,7 @@ impl ScraperHandle {
         answer.await.map_err(|_| Unavailable)
     }
 
-    /// Hands over a configuration that was read again, or that it could not be used. The next snapshot is made by it.
+    /// Hands over a configuration that was read again, or a failure. It counts from the next snapshot on.
     pub(super) fn reload(&self, read: Result<Option<Vec<Item>>, ()>) {
         let mut news = lock(&self.news);
         match read {
@@ -100,7 +100,7 @@ impl ScraperHandle {
         }
     }
 
-    /// A handle to nobody, for tests of what asks for no scrape.
+    /// A handle without a scraper, for tests that scrape nothing.
     #[cfg(test)]
     pub(super) fn closed() -> Self {
         Self {
@@ -116,34 +116,34 @@ impl ScraperHandle {
     }
 }
 
-/// Why there is nothing to serve any more.
+/// Why there are no more metrics.
 #[derive(Debug, thiserror::Error)]
 pub enum ScrapeError {
     /// The process that collects has ended.
     #[error("the collecting process has ended")]
     Ended,
-    /// Nothing can be had from it, although it has not ended.
+    /// The link to it failed, although it has not exited.
     #[error("the collecting process cannot be reached")]
     Failed(#[from] io::Error),
 }
 
-/// The other end: it asks the process that collects, and runs on one thread.
+/// The other end of the handle: asks the collecting process, and runs on one thread.
 #[derive(Debug)]
 pub struct Scraper {
     link: Link,
-    /// Where that process writes its texts.
+    /// The memory into which that process writes its texts.
     page: Option<File>,
-    /// What this process takes of memory.
+    /// The file with the memory of this process.
     statm: Option<File>,
     requests: mpsc::Receiver<Request>,
     ready: Arc<AtomicBool>,
     news: Arc<Mutex<News>>,
     min_interval: Duration,
     started: Option<Instant>,
-    /// What is rendered of the last snapshot: by format, plain and compressed.
+    /// The texts of the last snapshot: by format, plain and compressed.
     bodies: [[Option<Bytes>; 2]; 2],
-    /// The memory of a text that nobody reads any more. With thousands of groups it is large, and to ask for it anew each
-    /// time would leave holes in the heap that are as large.
+    /// The memory of a text that is no longer read. With thousands of groups it is large, and allocating it each time
+    /// would leave equally large holes in the heap.
     spare: Vec<u8>,
 }
 
@@ -160,7 +160,7 @@ pub fn scraper(link: Link, min_interval: Duration) -> (Scraper, ScraperHandle) {
     let scraper = Scraper {
         link,
         page: None,
-        // Nothing can be opened later.
+        // Later no file can be opened.
         statm: File::open("/proc/self/statm").ok(),
         requests,
         ready,
@@ -174,37 +174,37 @@ pub fn scraper(link: Link, min_interval: Duration) -> (Scraper, ScraperHandle) {
 }
 
 impl Scraper {
-    /// Has a first snapshot taken, then answers until every handle is gone.
+    /// Requests a first snapshot, then answers until every handle is gone.
     pub fn run(mut self) -> Result<(), ScrapeError> {
-        // The first snapshot names every process, and reads what it needs for that but once.
+        // The first snapshot names every process, and needs memory for that only once.
         self.ask(true, None)?;
         memory::trim();
         self.ready.store(true, Ordering::Release);
         while let Ok(request) = self.requests.recv() {
-            // Whoever asked has gone away meanwhile.
+            // The client has gone meanwhile.
             if request.reply.is_closed() {
                 continue;
             }
             let body = self.body(&request)?;
-            // Nobody to tell: that is all right.
+            // A closed channel is fine.
             let _ = request.reply.send(body);
         }
         Ok(())
     }
 
-    /// A snapshot serves whoever asked before it was made, and whoever asks soon after.
+    /// A snapshot serves requests from before it was made, and from shortly after.
     fn is_fresh_for(&self, request: &Request) -> bool {
         self.started.is_some_and(|started| {
             request.arrived <= started || started.elapsed() < self.min_interval
         })
     }
 
-    /// The text of a request: of a new snapshot, unless the last one will do.
+    /// The text for a request, from a new snapshot unless the last one will do.
     fn body(&mut self, request: &Request) -> Result<Bytes, ScrapeError> {
         let collects = !self.is_fresh_for(request);
         if collects {
             for [plain, _] in std::mem::take(&mut self.bodies) {
-                // Whoever still takes it keeps it.
+                // A text that is still being sent is kept by its connection.
                 if let Some(Ok(text)) = plain.map(Bytes::try_into_mut) {
                     self.spare = text.into();
                 }
@@ -241,7 +241,7 @@ impl Scraper {
         }
     }
 
-    /// Has the process that collects do this, and reads the text that it wrote.
+    /// Sends this request to the collecting process, and reads the text that it wrote.
     fn ask(&mut self, collects: bool, format: Option<Format>) -> Result<Bytes, ScrapeError> {
         let (rules, reloaded) = {
             let mut news = lock(&self.news);
@@ -272,7 +272,7 @@ impl Scraper {
         }
         let mut text = std::mem::take(&mut self.spare);
         if let (Some(page), Some(_)) = (&self.page, format) {
-            // What is left of an earlier text is written over.
+            // The rest of an earlier text is overwritten.
             text.resize(answer.words[0] as usize, 0);
             page.read_exact_at(&mut text, 0)?;
         } else {
@@ -282,10 +282,10 @@ impl Scraper {
     }
 }
 
-/// The fastest level: it saves nine tenths of these texts, and the next ones little more.
+/// The fastest level: it saves nine tenths, and the next levels little more.
 fn compress(plain: &[u8]) -> Bytes {
     let mut encoder = GzEncoder::new(Vec::with_capacity(plain.len() / 8), Compression::new(1));
-    // Memory takes all that is written.
+    // Writing to memory does not fail.
     let _ = encoder.write_all(plain);
     encoder.finish().unwrap_or_default().into()
 }

@@ -1,4 +1,4 @@
-//! Connections: accepted up to a limit, each with its times.
+//! Accepts connections up to a limit, and bounds the time of each.
 
 use std::{convert::Infallible, io, net::TcpListener, sync::Arc, time::Duration};
 
@@ -28,22 +28,23 @@ use super::{
     timed::{Activity, Protocol, Timed, Timeouts},
 };
 
-/// What one client may take.
+/// Limits for clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at once. A further one takes the place of one that does not ask.
+    /// Connections at a time. A further one replaces one without a request.
     pub connections: usize,
-    /// Time from one request to the next. Longer than scrapes are apart, so that a client can keep its connection.
+    /// Time from one request to the next. Longer than the interval of scrapes, so that a client can keep its
+    /// connection.
     pub idle_time: Duration,
     /// Time for a handshake, and for the header of a request.
     pub header_time: Duration,
-    /// Time to take an answer.
+    /// Time to read an answer.
     pub answer_time: Duration,
     /// Bytes of a header.
     pub header_bytes: usize,
-    /// Requests at once on a connection of HTTP/2.
+    /// Concurrent requests on a connection of HTTP/2.
     pub streams: u32,
-    /// Time for connections to end when the server does.
+    /// Time for connections to end at shutdown.
     pub shutdown_time: Duration,
 }
 
@@ -69,7 +70,7 @@ pub enum ServeError {
     Start(#[source] io::Error),
 }
 
-/// A server that listens, and does not answer yet.
+/// A server that listens, but does not answer yet.
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
@@ -80,7 +81,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// One that accepts connections by this socket, which must not block.
+    /// A server that accepts connections from this non-blocking socket.
     pub fn new(listener: TcpListener, config: WebConfig, limits: Limits) -> Self {
         Self {
             listener,
@@ -91,23 +92,23 @@ impl Server {
         }
     }
 
-    /// Answers with metrics at another path than `/metrics`.
+    /// Serves the metrics at another path than `/metrics`.
     pub fn serve_metrics_at(&mut self, path: &str) {
         self.metrics_path = path.into();
     }
 
-    /// Reads its configuration again when it is told to. Without this, SIGHUP changes nothing.
+    /// Enables reloads of the configuration. Without this, SIGHUP changes nothing.
     pub fn reload_by(&mut self, reload: Reload) {
         self.reload = Some(reload);
     }
 
-    /// Allows fewer connections, where there are fewer descriptors for them.
+    /// Allows fewer connections, if there are fewer descriptors.
     pub fn limit_connections(&mut self, most: usize) {
         self.limits.connections = most;
     }
 
     /// Answers until SIGTERM or SIGINT, and returns when the connections have ended. `started` is called once these
-    /// signals and SIGHUP are seen to, and says whether a reload was asked for before.
+    /// signals and SIGHUP are handled, and returns whether a reload was requested before.
     pub fn run(
         self,
         scraper: ScraperHandle,
@@ -115,7 +116,7 @@ impl Server {
     ) -> Result<(), ServeError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
-            // For passwords alone, one at a time.
+            // Only for passwords, one at a time.
             .max_blocking_threads(1)
             .build()
             .map_err(ServeError::Start)?;
@@ -157,7 +158,7 @@ impl Server {
                 _ = interrupt.recv() => break,
             };
             let Ok((stream, address)) = accepted else {
-                // No descriptors are left, or the peer has gone: nothing gets better by trying at once.
+                // No descriptors are left, or the peer has gone: trying at once would not help.
                 sleep(Duration::from_millis(20)).await;
                 continue;
             };
@@ -178,7 +179,7 @@ impl Server {
         }
         drop(listener);
         let _ = ending.send(true);
-        // What has not ended then is closed with the set.
+        // Connections that have not ended by then are closed with the set.
         let _ = timeout(self.limits.shutdown_time, async {
             while connections.join_next().await.is_some() {}
         })
@@ -187,7 +188,7 @@ impl Server {
     }
 }
 
-/// All requests of one connection. Errors are the peer's.
+/// Serves all requests of one connection. Errors are the peer's fault.
 async fn converse(
     mut stream: TcpStream,
     site: Arc<Site>,
@@ -261,7 +262,7 @@ async fn talk<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     }
 }
 
-/// Serves until the peer has gone, or until what was asked before the end is answered. Errors are the peer's.
+/// Serves until the peer has gone or, after the end, until pending requests are answered. Errors are the peer's fault.
 async fn drive(connection: impl GracefulConnection, mut end: watch::Receiver<bool>) {
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
@@ -277,7 +278,7 @@ mod tests {
 
     use super::*;
 
-    /// Prometheus asks once a minute, and should not have to connect each time.
+    /// Prometheus scrapes once a minute, and should not have to connect each time.
     #[tokio::test(start_paused = true)]
     async fn a_connection_is_kept_from_one_scrape_to_the_next() {
         let scraper = ScraperHandle::closed();
@@ -307,7 +308,7 @@ mod tests {
             let mut rest = [0; 4096];
             assert!(client.read(&mut rest).await.unwrap() > 0);
         }
-        // It is not kept for ever.
+        // It is not kept forever.
         let started = tokio::time::Instant::now();
         let _ = client.read_to_end(&mut Vec::new()).await;
         assert!(started.elapsed() <= limits.idle_time);

@@ -1,4 +1,4 @@
-//! What every connection shares, and how a reload replaces it.
+//! What all connections share, and how a reload replaces it.
 
 use std::{
     sync::{Arc, PoisonError, RwLock},
@@ -18,7 +18,7 @@ use super::{
     configuration::{Configuration, Read, Reload},
 };
 
-/// What the web configuration says, in use.
+/// The web configuration in use.
 pub(super) struct Rulebook {
     pub(super) gate: Arc<Gate>,
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
@@ -26,8 +26,7 @@ pub(super) struct Rulebook {
 }
 
 impl Rulebook {
-    /// The gate of before is kept where it lets in the same users: it remembers passwords that were right, which take long to
-    /// check.
+    /// Keeps the gate if the users are the same, since it remembers valid passwords, which take long to check.
     fn new(config: WebConfig, before: Option<&Arc<Gate>>) -> Self {
         let same = before.filter(|gate| gate.is_for(&config.users));
         let gate = same.map_or_else(|| Arc::new(Gate::new(config.users)), Arc::clone);
@@ -39,7 +38,7 @@ impl Rulebook {
     }
 }
 
-/// What every connection shares.
+/// What all connections share.
 pub(super) struct Site {
     pub(super) scraper: ScraperHandle,
     pub(super) metrics_path: String,
@@ -47,12 +46,12 @@ pub(super) struct Site {
     reload: Option<Reload>,
     /// One reload at a time.
     reloading: tokio::sync::Mutex<()>,
-    /// Held by whoever still reads.
+    /// Held by threads that still read.
     reading: Arc<()>,
 }
 
-/// A file that cannot be read for so long, as a pipe without a writer, holds no reload up for longer. A virtual CPU may stand
-/// still for many seconds.
+/// The longest time that a reload waits for a file, such as a pipe without a writer. A virtual CPU may stall for many
+/// seconds.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Site {
@@ -72,17 +71,17 @@ impl Site {
         }
     }
 
-    /// What counts for a connection or request that begins now.
+    /// The configuration for a connection or request that begins now.
     pub(super) fn rulebook(&self) -> Arc<Rulebook> {
         Arc::clone(&self.rulebook.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether a request may ask for a reload.
+    /// Whether a request may trigger a reload.
     pub(super) fn reloads_by_request(&self) -> bool {
         self.reload.as_ref().is_some_and(|reload| reload.by_request)
     }
 
-    /// Reads the configuration again, and uses it for whatever begins from now on; or says why it stays as it is.
+    /// Reads the configuration again and uses it from now on; otherwise returns why the old one stays.
     pub(super) async fn reload(self: Arc<Self>) -> Result<(), String> {
         let Some(reload) = &self.reload else {
             return Ok(());
@@ -102,7 +101,7 @@ impl Site {
         read
     }
 
-    /// Reads by a thread of its own, since what cannot be read may never come back.
+    /// Reads in a separate thread, since reading may block forever.
     async fn read(&self, read: &Read) -> Result<Configuration, String> {
         if Arc::strong_count(&self.reading) > 1 {
             return Err("a file of the last reload has still not been read".into());
@@ -110,7 +109,7 @@ impl Site {
         let (reply, answer) = oneshot::channel();
         let (read, reading) = (Arc::clone(read), Arc::clone(&self.reading));
         let thread = thread::Builder::new().name("reload".into()).spawn(move || {
-            // Nobody to tell: it came too late.
+            // The receiver may have given up.
             let _ = reply.send(read().map_err(|error| error_chain(&*error)));
             drop(reading);
         });
@@ -127,7 +126,7 @@ impl Site {
     fn take_over(&self, configuration: Configuration) -> Result<(), String> {
         let web = configuration.web;
         let now = self.rulebook();
-        // A file that is being written may be empty for a moment. No reload takes away what protects.
+        // A file that is being written may be empty for a moment. No reload removes protection.
         if web.has_tls() != now.tls.is_some() {
             return Err("TLS is switched on and off by a restart alone".into());
         }

@@ -1,4 +1,4 @@
-//! A connection whose peer must ask, and take what it asked for, in time.
+//! A connection whose peer must send requests and read answers in time.
 
 use std::{
     io,
@@ -24,20 +24,20 @@ pub(super) struct Timeouts {
     pub answer: Duration,
 }
 
-/// What a connection is at.
+/// The phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
-    /// Has been answered, and has not asked again.
+    /// It was answered, and has not sent another request.
     Idle,
-    /// Has not finished its request.
+    /// Its request is incomplete.
     Asking,
-    /// Takes its answer.
+    /// It reads its answer.
     Answering,
-    /// Has asked, and waits for this server.
+    /// Its request waits for this server.
     Waiting,
 }
 
-/// The phase of a connection, and since when: shared by the connection, its requests and the table of connections.
+/// The phase of a connection and its beginning: shared by the connection, its requests and the table of connections.
 #[derive(Clone, Debug)]
 pub(super) struct Activity(Arc<Mutex<State>>);
 
@@ -45,7 +45,7 @@ pub(super) struct Activity(Arc<Mutex<State>>);
 struct State {
     phase: Phase,
     since: Instant,
-    /// Requests for which there is no answer yet: HTTP/2 has many at once.
+    /// Requests without an answer yet: HTTP/2 can have several.
     waiting: usize,
 }
 
@@ -57,7 +57,7 @@ impl State {
 }
 
 impl Activity {
-    /// Of a connection that has just been accepted.
+    /// For a connection that has just been accepted.
     pub(super) fn new() -> Self {
         Self(Arc::new(Mutex::new(State {
             phase: Phase::Asking,
@@ -92,13 +92,13 @@ impl Activity {
 /// How requests follow one another on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
-    /// What comes while nothing is asked is the beginning of a request.
+    /// Any data outside of a request begins one.
     Http1,
-    /// There are frames that ask for nothing.
+    /// Some frames belong to no request.
     Http2,
 }
 
-/// Wraps a connection, and fails its reads and writes once a phase has lasted too long.
+/// Wraps a connection. Reads and writes fail once a phase has lasted too long.
 pub(super) struct Timed<T> {
     inner: T,
     timeouts: Timeouts,
@@ -169,7 +169,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Timed<T> {
                 });
             }
         }
-        // Bytes that trickle in buy no time.
+        // A trickle of bytes does not extend the time.
         self.check(context)?;
         read
     }
@@ -201,7 +201,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Timed<T> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // hyper flushes the connection when all of its own memory is written: the answer is out.
+        // hyper flushes the connection when it has written all of its own memory: the answer is sent.
         let flushed = Pin::new(&mut self.inner).poll_flush(context);
         if flushed.is_pending() {
             self.check(context)?;
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 
-    /// A few bytes now and then do not buy more time.
+    /// A few bytes now and then do not extend the time.
     #[tokio::test(start_paused = true)]
     async fn who_takes_little_by_little_is_given_up_as_well() {
         let (mut server, mut client) = pair(Protocol::Http1);

@@ -1,4 +1,5 @@
-//! What `/proc` tells of one process: its descriptors and their limit, its proportional memory, where it waits.
+//! Costly values of one process from `/proc`: its descriptors and their limit, its proportional memory, where its
+//! threads wait.
 
 use std::{
     io::{self, Read},
@@ -11,17 +12,17 @@ use rustix::{
     io::Errno,
 };
 
-/// No file that is read here is longer.
+/// All files that are read here are shorter.
 const LONGEST: u64 = 64 * 1024;
-/// The kernel's names of functions have no more bytes.
+/// The longest name of a kernel function.
 const LONGEST_SYMBOL: usize = 512;
 
 /// Why there is no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Missing {
-    /// The kernel does not show it to this reader.
+    /// The kernel does not show it to this process.
     Hidden,
-    /// The process has ended.
+    /// The process has exited.
     Gone,
 }
 
@@ -48,7 +49,8 @@ pub(super) struct Descriptors {
     pub limit: u64,
 }
 
-/// Reads files of processes by their pids. Whether the process is still the one that was meant, the next snapshot tells.
+/// Reads files of processes by pid. The caller checks by the next snapshot that the pid still belonged to the same
+/// process.
 #[derive(Debug)]
 pub(super) struct ProcessFiles {
     proc: Option<OwnedFd>,
@@ -74,7 +76,7 @@ impl ProcessFiles {
                 pss_bytes: self.kib("Pss:") * 1024,
                 swap_pss_bytes: self.kib("SwapPss:") * 1024,
             }),
-            // A kernel thread or a zombie: it has no memory.
+            // A kernel thread or a zombie, which has no memory.
             Err(Errno::SRCH) => Ok(Smaps {
                 pss_bytes: 0,
                 swap_pss_bytes: 0,
@@ -83,7 +85,7 @@ impl ProcessFiles {
         }
     }
 
-    /// The number on a line of the text.
+    /// The number on the line with this name.
     fn kib(&self, name: &str) -> u64 {
         let mut lines = self.text.split(|&byte| byte == b'\n');
         let line = lines.find_map(|line| line.strip_prefix(name.as_bytes()));
@@ -121,7 +123,7 @@ impl ProcessFiles {
         Ok(named.count() as u64)
     }
 
-    /// Calls `each` with the kernel's function that a thread waits in, for each thread that waits in one.
+    /// Calls `each` with the kernel function in which a thread waits, for each waiting thread.
     pub(super) fn wchans(
         &self,
         pid: u32,
@@ -129,7 +131,7 @@ impl ProcessFiles {
         mut each: impl FnMut(&[u8]),
     ) -> Result<(), Missing> {
         let proc = self.proc.as_ref().ok_or(Missing::Gone)?;
-        // Of a process that it hides, the kernel says that it waits nowhere; a link is refused.
+        // For a hidden process the kernel reports that it waits nowhere, but refuses to read a link.
         if let Err(errno) = rustix::fs::readlinkat(proc, format!("{pid}/cwd"), Vec::new())
             && Missing::from(errno) == Missing::Hidden
         {
@@ -155,7 +157,7 @@ impl ProcessFiles {
             let Ok(task) = task else { break };
             let tid = task.file_name().to_bytes();
             if !tid.starts_with(b".") {
-                // One that has ended meanwhile waits nowhere.
+                // A thread that has exited meanwhile waits nowhere.
                 let _ = read(&tasks, &[tid, b"/wchan"].concat());
             }
         }
@@ -195,7 +197,7 @@ mod tests {
         let pid = std::process::id();
         let mut files = ProcessFiles::new();
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-        // By the folder's size, and by its entries, where the size does not tell.
+        // By the folder's size, and by its entries where the size is not the count.
         for size_is_count in [files.size_is_count, false] {
             files.size_is_count = size_is_count;
             let found = files.descriptors(pid).expect("its own are never hidden");

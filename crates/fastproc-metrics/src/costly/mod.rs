@@ -1,5 +1,5 @@
-//! Values that cost much to read: proportional memory, open descriptors, and where threads wait. Each is read within a
-//! share of one CPU, a process at a time, and kept with its age.
+//! Values that are costly to read: proportional memory, open descriptors, and where threads wait. They are read within
+//! a share of one CPU, one process at a time, and kept with their age.
 
 mod files;
 mod sums;
@@ -19,17 +19,17 @@ pub use self::{
 };
 use crate::groups::{Member, Tracker};
 
-/// What is not used of the share is kept for so long.
+/// Unused time accrues for this long.
 const SAVED: Duration = Duration::from_secs(60);
-/// What may be spent on the processes that are there at the start.
+/// CPU time for the processes that exist at the start.
 const FIRST_LOOK: Duration = Duration::from_secs(2);
-/// What is left for processes that come, and what they may take in advance.
+/// Time that is reserved for new processes, and that they may use in advance.
 const RESERVE: Duration = Duration::from_millis(10);
-/// Of those that have not run one in so many is read again as well: others may set their limits, and share their
+/// One in this many processes that have not run is read again as well: others may set their limits or share their
 /// descriptors.
 const TURNS: usize = 64;
 
-/// Which are read, and how much may go into it.
+/// The values to read, and the CPU time for them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
     /// Proportional memory, from `/proc/PID/smaps_rollup`.
@@ -38,7 +38,7 @@ pub struct Settings {
     pub fds: bool,
     /// Where in the kernel threads wait.
     pub wchan: bool,
-    /// The part of the time of one CPU.
+    /// Share of the time of one CPU.
     pub share: f64,
 }
 
@@ -56,12 +56,12 @@ impl Default for Settings {
 /// A value of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Reading<T> {
-    /// Nobody has asked yet.
+    /// It has not been read yet.
     #[default]
     Unread,
     /// The kernel does not show it.
     Hidden,
-    /// What it was at that moment after boot.
+    /// The value, and when it was read, after boot.
     Read { value: T, at_ns: u64 },
 }
 
@@ -80,7 +80,7 @@ impl<T> Reading<T> {
         }
     }
 
-    /// Nothing has changed it until this moment.
+    /// Extends the value's validity to this moment, since nothing has changed it.
     fn holds(&mut self, now_ns: u64) {
         if let Self::Read { at_ns, .. } = self {
             *at_ns = now_ns;
@@ -88,7 +88,7 @@ impl<T> Reading<T> {
     }
 }
 
-/// A process, and what is known of it.
+/// A process, and its values.
 #[derive(Debug)]
 struct Entry {
     pid: u32,
@@ -100,7 +100,7 @@ struct Entry {
     is_new: bool,
     /// Its run time at the last snapshot.
     run_ns: Option<u64>,
-    /// It may have run since it was read: only then it may have other descriptors, and wait elsewhere.
+    /// It may have run since it was read. Only then it may have other descriptors, or wait elsewhere.
     has_run: bool,
     smaps: Reading<Smaps>,
     fds: Reading<Descriptors>,
@@ -124,7 +124,7 @@ impl Entry {
     }
 }
 
-/// What is known, and what may still be spent.
+/// All values, and the remaining CPU time.
 #[derive(Debug)]
 pub struct Costly {
     settings: Settings,
@@ -133,7 +133,7 @@ pub struct Costly {
     before: Vec<Entry>,
     sums: Vec<CostlySums>,
     wchans: Wchans,
-    /// The processes that were read last: of those that have run, and of all in their turn.
+    /// The pids that were read last: among those that have run, and among all in turn.
     cursors: [u32; 2],
     balance_ns: i64,
     earned_until: Instant,
@@ -141,7 +141,7 @@ pub struct Costly {
 }
 
 impl Costly {
-    /// Nothing is known yet.
+    /// No value is known yet.
     pub fn new(settings: Settings) -> Self {
         let first = if settings.share > 0.0 {
             FIRST_LOOK
@@ -162,22 +162,22 @@ impl Costly {
         }
     }
 
-    /// Whether anything is to be read at all.
+    /// Whether any value is to be read.
     pub fn is_wanted(&self) -> bool {
         self.settings.smaps || self.settings.fds || self.settings.wchan
     }
 
-    /// What is to be read.
+    /// The values to read, and the CPU time for them.
     pub fn settings(&self) -> Settings {
         self.settings
     }
 
-    /// CPU time that went into it, in nanoseconds.
+    /// CPU time that was spent, in nanoseconds.
     pub fn spent_ns(&self) -> u64 {
         self.spent_ns
     }
 
-    /// Takes over the members of groups, in the order of their pids, reads those that are new, and sums up what is known.
+    /// Takes the members of groups in the order of their pids, reads new ones, and sums up what is known.
     pub fn follow(&mut self, tracker: &Tracker, boottime_ns: u64) {
         if !self.is_wanted() {
             return;
@@ -194,7 +194,7 @@ impl Costly {
         } in tracker.members()
         {
             while before.next_if(|entry| entry.pid < pid).is_some() {}
-            // What was read of a pid belongs to this process only if it had the pid before and after.
+            // A value that was read by pid belongs to this process only if it had the pid before and after.
             let known = before.next_if(|entry| entry.pid == pid && entry.start_ns == start_ns);
             let mut entry = known.unwrap_or_else(|| Entry::new(pid, start_ns));
             entry.group = tracker.shown_group(group);
@@ -234,7 +234,7 @@ impl Costly {
         &self.wchans
     }
 
-    /// A process that has come since is read at once, so that no sum lacks it: in advance of the share, if need be.
+    /// Reads new processes at once, so that no sum lacks them, if necessary in advance of the share.
     fn read_new(&mut self) {
         self.earn();
         let least = if self.settings.share > 0.0 {
@@ -252,15 +252,15 @@ impl Costly {
         }
     }
 
-    /// Reads what has run, and some of the others, where the last call ended: until the share of the time is used up or
-    /// `stop` says so.
+    /// Reads processes that have run, and some of the others, from where the last call ended, until the share is used
+    /// up or `stop` returns true.
     pub fn refresh(&mut self, mut stop: impl FnMut() -> bool) {
         if !self.is_wanted() {
             return;
         }
         self.earn();
         let all = self.entries.len();
-        // What is proportional changes with those who share it: then all are read in their turn.
+        // Proportional memory changes when sharers change, so all are read in turn.
         let (have_run, turns) = if self.settings.smaps {
             (0, all)
         } else {
@@ -289,7 +289,7 @@ impl Costly {
         self.earned_until += elapsed;
         let earned = elapsed.min(SAVED).as_nanos() as f64 * self.settings.share;
         let most = (SAVED.as_nanos() as f64 * self.settings.share) as i64;
-        // What was given for the first look is not taken back.
+        // The time for the first processes is not taken back.
         self.balance_ns = (self.balance_ns + earned as i64).min(most.max(self.balance_ns));
     }
 
@@ -312,7 +312,7 @@ impl Costly {
         }
         let spent = nanoseconds(ClockId::ThreadCPUTime).saturating_sub(before_ns);
         self.spent_ns += spent;
-        // What was spent beyond the share is owed: there is less the next time.
+        // Time beyond the share is owed, and reduces the next reading.
         self.balance_ns -= spent as i64;
     }
 }
@@ -357,11 +357,11 @@ mod tests {
         assert!(sums.fds.is_complete() && sums.wchan.is_complete());
     }
 
-    /// A sum that lacks somebody is no sum.
+    /// A sum that lacks a process is not reported.
     #[test]
     fn what_is_not_read_yet_is_not_zero() {
         let mut sums = CostlySums::default();
-        assert!(sums.fds.is_complete(), "nobody has no descriptors");
+        assert!(sums.fds.is_complete(), "no process has no descriptors");
         sums.add(&Entry::new(1, 1), 0);
         assert!(!sums.fds.is_complete());
         let mut hidden = Entry::new(2, 1);
@@ -396,7 +396,7 @@ mod tests {
     fn what_has_run_is_read_and_of_the_others_one_after_the_other() {
         let mut costly = costly(1.0);
         costly.settings.smaps = false;
-        // Nobody has these pids.
+        // No process has these pids.
         let others = u32::MAX - 2 * TURNS as u32;
         for pid in others..others + 2 * TURNS as u32 - 1 {
             costly.entries.push(Entry::new(pid, 1));
@@ -422,7 +422,7 @@ mod tests {
         costly.refresh(|| false);
         assert_eq!(costly.entries[0].smaps, Reading::Unread);
         assert_eq!(costly.spent_ns, 0);
-        // What is owed is paid back first.
+        // A debt is paid back first.
         costly.settings.share = 0.5;
         costly.balance_ns = -60_000_000_000;
         costly.earned_until = Instant::now().checked_sub(Duration::from_secs(10)).unwrap();

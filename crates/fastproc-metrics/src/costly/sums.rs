@@ -9,22 +9,22 @@ pub struct CostlySums {
     pub pss_bytes: u64,
     /// Proportional swapped memory.
     pub swap_pss_bytes: u64,
-    /// How well the last two are known.
+    /// How complete the last two are.
     pub smaps: Known,
     /// Open descriptors.
     pub open: u64,
-    /// The worst part of a limit, in thousand-millionths.
+    /// The largest ratio to a limit, in units of 1e-9.
     pub worst_ratio_nano: u64,
-    /// How well the last two are known.
+    /// How complete the last two are.
     pub fds: Known,
-    /// How well it is known where threads wait.
+    /// How complete the waiting places are.
     pub wchan: Known,
 }
 
-/// How well values of a group are known.
+/// How complete the values of a group are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Known {
-    /// Age of the oldest of them, in nanoseconds.
+    /// Age of the oldest value, in nanoseconds.
     pub age_ns: u64,
     read: u64,
     hidden: u64,
@@ -43,12 +43,12 @@ impl Known {
         }
     }
 
-    /// Processes of which they are not known.
+    /// Processes without a known value.
     pub const fn unknown(&self) -> u64 {
         self.hidden + self.unread
     }
 
-    /// Whether the sums tell something: no process waits to be read, and not all are hidden.
+    /// Whether the sums are meaningful: no process waits to be read, and not all are hidden.
     pub const fn is_complete(&self) -> bool {
         self.unread == 0 && (self.read > 0 || self.hidden == 0)
     }

@@ -1,27 +1,27 @@
-//! Where in the kernel threads of groups wait.
+//! The kernel functions in which threads of groups wait.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::files::{Missing, ProcessFiles};
 use crate::exposition::escape;
 
-/// Threads of one process by the place that they wait at.
+/// The waiting threads of one process by function.
 pub(super) type Waiting = Box<[(Symbol, u32)]>;
 
 /// A function of the kernel, by its index among [`Wchans`].
 pub(super) type Symbol = u32;
 
-/// Threads of groups by the place that they wait at.
+/// The waiting threads of groups by function.
 #[derive(Debug, Default)]
 pub struct Wchans {
-    /// `wchan="…"`, as it stands behind the labels of a group.
+    /// `wchan="…"`, to be appended to the labels of a group.
     labels: Vec<Box<str>>,
     by_name: HashMap<Box<[u8]>, Symbol>,
     sums: BTreeMap<(u32, Symbol), u64>,
 }
 
 impl Wchans {
-    /// The label and the number of threads of all places of a group.
+    /// The label and the number of threads for each function of a group.
     pub fn of(&self, group: u32) -> impl Iterator<Item = (&str, u64)> {
         let places = self.sums.range((group, 0)..=(group, Symbol::MAX));
         places.map(|(&(_, symbol), &count)| (&*self.labels[symbol as usize], count))
@@ -37,7 +37,7 @@ impl Wchans {
         }
     }
 
-    /// Reads them of every thread of a process.
+    /// Reads the function of every thread of a process.
     pub(super) fn read(
         &mut self,
         files: &ProcessFiles,

@@ -1,8 +1,8 @@
-//! Counters that are summed up, and never run backwards.
+//! Counters that are summed up and never decrease.
 
 use fastproc::difference::{Counter, Growth};
 
-/// Which counter.
+/// A counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
     /// CPU time in user mode, in nanoseconds.
@@ -46,7 +46,7 @@ impl From<&Growth> for Counts {
 }
 
 impl Counts {
-    /// One of them.
+    /// One of the values.
     pub const fn get(&self, count: Count) -> u64 {
         self.0[count as usize]
     }
@@ -65,7 +65,7 @@ impl Counts {
         self.set(count, self.get(count).wrapping_add(more));
     }
 
-    /// Adds the context switches alone.
+    /// Adds only the context switches.
     pub(super) fn add_switches(&mut self, more: &Self) {
         for count in [Count::Voluntary, Count::Nonvoluntary] {
             self.add_one(count, more.get(count));

@@ -1,4 +1,4 @@
-//! One group, and all of them by name.
+//! A group, and all groups by name.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use fastproc::record::State;
 use super::{Counts, NONE};
 use crate::exposition::escape;
 
-/// The states that process-exporter tells apart.
+/// The states that process-exporter distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupState {
     /// `R`.
@@ -43,7 +43,7 @@ impl GroupState {
     }
 }
 
-/// What a group has now: the sums over its processes.
+/// Current values of a group: the sums over its processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gauges {
     /// Processes.
@@ -88,15 +88,15 @@ impl Gauges {
 pub struct Group {
     /// Its name.
     pub name: Box<str>,
-    /// `groupname="…"`, as it stands in every series.
+    /// `groupname="…"`, as in every series.
     pub labels: Box<str>,
-    /// What its processes did while it was shown, those that are gone included.
+    /// What its processes did while it was shown, including exited ones.
     pub total: Counts,
     /// What they did since the last update.
     pub grown: Counts,
-    /// What it has now.
+    /// Current values.
     pub now: Gauges,
-    /// Whether it has series of its own. The others are folded into one.
+    /// Whether it has its own series. The others are folded into one group.
     pub shown: bool,
 }
 
@@ -109,7 +109,7 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// The group of this name, made if there is none.
+    /// The group of this name; created if it does not exist.
     pub(super) fn intern(&mut self, name: &str) -> u32 {
         if let Some(&at) = self.by_name.get(name) {
             return at;

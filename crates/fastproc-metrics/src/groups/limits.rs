@@ -1,11 +1,11 @@
-//! Which groups have series of their own, and what becomes of the others.
+//! Chooses the groups with their own series, and folds the others.
 
 use super::{OTHER, group::Groups, threads::ThreadNames};
 
-/// What the groups that are shown have the most of.
+/// The value by which groups are chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rank {
-    /// Nothing: those that came first are shown, and stay.
+    /// None: the first groups are shown, and stay.
     #[default]
     First,
     /// CPU time since the last scrape.
@@ -14,12 +14,12 @@ pub enum Rank {
     Memory,
 }
 
-/// How many series there may be.
+/// Limits on the number of series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Groups that are shown.
     pub groups: usize,
-    /// Which.
+    /// The choice of these groups.
     pub rank: Rank,
     /// Names of threads, of all groups together.
     pub thread_names: usize,
@@ -35,16 +35,17 @@ impl Default for Limits {
     }
 }
 
-/// Decides which groups are shown.
+/// Chooses which groups are shown.
 #[derive(Debug, Default)]
 pub(super) struct Chooser {
     ranked: Vec<(u64, u32)>,
 }
 
 impl Chooser {
-    /// Decides, and adds what every group did to its own sum or to that of the others. Returns how many were folded.
+    /// Chooses, and adds what every group did to its own sum or to that of the others. Returns the number of folded
+    /// groups.
     ///
-    /// A counter never runs backwards by this: what a group did while it was not shown belongs to the others for good.
+    /// No counter decreases by this: what a group did while it was not shown stays with the others.
     pub(super) fn settle(
         &mut self,
         groups: &mut Groups,
@@ -55,7 +56,7 @@ impl Chooser {
         let other = groups.find(OTHER);
         for at in 0..groups.slots() {
             let gone = |group: &super::Group| {
-                // One whose processes came and went since the last update has yet to be told of.
+                // A group whose processes came and went since the last update must still be reported.
                 let is_empty = group.now.procs == 0 && group.grown == super::Counts::default();
                 is_empty && (remove_empty || !group.shown) && Some(at) != other
             };
@@ -70,7 +71,7 @@ impl Chooser {
         fold(groups, names)
     }
 
-    /// Those that were shown stay, and others come while there is room. Groups without processes make room.
+    /// Keeps the shown groups, and adds others while there is room. Groups without processes make room.
     fn first(groups: &mut Groups, most: usize, other: Option<u32>) {
         let mut shown = groups
             .iter()
@@ -109,7 +110,7 @@ impl Chooser {
                             Rank::Memory => group.now.resident,
                             _ => group.grown.cpu_ns(),
                         };
-                        // The more the earlier, and of equals the one that came first.
+                        // The greater value comes first; of equal ones, the group that came first.
                         (u64::MAX - value, at)
                     }),
             );

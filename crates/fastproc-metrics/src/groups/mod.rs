@@ -1,4 +1,4 @@
-//! Groups of processes, and what is summed up for them.
+//! Groups of processes, and their sums.
 
 mod counts;
 mod group;
@@ -14,8 +14,8 @@ pub use self::{
     tracker::{Describe, Description, Errors, Gone, Member, Moment, Options, Tracker},
 };
 
-/// In place of the index of a group or a name: there is none.
+/// In place of the index of a group or a name: none.
 const NONE: u32 = u32::MAX;
 
-/// What is folded into when there are too many.
+/// The name into which excess groups are folded.
 pub const OTHER: &str = "other";

@@ -16,13 +16,13 @@ pub struct ThreadName {
     /// The group.
     pub(super) group: u32,
     comm: Comm,
-    /// `groupname="…",threadname="…"`, as it stands in every series.
+    /// `groupname="…",threadname="…"`, as in every series.
     pub labels: Box<str>,
-    /// What they did, those that are gone included.
+    /// What they did, including exited ones.
     pub total: Counts,
     /// What they did since the last update.
     pub grown: Counts,
-    /// How many there are.
+    /// The current number of threads.
     pub count: u64,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct ThreadNames {
     by_name: HashMap<(u32, Comm), u32>,
 }
 
-/// What is folded into when there are too many.
+/// The name into which excess names are folded.
 const OTHER_COMM: Comm = {
     let mut comm = [0; 16];
     let other = OTHER.as_bytes();
@@ -103,7 +103,7 @@ impl ThreadNames {
         self.slots.iter_mut().flatten()
     }
 
-    /// Forgets names that no thread has, as process-exporter does: they would only ever become more.
+    /// Forgets unused names, as process-exporter does: otherwise they would only accumulate.
     pub(super) fn forget_unused(&mut self) {
         for at in 0..self.slots.len() {
             if let Some(name) = self.slots[at].take_if(|name| name.count == 0) {
@@ -117,7 +117,7 @@ impl ThreadNames {
 /// A thread at the last update.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TrackedThread {
-    /// Its process, then its own id.
+    /// Its tgid and its tid.
     pub(super) key: u64,
     pub(super) start_ns: u64,
     pub(super) marks: Marks,
@@ -125,7 +125,7 @@ pub(super) struct TrackedThread {
     pub(super) group: u32,
     /// Its name among [`ThreadNames`].
     pub(super) name: u32,
-    /// Where its process stood among the tracked ones.
+    /// Index of its process among the tracked ones.
     pub(super) process: u32,
     /// Whether the name stands for others as well, because there were too many.
     pub(super) folded: bool,
@@ -135,11 +135,11 @@ pub(super) fn key(thread: &ThreadRecord) -> u64 {
     u64::from(thread.tgid) << 32 | u64::from(thread.tid)
 }
 
-/// Finds threads again. A source meets them in about the same order each time, so it is mostly the next one.
+/// Finds known threads. A source reports them in about the same order each time, so the next one mostly matches.
 #[derive(Debug, Default)]
 pub(super) struct Finder {
     next: usize,
-    /// Keys and places, sorted: only made when a thread is not among the next few.
+    /// Sorted keys and places, made only if a thread is not among the next few.
     index: Vec<(u64, u32)>,
 }
 

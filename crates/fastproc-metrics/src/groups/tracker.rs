@@ -1,4 +1,4 @@
-//! Which process belongs to which group, and what it has done since the last look.
+//! Assigns processes to groups, and adds up what they have done since the last update.
 
 mod ended;
 mod membership;
@@ -30,12 +30,12 @@ use crate::naming::{Container, NameError, Rules, Wants};
 /// In the order of [`Exit::nvcsw`] and [`Exit::nivcsw`].
 const SWITCHES: [Count; 2] = [Count::Voluntary, Count::Nonvoluntary];
 
-/// A process that has ended.
+/// An exited process.
 #[derive(Clone, Copy, Debug)]
 pub struct Gone<'a> {
     /// Its final values.
     pub exit: &'a Exit,
-    /// Its arguments, as `/proc/PID/cmdline` had them. `None`: they are not known.
+    /// Its arguments as in `/proc/PID/cmdline`; `None` if unknown.
     pub cmdline: Option<&'a [u8]>,
 }
 
@@ -44,18 +44,18 @@ pub struct Gone<'a> {
 pub struct Options {
     /// Which process belongs to which group.
     pub rules: Rules,
-    /// A process that no rule matches belongs to the group of its parent.
+    /// Whether a process that no rule matches belongs to the group of its parent.
     pub children: bool,
-    /// Processes that are in no group are looked at again each time. One that is in a group stays there, whatever name it
-    /// takes and whatever it executes.
+    /// Whether processes without a group are checked again at each update. A process in a group stays there, whatever
+    /// name it takes and whatever it executes.
     pub recheck: bool,
-    /// Only of processes that are younger than this.
+    /// Check only processes that are younger than this.
     pub recheck_within: Option<Duration>,
-    /// Threads are summed up by name.
+    /// Whether threads are summed up by name.
     pub threads: bool,
-    /// Groups without processes are forgotten.
+    /// Whether groups without processes are forgotten.
     pub remove_empty: bool,
-    /// How many there may be.
+    /// Limits on their number.
     pub limits: Limits,
 }
 
@@ -73,7 +73,7 @@ impl Default for Options {
     }
 }
 
-/// What is read of a process to name it.
+/// What is read of a process in order to name it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Description {
     /// `/proc/PID/cmdline`.
@@ -86,25 +86,26 @@ pub struct Description {
     pub container: Arc<Container>,
 }
 
-/// Reads what no record holds.
+/// Reads what records do not have.
 pub trait Describe {
-    /// The command lines of these processes will be wanted next, in this order.
+    /// Announces the processes whose command lines will be needed next, in this order.
     fn prepare(&mut self, _: Vec<Process<'_>>) {}
 
-    /// What is wanted of this process. `false`: it is no more, or could not be read, and another look may tell.
+    /// Reads what is needed of this process. `false`: it has exited, or could not be read, and a later attempt may
+    /// succeed.
     fn describe(&mut self, process: Process<'_>, wants: Wants, into: &mut Description) -> bool;
 
     /// The name of a user, or the number if it has none.
     fn username(&mut self, uid: u32) -> String;
 
-    /// The paths of the cgroups of a process; none if it is no more.
+    /// The paths of the cgroups of a process; empty if it has exited.
     fn cgroups(&mut self, pid: u32) -> Vec<String>;
 
     /// The container of a process that has exited.
     fn container_of_exited(&mut self, exit: &Exit, wants: Wants) -> Arc<Container>;
 }
 
-/// When a snapshot was made.
+/// The time of a snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moment {
     /// Nanoseconds after boot, on the clock that start times are counted on.
@@ -114,13 +115,13 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// When something started, in nanoseconds since 1970, as `/proc` tells it: to a tick.
+    /// The start time in nanoseconds since 1970, rounded down to a tick as in `/proc`.
     fn start_unix_ns(self, start_ns: u64) -> u64 {
         self.btime * 1_000_000_000 + start_ns / TICK_NS * TICK_NS
     }
 }
 
-/// What could not be had, since the start.
+/// Failures since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Errors {
     /// Processes that could not be described.
@@ -135,32 +136,33 @@ struct Tracked {
     pid: u32,
     ppid: u32,
     start_ns: u64,
-    /// It began after the first update.
+    /// It started after the first update.
     born: bool,
-    /// Context switches that were counted by thread.
+    /// Context switches that were already counted by thread.
     switches_counted: [u64; 2],
-    /// Those of the leading thread when it was seen last, its name, and whether it had others beside it.
+    /// The context switches of the leading thread at the last update, its name, and whether there were other threads.
     leader_switches: [u64; 2],
     leader_comm: [u8; 16],
     had_many_threads: bool,
-    /// When a snapshot had it last.
+    /// The time of the last snapshot with it.
     seen_ns: u64,
     /// See [`Member::run_ns`].
     run_ns: Option<u64>,
     marks: Marks,
     group: u32,
-    /// No rule matched at this update, and the parents decide.
+    /// No rule matched at this update; its parents decide.
     orphan: bool,
-    /// Could not be described.
+    /// It could not be described.
     unknown: bool,
-    /// It is in a group since this update.
+    /// It joined its group at this update.
     joined: bool,
-    /// Other rules than before name it at this update, and it was in a group: what it did until now is counted there.
+    /// Other rules name it at this update, and it was in a group: what it did until now is counted there.
     moved: bool,
     many_threads: bool,
     /// The leading thread is among the threads of this snapshot.
     leader_seen: bool,
-    /// How often the leading thread switched since the last one, and its state: these count where it is not.
+    /// Context switches of the leading thread since the last update, and its state; they count if the thread is not
+    /// listed.
     switches: [u64; 2],
     state: GroupState,
     part: Part,
@@ -175,25 +177,25 @@ pub struct Member {
     pub start_ns: u64,
     /// Its group: an index for [`Tracker::shown_group`].
     pub group: u32,
-    /// Whether it has no other thread than its first.
+    /// Whether it has only one thread.
     pub one_thread: bool,
-    /// Time that it has run, all threads together, in nanoseconds: while that is the same it has not run. `None`: it runs,
-    /// or that is not known.
+    /// CPU time of all its threads, in nanoseconds. If it is unchanged, the process has not run. `None`: it is running,
+    /// or the time is unknown.
     pub run_ns: Option<u64>,
 }
 
-/// Follows processes from one snapshot to the next. Allocates only for processes that it has not seen before.
+/// Updates groups from one snapshot to the next. Allocates only for new processes.
 #[derive(Debug)]
 pub struct Tracker {
     options: Options,
-    /// The rules are new: the next update names every process again.
+    /// The rules are new, so the next update names every process again.
     regrouping: bool,
     groups: Groups,
     names: ThreadNames,
     chooser: Chooser,
     processes: Vec<Tracked>,
     processes_before: Vec<Tracked>,
-    /// Those that the last update did not meet, in the order of their pids. A source may miss one that is there.
+    /// Those that the last update lacked, in the order of their pids. A source may miss a process that exists.
     missing: Vec<Tracked>,
     threads: Vec<TrackedThread>,
     threads_before: Vec<TrackedThread>,
@@ -208,7 +210,7 @@ pub struct Tracker {
 }
 
 impl Tracker {
-    /// Nothing is known yet. What processes did before the first update is not counted.
+    /// No process is known yet. What processes did before the first update is not counted.
     pub fn new(options: Options) -> Self {
         Self {
             options,
@@ -232,8 +234,8 @@ impl Tracker {
         }
     }
 
-    /// Groups processes by other rules from the next update on. What a group has counted stays; what its processes do from
-    /// then on belongs to the groups that they are in then. Groups that no process is in then are forgotten.
+    /// Groups processes by other rules from the next update on. What a group has counted stays; what its processes do
+    /// later belongs to their new groups. Groups without processes are then forgotten.
     pub fn regroup(&mut self, rules: Rules) {
         if rules != self.options.rules {
             self.options.rules = rules;
@@ -241,12 +243,12 @@ impl Tracker {
         }
     }
 
-    /// Why a process that was seen since the last call has no name although a rule matched it.
+    /// Why a process has no name although a rule matched it, if that happened since the last call.
     pub fn take_name_error(&mut self) -> Option<NameError> {
         self.name_error.take()
     }
 
-    /// What has to be known of a process before it can be named.
+    /// What must be read of a process before it can be named.
     pub fn wants(&self) -> Wants {
         self.options.rules.wants()
     }
@@ -256,7 +258,7 @@ impl Tracker {
         !self.options.rules.is_empty()
     }
 
-    /// The groups that have series of their own.
+    /// The groups with their own series.
     pub fn groups(&self) -> impl Iterator<Item = &Group> + Clone {
         self.groups
             .iter()
@@ -285,7 +287,7 @@ impl Tracker {
             })
     }
 
-    /// The group that shows a member's values: its own, or the one of all others.
+    /// The group in whose series a member's values are: its own, or the one for all others.
     pub fn shown_group(&self, group: u32) -> Option<u32> {
         if self.groups.get(group)?.shown {
             return Some(group);
@@ -308,13 +310,13 @@ impl Tracker {
         self.folded_threads
     }
 
-    /// What could not be had, since the start.
+    /// Failures since the start.
     pub fn errors(&self) -> Errors {
         self.errors
     }
 
-    /// Takes a snapshot in: its processes in the order of their pids, each with whether its record may differ from that of
-    /// the last update, its threads in any order, and what has ended since the last one, if that is recorded.
+    /// Processes a snapshot: its processes in the order of their pids, each with whether its record may differ from
+    /// that of the last update; its threads in any order; and the exits since the last one, if they are recorded.
     pub fn update<'a>(
         &mut self,
         moment: Moment,
@@ -339,7 +341,7 @@ impl Tracker {
         let regrouping = self.regrouping;
         let was_missing = std::mem::take(&mut self.missing);
         let mut before = 0;
-        // Those whose group is not settled yet. The others are summed up at once, while what is known of them is at hand.
+        // Those whose group is not decided yet. The others are summed up at once, while their data are in the cache.
         let mut unsettled = Vec::new();
         for (process, changed) in processes {
             let mut known = None;
@@ -400,11 +402,11 @@ impl Tracker {
         self.last_ns = moment.boottime_ns;
     }
 
-    /// Adds what a process did to its group, and what it has.
+    /// Adds what a process did, and its current values, to its group.
     fn sum_up(&mut self, moment: Moment, tracked: &mut Tracked, process: Process<'_>) {
         let counters = TaskCounters::from_process(process);
         if tracked.joined {
-            // It counts as if it had not been seen before.
+            // It counts as if it were new.
             tracked.marks = first_marks(tracked.born, process, moment);
             tracked.switches_counted = [0; 2];
             tracked.leader_switches = first_switches(tracked.born, process);
@@ -416,7 +418,7 @@ impl Tracker {
         let Some(group) = self.groups.get_mut(tracked.group) else {
             return;
         };
-        // They are counted by thread.
+        // Context switches are counted by thread.
         grown.set(Count::Voluntary, 0);
         grown.set(Count::Nonvoluntary, 0);
         group.grown.add(&grown);
@@ -428,8 +430,8 @@ fn is_same(entry: &Tracked, process: Process<'_>) -> bool {
     entry.pid == process.pid() && is_same_start(entry.start_ns, process.identity().start_ns)
 }
 
-/// How often the leading thread has switched since the last look. Its counters go on unless another thread took its place,
-/// which executed a program: then they may be less, and the process has one thread and likely another name.
+/// Context switches of the leading thread since the last update. Its counters continue unless another thread executed a
+/// program and took its place. Then they may be lower, and the process has one thread and likely another name.
 fn switched(tracked: &mut Tracked, process: Process<'_>) -> [u64; 2] {
     let now = leader_switches(process);
     let before = std::mem::replace(&mut tracked.leader_switches, now);

@@ -1,4 +1,4 @@
-//! Texts between the two processes: files in memory.
+//! Texts that one process passes to the other: files in memory.
 
 use std::{
     fs::File,
@@ -12,10 +12,10 @@ use std::{
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
 
-/// The longest text that is taken from the other process.
+/// The longest text that is accepted from the other process.
 pub const LONGEST: u64 = 16 << 20;
 
-/// A text as a descriptor that whoever gets it can read at its own time: nobody can change it any more.
+/// Puts a text into memory that nobody can change, for a receiver that reads it at any time.
 pub fn lend(text: &[u8]) -> io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let memory = memfd_create("fastproc-text", flags)?;
@@ -28,7 +28,7 @@ const SEALS: SealFlags = SealFlags::SHRINK
     .union(SealFlags::GROW)
     .union(SealFlags::WRITE);
 
-/// Such a text. Another descriptor is not read: it might never end, or hold up who reads it.
+/// Reads a text that [`lend`] made. Other descriptors are refused: reading them might block or never end.
 pub fn take(memory: OwnedFd) -> io::Result<Vec<u8>> {
     let seals = fcntl_get_seals(&memory)?;
     let file = File::from(memory);
@@ -41,7 +41,7 @@ pub fn take(memory: OwnedFd) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// A file's text, unless it is longer than such texts may be.
+/// The text of a file, unless it is longer than [`LONGEST`].
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     File::open(path)?.take(LONGEST + 1).read_to_end(&mut text)?;
@@ -59,10 +59,10 @@ pub struct Page {
 }
 
 impl Page {
-    /// An empty one.
+    /// Creates an empty page.
     pub fn new() -> io::Result<Self> {
         let memory = memfd_create("fastproc-metrics", MemfdFlags::CLOEXEC)?;
-        // Opened once more, for reading alone.
+        // Opened again, only for reading.
         let shown = File::open(format!("/proc/self/fd/{}", memory.as_raw_fd()))?;
         Ok(Self {
             memory: memory.into(),
@@ -70,12 +70,12 @@ impl Page {
         })
     }
 
-    /// What the reader gets.
+    /// The descriptor for the reader.
     pub fn shown(&self) -> BorrowedFd<'_> {
         self.shown.as_fd()
     }
 
-    /// Writes a text in place of the last one, which the reader must have read.
+    /// Replaces the last text, which the reader must have read.
     pub fn write(&self, text: &[u8]) -> io::Result<()> {
         self.memory.write_all_at(text, 0)
     }

@@ -1,10 +1,10 @@
-//! CPU times, which never run backwards.
+//! CPU times, which never decrease.
 
 use fastproc::text::machine_stat::Cpu;
 
 use crate::exposition::{Exposition, Family, Value};
 
-/// In the order of `node_exporter`'s modes, which is by name: the label, and the place among [`CpuTimes::ns`].
+/// In the order of `node_exporter`'s modes, which is by name: the label, and the index in [`CpuTimes::ns`].
 ///
 /// [`CpuTimes::ns`]: fastproc::text::machine_stat::CpuTimes::ns
 const MODES: [(&str, usize); 8] = [
@@ -19,7 +19,7 @@ const MODES: [(&str, usize); 8] = [
 ];
 const GUEST_MODES: [(&str, usize); 2] = [(",mode=\"user\"", 8), (",mode=\"nice\"", 9)];
 
-/// A counter that falls by more has begun anew, as after a suspension.
+/// A counter that falls by more than this has restarted, for example after a suspension.
 const RESTART_NS: u64 = 3_000_000_000;
 
 super::families! {
@@ -29,7 +29,7 @@ super::families! {
         "Time that a CPU spent in guests, also part of user and nice (mode: user, nice). --collector.cpu";
 }
 
-/// What is told of all CPUs.
+/// The reported times of all CPUs.
 #[derive(Debug, Default)]
 pub(super) struct Cpus(Vec<Told>);
 
@@ -41,8 +41,8 @@ struct Told {
 }
 
 impl Cpus {
-    /// Takes over what the kernel counted. Its idle time and its time of waiting for I/O go back by a little at times, as
-    /// proc(5) says, which a reader of counters would take for a restart of the machine.
+    /// Updates the times. Idle and iowait may decrease slightly, as proc(5) says, which Prometheus would take for a
+    /// reset.
     pub(super) fn update(&mut self, cpus: &[Cpu]) {
         if !self
             .0
@@ -98,7 +98,7 @@ mod tests {
             (0, 8_990_000_000, 9_000_000_000),
             (0, 9_000_000_001, 9_000_000_001),
             (0, 5_000_000_000, 5_000_000_000),
-            // Another one is in its place.
+            // Another CPU has its place.
             (1, 4_000_000_000, 4_000_000_000),
         ] {
             assert_eq!(told(id, idle_ns), (format!("cpu=\"{id}\""), expected));

@@ -6,7 +6,7 @@ use crate::{
     groups::{Count, Counts, Group, GroupState, ThreadName, Tracker},
 };
 
-/// The states that processes are counted by.
+/// The states by which threads are counted.
 const STATE_LABELS: [&str; 5] = [
     ",state=\"Running\"",
     ",state=\"Sleeping\"",
@@ -71,7 +71,7 @@ super::families! {
         "Processes whose costly values are not in the sums: not read yet, or hidden (value: smaps, fds, wchan).";
 }
 
-/// What there is besides the groups themselves.
+/// What is written in addition to the groups themselves.
 #[derive(Clone, Copy, Debug)]
 pub struct Extras<'a> {
     /// When the machine was booted, in seconds since 1970.
@@ -82,19 +82,20 @@ pub struct Extras<'a> {
     pub costly: &'a [CostlySums],
     /// Where threads wait.
     pub wchans: &'a Wchans,
-    /// Which of them there are.
+    /// Which costly values are read.
     pub wanted: costly::Settings,
 }
 
-/// Series that every group has, whatever its processes do.
+/// The number of series of every group, whatever its processes do.
 pub const fn series_of_a_group(wanted: costly::Settings) -> u64 {
-    // Two kinds of memory, or two families of descriptors; and for each kind of value its age and who lacks it.
+    // Two kinds of memory, or two families of descriptors; and for each kind of value its age and the processes that
+    // lack it.
     19 + if wanted.smaps { 4 } else { 0 }
         + if wanted.fds { 4 } else { 0 }
         + if wanted.wchan { 2 } else { 0 }
 }
 
-/// Writes all groups. `None` for a tracker: there was no snapshot, and only that is told.
+/// Writes all groups. If the snapshot failed (`current` is false), writes only the counts of errors.
 pub fn write_groups(text: &mut Exposition, tracker: &Tracker, current: bool, extras: Extras<'_>) {
     if current {
         processes(text, tracker, extras);
@@ -112,7 +113,7 @@ pub fn write_groups(text: &mut Exposition, tracker: &Tracker, current: bool, ext
     }
 }
 
-/// One family: for each group the labels that are added to its own, and the values.
+/// Writes one family: for each group the labels that are added to its own, and the values.
 fn each<const N: usize>(
     text: &mut Exposition,
     tracker: &Tracker,
@@ -201,7 +202,7 @@ fn memory(text: &mut Exposition, tracker: &Tracker, extras: Extras<'_>) {
 fn costly_values(text: &mut Exposition, tracker: &Tracker, extras: Extras<'_>) {
     type Of = fn(&CostlySums) -> Known;
     let value = |at: u32| extras.costly.get(at as usize).copied().unwrap_or_default();
-    // A sum that lacks a process which is still to be read is not told.
+    // Omit a sum until all processes of its group were read.
     let groups = |known: Of| {
         let groups = tracker.indexed_groups();
         groups.filter(move |(at, _)| known(&value(*at)).is_complete())

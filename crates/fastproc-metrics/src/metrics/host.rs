@@ -52,12 +52,12 @@ super::families! {
         "Limit of ids (kernel.pid_max).";
 }
 
-/// Which of them are written.
+/// The enabled metrics.
 #[derive(Clone, Debug)]
 pub struct Switches {
     /// `node_cpu_*`.
     pub cpu: bool,
-    /// `node_intr_total`, `node_forks_total` and their like.
+    /// `node_intr_total`, `node_forks_total` and similar.
     pub stat: bool,
     /// `node_softirqs_total`.
     pub softirqs: bool,
@@ -65,14 +65,14 @@ pub struct Switches {
     pub interrupts: bool,
     /// `node_processes_*`.
     pub processes: bool,
-    /// `node_vmstat_*`, and of which fields.
+    /// `node_vmstat_*`, with a filter of fields.
     pub vmstat: Option<VmstatFilter>,
     /// The others.
     pub node: NodeSwitches,
 }
 
 impl Switches {
-    /// None of them.
+    /// No metrics.
     pub fn none() -> Self {
         Self {
             cpu: false,
@@ -90,16 +90,16 @@ impl Switches {
 #[derive(Clone, Debug)]
 pub struct VmstatFilter(Regex);
 
-/// A filter that is no regular expression.
+/// The filter is not a regular expression.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("the filter of the fields of vmstat is not a regular expression")]
 pub struct WrongFilter(#[from] regex::Error);
 
 impl VmstatFilter {
-    /// The filter of `node_exporter`.
+    /// `node_exporter`'s default.
     pub const DEFAULT: &str = "^(oom_kill|pgpg|pswp|pg.*fault).*";
 
-    /// Fields that this regular expression matches.
+    /// A filter for the fields that this regular expression matches.
     pub fn new(pattern: &str) -> Result<Self, WrongFilter> {
         Ok(Self(Regex::new(pattern)?))
     }
@@ -113,22 +113,22 @@ pub(super) fn families() -> Vec<Family> {
     families
 }
 
-/// Reads the machine's counters, and writes what was read.
+/// Reads the machine's counters, and writes them.
 #[derive(Debug)]
 pub struct HostMetrics {
     reader: Reader,
     switches: Switches,
     node: NodeMetrics,
     scrapes: Scrapes,
-    /// Softirqs' kinds, as they are labelled.
+    /// Names of softirqs for their labels.
     softirqs: Vec<String>,
-    /// Lines of vmstat that are written, with their names, and how many lines there were.
+    /// Reported lines of vmstat with their names, and the number of all lines.
     vmstat: Vec<(usize, String)>,
     vmstat_lines: usize,
     interrupts: Option<Interrupts>,
     cpus: Cpus,
     processes: Processes,
-    /// Of each process its threads and its state.
+    /// Number of threads and state of each process.
     briefs: PerProcess<(u32, State)>,
     limits: Option<(u64, u64)>,
 }
@@ -166,7 +166,7 @@ const STATE_LABELS: [&str; STATES.len()] = [
 ];
 
 impl HostMetrics {
-    /// Nothing is read yet. `others` are families that the same text has besides.
+    /// Nothing is read yet. `others` are further families of the same text.
     pub fn new(reader: Reader, switches: Switches, others: &[Family]) -> Self {
         let own = [groups::ALL, &families(), own::ALL, others].concat();
         Self {
@@ -185,12 +185,12 @@ impl HostMetrics {
         }
     }
 
-    /// When the machine was booted, in seconds since 1970, as it was read last.
+    /// When the machine was booted, in seconds since 1970, as last read.
     pub fn btime(&self) -> u64 {
         self.reader.sample().stat.btime
     }
 
-    /// Reads counters. The time of boot is always among them.
+    /// Reads the counters, always with the time of boot.
     pub fn collect(&mut self) -> Result<(), Error> {
         let mut want = Want::STAT;
         if self.switches.vmstat.is_some() {
@@ -237,7 +237,7 @@ impl HostMetrics {
                 counts.pids += 1;
                 counts.threads += u64::from(threads);
                 counts.states[state as usize] += 1;
-                // The leading thread, which need not be listed if it is the only one.
+                // The leading thread, which is not listed if it is the only one.
                 counts.thread_states[state as usize] += 1;
             }
             for thread in snapshot.threads() {
@@ -259,12 +259,12 @@ impl HostMetrics {
         });
     }
 
-    /// What files of others hold that is left out, and was not at the last call.
+    /// Parts of textfiles that are left out now, and were not at the last call.
     pub fn left_out(&mut self) -> Vec<LeftOut> {
         self.node.left_out()
     }
 
-    /// Writes what was read last.
+    /// Writes the last values.
     pub fn write(&mut self, text: &mut Exposition, counted: bool) {
         self.learn();
         let sample = self.reader.sample();
@@ -320,7 +320,7 @@ impl HostMetrics {
         }
     }
 
-    /// Names that are made once.
+    /// Makes names that stay the same.
     fn learn(&mut self) {
         let sample = self.reader.sample();
         let names = &sample.vmstat.names;
@@ -354,7 +354,7 @@ impl HostMetrics {
         ] {
             text.family(family);
             for (label, &count) in STATE_LABELS.iter().zip(counts) {
-                // As there, a state that nothing is in has no series.
+                // As in `node_exporter`, a state without threads or processes has no series.
                 if count > 0 {
                     text.series(family.name, prefix, label, Value::Whole(count));
                 }
@@ -365,7 +365,7 @@ impl HostMetrics {
 
 const VMSTAT_HELP: &str = "A field of /proc/vmstat.";
 
-/// `node_exporter`'s name of a kind of softirq: the kernel's in lower case, and a longer one for `IRQ_POLL`.
+/// `node_exporter`'s name of a softirq: the kernel's in lower case, but a longer one for `IRQ_POLL`.
 fn vector(name: &str) -> String {
     match name {
         "IRQ_POLL" => "block_iopoll".into(),
@@ -376,7 +376,7 @@ fn vector(name: &str) -> String {
 fn write_interrupts(text: &mut Exposition, interrupts: &Interrupts) {
     text.family(&INTERRUPTS);
     for row in &interrupts.rows {
-        // An error count has no CPUs.
+        // An error count has no columns for CPUs.
         if row.counts.len() != interrupts.cpus.len() {
             continue;
         }

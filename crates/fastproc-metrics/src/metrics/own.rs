@@ -1,4 +1,4 @@
-//! What the exporter says about itself.
+//! Metrics of the exporter itself.
 
 use std::fmt::Debug;
 
@@ -73,37 +73,37 @@ super::families! {
 /// Exits so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ExitCounts {
-    /// Those that were recorded.
+    /// Recorded exits.
     pub recorded: u64,
-    /// Those that were lost.
+    /// Lost exits.
     pub lost: u64,
 }
 
-/// What a service of snapshots counts that runs in this process.
+/// A service of snapshots that runs in this process.
 pub trait Service: Debug + Send {
-    /// What it has counted until now. It must not wait for the service, nor have it wait.
+    /// Its counts so far. Reading them must not wait for the service, nor delay it.
     fn read(&self) -> Served;
 }
 
-/// What such a service has counted.
+/// The counts of this service.
 #[derive(Clone, Debug, Default)]
 pub struct Served {
-    /// Connections now.
+    /// Current connections.
     pub connections: u64,
-    /// Bytes that are lent now.
+    /// Bytes that are currently lent.
     pub lent_bytes: u64,
-    /// A user, or all others; a reason; and how often.
+    /// A user (`None`: all others), a reason, and how often.
     pub refused: Vec<(Option<u32>, &'static str, u64)>,
 }
 
-/// What is told.
+/// The values to report.
 #[derive(Clone, Copy, Debug)]
 pub struct Own<'a> {
-    /// How the last snapshot was made; `None` if it failed.
+    /// Statistics of the last snapshot; `None` if it failed.
     pub stats: Option<SnapshotStats>,
-    /// Where processes are read from.
+    /// The source of processes.
     pub source: &'a str,
-    /// Where counters are read from.
+    /// The source of counters.
     pub counters: &'a str,
     /// Whether the kernel hides nothing.
     pub sees_all: bool,
@@ -119,23 +119,23 @@ pub struct Own<'a> {
     pub counter_errors: u64,
     /// Groups that are folded.
     pub folded_groups: u64,
-    /// Series that each of them would have.
+    /// Series that each folded group would have.
     pub series_of_a_group: u64,
     /// Threads whose names are folded.
     pub folded_threads: u64,
     /// CPU time of costly values, in nanoseconds, if any are read.
     pub costly_cpu_ns: Option<u64>,
-    /// What the service has counted, if there is one.
+    /// The counts of the service, if there is one.
     pub service: Option<&'a Served>,
     /// When the machine was booted, in seconds since 1970.
     pub btime: u64,
     /// How the configuration was read the last time.
     pub reloaded: Reloaded,
-    /// What the process takes that serves them.
+    /// Time and memory of the process that serves the metrics.
     pub beside: Used,
 }
 
-/// Writes it.
+/// Writes the metrics.
 pub fn write_own(text: &mut Exposition, own: Own<'_>) {
     let mut one = |family: &Family, labels: &str, value| {
         text.family(family);
@@ -191,13 +191,13 @@ fn write_service(text: &mut Exposition, service: &Served) {
     text.one(&SERVICE_LENT, Value::Whole(service.lent_bytes));
 }
 
-/// What every exporter says of its own process, under the names that all have; with the time and memory of that beside it.
+/// Writes the usual metrics of the exporter's own process, with the time and memory of the serving process added.
 fn write_process(text: &mut Exposition, btime: u64, beside: Used) {
     let cpu = clock_gettime(ClockId::ProcessCPUTime);
     let cpu_ns = cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64;
     text.one(&CPU, Value::Nano(cpu_ns.saturating_add(beside.cpu_ns)));
     if let Ok(folder) = std::fs::read_dir("/proc/self/fd") {
-        // One of them is the folder's.
+        // One of them belongs to the folder itself.
         let open = folder.count().saturating_sub(1);
         text.one(&OPEN_FDS, Value::Whole(open as u64));
     }

@@ -1,4 +1,4 @@
-//! How long each collector took, and whether it had anything to tell.
+//! How long each collector took, and whether it succeeded.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ super::families! {
         "1, with the version of fastproc, which is its branch.";
 }
 
-/// What collectors took, at the last collection and since.
+/// Times of collectors, at the last collection and since.
 #[derive(Debug, Default)]
 pub(super) struct Scrapes {
     collected: Vec<(&'static str, Duration)>,
@@ -26,7 +26,7 @@ impl Scrapes {
         self.collected.clear();
     }
 
-    /// Reads something of a collector.
+    /// Reads something for a collector, and measures the time.
     pub(super) fn collect<T>(&mut self, collector: &'static str, read: impl FnOnce() -> T) -> T {
         let started = Instant::now();
         let result = read();
@@ -34,7 +34,7 @@ impl Scrapes {
         result
     }
 
-    /// Writes what a collector tells. It succeeds if that is anything.
+    /// Writes the metrics of a collector. It succeeds if there are any.
     pub(super) fn write(
         &mut self,
         text: &mut Exposition,
@@ -48,7 +48,7 @@ impl Scrapes {
         });
     }
 
-    /// The same for one that may have nothing to tell, and says whether it succeeds.
+    /// As [`write`](Self::write), for a collector that may have no metrics; `write` returns whether it succeeded.
     pub(super) fn write_if(
         &mut self,
         text: &mut Exposition,
@@ -60,7 +60,7 @@ impl Scrapes {
         self.written.push((collector, started.elapsed(), succeeded));
     }
 
-    /// Writes what they took, and begins anew for the next text of the same collection.
+    /// Writes the times, and resets those of writing for the next text of the same collection.
     pub(super) fn finish(&mut self, text: &mut Exposition) {
         if self.written.is_empty() {
             return;
@@ -78,7 +78,7 @@ impl Scrapes {
             set_label(&mut label, collector);
             text.series(SUCCEEDED.name, &label, "", Value::Whole(succeeded.into()));
         }
-        // The rest of the labels are those of Go's tools.
+        // The other labels are those of Go's tools.
         let labels = format!(
             "branch=\"fastproc\",goarch=\"{}\",goos=\"linux\",version=\"{}\"",
             go_architecture(),

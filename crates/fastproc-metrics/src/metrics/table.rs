@@ -1,4 +1,4 @@
-//! The table of all metrics, for people.
+//! The table of all metrics for the documentation.
 
 use super::{cgroups, groups, host, own};
 use crate::exposition::Family;

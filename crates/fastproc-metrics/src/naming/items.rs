@@ -1,4 +1,4 @@
-//! Rules as they are written, and as bytes for the process that uses them: whoever reads the file is another one.
+//! Rules as they are written, and as bytes for the process that uses them, since another process reads the file.
 
 use super::{
     regex::{Memory, compile},
@@ -7,14 +7,14 @@ use super::{
     template::Template,
 };
 
-/// What an item of `process_names` says.
+/// An item of `process_names`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Item {
-    /// The template of the name; empty for that which process-exporter has.
+    /// The template of the name; empty for process-exporter's default.
     pub name: String,
-    /// Names of processes, one of which must be its own.
+    /// Names of processes; the name of the process must be one of them.
     pub comms: Option<Vec<String>>,
-    /// Programs, by path or base, one of which must be its own.
+    /// Programs, by path or base name; the program of the process must be one of them.
     pub exes: Option<Vec<String>>,
     /// Regular expressions that must all match its command line.
     pub cmdlines: Option<Vec<String>>,
@@ -26,7 +26,7 @@ const LONGEST: usize = 1 << 20;
 /// The most items and regular expressions, together.
 const MOST: usize = 10_000;
 
-/// Rules cannot be used.
+/// Why rules cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WrongRules {
     /// One item cannot be used.
@@ -37,25 +37,25 @@ pub enum WrongRules {
         /// What is wrong with it.
         reason: String,
     },
-    /// They have more bytes than they may have.
+    /// They have too many bytes.
     #[error(
         "the rules of groups have {0} bytes, and {LONGEST} are allowed; use fewer or shorter rules"
     )]
     TooLong(usize),
-    /// There are more than there may be.
+    /// There are too many.
     #[error("the rules of groups have more than {MOST} items and regular expressions; use fewer")]
     TooMany,
-    /// They come as bytes that are no rules.
+    /// The bytes are not a list of rules.
     #[error("the rules of groups are cut short")]
     CutShort,
 }
 
-/// Whether this can be the template of a name, or what of it is not understood.
+/// Checks the template of a name. The error names what is not supported.
 pub fn check_name(template: &str) -> Result<(), String> {
     Template::parse(template).map(drop)
 }
 
-/// Whether this is a regular expression, or what is wrong with it.
+/// Checks a regular expression.
 pub fn check_expression(pattern: &str) -> Result<(), String> {
     compile(pattern, &mut Memory::default()).map(drop)
 }
@@ -93,7 +93,8 @@ impl Item {
         })
     }
 
-    /// Items as bytes: a text is its length and its bytes, a list its length, or `u32::MAX` where there is none, and its texts.
+    /// Converts items to bytes: a text is its length and its bytes; a list is its length and its texts, or `u32::MAX`
+    /// for `None`.
     pub fn to_bytes(items: &[Self]) -> Vec<u8> {
         let mut bytes = Vec::new();
         let text = |bytes: &mut Vec<u8>, text: &str| {
@@ -113,7 +114,7 @@ impl Item {
         bytes
     }
 
-    /// The items of such bytes, unless they are none or too many.
+    /// Converts bytes to items. Fails if they are malformed or too many.
     pub fn from_bytes(mut bytes: &[u8]) -> Result<Vec<Self>, WrongRules> {
         if bytes.len() > LONGEST {
             return Err(WrongRules::TooLong(bytes.len()));
@@ -147,7 +148,7 @@ fn text(bytes: &mut &[u8]) -> Option<String> {
     String::from_utf8(text.to_vec()).ok()
 }
 
-/// A list, or that there is none.
+/// Reads a list, or `None`.
 fn list(bytes: &mut &[u8]) -> Result<Option<Vec<String>>, WrongRules> {
     match number(bytes).ok_or(WrongRules::CutShort)? {
         u32::MAX => Ok(None),
@@ -159,7 +160,7 @@ fn list(bytes: &mut &[u8]) -> Result<Option<Vec<String>>, WrongRules> {
 }
 
 impl Rules {
-    /// The rules of these items, the first of which that matches names a process.
+    /// The rules of these items. The first that matches names a process.
     pub fn of_items(items: &[Item]) -> Result<Self, WrongRules> {
         let expressions = items.iter().filter_map(|item| item.cmdlines.as_ref());
         if items.len() + expressions.map(Vec::len).sum::<usize>() > MOST {
@@ -181,7 +182,7 @@ impl Rules {
 }
 
 impl Default for Rules {
-    /// A group for each name of a process that has a command line: what the packages of process-exporter ship.
+    /// A group for each name of a process with a command line, as in the packages of process-exporter.
     fn default() -> Self {
         let item = Item {
             name: "{{.Comm}}".into(),

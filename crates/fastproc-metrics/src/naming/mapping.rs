@@ -22,8 +22,8 @@ pub enum MappingError {
 }
 
 impl Rules {
-    /// The rules of `-procnames` and `-namemapping`: a group for each name in the first list, and for each name in the
-    /// second by what its expression captures.
+    /// The rules of `-procnames` and `-namemapping`: a group for each name in the first list, and, for each name in the
+    /// second, a group for each capture of its expression.
     pub fn of_names(names: &[String], mapping: Option<&str>) -> Result<Self, MappingError> {
         let mut rules = Mapping::new();
         if let Some(text) = mapping.filter(|text| !text.is_empty()) {

@@ -1,4 +1,4 @@
-//! Which group a process belongs to, by rules as process-exporter has them.
+//! Assigns processes to groups by the rules of process-exporter.
 
 mod items;
 mod mapping;

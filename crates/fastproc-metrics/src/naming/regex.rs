@@ -1,15 +1,15 @@
-//! Regular expressions of rules, within bounds of memory.
+//! Regular expressions of rules, with limited memory.
 
 use regex::{Error, Regex, RegexBuilder};
 
-/// The longest expression, in bytes: what it is parsed to is larger by far.
+/// The longest expression, in bytes: its parsed form is far larger.
 const LONGEST: usize = 8 * 1024;
 
-/// What all expressions of the rules may take, in bytes. Each is charged with the first of these sizes that it fits.
+/// The memory of all expressions of the rules, in bytes. Each is charged with the first of these sizes that it fits.
 const MEMORY: usize = 64 << 20;
 const SIZES: [usize; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 
-/// What of that is left.
+/// The remaining memory.
 #[derive(Debug)]
 pub(super) struct Memory(usize);
 
@@ -24,7 +24,7 @@ impl Memory {
         let mut result = Err(Error::CompiledTooBig(self.0));
         for size in SIZES.into_iter().filter(|&size| size <= self.0) {
             let mut builder = RegexBuilder::new(pattern);
-            // What it remembers while it searches is as large at most.
+            // The cache of a search is at most as large.
             result = builder
                 .size_limit(size)
                 .dfa_size_limit(size.max(SIZES[2]))
@@ -42,7 +42,7 @@ impl Memory {
     }
 }
 
-/// A regular expression. Two are equal if they are spelled alike.
+/// A regular expression. Two with the same text are equal.
 #[derive(Clone, Debug)]
 pub(super) struct Expression(pub Regex);
 
@@ -88,13 +88,13 @@ mod tests {
             error,
             "a regular expression of 8193 bytes is too long: 8192 are allowed"
         );
-        // Many are as bad as a large one.
+        // Many small ones are as bad as a large one.
         let mut memory = Memory(SIZES[1]);
         let taken = (0..5).map(|_| compile("a", &mut memory).is_ok());
         assert_eq!(taken.collect::<Vec<_>>(), [true, true, true, true, false]);
     }
 
-    /// The forms that configurations of process-exporter have, a command line, and what the first group finds in it.
+    /// Forms of expressions in configurations of process-exporter, a command line, and what the first group captures.
     const FOUND: &[(&str, &str, Option<&str>)] = &[
         ("(.+)", "a b", Some("a b")),
         (

@@ -1,4 +1,4 @@
-//! Rules: which processes they match, and how these are named.
+//! Rules that select and name processes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -8,11 +8,11 @@ use super::{
     template::{NameError, Template},
 };
 
-/// Matches a process if all that it has match.
+/// Matches a process if all its selectors match.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Rule {
     pub comms: Option<HashSet<Vec<u8>>>,
-    /// By the base of the path: the whole path, if it is to match.
+    /// By the base of the path; with the whole path if that must match.
     pub exes: Option<HashMap<Vec<u8>, Option<Vec<u8>>>>,
     pub cmdlines: Option<Vec<Expression>>,
     pub name: Template,
@@ -37,7 +37,7 @@ impl Rule {
             let line = subject.line();
             for Expression(regex) in cmdlines {
                 let captures = regex.captures(&line)?;
-                // As in process-exporter, all that have no name share the empty one; the last of them counts.
+                // As in process-exporter, all unnamed groups share the empty name; the last of them counts.
                 for (name, found) in regex.capture_names().zip(captures.iter()) {
                     let text = found.map_or("", |found| found.as_str());
                     matches.insert(name.unwrap_or_default().to_owned(), text.to_owned());
@@ -56,7 +56,7 @@ impl Rule {
     }
 }
 
-/// For a name, the regular expression whose first non-empty capture is added to it; or none, and the name is all.
+/// For each name, the expression whose first non-empty capture is appended to it; `None`: only the name.
 pub(super) type Mapping = HashMap<Vec<u8>, Option<Expression>>;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -65,7 +65,7 @@ enum Kind {
     Names(Mapping),
 }
 
-/// The rules, of which the first that matches names a process.
+/// The rules. The first that matches names a process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rules(Kind);
 
@@ -78,12 +78,12 @@ impl Rules {
         Self(Kind::Names(mapping))
     }
 
-    /// Whether no process is in a group, whatever it is.
+    /// Whether no process can be in a group.
     pub fn is_empty(&self) -> bool {
         matches!(&self.0, Kind::File(rules) if rules.is_empty())
     }
 
-    /// The group of this process, if there is one for it.
+    /// The group of this process, if a rule matches.
     pub fn name_of(&self, subject: &Subject<'_>) -> Result<Option<String>, NameError> {
         match &self.0 {
             Kind::File(rules) => {
@@ -94,7 +94,7 @@ impl Rules {
         }
     }
 
-    /// What has to be known of a process before it can be named.
+    /// What must be read of a process before it can be named.
     pub fn wants(&self) -> Wants {
         match &self.0 {
             Kind::File(rules) => rules

@@ -1,27 +1,27 @@
-//! What a process is named by.
+//! The properties by which a process is named.
 
 use fastproc::container::{Labels, Names, Origin, Runtime};
 
-/// What a rule can ask about a process.
+/// What rules can use of a process.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     /// Process id.
     pub pid: u32,
     /// The name in `/proc/PID/stat`.
     pub comm: &'a [u8],
-    /// `/proc/PID/cmdline`: arguments that end with a NUL each.
+    /// `/proc/PID/cmdline`: arguments, each terminated by a NUL.
     pub cmdline: &'a [u8],
     /// Name of the effective user.
     pub username: &'a str,
     /// Paths of its cgroups.
     pub cgroups: &'a [String],
-    /// The container that it is in, if that is known.
+    /// Its container, if known.
     pub container: Option<&'a Container>,
     /// Start time, in nanoseconds since 1970.
     pub start_unix_ns: u64,
 }
 
-/// What its cgroup says about a process, and the names that the runtime keeps. What is not known is empty.
+/// What its cgroup reveals about a process, and the names that the runtime keeps. Unknown texts are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Container {
     /// The full id of the container; its name for LXC and systemd-nspawn.
@@ -36,7 +36,7 @@ pub struct Container {
     pub namespace: String,
     /// The image of the container.
     pub image: String,
-    /// What made the container.
+    /// The container runtime.
     pub runtime: String,
     /// The machine of systemd-machined.
     pub machine: String,
@@ -47,7 +47,7 @@ pub struct Container {
 }
 
 impl Container {
-    /// What the path of a cgroup says; names come from `names`, if there are any.
+    /// Parses the path of a cgroup; adds the names of `names`.
     pub fn from_cgroup(path: &[u8], names: Option<&mut Names>) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let origin = Origin::from_cgroup(path);
@@ -73,7 +73,7 @@ impl Container {
         }
     }
 
-    /// The member that a template calls by this name.
+    /// The member with this name in templates.
     pub(super) fn get(&self, name: &str) -> Option<&String> {
         Some(match name {
             "ContainerID" => &self.id,
@@ -91,7 +91,7 @@ impl Container {
     }
 }
 
-/// What a template finds in the path of a cgroup.
+/// Members that come from the path of a cgroup.
 pub(super) const OF_CGROUP: [&str; 6] = [
     "ContainerID",
     "PodUID",
@@ -101,11 +101,11 @@ pub(super) const OF_CGROUP: [&str; 6] = [
     "Slice",
 ];
 
-/// What a template finds in files of the runtime.
+/// Members that come from files of the runtime.
 pub(super) const OF_RUNTIME: [&str; 4] = ["ContainerName", "PodName", "Namespace", "Image"];
 
 impl<'a> Subject<'a> {
-    /// The arguments without the NULs that end the last.
+    /// The arguments without trailing NULs.
     fn trimmed(&self) -> &'a [u8] {
         let end = self.cmdline.iter().rposition(|&byte| byte != 0);
         &self.cmdline[..end.map_or(0, |at| at + 1)]
@@ -120,12 +120,13 @@ impl<'a> Subject<'a> {
         line.split(|&byte| byte == 0).next()
     }
 
-    /// The first argument, or the name of what has none.
+    /// The first argument, or the name of a process without arguments.
     pub(super) fn exe(&self) -> &'a [u8] {
         self.argv0().unwrap_or(self.comm)
     }
 
-    /// The last element of the first argument, or the name of what has none: that is no path, whatever is in it.
+    /// The last element of the first argument, or the name of a process without arguments. That name is not a path,
+    /// whatever it contains.
     pub(super) fn exe_base(&self) -> &'a [u8] {
         self.argv0().map_or(self.comm, base)
     }
@@ -137,7 +138,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// What has to be read of a process before rules can be asked.
+/// What must be read of a process before rules can be applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wants {
     /// The command line.
@@ -164,7 +165,7 @@ impl Wants {
     }
 }
 
-/// The last element of a path, as Go's `filepath.Base` has it.
+/// The last element of a path, as returned by Go's `filepath.Base`.
 pub(super) fn base(path: &[u8]) -> &[u8] {
     if path.is_empty() {
         return b".";

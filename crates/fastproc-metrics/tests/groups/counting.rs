@@ -1,4 +1,4 @@
-//! What is counted, and when it begins and ends.
+//! What is counted, and when counting begins and ends.
 
 use fastproc::{Fields, exits::Exit};
 use fastproc_metrics::{
@@ -39,7 +39,7 @@ fn a_process_that_one_snapshot_missed_is_not_counted_twice() {
     assert_eq!(procs(&tracker, "web"), Some(3));
 }
 
-/// exec(2) in a thread that does not lead: it has the leading one's id and start time then, and its own counters.
+/// exec(2) in a thread other than the leader: then it has the leader's id and start time, but its own counters.
 #[test]
 fn a_thread_that_takes_the_place_of_another_is_not_counted_twice() {
     let (mut machine, mut tracker) = (Machine::default(), tracker(|_| ()));
@@ -64,7 +64,7 @@ fn counters_begin_with_the_tracker_and_keep_what_the_dead_did() {
     machine.update(&mut tracker);
     assert_eq!(minor(&tracker, "web"), 0, "what was before is not ours");
     machine.get(10).cpu.minflt = 520;
-    // Younger than the tracker: all that it did counts.
+    // It started after the tracker, so everything that it did counts.
     machine.start(11, 1, "web", FIRST + 1).cpu.minflt = 7;
     machine.update(&mut tracker);
     assert_eq!(minor(&tracker, "web"), 27);
@@ -185,13 +185,13 @@ fn threads_are_summed_up_by_name_and_keep_what_the_dead_did() {
     let pool = "groupname=\"web\",threadname=\"pool\"";
     let web = "groupname=\"web\",threadname=\"web\"";
     assert_eq!(names(&tracker), [(pool.into(), 2, 10), (web.into(), 1, 5)]);
-    // One ends, one is born: neither takes anything away, and the new one's switches are all new.
+    // One thread ends and another begins: the first loses nothing, and all switches of the second are new.
     machine.threads.retain(|thread| thread.tid != 12);
     machine.thread(10, 13, "pool", 4);
     machine.update(&mut tracker);
     assert_eq!(voluntary(&tracker, "web"), 19);
     assert_eq!(names(&tracker)[0], (pool.into(), 2, 14));
-    // A name that no thread has any more is no series any more.
+    // A name without threads has no series.
     machine
         .threads
         .retain(|thread| thread.tid == 10 || thread.tgid == 20);
@@ -244,7 +244,7 @@ fn switches_count_once_whether_a_thread_is_listed_or_not() {
     machine.start(10, 1, "web", FIRST + 1);
     assert_eq!(look(&mut machine, 5, &[]), (5, 1));
     assert_eq!(look(&mut machine, 8, &[]), (8, 1));
-    // Another begins, both run, and it ends.
+    // A second thread begins, both run, and it ends.
     assert_eq!(look(&mut machine, 9, &[(2, 20)]), (29, 2));
     assert_eq!(look(&mut machine, 10, &[(2, 21)]), (31, 2));
     assert_eq!(look(&mut machine, 12, &[]), (33, 1));
@@ -254,13 +254,13 @@ fn switches_count_once_whether_a_thread_is_listed_or_not() {
     machine.rename(10, "other");
     assert_eq!(look(&mut machine, 41, &[]), (74, 1));
     assert_eq!(look(&mut machine, 43, &[]), (76, 1));
-    // In all it switched 80 times.
+    // In total it switched 80 times.
     machine.exit(10);
     machine.ended(10, 1, "other", FIRST + 1, 0).nvcsw = 80;
     assert_eq!(look(&mut machine, 0, &[]), (80, 0));
 }
 
-/// The exit of the first comes after that of who has had its pid since.
+/// The exit of the first process comes after that of the process that has reused its pid.
 #[test]
 fn an_exit_counts_for_the_process_that_had_the_pid_then() {
     let (mut machine, mut tracker) = (Machine::default(), tracker(|_| ()));
@@ -301,12 +301,12 @@ fn what_ends_is_counted_to_the_end_and_once() {
     };
     assert_eq!(user(&tracker, "make"), Some(0));
 
-    // Two compilers come and go: what was executed is known of one, and the other was forked by make.
+    // Two compilers come and go: one executed a known program, the other was only forked by make.
     machine.get(10).cpu.utime_ns = 6 * SECOND;
     machine.ended(20, 10, "cc", FIRST + 1, SECOND).nvcsw = 3;
     machine.ended.as_mut().expect("exits")[0].1 = Some("/usr/bin/gcc\0-c\0".into());
     machine.ended(21, 10, "make", FIRST + 2, 2 * SECOND).nvcsw = 4;
-    // One had begun and ended before anybody looked.
+    // A process that came and went before the first update.
     machine.ended(9, 1, "old", FIRST - 9, SECOND);
     machine.update(&mut tracker);
     assert_eq!(user(&tracker, "gcc"), Some(SECOND));
@@ -316,7 +316,7 @@ fn what_ends_is_counted_to_the_end_and_once() {
     assert_eq!(gcc.total.get(Count::Voluntary), 3);
     assert_eq!(gcc.now.procs, 0);
 
-    // Make is gone, and its exit comes two updates later.
+    // make is gone, and its exit is reported two updates later.
     machine.exit(10);
     machine.ended = Some(Vec::new());
     machine.update(&mut tracker);

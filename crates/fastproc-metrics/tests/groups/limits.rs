@@ -1,4 +1,4 @@
-//! More groups and names of threads than are shown.
+//! More groups and thread names than are shown.
 
 use std::collections::HashMap;
 
@@ -35,7 +35,7 @@ fn groups_past_the_limit_are_one_and_the_sums_stay_right() {
     assert_eq!(minor(&tracker, "other"), 49);
     assert_eq!(minor(&tracker, "p10"), 7);
     assert_eq!(sums(&tracker), (10, 10_000, 70));
-    // A group without processes makes room, and what was folded stays where it was counted.
+    // A group without processes makes room, and folded counts stay where they were counted.
     machine.exit(10);
     for record in &mut machine.records {
         record.cpu.minflt += 1;
@@ -76,7 +76,7 @@ fn the_groups_with_the_most_are_shown() {
             .groups()
             .map(|group| (group.name.to_string(), group.total.get(Count::MinorFaults)))
             .collect();
-        // Others come to the top: no counter that is still shown has gone back.
+        // Others come to the top: no counter that is still shown decreases.
         for pid in [10, 14] {
             machine.get(pid).cpu.utime_ns += 5000;
             machine.get(pid).memory.rss_anon += 5000;

@@ -1,4 +1,4 @@
-//! A machine whose processes are made up.
+//! A simulated machine.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -13,14 +13,14 @@ use fastproc_metrics::{
 };
 
 pub const SECOND: u64 = 1_000_000_000;
-/// When the tracker looks first.
+/// The time of the first update.
 pub const FIRST: u64 = 1000 * SECOND;
 
-/// Its processes, and what is known of them.
+/// Its processes and their properties.
 #[derive(Default)]
 pub struct Machine {
     pub records: Vec<Record>,
-    /// Those of the last update.
+    /// The records of the last update.
     before: Vec<Record>,
     pub threads: Vec<ThreadRecord>,
     pub cmdlines: HashMap<u32, String>,
@@ -28,7 +28,7 @@ pub struct Machine {
     /// Containers, by the ids of cgroups.
     pub containers: HashMap<u64, Arc<Container>>,
     pub described: usize,
-    /// What ended since the last update, with command lines, where that is recorded.
+    /// Exits since the last update with command lines, if recorded.
     pub ended: Option<Vec<(Exit, Option<String>)>>,
     pub now: u64,
 }
@@ -70,7 +70,7 @@ impl Machine {
         self.threads.retain(|thread| thread.tgid != pid);
     }
 
-    /// It has ended, with this much CPU time in all.
+    /// Adds an exit with this total CPU time.
     pub fn ended(
         &mut self,
         pid: u32,
@@ -190,7 +190,7 @@ pub fn procs(tracker: &Tracker, name: &str) -> Option<u64> {
     group(tracker, name).map(|group| group.now.procs)
 }
 
-/// Rules by the names of groups, and of the processes in them.
+/// Rules with a name for each group and the processes in it.
 pub fn named(groups: &[(&str, &str)]) -> Rules {
     let items: Vec<Item> = groups
         .iter()

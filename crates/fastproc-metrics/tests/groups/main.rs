@@ -1,4 +1,4 @@
-//! Groups from one snapshot to the next: exits, exec, pids that are given away, names that change.
+//! Groups from one snapshot to the next: exits, exec, reused pids, changed names.
 
 mod counting;
 mod limits;

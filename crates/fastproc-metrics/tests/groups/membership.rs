@@ -1,10 +1,10 @@
-//! Which process is in which group.
+//! The group of each process.
 
 use fastproc_metrics::{groups::Count, naming::Rules};
 
 use crate::machine::{FIRST, Machine, SECOND, group, minor, named, procs, tracker};
 
-/// As process-exporter does it: a process is named once, and stays what it was first.
+/// As in process-exporter, a process is named once and keeps its group.
 #[test]
 fn a_process_stays_in_its_group_whatever_it_becomes() {
     for recheck in [false, true] {
@@ -24,7 +24,7 @@ fn a_process_stays_in_its_group_whatever_it_becomes() {
     }
 }
 
-/// What is in no group is looked at again if that is asked for, until it is in one.
+/// With `recheck`, processes without a group are checked again until they are in one.
 #[test]
 fn what_is_in_no_group_may_come_into_one() {
     for recheck in [false, true] {
@@ -42,12 +42,12 @@ fn what_is_in_no_group_may_come_into_one() {
         assert_eq!(procs(&tracker, "web"), None);
         machine.rename(10, "web");
         machine.update(&mut tracker);
-        // Its child with it.
+        // Its child follows it.
         assert_eq!(procs(&tracker, "web"), recheck.then_some(2));
     }
 }
 
-/// What it did before is its group's only if it began under the eyes of the tracker; as process-exporter does it.
+/// As in process-exporter, what a process did before belongs to its group only if it started after the first update.
 #[test]
 fn who_comes_into_a_group_brings_what_it_did_since_the_first_look() {
     let only_web = || named(&[("web", "web")]);
@@ -141,7 +141,7 @@ fn children_belong_to_their_parents_group_unless_they_have_one() {
         machine.exit(10);
         machine.update(&mut tracker);
         assert_eq!(procs(&tracker, "shells"), Some(u64::from(children)));
-        // A child of one that was left alone is left alone, and so is what has no parent here.
+        // A child of a process without a group has none, and neither has a process without a parent here.
         machine.start(14, 5, "new", FIRST + 1);
         machine.start(15, 999, "new", FIRST + 1);
         machine.update(&mut tracker);
@@ -189,7 +189,7 @@ fn a_child_that_no_rule_names_is_of_its_parent_in_the_end_too() {
     machine.start(1, 0, "init", SECOND);
     machine.ended = Some(Vec::new());
     machine.update(&mut tracker);
-    // Its parent has ended as well, and is told of later.
+    // Its parent has exited as well, and is reported later.
     machine.ended(31, 30, "child", FIRST + 2, SECOND);
     machine.ended(30, 1, "parent", FIRST + 1, SECOND);
     for (_, line) in machine.ended.iter_mut().flatten() {

@@ -1,4 +1,4 @@
-//! Readings that end, stand still, or take too long.
+//! Readings that end, block, or take too long.
 
 use std::sync::mpsc;
 
@@ -52,8 +52,8 @@ fn start(
     Reading::start(items(0..count), Instant::now(), done, read).expect("a thread")
 }
 
-/// A reading of 100 processes that stands at this one until the other end of the channel is dropped. Each is of a user of
-/// its own, with the number of its pid.
+/// A reading of 100 processes that blocks at this one until the other end of the channel is dropped. Each process
+/// belongs to the user whose uid equals its pid.
 pub(crate) fn held_at(pid: u32) -> (Reading, mpsc::Sender<()>) {
     let (release, held) = mpsc::channel::<()>();
     let (tell, arrived) = mpsc::channel();
@@ -98,7 +98,7 @@ fn everything_is_read_and_the_end_is_told() {
 fn a_reading_that_panics_is_over_and_the_end_is_told() {
     let done = done();
     let reading = start(100, Arc::clone(&done), |item| {
-        assert!(item.pid < 3, "as a mistake would have it");
+        assert!(item.pid < 3, "a deliberate panic");
         text(item, 1)
     });
     wait_until("it is told", || {
@@ -166,7 +166,7 @@ fn it_takes_no_longer_than_the_limit_says_and_who_had_most_of_that_is_blamed() {
     nothing_more_is_read(&reading, release);
 }
 
-/// Many processes that each took a little less than one may, and what is read when the time is over.
+/// Many processes that each took a little less than one may, and one that is being read when the time is over.
 fn slow(slowest: Duration, limits: Limits) -> Option<u32> {
     let asked = Instant::now();
     let progress = Progress {

@@ -1,4 +1,4 @@
-//! Answers: snapshots, what ended, and texts about the service.
+//! Answers: snapshots, exits, and texts about the service.
 
 use std::{
     io::IoSlice,
@@ -22,7 +22,8 @@ use crate::{
     view::{Mask, View, Visibility},
 };
 
-/// Room for a text that is yet to be read, and for a few long ones among them. The reader reads itself what finds no room.
+/// Room for each text that is still to be read, and for a few long ones. The reader itself reads texts for which there
+/// is no room.
 const ROOM_FOR_TEXT: usize = 256;
 const ROOM_FOR_LONG_TEXTS: usize = 64 << 10;
 
@@ -46,7 +47,7 @@ impl Service {
         })
     }
 
-    /// Hands out what has ended since the last time.
+    /// Sends the exits since the reader's last request.
     pub(super) fn hand_exits(
         &mut self,
         token: u64,
@@ -77,7 +78,7 @@ impl Service {
     }
 
     pub(super) fn send_buffer(&mut self, token: u64, request: &Request, id: u64) {
-        // Who has gone holds nothing.
+        // A reader that has gone holds no buffer.
         let (Some(client), Some(buffer)) = (self.clients.get_mut(&token), self.buffers.get(id))
         else {
             return;
@@ -89,8 +90,8 @@ impl Service {
         self.send(token, &reply.to_words(), reply.has_descriptor.then_some(id));
     }
 
-    /// Writes a snapshot into a buffer. `None`: texts are being read for it, and it is handed out then. Without `reads_texts`
-    /// it has those that are kept.
+    /// Writes a snapshot into a buffer. `None`: its texts are being read, and it is sent after that. Without `reads_texts`
+    /// it has only the texts that are kept.
     pub(super) fn fill(
         &mut self,
         waiting: &Waiting,
@@ -180,7 +181,7 @@ impl Service {
         Ok(None)
     }
 
-    /// Writes what ended into a buffer, without a snapshot.
+    /// Writes exits into a buffer, without a snapshot.
     fn fill_exits(&mut self, view: View, contents: Contents) -> Result<u64, Status> {
         let (exits, exit_lines) = self.exits.count(contents.exits);
         let counts = Counts {
@@ -212,7 +213,7 @@ impl Service {
         self.send(token, &Reply::empty(status).to_words(), None);
     }
 
-    /// Refuses what is too much for the user.
+    /// Refuses a request that exceeds the user's limits.
     pub(super) fn refuse_for(&mut self, token: u64, why: Reason) {
         self.blame(token, why);
         self.refuse(token, Status::Busy);
@@ -224,7 +225,7 @@ impl Service {
         }
     }
 
-    /// Sends a text behind an answer.
+    /// Sends a text after the words of an answer.
     pub(super) fn tell(&mut self, token: u64, op: Op) {
         let text = match op {
             Op::Layout => fastproc::source::service::layout::text().to_owned(),

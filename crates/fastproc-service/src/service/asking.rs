@@ -1,4 +1,4 @@
-//! What users ask, apart from the work that is done for it: to read a request, and to refuse it, takes time as well.
+//! What requests cost apart from the work that is done for them: reading and refusing a request takes time as well.
 //!
 //! The service reads a limited number of requests of one user, and then those of others. The CPU time that the thread did not
 //! spend on work is charged to the users, in proportion to their requests. A user who sends too many is not read for 0.1 s:
@@ -14,15 +14,15 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use super::Service;
 use crate::budget::{Budget, cpu_time};
 
-/// What one user may ask before others are answered.
+/// Requests of one user that are read before those of others.
 pub(super) const ASKED_AT_ONCE: u32 = 64;
 /// Requests of all users that are charged together.
 const SETTLED_TOGETHER: u32 = ASKED_AT_ONCE / 2;
-/// What to find out who somebody is, or to write a text about the service, counts as, in requests.
+/// The weight, in requests, of identifying a reader or writing a text about the service.
 pub(super) const WEIGHT_OF_MUCH: u32 = 16;
-/// What to accept a connection counts as.
+/// The weight, in requests, of accepting a connection.
 pub(super) const WEIGHT_OF_CONNECTION: u32 = 4;
-/// What a user's requests may take, apart from work: a part of what work may, and a share of one CPU at least.
+/// What a user's requests may take, apart from work: a part of what work may take, but at least this share of one CPU.
 const PART_OF_WORK: f64 = 0.2;
 const LEAST_SHARE: f64 = 0.02;
 /// How long the service does not read from a user who has sent too many requests.
@@ -31,13 +31,13 @@ const HOLD: Duration = Duration::from_millis(100);
 /// The requests of each user, and what they cost.
 #[derive(Debug)]
 pub(super) struct Asking {
-    /// Since it was last charged.
+    /// By account, since the last charge.
     counts: Vec<(u32, u32)>,
     budget: Budget,
     held: HashMap<u32, Held>,
-    /// CPU time of the thread when it was last charged.
+    /// CPU time of the thread at the last charge.
     last: Duration,
-    /// CPU time of the thread since then that users were charged for as work.
+    /// CPU time of the thread since then that was charged as work.
     worked: Duration,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Asking {
 #[derive(Debug)]
 struct Held {
     until: Instant,
-    /// Connections with requests that are not read.
+    /// Connections whose requests are not read.
     clients: Vec<u64>,
 }
 
@@ -70,28 +70,29 @@ impl Asking {
         &mut self.counts[at].1
     }
 
-    /// This user has asked for something.
+    /// Adds a request of this user.
     pub(super) fn add(&mut self, account: u32, weight: u32) {
         *self.count(account) += weight;
     }
 
-    /// Whether this user has asked so much that others come first. What is not read now is reported again, behind them.
+    /// Whether this user has sent so many requests that others come first. Its unread requests are reported again,
+    /// after theirs.
     pub(super) fn others_come_first(&mut self, account: u32) -> bool {
         *self.count(account) >= ASKED_AT_ONCE
     }
 
-    /// When the first of those who are held may ask again.
+    /// When the first user that is held may send again.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.held.values().map(|held| held.until).min()
     }
 
-    /// Whether so much was asked that it is worth asking the kernel for the time.
+    /// Whether there were enough requests to make it worth reading the clock.
     fn is_due(&self) -> bool {
         let all = self.counts.iter().map(|(_, asked)| asked);
         all.sum::<u32>() >= SETTLED_TOGETHER
     }
 
-    /// Charges what these events have taken to those who have asked.
+    /// Charges the CPU time of these requests to the users who sent them.
     fn settle(&mut self, cpu: Duration, now: Instant) {
         let used = cpu.saturating_sub(self.last).saturating_sub(self.worked);
         (self.last, self.worked) = (cpu, Duration::ZERO);
@@ -110,7 +111,7 @@ impl Asking {
         }
     }
 
-    /// Has nothing read from this user until then.
+    /// Stops reading from this user until then.
     pub(super) fn hold(&mut self, account: u32, until: Instant) {
         let clients = Vec::new();
         let held = self.held.entry(account);
@@ -119,14 +120,14 @@ impl Asking {
 }
 
 impl Service {
-    /// The thread has worked so long for this user.
+    /// Charges this user for work of the thread.
     pub(super) fn charge(&mut self, account: u32, took: Duration) {
         self.asking.worked += took;
         self.budget.spend(account, took, Instant::now());
     }
 
-    /// Whether nothing is read from the user of this connection now. The kernel does not report it meanwhile, unless its other
-    /// end is closed.
+    /// Whether requests of this connection's user are not read now. In that case the kernel does not report the
+    /// connection again, unless its other end is closed.
     pub(super) fn is_held(&mut self, token: u64, account: u32) -> bool {
         let Some(held) = self.asking.held.get_mut(&account) else {
             return false;
@@ -141,7 +142,7 @@ impl Service {
         true
     }
 
-    /// Reads again from those who have waited long enough.
+    /// Reads again from users that have been held long enough.
     pub(super) fn release_held(&mut self) {
         if self.asking.held.is_empty() {
             return;
@@ -153,7 +154,7 @@ impl Service {
                     continue;
                 };
                 let data = EventData::new_u64(token);
-                // It is watched, and the kernel needs no memory for that.
+                // It is watched already, and modifying a watch needs no memory.
                 let _ = epoll::modify(&self.epoll, &client.socket, data, EventFlags::IN);
             }
         }
@@ -174,7 +175,7 @@ mod tests {
     fn who_asks_too_much_is_held_and_who_asks_little_is_not() {
         let mut asking = Asking::new(0.5);
         let (mut cpu, now) = (asking.last, Instant::now());
-        // All of it at once: nothing is earned meanwhile.
+        // All of it at one time, so that no budget accrues.
         for _ in 0..1000 {
             asking.add(7, 999);
             asking.add(8, 1);

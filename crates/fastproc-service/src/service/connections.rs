@@ -1,4 +1,4 @@
-//! Who connects, and for how long.
+//! Accepting, charging and closing connections.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,10 +20,10 @@ use crate::{
     settings::{CONNECTIONS, CONNECTIONS_OF_USER},
 };
 
-/// The account of connections of uid 0 until they have been found to have root's rights: whoever has that number without them
-/// has the limits of any other user. It is the number of no user.
+/// The account of connections of uid 0 until they are known to have root's rights. A process with that uid but without
+/// the rights has the limits of any other user. No user has this number.
 const UNPROVEN_ROOT: u32 = u32::MAX;
-/// How long nobody is accepted after there was no descriptor for somebody.
+/// How long no connection is accepted after descriptors ran out.
 pub(super) const PAUSE: Duration = Duration::from_millis(250);
 
 /// A reader.
@@ -31,13 +31,13 @@ pub(super) const PAUSE: Duration = Duration::from_millis(250);
 pub(super) struct Client {
     pub(super) socket: OwnedFd,
     pub(super) uid: u32,
-    /// Who is charged for what it asks: its user, or [`UNPROVEN_ROOT`].
+    /// The account that is charged for its requests: its user, or [`UNPROVEN_ROOT`].
     pub(super) account: u32,
-    /// Who it is, found out when it asks.
+    /// Its process, which is identified when it asks.
     pub(super) peer: Known,
-    /// The buffer that it may read, until its next request.
+    /// The buffer that it may read until its next request.
     pub(super) lent: Option<u64>,
-    /// The last exit that it has had, if it wants them.
+    /// The last exit that it has received, if it wants them.
     pub(super) exits: Option<u64>,
     /// Whether it waits for an answer.
     pub(super) waits: bool,
@@ -47,7 +47,7 @@ pub(super) struct Client {
 
 impl Service {
     pub(super) fn accept(&mut self) {
-        // As many as there are; the rest of a flood comes with the next event.
+        // The rest of a flood comes with the next event.
         for _ in 0..UNKNOWN {
             let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
             let socket = match accept4(self.listener.as_raw_fd(), flags) {
@@ -55,7 +55,7 @@ impl Service {
                 Ok(socket) => unsafe { OwnedFd::from_raw_fd(socket) },
                 Err(Errno::ECONNABORTED | Errno::EINTR) => continue,
                 Err(Errno::EAGAIN) => return,
-                // Without descriptors or memory for more, those who are here are served, and who waits goes its own way.
+                // Without descriptors or memory, existing readers are served, and new ones read `/proc` themselves.
                 Err(_) => return self.pause(),
             };
             self.counted.connections += 1;
@@ -69,7 +69,7 @@ impl Service {
                 self.blame.add(Some(uid), Reason::CutOff);
             }
             if account == UNPROVEN_ROOT && too_many {
-                // Root itself can still connect, and is known when it asks.
+                // Root itself can still connect; it is identified when it asks.
                 self.close_oldest_of(account);
             } else if too_many {
                 closing::close(socket);
@@ -98,14 +98,14 @@ impl Service {
                 self.unproven.insert(token);
                 self.connections.entry(account).or_default().insert(token);
             }
-            // Who comes next makes room for others: this one may ask before.
+            // The next connection might close this one, which must be able to send a request before.
             if is_full {
                 return;
             }
         }
     }
 
-    /// Accepts nobody for a while: the socket would be reported again at once, and for ever.
+    /// Accepts no connection for a while: otherwise the socket would be reported again at once, endlessly.
     pub(super) fn pause(&mut self) {
         self.counted.pauses += 1;
         let none = EventFlags::empty();
@@ -133,7 +133,7 @@ impl Service {
     }
 
     pub(super) fn close(&mut self, token: u64) {
-        // Closing takes it out of the epoll set. What it has asked for is not done any more.
+        // Closing takes it out of the epoll set. Its request, if one waits, is dropped.
         let Some(client) = self.clients.remove(&token) else {
             return;
         };
@@ -145,7 +145,7 @@ impl Service {
         }
     }
 
-    /// Has a reader that is root, with its rights, charged to nobody.
+    /// Moves a reader that has proven to be root to root's account, which has no limit.
     pub(super) fn is_root(&mut self, token: u64) {
         if let Some(client) = self.clients.get_mut(&token)
             && client.account != 0
@@ -156,11 +156,12 @@ impl Service {
         }
     }
 
-    /// Closes a connection, so that a user who has `of_account` connections can have one more. `false`: none may be closed.
+    /// Closes a connection, so that a user who has `of_account` connections can have one more. `false`: none may be
+    /// closed.
     ///
-    /// The oldest connection that was never served goes first: a user may connect by thousands of ids, those of its user
-    /// namespaces, which are not served. If there is none, the user with the most connections loses one, unless it would then have
-    /// fewer than the user who connects.
+    /// The oldest connection that was never served goes first, since a user may connect by thousands of ids of its user
+    /// namespaces, which are not served. Otherwise the user with the most connections loses one, unless it would then
+    /// have fewer than the user who connects.
     fn make_room(&mut self, of_account: usize) -> bool {
         if let Some(token) = self.unproven.first().copied() {
             self.blame(token, Reason::CutOff);
@@ -177,7 +178,7 @@ impl Service {
         let Some(token) = tokens.iter().find(rests).or(tokens.first()).copied() else {
             return false;
         };
-        // It may be reading that still, so nothing else is written there.
+        // The reader may still be reading its buffer, so the buffer is not reused.
         let lent = self.clients.get_mut(&token).and_then(|of| of.lent.take());
         lent.inspect(|&lent| self.buffers.give_up(lent));
         self.blame(token, Reason::CutOff);
@@ -201,7 +202,7 @@ impl Service {
         }
     }
 
-    /// Connections now.
+    /// Current connections by user.
     pub(super) fn connections_by_user(&self) -> BTreeMap<u32, usize> {
         let mut users = BTreeMap::new();
         for (&account, tokens) in &self.connections {

@@ -11,7 +11,7 @@ use super::{RING, Service};
 use crate::{budget::cpu_time, view::View};
 
 impl Service {
-    /// Exits are recorded as long as a reader wants them.
+    /// Notes whether this reader wants exits, and begins recording if it is the first.
     pub(super) fn want_exits(&mut self, token: u64, request: &Request, view: View) {
         let wants = request.exits || request.op == Op::Exits;
         let (uid, now_ns) = (view.uid(), boottime_ns());
@@ -43,7 +43,7 @@ impl Service {
 
     fn watch_ring(&mut self) {
         let Some(ring) = self.exits.fd() else { return };
-        // Once for each quarter that it fills: who asks reads it as well.
+        // Edge-triggered: once for each quarter that fills. Requests for exits read the ring as well.
         if self
             .watch(ring, RING, EventFlags::IN | EventFlags::ET)
             .is_err()
@@ -52,8 +52,8 @@ impl Service {
         }
     }
 
-    /// Forgets what all have had who want it. Ends recording when nobody has wanted it for a while: whoever comes and goes would
-    /// have it begun again and again.
+    /// Forgets exits that all readers have received. Stops recording when no reader has wanted exits for a while;
+    /// stopping at once would restart recording for every reader that comes and goes.
     pub(super) fn settle_exits(&mut self) {
         if !self.exits.is_recording() {
             self.exits_unwanted = None;

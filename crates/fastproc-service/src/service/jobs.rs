@@ -1,4 +1,5 @@
-//! Snapshots whose texts are being read by a thread of their own: they are handed out when it is done, or late.
+//! Snapshots whose texts a separate thread reads. They are sent when it is done, or without the missing texts when it
+//! is late.
 
 use std::{os::fd::AsFd, sync::Arc, time::Instant};
 
@@ -14,20 +15,20 @@ use crate::{
     view::View,
 };
 
-/// Readings at once, of all users; one of each.
+/// Concurrent readings of all users; each user has at most one.
 const AT_ONCE: usize = 4;
 
-/// A snapshot in the making.
+/// A snapshot whose texts are being read.
 #[derive(Debug)]
 pub(super) struct Job {
     view: View,
     contents: Contents,
-    /// Those who wait for it.
+    /// The readers that wait for it.
     clients: Vec<(u64, Request)>,
-    /// Where it is written, and how that is laid out.
+    /// Its buffer, and the layout of that.
     buffer: u64,
     counts: Counts,
-    /// Bytes of texts that are there already.
+    /// Bytes of texts that are written already.
     written: usize,
     items: usize,
     reading: Reading,
@@ -55,7 +56,7 @@ impl Service {
         self.jobs.len() < AT_ONCE && self.jobs.iter().all(|job| job.view.uid() != uid)
     }
 
-    /// Waits with others, if the same is in the making.
+    /// Joins the readers of a job for the same snapshot, if there is one.
     pub(super) fn join_job(&mut self, waiting: &Waiting, contents: Contents) -> bool {
         let mut jobs = self.jobs.iter_mut();
         let same = jobs.find(|job| job.view == waiting.view && job.contents == contents);
@@ -65,7 +66,7 @@ impl Service {
         })
     }
 
-    /// Has texts read for a snapshot that is written but for them.
+    /// Starts reading the texts of a snapshot that is otherwise complete.
     pub(super) fn start_job(
         &mut self,
         waiting: &Waiting,
@@ -81,7 +82,7 @@ impl Service {
             .read(items, waiting.view, waiting.came, done)
             .map_err(|_| Status::Failed)?;
         self.jobs_changed = true;
-        // Nobody else writes into it meanwhile.
+        // Keep the buffer from being reused meanwhile.
         self.buffers.hold(buffer);
         self.jobs.push(Job {
             view: waiting.view,
@@ -96,9 +97,9 @@ impl Service {
         Ok(())
     }
 
-    /// Takes note that some reading is over.
+    /// Clears the notice that a reading is over.
     pub(super) fn drain_texts_done(&self) {
-        // Whose counter it is does not matter.
+        // It does not matter which reading wrote it.
         let _ = rustix::io::read(self.texts_done.as_fd(), &mut [0; 8]);
     }
 
@@ -116,7 +117,7 @@ impl Service {
         jobs.chain(self.parked.deadline()).min()
     }
 
-    /// Hands out what is done, and what is late without what is missing.
+    /// Sends snapshots whose readings are over, and late ones without the missing texts.
     pub(super) fn finish_jobs(&mut self) {
         let (limits, now) = (self.limits(), Instant::now());
         let mut at = 0;
@@ -147,7 +148,7 @@ impl Service {
             self.texts.keep(outcome.texts);
             self.texts.left.watch(job.reading, limits.blamed_from());
             if let Some((owner, took)) = outcome.blamed {
-                // A worker has stood still for it so long.
+                // A thread was blocked by it for this long.
                 self.texts.left.add(owner, now);
                 self.blame.add(owner.uid(), Reason::Blocked);
                 if let Some(uid) = owner.uid() {

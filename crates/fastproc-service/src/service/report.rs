@@ -1,4 +1,4 @@
-//! What the service tells of itself.
+//! The status that the service reports.
 
 use fastproc::Fields;
 

@@ -1,4 +1,4 @@
-//! What readers ask: who asks is found out, and what can be answered at once is.
+//! Requests: the sender is identified, and what can be answered at once is answered.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ use crate::{
 };
 
 impl Service {
-    /// Reads one request, unless others come first.
+    /// Reads one request, unless requests of others come first.
     pub(super) fn receive(&mut self, token: u64) -> bool {
         let Some(client) = self.clients.get(&token) else {
             return false;
@@ -33,7 +33,7 @@ impl Service {
     }
 
     fn read_from(&mut self, token: u64, account: u32, is_new: bool) {
-        // Finding out who it is takes as long as reading many requests.
+        // Identifying a reader takes as long as reading many requests.
         self.asking
             .add(account, if is_new { WEIGHT_OF_MUCH } else { 1 });
         let Some(client) = self.clients.get_mut(&token) else {
@@ -54,7 +54,7 @@ impl Service {
         if let Some(lent) = client.lent.take() {
             self.buffers.give_back(lent);
         }
-        // Who has not had the last answer, or has not read it, shall not have the next one pile up.
+        // A reader that has not read the last answer must not make answers pile up.
         if client.waits || unread(&client.socket) {
             self.blame(token, Reason::CutOff);
             return self.close(token);
@@ -74,7 +74,7 @@ impl Service {
         {
             return self.refuse_for(token, Reason::OverBudget);
         }
-        // Little is done for most requests, and much for a first one and for a text.
+        // Most requests take little; a first one and one for a text take much.
         let began = (is_new || is_text).then(cpu_time);
         self.charged_apart = Duration::ZERO;
         self.sort(token, request, sender);
@@ -90,12 +90,12 @@ impl Service {
         }
     }
 
-    /// Answers what can be answered at once; the rest waits for its turn.
+    /// Answers what can be answered at once; other requests wait for their turn.
     fn sort(&mut self, token: u64, request: Request, sender: Option<Sender>) {
         let Some(client) = self.clients.get_mut(&token) else {
             return;
         };
-        // fsconfig(2) sets hidepid without an event of the mounts.
+        // fsconfig(2) sets hidepid without an event.
         if !client.peer.is_decided() || self.hidepid.is_old() {
             self.hidepid = Hidepid::read();
         }
@@ -114,7 +114,7 @@ impl Service {
                 view: View::Of(_), ..
             }) if hides => return self.refuse(token, Status::HidePid),
             Ok(peer) => peer,
-            // The description and the status of the service are no secret.
+            // The layout and the status of the service are public.
             Err(_) if matches!(request.op, Op::Layout | Op::Status) => {
                 return self.tell(token, request.op);
             }

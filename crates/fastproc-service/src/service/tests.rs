@@ -1,4 +1,4 @@
-//! Turns over requests that wait: how often each is looked at.
+//! Turns over waiting requests: how often each request is considered.
 
 use std::{os::fd::AsFd, sync::mpsc, time::Duration};
 
@@ -31,7 +31,7 @@ fn seqpacket() -> (OwnedFd, OwnedFd) {
     socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).expect("two sockets")
 }
 
-/// A service, and the other ends of connections that each have asked for a snapshot with these texts.
+/// A service, and the other ends of connections that have each requested a snapshot with these texts.
 fn service(texts: Kinds, texts_timeout: Duration) -> (Service, Vec<OwnedFd>) {
     let settings = Settings {
         source: Some(SourceKind::Procfs),
@@ -48,7 +48,7 @@ fn service(texts: Kinds, texts_timeout: Duration) -> (Service, Vec<OwnedFd>) {
     (service, others)
 }
 
-/// Has a user wait for a snapshot with these texts.
+/// Lets a user wait for a snapshot with these texts.
 fn ask(service: &mut Service, socket: OwnedFd, (client, uid): (u64, u32), texts: Kinds) {
     service.clients.insert(
         client,
@@ -74,7 +74,7 @@ fn ask(service: &mut Service, socket: OwnedFd, (client, uid): (u64, u32), texts:
             generation: 0,
             holds: [0; 4],
             texts,
-            // Nobody shares with another.
+            // A different age for each, so that they do not share a snapshot.
             texts_max_age_ns: client,
             exits: false,
             exits_after: 0,
@@ -115,7 +115,7 @@ fn who_waits_for_texts_is_looked_at_when_a_reading_has_changed() {
     service.turn();
     assert_eq!(service.parked.len(), others.len());
     assert!(service.waiting.is_empty() && !service.can_go_on);
-    // Nothing is left of the reader that they wait for; but nobody looks.
+    // The job that they wait for is gone, but no reading was reported to have ended.
     service.jobs.clear();
     service.turn();
     assert_eq!(service.parked.len(), others.len());
@@ -146,7 +146,7 @@ fn who_has_waited_long_enough_is_answered_without_texts() {
     drop(releases);
 }
 
-/// Whoever has many requests waiting had work done in each turn, before those who came later.
+/// A user with many waiting requests had work done in each turn, before users that came later.
 #[test]
 fn for_whom_nothing_was_done_for_the_longest_time_comes_first() {
     const BYSTANDER: u32 = USER + 1;
@@ -162,7 +162,7 @@ fn for_whom_nothing_was_done_for_the_longest_time_comes_first() {
     let buffer = |service: &Service, client: u64| service.clients[&client].lent;
     let own = buffer(&service, client).expect("it was answered with one");
     let lent = (FIRST_CLIENT..client).filter_map(|client| buffer(&service, client));
-    // They are numbered in the order in which they are made.
+    // Ids are given in the order in which buffers are made.
     assert_eq!(lent.filter(|&of_user| of_user < own).count(), 1);
 }
 
@@ -197,7 +197,7 @@ fn nothing_is_read_for_a_while_from_who_asks_too_much() {
     assert_eq!(reported(&service).len(), others.len());
 }
 
-/// By the ids of its user namespaces a user may come as thousands, none of which has asked too much.
+/// By the ids of its user namespaces a user may appear as thousands of users, each within its limit.
 #[test]
 fn of_those_who_are_unknown_few_are_looked_at_at_once_and_none_who_has_gone() {
     let (mut service, others) = service(Kinds::empty(), Duration::from_secs(3600));

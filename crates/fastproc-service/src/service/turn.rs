@@ -1,8 +1,8 @@
-//! Turns: what waits is done so that no user waits for what another one asks for again and again.
+//! Turns: the order of work, in which no user waits for the repeated requests of another.
 //!
-//! In each turn every user has at most one walk and one snapshot written for it; what is there already is handed out
-//! besides. The user for whom nothing was done for the longest time comes first. Between turns, which are short, those who ask
-//! meanwhile are heard.
+//! In each turn every user has at most one walk and one snapshot written for it; what exists already is sent in
+//! addition. The user who has waited longest for work comes first. Between turns, which are short, new requests are
+//! read.
 
 use std::{
     collections::BTreeMap,
@@ -19,11 +19,11 @@ use crate::{
     blame::Reason, budget::cpu_time, buffers::Contents, exits::Range, tiers::COUNT, view::View,
 };
 
-/// After so long those who ask meanwhile are heard, though not all have had work done who wait.
+/// After this time new requests are read, even if some waiting ones had no work done.
 const LONGEST_TURN: Duration = Duration::from_millis(2);
-/// Users for whom it is known when work was last done for them.
+/// Users for whom the service remembers when it last worked.
 const USERS_IN_ORDER: usize = 64;
-/// Where the settings name a time without an end.
+/// Used where the settings name a time without an end.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
 
 /// A request that waits for its turn.
@@ -37,18 +37,18 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// The user that it is done for.
+    /// The user whose budget it is charged to.
     pub(super) fn uid(&self) -> u32 {
         self.view.uid()
     }
 }
 
-/// Requests that wait for texts that are read for others, in the order in which they have waited long enough.
+/// Requests that wait for texts that are being read for others, by the time until which they wait.
 #[derive(Debug, Default)]
 pub(super) struct Parked(BTreeMap<(Instant, u64), Waiting>);
 
 impl Parked {
-    /// Until somebody else's texts are read, or until then.
+    /// Parks a request until another reading ends, or until then.
     fn add(&mut self, waiting: Waiting, until: Instant) {
         self.0.insert((until, waiting.client), waiting);
     }
@@ -63,7 +63,7 @@ impl Parked {
         self.0.len()
     }
 
-    /// Takes those who have waited long enough.
+    /// Takes the requests that have waited long enough.
     fn take_due(&mut self, now: Instant) -> Vec<Waiting> {
         let mut due = Vec::new();
         while let Some(first) = self.0.first_entry()
@@ -79,7 +79,7 @@ impl Parked {
     }
 }
 
-/// What work took the last time, which is what it is expected to take.
+/// What work took the last time, and is expected to take the next time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Costs {
     pub(super) identify: Duration,
@@ -90,27 +90,27 @@ pub(super) struct Costs {
     write: [Duration; COUNT],
     /// Bytes of the last buffer of a tier.
     pub(super) bytes: [usize; COUNT],
-    /// Of one process.
+    /// For one process.
     pub(super) text: Duration,
 }
 
-/// What became of a request.
+/// What became of a request in this turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// It was answered or refused, without work.
     Answered,
-    /// It was answered after work, or is done elsewhere.
+    /// It was answered after work, or became a job.
     Worked,
     /// It waits for the next turn.
     NextTurn,
-    /// It waits for texts that are read for others.
+    /// It waits until another reading ends.
     Parked,
 }
 
 impl Service {
     /// Does one turn.
     pub(super) fn turn(&mut self) {
-        // The others can only be answered when a reading has begun or ended: nobody looks at them before.
+        // Parked requests can continue only when a reading has begun or ended.
         let mut waiting = if std::mem::take(&mut self.jobs_changed) {
             self.parked.take_all()
         } else {
@@ -118,7 +118,7 @@ impl Service {
         };
         waiting.append(&mut self.waiting);
         let mut served = std::mem::take(&mut self.served);
-        // The user for whom the service has not worked for the longest time comes first.
+        // The user who has waited longest for work comes first.
         waiting.sort_by_key(|waiting| served.iter().position(|&uid| uid == waiting.uid()));
         let (began, mut fresh) = (Instant::now(), Vec::new());
         self.can_go_on = false;
@@ -202,7 +202,7 @@ impl Service {
         if comes_later {
             return Step::NextTurn;
         }
-        // Said before any work, if it is known.
+        // Refuse before any work, if the size is known.
         if !self.buffers.has_room(waiting.view, self.costs.bytes[tier]) {
             self.refuse_for(client, Reason::OverMemory);
             return Step::Answered;
@@ -213,7 +213,8 @@ impl Service {
             Ok(generation)
         } else {
             let walked = self.tiers.walk(tier);
-            // After the walk: who has ended since is in one of the two, and never in both.
+            // After the walk: a process that exited meanwhile is in the records, among the exits, or in both, and never
+            // missing.
             self.read_exits();
             self.tiers.set_exits(tier, self.exits.last().unwrap_or(0));
             after = cpu_time();
@@ -235,14 +236,14 @@ impl Service {
         Step::Worked
     }
 
-    /// When a request is answered without the texts that are not read by then.
+    /// When a request is answered without the texts that are missing.
     fn texts_late_at(&self, waiting: &Waiting) -> Instant {
         let late = waiting.came.checked_add(self.texts_timeout);
         late.unwrap_or_else(|| waiting.came + LONGEST_WAIT)
     }
 
-    /// When the walk may have begun that serves this request. One from before exits were recorded does not tell where they
-    /// begin. `None`: at any time.
+    /// The earliest start of a walk that can serve this request. A walk from before exits were recorded does not say
+    /// where they begin. `None`: any time.
     fn walked_since(&self, waiting: &Waiting) -> Option<Instant> {
         let Waiting { request, tier, .. } = waiting;
         let before = request.exits && Some(self.tiers.exits(*tier)) < self.exits.since();
@@ -268,7 +269,7 @@ impl Service {
         }
     }
 
-    /// Sends a snapshot that has been walked, or has the texts read that belong to it.
+    /// Sends a snapshot of a walk, or starts a job that reads its texts.
     fn serve(
         &mut self,
         waiting: &Waiting,
@@ -282,7 +283,7 @@ impl Service {
         Ok(())
     }
 
-    /// Hands out what has ended since the last time.
+    /// Sends the exits since the reader's last request.
     fn step_exits(&mut self, waiting: &Waiting, comes_later: bool) -> Step {
         let Waiting {
             client,
@@ -310,7 +311,7 @@ impl Service {
         Step::Worked
     }
 
-    /// The groups that a request is about.
+    /// The groups that are requested.
     pub(super) fn groups(contents: Contents) -> Fields {
         Fields::from_bits_truncate(contents.groups)
     }

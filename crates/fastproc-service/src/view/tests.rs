@@ -1,4 +1,4 @@
-//! What is taken away from a record before its reader may see it.
+//! What is removed from a record before its reader may see it.
 
 use fastproc::record::Record;
 

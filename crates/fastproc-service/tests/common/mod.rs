@@ -1,4 +1,4 @@
-//! A service in a thread of the test, with a folder of its own.
+//! A service in a thread of the test, with its own folder.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::{
@@ -34,12 +34,12 @@ use nix::{
     unistd::{ForkResult, Pid, fork},
 };
 
-/// How to serve where a CPU may stand still for long.
+/// Settings for machines whose CPUs may stall for long.
 pub fn settings(source: Option<SourceKind>) -> Settings {
     let mut settings = Settings::default();
     settings.source = source;
     settings.texts_timeout = GUARD;
-    // Tests ask as fast as they can.
+    // Tests send requests as fast as they can.
     settings.cpu_of_user = 1000.0;
     settings.exits_linger = Duration::from_millis(10);
     settings
@@ -53,12 +53,12 @@ pub struct Served {
 }
 
 impl Served {
-    /// From the best source that works here, or this one.
+    /// Starts a service with this source, or the best one that works here.
     pub fn start(name: &str, source: Option<SourceKind>) -> Self {
         Self::start_with(name, &settings(source))
     }
 
-    /// None yet.
+    /// Prepares a service without starting it.
     pub fn stopped(name: &str) -> Self {
         Self {
             folder: Folder::new(name),
@@ -74,7 +74,7 @@ impl Served {
         served
     }
 
-    /// Ends it, if it runs, and starts another one in its place.
+    /// Stops it, if it runs, and starts another one in its place.
     pub fn restart(&mut self, source: Option<SourceKind>) {
         self.restart_with(&settings(source));
     }
@@ -85,7 +85,7 @@ impl Served {
         self.serve(listener, settings);
     }
 
-    /// Serves at a socket that listens already.
+    /// Serves at a socket that already listens.
     pub fn serve(&mut self, listener: OwnedFd, settings: &Settings) {
         self.run(Service::open(listener, settings).expect("it can read"));
     }
@@ -101,7 +101,7 @@ impl Served {
         self.stop = Some(stop);
     }
 
-    /// How often its thread has been given a CPU.
+    /// How often its thread was given a CPU.
     pub fn slices(&self) -> u64 {
         let path = format!("/proc/self/task/{}/schedstat", self.tid);
         let schedstat = std::fs::read_to_string(path).expect("it runs");
@@ -112,7 +112,7 @@ impl Served {
     }
 
     pub fn stop(&mut self) {
-        // A child of the test may have the other end too, so it is not enough to close this one.
+        // A child of the test may have the other end too, so closing this one is not enough.
         if let Some(mut stop) = self.stop.take() {
             stop.write_all(b".").expect("it has not ended by itself");
         }
@@ -151,12 +151,12 @@ impl Drop for Served {
     }
 }
 
-/// How long an answer is waited for.
+/// How long to wait for an answer.
 pub fn receive_guard() -> TimeVal {
     TimeVal::new(GUARD.as_secs() as i64, 0)
 }
 
-/// A connection without any manners.
+/// A connection that need not follow the protocol.
 pub struct Raw(OwnedFd);
 
 pub fn request(op: Op, max_age: Duration) -> Request {
@@ -213,7 +213,7 @@ impl Raw {
         self.send_bytes(&wire::to_bytes(&request.to_words()))
     }
 
-    /// The next answer, and the descriptor that came with it. `None`: there will be none.
+    /// The next answer, and the descriptor that came with it. `None`: the connection has ended.
     pub fn receive(&self) -> Option<(Reply, Option<OwnedFd>)> {
         let mut bytes = [0; Reply::WORDS * 8];
         let mut control = nix::cmsg_space!([RawFd; 1]);
@@ -234,7 +234,7 @@ impl Raw {
         Some((Reply::from_words(&words)?, descriptor))
     }
 
-    /// Asks for a text.
+    /// Requests a text.
     pub fn ask_text(&self, request: Request) -> (Status, String) {
         self.send(request).expect("it listens");
         let mut bytes = vec![0; 1 << 20];
@@ -257,9 +257,9 @@ impl Raw {
 /// A child of this process.
 pub struct Child(pub Pid);
 
-/// Forks. The child does this and ends; it must not panic, and prints nothing.
+/// Forks. The child runs this and exits; it must not panic, and prints nothing.
 pub fn in_child(run: impl FnOnce()) -> Child {
-    // Made once: a child that is forked while another thread makes it would wait for that thread for ever.
+    // Made once, here: a child that is forked while another thread makes it would wait for that thread forever.
     let _ = service::layout::id();
     // SAFETY: the C library prepares its allocator for it; the child takes no lock that a thread of the test may hold.
     match unsafe { fork() }.expect("it can fork") {
@@ -270,7 +270,7 @@ pub fn in_child(run: impl FnOnce()) -> Child {
             if let Err(panic) = &outcome {
                 let text = panic.downcast_ref::<String>().map(String::as_str);
                 let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-                // The message of a panic is kept by the test's harness, and ends with this process.
+                // The harness keeps the message of a panic, which ends with this process.
                 let text = format!("in the child: {}\n", text.unwrap_or("it panicked"));
                 let _ = rustix::io::write(rustix::stdio::stderr(), text.as_bytes());
             }
@@ -281,7 +281,7 @@ pub fn in_child(run: impl FnOnce()) -> Child {
 }
 
 impl Child {
-    /// It ends as it should; fails where it does not end at all.
+    /// Waits for a successful exit; fails if the child does not exit.
     #[track_caller]
     pub fn join(self) {
         let mut status = Ok(WaitStatus::StillAlive);
@@ -301,7 +301,7 @@ impl Drop for Child {
     }
 }
 
-/// Two ends; who waits for what does not come fails, even where another child holds the other end too.
+/// Two ends. Waiting for what does not come fails, even if another child holds the other end too.
 pub fn stream_pair() -> (UnixStream, UnixStream) {
     let (a, b) = UnixStream::pair().expect("a pair of sockets");
     for end in [&a, &b] {
@@ -310,7 +310,7 @@ pub fn stream_pair() -> (UnixStream, UnixStream) {
     (a, b)
 }
 
-/// Two ends that tell each other to go on.
+/// Two ends, each of which waits for the other.
 pub fn turns() -> (Turn, Turn) {
     let (a, b) = stream_pair();
     (Turn(a), Turn(b))
@@ -323,7 +323,7 @@ impl Turn {
         self.0.write_all(b".").expect("the other end is there");
     }
 
-    /// To one that calls [`number`](Self::number).
+    /// To an end that calls [`number`](Self::number).
     pub fn tell(&mut self, number: u32) {
         let sent = self.0.write_all(&number.to_ne_bytes());
         sent.expect("the other end is there");
@@ -342,12 +342,12 @@ impl Turn {
     }
 }
 
-/// How many processes there are, or some more.
+/// The number of processes, or a few more.
 pub fn processes() -> usize {
     std::fs::read_dir("/proc").expect("it is mounted").count()
 }
 
-/// As many descriptors as this process may have.
+/// Raises the limit of descriptors to the maximum.
 pub fn raise_descriptors() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);

@@ -1,4 +1,4 @@
-//! Numbers as few bytes: seven bits each, the lowest first; and differences of words.
+//! Encodes numbers in few bytes, seven bits each, the lowest first; and differences of words.
 
 use super::Error;
 
@@ -19,7 +19,7 @@ pub fn put_difference(now: u64, before: u64, to: &mut Vec<u8>) {
     put((difference << 1 ^ difference >> 63) as u64, to);
 }
 
-/// Appends the words that are different: how many were skipped before each, and by how much; at last 0.
+/// Appends the words that differ: the number of words skipped before each, and its difference; finally 0.
 pub fn put_words(now: &[u64], before: &[u64], to: &mut Vec<u8>) {
     let mut skipped = 1;
     for (&now, &before) in now.iter().zip(before) {
@@ -34,7 +34,7 @@ pub fn put_words(now: &[u64], before: &[u64], to: &mut Vec<u8>) {
     put(0, to);
 }
 
-/// What is still to be read of a block.
+/// The rest of a block.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a>(pub &'a [u8]);
 
@@ -46,7 +46,7 @@ impl<'a> Input<'a> {
         Ok(byte)
     }
 
-    /// So many bytes.
+    /// Reads this many bytes.
     pub fn bytes(&mut self, count: u64) -> Result<&'a [u8], Error> {
         let count = usize::try_from(count).map_err(|_| CUT)?;
         let (bytes, rest) = self.0.split_at_checked(count).ok_or(CUT)?;
@@ -67,7 +67,7 @@ impl<'a> Input<'a> {
         Err(Error::Damaged("a number is too long"))
     }
 
-    /// A number of things, each of which takes a byte at least.
+    /// Reads a number of items, each of which takes at least one byte.
     pub fn count(&mut self) -> Result<usize, Error> {
         let count = self.number()?;
         if count > self.0.len() as u64 {
@@ -82,14 +82,14 @@ impl<'a> Input<'a> {
         number.map_err(|_| Error::Damaged("a number is too large"))
     }
 
-    /// A word, by what it was before.
+    /// Reads a word, given its previous value.
     pub fn difference(&mut self, before: u64) -> Result<u64, Error> {
         let coded = self.number()?;
         let difference = (coded >> 1) as i64 ^ -((coded & 1) as i64);
         Ok(before.wrapping_add(difference as u64))
     }
 
-    /// Changes the words that are different.
+    /// Changes the words that differ.
     pub fn words(&mut self, words: &mut [u64]) -> Result<(), Error> {
         let mut at = 0_usize;
         loop {
@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    /// However many before it are the same.
+    /// However many words before it are the same.
     #[test]
     fn a_word_comes_back_in_its_place() {
         let before = [7; 300];

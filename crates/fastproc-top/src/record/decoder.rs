@@ -1,4 +1,4 @@
-//! Reads the records of a frame, of whatever layout they are.
+//! Reads the records of a frame, in any layout.
 
 use std::collections::HashMap;
 
@@ -10,12 +10,12 @@ use fastproc::{
 
 use super::{Error, coding::Input};
 
-/// The largest part of a snapshot that is read, in bytes: files may ask for anything.
+/// The largest part of a snapshot that is read, in bytes: a malicious file may request any size.
 const LARGEST: usize = 1 << 30;
 /// The largest record.
 const LARGEST_RECORD: usize = 1 << 16;
 
-/// Reads the records of one frame after the other, each as what is different from the one before.
+/// Reads the records of each frame, which are stored as differences to the frame before.
 #[derive(Debug)]
 pub struct Decoder {
     translation: Translation,
@@ -23,18 +23,18 @@ pub struct Decoder {
     threads: Raw,
 }
 
-/// Records as they were written.
+/// Records in the layout of the file.
 #[derive(Debug, Default)]
 struct Raw {
-    /// Words of each.
+    /// Words of a record.
     stride: usize,
-    /// Whose they are.
+    /// The key of each record.
     keys: Vec<u32>,
     words: Vec<u64>,
 }
 
 impl Decoder {
-    /// For records of such a layout. `None`: records cannot be of such a size.
+    /// A decoder for records of this layout. `None`: their size is not possible.
     pub fn new(translation: Translation) -> Option<Self> {
         let strides = translation.strides();
         let fits = |&stride: &usize| stride.is_multiple_of(8) && stride <= LARGEST_RECORD;
@@ -49,7 +49,7 @@ impl Decoder {
         })
     }
 
-    /// The next frame is written as a whole.
+    /// Prepares for a frame that does not depend on the one before.
     pub fn forget(&mut self) {
         self.processes.take();
         self.threads.take();
@@ -73,7 +73,7 @@ impl Decoder {
             self.processes.push(last, before.raw.get(base), input)?;
         }
         self.translation.processes(&self.processes.bytes(), records);
-        // What a reader finds by it has to be there.
+        // Readers search by this id, so it must match.
         let ids = records.iter().map(|record| record.identity.tgid);
         if !ids.eq(self.processes.keys.iter().copied()) {
             return Err(Error::Damaged("a process has two ids"));
@@ -99,7 +99,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Reads so many exits. `None`: another version knew too little of them.
+    /// Reads this many exits. `None`: the version that wrote them had too few fields.
     pub fn exits(&self, input: &mut Input<'_>, count: usize) -> Result<Option<Vec<Exit>>, Error> {
         let [.., stride] = self.translation.strides();
         let mut raw = Raw {
@@ -117,14 +117,14 @@ impl Decoder {
     }
 }
 
-/// The records of the frame before, and how many this one has.
+/// The records of the frame before, and the number of records in this one.
 struct Before {
     raw: Raw,
     count: usize,
 }
 
 impl Raw {
-    /// Leaves nothing.
+    /// Takes the records, and leaves none.
     fn take(&mut self) -> Self {
         let stride = self.stride;
         std::mem::replace(
@@ -150,7 +150,7 @@ impl Raw {
         self.words.get(start..start + self.stride)
     }
 
-    /// Reads a record, which is written as what is different from `base`, or from zeros.
+    /// Reads a record, stored as the differences to `base`, or to zeros.
     fn push(&mut self, key: u32, base: Option<&[u64]>, input: &mut Input<'_>) -> Result<(), Error> {
         let start = self.words.len();
         self.words.resize(start + self.stride, 0);

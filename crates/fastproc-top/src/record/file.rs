@@ -21,17 +21,17 @@ use super::{
 };
 use crate::machine::Gauge;
 
-/// What a file begins with, and the version of its format.
+/// The first bytes of a file, and the version of its format.
 const MAGIC: &[u8; 8] = b"fastprec";
 const VERSION: u32 = 1;
-/// What a block begins with.
+/// The first bytes of a block.
 const BLOCK: &[u8; 4] = b"blok";
 const BLOCK_HEADER: u64 = 4 + 4 + 4 + 4 + 4 + 8 + 8;
-/// The longest header and block that are read.
+/// The longest header and block that are accepted.
 const LONGEST_HEADER: u32 = 1 << 20;
 const LONGEST_BLOCK: u32 = 1 << 29;
-/// A block is ended when it has so many bytes before compression, or spans so much time: that is lost when a machine
-/// dies.
+/// A block ends when it has this many bytes before compression, or spans this much time, which limits the loss when a
+/// machine crashes.
 const BLOCK_BYTES: usize = 4 << 20;
 const BLOCK_NS: u64 = 60_000_000_000;
 
@@ -42,16 +42,16 @@ pub struct Facts {
     pub page_size: u64,
     /// `USER_HZ`.
     pub ticks_per_second: u64,
-    /// CPUs that could ever be there.
+    /// CPUs that can exist.
     pub possible_cpus: u32,
-    /// Memory nodes that could ever be there.
+    /// Memory nodes that can exist.
     pub possible_nodes: u32,
     /// Bytes of memory.
     pub total_memory: u64,
 }
 
 impl Facts {
-    /// Of a machine.
+    /// The facts of this machine.
     pub fn new(host: &Host, total_memory: u64) -> Self {
         Self {
             page_size: host.page_size,
@@ -67,7 +67,7 @@ impl Facts {
 #[derive(Debug)]
 pub struct Writer {
     file: File,
-    /// Bytes that the file has, and may have.
+    /// Bytes of the file, and its limit.
     written: u64,
     most: u64,
     block: Vec<u8>,
@@ -78,8 +78,8 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Makes a file that was not there, not even as a link, for its owner alone: it holds what the kernel shows to nobody else.
-    /// It may have `most` bytes.
+    /// Creates a file that did not exist, not even as a link, with `most` bytes at most. Only its owner may read it,
+    /// since it contains what the kernel shows to no other user.
     pub fn create(path: &Path, facts: Facts, most: u64) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         let mut file = options
@@ -115,7 +115,7 @@ impl Writer {
         })
     }
 
-    /// Whether the next frame begins a block, which holds all texts anew.
+    /// Whether the next frame begins a block, which contains all texts again.
     pub fn begins_block(&self) -> bool {
         self.frames == 0
     }
@@ -138,7 +138,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes what is not written yet.
+    /// Writes the pending frames.
     pub fn end_block(&mut self) -> io::Result<()> {
         if self.frames == 0 {
             return Ok(());
@@ -171,7 +171,7 @@ impl Writer {
             );
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, full));
         }
-        // In one piece, so that whoever reads meanwhile finds whole blocks, mostly.
+        // In one piece, so that a concurrent reader mostly finds whole blocks.
         self.file.write_all(&packed)?;
         self.written = all;
         self.block.clear();
@@ -182,12 +182,12 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // Who wants to know whether it could be written has called it before.
+        // A caller that needs the result has called it before.
         let _ = self.end_block();
     }
 }
 
-/// Where a block is.
+/// The place of a block.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     at: u64,
@@ -199,7 +199,7 @@ struct Block {
     last_ns: u64,
 }
 
-/// Reads a recording, from any place.
+/// Reads a recording at any position.
 #[derive(Debug)]
 pub struct Reader {
     file: File,
@@ -209,20 +209,20 @@ pub struct Reader {
     /// Frames before each block.
     starts: Vec<u64>,
     frames: u64,
-    /// The block that is unpacked, and what is still to be read of it.
+    /// The block that is unpacked, and the rest of it.
     unpacked: Vec<u8>,
     block: Option<usize>,
     read: usize,
-    /// The frame that was read last, counted from the first of all.
+    /// The frame that was read last, counted from the first of the file.
     at: Option<u64>,
-    /// Reads its records, and remembers them for the next.
+    /// Decodes its records, and keeps them for the next frame.
     decoder: Decoder,
     /// That frame.
     pub frame: Frame,
 }
 
 impl Reader {
-    /// Opens a recording. What was cut off its end, or never written, is left out.
+    /// Opens a recording, without an incomplete block at its end.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let mut file = File::open(path)?;
         let mut start = [0; 16];
@@ -294,7 +294,7 @@ impl Reader {
             };
             at = block.at + u64::from(block.length);
             let is_whole = header[..4] == *BLOCK && at <= end;
-            // A frame takes some bytes.
+            // A frame takes at least some bytes.
             if !is_whole || block.frames > block.raw || block.raw > LONGEST_BLOCK {
                 break;
             }
@@ -305,17 +305,17 @@ impl Reader {
         Ok(())
     }
 
-    /// How many frames there are.
+    /// The number of frames.
     pub fn frames(&self) -> u64 {
         self.frames
     }
 
-    /// Which frame was read last.
+    /// The frame that was read last.
     pub fn position(&self) -> Option<u64> {
         self.at
     }
 
-    /// The first frame of the last block that does not begin after this time: what is looked for is in that block.
+    /// The first frame of the last block that does not begin after this time: the frame for that time is in this block.
     pub fn before(&self, calendar_ns: u64) -> u64 {
         let after = self
             .blocks
@@ -330,20 +330,20 @@ impl Reader {
         (first, last)
     }
 
-    /// Whether a frame is in another block than the one that was read last.
+    /// Whether a frame is in another block than the frame that was read last.
     pub fn is_elsewhere(&self, frame: u64) -> bool {
         let block = self.starts.partition_point(|&start| start <= frame);
         block.checked_sub(1) != self.block
     }
 
-    /// Reads a frame. All texts of its block up to it are handed to `texts`.
+    /// Reads a frame. Passes all texts of its block up to it to `texts`.
     pub fn read(&mut self, frame: u64, mut texts: impl FnMut(&mut Frame)) -> Result<(), Error> {
         let block = self.starts.partition_point(|&start| start <= frame);
         let block = block.checked_sub(1).ok_or(Error::Empty)?;
         let in_order = self.at.is_some_and(|at| at < frame) && self.block == Some(block);
         let result = self.read_in(block, frame, in_order, &mut texts);
         if result.is_err() {
-            // What was begun cannot be gone on with.
+            // Decoding cannot continue after a partial read.
             (self.at, self.block) = (None, None);
         }
         result
@@ -424,7 +424,7 @@ mod tests {
 
     use super::*;
 
-    /// The layout as the first recordings described it.
+    /// The layout in the description of the first recordings.
     fn old_layout() -> String {
         let mut text = String::new();
         for (name, structure) in [
@@ -441,7 +441,7 @@ mod tests {
         text
     }
 
-    /// Has the file at `path` describe its records otherwise.
+    /// Replaces the description of the records in the file at `path`.
     fn change_layout(path: &Path, layout: &str) {
         let bytes = fs::read(path).expect("it was written");
         let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("a word"));

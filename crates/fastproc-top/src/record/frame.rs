@@ -1,4 +1,4 @@
-//! A frame: a snapshot, the machine, and texts that were read for it.
+//! A frame: a snapshot, the machine, and texts.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -15,14 +15,14 @@ use super::{
 };
 use crate::machine::{Cpu, GAUGES, Machine, Times};
 
-/// The largest snapshot that is read, in bytes: files may ask for anything.
+/// The largest snapshot that is read, in bytes: a malicious file may request any size.
 const LARGEST: usize = 1 << 30;
 /// The longest text.
 const LONGEST_TEXT: usize = 128 * 1024;
 /// More CPUs than Linux can have.
 const MOST_CPUS: usize = 1 << 16;
 
-/// Whose text it is.
+/// The owner of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Key {
     /// The command line of a process, by pid and start time.
@@ -35,13 +35,14 @@ pub enum Key {
     Group(u32),
     /// The limits of a process, by pid and start time: the lines of `/proc/PID/limits`.
     Limits(u32, u64),
-    /// Its open files: for each a line of its number and where it leads.
+    /// The open files of a process: for each a line with its number and its target.
     Files(u32, u64),
-    /// The container that a cgroup is of, by the id of the cgroup: its id, name, pod, namespace and image, each ended by NUL.
+    /// The container of a cgroup, by the id of the cgroup: its id, name, pod, namespace and image, each terminated by
+    /// NUL.
     Container(u64),
 }
 
-/// Texts, by whose they are.
+/// Texts by owner.
 pub type Texts = Vec<(Key, Vec<u8>)>;
 
 /// A snapshot and what belongs to it.
@@ -49,21 +50,21 @@ pub type Texts = Vec<(Key, Vec<u8>)>;
 pub struct Frame {
     /// When reading it began, in nanoseconds after boot.
     pub began_ns: u64,
-    /// For how long it was read.
+    /// How long reading it took.
     pub read_for_ns: u64,
     /// The processes, by pid.
     pub records: Vec<Record>,
     /// Their threads.
     pub threads: Vec<ThreadRecord>,
-    /// What records point into.
+    /// Words to which records point.
     pub pool: Vec<u64>,
-    /// What ended since the frame before. `None`: that is not known.
+    /// Exits since the frame before. `None`: unknown.
     pub exits: Option<Vec<Exit>>,
-    /// How many more ended, of which nothing is known.
+    /// Exits that were lost.
     pub lost_exits: u64,
     /// The machine.
     pub machine: Machine,
-    /// Texts that were not there before.
+    /// Texts that the block did not have before.
     pub texts: Texts,
 }
 
@@ -75,7 +76,7 @@ impl Frame {
             threads: &self.threads,
             pool: &self.pool,
         };
-        // What was recorded is what the recorder might see.
+        // The recorder has already hidden what it may not see.
         let read_for = Duration::from_nanos(self.read_for_ns);
         let stats = SnapshotStats::recorded(SourceKind::Procfs, self.began_ns, read_for);
         let snapshot = Snapshot::recorded(table, stats);
@@ -85,7 +86,7 @@ impl Frame {
         }
     }
 
-    /// Takes a snapshot.
+    /// Fills the frame with a snapshot.
     pub fn fill(&mut self, snapshot: &Snapshot<'_>, machine: &Machine) {
         let stats = snapshot.stats();
         self.began_ns = stats.kernel_boottime_ns();
@@ -116,7 +117,7 @@ impl Frame {
         self.texts.clear();
     }
 
-    /// Appends it, as what is different from another one.
+    /// Appends the frame as differences to another one.
     pub fn write(&self, before: &Self, to: &mut Vec<u8>) {
         put(self.texts.len() as u64, to);
         for (key, text) in &self.texts {
@@ -166,7 +167,7 @@ impl Frame {
         self.write_exits(to);
     }
 
-    /// One more than how many there are; 0: it is not known.
+    /// Appends the number of exits plus one; 0: unknown.
     fn write_exits(&self, to: &mut Vec<u8>) {
         let Some(exits) = &self.exits else {
             return put(0, to);
@@ -181,7 +182,7 @@ impl Frame {
         }
     }
 
-    /// Reads the frame after this one.
+    /// Changes this frame to the one that follows it.
     pub fn read(&mut self, input: &mut Input<'_>, decoder: &mut Decoder) -> Result<(), Error> {
         self.texts.clear();
         for _ in 0..input.count()? {
@@ -234,7 +235,7 @@ fn check(count: usize, size: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// The record with this pid, at or after a place; ever higher pids are looked for.
+/// The record with this pid, at or after a place; the caller searches for increasing pids.
 fn find_from<'a>(records: &'a [Record], at: &mut usize, pid: u32) -> Option<&'a Record> {
     let rest = records.get(*at..).unwrap_or_default();
     *at += rest
@@ -271,7 +272,7 @@ fn write_machine(now: &Machine, before: &Machine, to: &mut Vec<u8>) {
 
 fn read_machine(machine: &mut Machine, input: &mut Input<'_>) -> Result<(), Error> {
     let known = input.number()?;
-    // A later version may know more than this one, and says so by another version of the format.
+    // A later version with more numbers uses another version of the format.
     if known >> GAUGES != 0 {
         return Err(Error::Damaged("a number of the machine is not known"));
     }

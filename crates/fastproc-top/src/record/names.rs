@@ -1,9 +1,9 @@
-//! The names of a container as they are recorded: its id, name, pod, namespace and image, each ended by NUL. An empty one is
-//! not known.
+//! The recorded names of a container: its id, name, pod, namespace and image, each terminated by NUL. An empty name is
+//! unknown.
 
 use fastproc::container::Labels;
 
-/// Writes them.
+/// The bytes of the names.
 pub(super) fn written(id: &[u8], labels: &Labels) -> Vec<u8> {
     let names = [&labels.name, &labels.pod, &labels.namespace, &labels.image];
     let names = names.map(|name| name.as_deref().unwrap_or_default().as_bytes());
@@ -15,7 +15,7 @@ pub(super) fn written(id: &[u8], labels: &Labels) -> Vec<u8> {
     text
 }
 
-/// Reads them. A later version may write more.
+/// Parses the names. A later version may write more.
 pub fn labels(text: &[u8]) -> Option<(&[u8], Labels)> {
     let mut parts = text.split(|&byte| byte == 0);
     let id = parts.next().filter(|id| !id.is_empty())?;

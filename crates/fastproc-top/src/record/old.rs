@@ -1,11 +1,11 @@
-//! The layout of records as the first recordings described it.
+//! The layout in the description of the first recordings.
 
 use std::{collections::HashMap, fmt::Write};
 
 use fastproc::schema::{self, Structure};
 
-/// The description of a layout as [`schema::layout`] writes it now. The first recordings had a line of path, offset and size for
-/// each field: a field of the same name and size counts as the same.
+/// Converts a description of a layout to the form of [`schema::layout`]. The first recordings had a line with path,
+/// offset and size for each field: a field of the same name and size counts as the same.
 pub fn described(text: &str) -> String {
     if text.starts_with("structure\t") {
         return text.to_owned();

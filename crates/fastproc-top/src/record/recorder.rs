@@ -1,4 +1,4 @@
-//! Turns snapshots into frames, with the texts that belong to them.
+//! Converts snapshots to frames, with their texts.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -23,32 +23,32 @@ use crate::{
 /// The number of processes whose limits and open files are read per snapshot: reading all at once would take long.
 const READ_PER_LOOK: usize = 200;
 
-/// A command line as it was written last. It is looked at again when its process has run: who executes another program or
-/// writes over its arguments does.
+/// A command line as it was written last. It is checked again when its process has run, since a process executes a
+/// program or overwrites its arguments only while it runs.
 #[derive(Debug)]
 struct Line {
     /// Another program mostly has another name.
     comm: [u8; 16],
     ran: [u64; 5],
-    /// Of its text, which may be long.
+    /// Of the text, which may be long.
     hash: u64,
 }
 
-/// Records.
+/// Records snapshots.
 #[derive(Debug)]
 pub struct Recorder {
     writer: Writer,
     frame: Frame,
-    /// The texts that this block has, but for command lines.
+    /// The texts of this block except command lines.
     written: HashSet<Key>,
-    /// The command lines that it has.
+    /// The command lines of this block.
     lines: HashMap<(u32, u64), Line>,
-    /// The process of which limits and open files were read last.
+    /// The process whose limits and open files were read last.
     last_read: u32,
 }
 
 impl Recorder {
-    /// Into a file that is not there yet, and may have `most` bytes.
+    /// Creates a recorder with a new file of at most `most` bytes.
     pub fn create(path: &Path, lookup: &Lookup, most: u64) -> std::io::Result<Self> {
         let facts = Facts::new(&lookup.host, lookup.total_memory);
         Ok(Self {
@@ -85,7 +85,7 @@ impl Recorder {
         self.writer.push(&mut self.frame)
     }
 
-    /// What the kernel would not show to who records is not for whoever reads the file.
+    /// Hides what the kernel would not show to the recording user, so that readers of the file do not see it.
     fn hide(&mut self, snapshot: &Snapshot<'_>, lookup: &mut Lookup) {
         let mut without_io = HashSet::new();
         for (process, record) in snapshot.iter().zip(&mut self.frame.records) {
@@ -105,13 +105,13 @@ impl Recorder {
                 Mask::hide_thread(thread);
             }
         }
-        // It cannot be told any more of which of them the kernel would have shown it.
+        // It is no longer known for which of them the kernel would have shown these values.
         for exit in self.frame.exits.iter_mut().flatten() {
             (exit.io, exit.status) = (None, None);
         }
     }
 
-    /// Reads limits and open files once a block, in turn for some processes at each snapshot.
+    /// Reads limits and open files once a block, at each snapshot for some processes in turn.
     fn read_pages(&mut self, snapshot: &Snapshot<'_>, lookup: &mut Lookup) {
         let last = self.last_read;
         let later = snapshot.iter().filter(|process| process.pid() > last);
@@ -129,7 +129,7 @@ impl Recorder {
                 (Page::Files, Key::Files(pid, start_ns)),
             ];
             for (page, key) in pages {
-                // What the kernel hides from the user who records is not recorded.
+                // What the kernel hides from the recording user is not recorded.
                 if let Ok(lines) = details::read(page, process, lookup) {
                     self.frame.texts.push((key, lines.join(&b'\n')));
                 }
@@ -144,7 +144,7 @@ impl Recorder {
 
     fn line_of(&mut self, process: Process<'_>, lookup: &mut Lookup, anew: bool) {
         let identity = process.identity();
-        // A kernel thread has none, and it is known that it has.
+        // A kernel thread has none, which is known without reading.
         if identity.is_kernel_thread() {
             return;
         }
@@ -208,7 +208,7 @@ impl Recorder {
         }
     }
 
-    /// Writes what is not written yet.
+    /// Writes the pending frames.
     pub fn finish(&mut self) -> std::io::Result<()> {
         self.writer.end_block()
     }

@@ -1,7 +1,7 @@
 //! Where the cgroup hierarchy of version 2 is mounted.
 //!
-//! It is looked for among the mounts of this process, and a mount of the whole hierarchy comes before that of a part. [`set`] names
-//! the one to take, where there are several.
+//! It is searched for among the mounts of this process, and a mount of the whole hierarchy is preferred to that of a
+//! part. [`set`] chooses one of several.
 
 use std::{
     fs, io,
@@ -14,7 +14,8 @@ use super::{error::Error, mounts};
 /// `None`: any.
 static ROOT: OnceLock<Option<PathBuf>> = OnceLock::new();
 
-/// Has this whole program take the cgroup hierarchy that is mounted at this folder. Call it before anything else of this library.
+/// Makes this whole program use the cgroup hierarchy that is mounted at this folder. Call it before anything else of
+/// this library.
 ///
 /// # Errors
 /// No hierarchy of version 2 is mounted there, or another one is in use already.
@@ -35,17 +36,17 @@ pub fn set(folder: &Path) -> Result<(), Error> {
     )))
 }
 
-/// Whether [`set`] has named one.
+/// Whether [`set`] has chosen one.
 pub(crate) fn is_set() -> bool {
     root().is_some()
 }
 
-/// The lines of `/proc/self/mountinfo` that say where the hierarchy is mounted.
+/// The lines of `/proc/self/mountinfo` that have the mounts of the hierarchy.
 pub(crate) fn mountinfo() -> String {
     chosen(&all())
 }
 
-/// Those of the lines of this `mountinfo`.
+/// Those lines of this `mountinfo`.
 pub(crate) fn chosen(mountinfo: &str) -> String {
     mounts_at(mountinfo, root())
 }

@@ -30,14 +30,14 @@ pub struct Host {
 }
 
 impl Host {
-    /// Asks the running kernel. Where there is no `/sys`, `/proc` says what it can.
+    /// Asks the running kernel. Without `/sys`, uses what `/proc` has.
     pub fn read() -> Result<Self, Error> {
         Ok(Self {
             page_size: rustix::param::page_size() as u64,
             ticks_per_second: rustix::param::clock_ticks_per_second(),
             possible_cpus: possible_cpus()?,
             online_cpus: online_cpus().unwrap_or_default(),
-            // A kernel without NUMA has no such folder, and one node.
+            // A kernel without NUMA has no such folder, and only one node.
             possible_nodes: cpu_list("/sys/devices/system/node/possible")
                 .ok()
                 .and_then(|nodes| nodes.last().map(|last| last + 1))

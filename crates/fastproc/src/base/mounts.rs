@@ -1,7 +1,8 @@
 //! Where the cgroup hierarchy of version 2 is mounted.
 
 /// The mounts of the hierarchy, or of a part of it: the cgroup at the root of each, and its mount point. In a line of
-/// `/proc/PID/mountinfo` (proc(5)) they are the fourth and fifth of the fields before ` - `, and the type is the first behind it.
+/// `/proc/PID/mountinfo` (proc(5)) they are the fourth and fifth of the fields before ` - `, and the type is the first
+/// field after it.
 pub(crate) fn of_cgroup2(mountinfo: &str) -> impl Iterator<Item = (&str, &str)> {
     mountinfo.lines().filter_map(|line| {
         let (mount, kind) = line.split_once(" - ")?;

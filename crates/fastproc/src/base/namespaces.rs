@@ -34,19 +34,20 @@ pub(crate) fn own_pid_ns() -> Result<u32, Error> {
     inode.ok_or(Error::Namespace { namespace: "pid" })
 }
 
-/// The pid namespace whose processes `/proc` shows, and by whose numbers.
+/// The pid namespace whose processes and pids `/proc` shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Numbering {
     /// The initial one, which is that of this process as well: the numbers are the kernel's own.
     Initial,
-    /// The initial one, while this process is in another, as in a container that is given the host's `/proc`.
+    /// The initial one, while this process is in another, as in a container with the host's `/proc`.
     Outer,
     /// That of this process, which is not the initial one.
     Own,
 }
 
 impl Numbering {
-    /// Asks the `/proc` that is read ([`proc_root`]). Fails if it is that of a third namespace, or if it does not tell.
+    /// Examines the `/proc` in use ([`proc_root`]). Fails if it is that of a third namespace, or if this is not
+    /// visible.
     pub(crate) fn of_proc() -> Result<Self, Error> {
         let another = || Error::Namespace { namespace: "pid" };
         // The link is missing in the /proc of a namespace that this process is not in.
@@ -72,7 +73,8 @@ impl Numbering {
     }
 }
 
-/// In how many pid namespaces this `status` numbers its process: from the one whose `/proc` it is down to its own.
+/// The number of pid namespaces in which this `status` numbers its process: from the one of that `/proc` down to its
+/// own.
 fn levels(status: &str) -> Option<usize> {
     let ids = status
         .lines()
@@ -80,8 +82,8 @@ fn levels(status: &str) -> Option<usize> {
     Some(ids.split_whitespace().count())
 }
 
-/// Whether this `stat` is of a thread of the kernel. All of these are in the initial pid namespace, and the second process there
-/// is `kthreadd`.
+/// Whether this `stat` belongs to a kernel thread. All kernel threads are in the initial pid namespace, whose second
+/// process is `kthreadd`.
 fn is_kernel_thread(stat: &str) -> bool {
     const PF_KTHREAD: u32 = 0x0020_0000;
     let behind_name = stat.rsplit(')').next().unwrap_or_default();

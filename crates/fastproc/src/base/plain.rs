@@ -32,8 +32,8 @@ pub(crate) fn read<T: Plain>(bytes: &[u8]) -> Option<T> {
 /// A plain value as words.
 pub(crate) fn words<T: Plain>(value: &T) -> &[u64] {
     const { assert!(size_of::<T>().is_multiple_of(8) && align_of::<T>() == 8) };
-    // SAFETY: a plain value has no padding, so all of its bytes are initialised; it is as long as so many words, and aligned
-    // as they are.
+    // SAFETY: a plain value has no padding, so all of its bytes are initialised; its length is a multiple of a word's,
+    // and its alignment is the same.
     unsafe { slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>() / 8) }
 }
 

@@ -1,9 +1,9 @@
-//! Where the proc file system is mounted that shows the processes to read.
+//! The folder of the proc file system with the processes to read.
 //!
-//! It is `/proc`, unless the environment variable `HOST_PROC` or [`set`] names another folder, as in a container that has the
-//! host's `/proc` at `/host/proc`. Nothing is mounted, and no privilege is needed. The processes are those of that folder, with
-//! the ids that they have there. What this process asks about itself alone, such as its descriptors, mounts and namespaces, it
-//! still reads in its own `/proc`.
+//! It is `/proc`, unless the environment variable `HOST_PROC` or [`set`] names another folder, as in a container that
+//! has the host's `/proc` at `/host/proc`. Nothing is mounted, and no privilege is needed. The processes are those of
+//! that folder, with the ids that they have there. Facts about only this process, such as its descriptors, mounts and
+//! namespaces, still come from its own `/proc`.
 
 use std::{
     borrow::Cow,
@@ -23,7 +23,8 @@ const PROC_SUPER_MAGIC: u64 = 0x9fa0;
 /// `None`: `/proc`.
 static ROOT: OnceLock<Option<PathBuf>> = OnceLock::new();
 
-/// Has this whole program read the proc file system that is mounted at this folder. Call it before anything else of this library.
+/// Makes this whole program read the proc file system that is mounted at this folder. Call it before anything else of
+/// this library.
 ///
 /// # Errors
 /// No proc file system is mounted there, another folder is in use already, or this program runs with privileges that its user
@@ -51,7 +52,7 @@ pub fn is_elsewhere() -> bool {
     root().is_some()
 }
 
-/// Where a file is whose path begins with `/proc` on most machines. Other paths stay as they are.
+/// The actual path of a file whose usual path begins with `/proc`. Other paths are unchanged.
 #[must_use]
 pub fn path(usual: &str) -> Cow<'_, Path> {
     match (root(), usual.strip_prefix(PROC)) {
@@ -61,7 +62,7 @@ pub fn path(usual: &str) -> Cow<'_, Path> {
     }
 }
 
-/// The path that most machines have for a file of the proc file system: [`path`] reversed.
+/// The usual path of a file of the proc file system: [`path`] reversed.
 #[doc(hidden)]
 #[must_use]
 pub fn usual(path: &Path) -> Cow<'_, Path> {
@@ -71,7 +72,8 @@ pub fn usual(path: &Path) -> Cow<'_, Path> {
     }
 }
 
-/// The pid that this process has there, which may be another one than in its own pid namespace. `None` if it has none.
+/// This process's pid in the procfs at that folder, which may differ from the one in its own pid namespace. `None` if
+/// it has none there.
 #[doc(hidden)]
 #[must_use]
 pub fn own_pid() -> Option<u32> {
@@ -98,13 +100,13 @@ fn root() -> Option<&'static Path> {
     root.as_deref()
 }
 
-/// The folder whatever the working directory is; `None` for `/proc`.
+/// The folder as an absolute path; `None` for `/proc`.
 fn absolute(folder: &Path) -> io::Result<Option<PathBuf>> {
     let folder: PathBuf = std::path::absolute(folder)?.components().collect();
     Ok((folder != Path::new(PROC)).then_some(folder))
 }
 
-/// Such a program ignores what its user may choose (`secure_getenv(3)`).
+/// Whether the program has more privileges than its user, and so must ignore the user's choices (`secure_getenv(3)`).
 fn has_more_privileges_than_its_user() -> bool {
     // SAFETY: it reads a number that the kernel gave to this process.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }

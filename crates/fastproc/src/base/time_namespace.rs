@@ -17,7 +17,7 @@ struct Links {
 }
 
 impl Links {
-    /// `None`: the process has ended, this reader may not see it, or the kernel has no time namespaces.
+    /// `None`: the process has exited, this reader may not see it, or the kernel has no time namespaces.
     fn read(proc: &Path, process: &str) -> Option<Self> {
         let inode = |name| {
             let link = proc.join(process).join("ns").join(name);

@@ -31,7 +31,7 @@ thread_local! {
     static LIST: RefCell<Option<List>> = const { RefCell::new(None) };
 }
 
-/// Collects what is done on this thread, until it is dropped.
+/// Collects the parts on this thread until it is dropped.
 pub(crate) struct Timing {
     outer: Option<List>,
 }
@@ -48,7 +48,7 @@ impl Timing {
         }
     }
 
-    /// What was done since [`start`](Self::start).
+    /// The parts since [`start`](Self::start).
     #[allow(clippy::unused_self, reason = "while it lives there is a list")]
     pub(crate) fn parts(&self) -> Vec<Part> {
         LIST.with_borrow(|list| list.as_ref().map(|list| list.parts.clone()))

@@ -1,4 +1,4 @@
-//! The clocks that the texts are made of.
+//! The clocks used in the texts.
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ fn ns(time: Timespec) -> u64 {
         .wrapping_add(time.tv_nsec as u64)
 }
 
-/// `CLOCK_MONOTONIC`, as `bpf_ktime_get_ns()` has it. (A time namespace shifts the caller's: only differences count.)
+/// `CLOCK_MONOTONIC`, as returned by `bpf_ktime_get_ns()`. (A time namespace shifts the caller's clock, but only
+/// differences are used.)
 pub(super) fn monotonic_ns() -> u64 {
     ns(clock_gettime(ClockId::Monotonic))
 }
@@ -27,7 +28,7 @@ pub(super) struct BootTime {
     seconds: u64,
 }
 
-/// Steps smaller than this are not looked into: they are the time between two readings.
+/// Smaller steps are ignored: they are the time between two readings.
 const SAME: u64 = 50_000;
 
 impl BootTime {
@@ -48,7 +49,7 @@ impl BootTime {
             let (low, high) = (real.wrapping_sub(after), real.wrapping_sub(before));
             self.offset = low;
             self.seconds = low / 1_000_000_000;
-            // Both bounds in one second: that is the second.
+            // Both bounds are in the same second, which is the result.
             if low / 1_000_000_000 == high / 1_000_000_000 {
                 break;
             }

@@ -14,12 +14,12 @@ pub(super) fn online() -> io::Result<Vec<u32>> {
     read("/sys/devices/system/cpu/online")
 }
 
-/// CPUs booted with `nohz_full=`: none where the file is absent.
+/// CPUs booted with `nohz_full=`: none if the file is absent.
 pub(super) fn nohz_full() -> Vec<u32> {
     read("/sys/devices/system/cpu/nohz_full").unwrap_or_default()
 }
 
-/// Possible memory nodes: one where there is no such file.
+/// Possible memory nodes: one if the file is absent.
 pub(super) fn nodes() -> Vec<u32> {
     read("/sys/devices/system/node/possible").unwrap_or_else(|_| vec![0])
 }
@@ -27,7 +27,7 @@ pub(super) fn nodes() -> Vec<u32> {
 fn read(path: &str) -> io::Result<Vec<u32>> {
     let text = fs::read_to_string(path)?;
     match text.trim() {
-        // Of `nohz_full`, where the kernel was built for it and it is not set.
+        // From `nohz_full`, if the kernel supports it and it is not set.
         "(null)" => Ok(Vec::new()),
         list => parse_list(list).ok_or_else(|| {
             io::Error::new(io::ErrorKind::InvalidData, format!("{path} holds {text:?}"))

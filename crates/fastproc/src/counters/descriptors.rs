@@ -94,7 +94,7 @@ impl Descriptors {
         self.generation += 1;
         let mut before: Option<(u64, u32)> = None;
         for _ in 0..16 {
-            // Two walks that agree: the tree may have been turned under one of them before its revision was raised.
+            // Two walks that agree: the tree may have been rotated during one of them, before its revision was raised.
             let Some(run) = slot.walk_irqs()? else {
                 before = None;
                 continue;
@@ -128,7 +128,7 @@ impl Descriptors {
         Ok(false)
     }
 
-    /// Adds to a run that the counts are wanted.
+    /// Adds to a run that it must collect the counts.
     pub(super) fn prepare(&mut self, run: &mut Run, all: bool) {
         run.want |= WANT_IRQS;
         run.irqs = self.irqs.len() as u32;

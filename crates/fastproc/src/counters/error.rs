@@ -10,7 +10,7 @@ use crate::base::error::parse::ParseError;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The caller asked for the kernel's files only.
+    /// The caller requested only the kernel's files.
     #[error("BPF was not requested")]
     NotAsked,
 

@@ -1,10 +1,10 @@
-//! The line `processes` of `/proc/stat` (`total_forks`, `kernel/fork.c`) where no symbol leads to it: what the
-//! tracepoint `task_newtask` counted since load, on top of what the text had before.
+//! The line `processes` of `/proc/stat` (`total_forks`, `kernel/fork.c`), if no symbol leads to it: the forks that the
+//! tracepoint `task_newtask` has counted since load, plus those that the text had before.
 //!
-//! `copy_process()` counts a fork first and announces it a little later, and may be preempted in between. So the sum is
-//! the kernel's number less the forks that are on their way out of `copy_process()` at this moment; each is counted
-//! before `fork()` returns. A fork that has been counted by then and is announced later would be counted twice, so the
-//! number is the text's own until the base is proven.
+//! `copy_process()` counts a fork first and calls the tracepoint a little later, and may be preempted in between. So
+//! the sum is the kernel's number less the forks that are in between at this moment; each is counted before `fork()`
+//! returns. If a fork is already in the first text and reaches the tracepoint later, it would be counted twice. So the
+//! text's own number is used until the base is proven.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
@@ -15,20 +15,19 @@ use std::{
 use super::clock;
 use crate::kernel::Mapping;
 
-/// How often to wait for the announcement of a fork that the text has: much longer than it needs unless it is
-/// preempted.
+/// How often to wait for the tracepoint of a fork that the text has: much longer than it needs unless it is preempted.
 const RETRIES: u32 = 20;
-/// The time between two checks of it.
+/// The time between two checks.
 const RETRY_AFTER: Duration = Duration::from_micros(100);
 
-/// After this time a fork that was on its way has been announced. On a busy machine, one of low priority may take
-/// a second.
+/// After this time a fork that was in between has reached the tracepoint. On a busy machine, one of low priority may
+/// take a second.
 const PROVEN_AFTER_NS: u64 = 10_000_000_000;
 
-/// Words from one CPU's count to the next.
+/// Words from one CPU's count to the next, one cache line apart.
 pub(super) const LINE: usize = 8;
 
-/// The counts of all CPUs, and the base they stand on.
+/// The counts of all CPUs, and the base to which they are added.
 #[derive(Debug)]
 pub(super) struct Forks {
     counted: Mapping<u64>,
@@ -37,7 +36,7 @@ pub(super) struct Forks {
     base: AtomicU64,
     /// When the first text was read, by the monotonic clock; 0 if not yet.
     first_look_ns: AtomicU64,
-    /// Whether no fork that was on its way can be part of the base.
+    /// Whether the base can no longer contain a fork that was in between.
     proven: AtomicBool,
     /// The largest sum that was returned, because a counter never runs backwards.
     served: AtomicU64,
@@ -55,7 +54,7 @@ impl Forks {
         }
     }
 
-    /// Forks announced since load.
+    /// Forks counted by the tracepoint since load.
     pub(super) fn counted(&self) -> u64 {
         (0..self.cpus)
             .map(|cpu| self.counted.load(cpu * LINE))
@@ -80,15 +79,15 @@ impl Forks {
         total.max(self.served.fetch_max(total, Ordering::Relaxed))
     }
 
-    /// A number of the text that is returned instead of the sum. Later sums are at least as large.
+    /// Records a number of the text that was returned instead of the sum. Later sums are at least as large.
     pub(super) fn give_out(&self, processes: u64) {
         self.served.fetch_max(processes, Ordering::Relaxed);
     }
 
-    /// Takes a text's numbers, read after `before` forks had been counted. Returns whether the base is exact now.
+    /// Compares with a text that was read after `before` forks had been counted. Returns whether the base is exact now.
     ///
-    /// A fork that is counted but not announced makes the difference too large, never too small. It is running or
-    /// runnable, so if the reader ran alone and nothing was announced meanwhile, there was none.
+    /// A fork that the kernel has counted but the tracepoint has not makes the difference too large, never too small.
+    /// Such a task is running or runnable, so if only the reader ran and nothing was counted meanwhile, there was none.
     pub(super) fn learn(&self, before: u64, processes: u64, procs_running: u64) -> bool {
         let exact = procs_running <= 1 && self.counted() == before;
         let base = processes.saturating_sub(before);
@@ -103,7 +102,7 @@ impl Forks {
         exact
     }
 
-    /// Whether the first text is so old that what was on its way then has been announced since.
+    /// Whether the first text is so old that all forks that were in between then have been counted.
     fn is_long_known(&self, now_ns: u64) -> bool {
         let first = self.first_look_ns.compare_exchange(
             0,
@@ -114,7 +113,7 @@ impl Forks {
         first.is_err_and(|first_ns| now_ns.saturating_sub(first_ns) >= PROVEN_AFTER_NS)
     }
 
-    /// The sum, once it has reached what a text had, if it soon does.
+    /// The sum, waiting a moment until it reaches the number of a text.
     pub(super) fn total_after(&self, processes: u64) -> u64 {
         for _ in 0..RETRIES {
             if self.total() >= processes {
@@ -126,7 +125,7 @@ impl Forks {
     }
 }
 
-/// Before a text was compared there is no base, and no number to return.
+/// Before a text was compared there is no base, and so no number to return.
 fn sum(base: u64, counted: u64) -> u64 {
     if base == u64::MAX {
         0
@@ -139,7 +138,7 @@ fn sum(base: u64, counted: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Anonymous memory in the place of the map's.
+    /// Anonymous memory in place of the map's.
     fn forks() -> Forks {
         let file = rustix::fs::memfd_create("forks", rustix::fs::MemfdFlags::CLOEXEC)
             .expect("memory can be had");
@@ -150,7 +149,7 @@ mod tests {
     #[test]
     fn a_fork_on_its_way_is_not_taken_for_an_old_one() {
         let forks = forks();
-        // 1000 before; one is counted by the kernel and not announced.
+        // 1000 before; one more was counted by the kernel but not by the tracepoint.
         assert!(!forks.learn(0, 1001, 2));
         forks.give_out(1001);
         forks.counted.store(0, 1);
@@ -195,7 +194,7 @@ mod tests {
         let forks = forks();
         forks.learn(0, 1000, 1);
         assert_eq!(forks.total(), 1000);
-        assert_eq!(forks.total_after(1003), 1000, "it does not wait for ever");
+        assert_eq!(forks.total_after(1003), 1000, "it does not wait forever");
         assert!(forks.learn(0, 1003, 1));
         assert_eq!(forks.total(), 1003);
     }

@@ -1,4 +1,4 @@
-//! From records to values: what `show_stat()` and `vmstat_start()` do with the same numbers.
+//! Converts records to values: what `show_stat()` and `vmstat_start()` do with the same numbers.
 
 use super::{
     arch::ArchRow,
@@ -8,12 +8,12 @@ use super::{
 };
 use crate::text::machine_stat::{self, CpuTimes, MachineStat};
 
-/// What the records alone do not say.
+/// Inputs besides the records.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Known {
-    /// Of the error interrupts, from the text, where no symbol leads to them.
+    /// Error interrupts from the text, if no symbol leads to them.
     pub(super) irq_errors: u64,
-    /// Idle times are `tick_sched`'s; otherwise `kernel_cpustat`'s, as on a kernel run with `nohz=off`.
+    /// Whether idle times come from `tick_sched`; otherwise from `kernel_cpustat`, as on a kernel run with `nohz=off`.
     pub(super) idle_from_tick: bool,
     /// Base pages in a huge one: five counters are kept in base pages and printed in huge ones.
     pub(super) huge_pages: u64,
@@ -98,7 +98,7 @@ fn cpu_times(to: &mut MachineStat, slot: &Slot, routes: &Routes, known: &Known) 
     to.total = total;
 }
 
-/// `get_idle_time()` and its like: the kernel keeps idle times of online CPUs in another place, in whole microseconds.
+/// `get_idle_time()` and similar: the kernel keeps idle times of online CPUs elsewhere, in whole microseconds.
 fn times(record: &Cpu, routes: &Routes, known: &Known, online: bool) -> CpuTimes {
     let mut times = CpuTimes::default();
     let Some(places) = routes.times else {
@@ -116,7 +116,7 @@ fn times(record: &Cpu, routes: &Routes, known: &Known, online: bool) -> CpuTimes
     times
 }
 
-/// A row of `/proc/interrupts` that is not an interrupt's.
+/// The count of a row of `/proc/interrupts` without an interrupt number.
 pub(super) fn arch_count(record: &Cpu, row: ArchRow) -> u32 {
     match row {
         ArchRow::Word(word) => record.arch[word],
@@ -151,7 +151,7 @@ pub(super) fn vmstat(
     let events = groups.first_event()..groups.end();
     for &cpu in &routes.online {
         let row = slot.row(cpu);
-        // The kernel folds what each CPU has pending of the numa events whenever it prints them.
+        // The kernel adds each CPU's pending numa events whenever it prints them.
         if routes.zones > 0 {
             add(&mut to[groups.zone..groups.first_node()], row);
         }
@@ -160,7 +160,7 @@ pub(super) fn vmstat(
             &row[super::layout::NUMA_EVENTS as usize..],
         );
     }
-    // Sums of signed differences can be seen below zero.
+    // Sums of signed differences may be below zero.
     for value in &mut to[..groups.zone] {
         *value = (*value as i64).max(0) as u64;
     }
@@ -174,7 +174,7 @@ pub(super) fn vmstat(
             *value /= known.huge_pages;
         }
     }
-    // Sectors: the text has KiB.
+    // The counters are in sectors, the text in KiB.
     for value in to[events].iter_mut().take(2) {
         *value /= 2;
     }
@@ -187,7 +187,7 @@ fn add(to: &mut [u64], row: &[u64]) {
     }
 }
 
-/// What `global_dirty_limits()` and the page structures' accounting read.
+/// Inputs of `global_dirty_limits()` and of the page structures' accounting.
 pub(super) const DIRTY: u32 = Scalar::TotalreservePages.bit()
     | Scalar::DirtyRatio.bit()
     | Scalar::DirtyBytes.bit()

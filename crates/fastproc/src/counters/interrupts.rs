@@ -12,7 +12,7 @@ use super::{
 };
 use crate::text::interrupts::{Interrupts, Renderer};
 
-/// Where a row's counts come from.
+/// The source of a row's counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     /// A descriptor, by its place in the list.
@@ -22,12 +22,12 @@ enum Source {
     Text,
 }
 
-/// The rows, and what they were made from.
+/// The rows, and their inputs.
 #[derive(Debug, Default)]
 pub(super) struct InterruptRows {
     rows: Interrupts,
     sources: Vec<Source>,
-    /// By place in the list of descriptors: what decided the words of its row, and whether it has one.
+    /// By index in the list of descriptors: what decides the words of its row, and whether it has one.
     words: Vec<(IrqWords, bool)>,
     irqs: Vec<u32>,
     read: Duration,
@@ -39,11 +39,11 @@ pub(super) struct InterruptRows {
 #[derive(Debug, Default)]
 struct Counts {
     words: Vec<IrqWords>,
-    /// Row by row, by possible CPU.
+    /// Row by row, for each possible CPU.
     counts: Vec<u32>,
 }
 
-/// Rows that cannot be made this often will not be tried again.
+/// After this many failures the rows are not tried again.
 const FAILURES: u32 = 3;
 
 impl InterruptRows {
@@ -55,7 +55,7 @@ impl InterruptRows {
         self.renderer.text()
     }
 
-    /// Brings the rows up to date. `false`: this time the file is to be read instead.
+    /// Updates the rows. `false`: read the file instead this time.
     pub(super) fn update(
         &mut self,
         state: &mut SlotState,
@@ -78,7 +78,7 @@ impl InterruptRows {
         result.map(|()| current)
     }
 
-    /// Whether the words may be others by now.
+    /// Whether the words may have changed.
     fn is_stale(&self, counts: &Counts, state: &SlotState, plan: &Plan) -> bool {
         let cpus = state.slot.object().shape.cpus as usize;
         let Some(irqs) = state
@@ -103,7 +103,7 @@ impl InterruptRows {
             )
     }
 
-    /// Reads the text between two looks at the descriptors that must agree, and compares.
+    /// Reads the text between two readings of the descriptors that must agree, and compares.
     fn learn(
         &mut self,
         counts: &mut Counts,

@@ -1,4 +1,4 @@
-//! What the library and `bpf/counters.bpf.c` hand each other, made from `bpf/counters.h`.
+//! The structures shared with `bpf/counters.bpf.c`, generated from `bpf/counters.h`.
 #![allow(
     dead_code,
     reason = "some members and structures are for the programs alone"

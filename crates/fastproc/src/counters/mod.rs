@@ -85,9 +85,9 @@ bitflags! {
         const STAT = 1 << 0;
         /// `/proc/vmstat`.
         const VMSTAT = 1 << 1;
-        /// The CPU times of `/proc/stat` alone.
+        /// Only the CPU times of `/proc/stat`.
         const CPU_TIMES = 1 << 2;
-        /// The softirqs of `/proc/stat` alone.
+        /// Only the softirqs of `/proc/stat`.
         const SOFTIRQS = 1 << 3;
     }
 }
@@ -101,7 +101,7 @@ pub struct Options {
     stat_irqs_latency: Duration,
     text_latency: Duration,
     check_interval: Duration,
-    /// Made wrong on purpose.
+    /// A line that is made wrong, to test the comparison.
     #[cfg(test)]
     disagree: Option<&'static str>,
 }
@@ -307,8 +307,8 @@ impl Counters {
         Duration::from_nanos(self.shared.stat_irqs_latency_ns.load(Ordering::Relaxed))
     }
 
-    /// Sets how old the counts by interrupt may be, rounded up to a jiffy. With 0 they are always exact. All
-    /// readers use it from their next collection on. Everything else is always read anew.
+    /// Sets how old the counts by interrupt may be, rounded up to a jiffy. With 0 they are always exact. All readers
+    /// use it from their next collection on. Everything else is always read again.
     ///
     /// If [`Report::latency_knob`] is false this saves nothing: the kernel prints its whole file.
     pub fn set_stat_irqs_latency(&self, latency: Duration) {

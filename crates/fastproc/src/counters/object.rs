@@ -36,7 +36,7 @@ impl Shape {
         self.cpus + self.blocks
     }
 
-    /// What one slot takes, in bytes.
+    /// Bytes of one slot.
     pub(super) fn slot_bytes(&self) -> u64 {
         u64::from(self.cpus) * size_of::<Cpu>() as u64
             + u64::from(self.rows()) * u64::from(self.row_words) * 8
@@ -211,7 +211,7 @@ impl Object {
         &self.forks
     }
 
-    /// Where the programs and the interrupts' directory lie.
+    /// Finds the programs and the interrupts' directory.
     pub(super) fn locate(&self, irq_dir: Option<&impl AsFd>) -> Result<Located, Error> {
         let fd = irq_dir.map_or(-1, |dir| dir.as_fd().as_raw_fd());
         self.located.store(
@@ -225,7 +225,7 @@ impl Object {
         Ok(self.located.load(0))
     }
 
-    /// Looks for the memory nodes; they are then in [`node`](Self::node).
+    /// Finds the memory nodes; they are then in [`node`](Self::node).
     pub(super) fn find_nodes(&self) -> Result<Located, Error> {
         run(self.find_nodes.as_fd(), &mut [0])?;
         Ok(self.located.load(0))
@@ -278,14 +278,14 @@ impl Slot {
         }
     }
 
-    /// By CPU number.
+    /// The records by CPU number.
     pub(super) fn cpus(&self) -> &[Cpu] {
         let cpus = self.object.shape.cpus as usize;
         // SAFETY: only this slot's runs write here, and they take `&mut self`.
         unsafe { self.object.cpus.slice(self.index as usize * cpus, cpus) }
     }
 
-    /// CPUs first, then blocks.
+    /// The rows of CPUs, then of blocks.
     pub(super) fn row(&self, row: u32) -> &[u64] {
         let Shape { row_words, .. } = self.object.shape;
         let first = (self.index * self.object.shape.rows() + row) * row_words;

@@ -28,11 +28,11 @@ use crate::text::{
     vmstat::{self, VmStat},
 };
 
-/// A check costs a few reads of the text: it is due after so many collections at the earliest…
+/// A check costs a few reads of the text. It is due after this many collections at the earliest…
 const COLLECTIONS_A_CHECK: u32 = 16;
-/// …or after so many check intervals.
+/// …or after this many check intervals.
 const INTERVALS_A_CHECK: u32 = 12;
-/// A list of interrupts that fails this often is no longer tried.
+/// After this many failures the interrupts are no longer listed.
 const LIST_FAILURES: u32 = 4;
 
 /// How the counts by interrupt are to be read.
@@ -50,7 +50,7 @@ enum Irqs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gathered {
     Done,
-    /// CPUs have come or gone.
+    /// CPUs came online or went offline.
     Hotplug,
     /// The interrupts cannot be listed, or no longer fit into the row.
     NoIrqs,
@@ -241,7 +241,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Both files as the kernel prints them.
+    /// Reads both files of the kernel.
     fn read_texts(&mut self, want: Want, sample: &mut Sample) -> Result<(), Error> {
         sample.taken = Duration::from_nanos(clock::monotonic_ns());
         if want.intersects(Want::STAT | Want::CPU_TIMES | Want::SOFTIRQS) {

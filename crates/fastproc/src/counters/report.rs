@@ -13,7 +13,7 @@ pub enum Route {
     Tracepoint,
     /// The clocks.
     Clock,
-    /// The kernel prints the same number on every machine.
+    /// The kernel prints the same number on all machines.
     Constant,
     /// The kernel's text.
     Text(WhyText),
@@ -28,10 +28,10 @@ pub enum WhyText {
     NoBpf,
     /// The number cannot be found on this kernel.
     NoRoute,
-    /// The kernel computes it when asked; such lines are read at most [`text_latency`](super::Counters::text_latency)
-    /// apart.
+    /// The kernel computes it for each reader; such lines are read at most
+    /// [`text_latency`](super::Counters::text_latency) apart.
     Computed,
-    /// CPUs were booted `nohz_full`: their times lie in per-task accounting.
+    /// CPUs were booted `nohz_full`: their times are in per-task accounting.
     NohzFull,
     /// The memory and the text disagreed.
     Disagreed,
@@ -62,7 +62,7 @@ pub struct LineReport {
     pub name: String,
     /// Where it comes from.
     pub route: Route,
-    /// What has been seen of it.
+    /// The result of its comparison.
     pub evidence: Evidence,
     /// Rounds in which it was compared.
     pub rounds: u32,

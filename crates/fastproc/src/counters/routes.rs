@@ -21,7 +21,7 @@ use crate::{
     text::vmstat::Names,
 };
 
-/// Single words of the kernel's data, by the position that their addresses have in the configuration.
+/// Single words of the kernel's data, in the order of their addresses in the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Scalar {
@@ -53,7 +53,7 @@ impl Scalar {
         1 << self as u32
     }
 
-    /// What one line of `/proc/stat` or `/proc/vmstat` takes.
+    /// The words that one line of `/proc/stat` or `/proc/vmstat` needs.
     pub(super) const STAT: u32 = Self::TotalForks.bit() | Self::IrqErrCount.bit();
     pub(super) const VM: u32 = Self::NrMemmapPages.bit()
         | Self::NrMemmapBootPages.bit()
@@ -64,7 +64,7 @@ impl Scalar {
         | Self::DirtyBackgroundBytes.bit();
 }
 
-/// An `int` of the kernel within the 64-bit word that begins where it does.
+/// An `int` of the kernel, given the 64-bit word at its address.
 pub(super) fn int_of(word: u64) -> u32 {
     if cfg!(target_endian = "little") {
         word as u32
@@ -73,17 +73,17 @@ pub(super) fn int_of(word: u64) -> u32 {
     }
 }
 
-/// A group of `/proc/vmstat` that blocks of memory add up to.
+/// A group of `/proc/vmstat` that is the sum over blocks of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Group {
     Zone,
     Numa,
-    /// Both, where one follows the other.
+    /// Both, if one follows the other.
     ZoneAndNuma,
     Node,
 }
 
-/// How many lines of `/proc/vmstat` each group has; they follow one another in this order.
+/// The number of lines of `/proc/vmstat` in each group; they follow one another in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Groups {
     pub(super) zone: usize,
@@ -125,7 +125,7 @@ impl Groups {
         self.first_computed() + self.computed
     }
 
-    /// Lines after the last group: counters of the past, printed as 0.
+    /// Lines after the last group: obsolete counters, printed as 0.
     pub(super) fn end(&self) -> usize {
         self.first_event() + self.events
     }
@@ -140,22 +140,21 @@ pub(super) struct Routes {
     /// `cpuhp_state` of every CPU when `online` was read.
     pub(super) hotplug: Vec<u32>,
     pub(super) has_hotplug: bool,
-    /// The places in `kernel_cpustat` of the ten times of the text. `None` if the kernel's enumeration is
-    /// unknown.
+    /// The indexes in `kernel_cpustat` of the ten times of the text. `None` if the kernel's enumeration is unknown.
     pub(super) times: Option<[usize; 10]>,
     pub(super) nohz_full: bool,
     pub(super) softirqs: bool,
     /// Words of `irq_cpustat_t` in the interrupts' sum.
     pub(super) arch: Vec<usize>,
     pub(super) arch_rows: Vec<(&'static str, ArchRow)>,
-    /// Error interrupts are among them, and have no counter of their own.
+    /// Whether these include error interrupts, which have no counter of their own.
     pub(super) errors_counted: bool,
-    /// Idle times are kept in `kernel_cpustat`, and printed without rounding: from 7.0 on.
+    /// Whether idle times are in `kernel_cpustat`, and printed without rounding: from 7.0 on.
     pub(super) idle_in_cpustat: bool,
     pub(super) irqs: bool,
     pub(super) scalars: u32,
     pub(super) groups: Option<Groups>,
-    /// Which group each block belongs to.
+    /// The group of each block.
     pub(super) blocks: Vec<Group>,
     /// Whether pending numa events can be read.
     pub(super) zones: u32,
@@ -174,15 +173,15 @@ pub(super) struct Survey {
     max_zones: u32,
     nodes: u32,
     pub(super) shape: Shape,
-    /// Of the places: raised whenever they are found anew.
+    /// Raised whenever the addresses are found again.
     generation: AtomicU32,
 }
 
-/// Room for a slot's records: readers that have none of their own share.
+/// Memory for slots: readers without their own slot share one.
 const SLOT_MEMORY: u64 = 32 << 20;
 
 impl Survey {
-    /// `irqs`: columns of the interrupts' row; `names`: of `/proc/vmstat`.
+    /// `irqs`: columns of the interrupts' row; `names`: names in `/proc/vmstat`.
     pub(super) fn new(
         irqs: usize,
         names: &Names,
@@ -320,7 +319,7 @@ impl Survey {
                 object.set_block(index, *block);
             }
         }
-        // These come last, because they are used to look around before.
+        // These come last, because the search uses them before.
         let mut scalars = 0;
         for (scalar, symbol) in Scalar::ALL {
             let counted = scalar == Scalar::IrqErrCount

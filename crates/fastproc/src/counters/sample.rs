@@ -33,7 +33,7 @@ impl Sample {
         Some(&self.stat.cpus[at].times)
     }
 
-    /// How often an interrupt came, modulo 2^32.
+    /// The count of an interrupt, modulo 2^32.
     pub fn irq(&self, number: u32) -> Option<u32> {
         self.stat.irqs.get(number as usize).copied()
     }
@@ -65,17 +65,17 @@ impl MachineChange<'_> {
         self.later.taken.saturating_sub(self.earlier.taken)
     }
 
-    /// Of all CPUs together.
+    /// The times of all CPUs together.
     pub fn total(&self) -> CpuTimes {
         difference(&self.later.stat.total, &self.earlier.stat.total)
     }
 
-    /// Of a CPU that was online both times.
+    /// The times of a CPU that was online both times.
     pub fn cpu(&self, id: u32) -> Option<CpuTimes> {
         Some(difference(self.later.cpu(id)?, self.earlier.cpu(id)?))
     }
 
-    /// The part of the time that the CPUs were busy, from 0 to 1; 0 if no time has passed.
+    /// The share of the time that the CPUs were busy, from 0 to 1; 0 if no time has passed.
     pub fn busy(&self) -> f64 {
         let total = self.total();
         let all = total.total().as_secs_f64();
@@ -91,7 +91,7 @@ impl MachineChange<'_> {
         self.later.stat.intr.wrapping_sub(self.earlier.stat.intr)
     }
 
-    /// One interrupt: right across the wrap of its 32 bits.
+    /// One interrupt, correct also if its 32 bits wrap around.
     pub fn irq(&self, number: u32) -> Option<u32> {
         Some(
             self.later
@@ -113,7 +113,7 @@ impl MachineChange<'_> {
             .wrapping_sub(self.earlier.stat.processes)
     }
 
-    /// One kind of softirq, by its place in the row: right across the wrap of its 32 bits.
+    /// One kind of softirq, by its index in the row, correct also if its 32 bits wrap around.
     pub fn softirq(&self, kind: usize) -> Option<u32> {
         Some(
             self.later
@@ -140,7 +140,7 @@ impl MachineChange<'_> {
     }
 }
 
-/// Idle and iowait can be seen to go back by a little, as proc(5) says: that is no time at all.
+/// Idle and iowait may decrease slightly, as proc(5) says: that counts as zero.
 fn difference(later: &CpuTimes, earlier: &CpuTimes) -> CpuTimes {
     let mut times = CpuTimes::default();
     for (ns, (later, earlier)) in times.ns.iter_mut().zip(later.ns.iter().zip(earlier.ns)) {

@@ -1,6 +1,5 @@
-//! What all readers of one [`Counters`](super::Counters) share: the loaded programs, the routes, and whether each
-//! line can be trusted. Readers keep the plan that they work by, and check a number to see whether there is a
-//! newer one.
+//! The state that all readers of one [`Counters`](super::Counters) share: the loaded programs, the routes, and whether
+//! each line can be trusted. Readers keep the plan in use, and compare a version number to notice a newer one.
 
 use std::{
     fs::File,
@@ -33,7 +32,7 @@ pub(super) struct SlotState {
     pub(super) descriptors: Descriptors,
 }
 
-/// How each line is made at present.
+/// The current source of each line.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) version: u64,
@@ -48,7 +47,7 @@ pub(super) struct Plan {
     pub(super) dirty: Option<DirtyLines>,
     /// Columns of the interrupts' row.
     pub(super) irq_columns: usize,
-    /// Derived from the lines: what must be read from the text each time.
+    /// Derived from the lines: which ones must be read from the text each time.
     pub(super) stat_from_text: Vec<usize>,
     pub(super) stat_whole: bool,
     pub(super) vm_from_text: Vec<usize>,
@@ -98,7 +97,7 @@ impl Plan {
         plan
     }
 
-    /// The lines of `/proc/stat` for the CPUs that are online, with what is known of each.
+    /// Renews the lines of `/proc/stat` for the CPUs that are online, keeping the results of each.
     pub(super) fn renew_stat_lines(&mut self) {
         let old = std::mem::take(&mut self.stat);
         let routes = &self.routes;
@@ -134,7 +133,7 @@ impl Plan {
             .collect();
     }
 
-    /// Derives from the routes of the lines what a read has to do.
+    /// Derives from the routes of the lines what must be read.
     pub(super) fn derive(&mut self) {
         let from_text = |lines: &[Line], computed: bool| -> Vec<usize> {
             let is = |line: &Line| match line.route {
@@ -175,7 +174,7 @@ impl Plan {
             .count()
     }
 
-    /// The place of a line in `stat`.
+    /// The index of a line in `stat`.
     pub(super) fn stat_line(&self, line: StatLine) -> usize {
         1 + self.routes.online.len() + line as usize
     }
@@ -231,12 +230,12 @@ pub(super) struct Kernel {
     pub(super) irq_dir: Option<File>,
     plan: Mutex<Arc<Plan>>,
     version: AtomicU64,
-    /// Held while a reader compares with the text. Other readers go on meanwhile.
+    /// Held while a reader compares with the text. Other readers continue meanwhile.
     pub(super) checking: Mutex<()>,
 }
 
 impl Kernel {
-    /// Loads, and finds everything. `known` is what the texts say.
+    /// Loads the programs, and finds everything. `known` comes from the texts.
     pub(super) fn open(
         survey: Survey,
         names: Names,
@@ -273,7 +272,7 @@ impl Kernel {
         Ok(kernel)
     }
 
-    /// Finds everything again, while no reader works.
+    /// Finds everything again, while all readers wait.
     pub(super) fn resolve(&self) -> Result<Routes, Error> {
         let mut guards: Vec<_> = self.slots.iter().map(lock).collect();
         let Some(first) = guards.first_mut() else {

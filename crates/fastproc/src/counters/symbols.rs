@@ -1,4 +1,5 @@
-//! The kernel's symbols, where it shows where its data lies: `CONFIG_KALLSYMS_ALL=y`, and a reader who may see addresses.
+//! The kernel's symbols, if it shows the addresses of its data: with `CONFIG_KALLSYMS_ALL=y`, to a reader who may see
+//! addresses.
 
 use std::{
     collections::HashMap,
@@ -14,7 +15,7 @@ use crate::{
 
 pub(crate) static OBJECT: ObjectFile = object_file!("symbols.bpf");
 
-/// Global data that has no route by structure, or a longer one.
+/// Global data without a route by structures, or with a longer one.
 pub(super) const WANTED: &[&str] = &[
     "runqueues",
     "total_forks",
@@ -31,25 +32,25 @@ pub(super) const WANTED: &[&str] = &[
     "dirty_background_bytes",
 ];
 
-/// Where the kernel's own symbols begin and end; those of modules do not count.
+/// The beginning and the end of the kernel's own symbols; those of modules do not count.
 const IMAGE: [&str; 2] = ["_text", "_end"];
-/// Per-CPU variables of some kernels lie at offsets, and all of these below this.
+/// In some kernels per-CPU variables have offsets as addresses, all below this.
 const HIGHEST_OFFSET: u64 = 1 << 24;
-/// As `bpf/symbols.bpf.c` has it.
+/// As in `bpf/symbols.bpf.c`.
 const NAME_SIZE: usize = 64;
 
-/// Addresses by name. A symbol that is not there or not shown is absent.
+/// Addresses by name. A symbol that does not exist or is hidden is absent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Symbols(HashMap<&'static str, u64>);
 
 impl Symbols {
-    /// Asks the kernel for each by its name, or where it cannot be asked, reads all of them.
+    /// Asks the kernel for each name; if that is not possible, reads all symbols.
     pub(super) fn load() -> Self {
         let wanted: Vec<_> = IMAGE.iter().chain(WANTED).copied().collect();
         ask(&wanted).map_or_else(|_| Self::read(), Self::from_image)
     }
 
-    /// Those that lie in the kernel's own image. A kernel that does not tell its end tells of no data.
+    /// Keeps the symbols in the kernel's own image. If its end is hidden, all data are.
     fn from_image(mut found: HashMap<&'static str, u64>) -> Self {
         let [from, to] = IMAGE.map(|name| found.remove(name));
         found.retain(|_, address| match (from, to) {
@@ -59,7 +60,7 @@ impl Symbols {
         Self(found)
     }
 
-    /// Reads `/proc/kallsyms`. It is several megabytes long. A symbol that is there twice is absent, too.
+    /// Reads `/proc/kallsyms`, which has several megabytes. A symbol that exists twice is absent, too.
     fn read() -> Self {
         match File::open(proc_root::path("/proc/kallsyms")) {
             Ok(file) => Self::parse(BufReader::with_capacity(1 << 18, file)),
@@ -102,7 +103,7 @@ impl Symbols {
     }
 }
 
-/// The addresses that the kernel tells by `bpf_kallsyms_lookup_name()`.
+/// The addresses that `bpf_kallsyms_lookup_name()` returns.
 fn ask(wanted: &[&'static str]) -> Result<HashMap<&'static str, u64>, Error> {
     let types = KernelTypes::default();
     let mut loader = Loader::open(&OBJECT, &types)?;
@@ -159,7 +160,7 @@ mod tests {
             return;
         }
         let names = ["_text", "schedule", "vfs_read", "no_such_symbol"];
-        // Before 5.16 it cannot be asked.
+        // Kernels before 5.16 lack the function.
         let Ok(asked) = ask(&names) else { return };
         let text = std::fs::read_to_string("/proc/kallsyms").expect("it can be read");
         for name in names {

@@ -1,4 +1,4 @@
-//! Every way in which the counters can come from somewhere else, forced. Those with BPF need root, and say so.
+//! Every other source of the counters, forced. Tests with BPF need root, and say so.
 
 use std::{collections::HashMap, thread, time::Duration};
 
@@ -26,15 +26,15 @@ fn route(counters: &Counters, name: &str) -> Route {
     line.unwrap_or_else(|| panic!("{name} has no report")).route
 }
 
-/// Lines of numbers that rise and fall: between two looks they may have been anything.
+/// Lines with numbers that rise and fall: between two readings they may have had any value.
 fn is_gauge(line: &str) -> bool {
-    // Idle times of CPUs go back as well.
+    // Idle times of CPUs may decrease as well.
     ["nr_", "numa_", "workingset", "cpu"]
         .iter()
         .any(|gauge| line.starts_with(gauge))
 }
 
-/// Every line of ours is between the kernel's before and after it.
+/// Checks that every line of ours is between the kernel's before and after it.
 fn agrees(counters: &Counters, file: MachineFile) {
     const ROUNDS: usize = 20;
     let _alone = alone();
@@ -57,15 +57,15 @@ fn agrees(counters: &Counters, file: MachineFile) {
             }
         }
     }
-    // Numbers of this very moment.
+    // Momentary numbers.
     outside.retain(|name, _| !matches!(name.as_str(), "procs_running" | "procs_blocked"));
-    // A gauge may go there and back between two looks, and does not each time.
+    // A gauge may rise and fall between two readings, but not each time.
     for (name, times) in outside {
         assert!(times * 4 <= ROUNDS, "{}: {name}: {times}", file.path());
     }
 }
 
-/// The kernel counts a fork before it announces it, which is what is counted here. On a busy machine some are on their way.
+/// The kernel counts a fork before the tracepoint, which is counted here. On a busy machine some are in between.
 fn is_late(before: &str, ours: &str) -> bool {
     const ON_THEIR_WAY: u64 = 64;
     let count = |line: &str| line.strip_prefix("processes ")?.parse::<u64>().ok();
@@ -75,7 +75,7 @@ fn is_late(before: &str, ours: &str) -> bool {
     ours < before && before - ours <= ON_THEIR_WAY
 }
 
-/// Whether a line has the same words, and numbers between those of the two others.
+/// Whether a line has the same words, and numbers between those of the other two.
 fn is_between(before: &str, ours: &str, after: &str) -> bool {
     let words = [before, ours, after].map(|line| line.split_whitespace().collect::<Vec<_>>());
     let [before, ours, after] = &words;
@@ -118,7 +118,7 @@ fn without_bpf_the_files_serve() {
 
 #[test]
 fn without_privileges_the_files_serve_and_the_reason_is_kept() {
-    // Capabilities are a thread's own.
+    // Capabilities belong to threads.
     let done = thread::spawn(|| {
         use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
         let none = CapabilitySets {
@@ -191,7 +191,7 @@ fn a_line_that_disagrees_comes_from_the_text_from_then_on() {
         };
         assert_eq!(line.route, Route::Text(WhyText::Disagreed), "{name}");
         assert!(line.outside > 0, "{name}");
-        // Gauges that others move all the time may be given up as well.
+        // Gauges that change all the time may be given up as well.
         let others = report.lines.iter().filter(|line| {
             let is_gauge = is_gauge(&line.name) || line.name.starts_with("procs_");
             line.route == Route::Text(WhyText::Disagreed) && line.name != name && !is_gauge

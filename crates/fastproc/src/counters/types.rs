@@ -1,9 +1,9 @@
-//! What is asked of the running kernel's types: where members and per-CPU variables lie, how long groups of counters are.
+//! The query for the running kernel's types: offsets of members and per-CPU variables, and sizes of groups of counters.
 
 use super::{Error, object::OBJECT};
 use crate::kernel::{KernelTypes, Wanted};
 
-/// The enumerators that are asked for: a kernel has tens of thousands.
+/// The enumerators that are queried: a kernel has tens of thousands.
 const CONSTANTS: &[&str] = &[
     "CPUTIME_USER",
     "CPUTIME_NICE",

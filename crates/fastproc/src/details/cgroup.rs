@@ -1,27 +1,27 @@
-//! Paths of cgroups, kept by the ids of the cgroups.
+//! Paths of cgroups, kept by cgroup id.
 
 use std::{collections::HashMap, sync::OnceLock};
 
 use super::hierarchy::Hierarchy;
 
-/// The paths that are known, by ids.
+/// The known paths, by id.
 #[derive(Debug, Default)]
 pub(super) struct Cgroups {
-    /// The hierarchy, if it is mounted; looked for when it is needed, since most readers ask for no cgroup.
+    /// The hierarchy, if it is mounted; searched for on demand, since most readers need no cgroups.
     hierarchy: OnceLock<Option<Hierarchy>>,
     kept: HashMap<u64, Kept>,
 }
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// The path in the whole hierarchy, as far as it is known.
+    /// The path in the whole hierarchy, if known.
     whole: Option<Box<[u8]>>,
-    /// The path as the reader's cgroup namespace shows it, if it is another one.
+    /// The path in the reader's cgroup namespace, if it differs.
     shown: Option<Box<[u8]>>,
 }
 
 impl Cgroups {
-    /// Of a machine that is not there.
+    /// For a recording: there is no hierarchy.
     pub(super) fn none() -> Self {
         Self {
             hierarchy: None.into(),
@@ -33,22 +33,22 @@ impl Cgroups {
         self.hierarchy.get_or_init(Hierarchy::find).as_ref()
     }
 
-    /// Looks for the hierarchy now: later this process may have lost the right to.
+    /// Searches for the hierarchy now: later this process may lack the privileges for that.
     pub(super) fn find(&self) {
         self.hierarchy();
     }
 
-    /// Takes a path that was recorded.
+    /// Keeps a path from a recording.
     pub(super) fn take(&mut self, id: u64, path: &[u8]) {
         let kept = self.kept.entry(id).or_default();
         kept.whole = Some(path.into());
     }
 
-    /// The path of this cgroup as the reader's namespace shows it, if it is known, or the kernel says it.
+    /// The path of this cgroup in the reader's namespace, if it is kept or the kernel returns it.
     pub(super) fn shown(&mut self, id: u64) -> Option<&[u8]> {
         let is_known = |kept: &Kept| kept.shown.is_some();
         if !self.kept.get(&id).is_some_and(is_known) {
-            // A recording has one path of each.
+            // A recording has only one path of each.
             if self
                 .hierarchy()
                 .is_some_and(|hierarchy| !hierarchy.shows_whole_paths())
@@ -60,7 +60,7 @@ impl Cgroups {
         self.kept.get(&id)?.shown.as_deref()
     }
 
-    /// The path of this cgroup in the whole hierarchy, likewise.
+    /// The path of this cgroup in the whole hierarchy, if it is kept or the kernel returns it.
     pub(super) fn whole(&mut self, id: u64) -> Option<&[u8]> {
         let is_known = |kept: &Kept| kept.whole.is_some();
         if !self.kept.get(&id).is_some_and(is_known) {
@@ -75,8 +75,8 @@ impl Cgroups {
         self.kept.contains_key(&id)
     }
 
-    /// Keeps a path that a process of this cgroup had. The process may have moved since its id was read: only the
-    /// folder itself tells whose path it is.
+    /// Keeps a path that a process of this cgroup had. The process may have moved since its id was read, so the id of
+    /// the folder is compared.
     pub(super) fn keep(&mut self, id: u64, shown: &[u8]) {
         let Some(hierarchy) = self.hierarchy() else {
             return;
@@ -92,12 +92,12 @@ impl Cgroups {
         self.kept.insert(id, kept);
     }
 
-    /// What the reader's namespace calls `shown`, in the whole hierarchy, as far as it is known.
+    /// The path in the whole hierarchy for the path `shown` of the reader's namespace, if known.
     pub(super) fn whole_path(&self, shown: &[u8]) -> Option<Vec<u8>> {
         self.hierarchy()?.whole_path(shown)
     }
 
-    /// Forgets all paths: a cgroup that is removed has another one.
+    /// Forgets all paths, since a removed cgroup has another path.
     pub(super) fn clear(&mut self) {
         self.kept.clear();
     }
@@ -110,14 +110,14 @@ impl Cgroups {
         }
     }
 
-    /// Id of the cgroup at this path.
+    /// The id of the cgroup at this path.
     #[cfg(test)]
     pub(super) fn folder_id(&self, path: &[u8]) -> Option<u64> {
         self.hierarchy()?.id(path)
     }
 }
 
-/// The path in the text of `/proc/PID/cgroup`: the default hierarchy has number 0 and no controllers to name.
+/// The path in the text of `/proc/PID/cgroup`: the line of the default hierarchy has number 0 and no controllers.
 pub(super) fn path_in(cgroup: &[u8]) -> Option<&[u8]> {
     cgroup
         .split(|&byte| byte == b'\n')

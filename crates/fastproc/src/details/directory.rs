@@ -16,9 +16,9 @@ use rustix::{
 use super::DetailError;
 use crate::base::{error::Error, host::Host, proc_root};
 
-/// Longest command line that is read. A process chooses how long its own is, up to all its memory.
+/// The longest command line that is read. A process chooses the length of its own, up to all its memory.
 pub(super) const LONGEST: u64 = 128 * 1024;
-/// Longest path that is read from a file; the kernel itself shows no more than a page.
+/// The longest path that is read from a file; the kernel itself shows at most a page.
 const LONGEST_PATH: u64 = 64 * 1024;
 
 /// Opens directories of processes, by pid and start time.
@@ -45,11 +45,11 @@ impl Directories {
         })
     }
 
-    /// Opens the directory of the process that has this pid and started then:
+    /// Opens the directory of the process with this pid and start time:
     /// [`Identity::start_ns`](crate::record::Identity).
     ///
     /// # Errors
-    /// The process has ended, or is hidden from this reader.
+    /// The process has exited, or is hidden from this reader.
     pub fn get(&self, pid: u32, start_ns: u64) -> Result<Directory, DetailError> {
         const WHAT: &str = "directory";
         let failed = |error: io::Error| failed(pid, WHAT, error);
@@ -94,7 +94,7 @@ impl Directory {
     /// read the process may have executed another program.
     ///
     /// # Errors
-    /// The process has ended.
+    /// The process has exited.
     pub fn cmdline(&self, into: &mut Vec<u8>) -> Result<bool, DetailError> {
         into.clear();
         into.reserve(LONGEST as usize + 1);
@@ -106,11 +106,11 @@ impl Directory {
         Ok(cut)
     }
 
-    /// Reads as much of the command line as `into` has room for, and returns how many bytes that are. It
-    /// comes from one read(2), as with [`cmdline`](Self::cmdline).
+    /// Reads as much of the command line as fits into `into`, and returns the number of bytes. It comes from one
+    /// read(2), as with [`cmdline`](Self::cmdline).
     ///
     /// # Errors
-    /// The process has ended.
+    /// The process has exited.
     pub fn beginning_of_cmdline(&self, into: &mut [u8]) -> Result<usize, DetailError> {
         open(self.fd.as_fd(), c"cmdline")
             .and_then(|file| Ok(rustix::io::read(file, into)?))
@@ -128,7 +128,7 @@ impl Directory {
     /// The target of the link `exe`.
     ///
     /// # Errors
-    /// The process has ended or has no program, or the kernel does not show it to this reader.
+    /// The process has exited or has no program, or the kernel does not show it to this reader.
     pub fn exe(&self) -> Result<Vec<u8>, DetailError> {
         const WHAT: &str = "program";
         let exe = rustix::fs::readlinkat(&self.fd, c"exe", Vec::new()).map_err(|error| {

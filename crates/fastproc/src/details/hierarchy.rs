@@ -1,4 +1,4 @@
-//! The default (version 2) hierarchy of cgroups: where it is mounted, and the paths of its cgroups by their ids.
+//! The default (version 2) hierarchy of cgroups: its mount, and the paths of cgroups by id.
 
 use std::{
     os::fd::{AsRawFd, FromRawFd, OwnedFd},
@@ -14,14 +14,14 @@ use crate::base::{cgroup_root, mounts, namespaces, proc_root};
 /// The hierarchy, as this process sees it.
 #[derive(Debug)]
 pub(super) struct Hierarchy {
-    /// The root of the whole hierarchy, or else of the cgroup namespace of this process.
+    /// The root of the whole hierarchy, otherwise of the cgroup namespace of this process.
     root: OwnedFd,
     is_whole: bool,
-    /// Where the kernel says that this root is.
+    /// The kernel's path of this root.
     mount_point: Vec<u8>,
-    /// The path of the root of the cgroup namespace: empty in the initial one, `None` if it is not known.
+    /// The path of the root of the cgroup namespace: empty in the initial one, `None` if unknown.
     namespace: Option<Vec<u8>>,
-    /// Whether the kernel opens a cgroup by its id. It takes `CAP_DAC_READ_SEARCH`.
+    /// Whether the kernel opens a cgroup by its id, which requires `CAP_DAC_READ_SEARCH`.
     opens_ids: AtomicBool,
 }
 
@@ -41,7 +41,8 @@ struct Handle {
 }
 
 impl Hierarchy {
-    /// Finds it among the mounts of this process, and else of the first one: a container mostly has only its own part of it.
+    /// Finds it among the mounts of this process, otherwise those of process 1: a container mostly has only its own
+    /// part.
     pub(super) fn find() -> Option<Self> {
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let own = cgroup_root::chosen(&mounts);
@@ -74,7 +75,7 @@ impl Hierarchy {
         Some(hierarchy)
     }
 
-    /// The path of this cgroup in the whole hierarchy. `None`: it is no more, or the kernel does not open it for this process.
+    /// The path of this cgroup in the whole hierarchy. `None`: it was removed, or this process may not open it.
     pub(super) fn path(&self, id: u64) -> Option<Vec<u8>> {
         if !self.is_whole || !self.opens_ids.load(Ordering::Relaxed) {
             return None;
@@ -117,11 +118,11 @@ impl Hierarchy {
         if result < 0 {
             return Err(std::io::Error::last_os_error());
         }
-        // SAFETY: the call returned a new descriptor, which nobody else has.
+        // SAFETY: the call returned a new descriptor, which nothing else uses.
         Ok(unsafe { OwnedFd::from_raw_fd(result as i32) })
     }
 
-    /// The path in the whole hierarchy, as far as it is known, of what the namespace of this process calls `shown`.
+    /// The path in the whole hierarchy for the path `shown` of this process's namespace, if known.
     pub(super) fn whole_path(&self, shown: &[u8]) -> Option<Vec<u8>> {
         join(self.namespace.as_deref()?, shown)
     }
@@ -131,7 +132,7 @@ impl Hierarchy {
         self.namespace.as_ref().is_some_and(Vec::is_empty)
     }
 
-    /// Id of the cgroup that the namespace of this process calls `shown`: the inode number of its folder.
+    /// The id of the cgroup at the path `shown` of this process's namespace: the inode number of its folder.
     pub(super) fn id(&self, shown: &[u8]) -> Option<u64> {
         let path = if self.is_whole {
             self.whole_path(shown)?
@@ -162,7 +163,8 @@ fn path_of(folder: &OwnedFd) -> Option<Vec<u8>> {
     Some(path.into_bytes())
 }
 
-/// A path of a namespace, in the whole hierarchy. The kernel writes `/..` for each folder above the namespace's root.
+/// Converts a path of a namespace to one of the whole hierarchy. The kernel writes `/..` for each folder above the
+/// namespace's root.
 fn join(namespace: &[u8], shown: &[u8]) -> Option<Vec<u8>> {
     let mut path = namespace.to_vec();
     for folder in shown
@@ -183,7 +185,7 @@ fn join(namespace: &[u8], shown: &[u8]) -> Option<Vec<u8>> {
     Some(path)
 }
 
-/// Where the hierarchy, or a part of it, is mounted: root and mount point.
+/// Root and mount point of each mount of the hierarchy, or of a part of it.
 fn mounts_of_hierarchy(mounts: &str) -> impl Iterator<Item = (&str, &str)> {
     mounts::of_cgroup2(mounts).filter(|(_, point)| Path::new(point).is_absolute())
 }
@@ -192,7 +194,7 @@ fn mount_points(mounts: &str) -> impl Iterator<Item = &str> {
     mounts_of_hierarchy(mounts).map(|(_, point)| point)
 }
 
-/// Where the root of this process's cgroup namespace is mounted.
+/// The mount points of the root of this process's cgroup namespace.
 fn namespace_mount_points(mounts: &str) -> impl Iterator<Item = &str> {
     let of_namespace = mounts_of_hierarchy(mounts).filter(|&(root, _)| root == "/");
     of_namespace.map(|(_, point)| point)

@@ -1,5 +1,5 @@
-//! What no record holds: the command line, the path of the program and of the cgroup, read from `/proc` on
-//! demand.
+//! Details that records lack, read from `/proc` on demand: the command line, and the paths of the program and of the
+//! cgroup.
 
 mod cgroup;
 mod directory;
@@ -19,14 +19,14 @@ use crate::{
     snapshot::{cmdline::Cmdline, process::Process, texts::ProcessTexts},
 };
 
-/// Longest command line that is kept, so that many long ones cannot fill the memory.
+/// The longest command line that is kept, so that many long ones cannot fill the memory.
 const LONGEST_KEPT: usize = 4096;
 
 /// Why a detail is not known.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DetailError {
-    /// The process has ended. Another one may have its pid.
+    /// The process has exited. Another one may have its pid.
     #[error("process {pid} has ended")]
     Gone {
         /// The pid it had.
@@ -120,8 +120,8 @@ impl Details {
         })
     }
 
-    /// Makes details of processes of another machine or time: only what [`keep_cmdline`](Self::keep_cmdline)
-    /// and [`keep_cgroup`](Self::keep_cgroup) were given is known.
+    /// For processes of another machine or time: only details that were given to [`keep_cmdline`](Self::keep_cmdline)
+    /// and [`keep_cgroup`](Self::keep_cgroup) are known.
     #[doc(hidden)]
     pub fn recorded() -> Self {
         Self {
@@ -153,7 +153,7 @@ impl Details {
     /// The command line: `/proc/PID/cmdline`.
     ///
     /// # Errors
-    /// The process has ended, or the kernel does not show it to this reader.
+    /// The process has exited, or the kernel does not show it to this reader.
     pub fn cmdline<'a>(&'a mut self, process: Process<'a>) -> Result<Cmdline<'a>, DetailError> {
         if process.identity().is_kernel_thread() {
             return Ok(Cmdline {
@@ -169,7 +169,7 @@ impl Details {
             .is_none_or(|entry| entry.cmdline.is_none())
         {
             let cut = self.directory(process)?.cmdline(&mut self.scratch)?;
-            // A zombie has none, and asking again is cheap.
+            // A zombie has none, and reading again is cheap.
             if self.scratch.is_empty() || self.scratch.len() > LONGEST_KEPT {
                 return Ok(Cmdline {
                     bytes: &self.scratch,
@@ -188,10 +188,10 @@ impl Details {
         })
     }
 
-    /// Path of the program: where `/proc/PID/exe` leads. It ends in ` (deleted)` if the file is no more.
+    /// Path of the program: the target of `/proc/PID/exe`. It ends in ` (deleted)` if the file was removed.
     ///
     /// # Errors
-    /// The process has ended or has no program, or the kernel does not show it to this reader.
+    /// The process has exited or has no program, or the kernel does not show it to this reader.
     pub fn exe<'a>(&'a mut self, process: Process<'a>) -> Result<&'a [u8], DetailError> {
         const WHAT: &str = "program";
         let pid = process.pid();
@@ -212,12 +212,12 @@ impl Details {
     /// Path of the cgroup in the default (version 2) hierarchy, as seen from this reader's cgroup namespace: the line
     /// `0::` of `/proc/PID/cgroup`.
     ///
-    /// Paths are kept by the id of the cgroup. With `CAP_DAC_READ_SEARCH` the kernel says the path by the id, also of an
-    /// exited process; else one process of each cgroup is read. Without [`Fields::CGROUP`](crate::Fields::CGROUP) every
-    /// process is read.
+    /// Paths are kept by the id of the cgroup. With `CAP_DAC_READ_SEARCH` the kernel returns the path for an id, even
+    /// for an exited process; otherwise one process of each cgroup is read. Without
+    /// [`Fields::CGROUP`](crate::Fields::CGROUP) every process is read.
     ///
     /// # Errors
-    /// The process has ended, or there is no such hierarchy.
+    /// The process has exited, or there is no default hierarchy.
     pub fn cgroup(&mut self, process: Process<'_>) -> Result<&[u8], DetailError> {
         if let Some(id) = process.cgroup_id()
             && self.cgroups.shown(id).is_some()
@@ -227,9 +227,9 @@ impl Details {
         self.read_cgroup(process)
     }
 
-    /// Path of the cgroup from the root of the whole hierarchy, whatever the cgroup namespace of this reader, which a
-    /// container mostly has of its own. If that is not known, it is the path as [`cgroup`](Self::cgroup) has it, which may
-    /// begin with `/..`. [`Origin`](crate::container::Origin) reads either.
+    /// Path of the cgroup from the root of the whole hierarchy, whatever the cgroup namespace of this reader, which in
+    /// a container mostly differs. If it is unknown, the path is that of [`cgroup`](Self::cgroup), which may begin with
+    /// `/..`. [`Origin`](crate::container::Origin) reads both.
     ///
     /// # Errors
     /// As for [`cgroup`](Self::cgroup).
@@ -258,14 +258,14 @@ impl Details {
         Ok(path)
     }
 
-    /// Whether the path of this cgroup is known by its id. Else [`whole_cgroup`](Self::whole_cgroup) returned that of a process,
-    /// which may have moved since its record was read.
+    /// Whether the path of this cgroup is known by its id. Otherwise [`whole_cgroup`](Self::whole_cgroup) returned the
+    /// path of a process, which may have moved since its record was read.
     #[doc(hidden)]
     pub fn knows_cgroup(&self, id: u64) -> bool {
         self.cgroups.knows(id)
     }
 
-    /// Looks for the mount of cgroups now: a process that gives up its privileges could not later.
+    /// Finds the mount of cgroups now, since a process that drops its privileges could not later.
     #[doc(hidden)]
     pub fn find_cgroups(&self) {
         self.cgroups.find();
@@ -275,14 +275,14 @@ impl Details {
     /// are now. This is for files that neither a record nor another method has. Nothing is kept.
     ///
     /// # Errors
-    /// The process has ended, or the kernel does not show the file to this reader.
+    /// The process has exited, or the kernel does not show the file to this reader.
     pub fn file(&mut self, process: Process<'_>, path: &CStr) -> Result<&[u8], DetailError> {
         let directory = self.directory(process)?;
         directory.file(path, "file", &mut self.scratch)?;
         Ok(&self.scratch)
     }
 
-    /// Where a link in the directory of the process leads, such as `ns/net`. Nothing is kept.
+    /// The target of a link in the directory of the process, such as `ns/net`. It is not kept.
     ///
     /// # Errors
     /// As for [`file`](Self::file).
@@ -304,10 +304,10 @@ impl Details {
         self.directory(process)?.open_files(most)
     }
 
-    /// Whether the kernel lets this reader see what only those may see who could trace the process:
-    /// addresses, I/O counters, the exit status.
+    /// Whether the kernel lets this reader see the values that require ptrace access: addresses, I/O counters, the exit
+    /// status.
     ///
-    /// A BPF program reads them without a check. Call this before you show them to somebody else, or without
+    /// A BPF program reads them without a check. Call this before you show them to another user, or without
     /// `CAP_SYS_PTRACE`.
     pub fn may_trace(&self, process: Process<'_>) -> bool {
         if process.texts().and_then(ProcessTexts::exe).is_some() {
@@ -330,7 +330,7 @@ impl Details {
             .is_ok()
     }
 
-    /// Begins another snapshot: details that were read until now are read again when they are needed.
+    /// Begins another snapshot: details that were kept are read again when needed.
     pub fn renew(&mut self) {
         self.entries.clear();
         self.cgroups.clear();

@@ -1,4 +1,4 @@
-//! Who answers for a process: the user to blame if reading its memory does not end.
+//! The owner of a process: the user to blame if reading its memory blocks.
 
 use std::{
     collections::HashMap,
@@ -13,28 +13,28 @@ use std::{
 use super::Directory;
 use crate::base::proc_root;
 
-/// User namespaces are nested no deeper.
+/// The kernel does not nest user namespaces deeper.
 const DEEPEST: usize = 33;
 
 const NS_GET_PARENT: libc::Ioctl = 0xb702;
 const NS_GET_OWNER_UID: libc::Ioctl = 0xb704;
 
-/// Who answers for a process.
+/// The owner of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Owner {
     /// A user, whatever ids its processes take in user namespaces of its own.
     User(u32),
-    /// Root, of this process alone: one that does not answer says nothing of the others.
+    /// Root, only for this process: if it blocks, that does not affect root's other processes.
     Root {
         /// The process.
         pid: u32,
     },
-    /// Root in another pid namespace, as in a container: of all processes in there, for it can start more of them.
+    /// Root in another pid namespace, as in a container; for all processes in it, since it can start more of them.
     RootOf {
         /// Inode of the namespace.
         pid_ns: u64,
     },
-    /// Nobody that is known, of all processes in this user namespace; 0 for what cannot be told.
+    /// An unknown owner, for all processes in this user namespace; 0 if that is unknown, too.
     Unknown {
         /// Inode of the namespace.
         user_ns: u64,
@@ -53,7 +53,7 @@ impl Owner {
     }
 }
 
-/// Namespaces of this process, by which it finds the owners of others.
+/// Namespaces of this process, by which it finds the owners of other processes.
 #[derive(Clone, Copy, Debug)]
 pub struct Namespaces {
     user: u64,
@@ -65,7 +65,7 @@ fn inode(path: impl AsRef<Path>) -> u64 {
 }
 
 impl Namespaces {
-    /// Those of this process.
+    /// The namespaces of this process.
     #[must_use]
     pub fn own() -> Self {
         Self {
@@ -80,7 +80,7 @@ impl Namespaces {
         u64::from(user_ns) == self.user
     }
 
-    /// The owner of a process whose real user this is in the user namespace of this process.
+    /// The owner of a process with this real user in the user namespace of this process.
     pub fn owner_by_user(self, pid: u32, uid: u32) -> Owner {
         if uid != 0 {
             return Owner::User(uid);
@@ -91,7 +91,7 @@ impl Namespaces {
         }
     }
 
-    /// Finds the owner of a process. `uid`: its real user, if its record tells.
+    /// Finds the owner of a process. `uid`: its real user, if its record has it.
     pub fn owner(
         self,
         directory: &Directory,
@@ -114,8 +114,8 @@ impl Namespaces {
         })
     }
 
-    /// The same without a look at the process, if it is known who made its user namespace and that is another than this
-    /// process's.
+    /// Finds the owner without reading the process, if its user namespace differs from this process's and its creator
+    /// is known.
     pub fn known_owner(self, user_ns: u32, pid: u32, makers: &Makers) -> Option<Owner> {
         let user_ns = user_ns.into();
         match makers.0.get(&user_ns)? {
@@ -126,12 +126,12 @@ impl Namespaces {
     }
 }
 
-/// Who made user namespaces, by their inodes. To be forgotten soon, because inodes are given again.
+/// The creators of user namespaces, by inode. Keep this only for a short time, because inodes are reused.
 #[derive(Debug, Default)]
 pub struct Makers(HashMap<u64, Option<Maker>>);
 
 impl Makers {
-    /// The inode of a user namespace, and who made it.
+    /// The inode of a user namespace, and its creator.
     fn find(&mut self, namespace: File, home: u64) -> Option<(u64, Option<Maker>)> {
         let inode = namespace.metadata().ok()?.ino();
         let known = self.0.entry(inode);
@@ -139,12 +139,12 @@ impl Makers {
     }
 }
 
-/// Who made a user namespace.
+/// The creator of a user namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Maker {
-    /// It is this process's.
+    /// The namespace is this process's.
     Own,
-    /// Who made the outermost one around it, below this process's.
+    /// The creator of the outermost namespace around it below this process's.
     User(u32),
 }
 
@@ -184,7 +184,7 @@ mod tests {
         if !fastproc_testbed::gate::root() {
             return;
         }
-        // Twice, one within the other, by a user that is not root.
+        // Two nested namespaces, by a user other than root.
         let mut child = std::process::Command::new("setpriv")
             .args(["--reuid=4321", "--regid=4321", "--clear-groups"])
             .args(["unshare", "--user", "--map-root-user"])
@@ -212,7 +212,7 @@ mod tests {
         child.kill().expect("it is ours");
         child.wait().expect("it is ours");
         let known = Namespaces::own().known_owner(inode as u32, child.id(), &makers);
-        assert_eq!(known, Some(Owner::User(4321)), "nobody is asked again");
+        assert_eq!(known, Some(Owner::User(4321)), "it is not read again");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Reads the rights of a process from `/proc`, at the time when something else is read there.
+//! Reads the rights of a process from `/proc` at the same time as other data.
 
 use rustix::fs::{AtFlags, statat};
 
@@ -12,11 +12,11 @@ use crate::{
 };
 
 impl Directory {
-    /// The rights of the process now. If two calls return the same, everything that was read in between was
-    /// read with these.
+    /// The current rights of the process. If two calls return the same, everything that was read in between was read
+    /// with these rights.
     ///
     /// # Errors
-    /// The process has ended, or is hidden from this reader.
+    /// The process has exited, or is hidden from this reader.
     pub fn rights(&self) -> Result<Rights, DetailError> {
         const WHAT: &str = "credentials";
         let mut status = Vec::new();
@@ -46,7 +46,7 @@ impl Directory {
     /// The user namespace of the process, as a file.
     ///
     /// # Errors
-    /// The process has ended, or is hidden from this reader.
+    /// The process has exited, or is hidden from this reader.
     pub fn user_namespace(&self) -> Result<std::fs::File, DetailError> {
         let file = super::directory::open(self.fd(), c"ns/user");
         file.map(Into::into)
@@ -54,8 +54,8 @@ impl Directory {
     }
 }
 
-/// Reads the rights of a process from its status: all of its users and groups, its permitted and effective capabilities, and
-/// `no_new_privs`. `None`: the text is not what the kernel writes there.
+/// Parses the rights of a process from its status: all users and groups, permitted and effective capabilities, and
+/// `no_new_privs`. `None`: the text is not a status file.
 pub fn parse_rights(status: &[u8]) -> Option<(Users, Credentials)> {
     // The name of the process comes first, and cannot contain a line end.
     let text = std::str::from_utf8(status.get(status.iter().position(|&b| b == b'\n')?..)?);

@@ -47,7 +47,7 @@ fn details() -> Details {
     Details::open(&host).expect("/proc is there")
 }
 
-/// The shell executes another one: neither its name nor anything else in its record tells.
+/// The shell executes another one: its name and the rest of its record stay the same.
 #[test]
 fn after_exec_of_a_program_of_the_same_name_both_are_read_again() {
     let mut shell = shell();
@@ -87,8 +87,8 @@ fn after_exec_of_a_program_of_the_same_name_both_are_read_again() {
     ));
 }
 
-/// Of a kernel thread and of a process that has ended the link is missing alike. Only the former is told from it that it
-/// may be seen.
+/// For a kernel thread and for an exited process the link is equally missing; only the kernel thread may still be
+/// visible.
 #[test]
 fn the_program_of_a_process_that_has_ended_is_gone() {
     let mut shell = shell();
@@ -104,7 +104,7 @@ fn the_program_of_a_process_that_has_ended_is_gone() {
     assert!(matches!(directory.exe(), Err(DetailError::Gone { .. })));
 }
 
-/// As `process_vm_writev(2)` and `ptrace(2)` do: the process itself rests all the time.
+/// As `process_vm_writev(2)` and `ptrace(2)` do: the process itself is idle all the time.
 #[test]
 fn what_another_process_writes_into_a_command_line_is_shown() {
     let mut shell = shell();
@@ -132,7 +132,7 @@ fn what_another_process_writes_into_a_command_line_is_shown() {
     shell.wait().expect("it ends with its input");
 }
 
-/// Between two reads the process may execute another program, and the line would be of both.
+/// Between two reads the process may execute another program, and the line would be a mixture.
 #[test]
 fn a_command_line_is_of_one_read() {
     let reads = || -> u64 {
@@ -218,7 +218,7 @@ fn ones_own_process_may_be_traced() {
 
 #[test]
 fn a_long_command_line_is_cut_and_not_kept() {
-    // A single argument may have 128 KiB at most.
+    // A single argument has 128 KiB at most.
     let argument = "x".repeat(100_000);
     let mut sleeper = Command::new("sh")
         .args(["-c", "read line", &argument, &argument])
@@ -227,7 +227,7 @@ fn a_long_command_line_is_cut_and_not_kept() {
         .expect("there is a shell");
     let own = record(sleeper.id());
     let mut details = details();
-    // spawn() returns when the old memory is gone, which is before the new one has its arguments.
+    // spawn() returns when the old memory is gone, before the new one has its arguments.
     wait_until("what the shell does", || {
         let line = details.cmdline(Process::new(&own, &[]));
         !line.expect("readable").bytes.is_empty()
@@ -251,7 +251,7 @@ fn the_cgroup_is_the_same_with_and_without_its_id() {
     };
     assert!(path.starts_with(b"/"));
     own.identity.groups = crate::records::fields::Fields::CGROUP.bits();
-    // The other is the id of nothing.
+    // The other id does not exist.
     for id in [details.cgroups.folder_id(&path).unwrap_or(1), u64::MAX] {
         own.cgroup.id = id;
         for _ in 0..2 {
@@ -276,7 +276,7 @@ fn one_path_is_read_for_each_cgroup() {
     wait_until("all are in it", || {
         std::fs::read_to_string(&procs).is_ok_and(|procs| procs.lines().count() == 3)
     });
-    // With the right to, the kernel tells the path of any id.
+    // With the privilege the kernel returns the path of any id.
     for opens_ids in [true, false] {
         let mut details = details();
         if !opens_ids {
@@ -288,7 +288,7 @@ fn one_path_is_read_for_each_cgroup() {
                 let mut record = record(child.id());
                 record.identity.groups = crate::records::fields::Fields::CGROUP.bits();
                 record.cgroup.id = id.expect("its folder is there");
-                // With another start time nothing can be read of it, so its path can only be the one that is known.
+                // With another start time the process cannot be read, so its path can only be the one that is kept.
                 if at > 0 {
                     record.identity.start_ns += 1_000_000_000;
                 }

@@ -19,19 +19,19 @@ use crate::{
     snapshot::{EndedExits, Snapshot},
 };
 
-/// The most exits that are kept while nobody makes a snapshot: some 130 MB. Later ones are lost and counted.
+/// The most exits that are kept between two snapshots: about 130 MB. Later ones are lost and counted.
 const MOST: usize = 1 << 19;
 /// Room that is kept even if the last interval had far fewer exits.
 const SPARE: usize = 4096;
 
-/// Takes exits out of the ring buffer as it fills, in a thread, and hands them to snapshots.
+/// Reads exits from the ring buffer as it fills, in a thread, and passes them to snapshots.
 #[derive(Debug)]
 pub(crate) struct Backlog {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
     /// Number of snapshots so far, at most two.
     taken: u8,
-    /// The process that opened it. A child of it has no such thread.
+    /// The process that opened it. A forked child lacks the thread.
     process: u32,
     queue: ExitQueue,
     lost: u64,
@@ -40,7 +40,7 @@ pub(crate) struct Backlog {
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
-    /// Written to when the ring buffer has been replaced, or when the thread shall end.
+    /// Written to when the ring buffer has been replaced, or when the thread must end.
     wake: OwnedFd,
 }
 
@@ -81,13 +81,13 @@ impl Backlog {
         })
     }
 
-    /// Takes the processes that have ended and are not in `snapshot`.
+    /// Takes the exited processes that are not in `snapshot`.
     pub(crate) fn take(&mut self, snapshot: &Snapshot<'_>) -> Result<(), Error> {
         if self.process != std::process::id() {
             return Err(Error::Forked);
         }
-        // Not with the first snapshot. Privileges belong to threads, and a caller that drops them may need
-        // a snapshot before.
+        // Not with the first snapshot: privileges belong to threads, and a caller that drops them may need a snapshot
+        // before.
         if self.taken == 1 {
             let shared = Arc::clone(&self.shared);
             let thread = thread::Builder::new()
@@ -137,11 +137,11 @@ impl Drop for Backlog {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A reader that panicked left the state consistent, so another can go on with it.
+        // A reader that panicked left the state consistent, so another can use it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The counter is full only if nobody has read it, and then it wakes the thread already.
+    /// The counter is full only if it was not read, and then it wakes the thread already.
     fn wake(&self) {
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
     }

@@ -119,9 +119,9 @@ impl Exec<'_> {
 pub enum Event<'a> {
     /// A process has exited.
     Exit(Exit),
-    /// A thread has exited, if [`Builder::threads`] asked for threads. Its process follows later.
+    /// A thread has exited, if [`Builder::threads`] requested threads. Its process follows later.
     ThreadExit(Exit),
-    /// A process has executed another program, if [`Builder::execs`] asked for execs.
+    /// A process has executed another program, if [`Builder::execs`] requested execs.
     Exec(Exec<'a>),
 }
 

@@ -15,15 +15,15 @@ use crate::{
     snapshot::cmdline::Cmdline,
 };
 
-/// How often to look for processes that were released without a record.
+/// How often to search for processes that were released without a record.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The kernel releases a process some milliseconds after it has left `/proc`, and later on a busy machine.
 const RECORD_AFTER: Duration = Duration::from_secs(5);
 /// No record arrives later than this.
 const RECORD_NEVER: Duration = Duration::from_secs(120);
 
-/// Processes whose last thread has ended and that are not released yet: as many as there are zombies. A pid may
-/// be reused before the last record of its process arrives, so the start time is part of the key.
+/// Processes whose last thread has exited and that are not released yet: as many as there are zombies. A pid may be
+/// reused before the last record of its process arrives, so the start time is part of the key.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     ended: HashMap<Key, Ended>,

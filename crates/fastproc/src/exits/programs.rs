@@ -1,4 +1,4 @@
-//! The command lines of processes that may end before anyone could read them.
+//! The command lines of processes that may exit before they could be read.
 
 use std::{
     collections::HashMap,
@@ -16,10 +16,9 @@ const LATEST: Duration = Duration::from_secs(10);
 const MOST: usize = 1 << 16;
 const MOST_BYTES: usize = 16 << 20;
 
-/// The command lines of processes that executed a program while execs were recorded, until shortly after they
-/// have ended.
+/// The command lines of processes that executed a program while execs were recorded, until shortly after their exit.
 ///
-/// This is for callers that read events. A collector that was asked for command lines has them in its snapshots
+/// For callers that read events. A collector that collects command lines has them in its snapshots
 /// ([`Snapshot::exit_cmdline`](crate::Snapshot::exit_cmdline)).
 #[derive(Debug, Default)]
 pub struct Programs {
@@ -56,8 +55,7 @@ impl Programs {
         }
     }
 
-    /// The command line of an exited process: of its own program, or of its parent's from which it was
-    /// forked.
+    /// The command line of an exited process: of its own program, or, if it was only forked, of its parent's.
     pub fn cmdline(&mut self, exit: &Exit) -> Option<Cmdline<'_>> {
         self.forget();
         let own = self.running.get_mut(&exit.pid);

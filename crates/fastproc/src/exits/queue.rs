@@ -13,7 +13,7 @@ pub(crate) struct ExitQueue {
     exits: Vec<Exit>,
     /// The bytes of their command lines.
     lines: Vec<u8>,
-    /// Processes that ended after the last snapshot, or after it had met them.
+    /// Exits after the end of the last snapshot, or after the process was in it.
     held: Vec<Held>,
     /// Number of exits that were lost before the last snapshot.
     lost: u64,
@@ -28,8 +28,8 @@ struct Held {
 }
 
 impl ExitQueue {
-    /// Goes on to the next snapshot. `take` appends the exits since the last one to the two vectors, which
-    /// are empty, and returns how many were lost.
+    /// Advances to the next snapshot. `take` appends the exits since the last one to the two vectors, which are empty,
+    /// and returns how many were lost.
     pub(super) fn advance<E>(
         &mut self,
         snapshot: &Snapshot<'_>,

@@ -21,7 +21,7 @@ use crate::{
 
 pub(crate) static OBJECT: ObjectFile = object_file!("exits.bpf");
 
-/// This program is loaded only for callers that want execs.
+/// This program is loaded only if execs are requested.
 const RECORDS_EXECS: &str = "process_execs";
 
 /// The groups of fields whose values exits have, too.
@@ -30,10 +30,11 @@ const SHOWN: Fields = Fields::CPU
     .union(Fields::CREDENTIALS)
     .union(Fields::IO);
 
-/// Largest ring buffer: some 200,000 exits that nobody has read.
+/// The largest ring buffer, for about 200,000 unread exits.
 const MAX_BYTES: u32 = 64 << 20;
 
-/// Processes of a pid namespace that have ended and are not freed yet: of more than these, the oldest have no final values.
+/// Exited processes of a pid namespace that are not freed yet. If there are more than this, the oldest have no final
+/// values.
 const MOST_ZOMBIES: u32 = 16 << 10;
 
 /// The ring in use, and the one before.
@@ -43,10 +44,10 @@ pub(super) struct Rings {
     /// A program that had looked up the old ring before it was replaced may still write to it, so it is read
     /// once more.
     replaced: Option<Ring>,
-    /// The map that the programs find the ring in.
+    /// The map in which the programs find the ring.
     outer: MapHandle,
     lost: MapHandle,
-    /// Whether the kernel still permits a larger one.
+    /// Whether the kernel still allows a larger ring.
     grows: bool,
     /// Closing these ends the recording.
     _links: Vec<OwnedFd>,
@@ -128,7 +129,7 @@ impl Rings {
         let mut fds = [PollFd::new(&self.ring.map, PollFlags::IN)];
         match poll(&mut fds, timeout.as_ref()) {
             Ok(ready) => Ok(ready > 0),
-            // A signal ends the wait, like a sleep.
+            // A signal ends the wait.
             Err(Errno::INTR) => Ok(false),
             Err(error) => Err(Error::Run(error.into())),
         }

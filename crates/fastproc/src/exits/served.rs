@@ -8,7 +8,7 @@ use crate::{
     snapshot::{EndedExits, Snapshot, exit::Exit},
 };
 
-/// What the service hands to one reader, from snapshot to snapshot.
+/// The exits that the service sends to one reader, from snapshot to snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct Served {
     /// Number of the last exit that was received; 0 before the first answer.
@@ -17,7 +17,7 @@ pub(crate) struct Served {
     queue: Option<ExitQueue>,
 }
 
-/// The part of an answer of the service that is about exits.
+/// The exits in an answer of the service.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer<'a> {
     /// Every exit with a larger number is here or was lost,
@@ -29,8 +29,8 @@ pub(crate) struct Answer<'a> {
 }
 
 impl Served {
-    /// Takes the exits that are not in `snapshot`. If the service was started again since the last time, this
-    /// snapshot has no exits, and those that are missing are in no other.
+    /// Takes the exits that are not in `snapshot`. If the service has restarted since the last time, this snapshot has
+    /// no exits, and the missing ones are in no other.
     pub(crate) fn take(&mut self, answer: Answer<'_>, snapshot: &Snapshot<'_>) {
         let before = std::mem::replace(&mut self.last, answer.last);
         if before == 0 || answer.last == 0 || answer.after != before {

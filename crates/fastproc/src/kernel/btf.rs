@@ -20,7 +20,7 @@ pub(super) const DECL_TAG: u32 = 17;
 pub(super) const TYPE_TAG: u32 = 18;
 pub(super) const ENUM64: u32 = 19;
 
-/// Bytes of a type of each kind, apart from its members, enumerators, parameters or variables; 0: not known.
+/// Bytes of a type of each kind, without its members, enumerators, parameters or variables; 0: unknown.
 const BYTES: [u8; 32] = {
     let mut bytes = [0; 32];
     let mut kind = INT;
@@ -35,7 +35,7 @@ const BYTES: [u8; 32] = {
     bytes
 };
 
-/// Bytes of one of those.
+/// Bytes of a member, enumerator, parameter or variable.
 const ENTRY_BYTES: [u8; 32] = {
     let mut bytes = [0; 32];
     bytes[STRUCT as usize] = 12;
@@ -57,10 +57,10 @@ pub(super) struct Btf<'a> {
     names: &'a [u8],
 }
 
-/// The words that every type begins with.
+/// The words at the beginning of every type.
 #[derive(Clone, Copy)]
 pub(super) struct Type {
-    /// Where it lies in the section of types.
+    /// Its offset in the section of types.
     pub(super) at: usize,
     pub(super) name: u32,
     pub(super) info: u32,
@@ -73,20 +73,20 @@ impl Type {
         self.info >> 24 & 0x1f
     }
 
-    /// Members, enumerators, parameters or variables.
+    /// The number of members, enumerators, parameters or variables.
     pub(super) const fn len(self) -> usize {
         (self.info & 0xffff) as usize
     }
 
-    /// Where one of those lies.
+    /// The offset of one of those.
     pub(super) const fn entry(self, index: usize) -> usize {
         self.at + 12 + index * ENTRY_BYTES[self.kind() as usize] as usize
     }
 
-    /// Where the next type begins. `None` for an unknown kind, whose length is not known.
+    /// The offset of the next type. `None` for an unknown kind, whose length is not known.
     #[inline]
     pub(super) const fn end(self) -> Option<usize> {
-        // From tables: to branch by kind a hundred thousand times is most of what going over types takes.
+        // From tables: a hundred thousand branches by kind would take most of the time of a pass.
         let kind = self.kind() as usize;
         match BYTES[kind] {
             0 => None,
@@ -94,7 +94,7 @@ impl Type {
         }
     }
 
-    /// Bits from the beginning of the structure to the member whose second word this is. `None` for a
+    /// Bits from the beginning of the structure to the member with this second word. `None` for a bit-field.
     /// bit-field.
     pub(super) const fn member_offset(self, word: u32) -> Option<u32> {
         let has_bit_fields = self.info >> 31 != 0;
@@ -142,7 +142,7 @@ impl<'a> Btf<'a> {
         })
     }
 
-    /// The names from this one on, each ended by a NUL.
+    /// The names from this one on, each terminated by a NUL.
     #[inline]
     pub(super) fn names_from(self, at: u32) -> Option<&'a [u8]> {
         self.names.get(at as usize..)

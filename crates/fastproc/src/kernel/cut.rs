@@ -1,18 +1,18 @@
 //! A BTF of some hundreds of types for libbpf, instead of the kernel's.
 //!
-//! For each structure that the relocations of a program name, libbpf searches all of some 130,000 types, and
-//! loads those of every module. So it gets a BTF of only those types that the programs name and of those that
-//! they contain by value. Pointers in it lead nowhere. Its ids differ from the kernel's, so programs that pass an
-//! id to the kernel get it as a constant, not by a relocation.
+//! For each structure that the relocations of a program name, libbpf searches all of about 130,000 types, and loads
+//! those of every module. So it gets a BTF with only the types that the programs name, and those that they contain by
+//! value. Its pointers have no target type. Its ids differ from the kernel's, so programs that pass an id to the kernel
+//! get it as a constant, not by a relocation.
 
 use std::collections::HashMap;
 
 use super::btf::{self, Btf, Type};
 
-/// Where types lie, by their ids.
+/// Offsets of types, by their ids.
 #[derive(Default)]
 pub(super) struct Places {
-    /// Of every eighth.
+    /// The offset of every eighth type.
     eighth: Vec<u32>,
     pub(super) count: u32,
 }
@@ -41,11 +41,11 @@ pub(super) struct Cut<'a> {
     places: &'a Places,
     /// The new id of each old one.
     new: HashMap<u32, u32>,
-    /// Old ids, by new ones less one.
+    /// Old ids, by new id minus one.
     order: Vec<u32>,
     types: Vec<u8>,
     names: Vec<u8>,
-    /// The only pointer type, which leads nowhere.
+    /// The only pointer type, without a target.
     pointer: Option<u32>,
 }
 
@@ -160,7 +160,7 @@ impl<'a> Cut<'a> {
             | btf::CONST
             | btf::RESTRICT
             | btf::TYPE_TAG => {}
-            // Functions, variables and sections: no structure holds one.
+            // Functions, variables and sections: a structure cannot contain them.
             _ => return None,
         }
         Some(())

@@ -31,7 +31,7 @@ pub(super) fn sections(elf: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     (0..short(elf, 0x3c).unwrap_or(0)).filter_map(move |index| {
         let name = names.get(word(elf, header(index)?)?..)?;
         let name = &name[..name.iter().position(|&byte| byte == 0)?];
-        // One that takes no room in the file may say that it lies anywhere.
+        // A section without bytes in the file may have any offset.
         Some((name, bytes(index).unwrap_or_default()))
     })
 }
@@ -42,7 +42,7 @@ pub(super) fn section<'a>(elf: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     all.find_map(|(found, bytes)| (found == name).then_some(bytes))
 }
 
-/// Where the symbol of this name lies in its section, and its size.
+/// The offset of the symbol of this name in its section, and its size.
 pub(super) fn symbol(elf: &[u8], name: &[u8]) -> Option<(usize, usize)> {
     const ENTRY: usize = 24;
     let (symbols, names) = (section(elf, b".symtab")?, section(elf, b".strtab")?);

@@ -71,7 +71,7 @@ impl<T: Plain> Mapping<T> {
     )]
     pub(crate) unsafe fn slice_mut(&self, first: usize, count: usize) -> &mut [T] {
         assert!(first + count <= self.len, "beyond the map");
-        // SAFETY: as above, and the caller has them alone.
+        // SAFETY: as above, and only the caller has them.
         unsafe { slice::from_raw_parts_mut(self.start.as_ptr().add(first), count) }
     }
 
@@ -92,7 +92,7 @@ impl<T: Plain> Mapping<T> {
 
 impl<T: Plain> Drop for Mapping<T> {
     fn drop(&mut self) {
-        // SAFETY: exactly what `new` mapped; no reference outlives `self`. It cannot fail for such a range.
+        // SAFETY: exactly what `new` mapped; no reference outlives `self`. It cannot fail for this range.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), bytes::<T>(self.len)) };
     }
 }
@@ -126,7 +126,7 @@ impl MappedFile {
     }
 
     pub(super) fn as_bytes(&self) -> &[u8] {
-        // SAFETY: mapped whole, for as long as `self` lives, and nobody ever writes there.
+        // SAFETY: mapped whole, for as long as `self` lives, and never written.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }

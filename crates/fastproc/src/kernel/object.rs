@@ -20,7 +20,8 @@ use super::{
 use crate::base::plain::{Plain, bytes_of};
 use crate::base::{error::Error, timing};
 
-/// What libbpf opens beside maps, which it has numbers for from the start: type information, and its trials of the kernel.
+/// Descriptors that libbpf opens in addition to maps, whose numbers it allocates from the start: for type information,
+/// and for its probes of the kernel.
 const DESCRIPTORS_TO_PREPARE: usize = 6;
 /// An object before it is loaded: maps get their sizes, and constants their values.
 pub(crate) struct Loader<'a> {
@@ -57,7 +58,7 @@ impl<'a> Loader<'a> {
         Ok(loader)
     }
 
-    /// Fills a constant whose members are named as something of the kernel's, if the programs have it.
+    /// Fills a constant whose members have names of the kernel, if the programs have this constant.
     fn set_ids(&mut self, constant: &str, id: impl Fn(&str) -> u32) -> Result<(), Error> {
         for (name, offset) in self.file.members(constant) {
             let place = self.file.constant(constant);
@@ -98,7 +99,7 @@ impl<'a> Loader<'a> {
         self.with_map(map, |map| map.set_max_entries(len.max(1)))
     }
 
-    /// Sets the bytes of a map's elements, where the object does not say.
+    /// Sets the size of a map's elements, if the object does not define it.
     pub(crate) fn set_value_size(&mut self, map: &'static str, size: u32) -> Result<(), Error> {
         self.with_map(map, |map| map.set_value_size(size))
     }
@@ -140,7 +141,7 @@ impl<'a> Loader<'a> {
         Ok(Loaded { object, programs })
     }
 
-    /// libbpf tries what the kernel knows, takes a lack of descriptors for ignorance, and remembers that for good.
+    /// libbpf probes the kernel, mistakes a lack of descriptors for a lack of features, and remembers that for good.
     fn ensure_descriptors(&self) -> Result<(), Error> {
         let programs = self.open.progs().filter(OpenProgram::autoload).count();
         let reserved = (0..programs + DESCRIPTORS_TO_PREPARE)
@@ -153,8 +154,8 @@ impl<'a> Loader<'a> {
     }
 }
 
-/// Programs and maps, loaded. What is taken out of it lives on by itself: a mapping and a program keep their maps, a link
-/// its program. To drop the rest saves some dozens of descriptors.
+/// Loaded programs and maps. What is taken out of it lives on independently: a mapping and a program keep their maps, a
+/// link its program. Dropping the rest saves some dozens of descriptors.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     object: Object,
@@ -233,7 +234,7 @@ fn refusal(log: &Log, error: &dyn std::error::Error) -> Error {
     let causes = iter::successors(Some(error), |error| error.source());
     let reason: Vec<String> = causes.map(ToString::to_string).collect();
     let reason = reason.join(": ");
-    // libbpf-rs keeps the kernel's number to itself.
+    // libbpf-rs does not return the kernel's error number.
     let too_many = io::Error::from(rustix::io::Errno::MFILE);
     if reason.ends_with(&too_many.to_string())
         && let Some(error) = Error::descriptor_limit(&too_many)
@@ -248,8 +249,8 @@ fn differs(what: &str) -> Error {
     Error::Layout { what: what.into() }
 }
 
-/// This thread takes no signals. The kernel ends the check of a program when one comes (`EAGAIN`), and libbpf tries only five
-/// times: a terminal that is resized again and again sends more.
+/// Blocks signals of this thread. The kernel aborts the check of a program when a signal arrives (`EAGAIN`), and libbpf
+/// tries only five times: resizing a terminal repeatedly sends more.
 struct SignalsBlocked(Option<SigSet>);
 
 impl SignalsBlocked {

@@ -1,4 +1,4 @@
-//! An object file of this library's, as the build has embedded it.
+//! An object file of this library, embedded by the build.
 
 use std::ffi::CStr;
 
@@ -7,9 +7,9 @@ use super::{
     elf,
 };
 
-/// The constant that holds what the kernel calls the types that the programs hand it.
+/// The constant with the kernel's ids of the types that the programs pass to it.
 pub(super) const TYPE_IDS: &str = "type_ids";
-/// The same of the functions that they call.
+/// The same for the functions that they call.
 pub(super) const FUNCTION_IDS: &str = "function_ids";
 
 /// An object file that the build has embedded.
@@ -17,7 +17,7 @@ pub(crate) struct ObjectFile {
     pub(crate) bytes: &'static [u8],
 }
 
-/// Embeds what the build made of `bpf/NAME.c`, at the alignment that ELF wants.
+/// Embeds what the build made of `bpf/NAME.c`, at the alignment that ELF requires.
 macro_rules! object_file {
     ($name:literal) => {{
         #[repr(C, align(8))]
@@ -34,7 +34,7 @@ impl ObjectFile {
         Btf::new(elf::section(self.bytes, b".BTF")?)
     }
 
-    /// Names of the kernel's types that the programs may mean.
+    /// Names of the kernel's types that the programs may use.
     pub(crate) fn type_names(&self) -> Vec<&'static str> {
         let mut names = Vec::new();
         let Some(btf) = self.btf() else {
@@ -52,18 +52,18 @@ impl ObjectFile {
         names
     }
 
-    /// The names of its sections: those of programs say what they attach to.
+    /// The names of its sections: those of programs define what they attach to.
     pub(super) fn section_names(&self) -> Vec<&'static str> {
         let names = elf::sections(self.bytes).map(|(name, _)| std::str::from_utf8(name));
         names.filter_map(Result::ok).collect()
     }
 
-    /// What the programs are licensed under, as the kernel asks for it.
+    /// The licence of the programs, which the kernel requires.
     pub(super) fn licence(&self) -> Option<&'static CStr> {
         CStr::from_bytes_until_nul(elf::section(self.bytes, b"license")?).ok()
     }
 
-    /// The members of a constant, each named as something of the kernel's, and where they lie in it.
+    /// The members of a constant, each with a name of the kernel, and their offsets in it.
     pub(super) fn members(&self, constant: &str) -> Vec<(&'static str, usize)> {
         let members = || {
             let btf = self.btf()?;
@@ -83,14 +83,14 @@ impl ObjectFile {
         members().unwrap_or_default()
     }
 
-    /// Where a constant of the programs lies in their read-only data, and its size.
+    /// The offset of a constant in the read-only data of the programs, and its size.
     pub(super) fn constant(&self, name: &str) -> Option<(usize, usize)> {
-        // Types have no offsets of variables before libbpf has been there; symbols have.
+        // Before libbpf has processed it, the object's types lack the offsets of variables; symbols have them.
         elf::symbol(self.bytes, name.as_bytes())
     }
 }
 
-/// The kernel's name of a type: what follows three underscores tells variants of it apart.
+/// The kernel's name of a type: what follows three underscores distinguishes variants of it.
 fn essential(name: &'static str) -> &'static str {
     name.split_once("___").map_or(name, |(name, _)| name)
 }

@@ -1,7 +1,7 @@
 //! The programs of an object: loaded, attached, run.
 //!
-//! libbpf prepares an object up to the last instruction, and could load it. But to find what a program attaches to and which
-//! functions it calls, it reads all of the kernel's type information; `types.rs` has found that already.
+//! libbpf prepares an object up to the last instruction, and could load it. But to find what a program attaches to and
+//! which functions it calls, it reads all of the kernel's type information, in which `types.rs` has already searched.
 
 use std::{
     ffi::{CStr, CString, OsStr},
@@ -26,12 +26,12 @@ use crate::base::timing;
 const CALL: u8 = 0x85;
 /// `BPF_PSEUDO_KFUNC_CALL`.
 const KERNEL_FUNCTION: u8 = 2;
-/// A function that no kernel has. Only code that is never reached may call it; older kernels want that to be a helper.
+/// A function that no kernel has. Only unreachable code may call it; older kernels require it to be a helper.
 const NO_FUNCTION: i32 = i32::MAX;
-/// As much of the verifier's words as anyone reads.
+/// The size of the verifier's log, which is more than anyone reads.
 const LOG_BYTES: usize = 1 << 20;
 
-/// What the kernel calls the functions that are called, by the place of each in the constant that names them.
+/// The kernel's ids of the called functions, by the offset of each in the constant that names them.
 pub(super) struct Functions(Vec<(i32, u32)>);
 
 impl Functions {
@@ -69,7 +69,7 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Attaches it, for as long as what is returned is open.
+    /// Attaches it until the returned descriptor is closed.
     pub(super) fn attach(&self) -> io::Result<OwnedFd> {
         // SAFETY: the descriptor is a program's; no options are given.
         owned(unsafe {
@@ -78,7 +78,7 @@ impl Program {
     }
 }
 
-/// Prepares the object, and loads its programs. The object itself has none afterwards.
+/// Prepares the object, and loads its programs separately: the object itself loads none.
 pub(super) fn load(
     open: &mut OpenObject,
     licence: &CStr,
@@ -86,11 +86,11 @@ pub(super) fn load(
     types: &KernelTypes,
 ) -> io::Result<Vec<Program>> {
     for mut program in open.progs_mut().filter(|program| program.autoload()) {
-        // Of this type libbpf does not look for what a program attaches to.
+        // For this type libbpf does not search for what a program attaches to.
         program.set_prog_type(ProgramType::Syscall);
     }
     let object = open.as_libbpf_object().as_ptr();
-    // SAFETY: the object is open, and nobody else has it.
+    // SAFETY: the object is open, and nothing else uses it.
     checked(unsafe { libbpf_sys::bpf_object__prepare(object) })?;
     timing::done("relocations, maps");
     // SAFETY: the object is open.
@@ -106,7 +106,7 @@ pub(super) fn load(
     Ok(loaded)
 }
 
-/// A program whose instructions are whole, as long as its object is open.
+/// A program with its final instructions, while its object is open.
 struct Prepared<'a> {
     name: &'a OsStr,
     kind: Kind<'a>,
@@ -138,7 +138,7 @@ impl<'a> Prepared<'a> {
         if let Ok(btf) = u32::try_from(btf) {
             let program = program.as_libbpf_object().as_ptr();
             options.prog_btf_fd = btf;
-            // SAFETY: the program's object is open; so what is pointed to stays.
+            // SAFETY: the program's object is open, so the targets of the pointers remain.
             unsafe {
                 options.func_info = libbpf_sys::bpf_program__func_info(program).cast();
                 options.func_info_cnt = libbpf_sys::bpf_program__func_info_cnt(program);
@@ -158,7 +158,7 @@ impl<'a> Prepared<'a> {
 
     fn load(mut self, licence: &CStr) -> io::Result<Program> {
         let fd = self.try_to(licence).or_else(|_| {
-            // Once more, for the verifier to say why. It names lines, which to take in takes time.
+            // Once more with the verifier's log. It contains source lines, which take time to load.
             let mut log = vec![0; LOG_BYTES];
             let program = self.program.as_libbpf_object().as_ptr();
             // SAFETY: as in `new`.
@@ -202,13 +202,13 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// The file by whose reading an attached iterator is run.
+/// The file whose reading runs an attached iterator.
 pub(crate) fn iterate(link: BorrowedFd<'_>) -> io::Result<File> {
     // SAFETY: the descriptor is that of a link.
     owned(unsafe { libbpf_sys::bpf_iter_create(link.as_raw_fd()) }).map(File::from)
 }
 
-/// libbpf's own way to say what went wrong.
+/// Converts libbpf's results.
 fn checked(result: i32) -> io::Result<i32> {
     if result < 0 {
         Err(io::Error::from_raw_os_error(-result))
@@ -218,7 +218,7 @@ fn checked(result: i32) -> io::Result<i32> {
 }
 
 fn owned(result: i32) -> io::Result<OwnedFd> {
-    // SAFETY: a new descriptor, which nobody else has.
+    // SAFETY: a new descriptor, which nothing else uses.
     checked(result).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn calls_get_the_ids_of_the_functions_that_they_name() {
         let functions = Functions(vec![(0, 111), (4, 0), (8, 222)]);
-        // A helper, a subprogram, two functions that the kernel has, one that it has not, one that nobody names.
+        // A helper, a subprogram, two functions of the kernel, one that it lacks, one without a name.
         let mut instructions = [
             call(0, 8),
             call(1, 8),

@@ -19,7 +19,7 @@ use crate::base::error::Error;
 /// Bits of the length in an event's header: busy (still being written) and discarded.
 const BUSY: u32 = 1 << 31;
 const DISCARDED: u32 = 1 << 30;
-/// Bytes of the header, and what events begin at a multiple of.
+/// Bytes of the header; events begin at a multiple of this.
 const HEADER: usize = 8;
 
 /// The memory of a ring buffer. It stays mapped while this value lives, because mapping it costs more than
@@ -30,7 +30,7 @@ const HEADER: usize = 8;
 #[derive(Debug)]
 pub(crate) struct MappedRing {
     consumed: Pages,
-    /// A page with how far programs have written, and the events.
+    /// A page with the position up to which programs have written, followed by the events.
     produced: Pages,
     bytes: usize,
     /// An event that wraps around the end of the ring, copied into one piece.
@@ -65,14 +65,14 @@ impl MappedRing {
                 self.produced.0.cast::<AtomicUsize>().as_ref(),
             )
         };
-        // Nobody else writes it: `&mut self`.
+        // Only this writes it: `&mut self`.
         let begin = consumed.load(Ordering::Relaxed);
         let mut at = begin;
         while at != produced.load(Ordering::Acquire) {
             let offset = at & (self.bytes - 1);
-            // SAFETY: after the first page stand the events.
+            // SAFETY: the events follow the first page.
             let start = unsafe { self.events().add(offset) };
-            // SAFETY: at `at`, which is not yet at the end, there is a header, at a multiple of eight, and so in one piece; its
+            // SAFETY: at `at`, before the end, there is a header, at a multiple of eight, and so in one piece; its
             // first word is changed as an atomic.
             let header = unsafe { start.cast::<AtomicU32>().as_ref() }.load(Ordering::Acquire);
             if header & BUSY != 0 {
@@ -80,7 +80,7 @@ impl MappedRing {
             }
             let len = (header & !DISCARDED) as usize;
             if header & DISCARDED == 0 {
-                // Its body may begin at the very end, which is the start.
+                // Its body may begin at the very end, which wraps to the start.
                 let body = (offset + HEADER) & (self.bytes - 1);
                 let first = len.min(self.bytes - body);
                 // SAFETY: no event is longer than the ring; programs write to it again only when `consumed` is beyond it.
@@ -106,14 +106,14 @@ impl MappedRing {
     }
 
     fn events(&self) -> NonNull<u8> {
-        // SAFETY: `produced` has the ring behind its first page.
+        // SAFETY: `produced` has the ring after its first page.
         unsafe { self.produced.0.add(page_size()) }
     }
 }
 
 impl Drop for MappedRing {
     fn drop(&mut self) {
-        // What a forked process has there is its own.
+        // In a forked process these addresses may be other memory.
         if self.process == process::id() {
             self.consumed.unmap();
             self.produced.unmap();
@@ -121,13 +121,13 @@ impl Drop for MappedRing {
     }
 }
 
-/// Pages of the map: where, and how many bytes.
+/// Pages of the map: the address, and the number of bytes.
 #[derive(Debug)]
 struct Pages(NonNull<u8>, usize);
 
 // SAFETY: memory of this process, which may be used from any thread; it is read and written through `&mut` of the ring.
 unsafe impl Send for Pages {}
-// SAFETY: nothing is done with it through `&`.
+// SAFETY: nothing is accessed through `&`.
 unsafe impl Sync for Pages {}
 
 impl Pages {
@@ -147,14 +147,14 @@ impl Pages {
             NonNull::new(start.cast()).ok_or(io::ErrorKind::InvalidData)?,
             len,
         );
-        // SAFETY: this changes what a forked process gets, and nothing here.
+        // SAFETY: this changes what a forked process gets, and nothing in this one.
         unsafe { madvise(start, len, Advice::LinuxDontFork) }.inspect_err(|_| pages.unmap())?;
         Ok(pages)
     }
 
-    /// The last that is done with them.
+    /// Unmaps them; they must not be used afterwards.
     fn unmap(&self) {
-        // SAFETY: exactly what was mapped; no reference outlives the ring. It cannot fail for such a range.
+        // SAFETY: exactly what was mapped; no reference outlives the ring. It cannot fail for this range.
         let _ = unsafe { munmap(self.0.as_ptr().cast(), self.1) };
     }
 }

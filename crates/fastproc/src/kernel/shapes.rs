@@ -1,13 +1,13 @@
-//! What the programs read, in every shape that they know. A kernel that has none of these is refused: a program leaves out
-//! what it does not find, and would show zeros.
+//! The kernel's structures, in every shape that the programs know. A kernel with none of these is refused: a program
+//! leaves out what it does not find, and would show zeros.
 
 use crate::{base::error::Error, kernel::KernelTypes, records::fields::Fields};
 
-/// A value, and where it lies.
+/// A value, and the members that hold it.
 struct Shape {
     fields: Fields,
     value: &'static str,
-    /// One of these lists must be there as a whole.
+    /// The kernel must have all members of one of these lists.
     known: &'static [&'static [&'static str]],
 }
 
@@ -96,13 +96,13 @@ const SHAPES: &[Shape] = &[
     },
 ];
 
-/// All that [`check`] asks for.
+/// All members that [`check`] needs.
 pub(crate) fn paths() -> Vec<&'static str> {
     let known = SHAPES.iter().flat_map(|shape| shape.known);
     known.flat_map(|paths| paths.iter().copied()).collect()
 }
 
-/// Refuses a kernel in which something of these fields lies where no program looks for it.
+/// Refuses a kernel that keeps a value of these fields where no program looks for it.
 pub(crate) fn check(types: &KernelTypes, fields: Fields) -> Result<(), Error> {
     let asked = SHAPES
         .iter()

@@ -1,4 +1,4 @@
-//! Whether this host lets us read its structures: decided from its BTF and its own answers, never from a version.
+//! Whether this host lets us read its structures: decided from its BTF and by trying, never by a version.
 
 use std::{fs, ops::Range};
 
@@ -24,7 +24,7 @@ pub(crate) struct Support {
     pub(crate) thread_features: bool,
     /// Whether ids are those of this process's pid namespace, and not the initial one's.
     pub(crate) nested: bool,
-    /// The code that a wait channel is not looked for in, where the kernel unwinds stacks for one; else empty.
+    /// The code that is skipped when the kernel unwinds a stack to find a wait channel; otherwise empty.
     pub(crate) scheduler: Scheduler,
     pub(crate) types: KernelTypes,
 }
@@ -36,8 +36,8 @@ pub(crate) struct Scheduler {
     pub(crate) locks: Range<u64>,
 }
 
-/// Refuses for every reason that can be told before a program is loaded; the rest is for the verifier to say. `allow`:
-/// whether there is memory for it, asked before any is taken.
+/// Refuses for every reason that is known before a program is loaded; the verifier reports the rest. `allow`: checks
+/// that there is memory, before any is allocated.
 pub(crate) fn check(
     walk: Walk,
     fields: Fields,
@@ -90,7 +90,7 @@ pub(crate) fn check(
     }
 }
 
-/// Refuses a reader from whom the kernel would hide some of what programs see, or whom it would not let load any.
+/// Refuses a reader from whom the kernel would hide what the programs see, or who may not load programs.
 pub(crate) fn permitted() -> Result<(), Error> {
     if in_user_namespace() {
         return Err(Error::Namespace { namespace: "user" });
@@ -106,7 +106,7 @@ fn unwinds_for_wchan(types: &KernelTypes) -> bool {
     types.has_type("signal_struct") && types.offset("signal_struct", "core_state").is_none()
 }
 
-/// Finds the code in the kernel's symbols. Where their addresses are hidden it is empty, and the kernel is asked for
+/// Finds the code in the kernel's symbols. If their addresses are hidden it is empty, and the kernel is queried for
 /// every task that does not run.
 fn scheduler(kallsyms: &[u8]) -> Scheduler {
     let mut found = Scheduler::default();
@@ -139,7 +139,7 @@ fn effective() -> CapabilitySet {
 /// Whether this thread may load programs at all.
 pub(crate) fn capabilities() -> Result<(), Error> {
     let effective = effective();
-    // The kernel takes CAP_SYS_ADMIN for either, as before it had them (5.8).
+    // The kernel accepts CAP_SYS_ADMIN for either, as before they existed (5.8).
     if effective.contains(CapabilitySet::SYS_ADMIN) {
         return Ok(());
     }
@@ -168,7 +168,7 @@ fn hidepid() -> Result<(), Error> {
 }
 
 fn lockdown() -> Result<(), Error> {
-    // Not there without the lockdown module, or where securityfs is not mounted; then the verifier will say.
+    // The file is missing without the lockdown module, or if securityfs is not mounted; then the verifier will refuse.
     let level = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
     if level.contains("[confidentiality]") {
         Err(Error::Lockdown)
@@ -177,7 +177,7 @@ fn lockdown() -> Result<(), Error> {
     }
 }
 
-/// Where CPU time is not sampled by ticks, a task's times lie elsewhere, and partly in no memory at all.
+/// If ticks do not sample CPU time, a task's times are elsewhere, and partly not in memory.
 fn accounting() -> Result<(), Error> {
     if cfg!(any(target_arch = "s390x", target_arch = "powerpc64")) {
         return Err(Error::CpuAccounting {

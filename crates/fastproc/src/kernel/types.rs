@@ -1,4 +1,4 @@
-//! What to ask the running kernel's type information, and the answers.
+//! Queries for the running kernel's type information, and the answers.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -13,12 +13,12 @@ use super::{
     section::Kind,
 };
 
-/// What to find.
+/// A query.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Wanted<'a> {
-    /// The programs whose relocations are to be resolved.
+    /// The programs whose relocations must be resolved.
     pub(crate) object: Option<&'a ObjectFile>,
-    /// Structures, also by the names of types: their sizes, and where their members lie.
+    /// Structures, also by the names of types: their sizes, and the offsets of their members.
     pub(crate) structures: &'a [&'a str],
     /// Members, by their paths from a structure: `mm_struct.rss_stat[].count` is a member of each element of an array.
     pub(crate) paths: &'a [&'a str],
@@ -30,14 +30,14 @@ pub(crate) struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    /// The structures whose ids the programs want to be told.
+    /// The structures whose ids the programs need.
     pub(super) fn ids(&self) -> Vec<&'a str> {
         let ids = self.object.map(|object| object.members(TYPE_IDS));
         let ids = ids.unwrap_or_default();
         ids.into_iter().map(|(name, _)| name).collect()
     }
 
-    /// The paths from this structure, and what follows its name in them.
+    /// The paths from this structure, without its name.
     pub(super) fn paths_from(
         &self,
         structure: &str,
@@ -49,7 +49,7 @@ impl<'a> Wanted<'a> {
         })
     }
 
-    /// What the kernel calls what the programs attach to.
+    /// The kernel's names of what the programs attach to.
     pub(super) fn targets(&self) -> Vec<String> {
         let sections = self.object.map(ObjectFile::section_names);
         let sections = sections.unwrap_or_default();
@@ -57,7 +57,7 @@ impl<'a> Wanted<'a> {
         targets.filter_map(Kind::target).collect()
     }
 
-    /// Functions that are asked for, and those that the programs call.
+    /// Functions that are queried, and those that the programs call.
     pub(super) fn all_functions(&self) -> Vec<&'a str> {
         let calls = self.object.map(|object| object.members(FUNCTION_IDS));
         let calls = calls.unwrap_or_default().into_iter().map(|(name, _)| name);
@@ -65,10 +65,10 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// Answers from the kernel's types. Only they are kept: the type information has megabytes.
+/// Answers from the kernel's types. The type information itself, which has megabytes, is not kept.
 #[derive(Debug, Default)]
 pub(crate) struct KernelTypes {
-    /// For libbpf; `None`: it has to look for itself.
+    /// BTF for libbpf; `None`: it must read the kernel's.
     pub(super) cut: Option<Vec<u8>>,
     pub(super) ids: HashMap<String, u32>,
     pub(super) structures: HashMap<String, Structure>,
@@ -81,7 +81,7 @@ pub(crate) struct KernelTypes {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Structure {
     pub(super) size: u32,
-    /// Offsets in bytes, those of anonymous parts' members included.
+    /// Offsets in bytes, including members of anonymous parts.
     pub(super) members: HashMap<String, u32>,
 }
 
@@ -98,7 +98,7 @@ impl KernelTypes {
         self.functions.contains_key(name)
     }
 
-    /// The kernel's id of this function; 0 if it has none of that name.
+    /// The kernel's id of this function; 0 if it does not exist.
     pub(crate) fn function_id(&self, name: &str) -> u32 {
         self.functions.get(name).copied().unwrap_or(0)
     }
@@ -107,12 +107,12 @@ impl KernelTypes {
         self.structures.contains_key(name)
     }
 
-    /// The kernel's id of this structure, or of this tracepoint's type; 0 if it has none of that name.
+    /// The kernel's id of this structure, or of this tracepoint's type; 0 if it does not exist.
     pub(crate) fn id(&self, name: &str) -> u32 {
         self.ids.get(name).copied().unwrap_or(0)
     }
 
-    /// Bytes.
+    /// The size of a structure in bytes.
     pub(crate) fn size(&self, structure: &str) -> Option<u32> {
         self.structures.get(structure).map(|found| found.size)
     }
@@ -122,7 +122,7 @@ impl KernelTypes {
         self.structures.get(structure)?.members.get(member).copied()
     }
 
-    /// Whether this path, which was asked for, leads to a member.
+    /// Whether this path, which was queried, leads to a member.
     pub(crate) fn has_path(&self, path: &str) -> bool {
         self.paths.contains(path)
     }
@@ -138,7 +138,7 @@ impl KernelTypes {
         self.percpu.get(name).copied()
     }
 
-    /// The cut as a file that libbpf can be told the path of. `Ok(None)`: there is none.
+    /// The cut as a file whose path libbpf can open. `Ok(None)`: there is none.
     pub(super) fn cut_as_file(&self) -> io::Result<Option<OwnedFd>> {
         let Some(cut) = &self.cut else {
             return Ok(None);
@@ -157,7 +157,7 @@ impl KernelTypes {
             .or_insert(Structure { size, members });
     }
 
-    /// The first of the name counts.
+    /// The first one of the name counts.
     pub(super) fn add_id(&mut self, name: &str, id: u32) {
         self.ids.entry(name.to_owned()).or_insert(id);
     }
@@ -179,7 +179,7 @@ impl KernelTypes {
     }
 }
 
-/// The first member that a path names, whether it is an array, and what follows.
+/// The first member of a path, whether it is an array, and the rest of the path.
 pub(super) fn split_path(path: &str) -> (&str, bool, Option<&str>) {
     let (first, rest) = match path.split_once('.') {
         Some((first, rest)) => (first, Some(rest)),

@@ -1,4 +1,4 @@
-//! Asks libbpf instead, for a kernel whose type information has kinds that `types_in_one_pass.rs` does not know.
+//! Queries libbpf, for a kernel whose type information has kinds that `types_in_one_pass.rs` does not know.
 
 use std::collections::HashMap;
 
@@ -72,7 +72,7 @@ fn add_constants(ty: BtfType<'_>, wanted: Wanted<'_>, found: &mut KernelTypes) {
         list.iter()
             .for_each(|member| add(member.name, member.value));
     } else if let Ok(list) = Enum64::try_from(ty) {
-        // 64 bits of either sign.
+        // Signed or unsigned 64 bits.
         list.iter()
             .for_each(|member| add(member.name, member.value as i64));
     }

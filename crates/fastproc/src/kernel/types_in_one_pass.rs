@@ -20,14 +20,14 @@ use crate::base::error::Error;
 const PATH: &str = "/sys/kernel/btf/vmlinux";
 /// The section of the per-CPU variables.
 const PERCPU: &str = ".data..percpu";
-/// Kinds of types that are looked for by their names.
+/// Kinds of types that are searched by name.
 const NAMED: u32 = 1 << btf::STRUCT
     | 1 << btf::UNION
     | 1 << btf::TYPEDEF
     | LISTS
     | 1 << btf::FUNC
     | 1 << btf::DATASEC;
-/// Those that list constants.
+/// Kinds that list constants.
 const LISTS: u32 = 1 << btf::ENUM | 1 << btf::ENUM64;
 
 impl KernelTypes {
@@ -35,7 +35,7 @@ impl KernelTypes {
         let file = File::open(PATH).map_err(Error::no_types)?;
         let found = match MappedFile::new(&file) {
             Ok(mapped) => Pass::over(mapped.as_bytes(), wanted),
-            // Kernels before 6.16 do not let it be mapped.
+            // Kernels before 6.16 cannot map it.
             Err(_) => Pass::over(&fs::read(PATH).map_err(Error::no_types)?, wanted),
         };
         match found {
@@ -183,14 +183,14 @@ impl<'a> Pass<'a> {
         Some(())
     }
 
-    /// What a name stands for.
+    /// The type behind a name.
     fn named_by(&self, named: Type) -> Type {
         let mut found = named;
         while matches!(
             found.kind(),
             btf::TYPEDEF | btf::CONST | btf::VOLATILE | btf::RESTRICT | btf::TYPE_TAG
         ) {
-            // A type of another kind has a name, and no members.
+            // A type of another kind has a name, but no members.
             match self.type_of(found.size) {
                 Some(next) => found = next,
                 None => break,
@@ -283,7 +283,7 @@ mod tests {
     use super::*;
     use crate::{counters, kernel::walk};
 
-    /// As asked by the library itself.
+    /// The library's own query.
     fn wanted() -> Wanted<'static> {
         Wanted {
             object: Some(walk::OBJECTS[0]),

@@ -3,7 +3,7 @@
 use super::object_file::{ObjectFile, object_file};
 use crate::records::fields::Fields;
 
-/// Which of the two objects.
+/// One of the two objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Walk {
     /// `tasks.bpf.c`: one run of a syscall program, open-coded iteration.
@@ -26,7 +26,8 @@ pub(crate) static OBJECTS: [&ObjectFile; 4] =
 const TOP: Fields = Fields::TOP.union(Fields::USERS).union(Fields::SCHEDULING);
 
 impl Walk {
-    /// The smallest that collects these fields: what there is no code for has not to be relocated, verified and thrown away.
+    /// The smallest object that collects these fields: code that it lacks need not be relocated, verified and
+    /// discarded.
     pub(crate) fn object(self, fields: Fields) -> &'static ObjectFile {
         match (self, TOP.contains(fields)) {
             (Self::OpenCoded, true) => &OPEN_CODED_TOP,

@@ -1,15 +1,15 @@
-//! Field groups: what a caller asks for, and pays for.
+//! Field groups: what a caller requests, and pays for.
 
 use crate::records::record;
 
-// The build makes these from `bpf/record.h`: a bit for each group, and their names.
+// The build generates these from `bpf/record.h`: a bit for each group, and their names.
 include!(concat!(env!("OUT_DIR"), "/fields.rs"));
 
 impl Fields {
-    /// What a `top` shows: identity, state, CPU time, memory, threads, start time, context switches.
+    /// What top shows: identity, state, CPU time, memory, threads, start time, context switches.
     pub const TOP: Self = Self::CPU.union(Self::MEMORY);
 
-    /// All that `/proc/PID/stat`, `statm` and `status` show.
+    /// Everything that `/proc/PID/stat`, `statm` and `status` show.
     pub const THREE_FILES: Self = Self::TOP
         .union(Self::MEMORY_DETAILS)
         .union(Self::LAYOUT)

@@ -42,7 +42,7 @@ fn describe(text: &mut String, name: &str, structure: &Structure) {
     }
 }
 
-/// What two layouts must agree on for a field to be the same: its type, its unit, its group.
+/// The properties that must agree for a field to be the same in two layouts: its type, its unit, its group.
 pub(super) fn described(field: &Field) -> [String; 3] {
     let unit = match field.unit {
         Unit::None => "-",

@@ -1,4 +1,4 @@
-//! What the kernel side writes: records, their groups of fields, their description as data.
+//! The records that the kernel side writes, their groups of fields, and their description as data.
 
 pub mod fields;
 pub mod layout;

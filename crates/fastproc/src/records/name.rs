@@ -1,4 +1,4 @@
-//! The name of a process, as `proc_task_name()` puts it together.
+//! The name of a process, composed as by `proc_task_name()`.
 
 use core::{fmt, ops::Deref};
 

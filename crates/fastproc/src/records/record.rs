@@ -119,7 +119,7 @@ impl Identity {
 }
 
 impl Memory {
-    /// Resident set, as exact as in statm of this kernel: `VmRSS`, `resident` of statm.
+    /// Resident set, as exact as in this kernel's statm: `VmRSS`, `resident` of statm.
     pub const fn rss(&self) -> u64 {
         // No kernel has that much memory, but a recording may claim it.
         self.shared().saturating_add(self.rss_anon)

@@ -1,7 +1,7 @@
-//! What a record is made of, as data: names, offsets, types, units and meaning of all members.
+//! The description of records as data: names, offsets, types, units and meanings of all members.
 //!
-//! Made from `bpf/record.h`, as the structures of [`record`] are. It is what a reader in another language
-//! or in another process needs to make sense of the bytes of a record.
+//! Generated from `bpf/record.h`, as the structures of [`record`] are. A reader in another language or another process
+//! needs it to interpret the bytes of a record.
 //!
 //! ```
 //! for field in fastproc::schema::RECORD.fields() {
@@ -20,7 +20,7 @@ pub static RECORD: &Structure = &record::RECORD_SCHEMA;
 /// A [`ThreadRecord`](record::ThreadRecord): one thread.
 pub static THREAD: &Structure = &record::THREAD_RECORD_SCHEMA;
 
-/// An [`ExitRecord`](record::ExitRecord): a process that has ended, as a service hands it to its readers.
+/// An [`ExitRecord`](record::ExitRecord): an exited process, in the form in which a service sends it to its readers.
 pub static EXIT: &Structure = &record::EXIT_RECORD_SCHEMA;
 
 /// A structure that C and Rust lay out alike, without padding.
@@ -31,7 +31,7 @@ pub struct Structure {
     pub name: &'static str,
     /// Its name in C, as in `fp_memory_details`.
     pub c_name: &'static str,
-    /// Bytes.
+    /// Size in bytes.
     pub size: usize,
     /// What it describes.
     pub doc: &'static str,
@@ -49,17 +49,17 @@ pub struct Member {
     pub offset: usize,
     /// Its type.
     pub type_of: Type,
-    /// What its number counts.
+    /// The unit of its number.
     pub unit: Unit,
-    /// Who may see it. Of a structure its own members say so.
+    /// Who may see it. For a structure its own members decide.
     pub shown: Shown,
-    /// How it comes from threads, in a group of a process.
+    /// How a process's value derives from its threads, if it belongs to a group of a process.
     pub threads: Option<Threads>,
-    /// The bits that say that it is not known, if it may be.
+    /// The bits that mark it as unknown, if it may be.
     pub unknown: Option<u64>,
-    /// Whether it says how a record is put together.
+    /// Whether it is internal to the record's structure.
     pub is_inner: bool,
-    /// What it means.
+    /// Its meaning.
     pub doc: &'static str,
 }
 
@@ -77,9 +77,9 @@ pub enum Type {
     U64,
     /// A signed number of 64 bits.
     I64,
-    /// So many bytes: a name of any bytes but NUL, up to the first NUL.
+    /// This many bytes: a name of any bytes but NUL, up to the first NUL.
     Chars(usize),
-    /// So many of another type.
+    /// This many values of another type.
     Array(&'static Type, usize),
     /// Another structure.
     Structure(&'static Structure),
@@ -114,11 +114,11 @@ impl fmt::Debug for Type {
     }
 }
 
-/// What a number counts.
+/// The unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unit {
-    /// Things, or it is a set of bits, an id or an address.
+    /// A plain count, or a set of bits, an id or an address.
     None,
     /// Nanoseconds.
     Nanoseconds,
@@ -126,62 +126,62 @@ pub enum Unit {
     Bytes,
 }
 
-/// Whom the kernel shows a value.
+/// To whom the kernel shows a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Shown {
-    /// Everybody.
+    /// Every user.
     Public,
-    /// Everybody, in whole clock ticks: a time that was spent.
+    /// Every user, in whole clock ticks: a duration.
     Ticks,
-    /// Everybody, in whole clock ticks of the time since boot.
+    /// Every user, in whole clock ticks of the time since boot.
     BootTicks,
-    /// Those who could trace the process.
+    /// Users who could trace the process.
     Tracers,
-    /// Nobody: nothing is said of it.
+    /// No user: the member is not published.
     Nobody,
 }
 
-/// How a value of a process comes from its threads.
+/// How a value of a process derives from its threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Threads {
-    /// The kernel keeps one for the process, or for all its threads together.
+    /// The kernel keeps one value for the process, or for all its threads together.
     Process,
-    /// It is that of the leading thread.
+    /// It is the value of the leading thread.
     Leader,
-    /// It is the sum of what ended threads have left and of that of each living thread.
+    /// It is the sum over exited and living threads.
     Sum,
 }
 
-/// A number or name in a record, however deep it lies.
+/// A number or name in a record, at any depth.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Field {
-    /// Names from the outermost structure to it, as in `memory.vsize`.
+    /// The names from the outermost structure down to it, as in `memory.vsize`.
     pub path: String,
     /// Bytes from the beginning of the outermost structure.
     pub offset: usize,
     /// Its type: never a structure.
     pub type_of: Type,
-    /// What its number counts.
+    /// The unit of its number.
     pub unit: Unit,
-    /// The group that it belongs to; none: it is always there.
+    /// The group that it belongs to; `None`: it is always present.
     pub group: Option<Fields>,
     /// Who may see it.
     pub shown: Shown,
-    /// How it comes from threads, in a group of a process.
+    /// How a process's value derives from its threads, if it belongs to a group of a process.
     pub threads: Option<Threads>,
-    /// The bits that say that it is not known, if it may be.
+    /// The bits that mark it as unknown, if it may be.
     pub unknown: Option<u64>,
-    /// Whether it says how a record is put together.
+    /// Whether it is internal to the record's structure.
     pub is_inner: bool,
-    /// What it means.
+    /// Its meaning.
     pub doc: &'static str,
 }
 
 impl Structure {
-    /// All numbers and names in it, those of the structures in it included, but for what is shown to nobody.
+    /// All numbers and names in it, including those of inner structures, except those that are shown to no user.
     pub fn fields(&self) -> Vec<Field> {
         let mut fields = Vec::new();
         self.add_fields("", 0, None, &mut fields);
@@ -194,7 +194,7 @@ impl Structure {
             let path = format!("{path}{}", member.name);
             let offset = start + member.offset;
             if let Type::Structure(structure) = member.type_of {
-                // A part of a record is there if the group of its name is.
+                // A part of a record is present if the group of its name is.
                 let group = group.or_else(|| Fields::from_name(&member.name.to_uppercase()));
                 structure.add_fields(&format!("{path}."), offset, group, fields);
                 continue;
@@ -225,13 +225,13 @@ mod tests {
     use super::*;
     use crate::{cgroups, counters, exits, kernel::walk, source::bpf};
 
-    /// The description is read by this crate's build, the headers by clang: both must have understood the same.
+    /// This crate's build parses the description, clang the headers: both must agree.
     #[test]
     fn clang_lays_the_structures_out_as_they_are_described() {
         let of_tasks = [record::STRUCTURES, bpf::run::STRUCTURES].concat();
-        // The service makes those, not a program.
+        // The service makes exit records, not a program.
         let of_tasks: Vec<_> = of_tasks.into_iter().filter(|of| *of != EXIT).collect();
-        // Only the other walk remembers anything beside a record.
+        // Only the other walk keeps data besides records.
         let beside = ["fp_place", "fp_proof"];
         let of_iterator = of_tasks.iter().filter(|of| !beside.contains(&of.c_name));
         let of_iterator: Vec<_> = of_iterator.copied().collect();

@@ -1,4 +1,4 @@
-//! Reads records of another version, from a service or a recording, by the names of their fields.
+//! Reads records of another version, from a service or a recording, by field names.
 
 use std::collections::HashMap;
 
@@ -12,26 +12,26 @@ use crate::{
     },
 };
 
-/// How to read records of another layout. What that layout lacks is unknown: a member that can say so itself, or else
-/// its group.
+/// How to read records of another layout. What that layout lacks is unknown: the member itself, if it can be marked,
+/// otherwise its group.
 #[derive(Debug)]
 pub struct Translation {
     process: Plan,
     thread: Plan,
     exit: Plan,
-    /// Groups that are missing or different in it.
+    /// Groups that are missing or different in that layout.
     lacks: Fields,
 }
 
-/// Where the fields of a structure come from.
+/// The sources of the fields of a structure.
 #[derive(Debug)]
 struct Plan {
-    /// Bytes of the structure in that layout.
+    /// The size of the structure in that layout.
     stride: usize,
     copies: Vec<Copied>,
     /// Groups that are missing or different in that layout.
     lacks: Fields,
-    /// Whether every field that belongs to no group is the same there.
+    /// Whether every field that belongs to no group is the same in that layout.
     is_whole: bool,
 }
 
@@ -79,7 +79,7 @@ impl Translation {
         [self.process.stride, self.thread.stride, self.exit.stride]
     }
 
-    /// Reads records of processes. Groups that cannot be read are not named.
+    /// Reads records of processes. Their group bits omit groups that cannot be read.
     pub fn processes(&self, bytes: &[u8], records: &mut Vec<Record>) {
         self.process.translate(bytes, records);
         if !self.lacks.is_empty() {
@@ -111,7 +111,7 @@ impl Plan {
         }
     }
 
-    /// How to read a structure. `None` if it is not described.
+    /// A plan for reading a structure. `None` if it is not described.
     fn parse(name: &str, structure: &Structure, text: &str) -> Option<Self> {
         let mut lines = text
             .lines()
@@ -211,7 +211,7 @@ mod tests {
         let processes = layout::text().split("structure\tthread").next();
         let other = Translation::parse(processes.expect("text")).expect("the rest is there");
         assert!(!other.has(Fields::THREADS) && other.has(Fields::all() - Fields::THREADS));
-        // What every record has must be there.
+        // Fields that every record has must be present.
         for gone in ["field\tidentity.", "field\tname", "structure\tprocess"] {
             let text = layout::text().replace(gone, "field\tother");
             assert!(Translation::parse(&text).is_none(), "{gone}");
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn what_another_layout_does_not_have_is_unknown_and_the_rest_is_read() {
         let mut lines: Vec<&str> = layout::text().lines().collect();
-        // Its description ends before what came later; what has gone since is in the way.
+        // Its description ends before later fields, and has fields that have been removed since.
         let without = [
             "field\tidentity.on_cpu\t",
             "field\tcpu.sum_exec_ns\t",

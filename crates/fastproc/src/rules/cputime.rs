@@ -20,7 +20,7 @@ impl CpuTime {
 }
 
 /// `cputime_adjust()` of kernel/sched/cputime.c: splits the precise run time `rtime` in the proportion of the sampled
-/// times, and lets neither part fall behind what was shown before.
+/// times, without decreasing a part that was shown before.
 pub fn cputime_adjust(rtime: u64, sampled: CpuTime, shown: CpuTime) -> CpuTime {
     if shown.sum() >= rtime {
         return shown;
@@ -90,8 +90,8 @@ pub fn shown_by_kernel(cpu: &Cpu) -> CpuTime {
 
 /// Remembers what was shown for each process, as the kernel does in `signal->prev_cputime`.
 ///
-/// A BPF program cannot write to that member. While nobody reads `/proc` it does not change, so each snapshot
-/// would split the time anew, and user or system time could go back.
+/// A BPF program cannot write to that member. While `/proc` is not read it does not change, so each snapshot would
+/// split the time again, and user or system time could decrease.
 #[derive(Debug, Default)]
 pub(crate) struct CpuClock {
     shown: Vec<ShownTime>,
@@ -163,9 +163,8 @@ impl ThreadClock {
 }
 
 impl ShownTime {
-    /// The kernel may have shown another split to another reader. Then both parts cannot be at least as large
-    /// as there and as here; what was shown here counts. This moves the border between the two by no more
-    /// than the samples moved it. Their sum is exact.
+    /// The kernel may have shown another split to another reader. Then no split may satisfy both, and the one shown
+    /// here counts. This moves the border between the two by no more than the samples moved it. Their sum is exact.
     fn after(before: Option<Self>, pid: u32, start_ns: u64, counted: Counted) -> Self {
         let before = before.filter(|before| {
             // The text has no run time, and cuts the start time and both parts to ticks.
@@ -200,7 +199,7 @@ impl ShownTime {
     }
 }
 
-/// Moves the border between user and system time so that neither goes back, if their sum allows it.
+/// Moves the border between user and system time so that neither decreases, if their sum allows it.
 fn not_backwards(now: CpuTime, before: CpuTime) -> CpuTime {
     if now.sum() <= before.sum() {
         before
@@ -219,7 +218,7 @@ mod tests {
         CpuTime { utime_ns, stime_ns }
     }
 
-    /// A record that was torn is read again from the text, which has ticks and the start time in ticks.
+    /// A torn record is read again from the text, which has ticks and the start time in ticks.
     #[test]
     fn what_comes_from_the_text_for_once_takes_nothing_back() {
         const MS: u64 = 1_000_000;
@@ -243,7 +242,7 @@ mod tests {
         assert_eq!(show(0, 0, time(130 * MS, 100 * MS)), later);
         let exact = time(141 * MS, 100 * MS + 1);
         assert_eq!(show(5_000_001, exact.sum(), exact), exact);
-        // Another process with the pid.
+        // Another process with the same pid.
         let other = time(10 * MS, 0);
         assert_eq!(show(30 * MS, 0, other), other);
     }
@@ -282,14 +281,14 @@ mod tests {
         };
         clock.start();
         assert_eq!(clock.show(7, 1, &cpu), time(75, 24));
-        // The samples moved, and somebody read /proc: 80 and 24 do not go into 100.
+        // The samples changed, and another process read /proc: 80 and 24 do not fit into 100.
         (cpu.prev_utime_ns, cpu.prev_stime_ns) = (80, 20);
         cpu.sum_exec_ns = 100;
         clock.start();
         assert_eq!(clock.show(7, 1, &cpu), time(76, 24));
     }
 
-    /// The samples alone would have each part go back, as long as nobody reads /proc.
+    /// With the samples only, each part would decrease while /proc is not read.
     #[test]
     fn times_of_threads_do_not_fall_back() {
         let thread = |tid, sum_exec_ns, sampled_utime_ns, sampled_stime_ns| ThreadRecord {
@@ -306,7 +305,7 @@ mod tests {
         };
         let first = show([thread(8, 100, 1, 1), thread(7, 100, 1, 0)]);
         assert_eq!(first, [time(50, 50), time(100, 0)]);
-        // In another order, and one of them another thread.
+        // In another order, and one is a different thread.
         let mut other = thread(8, 110, 1, 0);
         let now = show([thread(7, 110, 1, 1), other]);
         assert_eq!(now, [time(100, 10), time(60, 50)]);
@@ -315,7 +314,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the samples do, the shown times only grow, and add up to the run time.
+        /// However the samples change, the shown times only grow, and add up to the run time.
         #[test]
         fn a_clock_never_runs_backwards(steps in prop::collection::vec((0..1000_u64, 0..1000_u64, 0..1000_u64), 1..50)) {
             let mut clock = CpuClock::default();

@@ -1,4 +1,4 @@
-//! What decides who may see a process.
+//! Facts that decide who may see a process.
 
 use crate::records::record::{Credentials, Users};
 

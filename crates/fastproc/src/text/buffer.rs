@@ -2,7 +2,7 @@
 
 use seqtext::SeqBuf;
 
-/// A text and its memory, to be used again for the next text.
+/// A text and its memory, which is reused for the next text.
 #[derive(Clone, Debug, Default)]
 pub struct Text {
     memory: Vec<u8>,
@@ -12,10 +12,10 @@ pub struct Text {
 impl Text {
     const SMALLEST: usize = 4096;
 
-    /// Renders anew, and again into twice the memory until the text fits, as `seq_read()` does.
+    /// Renders a text, with twice the memory again until it fits, as `seq_read()` does.
     ///
     /// # Errors
-    /// Those of `render`; the text is empty then.
+    /// Those of `render`; then the text is empty.
     pub fn render<E>(
         &mut self,
         mut render: impl FnMut(&mut SeqBuf<'_>) -> Result<(), E>,
@@ -33,7 +33,7 @@ impl Text {
         }
     }
 
-    /// The text last rendered.
+    /// The text that was rendered last.
     pub fn as_bytes(&self) -> &[u8] {
         &self.memory[..self.len]
     }

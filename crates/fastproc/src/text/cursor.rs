@@ -1,4 +1,4 @@
-//! Reading the kernel's texts: a cursor that allocates nothing, and the error that it reports.
+//! A cursor that parses the kernel's texts without allocating, and the error that it reports.
 
 use crate::base::error::parse::ParseError;
 
@@ -10,7 +10,7 @@ pub(crate) struct Cursor<'a> {
     at: usize,
 }
 
-/// What a number may not exceed, for the message.
+/// The expected texts for numbers in error messages.
 const NUMBER: &str = "a number";
 const TOO_LARGE: &str = "a smaller number";
 
@@ -50,7 +50,7 @@ impl<'a> Cursor<'a> {
         self.text.get(self.at).copied()
     }
 
-    /// Whether `byte` is next; it is passed if so.
+    /// Whether `byte` is next; skips it if so.
     #[inline]
     pub(crate) fn eat(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
@@ -72,7 +72,7 @@ impl<'a> Cursor<'a> {
         self.byte(b'\n', "the end of the line")
     }
 
-    /// The rest of the line, without its end, which is passed too.
+    /// The rest of the line without its end, which is skipped too.
     pub(crate) fn line(&mut self) -> Result<&'a [u8], ParseError> {
         let rest = self.rest();
         let Some(end) = find(rest, b'\n') else {
@@ -82,7 +82,7 @@ impl<'a> Cursor<'a> {
         Ok(&rest[..end])
     }
 
-    /// The next eight bytes, the first of them lowest.
+    /// The next eight bytes, the first in the lowest byte.
     #[inline]
     fn word(&self) -> Option<u64> {
         self.rest()
@@ -90,7 +90,7 @@ impl<'a> Cursor<'a> {
             .map(|bytes| u64::from_le_bytes(*bytes))
     }
 
-    /// A number in base ten.
+    /// A decimal number.
     #[inline(always)]
     pub(crate) fn u64(&mut self) -> Result<u64, ParseError> {
         if let Some(word) = self.word() {
@@ -126,7 +126,7 @@ impl<'a> Cursor<'a> {
             .map_err(|_| self.error_at(start, TOO_LARGE))
     }
 
-    /// A number that is counted in `unit`s, times the unit.
+    /// A number in units of `unit`, times the unit.
     #[inline]
     pub(crate) fn u64_times(&mut self, unit: u64) -> Result<u64, ParseError> {
         let start = self.at;
@@ -136,7 +136,7 @@ impl<'a> Cursor<'a> {
             .ok_or_else(|| self.error_at(start, TOO_LARGE))
     }
 
-    /// A size in bytes that is counted in `unit`s, small enough for sums of sizes not to overflow.
+    /// A size in units of `unit`, in bytes, small enough that sums of sizes do not overflow.
     #[inline]
     pub(crate) fn size(&mut self, unit: u64) -> Result<u64, ParseError> {
         const LIMIT: u64 = 1 << 60;
@@ -149,11 +149,11 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A number behind spaces that make it eight bytes long, or longer.
+    /// A number that spaces pad to at least eight bytes.
     #[inline]
     pub(crate) fn padded_size(&mut self, unit: u64) -> Result<u64, ParseError> {
         if let Some(word) = self.word() {
-            // A space is a digit zero but for one bit, and stands only before the first digit.
+            // A space differs from the digit zero in one bit, and comes only before the first digit.
             let spaces = (word ^ SPACES).trailing_zeros() / 8;
             let filled = word | (DIGITS & !(u64::MAX.checked_shl(8 * spaces).unwrap_or(0)));
             if spaces < 8
@@ -192,7 +192,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Sixteen hexadecimal digits, as a set of signals or capabilities.
+    /// Sixteen hexadecimal digits of a set of signals or capabilities.
     #[inline]
     pub(crate) fn set(&mut self) -> Result<u64, ParseError> {
         if let Some(digits) = self.rest().first_chunk::<16>() {
@@ -234,7 +234,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Not part of the cursor, which thereby stays in registers.
+/// Not inlined, so that the cursor stays in registers.
 #[cold]
 fn locate(file: &'static str, text: &[u8], at: usize, expected: &'static str) -> ParseError {
     let before = &text[..at.min(text.len())];
@@ -252,7 +252,7 @@ fn locate(file: &'static str, text: &[u8], at: usize, expected: &'static str) ->
     }
 }
 
-/// A number of more than seven digits, or at the end of the text, and where it ends. `None`: it is too large.
+/// A number of more than seven digits, or at the end of the text, and its end. `None`: it is too large.
 #[inline(never)]
 fn long_number(text: &[u8]) -> Option<(u64, usize)> {
     let (words, _) = text.as_chunks::<8>();
@@ -281,26 +281,27 @@ const SPACES: u64 = u64::from_le_bytes([b' '; 8]);
 const ONES: u64 = u64::from_le_bytes([1; 8]);
 const HIGHS: u64 = ONES << 7;
 
-/// How many of the bytes are digits, from the lowest up to the first that is not.
+/// The number of digits at the beginning of the word, which is its lowest byte.
 #[inline]
 const fn leading_digits(word: u64) -> u32 {
-    // A digit is 0x30 to 0x39: nothing is left of its upper half, nor is there after six are added.
+    // A digit is 0x30 to 0x39: its upper half is 3, and adding six to its lower half does not carry.
     let upper = (word & (ONES * 0xf0)) ^ DIGITS;
     let carried = ((word & (ONES * 0x0f)) + ONES * 6) & (ONES * 0xf0);
     (upper | carried).trailing_zeros() / 8
 }
 
-/// The number that eight digits are, the first of them lowest; a byte of zero counts as a digit zero.
+/// The number of these eight digits, the first in the lowest byte; a byte of zero counts as the digit zero.
 #[inline]
 const fn eight_digits(word: u64) -> u64 {
-    // Pairs, then fours, then all: each step is a multiplication that adds neighbours, the first with the larger weight.
+    // Pairs, then fours, then all: each step is a multiplication that adds neighbours, the first with the larger
+    // weight.
     let word = word & (ONES * 0x0f);
     let word = word.wrapping_mul(10 << 8 | 1) >> 8 & 0x00ff_00ff_00ff_00ff;
     let word = word.wrapping_mul(100 << 16 | 1) >> 16 & 0x0000_ffff_0000_ffff;
     word.wrapping_mul(10_000 << 32 | 1) >> 32
 }
 
-/// Where `byte` is first.
+/// The index of the first `byte`.
 #[inline]
 pub(crate) fn find(text: &[u8], byte: u8) -> Option<usize> {
     let (words, rest) = text.as_chunks::<8>();
@@ -315,7 +316,7 @@ pub(crate) fn find(text: &[u8], byte: u8) -> Option<usize> {
     Some(text.len() - rest.len() + at)
 }
 
-/// The values of hexadecimal digits, in lower case; of other bytes, more than any.
+/// The values of lower-case hexadecimal digits; for other bytes, more than any.
 static HEX: [u8; 256] = {
     let mut values = [255; 256];
     let mut digit = 0;

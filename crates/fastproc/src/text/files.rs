@@ -17,7 +17,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// The groups of fields that the three files need, and those that decide who may see them.
+    /// The groups of fields that the three files show, and those that decide who may see them.
     pub const FIELDS: Fields = Fields::THREE_FILES;
 
     /// Learns the format that this kernel prints. `host` and `calibration` are those of the collector that

@@ -15,11 +15,12 @@ const COLUMN: usize = 11;
 /// One row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
-    /// What stands before the colon, padded as the kernel pads it: a number, or an abbreviation as in `LOC`.
+    /// The text before the colon, padded as by the kernel: a number, or an abbreviation such as `LOC`.
     pub label: Box<[u8]>,
-    /// By online CPU; the architecture's error counts have one for all. 32 bits, as in the kernel: they wrap.
+    /// Counts by online CPU; a row of the architecture's error counts has only one. 32 bits, as in the kernel: they
+    /// wrap.
     pub counts: Vec<u32>,
-    /// What stands after the counts: chip, trigger and names, or the abbreviation's meaning.
+    /// The text after the counts: chip, trigger and names, or the abbreviation's meaning.
     pub rest: Box<[u8]>,
 }
 
@@ -35,7 +36,7 @@ impl Row {
 pub struct Interrupts {
     /// The online CPUs: the columns.
     pub cpus: Vec<u32>,
-    /// How far the header is indented: as wide as the widest label, and 8.
+    /// Indentation of the header: the width of the widest label plus 8.
     pub indent: usize,
     /// The rows.
     pub rows: Vec<Row>,
@@ -101,12 +102,12 @@ pub struct Renderer {
 }
 
 impl Renderer {
-    /// The text as last rendered.
+    /// The text that was rendered last.
     pub fn text(&self) -> &[u8] {
         self.numbers.text()
     }
 
-    /// The text, written from the beginning: for rows that are not those of the last rendering.
+    /// Renders the text completely, if its rows differ from those of the last rendering.
     pub fn render(&mut self, interrupts: &Interrupts) -> &[u8] {
         self.numbers.write(|to| {
             to.bytes(&vec![b' '; interrupts.indent]);
@@ -127,7 +128,7 @@ impl Renderer {
         self.numbers.text()
     }
 
-    /// The text of the same rows with other counts: only what changed is written.
+    /// Renders the text with the same rows and other counts: only changed numbers are written.
     pub fn rerender(&mut self, interrupts: &Interrupts) -> &[u8] {
         let counts = interrupts.rows.iter().flat_map(|row| &row.counts);
         for (at, &count) in counts.enumerate() {

@@ -3,7 +3,7 @@
 use super::cursor::Cursor;
 use crate::base::error::parse::ParseError;
 
-/// The text of a file, to find fault with.
+/// The text of a file, for errors that refer to it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source<'a> {
     pub(super) file: &'static str,
@@ -11,7 +11,7 @@ pub(super) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// An error at the beginning of `part`, which is a part of the text; at its end if it is not.
+    /// An error at the beginning of `part`, if it is a part of the text; otherwise at its end.
     #[cold]
     pub(super) fn wrong(&self, part: &[u8], expected: &'static str) -> ParseError {
         let at = (part.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
@@ -31,7 +31,7 @@ impl<'a> Source<'a> {
             .split(|&byte| byte == b'\n')
     }
 
-    /// A number as the kernel prints it: digits and nothing else.
+    /// A number as the kernel prints it: only digits.
     pub(super) fn number<N: TryFrom<u64>>(
         &self,
         word: Option<&[u8]>,
@@ -52,7 +52,7 @@ pub(super) fn digits(word: &[u8]) -> Option<u64> {
     std::str::from_utf8(word).ok()?.parse().ok()
 }
 
-/// The words of a line, which the kernel parts by one space or, in columns, by more.
+/// The words of a line, which the kernel separates by one or more spaces.
 pub(super) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|&byte| byte == b' ')
         .filter(|word| !word.is_empty())

@@ -13,8 +13,8 @@ const FILE: &str = "/proc/stat";
 /// The unit of the CPU times in the text.
 pub use crate::records::record::TICK_NS;
 
-/// How long a CPU was in which state, since boot. The fields are nanoseconds in the order of the text; from a text, whole
-/// ticks.
+/// The time of a CPU in each state since boot, in nanoseconds, in the order of the text. Values parsed from a text are
+/// whole ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTimes {
     /// `user nice system idle iowait irq softirq steal guest guest_nice`, in nanoseconds.
@@ -53,12 +53,12 @@ times! {
 }
 
 impl CpuTimes {
-    /// All of it: the guests' time is part of `user` and `nice`.
+    /// The total: the guests' time is part of `user` and `nice`.
     pub fn total(&self) -> Duration {
         Duration::from_nanos(self.ns[..8].iter().fold(0, |sum, &ns| sum.wrapping_add(ns)))
     }
 
-    /// Neither idle nor waiting.
+    /// The time that was neither idle nor waiting.
     pub fn busy(&self) -> Duration {
         self.total()
             .saturating_sub(self.idle())
@@ -78,7 +78,7 @@ pub struct Cpu {
 /// The values of `/proc/stat`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachineStat {
-    /// Of all possible CPUs, offline ones included.
+    /// The times of all possible CPUs, including offline ones.
     pub total: CpuTimes,
     /// The online CPUs.
     pub cpus: Vec<Cpu>,
@@ -110,7 +110,7 @@ impl MachineStat {
         Ok(stat)
     }
 
-    /// Reads a text of `/proc/stat` over the values of an earlier one, whose memory it keeps.
+    /// Parses a text of `/proc/stat` into `self`, reusing its memory.
     #[doc(hidden)]
     pub fn parse_into(&mut self, text: &[u8]) -> Result<(), ParseError> {
         self.cpus.clear();
@@ -161,7 +161,7 @@ impl MachineStat {
     }
 }
 
-/// The lines that every kernel prints, and what to say if one is missing.
+/// The lines that every kernel prints, and the error if one is missing.
 const KEYS: [(&str, &str); 8] = [
     ("cpu", "the line cpu"),
     ("intr", "the line intr"),
@@ -195,13 +195,13 @@ fn counts(source: Source<'_>, line: &[u8], to: &mut Vec<u32>) -> Result<(), Pars
     Ok(())
 }
 
-/// Which interrupt counts may have moved since the last rendering.
+/// The interrupt counts that may have changed since the last rendering.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub enum Moved<'a> {
     /// Any of them.
     Any,
-    /// None but these numbers.
+    /// Only these numbers.
     Only(&'a [u32]),
 }
 
@@ -216,12 +216,12 @@ pub struct Renderer {
 }
 
 impl Renderer {
-    /// The text as last rendered.
+    /// The text that was rendered last.
     pub fn text(&self) -> &[u8] {
         self.numbers.text()
     }
 
-    /// The text of `stat`. With [`Moved::Only`], the row of interrupts keeps its bytes except for the numbers named: it
+    /// Renders the text. With [`Moved::Only`], the row of interrupts keeps its bytes except for these numbers, and
     /// costs no formatting, however long it is.
     pub fn render(&mut self, stat: &MachineStat, moved: Moved<'_>) -> &[u8] {
         let same_shape = !self.numbers.is_empty()

@@ -13,13 +13,14 @@ const LONG: &str = "a name of at most 63 bytes";
 const ONES: u128 = u128::from_le_bytes([1; 16]);
 const HIGHS: u128 = ONES << 7;
 
-/// The bytes of `word` that equal `byte`, each as its highest bit; those above the lowest such byte may be wrong.
+/// The bytes of `word` that equal `byte`, each marked by its highest bit; marks above the lowest such byte may be
+/// wrong.
 const fn equal_bytes(word: u128, byte: u8) -> u128 {
     let zero_where_equal = word ^ (ONES * byte as u128);
     zero_where_equal.wrapping_sub(ONES) & !zero_where_equal & HIGHS
 }
 
-/// A name that fits into `comm`, and whether it holds a byte that status escapes.
+/// A name that fits into `comm`, and whether it contains a byte that status escapes.
 fn short(comm: [u8; 16]) -> (Label<16>, bool) {
     let word = u128::from_le_bytes(comm);
     let len = (equal_bytes(word, 0).trailing_zeros() / 8) as usize;
@@ -30,7 +31,7 @@ fn short(comm: [u8; 16]) -> (Label<16>, bool) {
     )
 }
 
-/// The name as stat has it.
+/// The name in the form of stat.
 #[inline]
 pub(super) fn put_raw(process: Process<'_>, out: &mut SeqBuf<'_>) {
     let record = process.record();
@@ -41,7 +42,7 @@ pub(super) fn put_raw(process: Process<'_>, out: &mut SeqBuf<'_>) {
     }
 }
 
-/// The name as status has it: `proc_task_name(…, true)`.
+/// The name in the form of status: `proc_task_name(…, true)`.
 #[inline]
 pub(super) fn put_escaped(process: Process<'_>, out: &mut SeqBuf<'_>) {
     let record = process.record();
@@ -55,7 +56,7 @@ pub(super) fn put_escaped(process: Process<'_>, out: &mut SeqBuf<'_>) {
     out.escape_str(&process.name(), Escape::SPACE | Escape::SPECIAL, b"\n\\");
 }
 
-/// Stores a name that is raw in `cursor` up to `end`, and passes it.
+/// Stores the raw name in `cursor` up to `end`, and skips it.
 pub(super) fn parse_raw(
     cursor: &mut Cursor<'_>,
     end: usize,
@@ -77,7 +78,7 @@ pub(super) fn parse_raw(
     Ok(())
 }
 
-/// Stores the escaped name that the rest of the line is, and passes the line.
+/// Stores the escaped name in the rest of the line, and skips the line.
 pub(super) fn parse_escaped(
     cursor: &mut Cursor<'_>,
     record: &mut Record,
@@ -113,7 +114,7 @@ pub(super) fn parse_escaped(
     Ok(())
 }
 
-/// A name that is longer than `comm` is that of a kernel thread; `comm` then holds the start of it.
+/// Only a kernel thread can have a name that is longer than `comm`, which then holds its beginning.
 fn store(name: &[u8], record: &mut Record) {
     let comm = &mut record.identity.comm;
     let short = name.len().min(comm.len() - 1);

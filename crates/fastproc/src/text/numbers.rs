@@ -1,8 +1,8 @@
-//! A text whose words stay and whose numbers change.
+//! A text whose words stay the same while its numbers change.
 
 use seqtext::SeqBuf;
 
-/// Room for the longest number, in its widest column.
+/// Bytes of the longest number in its widest column.
 const LONGEST: usize = 40;
 
 #[derive(Clone, Copy, Debug)]
@@ -12,17 +12,17 @@ struct Place {
     width: u16,
 }
 
-/// A text, and where its numbers stand in it.
+/// A text and the places of its numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Numbers {
-    /// Longer than the text: a full buffer cannot be told from an overflowed one.
+    /// Longer than the text, since a full buffer looks like an overflowed one.
     memory: Vec<u8>,
     len: usize,
     places: Vec<Place>,
     values: Vec<u64>,
 }
 
-/// What a renderer writes its text to, once.
+/// The target of a renderer.
 pub(super) struct Writer<'a> {
     buf: SeqBuf<'a>,
     places: &'a mut Vec<Place>,
@@ -56,7 +56,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A number that is part of the words: it will not change.
+    /// A number that does not change, like the words.
     pub(super) fn fixed(&mut self, n: u64) {
         self.buf.put_decimal_ull("", n);
     }
@@ -84,7 +84,7 @@ impl Writer<'_> {
 }
 
 impl Numbers {
-    /// Writes the whole text, in as much memory as it takes.
+    /// Renders the whole text, with as much memory as it needs.
     pub(super) fn write(&mut self, mut render: impl FnMut(&mut Writer<'_>)) {
         if self.memory.is_empty() {
             self.memory.resize(4096, 0);
@@ -107,7 +107,7 @@ impl Numbers {
         }
     }
 
-    /// Rewrites one number, if it is another than before; what follows moves only if its length changes.
+    /// Rewrites one number if it has changed; the rest of the text moves only if its length changes.
     #[inline]
     pub(super) fn set(&mut self, index: usize, n: u64) {
         if self.values.get(index).is_some_and(|&old| old != n) {
@@ -115,7 +115,7 @@ impl Numbers {
         }
     }
 
-    /// [`set`](Self::set) for numbers in a row. Most are what they were, so many are compared at once.
+    /// [`set`](Self::set) for consecutive numbers. Most are unchanged, so many are compared at once.
     pub(super) fn set_row(&mut self, first: usize, row: &[u64]) {
         const AT_ONCE: usize = 16;
         for (part, new) in row.chunks(AT_ONCE).enumerate() {

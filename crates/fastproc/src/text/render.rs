@@ -12,8 +12,8 @@ pub enum RenderError {
         "the record lacks {0:?}, which this text needs; request these fields when opening the collector"
     )]
     MissingFields(Fields),
-    /// This kernel prints a line whose value no record holds. It is in the kernel's own file for the process: hand
-    /// that to the renderer.
+    /// This kernel prints a line whose value records lack. It is in the kernel's own file for the process, which the
+    /// renderer needs as an argument.
     #[error("only the kernel's own file has the line {label}")]
     KernelText {
         /// Label of the line, as `x86_Thread_features`.

@@ -71,7 +71,7 @@ pub struct Renderer {
 }
 
 impl Renderer {
-    /// The text of `softirqs`.
+    /// Renders the text of `softirqs`.
     pub fn render(&mut self, softirqs: &Softirqs) -> &[u8] {
         if !self.numbers.is_empty() && self.cpus == softirqs.cpus && self.names == softirqs.names {
             for (at, &count) in softirqs.counts.iter().enumerate() {

@@ -19,14 +19,15 @@ use crate::{
 };
 
 const FILE: &str = "/proc/PID/stat";
-/// What the line shows: of the three files, all but whose it is and what it may do, nested pid namespaces, details of memory.
+/// The groups that the line shows: of those of the three files, all except users, credentials, nested pid namespaces
+/// and memory details.
 const SHOWN: Fields = Fields::THREE_FILES.difference(
     Fields::USERS
         .union(Fields::CREDENTIALS)
         .union(Fields::NAMESPACES)
         .union(Fields::MEMORY_DETAILS),
 );
-/// Of the signal sets, stat shows the first 31.
+/// stat shows only the first 31 signals of a set.
 const SHOWN_SIGNALS: u64 = 0x7fff_ffff;
 /// What a reader without access sees instead of `start_code` and `end_code`.
 const HIDDEN: u64 = 1;
@@ -58,7 +59,7 @@ struct View<'a> {
     process: Process<'a>,
     record: &'a Record,
     units: &'a Units,
-    /// Whether the reader may see what only ptrace access shows.
+    /// Whether the reader has ptrace access.
     shown: bool,
     mm: bool,
 }
@@ -225,7 +226,7 @@ fn put_data(view: &View<'_>, out: &mut SeqBuf<'_>) {
     out.put((field(if view.shown { exit_code } else { 0 }), b"\n"));
 }
 
-/// A number behind a space.
+/// A number after a space.
 #[inline(always)]
 fn field<T>(number: T) -> impl Piece
 where
@@ -251,7 +252,7 @@ pub fn parse(text: &[u8], units: &Units, record: &mut Record) -> Result<(), Pars
     identity.tgid = fields.u32()?;
     fields.byte(b' ', "a space and the name in parentheses")?;
     fields.byte(b'(', "the name in parentheses")?;
-    // Names are short: there is no need to look for the parenthesis in all that stands behind.
+    // Names are short, so the parenthesis need not be searched in everything that follows.
     let names = &fields.rest()[..fields.rest().len().min(NAME_LEN)];
     let Some(len) = names.iter().rposition(|&byte| byte == b')') else {
         return Err(fields.error("a name of at most 63 bytes and a closing parenthesis"));
@@ -277,7 +278,7 @@ pub fn parse(text: &[u8], units: &Units, record: &mut Record) -> Result<(), Pars
     cpu.stime_ns = ticks(&mut fields)?;
     cpu.cutime_ns = ticks(&mut fields)?;
     cpu.cstime_ns = ticks(&mut fields)?;
-    // What was shown already stands: adjusting these again yields the same.
+    // These times were already adjusted, and adjusting them again yields the same.
     (cpu.prev_utime_ns, cpu.prev_stime_ns) = (cpu.utime_ns, cpu.stime_ns);
     (cpu.sum_exec_ns, cpu.sampled_utime_ns, cpu.sampled_stime_ns) = (0, 0, 0);
     record.scheduling.priority = next(&mut fields, Cursor::i32)?;
@@ -331,11 +332,11 @@ pub fn parse(text: &[u8], units: &Units, record: &mut Record) -> Result<(), Pars
     Ok(())
 }
 
-/// Whether the kernel hid from this reader what only those may see who could trace the process.
+/// Whether the kernel hid from this reader the values that require ptrace access.
 ///
-/// If the process has memory, the kernel then shows both ends of its code as 1. Otherwise a single thread that
-/// does not run has a wait channel for readers who may see it. Apart from that only the exit code tells, and a
-/// zero may be a hidden one.
+/// If the process has memory, the kernel then shows both ends of its code as 1. Otherwise, if it has a single thread
+/// that does not run, it has a wait channel for readers who may see it. In all other cases only the exit code indicates
+/// it, and a zero may be a hidden one.
 fn is_masked(record: &Record) -> bool {
     let (identity, layout) = (&record.identity, &record.layout);
     if identity.has_mm != 0 {
@@ -344,8 +345,9 @@ fn is_masked(record: &Record) -> bool {
     leaves_masked_open(record) && identity.state() != State::Running
 }
 
-/// Whether the line of a process without memory may be the same for who may trace it and who may not: one that runs, or
-/// has several threads, has no wait channel for anybody, and older kernels do not tell that of some that sleep.
+/// Whether the line of a process without memory may be the same for readers with and without ptrace access: a process
+/// that runs or has several threads has no wait channel for any reader, and older kernels also show none for some that
+/// sleep.
 pub(crate) fn leaves_masked_open(record: &Record) -> bool {
     let identity = &record.identity;
     identity.has_mm == 0 && identity.exit_code == 0 && identity.wchan == 0
@@ -360,7 +362,7 @@ fn next<'a, T>(
     parse(fields)
 }
 
-/// An id that is -1 where a process has just ceased to have one.
+/// An id that is -1 if the process has just lost it.
 fn parse_id(fields: &mut Cursor<'_>) -> Result<u32, ParseError> {
     fields.i32().map(|id| id as u32)
 }

@@ -56,9 +56,8 @@ pub fn render(
 
 /// Reads the line into the memory of `record`.
 ///
-/// It does not tell files from shared memory, nor data from stack, and says nothing of the rest: for that
-/// [`status`](super::status) is to be parsed afterwards. Until then all that is shared counts as files, and all data and
-/// stack as data.
+/// The line does not distinguish files from shared memory, or data from stack, and lacks the other sizes: parse
+/// [`status`](super::status) afterwards. Until then all shared memory counts as files, and data with stack as data.
 pub fn parse(text: &[u8], units: &Units, record: &mut Record) -> Result<(), ParseError> {
     let mut fields = Cursor::new(FILE, text);
     let mut pages = [0; 7];

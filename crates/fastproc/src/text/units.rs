@@ -1,15 +1,15 @@
-//! What the kernel counts in when it prints.
+//! The units of the kernel's texts.
 
 use crate::base::host::Host;
 
-/// The page, the clock tick, and how the clock of the reader's time namespace is set off.
+/// Page, clock tick, and the offset of the reader's time namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Units {
     /// Binary logarithm of the size of a page.
     pub page_shift: u32,
     /// Nanoseconds in a clock tick (`USER_HZ`): 10,000,000 everywhere today.
     pub tick_ns: u64,
-    /// What the reader's time namespace adds to the time after boot, in nanoseconds.
+    /// What the reader's time namespace adds to times after boot, in nanoseconds.
     pub boot_offset_ns: i64,
 }
 
@@ -28,7 +28,7 @@ impl Units {
     #[inline]
     pub(super) const fn ticks(&self, ns: u64) -> u64 {
         const USUAL: u64 = 10_000_000;
-        // A division by a constant is a multiplication, and several times as fast.
+        // Division by a constant becomes a multiplication, which is several times as fast.
         if self.tick_ns == USUAL {
             ns / USUAL
         } else {
@@ -36,7 +36,7 @@ impl Units {
         }
     }
 
-    /// Start time in ticks, as the reader's time namespace has it (`timens_add_boottime_ns()`).
+    /// Start time in ticks in the reader's time namespace (`timens_add_boottime_ns()`).
     #[inline]
     pub(super) const fn start_ticks(&self, start_ns: u64) -> u64 {
         self.ticks(start_ns.wrapping_add_signed(self.boot_offset_ns))

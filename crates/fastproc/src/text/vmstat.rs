@@ -13,7 +13,7 @@ pub struct Names(Arc<[Box<str>]>);
 
 impl PartialEq for Names {
     fn eq(&self, other: &Self) -> bool {
-        // Nearly always the same list; comparing two hundred names costs as much as collecting their counters.
+        // Mostly the same list; comparing two hundred names costs as much as collecting their counters.
         Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
     }
 }
@@ -24,12 +24,12 @@ impl Names {
         self.0.iter().map(AsRef::as_ref)
     }
 
-    /// How many there are.
+    /// The number of names.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no names.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -78,7 +78,7 @@ impl VmStat {
         Ok(stat)
     }
 
-    /// Reads a text of `/proc/vmstat` over an earlier one, whose names it keeps if they are the same.
+    /// Parses a text of `/proc/vmstat` into `self`, keeping its names if they are the same.
     #[doc(hidden)]
     pub fn parse_into(&mut self, text: &[u8]) -> Result<(), ParseError> {
         self.values.clear();
@@ -121,12 +121,12 @@ pub struct Renderer {
 }
 
 impl Renderer {
-    /// The text as last rendered.
+    /// The text that was rendered last.
     pub fn text(&self) -> &[u8] {
         self.numbers.text()
     }
 
-    /// The text of `stat`: only the lines whose values changed are written.
+    /// Renders the text of `stat`: only lines with changed values are written.
     pub fn render(&mut self, stat: &VmStat) -> &[u8] {
         if !self.numbers.is_empty()
             && (Arc::ptr_eq(&self.names.0, &stat.names.0) || self.names == stat.names)

@@ -10,7 +10,7 @@ unsafe extern "C" {
     fn seqtext_can_panic() -> !;
 }
 
-// For memcpy and its kin.
+// For memcpy and related functions.
 #[link(name = "c")]
 unsafe extern "C" {}
 
@@ -20,7 +20,7 @@ fn panic(_: &PanicInfo<'_>) -> ! {
     unsafe { seqtext_can_panic() }
 }
 
-/// Where formatted text goes, unknown to the optimiser.
+/// The target of formatted text, unknown to the optimiser.
 struct Sink(extern "C" fn(*const u8, usize));
 
 impl core::fmt::Write for Sink {
@@ -30,7 +30,7 @@ impl core::fmt::Write for Sink {
     }
 }
 
-/// A borrowed slice of bytes, from a caller about whom the optimiser knows nothing.
+/// A borrowed slice of bytes from a caller that the optimiser does not know.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Bytes {

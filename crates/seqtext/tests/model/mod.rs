@@ -1,4 +1,4 @@
-//! What each call appends, written a second time, slowly and by other means.
+//! A second, slow implementation of what each call appends.
 
 use seqtext::{Dec, DecWidth, Escape, Hex, Hex16, Label, Octal, SeqBuf};
 
@@ -176,7 +176,7 @@ fn bit(words: &[u64], bit: usize) -> bool {
         .is_some_and(|word| word >> (bit % 64) & 1 == 1)
 }
 
-/// Digit by digit from the highest bit, a comma where a multiple of 32 bits is left.
+/// Digit by digit from the highest bit, with a comma wherever a multiple of 32 bits is left.
 fn bitmap(words: &[u64], nbits: usize) -> String {
     let mut text = String::new();
     for digit in (0..nbits.div_ceil(4)).rev() {
@@ -203,7 +203,7 @@ fn bitmap_list(words: &[u64], nbits: usize) -> String {
     texts.collect::<Vec<_>>().join(",")
 }
 
-/// By the rules in the order in which the kernel documents them.
+/// The rules in the order in which the kernel documents them.
 fn escape(text: &[u8], flags: u8, chars: &[u8]) -> Vec<u8> {
     let one = |byte: u8| {
         let class = |bit: u8, from: &[u8], to: &[u8]| {
@@ -223,8 +223,8 @@ fn escape(text: &[u8], flags: u8, chars: &[u8]) -> Vec<u8> {
     text.iter().flat_map(|&byte| one(byte)).collect()
 }
 
-/// Renders `calls` into `size` bytes inside larger memory and compares with the model: the whole text where there is a
-/// byte more than it needs, an overflow where not, and not a byte outside.
+/// Renders `calls` into `size` bytes inside larger memory and compares with the model: the whole text if there is at
+/// least one byte more than it needs, otherwise an overflow, and no byte outside.
 pub fn check(calls: &[Call], size: usize) {
     const GUARD: u8 = 0xa5;
     let expected: Vec<u8> = calls.iter().flat_map(Call::expected).collect();

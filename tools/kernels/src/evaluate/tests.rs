@@ -224,7 +224,7 @@ fn what_is_not_understood_is_wrong() {
         let (_, wrong) = one(ran(name, ended, stdout, "why"));
         assert_eq!(wrong.len(), 1, "{name} {ended:?}");
     }
-    // Every key that is read must be there.
+    // Every key that is read must exist.
     for key in [
         "\"counters\"",
         "\"fields\"",

@@ -1,4 +1,4 @@
-//! A second, plain reader of `/proc`, and what it takes to say that a process is gone.
+//! A second, plain reader of `/proc`, and functions that test whether a process has ended.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// State and start time, of a process or (`PID/task/TID`) a thread.
+/// State and start time of a process or (`PID/task/TID`) a thread.
 pub fn stat(path: &str) -> Option<(char, u64)> {
     let text = fs::read(format!("/proc/{path}/stat")).ok()?;
     let text = String::from_utf8_lossy(&text);
@@ -38,7 +38,7 @@ pub fn status(pid: u32, key: &str) -> String {
     value.unwrap_or_default().trim().to_owned()
 }
 
-/// The threads of a process, in order; none if it is gone.
+/// The threads of a process, in order; none if it has ended.
 pub fn threads(pid: u32) -> impl Iterator<Item = u32> {
     let mut tids: Vec<u32> = numbers(&format!("/proc/{pid}/task")).collect();
     tids.sort_unstable();
@@ -46,7 +46,7 @@ pub fn threads(pid: u32) -> impl Iterator<Item = u32> {
 }
 
 fn numbers(path: &str) -> impl Iterator<Item = u32> {
-    // What is gone meanwhile cannot be opened, or ends the list.
+    // A process that has ended meanwhile cannot be opened, or ends the list.
     fs::read_dir(path)
         .into_iter()
         .flatten()
@@ -54,9 +54,9 @@ fn numbers(path: &str) -> impl Iterator<Item = u32> {
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// All children and their children, with their start times.
+/// All descendants, with their start times.
 pub fn descendants(root: u32) -> Vec<(u32, u64)> {
-    // One look: where processes come and go all the time, every other look would find more.
+    // Read once: while processes start and end all the time, each further read would find more.
     let parents: Vec<(u32, u32)> = numbers("/proc")
         .filter_map(|pid| Some((pid, parent(pid)?)))
         .collect();
@@ -76,12 +76,12 @@ pub fn descendants(root: u32) -> Vec<(u32, u64)> {
     }
 }
 
-/// Whether there is no such process any more, not even a zombie; another one of the same pid does not count.
+/// Whether the process has ended and is not even a zombie; another process with its pid does not count.
 pub fn is_gone((pid, starttime): (u32, u64)) -> bool {
     stat(&pid.to_string()).is_none_or(|stat| stat.1 != starttime)
 }
 
-/// Looks until it is so; panics with what it was last when the guard of all tests is over.
+/// Repeats `is_so` until it succeeds; panics with the last error when the time limit of all tests is over.
 pub fn wait_until(mut is_so: impl FnMut() -> Result<(), String>) {
     let limit = Instant::now() + fastproc_testbed::GUARD;
     while let Err(still) = is_so() {
@@ -90,11 +90,11 @@ pub fn wait_until(mut is_so: impl FnMut() -> Result<(), String>) {
     }
 }
 
-/// For processes that are killed by the kernel and reaped by whoever inherits them.
+/// For processes that the kernel kills and their new parent reaps.
 pub fn wait_until_gone(processes: &[(u32, u64)]) {
     let limit = Instant::now() + fastproc_testbed::GUARD;
     loop {
-        // A zombie is dead; that the init of a container leaves it lying is not ours to answer for.
+        // A zombie is dead: the init of a container may not reap it.
         let dead = |pid: u32| {
             stat(&pid.to_string()).is_none_or(|stat| stat.0 == 'Z' && threads(pid).count() <= 1)
         };
@@ -110,7 +110,7 @@ pub fn wait_until_gone(processes: &[(u32, u64)]) {
     }
 }
 
-/// SIGKILL.
+/// Sends SIGKILL.
 pub fn kill(pid: u32) {
     let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();

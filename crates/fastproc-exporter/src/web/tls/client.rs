@@ -1,4 +1,4 @@
-//! What is asked of a client's certificate.
+//! Checks of client certificates.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -23,7 +23,7 @@ use x509_cert::{
 
 use super::section::{ClientAuth, Section};
 
-/// What checks certificates as the section says. `None`: none is asked for.
+/// The verifier for this section. `None`: no certificate is requested.
 pub(super) fn verifier(
     section: &Section,
     provider: Arc<CryptoProvider>,
@@ -50,10 +50,10 @@ pub(super) fn verifier(
     })))
 }
 
-/// Whoever gives a certificate has its key; the rest is as configured.
+/// A client that presents a certificate must have its key; other checks are as configured.
 #[derive(Debug)]
 struct Verifier {
-    /// Checks who signed it, where somebody must have.
+    /// Checks the signer, if one is required.
     chain: Option<Arc<dyn ClientCertVerifier>>,
     mandatory: bool,
     /// One of its names must be among these.
@@ -114,7 +114,7 @@ impl ClientCertVerifier for Verifier {
     }
 }
 
-/// The subject alternative names: of hosts, of mail, URIs and addresses. `None`: it cannot be read.
+/// The subject alternative names: hosts, mail addresses, URIs and addresses. `None`: the certificate cannot be read.
 fn subject_names(certificate: &[u8]) -> Option<Vec<String>> {
     let certificate = Certificate::from_der(certificate).ok()?;
     let names = certificate.tbs_certificate.get::<SubjectAltName>().ok()?;

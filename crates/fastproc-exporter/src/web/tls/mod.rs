@@ -1,4 +1,4 @@
-//! TLS, as a web configuration file has it.
+//! TLS as a web configuration file describes it.
 
 mod client;
 mod section;
@@ -23,7 +23,7 @@ pub(super) fn server_config(section: &Section) -> Result<ServerConfig, String> {
     let versions = match (section.min_tls13, section.max_tls12) {
         (true, _) => &[&TLS13][..],
         (_, true) => &[&TLS12][..],
-        // Without suites for it there is no TLS 1.2.
+        // Without suites for TLS 1.2 only 1.3 is offered.
         _ if section.suites.iter().all(|suite| suite.tls13().is_some()) => &[&TLS13][..],
         _ => &[&TLS13, &TLS12][..],
     };

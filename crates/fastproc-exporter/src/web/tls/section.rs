@@ -1,4 +1,4 @@
-//! `tls_server_config`: what is written there.
+//! The contents of `tls_server_config`.
 
 use std::{
     io,
@@ -16,7 +16,7 @@ use tokio_rustls::rustls::{
 
 use crate::document::{Node, Wrong};
 
-/// Suites that Go has and rustls has not, since there is something safer.
+/// Suites of Go that rustls lacks, since there are safer ones.
 const LEFT_OUT_SUITES: &[&str] = &[
     "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",
     "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA",
@@ -27,7 +27,7 @@ const LEFT_OUT_SUITES: &[&str] = &[
     "TLS_RSA_WITH_AES_128_GCM_SHA256",
     "TLS_RSA_WITH_AES_256_GCM_SHA384",
 ];
-/// Curves that Go has and ring has not.
+/// Curves of Go that ring lacks.
 const LEFT_OUT_CURVES: &[&str] = &["CurveP521"];
 
 /// `tls_server_config`.
@@ -40,7 +40,7 @@ pub(in crate::web) struct Section {
     pub(super) client_allowed_sans: Option<Vec<String>>,
     pub(super) min_tls13: bool,
     pub(super) max_tls12: bool,
-    /// In the order of preference.
+    /// In order of preference.
     pub(super) suites: Vec<SupportedCipherSuite>,
     pub(super) curves: Vec<&'static dyn SupportedKxGroup>,
     pub(super) prefer_server_order: bool,
@@ -54,11 +54,11 @@ pub(in crate::web) type Named<'a> = dyn Fn(&str) -> io::Result<Vec<u8>> + 'a;
 pub(super) struct Pem {
     /// Where it is, if it is in a file.
     path: Option<PathBuf>,
-    /// What was read, or why nothing was.
+    /// The contents, or why they could not be read.
     text: Result<Vec<u8>, String>,
 }
 
-/// How much is asked of a client: Go's `ClientAuthType`.
+/// How strictly clients are checked: Go's `ClientAuthType`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum ClientAuth {
     #[default]
@@ -92,7 +92,7 @@ impl ClientAuth {
 }
 
 impl Section {
-    /// Reads a section; adds to the warnings what is not used.
+    /// Reads a section; adds a warning for each line that is not used.
     pub(in crate::web) fn read(
         section: Node<'_>,
         folder: &Path,
@@ -196,7 +196,7 @@ fn version(value: Node<'_>, name: &str) -> Result<u32, Wrong> {
     }
 }
 
-/// Those of TLS 1.2 in the order that is given. As with Go, all of TLS 1.3 are there whatever is given.
+/// The suites of TLS 1.2 in the given order. As in Go, all suites of TLS 1.3 are always offered.
 fn cipher_suites(
     value: Node<'_>,
     warnings: &mut Vec<String>,
@@ -208,7 +208,7 @@ fn cipher_suites(
     let all = ALL_CIPHER_SUITES.iter().copied();
     let (mut suites, old): (Vec<_>, Vec<_>) = all.partition(|suite| suite.tls13().is_some());
     for (node, name) in names {
-        // rustls calls those of TLS 1.3 otherwise.
+        // rustls has other names for those of TLS 1.3.
         let known = |suite: &&SupportedCipherSuite| {
             let own = format!("{:?}", suite.suite());
             own.replace("TLS13_", "TLS_") == name

@@ -1,4 +1,4 @@
-//! What ended between two updates, in the sums of its groups.
+//! Adds processes that exited between two updates to the sums of their groups.
 
 use std::collections::HashMap;
 
@@ -10,11 +10,11 @@ use crate::{
     naming::Subject,
 };
 
-/// No exit comes later than that after its process has left the snapshots.
+/// An exit is reported at most this long after its process has left the snapshots.
 const LATEST_NS: u64 = 120_000_000_000;
 
 impl Tracker {
-    /// Entries of processes that are gone stay until their exits come.
+    /// Keeps entries of missing processes until their exits are reported.
     pub(super) fn keep_missing(&mut self, moment: Moment, was_missing: &[Tracked]) {
         let processes = &self.processes;
         let stays = |entry: &&Tracked| {
@@ -26,7 +26,8 @@ impl Tracker {
         self.missing.sort_unstable_by_key(|entry| entry.pid);
     }
 
-    /// Adds what ended to its groups: the rest of what was there, and all of what came and went since the last update.
+    /// Adds exited processes to their groups: the rest of known ones, and everything of those that came and went since
+    /// the last update.
     pub(super) fn count_ended(
         &mut self,
         moment: Moment,
@@ -43,7 +44,7 @@ impl Tracker {
                 .is_some_and(|first_ns| exit.start_ns > first_ns);
             let known = find_missing(&self.missing, exit.pid, exit.start_ns);
             let known = known.map(|at| self.missing.remove(at));
-            // What could not be named has not been counted either.
+            // A process that could not be named has not been counted either.
             let known = known.filter(|known| !(known.unknown && born));
             let (group, marks, counted) = match known {
                 Some(known) => (
@@ -74,7 +75,7 @@ impl Tracker {
         }
     }
 
-    /// The group of a process that nobody has seen: `groups` has those of others that ended.
+    /// The group of an exited process that no snapshot had. `groups` has those of other exited processes.
     fn name_ended(
         &mut self,
         moment: Moment,
@@ -91,7 +92,7 @@ impl Tracker {
             let group = group.or_else(|| groups.get(&ppid).copied());
             group.filter(|&group| group != NONE)
         });
-        // It was forked, has executed nothing, and so is what its parent is.
+        // It was forked and has executed nothing, so it is what its parent is.
         if let (None, Some(group)) = (gone.cmdline, of_parent) {
             return group;
         }
@@ -130,7 +131,7 @@ impl Tracker {
     }
 }
 
-/// Among entries in the order of their pids, of which several may have been of one.
+/// Searches entries in the order of their pids; several may have the same pid.
 pub(super) fn find_missing(missing: &[Tracked], pid: u32, start_ns: u64) -> Option<usize> {
     let first = missing.partition_point(|entry| entry.pid < pid);
     let mut of_pid = missing[first..].iter().take_while(|entry| entry.pid == pid);

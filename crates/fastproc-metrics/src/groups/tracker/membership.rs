@@ -20,7 +20,7 @@ use crate::{
 };
 
 impl Tracker {
-    /// The processes that the rules will be asked for, in the order of their pids, as these are.
+    /// The processes to be named by the rules, in the order of their pids.
     pub(super) fn unnamed<'a>(
         &self,
         moment: Moment,
@@ -41,7 +41,7 @@ impl Tracker {
         unnamed.map(|(process, _)| process).collect()
     }
 
-    /// Whether the rules are to be asked for the group of a process.
+    /// Whether the rules must determine the group of a process.
     pub(super) fn is_to_be_named(
         &self,
         moment: Moment,
@@ -72,7 +72,7 @@ impl Tracker {
                 pid: process.pid(),
                 ppid: 0,
                 start_ns: identity.start_ns,
-                // All that it ever did is new only if it began after we did.
+                // Everything it did counts only if it started after the first update.
                 born,
                 switches_counted: [0; 2],
                 leader_switches: first_switches(born, process),
@@ -124,7 +124,7 @@ impl Tracker {
         description.container = Arc::default();
         if !describe.describe(process, wants, description) {
             self.errors.read += 1;
-            // One that has a group keeps it.
+            // A process in a group stays there.
             tracked.unknown = tracked.group == NONE;
             return;
         }
@@ -153,14 +153,14 @@ impl Tracker {
     }
 
     /// Gives processes that no rule matched to the group of the nearest parent that has one. The search ends at a
-    /// parent that was left alone before.
+    /// parent that had no group before.
     pub(super) fn adopt(&mut self) {
         for at in 0..self.processes.len() {
             if !self.processes[at].orphan {
                 continue;
             }
             let mut ppid = self.processes[at].ppid;
-            // A chain of parents has no loop, but was not read at one moment.
+            // Chains of parents have no loops, but they were not read at one moment.
             for _ in 0..self.processes.len() {
                 let parent = self
                     .processes
@@ -182,7 +182,7 @@ impl Tracker {
     }
 }
 
-/// Where counting begins: with the process if it began after the first update, or now.
+/// Where counting begins: with the process if it started after the first update, otherwise now.
 pub(super) fn first_marks(born: bool, process: Process<'_>, moment: Moment) -> Marks {
     if born {
         Marks::at_start(process.identity().start_ns)

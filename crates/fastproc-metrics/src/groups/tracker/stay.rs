@@ -4,14 +4,14 @@ use fastproc::Process;
 
 use super::{Moment, Tracked, Tracker, is_same};
 
-/// What a process adds to the gauges of its group. It follows from the record alone.
+/// What a process adds to the gauges of its group, derived only from its record.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Part {
     threads: u64,
     resident: u64,
     virt: u64,
     swapped: u64,
-    /// Whether the counters of I/O are shown.
+    /// Whether the counters of I/O are visible.
     has_io: bool,
 }
 
@@ -32,12 +32,12 @@ impl Part {
 }
 
 impl Tracker {
-    /// Whether nothing has to be asked of a process whose record has not changed.
+    /// Whether a process with an unchanged record needs no further reading.
     pub(super) fn may_stay(&self, moment: Moment, entry: &Tracked) -> bool {
         !self.is_to_be_named(moment, entry.start_ns, Some(entry))
     }
 
-    /// Adds a process whose record has not changed: it did nothing, and has what it had.
+    /// Adds a process whose record has not changed: it did nothing, and its current values are the same.
     pub(super) fn stay(&mut self, moment: Moment, mut tracked: Tracked) -> Tracked {
         tracked.begin(moment);
         tracked.had_many_threads = tracked.many_threads;
@@ -47,7 +47,7 @@ impl Tracker {
         tracked
     }
 
-    /// Adds what a process has to the gauges of its group.
+    /// Adds a process's current values to the gauges of its group.
     pub(super) fn add_part(&mut self, tracked: &Tracked) {
         let Some(group) = self.groups.get_mut(tracked.group) else {
             return;
@@ -75,7 +75,7 @@ impl Tracked {
     }
 }
 
-/// Whether this is the entry of the process. One whose record has not changed is the one that had the pid.
+/// Whether this is the entry of the process. With an unchanged record it is the process that had the pid.
 pub(super) fn is_still(entry: &Tracked, process: Process<'_>, changed: bool) -> bool {
     if changed {
         is_same(entry, process)

@@ -1,4 +1,4 @@
-//! What threads add to the sums of their groups.
+//! Adds threads to the sums of their groups.
 
 use fastproc::{
     difference::{Marks, TaskCounters, is_same_start},
@@ -12,8 +12,8 @@ use crate::groups::{
 };
 
 impl Tracker {
-    /// Context switches and states are of threads, and those of a process are the sums over them. A thread that is the only
-    /// one of its process need not be listed: its process has the same values.
+    /// Context switches and states belong to threads; those of a process are the sums. The only thread of a process
+    /// need not be listed, since its process has the same values.
     pub(super) fn follow_threads<'a>(
         &mut self,
         moment: Moment,
@@ -39,7 +39,7 @@ impl Tracker {
                 known = None;
             }
             let mut tracked = known.unwrap_or_else(|| {
-                // The text tells its start to a tick, rounded down.
+                // The text gives its start in ticks, rounded down.
                 let born_by_ns = thread.start_ns.saturating_add(TICK_NS);
                 let since_ns = match joined.map(|at| self.processes[at].born) {
                     None => self.last_ns,
@@ -68,7 +68,7 @@ impl Tracker {
                 let process = &mut self.processes[process];
                 if thread.tid == thread.tgid {
                     process.leader_seen = true;
-                    // It was the only one and was not listed, so what it did is known from its process.
+                    // It was the only thread and was not listed, so its process shows what it did.
                     if listed.is_none() && !process.had_many_threads {
                         for (count, switched) in SWITCHES.into_iter().zip(process.switches) {
                             grown.set(count, switched);
@@ -129,7 +129,7 @@ impl Tracker {
     }
 }
 
-/// The place of a process, which is mostly where it was the last time.
+/// The index of a process, mostly the same as the last time.
 fn find_process(processes: &[Tracked], hint: u32, pid: u32) -> Option<usize> {
     let hint = hint as usize;
     if processes

@@ -1,5 +1,5 @@
-//! What may have to wait for a file system that does not answer is read on a thread of its own, and left out of a scrape
-//! that it would hold up.
+//! Reads values that may block on an unresponsive file system in separate threads, and omits them from a scrape that
+//! would wait too long.
 
 use std::{
     io,
@@ -8,10 +8,10 @@ use std::{
     time::Duration,
 };
 
-/// How long one scrape waits; the next ones do not wait for what is late. A virtual CPU may stand still for a while.
+/// How long one scrape waits; later ones do not wait for a late value. A virtual CPU may stall for a while.
 pub(super) const PATIENCE: Duration = Duration::from_secs(4);
 
-/// A value that a thread of its own reads again and again.
+/// A value that a separate thread reads repeatedly.
 #[derive(Debug)]
 pub(super) struct Aside<T> {
     /// `None` while the thread has it.
@@ -22,7 +22,7 @@ pub(super) struct Aside<T> {
 }
 
 impl<T: Send + 'static> Aside<T> {
-    /// Starts the thread. Privileges belong to threads: give them up first.
+    /// Starts the thread. Privileges belong to threads, so drop them first.
     pub(super) fn new(
         name: &str,
         value: T,
@@ -48,22 +48,22 @@ impl<T: Send + 'static> Aside<T> {
         })
     }
 
-    /// Reads the value, unless the thread still waits since an earlier call.
+    /// Reads the value, unless the thread is still busy with an earlier call.
     pub(super) fn collect(&mut self) {
-        // What came too late for the last scrape is too old for this one.
+        // A value that came too late for the last scrape is too old for this one.
         if let Some(value) = self.value.take().or_else(|| self.answers.try_recv().ok()) {
-            // The thread has ended if it has panicked: then there will be no answer.
+            // Fails if the thread has panicked; then there will be no answer.
             let _ = self.ask.send(value);
             self.value = self.answers.recv_timeout(self.patience).ok();
         }
     }
 
-    /// What was read, if it came in time.
+    /// The value, if it came in time.
     pub(super) fn get(&self) -> Option<&T> {
         self.value.as_ref()
     }
 
-    /// The same.
+    /// The value, if it came in time.
     pub(super) fn get_mut(&mut self) -> Option<&mut T> {
         self.value.as_mut()
     }
@@ -85,7 +85,7 @@ mod tests {
             aside.collect();
             assert!(aside.get().is_none(), "it waits");
         }
-        // From now on it waits no more.
+        // From now on the thread no longer blocks.
         drop(release);
         while aside.get().is_none() {
             thread::yield_now();

@@ -1,5 +1,5 @@
-//! The metrics of `node_exporter` that come from the kernel's text: through kept descriptors, by parsers that look for
-//! what is told and no more.
+//! The metrics of `node_exporter` that come from text files of the kernel. The files stay open, and only the reported
+//! numbers are parsed.
 
 mod aside;
 mod netclass;
@@ -42,7 +42,7 @@ pub(super) fn families() -> Vec<Family> {
     .concat()
 }
 
-/// Which of them are written. The patterns are those of devices and of mounts that are left out.
+/// The enabled collectors. The patterns match devices and mounts to leave out.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "each is a collector of node_exporter")]
 pub struct NodeSwitches {
@@ -62,7 +62,7 @@ pub struct NodeSwitches {
     pub schedstat: bool,
     pub sockstat: bool,
     pub softnet: bool,
-    /// With the folders.
+    /// The folders.
     pub textfile: Option<Vec<PathBuf>>,
     pub thermal_zone: bool,
     pub time: bool,
@@ -70,29 +70,29 @@ pub struct NodeSwitches {
     pub uname: bool,
 }
 
-/// A regular expression of a flag.
+/// A regular expression given by a flag.
 #[derive(Clone, Debug)]
 pub struct Pattern(Regex);
 
 impl Pattern {
     /// Disks that `node_exporter` leaves out.
     pub const DISKS: &str = "^(ram|loop|fd|(h|s|v|xv)d[a-z]|nvme\\d+n\\d+p)\\d+$";
-    /// Mount points that it leaves out.
+    /// Mount points that `node_exporter` leaves out.
     pub const MOUNT_POINTS: &str = MountFilter::MOUNT_POINTS;
-    /// Types of filesystems that it leaves out.
+    /// Types of filesystems that `node_exporter` leaves out.
     pub const FILESYSTEMS: &str = MountFilter::TYPES;
-    /// Devices whose properties it leaves out: none.
+    /// Devices whose properties `node_exporter` leaves out: none.
     pub const NETCLASS: &str = "^$";
-    /// Numbers of protocols that it tells.
+    /// Numbers of protocols that `node_exporter` reports.
     pub const NETSTAT: &str = Netstat::DEFAULT;
 
-    /// Compiles it.
+    /// Compiles a pattern.
     pub fn new(pattern: &str) -> Result<Self, WrongFilter> {
         Ok(Self(Regex::new(pattern)?))
     }
 }
 
-/// Reads them, and writes what was read.
+/// Reads these metrics, and writes them.
 #[derive(Debug)]
 pub(super) struct NodeMetrics {
     switches: NodeSwitches,
@@ -103,14 +103,14 @@ pub(super) struct NodeMetrics {
     disk_infos: Vec<String>,
     devices: Vec<netclass::Device>,
     textfiles: Option<Aside<Textfiles>>,
-    /// Names that no file may tell as well.
+    /// Names that textfiles must not define again.
     own: Vec<Family>,
     files: Files,
 }
 
 macro_rules! files {
     ($($name:ident: $path:literal, $switch:ident;)*) => {
-        /// The files, each of one collector.
+        /// The files, each belonging to one collector.
         #[derive(Debug)]
         struct Files { $($name: TextFile),* }
 
@@ -173,7 +173,7 @@ impl<T> Switch for Option<T> {
 }
 
 impl NodeMetrics {
-    /// `own`: the names that no file may tell as well.
+    /// `own`: the names that textfiles must not define again.
     pub(super) fn new(switches: NodeSwitches, own: &[Family]) -> Self {
         let netstat = switches.netstat.clone();
         Self {
@@ -189,7 +189,7 @@ impl NodeMetrics {
         }
     }
 
-    /// Reads all. What cannot be read is not told.
+    /// Reads everything. What cannot be read is omitted.
     pub(super) fn collect(&mut self, scrapes: &mut Scrapes) {
         self.files.read(&self.switches, scrapes);
         if let Some(exclude) = &self.switches.diskstats {
@@ -205,7 +205,7 @@ impl NodeMetrics {
         if let Some(exclude) = &self.switches.netclass {
             self.devices = scrapes.collect("netclass", || netclass::read(&exclude.0));
         }
-        // Their threads are started when privileges have been given up: they belong to threads.
+        // These threads are started only after privileges were dropped, which belong to threads.
         if let Some(folders) = &self.switches.textfile {
             if self.textfiles.is_none() {
                 let textfiles = Textfiles::new(folders.clone(), &self.own);
@@ -230,7 +230,7 @@ impl NodeMetrics {
         }
     }
 
-    /// What files of others hold that is left out, and was not at the last call.
+    /// Parts of textfiles that are left out now, and were not at the last call.
     pub(super) fn left_out(&mut self) -> Vec<LeftOut> {
         let textfiles = self.textfiles.as_mut().and_then(Aside::get_mut);
         textfiles.map_or_else(Vec::new, Textfiles::news)

@@ -1,4 +1,4 @@
-//! What /sys/class/net says of each device.
+//! The properties of devices in /sys/class/net.
 
 use std::{fs, io::Read, os::fd::OwnedFd};
 
@@ -54,7 +54,7 @@ const NUMBERS: [(&str, Family); 17] = [
 /// The files of the words, in the order of the labels after the device.
 const WORDS: [&str; 5] = ["address", "broadcast", "duplex", "ifalias", "operstate"];
 
-/// A device as it was read.
+/// A device and its properties.
 #[derive(Debug)]
 pub(super) struct Device {
     label: String,
@@ -73,7 +73,7 @@ pub(super) fn read(exclude: &Regex) -> Vec<Device> {
     names.iter().filter_map(|name| device(name)).collect()
 }
 
-/// `None` for what is no device, as `bonding_masters` is, or has gone.
+/// `None` for an entry that is not a device, such as `bonding_masters`, or that has gone.
 fn device(name: &str) -> Option<Device> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let folder = openat(CWD, format!("/sys/class/net/{name}"), flags, Mode::empty()).ok()?;
@@ -89,7 +89,7 @@ fn device(name: &str) -> Option<Device> {
     })
 }
 
-/// A file of a device. Many fail where the device is down.
+/// The contents of a device's file. Many cannot be read while the device is down.
 fn attribute(folder: &OwnedFd, name: &str) -> Option<String> {
     let file = openat(
         folder,
@@ -99,7 +99,7 @@ fn attribute(folder: &OwnedFd, name: &str) -> Option<String> {
     )
     .ok()?;
     let mut text = String::new();
-    // One page is what sysfs has.
+    // Files of sysfs have at most one page.
     let mut file = fs::File::from(file).take(4096);
     file.read_to_string(&mut text).ok()?;
     Some(text.trim().to_owned())
@@ -113,7 +113,7 @@ fn number(text: &str) -> Option<i64> {
     }
 }
 
-/// Megabits a second as bytes; what is below zero is not known.
+/// Converts megabits a second to bytes. Negative numbers mean unknown.
 fn speed(megabits: i64) -> Option<i64> {
     let megabits = (megabits >= 0).then_some(megabits)?;
     megabits.checked_mul(1_000_000 / 8)

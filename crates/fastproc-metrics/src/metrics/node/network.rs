@@ -52,7 +52,7 @@ fn net_dev(file: &TextFile) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// What no column of /proc/net/dev has: packets for nobody, by device.
+/// Packets without a handler, by device, which no column of /proc/net/dev has.
 pub(super) fn read_nohandler(file: &TextFile, attributes: &mut Attributes) {
     attributes.read(net_dev(file).map(|(device, _)| device), |device| {
         format!("/sys/class/net/{device}/statistics/rx_nohandler")
@@ -78,7 +78,7 @@ pub(super) fn netdev(
     if devices.is_empty() {
         return;
     }
-    // The columns of the file are the first of all families.
+    // The columns of the file are those of the first families.
     for (at, family) in ALL.iter().take(16).enumerate() {
         text.family(family);
         for (label, numbers) in &devices {
@@ -118,7 +118,7 @@ pub(super) fn arp(text: &mut Exposition, file: &TextFile, exclude: Option<&Regex
     }
 }
 
-/// The columns of `/proc/net/softnet_stat` that are told. Older kernels have fewer.
+/// The reported columns of `/proc/net/softnet_stat`. Older kernels have fewer.
 const SOFTNET: [(usize, Family); 7] = [
     (0, SOFTNET_PROCESSED),
     (1, SOFTNET_DROPPED),
@@ -130,7 +130,7 @@ const SOFTNET: [(usize, Family); 7] = [
 ];
 const SOFTNET_CPU: usize = 12;
 
-/// Hexadecimal numbers, a line for each CPU that is there.
+/// Hexadecimal numbers, one line for each online CPU.
 pub(super) fn softnet(text: &mut Exposition, file: &TextFile) {
     let hexadecimal = |word| u64::from_str_radix(word, 16).ok();
     let lines: Vec<Vec<Option<u64>>> = file
@@ -194,7 +194,7 @@ impl Netstat {
         }
     }
 
-    /// A line of names and one of numbers, for each protocol; and one line for each number of IPv6.
+    /// A line of names and a line of numbers for each protocol; for IPv6 one line for each number.
     pub(super) fn write(&mut self, text: &mut Exposition, files: [&TextFile; 2], snmp6: &TextFile) {
         for file in files {
             let mut lines = file.text().lines();

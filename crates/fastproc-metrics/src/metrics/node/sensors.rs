@@ -1,4 +1,4 @@
-//! What /sys says of frequencies and temperatures: little in a virtual machine.
+//! Frequencies and temperatures in /sys: few in a virtual machine.
 
 use std::{fs, io::Read, path::Path};
 
@@ -43,7 +43,7 @@ fn write_family(text: &mut Exposition, family: &Family, series: &Series) {
     }
 }
 
-/// Frequencies of the CPUs in this folder, which is `/sys/devices/system/cpu`.
+/// Writes the frequencies of the CPUs in this folder, which is `/sys/devices/system/cpu`.
 pub(super) fn cpufreq(text: &mut Exposition, folder: &Path) {
     let cpus = numbered(folder, "cpu");
     for (file, family) in FREQUENCIES {
@@ -70,13 +70,13 @@ pub(super) fn cpufreq(text: &mut Exposition, folder: &Path) {
     write_family(text, &GOVERNOR, &governors);
 }
 
-/// Temperatures and what cools, in this folder, which is `/sys/class/thermal`.
+/// Writes temperatures and cooling devices in this folder, which is `/sys/class/thermal`.
 pub(super) fn thermal(text: &mut Exposition, folder: &Path) {
     let kind = |name: String| attribute(&folder.join(name).join("type")).unwrap_or_default();
     let zones = numbered(folder, "thermal_zone");
     let zones = zones.into_iter().filter_map(|zone| {
         let name = format!("thermal_zone{zone}");
-        // Where the sensor sleeps, reading it fails.
+        // Reading fails while the sensor sleeps.
         let millidegrees: i64 = attribute(&folder.join(&name).join("temp"))?.parse().ok()?;
         let labels = format!("zone=\"{zone}\",type=\"{}\"", escape(&kind(name)));
         Some((labels, Value::Real(millidegrees as f64 / 1000.0)))
@@ -94,7 +94,7 @@ pub(super) fn thermal(text: &mut Exposition, folder: &Path) {
     }
 }
 
-/// The numbers of the entries that have this name before a number, in their order.
+/// The sorted numbers of the entries that are named `name` and a number.
 fn numbered(folder: &Path, name: &str) -> Vec<u32> {
     let entries = fs::read_dir(folder).into_iter().flatten();
     let numbers = entries.filter_map(|entry| {
@@ -106,7 +106,7 @@ fn numbered(folder: &Path, name: &str) -> Vec<u32> {
     numbers
 }
 
-/// A file of sysfs, which has no more than a page.
+/// The contents of a file of sysfs, which has at most one page.
 fn attribute(path: &Path) -> Option<String> {
     let mut text = String::new();
     let file = fs::File::open(path).ok()?;

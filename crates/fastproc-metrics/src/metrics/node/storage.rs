@@ -39,7 +39,7 @@ crate::metrics::families! {
     DEVICE_ERROR = "node_filesystem_device_error" Gauge MOUNT, "1 if it could not be asked.";
 }
 
-/// How a column of /proc/diskstats is told.
+/// How a column of /proc/diskstats is converted.
 enum Unit {
     Whole,
     Sectors,
@@ -69,7 +69,7 @@ const UNITS: [Unit; 17] = {
     ]
 };
 
-/// What udev calls what a label has, in the order of the labels after the device and its numbers: the first that there is.
+/// udev's properties for the labels after the device and its numbers, in their order; the first that exists counts.
 const UDEV: [&[&str]; 5] = [
     &["ID_PATH"],
     &["ID_WWN"],
@@ -142,7 +142,7 @@ pub(super) fn diskstats(text: &mut Exposition, file: &TextFile, infos: &[String]
     }
 }
 
-/// Which filesystems are told.
+/// The filesystems to leave out.
 #[derive(Clone, Debug)]
 pub(super) struct MountFilter {
     pub mount_points: Regex,
@@ -155,10 +155,10 @@ impl MountFilter {
     pub(super) const TYPES: &str = "^(autofs|binfmt_misc|bpf|cgroup2?|configfs|debugfs|devpts|devtmpfs|fusectl|hugetlbfs|iso9660|mqueue|nsfs|overlay|proc|procfs|pstore|rpc_pipefs|securityfs|selinuxfs|squashfs|sysfs|tracefs)$";
 }
 
-/// What a filesystem says: its labels, and the values in the order of the families; only the last two without an answer.
+/// The labels of a filesystem, and its values in the order of the families; only the last two if it does not answer.
 type Filesystem = (String, [Option<u64>; 7]);
 
-/// What filesystems say. Asking one may have to wait for its server.
+/// The filesystems that were read. Asking one may block on its server.
 #[derive(Debug)]
 pub(super) struct Filesystems {
     filter: MountFilter,
@@ -166,7 +166,7 @@ pub(super) struct Filesystems {
 }
 
 impl Filesystems {
-    /// Nobody is asked yet.
+    /// No filesystem is read yet.
     pub(super) fn new(filter: MountFilter) -> Self {
         Self {
             filter,
@@ -174,7 +174,7 @@ impl Filesystems {
         }
     }
 
-    /// Asks all.
+    /// Reads all filesystems.
     pub(super) fn read(&mut self) {
         self.found = filesystems(&self.filter);
     }
@@ -217,7 +217,7 @@ fn filesystems(filter: &MountFilter) -> Vec<Filesystem> {
         else {
             continue;
         };
-        // The kernel writes a space and a tab as octal numbers.
+        // The kernel escapes a space and a tab as octal numbers.
         let point = point.replace("\\040", " ").replace("\\011", "\t");
         if filter.mount_points.is_match(&point) || filter.types.is_match(kind) {
             continue;

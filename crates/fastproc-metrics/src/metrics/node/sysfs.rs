@@ -1,8 +1,8 @@
-//! A file of sysfs for each device, kept open while there is the device.
+//! A file of sysfs for each device, kept open while the device exists.
 
 use std::{fs::File, os::unix::fs::FileExt};
 
-/// Longer than any that is read here.
+/// Longer than all files that are read here.
 const LENGTH: usize = 256;
 
 /// One attribute of many devices.
@@ -19,7 +19,7 @@ struct Device {
 }
 
 impl Attributes {
-    /// Reads it of these devices. What cannot be read has no value.
+    /// Reads the attribute of these devices. If that fails, the device has no value.
     pub(super) fn read<'a>(
         &mut self,
         names: impl Iterator<Item = &'a str>,
@@ -41,7 +41,7 @@ impl Attributes {
         }
     }
 
-    /// The devices that have a value, with it.
+    /// The devices that have a value, with the value.
     pub(super) fn values(&self) -> impl Iterator<Item = (&str, &str)> {
         let known = self.devices.iter().filter(|device| !device.text.is_empty());
         known.map(|device| (device.name.as_str(), device.text.as_str()))
@@ -52,7 +52,7 @@ impl Device {
     fn read(&mut self, path: impl Fn(&str) -> String) {
         self.text.clear();
         let mut bytes = [0; LENGTH];
-        // Of a device that has gone, whose name another one has now, the file that is open fails.
+        // If the device has gone and another one has its name, the open file fails.
         for _ in 0..2 {
             if self.file.is_none() {
                 self.file = File::open(path(&self.name)).ok();
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn devices_come_and_go() {
         let folder = std::env::temp_dir().join(format!("fastproc-sysfs-{}", std::process::id()));
-        // A run that was killed may have left one of this name.
+        // A killed run may have left one of this name.
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
         for name in ["a", "b"] {

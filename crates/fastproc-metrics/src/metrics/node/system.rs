@@ -56,7 +56,7 @@ pub(super) fn meminfo(text: &mut Exposition, file: &TextFile) {
     }
 }
 
-/// `some` and `full` lines, whose last word is the sum in microseconds.
+/// Writes the sums in microseconds, the last words of the `some` and `full` lines.
 pub(super) fn pressure(text: &mut Exposition, [cpu, io, memory, irq]: [&TextFile; 4]) {
     for (file, line, family) in [
         (cpu, "some", PRESSURE_CPU),

@@ -1,10 +1,10 @@
-//! Files of the kernel that are kept open, and numbers in them.
+//! Text files of the kernel that are kept open, and numbers in them.
 
 use std::{fs::File, os::unix::fs::FileExt};
 
 use fastproc::proc_root;
 
-/// A file whose text is read again each time, by one descriptor.
+/// A file that is read again each time by one descriptor.
 #[derive(Debug)]
 pub(super) struct TextFile {
     path: &'static str,
@@ -21,7 +21,7 @@ impl TextFile {
         }
     }
 
-    /// Reads it. Where it is not there, or cannot be read, there is no text.
+    /// Reads the file. If it does not exist or cannot be read, the text is empty.
     pub(super) fn read(&mut self) {
         self.text.clear();
         if self.file.is_none() {
@@ -42,7 +42,7 @@ impl TextFile {
                 Ok(0) => return,
                 Ok(_) => {}
                 Err(_) => {
-                    // It may be there again, or readable, the next time.
+                    // It may exist again, or be readable, the next time.
                     self.text.clear();
                     self.file = None;
                     return;
@@ -51,7 +51,7 @@ impl TextFile {
         }
     }
 
-    /// What was read last; empty if there is nothing.
+    /// The last text; empty if there is none.
     pub(super) fn text(&self) -> &str {
         std::str::from_utf8(&self.text).unwrap_or_default()
     }
@@ -67,7 +67,7 @@ impl TextFile {
     }
 }
 
-/// A decimal fraction, in thousand-millionths.
+/// A decimal fraction in units of 1e-9.
 pub(super) fn nano(text: &str) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let mut nano = whole.parse::<u64>().ok()?.checked_mul(1_000_000_000)?;

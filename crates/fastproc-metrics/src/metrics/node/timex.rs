@@ -29,7 +29,7 @@ crate::metrics::families! {
 /// Scaled parts per million, with 16 bits after the point.
 const PPM_16: f64 = 1e6 * 65536.0;
 
-/// Writes it, if the kernel tells: some sandboxes allow nobody to ask.
+/// Writes the metrics, if adjtimex(2) works; some sandboxes forbid it.
 pub(super) fn write(text: &mut Exposition) {
     let mut memory = MaybeUninit::<libc::timex>::zeroed();
     // SAFETY: all-zero is a value of the struct, and with no mode set the call only fills it in.

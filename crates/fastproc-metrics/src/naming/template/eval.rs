@@ -1,4 +1,4 @@
-//! From a parsed template and a process to a name.
+//! Evaluates a parsed template for a process.
 
 use std::{
     borrow::Cow,
@@ -14,8 +14,8 @@ use crate::naming::subject::Subject;
 /// The longest name, in bytes.
 const LONGEST: usize = 64 * 1024;
 
-/// Makes the name. Like process-exporter, it ends the name where an expression has no value. The error is the most bytes
-/// that a name may have.
+/// Renders the name. Like process-exporter, it ends the name at an expression without a value. The error is the most
+/// bytes that a name may have.
 pub(super) fn render(
     nodes: &[Node],
     subject: &Subject<'_>,
@@ -41,7 +41,7 @@ impl From<fmt::Error> for Stop {
     }
 }
 
-/// A text that refuses to become longer than a name may be.
+/// A text that refuses to become longer than the longest name.
 struct Name(String);
 
 impl Write for Name {
@@ -56,7 +56,7 @@ impl Write for Name {
 
 #[derive(PartialEq)]
 enum Value<'a> {
-    /// No group of an expression has this name.
+    /// An expression has no group of this name.
     Missing,
     Bool(bool),
     Int(i64),
@@ -66,7 +66,7 @@ enum Value<'a> {
 }
 
 impl Value<'_> {
-    /// Whether `if` takes the first branch: any value that is not empty.
+    /// Whether `if` takes the first branch: for any value that is not empty.
     fn is_true(&self) -> bool {
         match self {
             Self::Missing => false,
@@ -174,7 +174,7 @@ impl<'a> Process<'a> {
         Ok(match function {
             Function::Not => Value::Bool(!first.is_true()),
             Function::And | Function::Or => {
-                // The first value that decides; Go evaluates no more of them.
+                // The first value that decides; Go evaluates no further ones.
                 let mut value = first;
                 for other in others {
                     if value.is_true() == (function == Function::Or) {
@@ -198,7 +198,7 @@ impl<'a> Process<'a> {
             Function::Index => {
                 let key = self.value(others.first().ok_or(Stop::NoValue)?)?;
                 match (first, key) {
-                    // A key that is not there has the empty text.
+                    // A missing key has the empty text.
                     (Value::Map(entries), Value::Text(key)) => {
                         Value::Text(entries.get(&*key).map_or("", |text| text).into())
                     }

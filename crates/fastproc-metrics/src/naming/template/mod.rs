@@ -34,7 +34,7 @@ impl Template {
         })
     }
 
-    /// What has to be known of a process to name it.
+    /// What must be read of a process to name it.
     pub fn wants(&self) -> Wants {
         let mut wants = Wants::default();
         parse::each_expression(&self.nodes, &mut |expression| {

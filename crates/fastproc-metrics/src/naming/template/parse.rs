@@ -1,4 +1,4 @@
-//! From the text of a template to its nodes.
+//! Parses the text of a template into nodes.
 
 use crate::naming::subject::{OF_CGROUP, OF_RUNTIME};
 
@@ -14,7 +14,7 @@ pub(super) enum Node {
 pub(super) enum Expression {
     Text(String),
     Int(i64),
-    /// `.Comm`, `.Matches.Name`: the field, and what follows its name, or nothing.
+    /// `.Comm`, `.Matches.Name`: the field, and what follows its name, which may be empty.
     Field(String, String),
     Call(Function, Vec<Expression>),
 }
@@ -39,7 +39,7 @@ const FUNCTIONS: [(&str, Function, usize, usize); 6] = [
     ("index", Function::Index, 2, 2),
 ];
 
-/// What a name can have in it, besides what [`OF_CGROUP`] and [`OF_RUNTIME`] say of containers.
+/// Fields of names, in addition to [`OF_CGROUP`] and [`OF_RUNTIME`].
 const FIELDS: [&str; 8] = [
     "Cgroups",
     "Comm",
@@ -54,7 +54,7 @@ const FIELDS: [&str; 8] = [
 /// The longest template, in bytes.
 const LONGEST: usize = 8 * 1024;
 
-/// How deep parentheses and `if` may stand in one another; an `else if` stands in its `if`.
+/// The deepest nesting of parentheses and `if`; an `else if` is nested in its `if`.
 const DEEPEST: usize = 64;
 
 /// Parses a template. The error says what it does not understand.
@@ -76,7 +76,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Node>, String> {
     nodes.map_err(|reason| format!("the template {text:?} {reason}"))
 }
 
-/// Shows every expression of these nodes to `see`, with those inside it.
+/// Calls `see` with every expression of these nodes, including nested ones.
 pub(super) fn each_expression(nodes: &[Node], see: &mut impl FnMut(&Expression)) {
     for node in nodes {
         match node {
@@ -102,7 +102,7 @@ impl Expression {
     }
 }
 
-/// What stands between `{{` and `}}`.
+/// The text between `{{` and `}}`.
 enum Action {
     Comment,
     Print(Expression),
@@ -114,12 +114,12 @@ enum Action {
 
 struct Parser<'a> {
     rest: &'a str,
-    /// In how many `if` and parentheses this place is.
+    /// The nesting depth at this place.
     depth: usize,
 }
 
 impl Parser<'_> {
-    /// Nodes up to the end of the text, or to the `end` or `else` that it returns.
+    /// Parses nodes up to the end of the text, or to an `end` or `else`, which it returns.
     fn nodes(&mut self) -> Result<(Vec<Node>, Option<Action>), String> {
         let mut nodes = Vec::new();
         while let Some((text, inside)) = self.rest.split_once("{{") {
@@ -140,7 +140,7 @@ impl Parser<'_> {
         Ok((nodes, None))
     }
 
-    /// What follows `{{if …}}`, to its `end`.
+    /// Parses what follows `{{if …}}`, up to its `end`.
     fn branches(&mut self, condition: Expression) -> Result<Node, String> {
         let (then, end) = self.nodes()?;
         let otherwise = match end {
@@ -272,7 +272,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A name that is misspelt is refused before there is a process to be named by it.
+    /// Parses a field. A misspelt name is refused before any process is named by it.
     fn field(&mut self) -> Result<Expression, String> {
         let name = self.word().to_owned();
         let member = match self.rest.strip_prefix('.') {

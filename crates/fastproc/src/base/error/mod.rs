@@ -15,7 +15,8 @@ use rustix::{
 };
 use thiserror::Error;
 
-/// An error and its causes on one line, for the programs of this workspace. A cause that the text before already has is left out.
+/// An error and its causes on one line, for the programs of this workspace. A cause that is already in the text before
+/// is left out.
 #[doc(hidden)]
 #[must_use]
 pub fn error_chain(error: &dyn std::error::Error) -> String {

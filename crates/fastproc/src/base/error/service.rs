@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf, time::Duration};
 
-/// Why the service cannot be used, or why it failed. A collector that may choose goes on with the next source.
+/// Why the service cannot be used, or why it failed. A collector that may choose its source uses the next one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -23,7 +23,7 @@ pub enum Error {
     Untrusted {
         /// The socket.
         path: PathBuf,
-        /// Who runs it.
+        /// Its user.
         uid: u32,
     },
     /// It answers, but refuses to serve this reader.

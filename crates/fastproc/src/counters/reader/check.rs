@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Reader {
-    /// CPUs came or went: everything is found and compared anew.
+    /// After CPU hotplug: finds and compares everything again.
     pub(super) fn after_hotplug(&mut self, kernel: &Kernel) -> Result<(), Error> {
         let guard = lock(&kernel.checking);
         let mut plan = (*kernel.plan()).clone();
@@ -56,7 +56,7 @@ impl Reader {
         let mut inside = self.rounds(kernel, &mut plan, rounds)?;
         if first || !inside {
             if !first {
-                // Memory or CPUs may have come.
+                // Memory or CPUs may have been added.
                 plan.routes = kernel.resolve()?;
             }
             let mut other_idle = false;
@@ -70,7 +70,7 @@ impl Reader {
                 }
                 let disagreeing = plan.disagreeing_cpus();
                 if disagreeing > 0 && !other_idle {
-                    // Idle times in the other place, as on a kernel run with nohz=off: kept if more CPUs agree then.
+                    // Try the other place of idle times, as on a kernel run with nohz=off; keep it if more CPUs agree.
                     other_idle = true;
                     plan.known.idle_from_tick = !plan.known.idle_from_tick;
                     self.batch(kernel, &mut plan)?;
@@ -93,7 +93,7 @@ impl Reader {
         Ok(())
     }
 
-    /// A comparison in full, with nothing held against a line from before.
+    /// A full comparison that ignores earlier results.
     fn batch(&mut self, kernel: &Kernel, plan: &mut Plan) -> Result<bool, Error> {
         for line in plan.stat.iter_mut().chain(&mut plan.vmstat) {
             line.begin_batch();
@@ -166,7 +166,7 @@ impl Reader {
         Ok(all_inside)
     }
 
-    /// Error interrupts are part of the sum, and where no symbol leads to them, the text has them.
+    /// Error interrupts are part of the sum; if no symbol leads to them, they come from the text.
     fn learn_errors(&mut self, plan: &mut Plan) -> Result<(), Error> {
         let known = plan.routes.scalars & Scalar::IrqErrCount.bit() != 0;
         if !known && !plan.routes.arch.is_empty() && !plan.routes.errors_counted {
@@ -180,8 +180,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Forks before the counter was there, from the text. On a busy machine there may be forks on their way: then in
-    /// many looks, over some milliseconds.
+    /// Takes the forks before the counter existed from the text. On a busy machine there may be forks in between: then
+    /// it is repeated over some milliseconds.
     fn learn_forks(&mut self, kernel: &Kernel, plan: &Plan) -> Result<(), Error> {
         let line = plan.stat_line(StatLine::Processes);
         if plan.stat[line].route != Route::Tracepoint {

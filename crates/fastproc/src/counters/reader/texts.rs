@@ -1,4 +1,4 @@
-//! The texts: rendered where the values are ours, read where they are not.
+//! The texts: rendered from our values, or read from the kernel's files.
 
 use std::sync::Arc;
 
@@ -69,8 +69,8 @@ impl Reader {
         ))
     }
 
-    /// The text of any of the machine's files, now: computed where that is possible, and otherwise read through a
-    /// descriptor that stays open. An absent file is an error, with the kernel's number in it.
+    /// The text of any of the machine's files, now: computed if possible, otherwise read through a descriptor that
+    /// stays open. An absent file is an error with the kernel's error number.
     pub fn text(&mut self, file: MachineFile) -> Result<&[u8], Error> {
         self.shared.check_process()?;
         match file {

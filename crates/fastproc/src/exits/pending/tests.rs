@@ -1,4 +1,4 @@
-//! Records in orders that the kernel may write them in.
+//! Records in the orders in which the kernel may write them.
 
 use super::*;
 use crate::base::plain::bytes_of;
@@ -11,7 +11,7 @@ fn record(kind: u32, pid: u32, start_ns: u64, end_ns: u64) -> Vec<u8> {
     bytes_of(&exit).to_vec()
 }
 
-/// What the reader gets: start times, with whether the values are final and when it ended.
+/// The events for the reader: start times, whether the values are final, and the end.
 fn ended(records: &[Vec<u8>]) -> Vec<(u64, bool, Option<u64>)> {
     let (mut pending, mut ended) = (Pending::default(), Vec::new());
     for bytes in records {

@@ -1,5 +1,5 @@
-//! Removes from a record what not everybody may see. The tags of members in `bpf/record.h` decide; a member
-//! without a tag is removed.
+//! Removes from a record what only some users may see. The tags of members in `bpf/record.h` decide; a member without a
+//! tag is removed.
 
 use std::sync::LazyLock;
 
@@ -16,15 +16,15 @@ use crate::{
 static PLANS: LazyLock<[Plan; 3]> =
     LazyLock::new(|| [RECORD, THREAD, EXIT].map(Plan::from_structure));
 
-/// A word of a structure, the bits of it that are kept, and those that say that the rest is not known.
+/// A word of a structure: its index, the bits that are kept, and the bits that mark the rest as unknown.
 type Kept = (usize, u64, u64);
 
 /// The changes to the words of a structure.
 #[derive(Debug)]
 struct Plan {
-    /// The words of which everybody sees only a part.
+    /// The words of which every user sees only a part.
     public: Vec<Kept>,
-    /// The words of which only a part is visible to those who could trace the process.
+    /// The words of which even a user who could trace the process sees only a part.
     tracers: Vec<Kept>,
     ticks: Vec<usize>,
     boot_ticks: Vec<usize>,
@@ -35,7 +35,7 @@ struct Plan {
 struct Bytes {
     public: Vec<u8>,
     tracers: Vec<u8>,
-    /// What those that not everybody may see become.
+    /// The values in place of bytes that not every user may see.
     unknown: Vec<u8>,
 }
 
@@ -131,7 +131,7 @@ fn word_of(type_of: Type, offset: usize) -> usize {
     offset / 8
 }
 
-/// Removes from records what the kernel does not show to everybody, and the precision that it does not show.
+/// Removes from records what the kernel does not show to every user, and excess precision.
 #[derive(Clone, Copy, Debug)]
 pub struct Mask {
     tick_ns: u64,
@@ -142,7 +142,7 @@ pub struct Mask {
 }
 
 impl Mask {
-    /// For records of this machine.
+    /// A mask for records of this machine.
     pub fn new(host: &Host, calibration: Calibration) -> Self {
         Self {
             tick_ns: 1_000_000_000 / host.ticks_per_second.max(1),
@@ -151,9 +151,9 @@ impl Mask {
         }
     }
 
-    /// Reduces a record to what everybody may see.
+    /// Reduces a record to what every user may see.
     pub fn record(&self, record: &mut Record) {
-        // Everybody's status file shows one of these flags: `THP_enabled`.
+        // The status file shows one of these flags to every user: `THP_enabled`.
         let thp = self.thp_disable_bit.map_or(0, |bit| 1 << bit);
         let thp = record.memory_details.mm_flags & thp;
         Self::hide(record);
@@ -161,42 +161,42 @@ impl Mask {
         PLANS[0].round(record.words_mut(), self);
     }
 
-    /// Removes from a record what not everybody may see. Times keep their precision.
+    /// Removes from a record what not every user may see. Times keep their precision.
     pub fn hide(record: &mut Record) {
         PLANS[0].hide(record.words_mut());
         record.identity.masked = 1;
         record.identity.groups &= !Fields::IO.bits();
     }
 
-    /// Reduces a record to what a reader may see who could trace the process.
+    /// Reduces a record to what a user who could trace the process may see.
     pub fn record_for_tracers(record: &mut Record) {
         keep(&PLANS[0].tracers, record.words_mut());
     }
 
-    /// Reduces a thread to what everybody may see.
+    /// Reduces a thread to what every user may see.
     pub fn thread(&self, thread: &mut ThreadRecord) {
         Self::hide_thread(thread);
         PLANS[1].round(thread.words_mut(), self);
     }
 
-    /// Removes from a thread what not everybody may see. Times keep their precision.
+    /// Removes from a thread what not every user may see. Times keep their precision.
     pub fn hide_thread(thread: &mut ThreadRecord) {
         PLANS[1].hide(thread.words_mut());
     }
 
-    /// Reduces a thread to what a reader may see who could trace its process.
+    /// Reduces a thread to what a user who could trace its process may see.
     pub fn thread_for_tracers(thread: &mut ThreadRecord) {
         keep(&PLANS[1].tracers, thread.words_mut());
     }
 
-    /// Reduces an exit to what everybody may see.
+    /// Reduces an exit to what every user may see.
     pub fn exit(&self, exit: &mut ExitRecord) {
         PLANS[2].hide(exit.words_mut());
         exit.known &= !(EXIT_STATUS | EXIT_IO);
         PLANS[2].round(exit.words_mut(), self);
     }
 
-    /// Reduces an exit to what a reader may see who could have traced the process.
+    /// Reduces an exit to what a user who could have traced the process may see.
     pub fn exit_for_tracers(exit: &mut ExitRecord) {
         keep(&PLANS[2].tracers, exit.words_mut());
     }

@@ -32,7 +32,7 @@ const CAP_SYS_PTRACE: u64 = 1 << 19;
 const DUMPABLE_MASK: u64 = 3;
 const DUMPABLE: u64 = 1;
 
-/// Who reads records.
+/// The process that reads records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reader {
     /// Process id.
@@ -45,8 +45,8 @@ pub struct Reader {
     pub cap_effective: u64,
     /// Inode number of the user namespace; 0 if not known.
     pub user_ns: u32,
-    /// Whether a security module with rules of its own (`SELinux`, `AppArmor`, Smack, Landlock) confines the
-    /// reader. Such a reader may see itself; about other processes nothing is certain.
+    /// Whether a security module with rules of its own (`SELinux`, `AppArmor`, Smack, Landlock) confines the reader.
+    /// This reader may see itself; nothing is certain about other processes.
     pub confined: bool,
 }
 
@@ -54,8 +54,8 @@ pub struct Reader {
 /// files that it does not own.
 ///
 /// Capabilities decide that only in the initial user namespace, and a security module may still deny it (Landlock
-/// denies every process outside of its sandbox). So this asks the kernel about the parent of its threads, or
-/// whichever process has pid 2 here.
+/// denies every process outside of its sandbox). So this asks the kernel about the process with pid 2, the parent of
+/// all kernel threads in the initial pid namespace.
 pub fn may_trace_all() -> bool {
     let files = CapabilitySet::DAC_READ_SEARCH | CapabilitySet::DAC_OVERRIDE;
     let holds = capabilities(None).is_ok_and(|held| {
@@ -70,7 +70,7 @@ pub fn may_trace_all() -> bool {
 }
 
 impl Reader {
-    /// The reader that is this process. `None` without its [`Fields::USERS`](crate::Fields::USERS) and
+    /// The current process as a reader. `None` without its [`Fields::USERS`](crate::Fields::USERS) and
     /// [`Fields::CREDENTIALS`](crate::Fields::CREDENTIALS).
     pub fn from_process(process: Process<'_>) -> Option<Self> {
         let (users, credentials) = (process.users()?, process.credentials()?);
@@ -105,7 +105,7 @@ impl Reader {
         }
     }
 
-    /// The same for a process with these rights, at the time when they were read.
+    /// As [`access`](Self::access), for a process that had these rights when they were read.
     #[doc(hidden)]
     pub fn access_with(&self, rights: &Rights) -> Access {
         let may = self.may_trace_with(&rights.users, &rights.credentials, || rights.is_dumpable);
@@ -181,8 +181,8 @@ impl Reader {
             && is_dumpable()
     }
 
-    /// `ns_capable(user_ns, CAP_SYS_PTRACE)`, as far as it is known here: capabilities count in their own
-    /// namespace and those below it, and only the initial one is known to be above every other.
+    /// `ns_capable(user_ns, CAP_SYS_PTRACE)`, as far as known here: capabilities count in their own namespace and those
+    /// below it, and only the initial one is known to be above all others.
     fn may_trace_namespace(&self, user_ns: u32) -> bool {
         self.cap_effective & CAP_SYS_PTRACE != 0
             && (self.user_ns == INITIAL_USER_NS || (self.user_ns != 0 && self.user_ns == user_ns))

@@ -1,4 +1,4 @@
-//! What a kernel's status looks like.
+//! The format of a kernel's status.
 
 use seqtext::SeqBuf;
 
@@ -21,17 +21,17 @@ pub struct Format {
     thread_features: bool,
 }
 
-/// A line of the text that was learned from.
+/// A line of the text from which the format was learned.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) label: Label,
-    /// What it is, if it is known and reads as expected.
+    /// Its kind, if it is known and has the expected form.
     pub(super) line: Option<Line>,
     /// Whether rendering it has been shown to yield the kernel's bytes.
     pub(super) proven: bool,
 }
 
-/// A label with the colon and the tab behind it, to be compared with in one go as far as it fits a word.
+/// A label with its colon and tab, prepared for a comparison of one word.
 #[derive(Clone, Debug)]
 pub(super) struct Label {
     text: Box<[u8]>,
@@ -58,7 +58,7 @@ impl Label {
         self.text.len()
     }
 
-    /// Whether `text` starts with it.
+    /// Whether `text` starts with this label.
     #[inline]
     pub(super) fn starts(&self, text: &[u8]) -> bool {
         match text.first_chunk() {
@@ -86,8 +86,8 @@ pub(super) enum What {
 }
 
 impl Format {
-    /// Sets the bit of `mm->flags` that says that a process may not have transparent huge pages; not known at first,
-    /// for it is not part of the kernel's type information. Without it `THP_enabled` comes from the kernel's text.
+    /// Sets the bit of `mm->flags` that disables transparent huge pages for a process. It is unknown at first, since
+    /// the kernel's type information lacks it. Without it `THP_enabled` comes from the kernel's text.
     pub fn set_thp_disable_bit(&mut self, bit: Option<u32>) {
         self.facts.thp_disable_bit = bit.filter(|&bit| bit < u64::BITS);
         self.plan();
@@ -100,32 +100,32 @@ impl Format {
         self
     }
 
-    /// The bit last set so.
+    /// The bit that was set last.
     pub const fn thp_disable_bit(&self) -> Option<u32> {
         self.facts.thp_disable_bit
     }
 
-    /// Says whether records hold the features of a thread; a source may not have found them. Until then
+    /// Sets whether records have the features of a thread, which some sources cannot find. The default is false: then
     /// `x86_Thread_features` and `x86_Thread_features_locked` come from the kernel's text.
     pub fn set_thread_features(&mut self, held: bool) {
         self.thread_features = held;
         self.plan();
     }
 
-    /// Whether it was set so.
+    /// Whether records have the features of a thread.
     pub const fn thread_features(&self) -> bool {
         self.thread_features
     }
 
-    /// This format with that set.
+    /// This format with [`set_thread_features`](Self::set_thread_features) called.
     #[must_use]
     pub fn with_thread_features(mut self, held: bool) -> Self {
         self.set_thread_features(held);
         self
     }
 
-    /// Labels of the lines that come from the kernel's own text, as no record holds their values or it could not be
-    /// shown that rendering them yields the kernel's bytes.
+    /// Labels of the lines that come from the kernel's own text, because records lack their values, or because
+    /// rendering them did not yield the kernel's bytes.
     pub fn kernel_lines(&self) -> impl Iterator<Item = &str> {
         self.steps.iter().filter_map(|step| match &step.what {
             What::Kernel(label) => {
@@ -135,12 +135,12 @@ impl Format {
         })
     }
 
-    /// The words that `Cpus_allowed` takes.
+    /// The words of `Cpus_allowed`.
     pub const fn cpu_words(&self) -> usize {
         self.cpu_bits.div_ceil(64)
     }
 
-    /// The words that `Mems_allowed` takes, that is room for all nodes that this kernel was built for.
+    /// The words of `Mems_allowed`, enough for all nodes that this kernel was built for.
     pub const fn node_words(&self) -> usize {
         self.node_bits.div_ceil(64)
     }
@@ -166,7 +166,7 @@ impl Format {
         self.facts.indirect_branch.as_ref()
     }
 
-    /// From the entries to steps: runs where there are any.
+    /// Makes steps from the entries, with runs of lines where possible.
     pub(super) fn plan(&mut self) {
         let lines = self.entries.iter().filter_map(|entry| entry.line);
         self.needed_lines = [false, true].map(|has_memory| {

@@ -1,4 +1,4 @@
-//! Learning the format of status from the running kernel's own.
+//! Learns the format of status from the running kernel's own text.
 
 use std::fs;
 
@@ -22,7 +22,7 @@ use crate::{
     text::cursor::Cursor,
 };
 
-/// Whether processes have a say in their speculation, by `prctl(PR_GET_SPECULATION_CTRL)`.
+/// Whether a process can control its speculation, by `prctl(PR_GET_SPECULATION_CTRL)`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpeculationControl {
     /// In `Speculation_Store_Bypass`.
@@ -61,10 +61,10 @@ impl Format {
         )?)
     }
 
-    /// Learns from the status of this process, or of any that has memory of its own.
+    /// Learns from the status of this process, or of any process with memory of its own.
     ///
-    /// `cpus` is the kernel's `nr_cpu_ids`, one more than the highest possible CPU, by which it cuts `Cpus_allowed`. Where
-    /// that is not known, these two lines are taken from the kernel.
+    /// `cpus` is the kernel's `nr_cpu_ids`, one more than the highest possible CPU, which limits `Cpus_allowed`. If it
+    /// is unknown, these two lines come from the kernel's text.
     pub fn learn(
         own: &[u8],
         cpus: Option<usize>,
@@ -115,7 +115,7 @@ impl Format {
         Ok(format)
     }
 
-    /// Parses each line alone, renders it again, and compares.
+    /// Parses each line separately, renders it again, and compares.
     fn prove(&mut self, own: &[u8], texts: &[Cursor<'_>], cpus_known: bool) {
         let mut pool = Vec::new();
         let mut record = Record::default();
@@ -156,7 +156,7 @@ impl Format {
                 &mut out,
             );
             let is_cut = matches!(line, Line::Cpus_allowed | Line::Cpus_allowed_list);
-            // Without the bit no record says anything about huge pages, so this line is for `plan` to judge.
+            // Without the bit, records have nothing about huge pages, so `plan` decides about this line.
             let proven = line == Line::THP_enabled || out.text() == Ok(&own[start..end]);
             self.entries[index].proven = proven && (cpus_known || !is_cut);
         }

@@ -1,4 +1,4 @@
-//! The lines of status, one by one: each is defined here once, and rendered alone or in a run of several.
+//! The lines of status: each is defined here once, and rendered separately or in a run of several.
 
 use seqtext::{Dec, DecWidth, Hex, Hex16, Octal, Piece, SeqBuf};
 
@@ -9,14 +9,14 @@ use crate::{
     text::name,
 };
 
-/// `ARCH_SHSTK_SHSTK`: the thread has a shadow stack; and its word in `x86_Thread_features`.
+/// `ARCH_SHSTK_SHSTK`: the thread has a shadow stack; its word in `x86_Thread_features`.
 pub(super) const SHADOW_STACK: u64 = 1;
 pub(super) const SHADOW_STACK_WORD: &[u8; 6] = b"shstk ";
-/// `ARCH_SHSTK_WRSS`: it may write to it.
+/// `ARCH_SHSTK_WRSS`: the thread may write to its shadow stack.
 pub(super) const WRSS: u64 = 2;
 pub(super) const WRSS_WORD: &[u8; 5] = b"wrss ";
 
-/// How this kernel fills lines of which records do not say all.
+/// Facts about this kernel for lines that records do not determine completely.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KernelFacts {
     pub(super) store_bypass: Option<Speculation>,
@@ -34,7 +34,7 @@ impl KernelFacts {
     }
 }
 
-/// A process, and what its lines depend on besides.
+/// A process, and the other inputs of its lines.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     pub(super) process: Process<'a>,
@@ -44,14 +44,14 @@ pub(super) struct View<'a> {
     pub(super) mems: &'a MaskText,
 }
 
-/// Defines a line of each kind: `uniform` ones are their label, a value that is a [`Piece`], and the end of the line, and
-/// can be part of a run; `free` ones are put by a function, label and all.
+/// Defines the lines. A `uniform` line is its label, a value that is a [`Piece`], and the end of the line, and can be
+/// part of a run; a `free` line is written by a function, including its label.
 macro_rules! lines {
     (
         uniform { $($(#[$needs:ident])? $line:ident $view:ident => $value:expr;)* }
         free { $($free:ident $put:path;)* }
     ) => {
-        /// A line of status that is known, spelled as its label.
+        /// A known line of status, spelled as its label.
         #[allow(non_camel_case_types, reason = "the spelling is the kernel's")]
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(super) enum Line { $($line,)* $($free,)* }
@@ -207,7 +207,7 @@ fn put_name(view: &View<'_>, out: &mut SeqBuf<'_>) {
     out.putc(b'\n');
 }
 
-/// A process that is past `exit_fs()` has none.
+/// A process after `exit_fs()` has none.
 fn put_umask(view: &View<'_>, out: &mut SeqBuf<'_>) {
     if let Ok(umask) = u32::try_from(view.record.credentials.umask) {
         out.put((b"Umask:\t", Octal::<4>(umask.into()), b"\n"));
@@ -249,7 +249,7 @@ fn put_nested(
     nested: impl Fn(NestedIds) -> u32,
     out: &mut SeqBuf<'_>,
 ) {
-    // Of the four labels one is shorter: its last byte is not printed.
+    // One of the four labels is shorter: its last byte is not printed.
     out.write(label.strip_suffix(b" ").unwrap_or(label));
     out.put(Dec(outermost));
     if view.record.namespaces.level > 0 {
@@ -336,7 +336,7 @@ fn put_indirect_branch(view: &View<'_>, out: &mut SeqBuf<'_>) {
     }
 }
 
-/// Lines that follow one another on every kernel so far, rendered behind one check of the room.
+/// Lines that follow one another on all known kernels, rendered with one check of the room.
 pub(super) struct Run {
     pub(super) lines: &'static [Line],
     pub(super) put: fn(&View<'_>, &mut SeqBuf<'_>),

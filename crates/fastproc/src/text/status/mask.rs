@@ -14,12 +14,12 @@ use crate::{
 const DIGITS: usize = 8;
 const GROUP: usize = DIGITS + 1;
 
-/// The two lines of a bitmap, kept: from one process to the next they mostly are the same.
+/// The two lines of a bitmap, kept because most processes have the same bitmap.
 #[derive(Clone, Debug)]
 pub(super) struct MaskText {
     label: &'static str,
     bits: usize,
-    /// Of which bitmap `text` is, and where its parts end.
+    /// The bitmap of `text`, and the end of its first part.
     words: Vec<u64>,
     text: Text,
     bitmap_end: usize,
@@ -39,7 +39,7 @@ impl MaskText {
         mask
     }
 
-    /// Turns to the bitmap `words`.
+    /// Renders the bitmap `words`, unless the text has it already.
     #[inline]
     pub(super) fn set(&mut self, words: &[u64]) {
         if self.words != words {
@@ -87,13 +87,13 @@ impl MaskText {
     }
 }
 
-/// How many bits this bitmap has room for: four for each digit.
+/// The number of bits of this bitmap: four for each digit.
 pub(super) fn room(bitmap: &[u8]) -> usize {
     4 * bitmap.iter().filter(|&&byte| byte != b',').count()
 }
 
-/// Reads the bitmap that the rest of the line is, and passes the line. Returns the first word, and where all the words
-/// are in `pool`, unless those behind the first are zero.
+/// Parses the bitmap in the rest of the line, and skips the line. Returns the first word, and the place of all words in
+/// `pool`, unless the words after the first are zero.
 pub(super) fn parse(
     cursor: &mut Cursor<'_>,
     pool: &mut Vec<u64>,
@@ -150,7 +150,7 @@ fn parse_group(digits: &[u8]) -> Option<u32> {
     })
 }
 
-/// Room for `words` words in the pool, whose word 0 is never used. Returns where they are.
+/// Appends `words` words to the pool, whose word 0 is never used. Returns their place.
 pub(super) fn take(pool: &mut Vec<u64>, words: usize) -> usize {
     let at = pool.len().max(1);
     pool.resize(at + words, 0);

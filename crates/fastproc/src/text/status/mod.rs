@@ -1,4 +1,4 @@
-//! `/proc/PID/status`: a line for each of some sixty labels (`proc_pid_status()` of fs/proc/array.c).
+//! `/proc/PID/status`: a line for each of about sixty labels (`proc_pid_status()` of fs/proc/array.c).
 //!
 //! The labels and their order differ from kernel to kernel. [`Format`] learns them from the running kernel's own
 //! file. A label that is unknown, or whose line cannot be reproduced from a record, is copied from the kernel's

@@ -17,9 +17,9 @@ const KERNEL_THREAD: u32 = 0x0020_0000;
 
 /// Reads the known lines into `record`, and lists of variable length into `pool`. Skips the other lines.
 ///
-/// Parse [`stat`](crate::text::stat) and [`statm`](crate::text::statm) first: this replaces their coarser values
-/// (the resident set, the first 31 signals, data and stack together). It cannot tell `Memory::text`, only the
-/// part of it that is executable memory; see [`tells_text`].
+/// Parse [`stat`](crate::text::stat) and [`statm`](crate::text::statm) first: this replaces their coarser values (the
+/// resident set, the first 31 signals, data and stack together). It cannot determine `Memory::text`, only the part of
+/// it that is executable memory; see [`tells_text`].
 pub fn parse(
     text: &[u8],
     format: &Format,
@@ -62,13 +62,13 @@ pub fn parse(
     }
 }
 
-/// Whether the status that was parsed last also tells [`Memory::text`]: if there is other executable memory, the
-/// program's text is only executable memory. Otherwise only [`statm`](crate::text::statm) tells it.
+/// Whether the status that was parsed last also determines [`Memory::text`]: if there is other executable memory, the
+/// program's text is only executable memory. Otherwise only [`statm`](crate::text::statm) has it.
 pub const fn tells_text(record: &Record) -> bool {
     record.memory.lib > 0 || record.identity.has_mm == 0
 }
 
-/// A line that is not at the place where the format has it.
+/// A line that is not where the format has it.
 #[cold]
 fn unexpected_line(cursor: &mut Cursor<'_>) -> Option<Line> {
     let rest = cursor.rest();
@@ -78,7 +78,7 @@ fn unexpected_line(cursor: &mut Cursor<'_>) -> Option<Line> {
     Some(line)
 }
 
-/// Reads what stands behind the label, and the end of the line.
+/// Parses the value after the label, and the end of the line.
 #[inline]
 pub(super) fn parse_line(
     line: Line,
@@ -116,7 +116,7 @@ pub(super) fn parse_line(
                 mask::parse(cursor, pool)?;
             return Ok(());
         }
-        // The same once more.
+        // The same value again.
         Line::Cpus_allowed_list | Line::Mems_allowed_list => return cursor.line().map(drop),
         Line::Umask => credentials.umask = cursor.octal()?.min(i32::MAX as u32) as i32,
         Line::Tgid | Line::Pid => identity.tgid = cursor.u32()?,
@@ -176,7 +176,7 @@ pub(super) fn parse_line(
         Line::VmLck => memory.locked = kib(cursor)?,
         Line::VmPin => memory.pinned = kib(cursor)?,
         Line::VmHWM => memory.peak_rss = kib(cursor)?,
-        // The sum of the three behind it.
+        // The sum of the three after it.
         Line::VmRSS => drop(kib(cursor)?),
         Line::RssAnon => memory.rss_anon = kib(cursor)?,
         Line::RssFile => memory.rss_file = kib(cursor)?,
@@ -233,7 +233,7 @@ pub(super) fn parse_line(
             } else {
                 credentials.thread_features_locked = bits;
             }
-            // A kernel to come may have more words. They matter only where the line is to be rendered.
+            // A later kernel may have more words. They matter only if the line will be rendered.
             if !format.thread_features() {
                 return cursor.line().map(drop);
             }
@@ -273,7 +273,7 @@ fn flag(cursor: &mut Cursor<'_>) -> Result<bool, ParseError> {
     cursor.byte(b'0', "0 or 1").map(|()| false)
 }
 
-/// A word for each feature, in the order of their bits, with a space behind each.
+/// A word for each feature, in the order of their bits, each followed by a space.
 fn parse_features(cursor: &mut Cursor<'_>) -> u64 {
     let words = [
         (&SHADOW_STACK_WORD[..], SHADOW_STACK),
@@ -300,7 +300,7 @@ fn parse_state(cursor: &mut Cursor<'_>, identity: &mut Identity) -> Result<(), P
     Ok(())
 }
 
-/// Each group is followed by a space, and so is nothing.
+/// Each group is followed by a space; so is an empty list.
 fn parse_groups(
     cursor: &mut Cursor<'_>,
     record: &mut Record,
@@ -346,7 +346,7 @@ fn parse_speculation(
     Ok(())
 }
 
-/// The ids behind the first one tell how many pid namespaces there are below the reader's.
+/// The number of ids after the first one is the number of pid namespaces below the reader's.
 fn parse_first_ids(
     cursor: &mut Cursor<'_>,
     record: &mut Record,

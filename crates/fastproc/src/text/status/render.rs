@@ -13,16 +13,16 @@ use crate::{
     text::render::{RenderError, require},
 };
 
-/// What status shows.
+/// The groups of fields that status shows.
 const SHOWN: Fields = Fields::THREE_FILES.difference(Fields::LAYOUT);
 
-/// Renders status in the format that was learned. Bitmaps are kept from one process to the next.
+/// Renders status in the learned format. Bitmaps are kept from one process to the next.
 #[derive(Clone, Debug)]
 pub struct Renderer {
     format: Format,
     cpus: MaskText,
     mems: MaskText,
-    /// The first line that needs the kernel's text: of all processes, and of those with memory.
+    /// The first line that needs the kernel's text: for all processes, and for those with memory.
     kernel_line: [Option<usize>; 2],
 }
 
@@ -58,8 +58,8 @@ impl Renderer {
 
     /// Appends the text.
     ///
-    /// `kernel_text` is the kernel's own file of this process, if it was read. Lines that no record holds are
-    /// copied from it. It is used only if [`needs_kernel_text`](Self::needs_kernel_text) says so.
+    /// `kernel_text` is the kernel's own file of this process, if it was read. Lines that records lack are copied from
+    /// it. It is used only if [`needs_kernel_text`](Self::needs_kernel_text) returns true.
     ///
     /// # Errors
     /// [`RenderError::KernelText`] if it is needed but missing, [`RenderError::MissingFields`] if the record
@@ -74,7 +74,7 @@ impl Renderer {
         if kernel_text.is_none() {
             self.refuse_without_kernel_text(process)?;
         }
-        // Those of the process before stand as they are if this one's are the same.
+        // The texts of the process before are reused if this one's bitmaps are the same.
         self.cpus.set(process.cpus_allowed(self.format.cpu_words()));
         self.mems
             .set(process.mems_allowed(self.format.node_words()));

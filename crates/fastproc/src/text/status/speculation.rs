@@ -9,7 +9,7 @@ const INDIRECT_BRANCH_DISABLE: u64 = 1 << 5;
 const INDIRECT_BRANCH_FORCE_DISABLE: u64 = 1 << 6;
 const STORE_BYPASS_NOEXEC: u64 = 1 << 7;
 
-/// What a process can be, with the flags that make it so; where more than one applies, the first does.
+/// The states of a process, with the flags that cause each; if several apply, the first counts.
 type States = [(&'static [u8], u64); 4];
 
 const STORE_BYPASS: States = [
@@ -31,7 +31,7 @@ const INDIRECT_BRANCH: States = [
     (b"conditional enabled", 0),
 ];
 
-/// Which line.
+/// One of the two lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     StoreBypass,
@@ -46,7 +46,7 @@ impl Kind {
         }
     }
 
-    /// Which of the states these flags make.
+    /// The index of the state for these flags.
     #[inline]
     const fn state(self, atomic_flags: u64) -> usize {
         match self {
@@ -70,8 +70,8 @@ pub(super) struct Speculation {
 }
 
 impl Speculation {
-    /// From this process's own line, and whether prctl(2) says that processes have a say. `None` if the line says
-    /// something unheard of.
+    /// Learns from this process's own line, and from whether prctl(2) says that processes can control speculation.
+    /// `None` if the line is unknown.
     pub(super) fn learn(kind: Kind, own: &[u8], controlled: bool) -> Option<Self> {
         let states = kind.states();
         let per_process = controlled
@@ -101,7 +101,7 @@ impl Speculation {
         &self.texts[state]
     }
 
-    /// The flags that a line tells of.
+    /// The flags that a line implies.
     pub(super) fn parse(&self, line: &[u8]) -> Option<u64> {
         if self.per_process {
             self.kind

@@ -1,9 +1,9 @@
-//! What a line that is rendered wrongly would hide behind.
+//! Checks that no known line is copied from the kernel's text, which would hide a wrong rendering.
 
 use super::{Format, lines::Line};
 use crate::base::host::Host;
 
-/// A line that does not survive is copied from the kernel's text, so that nobody would see that it is wrong.
+/// A line that renders differently is copied from the kernel's text, which would hide the error.
 #[test]
 fn every_line_that_is_known_comes_from_records() {
     let host = Host::read().expect("a machine");

@@ -1,4 +1,4 @@
-//! Metrics that others leave in files, `*.prom` in folders of their own.
+//! Metrics that other programs write to `*.prom` files in certain folders.
 
 mod parse;
 
@@ -19,11 +19,11 @@ crate::metrics::families! {
     ERROR = "node_textfile_scrape_error" Gauge &[], "1 if a file or a folder of --collector.textfile.directory could not be read, or a metric in it not be told.";
 }
 
-/// Bytes of a file that are read, and of all files together.
+/// Limits of the bytes of one file, and of all files together.
 const FILE_BYTES: u64 = 4 << 20;
 const ALL_BYTES: u64 = 16 << 20;
 
-/// What is left out, and why.
+/// A part that is left out, and why.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 #[error("the textfile collector leaves out {}: {reason}", path.display())]
 pub struct LeftOut {
@@ -31,7 +31,7 @@ pub struct LeftOut {
     reason: String,
 }
 
-/// What tells a file that has not been written to.
+/// Metadata that change when a file is written.
 type Version = (u64, u64, u64, i64, i64, i64, i64);
 
 fn version(metadata: &Metadata) -> Version {
@@ -53,35 +53,35 @@ struct Kept {
     families: Result<Vec<Parsed>, String>,
 }
 
-/// All files, as they were read last.
+/// All files, as they were last read.
 #[derive(Debug)]
 pub(super) struct Textfiles {
     folders: Vec<PathBuf>,
     files: BTreeMap<PathBuf, Kept>,
     left_out: BTreeSet<LeftOut>,
-    /// What has been said of that.
+    /// Parts whose omission was already reported.
     said: BTreeSet<LeftOut>,
     merged: Vec<Merged>,
-    /// Names that this exporter has itself, and beginnings of such.
+    /// Names of this exporter's own metrics, and prefixes of such names.
     own: HashSet<&'static str>,
     own_beginnings: Vec<&'static str>,
 }
 
-/// A family of all files that have it.
+/// A family with the series of all files that have it.
 #[derive(Debug)]
 struct Merged {
     name: String,
     kind: Kind,
     help: Option<String>,
     files: Vec<PathBuf>,
-    /// Where its series are: a file, and the place of the family in it.
+    /// Places of its series: a file, and the index of the family in it.
     places: Vec<(PathBuf, usize)>,
-    /// Another family has its name without `_total`.
+    /// Whether another family has its name without `_total`.
     shares_stem: bool,
 }
 
 impl Textfiles {
-    /// Nothing is read yet. Names of `own` are not told a second time.
+    /// No file is read yet. Families with a name of `own` are left out.
     pub(super) fn new(folders: Vec<PathBuf>, own: &[Family]) -> Self {
         let names = || own.iter().map(|family| family.name);
         Self {
@@ -140,7 +140,7 @@ impl Textfiles {
         self.left_out.insert(LeftOut { path, reason });
     }
 
-    /// Puts families of one name together. What would not be valid in one text is left out.
+    /// Merges families of the same name. What would be invalid in one text is left out.
     fn merge(&mut self) {
         self.merged.clear();
         let mut by_name = HashMap::<&str, usize>::new();
@@ -203,14 +203,14 @@ impl Textfiles {
         }
     }
 
-    /// What is left out since the last call, and was not before.
+    /// Parts that are left out now, and were not at the last call.
     pub(super) fn news(&mut self) -> Vec<LeftOut> {
         let news = self.left_out.difference(&self.said).cloned().collect();
         self.said.clone_from(&self.left_out);
         news
     }
 
-    /// Writes what was read last.
+    /// Writes the last text of all files.
     pub(super) fn write(&self, text: &mut Exposition) {
         for family in &self.merged {
             let help = family.help.clone().unwrap_or_else(|| {
@@ -221,7 +221,7 @@ impl Textfiles {
                     .collect();
                 format!("Metric read from {}", files.join(", "))
             });
-            // As a counter it would be called as the other one in OpenMetrics.
+            // As a counter it would have the other family's name in OpenMetrics.
             let kind = match text.format() {
                 Format::OpenMetrics if family.shares_stem => Kind::Untyped,
                 _ => family.kind,
@@ -259,7 +259,7 @@ fn stem(name: &str) -> &str {
     name.strip_suffix("_total").unwrap_or(name)
 }
 
-/// As it stands in a HELP line of either format.
+/// The help text, escaped for a HELP line of either format.
 fn help_text(help: &str) -> String {
     help.replace('\\', "\\\\").replace('\n', "\\n")
 }
@@ -276,7 +276,7 @@ fn prom_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Opens a regular file that is not too large. A pipe without a writer holds nobody up.
+/// Opens a regular file that is not too large, without blocking on a pipe that has no writer.
 fn open(path: &Path, most: u64) -> io::Result<(File, Metadata)> {
     let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
     let file = File::options().read(true).custom_flags(flags).open(path)?;
@@ -293,7 +293,7 @@ fn open(path: &Path, most: u64) -> io::Result<(File, Metadata)> {
     Ok((file, metadata))
 }
 
-/// What is written while it is read belongs to the next scrape.
+/// Reads the first `size` bytes. What is written meanwhile belongs to the next scrape.
 fn text_of(file: File, size: u64) -> io::Result<String> {
     let mut text = String::new();
     file.take(size).read_to_string(&mut text)?;

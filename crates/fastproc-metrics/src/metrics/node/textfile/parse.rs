@@ -1,4 +1,4 @@
-//! The Prometheus text format, read as strictly as `node_exporter` does.
+//! Parses the Prometheus text format as strictly as `node_exporter` does.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,14 +16,14 @@ pub(super) struct Parsed {
 /// One series with its value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sample {
-    /// The family's name, and what a histogram or a summary adds to it.
+    /// The family's name, with the suffix of a histogram or a summary.
     pub name: String,
-    /// As they stand between the braces, in the order of the labels' names.
+    /// As they appear between the braces, in the order of the labels' names.
     pub labels: String,
     pub value: f64,
 }
 
-/// What is wrong with a line.
+/// An error in a line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub(super) struct Wrong {
@@ -31,7 +31,7 @@ pub(super) struct Wrong {
     pub reason: String,
 }
 
-/// The families of a text, in the order in which they come. One without series is left out.
+/// The families of a text in their order. Families without series are left out.
 pub(super) fn parse(text: &str) -> Result<Vec<Parsed>, Wrong> {
     let mut parser = Parser::default();
     for (at, line) in text.split_inclusive('\n').enumerate() {
@@ -156,7 +156,7 @@ impl Parser {
         Ok(())
     }
 
-    /// The family of this name, made if there is none, and whether its type was given.
+    /// The family of this name, created if needed, and whether its type was given.
     fn family(&mut self, name: &str) -> (usize, bool) {
         if let Some(&place) = self.places.get(name) {
             return place;
@@ -172,7 +172,7 @@ impl Parser {
         (at, false)
     }
 
-    /// `a_sum` is of the histogram or summary `a`, if there is one.
+    /// `a_sum` belongs to the histogram or summary `a`, if there is one.
     fn family_of_sample(&mut self, name: &str) -> Result<usize, String> {
         for suffix in ["_bucket", "_sum", "_count"] {
             let Some(&(at, _)) = name
@@ -200,13 +200,13 @@ impl Parser {
     }
 }
 
-/// Up to the next blank, and what follows.
+/// Splits at the first blank.
 fn word(text: &str) -> (&str, &str) {
     let (word, rest) = text.split_once([' ', '\t']).unwrap_or((text, ""));
     (word, rest.trim_start_matches([' ', '\t']))
 }
 
-/// A name at the beginning, and what follows.
+/// Splits off a name at the beginning.
 fn metric_name(text: &str) -> Result<(&str, &str), String> {
     name(text, |c| c == ':').ok_or_else(|| "a name is missing".to_owned())
 }
@@ -222,7 +222,7 @@ fn name(text: &str, also: impl Fn(char) -> bool) -> Option<(&str, &str)> {
 /// A label's name and value.
 type Label = (String, String);
 
-/// Labels after the opening brace, in the order of their names, and what follows the closing one.
+/// Labels after the opening brace, in the order of their names, and the text after the closing one.
 fn labels(text: &str) -> Result<(Vec<Label>, &str), String> {
     let blank = [' ', '\t'];
     let mut labels = Vec::<Label>::new();
@@ -260,7 +260,7 @@ fn labels(text: &str) -> Result<(Vec<Label>, &str), String> {
     }
 }
 
-/// Where the quote is that ends a value.
+/// The index of the quote that ends a value.
 fn closing_quote(text: &str) -> Option<usize> {
     let mut bytes = text.bytes().enumerate();
     while let Some((at, byte)) = bytes.next() {
@@ -296,7 +296,7 @@ fn unescape(text: &str, in_quotes: bool) -> Result<String, String> {
     Ok(plain)
 }
 
-/// As the peer reads it: no underscores, and nothing hexadecimal.
+/// As Go parses it: no underscores, and nothing hexadecimal.
 fn number(text: &str) -> Option<f64> {
     text.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! What the tags of members make of records.
+//! How the tags of members change records.
 
 use super::*;
 use crate::records::schema::{Member, Unit};
@@ -48,7 +48,7 @@ fn only_what_a_tag_shows_is_kept() {
                 unknown: Some(7),
                 ..member("flag", 5, Type::U8, Shown::Tracers)
             },
-            // Nothing is said of two bytes.
+            // Two bytes without a tag.
             member("part", 8, Type::Structure(&PART), Shown::Public),
             member("time", 24, Type::U64, Shown::Ticks),
             member("start", 32, Type::U64, Shown::BootTicks),
