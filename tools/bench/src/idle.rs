@@ -138,9 +138,9 @@ impl Idle {
         }
     }
 
-    /// The process that is their parent.
-    pub fn parent(&self) -> u32 {
-        self.spawner.as_raw_pid() as u32
+    /// Their pids, without their parent's.
+    pub fn pids(&self) -> impl Iterator<Item = u32> {
+        self.pids.iter().map(|pid| pid.as_raw_pid() as u32)
     }
 
     /// How many there are, without their parent.

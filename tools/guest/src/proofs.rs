@@ -89,6 +89,12 @@ pub fn verify_as_others(reporter: &mut Reporter) -> io::Result<()> {
     Ok(())
 }
 
+/// `doctor` by root in a pid namespace of its own.
+pub fn doctor_in_pid_namespace(reporter: &mut Reporter) -> io::Result<()> {
+    let place = Place::PidNamespace;
+    doctor_in(reporter, &format!("doctor in {place}"), Some(place))
+}
+
 /// Both by root in namespaces of its own.
 pub fn in_namespaces(reporter: &mut Reporter) -> io::Result<()> {
     for place in NAMESPACES {

@@ -89,6 +89,11 @@ impl Machine {
                 disk_mib: Some(64),
                 ..small
             },
+            // Two storms of some minutes, and both CPUs are busy all the time.
+            Scenario::NamespaceStorms => Self {
+                timeout: small.timeout * 6,
+                ..small
+            },
             Scenario::Hotplug => Self { cpus: 4, ..small },
             // Nothing may differ from run to run: addresses neither.
             Scenario::Cost | Scenario::CgroupCost => Self {
