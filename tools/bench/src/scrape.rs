@@ -23,9 +23,14 @@ const A_GROUP_EACH: &str = "process_names: [{name: '{{.Comm}}:{{.PID}}', cmdline
 const BY_NAME: &str = "process_names: [{name: '{{.Comm}}', cmdline: ['.+']}]\n";
 /// A group for each container, by the path of its cgroup.
 const BY_PATH: &str = "process_names: [{name: '{{.Comm}} {{.Cgroups}}', cmdline: ['.+']}]\n";
-/// The same with the names of the container.
-const BY_CONTAINER: &str = "process_names: [{name: '{{.Comm}} {{.ContainerID}} {{.PodUID}} {{.Namespace}} {{.PodName}} \
+/// By its names, as docs/kubernetes.md has it.
+const BY_CONTAINER: &str =
+    "process_names: [{name: '{{.Namespace}}/{{.PodName}}/{{.ContainerName}}', cmdline: ['.+']}]\n";
+/// By all that is known of it.
+const BY_ALL: &str = "process_names: [{name: '{{.Comm}} {{.ContainerID}} {{.PodUID}} {{.Namespace}} {{.PodName}} \
      {{.ContainerName}} {{.Image}}', cmdline: ['.+']}]\n";
+/// One for all.
+const ONE_GROUP: &str = "process_names: [{name: all, cmdline: ['.+']}]\n";
 /// No process at all.
 const NO_GROUP: &str = "process_names: []\n";
 /// The case of another exporter that runs already.
@@ -53,13 +58,13 @@ const CASES: [Case; 7] = [
     ),
     Case::ours("host", &HOST, NO_GROUP).beside(NODE_EXPORTER),
 ];
-/// Those of `--containers`.
+/// Those of `--containers`. Each container has processes of one name: all but the first have as many groups.
 const OF_CONTAINERS: [Case; 5] = [
+    Case::ours("one-group", &[], ONE_GROUP).beside("name"),
     Case::ours("name", &[], BY_NAME),
     Case::ours("path", &[], BY_PATH).beside("name"),
     Case::ours("container", &[], BY_CONTAINER).beside("name"),
-    Case::ours("host-name", &["--host"], BY_NAME),
-    Case::ours("host-container", &["--host"], BY_CONTAINER).beside("host-name"),
+    Case::ours("container-all", &[], BY_ALL).beside("name"),
 ];
 const PROCESS_EXPORTER: &str = "process-exporter";
 const NODE_EXPORTER: &str = "node_exporter";
@@ -283,7 +288,10 @@ struct Measured {
 pub fn run(args: &Args) -> Result<(), Failure> {
     // Gone after the processes that are in them.
     let containers;
-    let idle = Idle::start_some(args.processes)?;
+    let names = args.containers.unwrap_or(1) as usize;
+    let idle = (args.processes > 0)
+        .then(|| Idle::start_with_names(args.processes, names))
+        .transpose()?;
     containers = args
         .containers
         .map(|wanted| Containers::new(wanted, idle.as_ref()))
