@@ -154,6 +154,7 @@ fn run(scenario: Scenario, reporter: &mut Reporter) -> io::Result<()> {
         }
         Scenario::Exits => exits::record(reporter)?,
         Scenario::Cost => proofs::cost(reporter)?,
+        Scenario::NamespaceCost => proofs::namespace_cost(reporter)?,
         Scenario::CgroupCost => {
             cgroups::enable_controllers()?;
             proofs::cgroup_cost(reporter)?;

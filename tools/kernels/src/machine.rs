@@ -96,7 +96,7 @@ impl Machine {
             },
             Scenario::Hotplug => Self { cpus: 4, ..small },
             // Nothing may differ from run to run: addresses neither.
-            Scenario::Cost | Scenario::CgroupCost => Self {
+            Scenario::Cost | Scenario::CgroupCost | Scenario::NamespaceCost => Self {
                 cpus: 1,
                 one_thread: true,
                 counted: true,
