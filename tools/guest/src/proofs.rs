@@ -132,7 +132,7 @@ pub fn cost(reporter: &mut Reporter) -> io::Result<()> {
     reporter.run("bench scan", &argv)
 }
 
-/// What the task iterator costs outside and inside of a pid namespace. The figures are in docs/performance.md.
+/// What the task iterator costs outside and inside of a pid namespace. The figures are in docs/kubernetes.md.
 pub fn namespace_cost(reporter: &mut Reporter) -> io::Result<()> {
     for place in [None, Some(Place::PidNamespace)] {
         let enter = place.map(Place::enter);
