@@ -21,11 +21,12 @@ impl Tree {
     /// One cgroup, at the top of the hierarchy that is mounted there.
     pub fn new(mount: &Path) -> io::Result<Self> {
         let top = mount.join(format!("fastproc-bench-{}", std::process::id()));
-        fs::create_dir(&top)?;
-        Ok(Self {
-            folders: vec![top],
+        let mut tree = Self {
+            folders: Vec::new(),
             leaves: Vec::new(),
-        })
+        };
+        tree.add(top)?;
+        Ok(tree)
     }
 
     /// That cgroup.
@@ -35,7 +36,13 @@ impl Tree {
 
     /// Adds one that others are in.
     pub fn add(&mut self, folder: PathBuf) -> io::Result<()> {
-        fs::create_dir(&folder)?;
+        fs::create_dir(&folder).map_err(|error| {
+            let text = format!(
+                "cannot make {}: {error}; run this as root",
+                folder.display()
+            );
+            io::Error::new(error.kind(), text)
+        })?;
         self.folders.push(folder);
         Ok(())
     }
