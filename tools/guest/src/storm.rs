@@ -65,6 +65,16 @@ pub fn in_namespaces(reporter: &mut Reporter) -> io::Result<()> {
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()?;
+    // They would be told apart from those inside.
+    let seen = look().map_or_else(
+        |error| error.to_string(),
+        |(_, outside)| outside.to_string(),
+    );
+    reporter.check(
+        "rows from outside, seen from there",
+        seen.parse::<u64>().is_ok_and(|seen| seen > 0),
+        &*seen,
+    )?;
     for depth in 1..=2 {
         let place = Place::PidNamespace.enter().repeat(depth);
         let inside = [TESTBED, "--storm", "--", INIT, COMPARE];
@@ -85,8 +95,8 @@ pub fn in_namespaces(reporter: &mut Reporter) -> io::Result<()> {
         reporter.check(&name, compared.is_right(), line)?;
     }
     drop(outside.stdin.take());
-    outside.wait()?;
-    Ok(())
+    let status = outside.wait()?;
+    reporter.check("the storm outside", status.success(), status.to_string())
 }
 
 /// Compares, and prints a [`Compared`]: in the namespace.
@@ -116,20 +126,9 @@ fn compare_for(time: Duration, compared: &mut Compared) -> io::Result<()> {
     let exits = thread::spawn(move || count_users(users));
     while started.elapsed() < time {
         verify(compared)?;
-        let mut ps = Command::new(FASTPROC)
-            .args(["ps", "--threads", "--source", "bpf-iter", "--no-headers"])
-            .args(["--interval", "0.05", "--count", LOOKS, "--format", "csv"])
-            .args(["-o", "uid"])
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let pipe = ps.stdout.take();
-        let users = BufReader::new(pipe.ok_or_else(|| io::Error::other("a pipe is missing"))?);
-        let (all, outside) = count_users(users)?;
+        let (all, outside) = look()?;
         compared.threads += all;
         compared.threads_outside += outside;
-        if !ps.wait()?.success() {
-            return Err(io::Error::other("ps failed"));
-        }
     }
     compared.seconds = started.elapsed().as_secs();
     recording.kill()?;
@@ -139,6 +138,24 @@ fn compare_for(time: Duration, compared: &mut Compared) -> io::Result<()> {
     compared.exits = all;
     compared.exits_outside = outside;
     Ok(())
+}
+
+/// Rows of all threads, and those of them that show somebody from outside.
+fn look() -> io::Result<(u64, u64)> {
+    let mut ps = Command::new(FASTPROC)
+        .args(["ps", "--threads", "--source", "bpf-iter", "--no-headers"])
+        .args(["--interval", "0.05", "--count", LOOKS, "--format", "csv"])
+        .args(["-o", "uid"])
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let pipe = ps.stdout.take();
+    let users = BufReader::new(pipe.ok_or_else(|| io::Error::other("a pipe is missing"))?);
+    let counted = count_users(users)?;
+    if ps.wait()?.success() {
+        Ok(counted)
+    } else {
+        Err(io::Error::other("ps failed"))
+    }
 }
 
 /// Adds up what `verify` finds.
