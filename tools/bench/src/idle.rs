@@ -416,6 +416,17 @@ mod tests {
     }
 
     #[test]
+    fn names_are_given_in_turn() {
+        let idle = Idle::start_with_names(3, 2).unwrap();
+        let comm = |pid| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap();
+        assert!(
+            idle.pids()
+                .map(comm)
+                .eq(["idle-0\n", "idle-1\n", "idle-0\n"])
+        );
+    }
+
+    #[test]
     fn one_set_does_not_hold_another() {
         let (first, second) = (Idle::start(3).unwrap(), Idle::start(3).unwrap());
         let (of_first, of_second) = (children(pid(&first)), children(pid(&second)));
