@@ -19,6 +19,7 @@ mod proofs;
 mod reporter;
 mod service;
 mod size;
+mod storm;
 mod survey;
 mod testbed;
 
@@ -41,6 +42,9 @@ fn main() -> ExitCode {
         && word == cgroups::MEMBER
     {
         return cgroups::be_member(rest);
+    }
+    if arguments.first().is_some_and(|word| word == storm::COMPARE) {
+        return storm::compare();
     }
     if let Some((word, rest)) = arguments.split_first()
         && word == "look"
@@ -131,6 +135,10 @@ fn run(scenario: Scenario, reporter: &mut Reporter) -> io::Result<()> {
             hidden::show_processes()?;
         }
         Scenario::Namespaces => proofs::in_namespaces(reporter)?,
+        Scenario::NamespaceStorms => {
+            proofs::doctor_in_pid_namespace(reporter)?;
+            storm::in_namespaces(reporter)?;
+        }
         Scenario::Service => {
             let service = service::Service::start(&[])?;
             let testbed = Testbed::open()?;
@@ -146,6 +154,7 @@ fn run(scenario: Scenario, reporter: &mut Reporter) -> io::Result<()> {
         }
         Scenario::Exits => exits::record(reporter)?,
         Scenario::Cost => proofs::cost(reporter)?,
+        Scenario::NamespaceCost => proofs::namespace_cost(reporter)?,
         Scenario::CgroupCost => {
             cgroups::enable_controllers()?;
             proofs::cgroup_cost(reporter)?;
