@@ -227,7 +227,7 @@ CONTACT ?=
 dist:
 	SOURCE="$(SOURCE)" CONTACT="$(CONTACT)" tools/dist/make
 
-## make check-dist     whether a second make dist, in another folder, makes the same files
+## make check-dist     whether a second make dist, in another folder, makes the same files as are in dist/
 check-dist:
 	SOURCE="$(SOURCE)" CONTACT="$(CONTACT)" tools/dist/compare
 
