@@ -220,6 +220,12 @@ python-pictures:
 test-psutil:
 	scripts/test-psutil
 
+## make test-install   as root: an archive of debug builds, installed, used and removed in another user land; after make test nothing is built
+.PHONY: test-install
+test-install:
+	$(CARGO) test --locked --workspace --no-run --quiet
+	scripts/test-install "$(TARGET)/debug"
+
 ## make dist           a release of what is committed, in dist/: archives, packages, wheels, image, SBOM, sums; SOURCE=URL CONTACT=ADDRESS
 .PHONY: dist check-dist
 SOURCE ?=
