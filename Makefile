@@ -15,9 +15,11 @@ build:
 	scripts/setup build
 	$(CARGO) build --release --locked -p fastproc-cli -p fastproc-exporter
 
-## make run            the process table, sorted by CPU
-run: build
-	@"$(TARGET)/release/fastproc" $(ARGS)
+## make run            the process table, sorted by CPU, from a build that is made quickly; ARGS="serve" and measurements want make build
+run:
+	scripts/setup build
+	$(CARGO) build --profile quick --locked -p fastproc-cli
+	@"$(TARGET)/quick/fastproc" $(ARGS)
 
 ## make check          before every commit: formatting, lints, documentation, unit tests, golden files, texts against the kernel's own; needs no root
 check: lint
