@@ -1,5 +1,6 @@
 //! `fastproc top` on a real pseudo-terminal: what a person sees, every key, and how it is left.
 
+mod cgroups;
 #[path = "../common/mod.rs"]
 mod common;
 mod keys;
