@@ -154,6 +154,17 @@ impl<'a> Value<'a> {
         })
     }
 
+    /// It as a number, if it is one: of a truth 1 or 0.
+    pub fn number(&self) -> Option<f64> {
+        match *self {
+            Self::Unsigned(number) => Some(number as f64),
+            Self::Signed(number) => Some(number as f64),
+            Self::Real(number) => Some(number),
+            Self::Truth(truth) => Some(truth.into()),
+            _ => None,
+        }
+    }
+
     /// Whether it is so.
     pub const fn truth(&self) -> Option<bool> {
         match *self {
