@@ -20,6 +20,7 @@ mod reporter;
 mod service;
 mod size;
 mod survey;
+mod swapping;
 mod testbed;
 
 use std::{convert::Infallible, fs, io, process::ExitCode};
@@ -41,6 +42,12 @@ fn main() -> ExitCode {
         && word == cgroups::MEMBER
     {
         return cgroups::be_member(rest);
+    }
+    if arguments
+        .first()
+        .is_some_and(|word| word == swapping::SLEEPER)
+    {
+        return swapping::sleep();
     }
     if let Some((word, rest)) = arguments.split_first()
         && word == "look"
@@ -121,7 +128,9 @@ fn run(scenario: Scenario, reporter: &mut Reporter) -> io::Result<()> {
         }
         Scenario::Memory => {
             memory::use_all_kinds(reporter)?;
+            let swapping = swapping::Swapping::start()?;
             proofs::every_source(reporter)?;
+            swapping.stop(reporter)?;
         }
         Scenario::HidePid => {
             hidden::hide_processes()?;
