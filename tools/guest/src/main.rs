@@ -21,6 +21,7 @@ mod service;
 mod size;
 mod storm;
 mod survey;
+mod swapping;
 mod testbed;
 
 use std::{convert::Infallible, fs, io, process::ExitCode};
@@ -45,6 +46,12 @@ fn main() -> ExitCode {
     }
     if arguments.first().is_some_and(|word| word == storm::COMPARE) {
         return storm::compare();
+    }
+    if arguments
+        .first()
+        .is_some_and(|word| word == swapping::SLEEPER)
+    {
+        return swapping::sleep();
     }
     if let Some((word, rest)) = arguments.split_first()
         && word == "look"
@@ -125,7 +132,9 @@ fn run(scenario: Scenario, reporter: &mut Reporter) -> io::Result<()> {
         }
         Scenario::Memory => {
             memory::use_all_kinds(reporter)?;
+            let swapping = swapping::Swapping::start()?;
             proofs::every_source(reporter)?;
+            swapping.stop(reporter)?;
         }
         Scenario::HidePid => {
             hidden::hide_processes()?;
