@@ -159,7 +159,7 @@ fn command(
             scan(finding, &output::object(stdout)?);
             Ok(())
         }
-        ("exits" | "serve" | "cat" | "cgroups", Ended::Status(0)) => Ok(()),
+        ("exits" | "serve" | "cat" | "cgroups" | "limits", Ended::Status(0)) => Ok(()),
         // It is no matter of fastproc's if a fixture cannot be had on this kernel, or not on a busy host: if a field is not
         // in use for want of it, that shows.
         ("testbed", Ended::Status(0 | 125)) => {
