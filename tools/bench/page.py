@@ -328,11 +328,11 @@ the 3.0 and 2.5 that were aimed at. What was tried to make the walk cheaper, as 
 | the first line of eight `mm_struct` is fetched before the others | 1.01 |
 | neither parent nor process group is read: what could be saved at most, if the parent is known to rest | 0.88 |
 
-The last is a bound and not right: it was not built, because a parent that runs, or has threads, saves nothing, and its children are
-dearer then. Half of what is left is waiting for about fourteen cache lines of a process; an eighth is reading every sixteenth
+The last is a bound and not right: it was not built, because a parent that runs, or has threads, saves nothing, and its children cost
+more then. Half of what is left is waiting for about fourteen cache lines of a process; a sixth is reading every sixteenth
 record all the same, which bounds how long a wrong record could stay.
 
-Readers reuse what they made of a record that was kept. With 4,000 processes of which one in a hundred runs between two looks
+Readers reuse what they made of a record that was kept. With 4,000 processes of which one in a hundred runs between two snapshots
 (`--ran 100`), against the version before records were kept, both on the same loaded machine, CPU ms:
 
 | reader | before | now | measured by |
@@ -340,8 +340,9 @@ Readers reuse what they made of a record that was kept. With 4,000 processes of 
 | `fastproc top`, twice a second | 7.55 | 6.59 | `fastproc bench top` |
 | `fastproc top`, ten times a second | 6.67 | 5.39 | `fastproc bench top` |
 
-Of a look of `top` the walk is 58 %, other system calls 17 %, and what the readers do 25 %. So readers that cost nothing would make
-it twice as cheap as before, and only a cheaper walk can do more.
+Of a refresh of `top` the walk is 58 %, other system calls 17 %, and what the readers do 25 %. Readers that cost nothing would make
+it 1.7 times cheaper than before; only a cheaper walk can do more.
+
 ## How it is measured
 
 `make bench` runs every benchmark once and writes the numbers to [performance.json](performance.json). `tools/bench/page.py` makes
