@@ -15,9 +15,11 @@ build:
 	scripts/setup build
 	$(CARGO) build --release --locked -p fastproc-cli -p fastproc-exporter
 
-## make run            the process table, sorted by CPU
-run: build
-	@"$(TARGET)/release/fastproc" $(ARGS)
+## make run            the process table, sorted by CPU, from a build that is made quickly; ARGS="serve" and measurements want make build
+run:
+	scripts/setup build
+	$(CARGO) build --profile quick --locked -p fastproc-cli
+	@"$(TARGET)/quick/fastproc" $(ARGS)
 
 ## make check          before every commit: formatting, lints, documentation, unit tests, golden files, texts against the kernel's own; needs no root
 check: lint
@@ -220,6 +222,12 @@ python-pictures:
 test-psutil:
 	scripts/test-psutil
 
+## make test-install   as root: an archive of debug builds, installed, used and removed in another user land; after make test nothing is built
+.PHONY: test-install
+test-install:
+	$(CARGO) test --locked --workspace --no-run --quiet
+	scripts/test-install "$(TARGET)/debug"
+
 ## make dist           a release of what is committed, in dist/: archives, packages, wheels, image, SBOM, sums; SOURCE=URL CONTACT=ADDRESS
 .PHONY: dist check-dist
 SOURCE ?=
@@ -227,7 +235,7 @@ CONTACT ?=
 dist:
 	SOURCE="$(SOURCE)" CONTACT="$(CONTACT)" tools/dist/make
 
-## make check-dist     whether a second make dist, in another folder, makes the same files
+## make check-dist     whether a second make dist, in another folder, makes the same files as are in dist/
 check-dist:
 	SOURCE="$(SOURCE)" CONTACT="$(CONTACT)" tools/dist/compare
 

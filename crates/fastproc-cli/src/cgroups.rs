@@ -1,13 +1,8 @@
 //! `fastproc cgroups`: the table of cgroups.
 
-mod catalogue;
-mod columns;
-mod filter;
-mod rows;
 mod write;
 
 use std::{
-    collections::HashMap,
     io::{self, Write},
     process::ExitCode,
     thread,
@@ -19,14 +14,12 @@ use fastproc::{
     Collector, Fields,
     cgroups::{self, Baseline, Cgroups},
 };
-use fastproc_columns::parse_interval;
-
-use self::{
-    columns::{COLUMNS, Column},
-    filter::Filter,
-    rows::Rows,
-    write::{Format, Writer},
+use fastproc_columns::{
+    cgroups::{self as columns, COLUMNS, Column, Filter, Members, Rows, Sort},
+    parse_interval,
 };
+
+use self::write::{Format, Writer};
 use crate::{NO, failure::Failure, output::Output, privileges, terminal};
 
 const AFTER_HELP: &str = "\
@@ -83,15 +76,15 @@ pub struct Args {
     ///
     /// The default is -memory, or -cpu with --interval, or path where neither is known. With --tree it is the order among
     /// siblings, by default by path.
-    #[arg(long, value_name = "[-]COLUMN", allow_hyphen_values = true, value_parser = columns::Sort::parse)]
-    sort: Option<columns::Sort>,
+    #[arg(long, value_name = "[-]COLUMN", allow_hyphen_values = true)]
+    sort: Option<Sort>,
 
     /// Show only the first N rows.
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 
     /// Show only rows that match an expression, as in 'memory > 100M && path ~ system'.
-    #[arg(long, value_name = "EXPR", value_parser = Filter::parse)]
+    #[arg(long, value_name = "EXPR")]
     filter: Option<Filter>,
 
     /// Show descendants below their cgroup.
@@ -168,7 +161,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     if !is_repeated && let Some(rate) = used.iter().find(|column| column.is_rate) {
         return Err(NeedsInterval(rate.name).into());
     }
-    let by_memory = columns::Sort::largest(if is_repeated { "cpu" } else { "memory" });
+    let by_memory: Option<Sort> = if is_repeated { "-cpu" } else { "-memory" }.parse().ok();
     let mut needs = cgroups::Fields::empty();
     for column in used
         .iter()
@@ -207,16 +200,14 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut output = Output::default();
     let mut due = Instant::now();
     for times in 0.. {
-        let members = count(processes.as_mut())?;
+        let members = match &mut processes {
+            Some(processes) => Members::new(&processes.snapshot()?),
+            None => None,
+        };
         let snapshot = reader.snapshot()?;
         if times > 0 || !is_repeated {
-            let lines = snapshot.memory_stat_lines();
-            let mut rows = Rows::new(
-                snapshot,
-                is_repeated.then_some(&before),
-                members.as_ref(),
-                lines,
-            );
+            let before = is_repeated.then_some(&before);
+            let mut rows = Rows::new(snapshot, before, members.as_ref());
             rows.arrange(
                 args.sort
                     .as_ref()
@@ -261,20 +252,4 @@ fn warn(reader: &Cgroups, format: Format) {
             absent.join(", ")
         );
     }
-}
-
-/// Processes by the ids of their cgroups. `None`: they are not known.
-fn count(processes: Option<&mut Collector>) -> Result<Option<HashMap<u64, u64>>, Failure> {
-    let Some(collector) = processes else {
-        return Ok(None);
-    };
-    let mut members = HashMap::new();
-    for process in collector.snapshot()?.iter() {
-        match process.cgroup().and_then(fastproc::record::Cgroup::id) {
-            Some(id) => *members.entry(id).or_insert(0) += 1,
-            // The source does not tell.
-            None => return Ok(None),
-        }
-    }
-    Ok(Some(members))
 }

@@ -79,6 +79,10 @@ pub struct Args {
     )]
     tree: bool,
 
+    /// Show cgroups instead of processes; the key v switches.
+    #[arg(long, conflicts_with_all = ["fields", "pid", "user", "sort", "filter", "threads", "format", "json", "replay"])]
+    cgroups: bool,
+
     /// Write a table as text after every interval, until --count or a signal ends it.
     ///
     /// The width is that of COLUMNS, of the terminal, or 120 columns. On a terminal a table has as many rows as fit; elsewhere
@@ -150,6 +154,11 @@ follow a process. The header counts processes that exited; x shows them, with wh
 interval. Keys that arrive faster than a person types count as pasted text: they change no process,
 write no settings and do not exit.
 
+The key v, or --cgroups, shows cgroups with the columns of fastproc cgroups --interval; Enter shows one
+with its history, its values and its processes. Cgroups are read only while they are shown, and are not
+recorded. A - means that there is no limit, or that the value is not known: its controller is not
+enabled, or is on version 1.
+
 Environment:
   NO_COLOR  if set and not empty, no colour is used
   LC_ALL, LC_CTYPE, LANG
@@ -162,6 +171,8 @@ Examples:
       Show what writes to disk
   fastproc top --filter 'user == postgres' --tree
       Show the processes of a user as a tree
+  fastproc top --cgroups --tree
+      Show the tree of cgroups
   fastproc top -b -n 1 | head -20
       Write a single table, for a script
   fastproc top --interval 10s --record day.fp > /dev/null &
@@ -252,6 +263,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         filter: filter(args.pid, args.user, args.filter),
         threads: args.threads,
         tree: args.tree,
+        cgroups: args.cgroups,
         source: args.source.kind(),
         settings_by_default: args.settings.is_none(),
         settings: args.settings.or_else(default_path),

@@ -27,6 +27,7 @@
 //! # }
 //! ```
 
+pub mod cgroups;
 mod duration;
 pub mod escape;
 pub mod field;

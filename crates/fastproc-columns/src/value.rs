@@ -154,6 +154,17 @@ impl<'a> Value<'a> {
         })
     }
 
+    /// The value as a number, if it is one; true is 1, false is 0.
+    pub fn number(&self) -> Option<f64> {
+        match *self {
+            Self::Unsigned(number) => Some(number as f64),
+            Self::Signed(number) => Some(number as f64),
+            Self::Real(number) => Some(number),
+            Self::Truth(truth) => Some(truth.into()),
+            _ => None,
+        }
+    }
+
     /// The value, if it is true or false.
     pub const fn truth(&self) -> Option<bool> {
         match *self {

@@ -1,5 +1,6 @@
 //! Applies actions to the state, and returns as an [`Effect`] what must be done outside of it.
 
+mod cgroups;
 mod prompts;
 
 use crate::{
@@ -63,6 +64,12 @@ impl State {
         None
     }
 
+    /// An action, as if a key of the place had it.
+    #[cfg(test)]
+    pub fn do_there(&mut self, action: Action) {
+        self.act(self.place(), action);
+    }
+
     /// Text that was pasted.
     pub fn paste(&mut self, pasted: &str) {
         if let Some(Overlay::Prompt { text, error, .. }) = &mut self.overlay {
@@ -90,10 +97,24 @@ impl State {
             }
             Action::Minutes(by) => return Some(Effect::Minutes(by)),
             Action::GoTo => self.ask(Prompt::Time, String::new()),
+            Action::Cgroups => self.switch(),
+            Action::Search => self.ask(Prompt::Search, String::new()),
+            Action::Found(direction) if !self.search.is_empty() => self.seek = Some(direction),
+            Action::Cpus => self.settings.each_cpu = !self.settings.each_cpu,
+            Action::Header => self.settings.header = !self.settings.header,
+            Action::Colour => self.settings.colour = !self.settings.colour,
+            Action::Interval => self.ask(Prompt::Interval, String::new()),
+            Action::Save if self.is_burst => self.fail(prompts::TOO_FAST),
+            Action::Save => return Some(Effect::Save),
             _ => {
                 return match place {
                     Place::Table => self.act_on_table(action),
                     Place::Details => self.act_on_details(action),
+                    Place::Cgroups => self.act_on_cgroups(action),
+                    Place::Cgroup => {
+                        self.act_on_cgroup(action);
+                        None
+                    }
                     _ => self.act_on_overlay(action),
                 };
             }
@@ -153,17 +174,12 @@ impl State {
                 }
                 self.say("processes that exited are hidden; the header counts them");
             }
-            Action::Cpus => settings.each_cpu = !settings.each_cpu,
-            Action::Header => settings.header = !settings.header,
-            Action::Colour => settings.colour = !settings.colour,
             Action::CommandLines => self.toggle_command_lines(),
             Action::Columns => {
                 let names: Vec<_> = self.columns.iter().map(|field| field.name).collect();
                 self.ask(Prompt::Columns, names.join(","));
             }
             Action::Filter => self.ask(Prompt::Filter, self.settings.filter.clone()),
-            Action::Search => self.ask(Prompt::Search, String::new()),
-            Action::Found(direction) if !self.search.is_empty() => self.seek = Some(direction),
             Action::Follow => self.follow = self.selected.filter(|_| self.follow.is_none()),
             Action::FollowPid => self.ask(Prompt::Pid, String::new()),
             Action::Mark => {
@@ -180,9 +196,6 @@ impl State {
             Action::Files => self.open(Page::Files),
             Action::Environment => self.open(Page::Environment),
             Action::NiceBy(by) => self.confirm(ProcessAction::NiceBy(by)),
-            Action::Interval => self.ask(Prompt::Interval, String::new()),
-            Action::Save if self.is_burst => self.fail(prompts::TOO_FAST),
-            Action::Save => return Some(Effect::Save),
             Action::Refresh => return Some(Effect::Refresh),
             Action::User => return Some(Effect::Users),
             Action::Back => {
@@ -207,16 +220,7 @@ impl State {
             Action::Environment => details.turn(Page::Environment),
             Action::Refresh => details.lines = None,
             Action::Back => self.details = None,
-            // There is no cursor: what is seen moves.
-            Action::Move(by) => {
-                details.window.top = details.window.top.saturating_add_signed(by as isize);
-            }
-            Action::Page(by) => {
-                let page = details.window.height.saturating_sub(1).max(1) as isize;
-                details.window.top = details.window.top.saturating_add_signed(by as isize * page);
-            }
-            Action::First => details.window.top = 0,
-            _ => {}
+            _ => move_page(&mut details.window, action),
         }
         None
     }
@@ -226,14 +230,7 @@ impl State {
             (_, Action::Back | Action::Refuse) => self.overlay = None,
             (_, Action::Accept) => return self.accept(),
             (Overlay::List(List { window, .. }), action) => scroll(window, action),
-            (Overlay::Help(window), Action::Move(by)) => {
-                window.top = window.top.saturating_add_signed(by as isize);
-            }
-            (Overlay::Help(window), Action::Page(by)) => {
-                let page = window.height.saturating_sub(1).max(1) as isize;
-                window.top = window.top.saturating_add_signed(by as isize * page);
-            }
-            (Overlay::Help(window), Action::First) => window.top = 0,
+            (Overlay::Help(window), action) => move_page(window, action),
             (Overlay::Prompt { text, error, .. }, Action::Delete) => {
                 text.pop();
                 *error = None;
@@ -317,6 +314,20 @@ fn scroll(window: &mut Window, action: Action) {
         Action::Page(by) => window.page(by),
         Action::First => window.cursor = 0,
         Action::Last => window.cursor = window.rows.saturating_sub(1),
+        _ => {}
+    }
+}
+
+/// Moves what is seen of a page, which has no cursor.
+fn move_page(window: &mut Window, action: Action) {
+    let mut by = |lines: isize| window.top = window.top.saturating_add_signed(lines);
+    match action {
+        Action::Move(lines) => by(lines as isize),
+        Action::Page(pages) => {
+            let page = window.height.saturating_sub(1).max(1) as isize;
+            by(pages as isize * page);
+        }
+        Action::First => window.top = 0,
         _ => {}
     }
 }

@@ -57,6 +57,33 @@ impl Sheet {
         self.lines.get(usize::from(line)) == other.lines.get(usize::from(line))
     }
 
+    /// All lines but the last, as text.
+    pub fn to_text(&self) -> String {
+        let Rect { width, height, .. } = self.area;
+        let mut buffer = Buffer::empty(self.area);
+        (0..height).for_each(|line| self.paint(line, &mut buffer));
+        let lines = buffer.content().chunks(width.into());
+        let mut text = String::new();
+        for line in lines.take(usize::from(height).saturating_sub(1)) {
+            let start = text.len();
+            let mut covered = 0;
+            for cell in line {
+                // A wide character covers the cell after it.
+                if covered > 0 {
+                    covered -= 1;
+                    continue;
+                }
+                covered = self::width(cell.symbol()).saturating_sub(1);
+                text.push_str(cell.symbol());
+            }
+            text.truncate(start + text[start..].trim_end().len());
+            text.push('\n');
+        }
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+        text
+    }
+
     /// Paints a line on empty cells.
     pub fn paint(&self, line: u16, buffer: &mut Buffer) {
         let Line { pieces, text } = &self.lines[usize::from(line)];

@@ -1,12 +1,10 @@
 //! One process in detail: what is chosen of it, and what was read.
 
-use std::collections::HashMap;
-
 use fastproc::{Fields, Process};
 use fastproc_columns::{Lookup, Row};
 
 use crate::{
-    history::{self, History},
+    history::{History, Recent},
     id::Id,
     window::Window,
 };
@@ -74,15 +72,12 @@ pub struct Histories {
     pub switches: History,
     /// Context switches at the last look, and when, in nanoseconds after boot.
     last_switches: Option<(u64, u64)>,
-    /// The look that was added last.
-    look: u64,
 }
 
 impl Histories {
-    /// Adds a look at the process, of what it did since the last one.
-    fn push(&mut self, row: &Row<'_>, look: u64, now_ns: u64) {
-        let missed = look.saturating_sub(self.look + 1);
-        if self.look > 0 && missed > 0 {
+    /// Adds a look at the process, of what it did since the last one, after some that were missed.
+    fn push(&mut self, row: &Row<'_>, missed: u64, now_ns: u64) {
+        if missed > 0 {
             let all = [
                 &mut self.cpu,
                 &mut self.rss,
@@ -96,7 +91,6 @@ impl Histories {
             }
             self.last_switches = None;
         }
-        self.look = look;
         let (process, change) = (row.process, row.change);
         self.cpu.push(change.and_then(|change| change.cpu_share));
         let rss = process.memory().map(|memory| memory.rss() as f64);
@@ -119,30 +113,23 @@ impl Histories {
     }
 }
 
-/// The histories of the processes that were on the screen lately: those that a person may want to look at.
+/// The histories of the processes that were on the screen lately.
 #[derive(Debug, Default)]
 pub struct Watched {
-    looks: u64,
     now_ns: u64,
-    is_new: bool,
-    processes: HashMap<Id, Histories>,
+    processes: Recent<Id, Histories>,
 }
 
 impl Watched {
     /// A new look is there, of this time.
     pub fn look(&mut self, now_ns: u64) {
-        self.looks += 1;
-        (self.now_ns, self.is_new) = (now_ns, true);
-        let oldest = self.looks.saturating_sub(history::LENGTH as u64);
-        // What has left the screen for so long has nothing left to be shown.
-        if self.looks.is_multiple_of(64) {
-            self.processes.retain(|_, of| of.look > oldest);
-        }
+        self.now_ns = now_ns;
+        self.processes.look();
     }
 
     /// Whether a look has come since the last time that this was asked.
     pub fn takes(&mut self) -> bool {
-        std::mem::take(&mut self.is_new)
+        self.processes.takes()
     }
 
     /// Adds what a process did, unless that is known already.
@@ -151,15 +138,15 @@ impl Watched {
         if row.thread.is_some() || !is_there {
             return;
         }
-        let of = self.processes.entry(Id::from_row(row)).or_default();
-        if of.look < self.looks {
-            of.push(row, self.looks, self.now_ns);
-        }
+        let now_ns = self.now_ns;
+        self.processes.push(Id::from_row(row), |histories, missed| {
+            histories.push(row, missed, now_ns);
+        });
     }
 
     /// What a process did.
     pub fn get(&self, id: Id) -> Option<&Histories> {
-        self.processes.get(&id)
+        self.processes.get(id)
     }
 
     /// Forgets all: what comes next is of another time.

@@ -4,12 +4,15 @@ use fastproc_columns::Lookup;
 
 use crate::{
     canvas::{Canvas, Sheet},
+    cgroups,
     details::Watched,
-    observation::View,
-    rows::Picker,
+    history::Recent,
+    observation::{Cgroups, View},
+    rows::{Picker, Tally},
     state::State,
     view::{
-        details,
+        cgroup, cgroups as cgroup_table, details,
+        grid::Grid,
         header::{Header, Histories},
         overlay,
         table::Table,
@@ -29,6 +32,10 @@ pub struct Painter {
     pub histories: Histories,
     /// That of processes.
     pub watched: Watched,
+    /// The table of cgroups.
+    pub cgroup_grid: Grid,
+    /// The history of cgroups.
+    pub watched_cgroups: Recent<u64, cgroups::Histories>,
 }
 
 impl Painter {
@@ -45,7 +52,9 @@ impl Painter {
         sheet.is_ascii = state.is_ascii;
         let mut canvas = Canvas::new(sheet);
         let (width, height) = (canvas.area.width, canvas.area.height);
-        if let Some(shown) = &mut state.details {
+        if let Some(cgroups) = view.cgroups.filter(|_| state.settings.cgroups.shown) {
+            self.paint_cgroups(&mut canvas, view, &cgroups, state, lookup, title, theme);
+        } else if let Some(shown) = &mut state.details {
             let body = height.saturating_sub(1);
             let watched = &self.watched;
             details::draw(
@@ -101,13 +110,65 @@ impl Painter {
         overlay::last_line(&mut canvas.lines(height.saturating_sub(1), 1), state, theme);
     }
 
+    /// The table of cgroups, or one of them.
+    #[allow(clippy::too_many_arguments, reason = "where, what and how")]
+    fn paint_cgroups(
+        &mut self,
+        canvas: &mut Canvas<'_>,
+        view: &View<'_>,
+        cgroups: &Cgroups<'_>,
+        state: &mut State,
+        lookup: &mut Lookup,
+        title: &str,
+        theme: Theme,
+    ) {
+        let (width, height) = (canvas.area.width, canvas.area.height);
+        if let Some(shown) = &mut state.cgroups.details {
+            let nothing = cgroups::Histories::default();
+            let histories = self.watched_cgroups.get(shown.id).unwrap_or(&nothing);
+            let mut body = canvas.lines(0, height.saturating_sub(1));
+            cgroup::draw(&mut body, shown, cgroups, view, lookup, histories, theme);
+            return;
+        }
+        let header_height = self.header_height(view, state, width, height);
+        let tally = self.picker.tally(view);
+        if header_height > 0 {
+            let header = self.header(view, state, title, theme, tally);
+            header.draw(&mut canvas.lines(0, header_height), height);
+        }
+        self.table_line = header_height;
+        let room = height.saturating_sub(header_height + 1);
+        let mut part = canvas.lines(header_height, room);
+        let mut rows = cgroups.rows();
+        state.cgroups.pick(&mut rows, state.settings.cgroups.tree);
+        let grid = &mut self.cgroup_grid;
+        cgroup_table::draw(&mut part, grid, cgroups, &rows, state, theme);
+        if self.watched_cgroups.takes() {
+            let window = state.cgroups.window;
+            let seen = rows.iter().skip(window.top).take(window.height);
+            seen.for_each(|row| watch(&mut self.watched_cgroups, row));
+        }
+    }
+
+    /// Adds a look at all histories of cgroups, and at that of the one in detail.
+    pub fn look_at_cgroups(&mut self, cgroups: &Cgroups<'_>, state: &State) {
+        self.watched_cgroups.look();
+        let shown = state.cgroups.details.as_ref();
+        let rows = shown.map(|shown| (shown.id, cgroups.rows()));
+        if let Some((id, rows)) = rows
+            && let Some(row) = rows.iter().find(|row| row.cgroup.id() == id)
+        {
+            watch(&mut self.watched_cgroups, row);
+        }
+    }
+
     fn header<'a>(
         &'a self,
         view: &View<'a>,
         state: &State,
         title: &'a str,
         theme: Theme,
-        tally: crate::rows::Tally,
+        tally: Tally,
     ) -> Header<'a> {
         Header {
             view: *view,
@@ -123,13 +184,17 @@ impl Painter {
         if !state.settings.header {
             return 0;
         }
-        let header = self.header(
-            view,
-            state,
-            "",
-            Theme::new(false),
-            crate::rows::Tally::default(),
-        );
+        let header = self.header(view, state, "", Theme::new(false), Tally::default());
         header.height(width, height)
     }
 }
+
+/// Adds what a cgroup did since the last look to its history.
+fn watch(watched: &mut Recent<u64, cgroups::Histories>, row: &fastproc_columns::cgroups::Row<'_>) {
+    watched.push(row.cgroup.id(), |histories, missed| {
+        histories.push(row, missed);
+    });
+}
+
+#[cfg(test)]
+mod tests;

@@ -12,6 +12,9 @@ pub enum Error {
     /// The machine's counters cannot be read.
     #[error("cannot read the machine's counters")]
     Counters(#[from] fastproc::counters::Error),
+    /// The cgroups cannot be read.
+    #[error(transparent)]
+    Cgroups(#[from] fastproc::cgroups::Error),
     /// Standard input or output is no terminal.
     #[error(
         "standard input and output must be a terminal; use --once to write one table, or --batch to write many"

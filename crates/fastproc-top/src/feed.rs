@@ -1,9 +1,10 @@
 //! Where snapshots and the machine's numbers come from.
 
+mod cgroups;
 mod live;
 mod replay;
 
-use fastproc::{Fields, Host};
+use fastproc::{Fields, Host, cgroups as library};
 
 pub use self::{live::Live, replay::Replay};
 use crate::{error::Error, observation::View};
@@ -30,6 +31,14 @@ impl Feed {
     pub fn need(&mut self, needs: Fields) -> Result<bool, Error> {
         match self {
             Self::Live(live) => live.need(needs),
+            Self::Replay(_) => Ok(false),
+        }
+    }
+
+    /// Has these values of cgroups collected from now on, or none. Returns whether there is a snapshot for that.
+    pub fn need_cgroups(&mut self, needs: Option<library::Fields>) -> Result<bool, library::Error> {
+        match self {
+            Self::Live(live) => live.need_cgroups(needs),
             Self::Replay(_) => Ok(false),
         }
     }

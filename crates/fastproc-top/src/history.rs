@@ -1,4 +1,6 @@
-//! The last values of a number, to be drawn as a line.
+//! The last values of numbers, to be drawn as lines.
+
+use std::{collections::HashMap, hash::Hash};
 
 /// So many values are kept.
 pub const LENGTH: usize = 300;
@@ -41,6 +43,64 @@ impl History {
     }
 }
 
+/// The histories of things that were on the screen lately: those that a person may want to look at.
+#[derive(Debug)]
+pub struct Recent<K, H> {
+    looks: u64,
+    is_new: bool,
+    /// Each with the look that was added last.
+    kept: HashMap<K, (u64, H)>,
+}
+
+impl<K, H> Default for Recent<K, H> {
+    fn default() -> Self {
+        Self {
+            looks: 0,
+            is_new: false,
+            kept: HashMap::new(),
+        }
+    }
+}
+
+impl<K: Eq + Hash, H: Default> Recent<K, H> {
+    /// A new look is there.
+    pub fn look(&mut self) {
+        self.looks += 1;
+        self.is_new = true;
+        let oldest = self.looks.saturating_sub(LENGTH as u64);
+        // What has left the screen for so long has nothing left to be shown.
+        if self.looks.is_multiple_of(64) {
+            self.kept.retain(|_, (look, _)| *look > oldest);
+        }
+    }
+
+    /// Whether a look has come since the last time that this was asked.
+    pub fn takes(&mut self) -> bool {
+        std::mem::take(&mut self.is_new)
+    }
+
+    /// Adds a look at one of them, unless that is done already. `add` gets its histories, and how many looks they missed.
+    pub fn push(&mut self, key: K, add: impl FnOnce(&mut H, u64)) {
+        let looks = self.looks;
+        let (last, histories) = self.kept.entry(key).or_default();
+        if *last < looks {
+            let missed = if *last > 0 { looks - *last - 1 } else { 0 };
+            add(histories, missed);
+            *last = looks;
+        }
+    }
+
+    /// What one of them did.
+    pub fn get(&self, key: K) -> Option<&H> {
+        self.kept.get(&key).map(|(_, histories)| histories)
+    }
+
+    /// Forgets all: what comes next is of another time.
+    pub fn clear(&mut self) {
+        self.kept.clear();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,5 +116,24 @@ mod tests {
         assert_eq!(last, [Some(end - 2.0), None, Some(end)]);
         assert_eq!(history.last(10_000).len(), LENGTH);
         assert!((history.largest(2) - end).abs() < 1e-9);
+    }
+
+    #[test]
+    fn each_look_is_added_once_and_missed_ones_are_counted() {
+        let mut recent = Recent::<u8, Vec<u64>>::default();
+        let add = |all: &mut Vec<u64>, missed| all.push(missed);
+        for look in 1..=4 {
+            recent.look();
+            assert!(recent.takes() && !recent.takes());
+            recent.push(1, add);
+            recent.push(1, add);
+            if look % 3 == 1 {
+                recent.push(2, add);
+            }
+        }
+        assert_eq!(recent.get(1), Some(&vec![0, 0, 0, 0]));
+        assert_eq!(recent.get(2), Some(&vec![0, 2]));
+        (0..2 * LENGTH).for_each(|_| recent.look());
+        assert_eq!(recent.get(1), None);
     }
 }

@@ -1,6 +1,10 @@
 //! The one table of keys: it binds them, and the help screen shows it.
 
-use ratatui_crossterm::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+mod key;
+
+use ratatui_crossterm::crossterm::event::KeyCode;
+
+pub use self::key::Key;
 
 /// Where a key has a meaning of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,6 +13,10 @@ pub enum Place {
     Table,
     /// One process, in detail.
     Details,
+    /// The table of cgroups.
+    Cgroups,
+    /// One cgroup, in detail.
+    Cgroup,
     /// A list to choose from.
     List,
     /// A line of text.
@@ -21,9 +29,11 @@ pub enum Place {
 
 impl Place {
     /// All, in the order of the help.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Table,
         Self::Details,
+        Self::Cgroups,
+        Self::Cgroup,
         Self::List,
         Self::Prompt,
         Self::Question,
@@ -35,6 +45,8 @@ impl Place {
         match self {
             Self::Table => "Table",
             Self::Details => "Details of a process",
+            Self::Cgroups => "Cgroups",
+            Self::Cgroup => "Details of a cgroup",
             Self::List => "Lists",
             Self::Prompt => "Text",
             Self::Question => "Questions",
@@ -116,8 +128,10 @@ pub enum Action {
     MarkTree,
     /// Unmark all.
     Unmark,
-    /// Show a process in detail.
+    /// Show a process or a cgroup in detail.
     Details,
+    /// Show cgroups instead of processes, or processes again.
+    Cgroups,
     /// Its open files.
     Files,
     /// Its environment.
@@ -156,85 +170,6 @@ pub enum Action {
     DeleteLine,
 }
 
-/// A key, as terminals report it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Key {
-    code: KeyCode,
-    control: bool,
-}
-
-impl Key {
-    const fn code(code: KeyCode) -> Self {
-        Self {
-            code,
-            control: false,
-        }
-    }
-
-    const fn char(character: char) -> Self {
-        Self::code(KeyCode::Char(character))
-    }
-
-    const fn function(number: u8) -> Self {
-        Self::code(KeyCode::F(number))
-    }
-
-    const fn control(character: char) -> Self {
-        Self {
-            code: KeyCode::Char(character),
-            control: true,
-        }
-    }
-
-    /// Leaves a place.
-    pub const ESCAPE: Self = Self::code(KeyCode::Esc);
-
-    /// The keys of an event. Alt and a key are Esc and that key, which a terminal tells in the same way.
-    pub fn all_of(event: &KeyEvent) -> impl Iterator<Item = Self> {
-        let escape = event.modifiers.contains(KeyModifiers::ALT);
-        let escape = escape.then_some(Self::ESCAPE);
-        escape.into_iter().chain([Self::from_event(event)])
-    }
-
-    /// The key of an event. Shift is in the character already.
-    fn from_event(event: &KeyEvent) -> Self {
-        Self {
-            code: match event.code {
-                KeyCode::BackTab => KeyCode::BackTab,
-                code => code,
-            },
-            control: event.modifiers.contains(KeyModifiers::CONTROL),
-        }
-    }
-
-    /// The character that it writes, if it writes one.
-    pub const fn character(self) -> Option<char> {
-        match self.code {
-            KeyCode::Char(character) if !self.control => Some(character),
-            _ => None,
-        }
-    }
-
-    /// Its name in the help.
-    pub fn name(self) -> String {
-        let name = match self.code {
-            KeyCode::Char(' ') => "Space".into(),
-            KeyCode::Char(character) if self.control => format!("^{}", character.to_uppercase()),
-            KeyCode::Char(character) => character.into(),
-            KeyCode::F(number) => format!("F{number}"),
-            KeyCode::PageUp => "PgUp".into(),
-            KeyCode::PageDown => "PgDn".into(),
-            KeyCode::BackTab => "Shift-Tab".into(),
-            code => format!("{code:?}"),
-        };
-        if self.control && self.character().is_none() && !name.starts_with('^') {
-            format!("^{name}")
-        } else {
-            name
-        }
-    }
-}
-
 /// A line of the table.
 #[derive(Debug)]
 pub struct Binding {
@@ -250,7 +185,7 @@ pub struct Binding {
 
 use Action as A;
 use KeyCode as C;
-use Place::{Details, Help, List, Prompt, Question, Table};
+use Place::{Cgroup, Cgroups, Details, Help, List, Prompt, Question, Table};
 
 const fn bind(place: Place, keys: &'static [Key], action: Action, help: &'static str) -> Binding {
     Binding {
@@ -305,6 +240,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(Table, &[c('i')], A::Idle, "hide or show processes that used no CPU"),
     bind(Table, &[c('c'), c('p')], A::CommandLines, "show command lines or names"),
     bind(Table, &[f(2), c('f')], A::Columns, "edit the columns"),
+    bind(Table, &[c('v')], A::Cgroups, "show cgroups, or processes again"),
     bind(Table, &[c('g')], A::Group, "add up by name, user, container, pod …; then stop"),
     bind(Table, &[c('x')], A::Exited, "show or hide processes that exited in the interval"),
     bind(Table, &[f(4), c('\\'), c('o')], A::Filter, "filter: rss > 100M && user != root"),
@@ -364,6 +300,58 @@ pub static BINDINGS: &[Binding] = &[
     bind(Details, &[ctrl('z')], A::Suspend, "suspend this program"),
     bind(Details, &[f(10), ctrl('c')], A::Quit, "quit"),
 
+    bind(Cgroups, &[c('v')], A::Cgroups, "show processes again"),
+    bind(Cgroups, &[k(C::Up), ctrl('p')], A::Move(-1), "up"),
+    bind(Cgroups, &[k(C::Down), ctrl('n')], A::Move(1), "down"),
+    bind(Cgroups, &[k(C::PageUp), ctrl('b')], A::Page(-1), "a page up"),
+    bind(Cgroups, &[k(C::PageDown), ctrl('f'), c(' ')], A::Page(1), "a page down"),
+    bind(Cgroups, &[k(C::Home)], A::First, "to the first row"),
+    bind(Cgroups, &[k(C::End), c('G')], A::Last, "to the last row"),
+    bind(Cgroups, &[k(C::Left)], A::Side(-8), "scroll to the left"),
+    bind(Cgroups, &[k(C::Right)], A::Side(8), "scroll to the right"),
+    bind(Cgroups, &[c('0')], A::LeftEdge, "back to the left edge"),
+    bind(Cgroups, &[k(C::Enter)], A::Details, "show its history, its values and its processes"),
+    bind(Cgroups, &[c('P')], A::SortBy("cpu"), "sort by CPU"),
+    bind(Cgroups, &[c('M')], A::SortBy("memory"), "sort by memory"),
+    bind(Cgroups, &[c('T')], A::SortBy("cpu_time"), "sort by CPU time"),
+    bind(Cgroups, &[c('N')], A::SortBy("path"), "sort by path"),
+    bind(Cgroups, &[f(6), c('S')], A::ChooseSort, "choose what to sort by"),
+    bind(Cgroups, &[c('<')], A::SortColumn(-1), "sort by the column to the left"),
+    bind(Cgroups, &[c('>')], A::SortColumn(1), "sort by the column to the right"),
+    bind(Cgroups, &[c('I'), c('R')], A::Reverse, "sort the other way round"),
+    bind(Cgroups, &[f(5), c('t'), c('V')], A::Tree, "show descendants below their cgroup"),
+    bind(Cgroups, &[c('+'), c('-')], A::Fold, "in a tree: fold or unfold the descendants"),
+    bind(Cgroups, &[f(2), c('f')], A::Columns, "edit the columns; fastproc cgroups --help lists them"),
+    bind(Cgroups, &[f(4), c('\\'), c('o')], A::Filter, "filter: memory > 100M && path ~ system"),
+    bind(Cgroups, &[f(3), c('/'), c('L')], A::Search, "search in paths"),
+    bind(Cgroups, &[c('n'), c('&')], A::Found(1), "go to the next match"),
+    bind(Cgroups, &[ctrl('r')], A::Found(-1), "go to the previous match"),
+    bind(Cgroups, &[c('d'), c('s')], A::Interval, "enter the refresh interval"),
+    bind(Cgroups, &[c('Z')], A::Pause, "pause or continue"),
+    bind(Cgroups, &[c('1')], A::Cpus, "show each CPU, or all together"),
+    bind(Cgroups, &[c('m')], A::Header, "hide or show the header"),
+    bind(Cgroups, &[c('z')], A::Colour, "turn colour on or off"),
+    bind(Cgroups, &[c('W')], A::Save, "write these settings to top.toml"),
+    bind(Cgroups, &[ctrl('l')], A::Redraw, "redraw the screen"),
+    bind(Cgroups, &[k(C::Tab)], A::Refresh, "refresh now"),
+    bind(Cgroups, &[ctrl('z')], A::Suspend, "suspend this program; fg continues"),
+    bind(Cgroups, &[f(1), c('h'), c('?')], A::Help, "help"),
+    bind(Cgroups, &[k(C::Esc)], A::Back, "clear the filter and the search"),
+    bind(Cgroups, &[f(10), c('q'), ctrl('c')], A::Quit, "quit"),
+
+    bind(Cgroup, &[k(C::Tab), k(C::Right)], A::Tab(1), "next page"),
+    bind(Cgroup, &[k(C::BackTab), k(C::Left)], A::Tab(-1), "previous page"),
+    bind(Cgroup, &[k(C::Up)], A::Move(-1), "up"),
+    bind(Cgroup, &[k(C::Down)], A::Move(1), "down"),
+    bind(Cgroup, &[k(C::PageUp)], A::Page(-1), "a page up"),
+    bind(Cgroup, &[k(C::PageDown), c(' ')], A::Page(1), "a page down"),
+    bind(Cgroup, &[k(C::Home)], A::First, "to the first line"),
+    bind(Cgroup, &[c('Z')], A::Pause, "pause or continue"),
+    bind(Cgroup, &[f(1), c('h'), c('?')], A::Help, "help"),
+    bind(Cgroup, &[k(C::Esc), c('q'), k(C::Enter)], A::Back, "back to the table"),
+    bind(Cgroup, &[ctrl('z')], A::Suspend, "suspend this program"),
+    bind(Cgroup, &[f(10), ctrl('c')], A::Quit, "quit"),
+
     bind(List, &[k(C::Up)], A::Move(-1), "up"),
     bind(List, &[k(C::Down)], A::Move(1), "down"),
     bind(List, &[k(C::PageUp)], A::Page(-1), "a page up"),
@@ -404,6 +392,8 @@ pub fn action(place: Place, key: Key) -> Option<Action> {
 
 #[cfg(test)]
 mod tests {
+    use ratatui_crossterm::crossterm::event::{KeyEvent, KeyModifiers};
+
     use super::*;
 
     #[test]

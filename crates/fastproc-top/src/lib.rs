@@ -10,6 +10,7 @@
 
 mod act;
 mod canvas;
+mod cgroups;
 mod clock;
 mod details;
 mod draw;

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use fastproc::{Baseline, Snapshot};
+use fastproc::{Baseline, Snapshot, cgroups};
+use fastproc_columns::cgroups::{Members, Rows};
 
 use crate::{details::Page, exited::Exited, id::Id, machine::Machine};
 
@@ -21,6 +22,30 @@ pub struct View<'a> {
     pub exited: &'a Exited,
     /// Limits and open files of a recording; `None`: read them from `/proc`.
     pub pages: Option<&'a Pages>,
+    /// The cgroups; `None` unless they are shown.
+    pub cgroups: Option<Cgroups<'a>>,
+}
+
+/// All cgroups at about the time of the snapshot of the processes.
+#[derive(Clone, Copy, Debug)]
+pub struct Cgroups<'a> {
+    /// Every cgroup.
+    pub snapshot: cgroups::Snapshot<'a>,
+    /// The cgroups before it; `None` for the first snapshot.
+    pub before: Option<&'a cgroups::Baseline>,
+    /// How many processes they have, if that is known.
+    pub members: Option<&'a Members>,
+    /// The controllers whose values are not known here.
+    pub absent: &'a [&'static str],
+    /// Where they are read from.
+    pub source: cgroups::Source,
+}
+
+impl<'a> Cgroups<'a> {
+    /// A row for each.
+    pub fn rows(&self) -> Rows<'a> {
+        Rows::new(self.snapshot, self.before, self.members)
+    }
 }
 
 /// Limits and open files that were recorded.

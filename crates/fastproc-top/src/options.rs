@@ -19,6 +19,8 @@ pub struct Options {
     pub threads: bool,
     /// Children below their parents.
     pub tree: bool,
+    /// Cgroups instead of processes.
+    pub cgroups: bool,
     /// The only source to use.
     pub source: Option<SourceKind>,
     /// The settings file, if there is one.

@@ -28,6 +28,12 @@ pub struct Tally {
 }
 
 impl Tally {
+    fn new(briefs: &[Brief]) -> Self {
+        let mut tally = Self::default();
+        briefs.iter().for_each(|&brief| tally.add(brief));
+        tally
+    }
+
     fn add(&mut self, brief: Brief) {
         self.processes += 1;
         self.threads += u64::from(brief.threads);
@@ -98,6 +104,11 @@ fn reuse<'a>(mut rows: Vec<Row<'_>>) -> Vec<Row<'a>> {
 }
 
 impl Picker {
+    /// What all processes come to.
+    pub fn tally(&mut self, view: &View<'_>) -> Tally {
+        Tally::new(self.briefs.update(&view.snapshot, Brief::of))
+    }
+
     /// The rows that there is room for, with the window settled over them.
     pub fn pick<'a>(
         &mut self,
@@ -111,7 +122,8 @@ impl Picker {
         let mut branches = std::mem::take(&mut self.branches);
         branches.clear();
         let briefs = self.briefs.update(&view.snapshot, Brief::of);
-        let tally = select(view, state, lookup, briefs, &mut rows);
+        let tally = Tally::new(briefs);
+        select(view, state, lookup, briefs, &mut rows);
         let marked = sum_of_marked(&rows, state, lookup);
         if let Some(by) = state.settings.group {
             let (sort, descending) = state.sort_key();
@@ -258,15 +270,14 @@ fn matches(row: &Row<'_>, needle: &str, lookup: &mut Lookup) -> bool {
     })
 }
 
-/// The rows that are wanted, and what all processes come to.
+/// The rows that are wanted.
 fn select<'a>(
     view: &View<'a>,
     state: &State,
     lookup: &mut Lookup,
     briefs: &[Brief],
     rows: &mut Vec<Row<'a>>,
-) -> Tally {
-    let mut tally = Tally::default();
+) {
     let settings = &state.settings;
     let mut take = |row: Row<'a>, brief: Brief| {
         let wanted = (settings.kernel_threads || !brief.is_kernel_thread)
@@ -286,9 +297,6 @@ fn select<'a>(
         branch: &[],
         event: change.exit.map(|exit| Event::Exit(exit, None)),
     };
-    for brief in briefs {
-        tally.add(*brief);
-    }
     match (view.before, settings.threads) {
         (Some(before), false) => {
             let changes = before.changes(&view.snapshot).zip(briefs);
@@ -319,7 +327,6 @@ fn select<'a>(
         let rows = exited.map(|process| of_change(process.change()));
         rows.for_each(|row| take(row, Brief::of(row.process)));
     }
-    tally
 }
 
 /// Whether it used a CPU since the last look.

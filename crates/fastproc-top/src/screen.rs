@@ -78,6 +78,7 @@ impl Screen {
             let replay = Replay::open(path)?;
             let lookup = replay.lookup();
             state.is_replay = true;
+            state.settings.cgroups.shown = false;
             (Feed::Replay(Box::new(replay)), lookup)
         } else {
             let fields = needs(&state, options.record.is_some());
@@ -153,7 +154,7 @@ impl Screen {
     }
 
     fn watch(&mut self, terminal: &mut Terminal) -> Result<Left, Error> {
-        self.look()?;
+        self.begin()?;
         self.show(terminal)?;
         let mut due = Instant::now() + self.state.interval().min(FIRST_LOOK);
         // Whether there is a snapshot that is not drawn yet.
@@ -210,6 +211,9 @@ impl Screen {
             }
             if is_input || is_behind {
                 is_behind = false;
+                if self.need_cgroups() {
+                    due = due.min(Instant::now() + FIRST_LOOK);
+                }
                 if self.state.is_replay && !had_details && self.state.details.is_some() {
                     self.recall();
                 }
@@ -237,6 +241,25 @@ impl Screen {
                     return Ok(Left::ByChoice);
                 }
                 due = next_due(due, self.state.interval(), Instant::now());
+            }
+        }
+    }
+
+    /// Takes the first snapshot of what is shown.
+    fn begin(&mut self) -> Result<(), Error> {
+        self.look()?;
+        self.feed.need_cgroups(self.state.needs_of_cgroups())?;
+        Ok(())
+    }
+
+    /// Has the cgroups collected that are shown from now on, or none. Returns whether they are new.
+    fn need_cgroups(&mut self) -> bool {
+        match self.feed.need_cgroups(self.state.needs_of_cgroups()) {
+            Ok(is_new) => is_new,
+            Err(error) => {
+                self.state.settings.cgroups.shown = false;
+                self.state.fail(error.to_string());
+                false
             }
         }
     }
@@ -271,6 +294,9 @@ impl Screen {
             if let Some((recorder, path)) = &mut self.recorder {
                 let pushed = recorder.push(&view, &mut self.lookup, anew);
                 pushed.map_err(not_recorded(path))?;
+            }
+            if let Some(cgroups) = &view.cgroups {
+                self.painter.look_at_cgroups(cgroups, &self.state);
             }
             let Painter {
                 histories, watched, ..
@@ -333,7 +359,9 @@ impl Screen {
         let by = match mouse.kind {
             MouseEventKind::ScrollUp => -3,
             MouseEventKind::ScrollDown => 3,
-            MouseEventKind::Down(MouseButton::Left) if place == Place::Table => {
+            MouseEventKind::Down(MouseButton::Left)
+                if matches!(place, Place::Table | Place::Cgroups) =>
+            {
                 return self.click(mouse.column, mouse.row);
             }
             _ => return,
@@ -343,19 +371,36 @@ impl Screen {
 
     fn click(&mut self, column: u16, line: u16) {
         let (state, painter) = (&mut self.state, &self.painter);
+        let is_of_cgroups = state.settings.cgroups.shown;
+        let places = if is_of_cgroups {
+            &painter.cgroup_grid.places
+        } else {
+            &painter.table.grid.places
+        };
         if line == painter.table_line {
-            let mut places = painter.table.places.iter();
-            if let Some((_, name)) = places.find(|(place, _)| place.contains(&column)) {
-                let (now, descending) = state.sort_key();
-                let is_number = fastproc_columns::field::find(name)
-                    .is_ok_and(|field| field.unit.is_right_aligned() && *name != "pid");
-                state.sort_by(name, if now == *name { !descending } else { is_number });
+            let mut places = places.iter();
+            let Some((_, name)) = places.find(|(place, _)| place.contains(&column)) else {
+                return;
+            };
+            if is_of_cgroups {
+                let sort = &state.cgroups.sort;
+                let other = (sort.column.name == *name).then_some(!sort.largest_first);
+                return state.sort_cgroups_by(name, other);
             }
+            let (now, descending) = state.sort_key();
+            let is_number = fastproc_columns::field::find(name)
+                .is_ok_and(|field| field.unit.is_right_aligned() && *name != "pid");
+            state.sort_by(name, if now == *name { !descending } else { is_number });
         } else if line > painter.table_line {
-            let row = state.window.top + usize::from(line - painter.table_line) - 1;
-            if row < state.window.rows && row < state.window.top + state.window.height {
+            let window = if is_of_cgroups {
+                &mut state.cgroups.window
+            } else {
                 state.follow = None;
-                state.window.cursor = row;
+                &mut state.window
+            };
+            let row = window.top + usize::from(line - painter.table_line) - 1;
+            if row < window.rows && row < window.top + window.height {
+                window.cursor = row;
             }
         }
     }
@@ -383,6 +428,12 @@ impl State {
                 window.top = window.top.saturating_add_signed(by as isize);
             }
             (Some(_), _) => {}
+            (None, _) if self.settings.cgroups.shown => match &mut self.cgroups.details {
+                Some(shown) => {
+                    shown.window.top = shown.window.top.saturating_add_signed(by as isize);
+                }
+                None => self.cgroups.window.step(by),
+            },
             (None, Some(shown)) => {
                 shown.window.top = shown.window.top.saturating_add_signed(by as isize);
             }

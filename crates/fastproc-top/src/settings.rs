@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use fastproc_columns::{Filter, Sort, field, is_interval};
+use fastproc_columns::{Filter, Sort, cgroups, field, is_interval};
 use serde::{Deserialize, Serialize};
 
 use crate::{error::Error, group::GroupBy, options::Options};
@@ -44,6 +44,36 @@ pub struct Settings {
     pub colour: bool,
     /// How processes are grouped.
     pub group: Option<GroupBy>,
+    /// The table of cgroups.
+    pub cgroups: CgroupSettings,
+}
+
+/// The settings of the table of cgroups.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CgroupSettings {
+    /// Whether it is shown, and not that of processes.
+    pub shown: bool,
+    /// The columns; empty: the defaults that fit.
+    pub columns: Vec<String>,
+    /// What to sort by.
+    pub sort: String,
+    /// Which cgroups to show; empty: all.
+    pub filter: String,
+    /// Whether to show descendants below their cgroup.
+    pub tree: bool,
+}
+
+impl Default for CgroupSettings {
+    fn default() -> Self {
+        Self {
+            shown: false,
+            columns: Vec::new(),
+            sort: "-cpu".into(),
+            filter: String::new(),
+            tree: false,
+        }
+    }
 }
 
 impl Default for Settings {
@@ -62,6 +92,7 @@ impl Default for Settings {
             header: true,
             colour: true,
             group: None,
+            cgroups: CgroupSettings::default(),
         }
     }
 }
@@ -97,7 +128,10 @@ impl Settings {
         if let Some(filter) = &options.filter {
             settings.filter.clone_from(filter);
         }
-        if options.threads || options.tree {
+        if options.cgroups {
+            settings.cgroups.shown = true;
+            settings.cgroups.tree |= options.tree;
+        } else if options.threads || options.tree {
             (settings.threads, settings.tree) = (options.threads, options.tree);
             settings.group = None;
         }
@@ -133,6 +167,13 @@ impl Settings {
         self.sort.parse::<Sort>()?;
         if !self.filter.trim().is_empty() {
             self.filter.parse::<Filter>()?;
+        }
+        for name in &self.cgroups.columns {
+            cgroups::find(name.trim())?;
+        }
+        self.cgroups.sort.parse::<cgroups::Sort>()?;
+        if !self.cgroups.filter.trim().is_empty() {
+            self.cgroups.filter.parse::<cgroups::Filter>()?;
         }
         Ok(())
     }
@@ -179,6 +220,11 @@ mod tests {
             filter: "rss > 1M && comm =~ 'a\"b'".into(),
             group: Some(GroupBy::Container),
             tree: true,
+            cgroups: CgroupSettings {
+                shown: true,
+                filter: "memory > 1M".into(),
+                ..CgroupSettings::default()
+            },
             ..Settings::default()
         };
         settings.write(&path).expect("a folder of our own");
@@ -193,6 +239,9 @@ mod tests {
             "sort = \"nope\"",
             "columns = [\"nope\"]",
             "filter = \"rss >\"",
+            "[cgroups]\nsort = \"rss\"",
+            "[cgroups]\ncolumns = [\"rss\"]",
+            "[cgroups]\nfilter = \"memory\"",
         ] {
             fs::write(&path, wrong).expect("our own");
             assert!(Settings::read(&path, false).is_err(), "{wrong}");

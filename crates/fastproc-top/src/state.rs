@@ -9,6 +9,7 @@ use fastproc::Fields;
 use fastproc_columns::{Field, Filter, Sort, field};
 
 use crate::{
+    cgroups,
     details::Details,
     error::Error,
     group::GroupBy,
@@ -51,7 +52,7 @@ const THREAD_COLUMNS: [&str; 9] = [
 /// What an entry of a list does when it is chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// A field to sort by.
+    /// A field or, of cgroups, a column to sort by.
     Sort(&'static str),
     /// A signal to send.
     Signal(i32),
@@ -188,6 +189,8 @@ pub struct State {
     pub is_burst: bool,
     /// The process that is shown in detail.
     pub details: Option<Details>,
+    /// The table of cgroups.
+    pub cgroups: cgroups::Table,
     /// What is shown on top of the table or the details.
     pub overlay: Option<Overlay>,
     /// The message to show.
@@ -221,6 +224,7 @@ impl State {
             targets: Vec::new(),
             is_burst: false,
             details: None,
+            cgroups: cgroups::Table::new(&settings.cgroups).map_err(boxed)?,
             overlay: None,
             message: None,
             paused: false,
@@ -301,11 +305,20 @@ impl State {
             .details
             .as_ref()
             .map_or(Fields::empty(), Details::needs);
+        if self.settings.cgroups.shown {
+            needs |= Fields::CGROUP;
+        }
         needs.set(
             Fields::THREADS,
             needs.contains(Fields::THREADS) || self.settings.threads,
         );
         needs
+    }
+
+    /// The values of cgroups that are shown; `None`: no cgroups are shown.
+    pub fn needs_of_cgroups(&self) -> Option<fastproc::cgroups::Fields> {
+        let is_shown = self.settings.cgroups.shown;
+        is_shown.then(|| self.cgroups.needs())
     }
 
     /// The part of the screen that decides what keys do.
@@ -315,6 +328,10 @@ impl State {
             (Some(Overlay::Prompt { .. }), _) => Place::Prompt,
             (Some(Overlay::Question { .. }), _) => Place::Question,
             (Some(Overlay::Help(_)), _) => Place::Help,
+            (None, _) if self.settings.cgroups.shown => match self.cgroups.details {
+                Some(_) => Place::Cgroup,
+                None => Place::Cgroups,
+            },
             (None, Some(_)) => Place::Details,
             (None, None) => Place::Table,
         }

@@ -127,7 +127,7 @@ fn where_bpf_is_denied_nothing_is_printed() {
     if is_case("bpf denied") {
         deny_bpf();
         only_files_serve(
-            |error| matches!(error, Error::Verifier { reason, .. } if reason.contains("ermi") || reason.contains("-EPERM")),
+            |error| matches!(error, Error::Forbidden { reason } if reason.contains("ermi")),
         );
         return;
     }

@@ -2,17 +2,13 @@
 
 use std::{
     fs::{self, File},
-    io::{self, ErrorKind},
+    io,
     os::unix::fs::FileExt,
-    path::{Path, PathBuf},
-    thread,
+    path::Path,
     time::Duration,
 };
 
-use fastproc::{
-    Collector, Fields as ProcessFields, SourceKind,
-    cgroups::{Cgroups, Fields, Source},
-};
+use fastproc::cgroups::{Cgroups, Fields, Source};
 use serde::Serialize;
 
 use super::{
@@ -20,6 +16,7 @@ use super::{
     measure::{Case, Failure, Measured, Plan, measure},
     report::{Column, Report, Row, Spread, column, four_decimals, progress},
     scan_proc::raise_open_files,
+    tree::Tree,
 };
 
 /// What kubelet reads of each cgroup, those of pressure last.
@@ -111,78 +108,32 @@ impl Row for Look {
     }
 }
 
-/// Cgroups of this program, gone when this is dropped.
-struct Tree {
-    folders: Vec<PathBuf>,
-    leaves: Vec<PathBuf>,
+/// Cgroups with every controller.
+fn tree(mount: &Path, wanted: usize) -> Result<Tree, Failure> {
+    let enabled = fs::read_to_string(mount.join("cgroup.subtree_control"))?;
+    let enabled: Vec<_> = enabled.split_ascii_whitespace().collect();
+    let missing = CONTROLLERS.into_iter().find(|name| !enabled.contains(name));
+    if let Some(missing) = missing {
+        return Err(NoController(missing, mount.display().to_string()).into());
+    }
+    let mut tree = Tree::new(mount)?;
+    let top = tree.top().to_owned();
+    enable(&top)?;
+    for at in 0..PARENTS {
+        let parent = top.join(format!("g{at}"));
+        tree.add(parent.clone())?;
+        enable(&parent)?;
+    }
+    for at in 0..wanted {
+        tree.add_leaf(top.join(format!("g{}/c{at}", at % PARENTS)))?;
+    }
+    Ok(tree)
 }
 
-impl Tree {
-    fn new(mount: &Path, wanted: usize) -> Result<Self, Failure> {
-        let enabled = fs::read_to_string(mount.join("cgroup.subtree_control"))?;
-        let enabled: Vec<_> = enabled.split_ascii_whitespace().collect();
-        let missing = CONTROLLERS.into_iter().find(|name| !enabled.contains(name));
-        if let Some(missing) = missing {
-            return Err(NoController(missing, mount.display().to_string()).into());
-        }
-        let mut tree = Self {
-            folders: Vec::new(),
-            leaves: Vec::new(),
-        };
-        let top = mount.join(format!("fastproc-bench-{}", std::process::id()));
-        tree.make(top.clone(), true)?;
-        for at in 0..PARENTS {
-            tree.make(top.join(format!("g{at}")), true)?;
-        }
-        for at in 0..wanted {
-            let leaf = top.join(format!("g{}/c{at}", at % PARENTS));
-            tree.make(leaf.clone(), false)?;
-            tree.leaves.push(leaf);
-        }
-        Ok(tree)
-    }
-
-    fn make(&mut self, folder: PathBuf, has_children: bool) -> io::Result<()> {
-        fs::create_dir(&folder)?;
-        if has_children {
-            let all = CONTROLLERS.map(|name| format!("+{name}")).join(" ");
-            fs::write(folder.join("cgroup.subtree_control"), all)?;
-        }
-        self.folders.push(folder);
-        Ok(())
-    }
-
-    /// Puts a process into each of the first cgroups.
-    fn settle(&self, idle: &Idle) -> Result<(), Failure> {
-        let mut processes = Collector::builder()
-            .source(Some(SourceKind::Procfs))
-            .fields(ProcessFields::empty())
-            .open()?;
-        let snapshot = processes.snapshot()?;
-        let children = snapshot
-            .iter()
-            .filter(|process| process.identity().ppid == idle.parent());
-        for (process, leaf) in children.zip(&self.leaves) {
-            fs::write(leaf.join("cgroup.procs"), process.pid().to_string())?;
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Tree {
-    fn drop(&mut self) {
-        for folder in self.folders.iter().rev() {
-            // The kernel takes a process out of its cgroup some time after its parent has waited for it.
-            for _ in 0..100 {
-                match fs::remove_dir(folder) {
-                    Err(error) if error.kind() == ErrorKind::ResourceBusy => {
-                        thread::sleep(Duration::from_millis(10));
-                    }
-                    _ => break,
-                }
-            }
-        }
-    }
+/// Gives the controllers to the cgroups in this one.
+fn enable(cgroup: &Path) -> io::Result<()> {
+    let all = CONTROLLERS.map(|name| format!("+{name}")).join(" ");
+    fs::write(cgroup.join("cgroup.subtree_control"), all)
 }
 
 /// Measures, and prints the report.
@@ -192,7 +143,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         let files = Cgroups::builder().source(Some(Source::Files)).open()?;
         files.mount().to_owned()
     };
-    let tree = Tree::new(&mount, wanted)?;
+    let tree = tree(&mount, wanted)?;
     // Gone before the cgroups that they are in.
     let idle = Idle::start_some(args.processes.min(args.cgroups) as usize)?;
     if let Some(idle) = &idle {

@@ -12,8 +12,9 @@
 //! This program may have threads, so the spawner and its children do nothing but system calls: no allocation, no lock.
 
 use std::{
+    ffi::CStr,
     fs,
-    io::{self, PipeReader, PipeWriter, Read},
+    io::{self, PipeReader, PipeWriter, Read, Write as _},
     ptr,
     sync::{
         OnceLock,
@@ -60,6 +61,11 @@ impl Idle {
     ///
     /// Do it before anything large is mapped: each is a copy of this one.
     pub fn start(wanted: usize) -> io::Result<Self> {
+        Self::start_with_names(wanted, 1)
+    }
+
+    /// The same with so many names, in turn.
+    pub fn start_with_names(wanted: usize, names: usize) -> io::Result<Self> {
         check_pids(wanted)?;
         WOKEN.get_or_init(shared);
         let (held, lifeline) = io::pipe()?;
@@ -69,7 +75,7 @@ impl Idle {
         // SAFETY: the child does nothing but system calls on its copies of these values, and ends by _exit.
         let spawner = match unsafe { libc::fork() } {
             -1 => return Err(io::Error::last_os_error()),
-            0 => spawn_all(&mut pids, &held, &outcome),
+            0 => spawn_all(&mut pids, names, &held, &outcome),
             pid => Pid::from_raw(pid).ok_or_else(|| io::Error::other("fork gave no pid"))?,
         };
         drop((held, outcome));
@@ -138,9 +144,9 @@ impl Idle {
         }
     }
 
-    /// The process that is their parent.
-    pub fn parent(&self) -> u32 {
-        self.spawner.as_raw_pid() as u32
+    /// Their pids, without their parent's.
+    pub fn pids(&self) -> impl Iterator<Item = u32> {
+        self.pids.iter().map(|pid| pid.as_raw_pid() as u32)
     }
 
     /// How many there are, without their parent.
@@ -179,7 +185,7 @@ fn check_pids(wanted: usize) -> io::Result<()> {
 }
 
 /// All that the spawner does.
-fn spawn_all(pids: &mut [Option<Pid>], held: &PipeReader, outcome: &PipeWriter) -> ! {
+fn spawn_all(pids: &mut [Option<Pid>], names: usize, held: &PipeReader, outcome: &PipeWriter) -> ! {
     // Its two pipes, and nothing else that the opener has open, least of all the lifeline's other end.
     if dup2_stdin(held).is_err() || dup2_stdout(outcome).is_err() {
         exit_now();
@@ -202,6 +208,9 @@ fn spawn_all(pids: &mut [Option<Pid>], held: &PipeReader, outcome: &PipeWriter) 
         // A hundred thousand take minutes: whoever opened them may be gone by then.
         if number % 64 == 0 && lifeline_has_ended() {
             break;
+        }
+        if names > 1 {
+            set_own_name(number % names);
         }
         // SAFETY: as above; this process has one thread.
         match unsafe { libc::fork() } {
@@ -226,6 +235,16 @@ fn spawn_all(pids: &mut [Option<Pid>], held: &PipeReader, outcome: &PipeWriter) 
     }
     while !matches!(wait(WaitOptions::empty()), Err(Errno::CHILD)) {}
     exit_now()
+}
+
+/// A name that tells it from others, which the next child inherits.
+fn set_own_name(number: usize) {
+    let mut name = [0; 16];
+    // One that is too long loses its end, and the last byte stays zero.
+    let _ = write!(&mut name[..15], "idle-{number}");
+    if let Ok(name) = CStr::from_bytes_until_nul(&name) {
+        let _ = rustix::thread::set_name(name);
+    }
 }
 
 fn lifeline_has_ended() -> bool {
@@ -394,6 +413,17 @@ mod tests {
             let ran = before.iter().zip(&after);
             ran.filter(|(before, after)| before != after).count() == 10
         });
+    }
+
+    #[test]
+    fn names_are_given_in_turn() {
+        let idle = Idle::start_with_names(3, 2).unwrap();
+        let comm = |pid| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap();
+        assert!(
+            idle.pids()
+                .map(comm)
+                .eq(["idle-0\n", "idle-1\n", "idle-0\n"])
+        );
     }
 
     #[test]

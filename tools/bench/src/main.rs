@@ -5,6 +5,7 @@ mod attach;
 mod background;
 mod cgroups;
 mod command;
+mod containers;
 mod exits;
 mod hostile;
 mod idle;
@@ -20,6 +21,7 @@ mod server;
 mod service;
 mod taskstats;
 mod top;
+mod tree;
 
 use std::process::ExitCode;
 

@@ -9,6 +9,7 @@ use rustix::time::ClockId;
 use serde::{Serialize, Serializer};
 
 use super::{
+    containers::Containers,
     idle::Idle,
     measure::{Failure, clock},
     report::{Column, Report, Row, Skipped, Spread, column, four_decimals},
@@ -20,6 +21,16 @@ use super::{
 const A_GROUP_EACH: &str = "process_names: [{name: '{{.Comm}}:{{.PID}}', cmdline: ['.+']}]\n";
 /// As the packages of process-exporter have it.
 const BY_NAME: &str = "process_names: [{name: '{{.Comm}}', cmdline: ['.+']}]\n";
+/// A group for each container, by the path of its cgroup.
+const BY_PATH: &str = "process_names: [{name: '{{.Comm}} {{.Cgroups}}', cmdline: ['.+']}]\n";
+/// By its names, as docs/kubernetes.md has it.
+const BY_CONTAINER: &str =
+    "process_names: [{name: '{{.Namespace}}/{{.PodName}}/{{.ContainerName}}', cmdline: ['.+']}]\n";
+/// By all that is known of it.
+const BY_ALL: &str = "process_names: [{name: '{{.Comm}} {{.ContainerID}} {{.PodUID}} {{.Namespace}} {{.PodName}} \
+     {{.ContainerName}} {{.Image}}', cmdline: ['.+']}]\n";
+/// One for all.
+const ONE_GROUP: &str = "process_names: [{name: all, cmdline: ['.+']}]\n";
 /// No process at all.
 const NO_GROUP: &str = "process_names: []\n";
 /// The case of another exporter that runs already.
@@ -46,6 +57,14 @@ const CASES: [Case; 7] = [
         BY_NAME,
     ),
     Case::ours("host", &HOST, NO_GROUP).beside(NODE_EXPORTER),
+];
+/// Those of `--containers`. Each container has processes of one name: all but the first have as many groups.
+const OF_CONTAINERS: [Case; 5] = [
+    Case::ours("one-group", &[], ONE_GROUP).beside("name"),
+    Case::ours("name", &[], BY_NAME),
+    Case::ours("path", &[], BY_PATH).beside("name"),
+    Case::ours("container", &[], BY_CONTAINER).beside("name"),
+    Case::ours("container-all", &[], BY_ALL).beside("name"),
 ];
 const PROCESS_EXPORTER: &str = "process-exporter";
 const NODE_EXPORTER: &str = "node_exporter";
@@ -113,6 +132,9 @@ pub struct Args {
     /// Let one in so many of the idle processes run before each look.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     ran: Option<u32>,
+    /// Put the idle processes into this many containers, and compare groups by name with groups by container.
+    #[arg(long, value_name = "N", conflicts_with = "beside", value_parser = clap::value_parser!(u32).range(1..))]
+    containers: Option<u32>,
     /// Print one JSON object instead of a table.
     #[arg(long)]
     json: bool,
@@ -264,7 +286,24 @@ struct Measured {
 
 /// Measures, and prints the report.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let idle = Idle::start_some(args.processes)?;
+    // Gone after the processes that are in them.
+    let containers;
+    let names = args.containers.unwrap_or(1) as usize;
+    let idle = (args.processes > 0)
+        .then(|| Idle::start_with_names(args.processes, names))
+        .transpose()?;
+    containers = args
+        .containers
+        .map(|wanted| Containers::new(wanted, idle.as_ref()))
+        .transpose()?;
+    let host_root = containers
+        .as_ref()
+        .map(|containers| containers.host_root().to_string_lossy());
+    let ours = if containers.is_some() {
+        &OF_CONTAINERS[..]
+    } else {
+        &CASES
+    };
     let mut three_files = ThreeFiles::open()?;
     let mut processes = three_files.scan()?;
     let (mut measured, mut skipped) = (Vec::new(), Vec::new());
@@ -272,12 +311,19 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         let server = Server::running(beside.pid, &beside.address);
         Measured::warm(BESIDE, BESIDE, false, server)
     });
-    let others = OTHERS.iter().filter(|_| !args.alone).map(|other| {
-        let server = Server::other(other.names, other.arguments, other.config);
-        Measured::warm(other.case, other.case, false, server)
-    });
-    let cases = CASES.iter().map(|case| {
-        let server = Server::fastproc(case.arguments, case.config);
+    let others = OTHERS
+        .iter()
+        .filter(|_| !args.alone && containers.is_none())
+        .map(|other| {
+            let server = Server::other(other.names, other.arguments, other.config);
+            Measured::warm(other.case, other.case, false, server)
+        });
+    let cases = ours.iter().map(|case| {
+        let mut arguments = case.arguments.to_vec();
+        if let Some(root) = &host_root {
+            arguments.extend(["--host-root", root]);
+        }
+        let server = Server::fastproc(&arguments, case.config);
         let other = if args.beside.is_some() {
             BESIDE
         } else {

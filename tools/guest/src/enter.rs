@@ -20,7 +20,7 @@ use rustix::{
 use crate::mounts::mount;
 
 /// The program itself, from anywhere.
-const INIT: &str = "/init";
+pub const INIT: &str = "/init";
 /// A user to whom nothing in the testbed belongs.
 const NOBODY: u32 = 65534;
 

@@ -19,7 +19,9 @@ mod proofs;
 mod reporter;
 mod service;
 mod size;
+mod storm;
 mod survey;
+mod swapping;
 mod testbed;
 
 use std::{convert::Infallible, fs, io, process::ExitCode};
@@ -41,6 +43,15 @@ fn main() -> ExitCode {
         && word == cgroups::MEMBER
     {
         return cgroups::be_member(rest);
+    }
+    if arguments.first().is_some_and(|word| word == storm::COMPARE) {
+        return storm::compare();
+    }
+    if arguments
+        .first()
+        .is_some_and(|word| word == swapping::SLEEPER)
+    {
+        return swapping::sleep();
     }
     if let Some((word, rest)) = arguments.split_first()
         && word == "look"
@@ -121,7 +132,9 @@ fn run(scenario: Scenario, reporter: &mut Reporter) -> io::Result<()> {
         }
         Scenario::Memory => {
             memory::use_all_kinds(reporter)?;
+            let swapping = swapping::Swapping::start()?;
             proofs::every_source(reporter)?;
+            swapping.stop(reporter)?;
         }
         Scenario::HidePid => {
             hidden::hide_processes()?;
@@ -131,6 +144,10 @@ fn run(scenario: Scenario, reporter: &mut Reporter) -> io::Result<()> {
             hidden::show_processes()?;
         }
         Scenario::Namespaces => proofs::in_namespaces(reporter)?,
+        Scenario::NamespaceStorms => {
+            proofs::doctor_in_pid_namespace(reporter)?;
+            storm::in_namespaces(reporter)?;
+        }
         Scenario::Service => {
             let service = service::Service::start(&[])?;
             let testbed = Testbed::open()?;
@@ -146,6 +163,7 @@ fn run(scenario: Scenario, reporter: &mut Reporter) -> io::Result<()> {
         }
         Scenario::Exits => exits::record(reporter)?,
         Scenario::Cost => proofs::cost(reporter)?,
+        Scenario::NamespaceCost => proofs::namespace_cost(reporter)?,
         Scenario::CgroupCost => {
             cgroups::enable_controllers()?;
             proofs::cgroup_cost(reporter)?;

@@ -61,13 +61,19 @@ fn swap_on() -> io::Result<()> {
 }
 
 fn touch_swapped() -> io::Result<()> {
-    let protection = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a new mapping, at an address of the kernel's choice.
-    let start = unsafe { mmap_anonymous(ptr::null_mut(), SWAPPED, protection, MapFlags::PRIVATE) }?;
-    touch(start.cast(), SWAPPED);
+    let start = ptr::with_exposed_provenance_mut(fill(SWAPPED)?);
     // SAFETY: the whole of that mapping; its content is kept.
     unsafe { madvise(start, SWAPPED, Advice::LinuxPageOut) }?;
     Ok(())
+}
+
+/// Fills new memory of this size, which is never given back. Returns where it is.
+pub fn fill(size: usize) -> io::Result<usize> {
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new mapping, at an address of the kernel's choice.
+    let start = unsafe { mmap_anonymous(ptr::null_mut(), size, protection, MapFlags::PRIVATE) }?;
+    touch(start.cast(), size);
+    Ok(start.expose_provenance())
 }
 
 fn touch_huge() -> io::Result<()> {

@@ -17,8 +17,18 @@ const MANY_ROUNDS: &str = "25";
 const COMPANY: &str = "idle,zombie,threads-8,name-spaces,signals-pending";
 /// So old interrupt counts may be: longer than an emulated machine takes for two texts.
 const LATENCY_MS: &str = "1000";
-/// Idle processes to read for what it costs: enough that the table dwarfs what is around it.
-const IDLE: &str = "200";
+/// `bench scan`, of idle processes: enough that the table dwarfs what is around it.
+const SCAN: [&str; 9] = [
+    "/fastproc-bench",
+    "scan",
+    "--json",
+    "--processes",
+    "200",
+    "--rounds",
+    "3",
+    "--cpu",
+    "0",
+];
 /// The ways of reading them whose costs are expected.
 const COST: &str = "bpf-full,bpf-full-all-ran,bpf-lean,bpf-iter-full,procfs";
 
@@ -89,6 +99,12 @@ pub fn verify_as_others(reporter: &mut Reporter) -> io::Result<()> {
     Ok(())
 }
 
+/// `doctor` by root in a pid namespace of its own.
+pub fn doctor_in_pid_namespace(reporter: &mut Reporter) -> io::Result<()> {
+    let place = Place::PidNamespace;
+    doctor_in(reporter, &format!("doctor in {place}"), Some(place))
+}
+
 /// Both by root in namespaces of its own.
 pub fn in_namespaces(reporter: &mut Reporter) -> io::Result<()> {
     for place in NAMESPACES {
@@ -112,20 +128,21 @@ pub fn with_a_service(reporter: &mut Reporter) -> io::Result<()> {
 
 /// `bench scan`.
 pub fn cost(reporter: &mut Reporter) -> io::Result<()> {
-    let argv = [
-        "/fastproc-bench",
-        "scan",
-        "--json",
-        "--processes",
-        IDLE,
-        "--rounds",
-        "3",
-        "--cpu",
-        "0",
-        "--cases",
-        COST,
-    ];
+    let argv = [&SCAN[..], &["--cases", COST]].concat();
     reporter.run("bench scan", &argv)
+}
+
+/// What the task iterator costs outside and inside of a pid namespace. The figures are in docs/kubernetes.md.
+pub fn namespace_cost(reporter: &mut Reporter) -> io::Result<()> {
+    for place in [None, Some(Place::PidNamespace)] {
+        let enter = place.map(Place::enter);
+        let mut argv = enter.as_ref().map_or(&[][..], |words| words).to_vec();
+        argv.extend(SCAN);
+        argv.extend(["--cases", "bpf-iter-full,procfs"]);
+        let name = place.map_or("cost".to_owned(), |place| format!("cost in {place}"));
+        reporter.run(&name, &argv)?;
+    }
+    Ok(())
 }
 
 /// What a look at every cgroup costs. The figures are in docs/cgroups.md.

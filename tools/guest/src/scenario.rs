@@ -12,6 +12,10 @@ pub enum Scenario {
     Survey,
     /// What a look at every cgroup costs, in instructions; judges nothing.
     CgroupCost,
+    /// What a look at every process costs in a pid namespace, in instructions; judges nothing.
+    NamespaceCost,
+    /// Readers in pid namespaces, nested once and twice, for some minutes of storms. It takes too long for every day.
+    NamespaceStorms,
     /// Every source, every reader: root, a user who may load programs, a user who may nothing.
     Conformance,
     /// The kernel shows no addresses, not even to root.
@@ -45,9 +49,11 @@ pub enum Scenario {
 impl Scenario {
     /// Every scenario, in the order in which a guest runs them. Nothing undoes a lockdown, so it comes last of those that share
     /// a machine.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::Survey,
         Self::CgroupCost,
+        Self::NamespaceCost,
+        Self::NamespaceStorms,
         Self::Conformance,
         Self::Exits,
         Self::Service,
@@ -64,8 +70,8 @@ impl Scenario {
         Self::Interrupts,
     ];
 
-    /// Those that prove something: all but the first two.
-    pub const PROOFS: &[Self] = Self::ALL.split_at(2).1;
+    /// Those that are run if none is named: all but the first four.
+    pub const PROOFS: &[Self] = Self::ALL.split_at(4).1;
 
     /// Whether its processes are meant to show every field in use.
     pub fn uses_fields(self) -> bool {
@@ -77,6 +83,8 @@ impl Scenario {
         match self {
             Self::Survey => "survey",
             Self::CgroupCost => "cgroup_cost",
+            Self::NamespaceCost => "namespace_cost",
+            Self::NamespaceStorms => "namespace_storms",
             Self::Conformance => "conformance",
             Self::KptrRestrict => "kptr_restrict",
             Self::Lockdown => "lockdown",

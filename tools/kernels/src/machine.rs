@@ -89,9 +89,14 @@ impl Machine {
                 disk_mib: Some(64),
                 ..small
             },
+            // Two storms of some minutes, and both CPUs are busy all the time.
+            Scenario::NamespaceStorms => Self {
+                timeout: small.timeout * 6,
+                ..small
+            },
             Scenario::Hotplug => Self { cpus: 4, ..small },
             // Nothing may differ between runs, not even addresses.
-            Scenario::Cost | Scenario::CgroupCost => Self {
+            Scenario::Cost | Scenario::CgroupCost | Scenario::NamespaceCost => Self {
                 cpus: 1,
                 one_thread: true,
                 counted: true,

@@ -3,14 +3,10 @@
 use std::io::{self, Write};
 
 use clap::ValueEnum;
-use fastproc_columns::{Unit, Value, escape::escape};
+use fastproc_columns::cgroups::{Column, Row, Rows};
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
-use super::{
-    columns::Column,
-    rows::{Row, Rows},
-};
 use crate::{
     ps::{
         format::json::{Inert, Member},
@@ -81,7 +77,7 @@ impl Writer {
                 // The summary has the lines that are left.
                 let room = self.redraw.as_ref().map_or(usize::MAX, Redraw::rows);
                 let table = self.table(rows, tree, top.min(room));
-                let total = self.headings.then(|| total(rows));
+                let total = self.headings.then(|| rows.total());
                 if let Some(redraw) = &mut self.redraw {
                     return redraw.draw(&table, total.as_deref(), output);
                 }
@@ -223,68 +219,8 @@ impl Writer {
     }
 }
 
-/// In a tree the path is the last part, below its parent's.
 fn cell(column: &Column, row: &Row<'_>, tree: bool) -> String {
     let mut text = Vec::new();
-    if tree && column.name == "path" {
-        text.resize(row.cgroup.depth() * 2, b' ');
-        escape(row.cgroup.name(), &mut text);
-    } else {
-        match column.value(row) {
-            Value::Truth(truth) => text.extend_from_slice(if truth { b"yes" } else { b"no" }),
-            value => value.write_for_table(column.unit, &mut text),
-        }
-    }
-    String::from_utf8_lossy(&text).into_owned()
-}
-
-/// A line about all rows: of cgroups that contain each other only the outermost counts.
-fn total(rows: &Rows<'_>) -> String {
-    let (mut memory, mut cpu, mut processes) = (None, None, None);
-    let mut ordered: Vec<_> = rows.iter().collect();
-    ordered.sort_by(|one, other| one.path_parts().cmp(other.path_parts()));
-    let mut outer: &[u8] = b"/";
-    for row in ordered {
-        let path = row.cgroup.path();
-        // The root has no value of its own.
-        let is_inside = outer != b"/"
-            && path
-                .strip_prefix(outer)
-                .is_some_and(|rest| rest.starts_with(b"/"));
-        if path == b"/" || is_inside {
-            continue;
-        }
-        outer = path;
-        let current = row
-            .cgroup
-            .memory()
-            .and_then(fastproc::cgroups::record::Memory::current);
-        memory = current.map_or(memory, |value| Some(memory.unwrap_or(0) + value));
-        cpu = row
-            .changes
-            .cpu
-            .map_or(cpu, |value| Some(cpu.unwrap_or(0.0) + value));
-        processes = row
-            .processes
-            .map_or(processes, |value| Some(processes.unwrap_or(0) + value));
-    }
-    let mut text = format!("{} cgroups", rows.iter().len()).into_bytes();
-    let mut add = |name: &str, value: Value<'_>, unit: Unit| {
-        if value.kind().is_some() {
-            text.extend_from_slice(format!(", {name} ").as_bytes());
-            value.write_for_table(unit, &mut text);
-        }
-    };
-    add("memory", Value::known(memory, Value::Unsigned), Unit::Bytes);
-    add(
-        "%CPU",
-        Value::known(cpu, |cpu: f64| Value::Real(cpu * 100.0)),
-        Unit::Percent,
-    );
-    add(
-        "processes",
-        Value::known(processes, Value::Unsigned),
-        Unit::Number,
-    );
+    column.write_for_table(row, tree, &mut text);
     String::from_utf8_lossy(&text).into_owned()
 }

@@ -1,5 +1,6 @@
 //! `fastproc top` on a real pseudoterminal: the screens, every key, and the ways to leave.
 
+mod cgroups;
 #[path = "../common/mod.rs"]
 mod common;
 mod keys;

@@ -29,6 +29,9 @@ impl State {
             Overlay::List(list) => {
                 let (_, choice) = list.items.into_iter().nth(list.window.cursor)?;
                 match choice {
+                    Choice::Sort(name) if self.settings.cgroups.shown => {
+                        self.sort_cgroups_by(name, None);
+                    }
                     Choice::Sort(name) => {
                         let descending = field::find(name).is_ok_and(|field| {
                             field.unit.is_right_aligned() && !matches!(name, "pid" | "tid" | "ppid")
@@ -68,6 +71,8 @@ impl State {
     pub(super) fn take(&mut self, prompt: Prompt, text: &str) -> Result<Option<Effect>, String> {
         let trimmed = text.trim();
         match prompt {
+            Prompt::Filter if self.settings.cgroups.shown => self.set_cgroup_filter(trimmed)?,
+            Prompt::Columns if self.settings.cgroups.shown => self.set_cgroup_columns(trimmed)?,
             Prompt::Filter => self
                 .set_filter(trimmed)
                 .map_err(|error| error.to_string())?,

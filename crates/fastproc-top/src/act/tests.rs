@@ -5,6 +5,7 @@ use ratatui_crossterm::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::*;
 use crate::id::Id;
 use crate::{
+    cgroups,
     keys::{BINDINGS, Binding},
     settings::Settings,
     state::Choice,
@@ -40,9 +41,19 @@ fn state(place: Place, is_replay: bool) -> State {
         (details.window, details.lines) = (window, Some(Ok(Vec::new())));
         state.details = Some(details);
     }
+    state.settings.cgroups.shown = matches!(place, Place::Cgroups | Place::Cgroup);
+    state.settings.cgroups.tree = true;
+    state.set_cgroup_filter("memory > 1M").expect("valid");
+    state.sort_cgroups_by("id", None);
+    (state.cgroups.window, state.cgroups.selected) = (window, Some(7));
+    if place == Place::Cgroup {
+        let mut details = cgroups::Details::new(7);
+        details.window = window;
+        state.cgroups.details = Some(details);
+    }
     state.targets = vec![Target::new(id)];
     state.overlay = match place {
-        Place::Table | Place::Details => None,
+        Place::Table | Place::Details | Place::Cgroups | Place::Cgroup => None,
         Place::List => {
             let items = (0..100)
                 .map(|i| (i.to_string(), Choice::Signal(i)))
@@ -160,15 +171,49 @@ fn a_burst_writes_no_settings_and_leaves_only_if_nothing_follows() {
 
 #[test]
 fn what_is_written_is_taken_or_it_says_why_not() {
-    for (prompt, right, wrong) in [
-        (Prompt::Filter, "rss > 5M", "rss >"),
-        (Prompt::Columns, "pid, rss", "pid,nothing"),
-        (Prompt::Interval, "0.5", "0"),
-        (Prompt::Pid, "12", "x"),
-        (Prompt::Nice, "-20", "20"),
+    for (place, prompt, right, wrong) in [
+        (Place::Table, Prompt::Filter, "rss > 5M", "rss >"),
+        (Place::Table, Prompt::Columns, "pid, rss", "pid,nothing"),
+        (Place::Table, Prompt::Interval, "0.5", "0"),
+        (Place::Table, Prompt::Pid, "12", "x"),
+        (Place::Table, Prompt::Nice, "-20", "20"),
+        (Place::Cgroups, Prompt::Filter, "memory > 5M", "rss > 5M"),
+        (Place::Cgroups, Prompt::Columns, "cpu, path", "pid"),
     ] {
-        let mut state = state(Place::Table, false);
+        let mut state = state(place, false);
         assert!(state.take(prompt, wrong).is_err(), "{prompt:?}");
         assert!(state.take(prompt, right).is_ok(), "{prompt:?}");
     }
+}
+
+#[test]
+fn the_table_of_cgroups_has_an_order_a_filter_and_columns_of_its_own() {
+    let mut state = state(Place::Cgroups, false);
+    let processes = format!("{:?} {:?} {:?}", state.sort, state.filter, state.columns);
+    state.act(Place::Cgroups, Action::SortBy("memory"));
+    assert_eq!(state.settings.cgroups.sort, "-memory");
+    state.act(Place::Cgroups, Action::Reverse);
+    assert_eq!(state.settings.cgroups.sort, "memory");
+    state.take(Prompt::Columns, "memory,path").expect("columns");
+    state.take(Prompt::Filter, "path ~ a").expect("a filter");
+    assert_eq!(state.settings.cgroups.columns, ["memory", "path"]);
+    let again = cgroups::Table::new(&state.settings.cgroups).expect("it was taken before");
+    let shown =
+        |table: &cgroups::Table| format!("{:?} {:?} {:?}", table.columns, table.filter, table.sort);
+    assert_eq!(shown(&again), shown(&state.cgroups));
+    assert_eq!(
+        format!("{:?} {:?} {:?}", state.sort, state.filter, state.columns),
+        processes
+    );
+    let needs = state.needs_of_cgroups();
+    assert_eq!(needs, Some(fastproc::cgroups::Fields::MEMORY));
+    state.act(Place::Cgroups, Action::Cgroups);
+    assert_eq!(
+        (state.place(), state.needs_of_cgroups()),
+        (Place::Table, None)
+    );
+    // A recording has none.
+    state.is_replay = true;
+    state.act(Place::Table, Action::Cgroups);
+    assert_eq!(state.place(), Place::Table);
 }

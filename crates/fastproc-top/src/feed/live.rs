@@ -1,7 +1,8 @@
 //! This machine, now.
 
-use fastproc::{Baseline, Collector, Fields, Host, SourceKind};
+use fastproc::{Baseline, Collector, Fields, Host, SourceKind, cgroups};
 
+use super::cgroups::Hierarchy;
 use crate::{error::Error, exited::Exited, machine::Machine, observation::View, sampler::Sampler};
 
 /// Reads this machine.
@@ -11,6 +12,8 @@ pub struct Live {
     collector: Collector,
     exited: Exited,
     sampler: Sampler,
+    /// The cgroups, as long as they are needed.
+    cgroups: Option<Hierarchy>,
     /// The snapshot before the last one.
     before: Baseline,
     /// The last one.
@@ -31,6 +34,7 @@ impl Live {
             collector,
             exited: Exited::default(),
             sampler: Sampler::open(bpf)?,
+            cgroups: None,
             before: Baseline::default(),
             last: Baseline::default(),
             snapshots: 0,
@@ -46,6 +50,9 @@ impl Live {
         let compared = self.snapshots > 0;
         self.exited
             .look(compared.then_some(&self.before), &snapshot);
+        if let Some(cgroups) = &mut self.cgroups {
+            cgroups.step(&snapshot)?;
+        }
         // What is not read every time stays what it was.
         self.earlier.clone_from(&self.machine);
         self.sampler.sample(&mut self.machine)?;
@@ -62,7 +69,34 @@ impl Live {
             return Ok(false);
         }
         self.collector = open(self.source, needs)?;
-        self.last.follow(&self.before, &self.collector.snapshot()?);
+        let snapshot = self.collector.snapshot()?;
+        self.last.follow(&self.before, &snapshot);
+        if let Some(cgroups) = &mut self.cgroups {
+            cgroups.count(&snapshot);
+        }
+        Ok(true)
+    }
+
+    pub(super) fn need_cgroups(
+        &mut self,
+        needs: Option<cgroups::Fields>,
+    ) -> Result<bool, cgroups::Error> {
+        let Some(needs) = needs else {
+            self.cgroups = None;
+            return Ok(false);
+        };
+        if self
+            .cgroups
+            .as_ref()
+            .is_some_and(|cgroups| cgroups.reads(needs))
+        {
+            return Ok(false);
+        }
+        let mut cgroups = Hierarchy::open(self.source, needs)?;
+        if let Some(processes) = self.collector.latest() {
+            cgroups.step(&processes)?;
+        }
+        self.cgroups = Some(cgroups);
         Ok(true)
     }
 
@@ -75,6 +109,7 @@ impl Live {
             earlier: compared.then_some(&self.earlier),
             exited: &self.exited,
             pages: None,
+            cgroups: self.cgroups.as_ref().map(Hierarchy::view),
         })
     }
 

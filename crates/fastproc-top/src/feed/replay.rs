@@ -176,6 +176,7 @@ impl Replay {
             earlier: self.compared.then_some(&self.earlier),
             exited: &self.exited,
             pages: Some(&self.pages),
+            cgroups: None,
         })
     }
 

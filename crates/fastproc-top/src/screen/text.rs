@@ -2,11 +2,9 @@
 
 use std::time::Instant;
 
-use ratatui_core::{buffer::Buffer, layout::Rect};
-
 use super::{Screen, next_due};
 use crate::{
-    canvas::{self, Sheet, shortened},
+    canvas::{Sheet, shortened},
     clock,
     error::Error,
     feed::Feed,
@@ -23,7 +21,7 @@ impl Screen {
         height: Option<u16>,
         mut each: impl FnMut(String) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.look()?;
+        self.begin()?;
         let mut due = Instant::now();
         loop {
             if self.feed.is_live() {
@@ -44,7 +42,10 @@ impl Screen {
 
     /// The screen as it is now, as text.
     fn text(&mut self, width: u16, height: Option<u16>) -> String {
-        let rows = self.feed.view().map_or(0, |view| view.snapshot.len());
+        let rows = self.feed.view().map_or(0, |view| match view.cgroups {
+            Some(cgroups) => cgroups.snapshot.len(),
+            None => view.snapshot.len(),
+        });
         let rows = u16::try_from(rows).unwrap_or(u16::MAX - 100);
         let height = height.unwrap_or(rows + 30);
         let mut sheet = Sheet::default();
@@ -57,28 +58,7 @@ impl Screen {
             let (state, lookup) = (&mut self.state, &mut self.lookup);
             self.painter.paint(&mut sheet, &view, state, lookup, &title);
         }
-        let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
-        (0..height).for_each(|line| sheet.paint(line, &mut buffer));
-        let lines = buffer.content().chunks(width.into());
-        let mut text = String::new();
-        for line in lines.take(usize::from(height).saturating_sub(1)) {
-            let start = text.len();
-            let mut covered = 0;
-            for cell in line {
-                // A wide character covers the cell after it.
-                if covered > 0 {
-                    covered -= 1;
-                    continue;
-                }
-                covered = canvas::width(cell.symbol()).saturating_sub(1);
-                text.push_str(cell.symbol());
-            }
-            text.truncate(start + text[start..].trim_end().len());
-            text.push('\n');
-        }
-        text.truncate(text.trim_end().len());
-        text.push('\n');
-        text
+        sheet.to_text()
     }
 }
 
@@ -97,8 +77,12 @@ pub(super) fn title(state: &State, feed: &Feed) -> String {
         let _ = write!(title, " {}", clock::time_of_day(ns, !feed.is_live()));
     }
     // Where it can be read on a narrow screen: who has forgotten it misses processes.
-    if !state.settings.filter.is_empty() {
-        let _ = write!(title, "; filter {};", shortened(&state.settings.filter, 30));
+    let (filter, source) = match view.cgroups {
+        Some(cgroups) => (&state.settings.cgroups.filter, cgroups.source.name()),
+        None => (&state.settings.filter, feed.name()),
+    };
+    if !filter.is_empty() {
+        let _ = write!(title, "; filter {};", shortened(filter, 30));
     } else if view.machine.get(Gauge::Calendar).is_some() {
         title.push(',');
     }
@@ -118,11 +102,6 @@ pub(super) fn title(state: &State, feed: &Feed) -> String {
             load(fifteen)
         );
     }
-    let _ = write!(
-        title,
-        "; {} every {} s",
-        feed.name(),
-        state.settings.interval
-    );
+    let _ = write!(title, "; {source} every {} s", state.settings.interval);
     title
 }

@@ -51,16 +51,8 @@ pub fn draw(
     }
     canvas.style_line(0, theme.heading());
     canvas.text(0, 0, text(&title), theme.heading());
-    let mut at = 0;
-    for page in Page::ALL {
-        let style = if page == details.page {
-            theme.cursor()
-        } else {
-            theme.plain()
-        };
-        at = canvas.text(1, at, &format!(" {} ", page.title()), style);
-    }
-    canvas.text(1, at + 2, "Tab: next page, Esc: back", theme.dim());
+    let titles = Page::ALL.map(|page| (page.title(), page == details.page));
+    tabs(canvas, &titles, theme);
     let mut body = canvas.lines(2, u16::MAX);
     match (details.page, process) {
         (Page::Overview, process) => {
@@ -95,6 +87,20 @@ pub fn draw(
         }
         (Page::Threads, None) => {}
     }
+}
+
+/// Draws the titles of the pages, of which one is shown.
+pub fn tabs(canvas: &mut Canvas<'_>, pages: &[(&str, bool)], theme: Theme) {
+    let mut at = 0;
+    for (title, is_shown) in pages {
+        let style = if *is_shown {
+            theme.cursor()
+        } else {
+            theme.plain()
+        };
+        at = canvas.text(1, at, &format!(" {title} "), style);
+    }
+    canvas.text(1, at + 2, "Tab: next page, Esc: back", theme.dim());
 }
 
 /// The process, if it is still there.
@@ -143,6 +149,12 @@ fn histories(canvas: &mut Canvas<'_>, history: &Histories, theme: Theme) -> u16 
             last(&history.switches, number),
         ),
     ];
+    sparks(canvas, &lines, theme);
+    lines.len() as u16
+}
+
+/// Draws histories, each with its label and its last value.
+pub fn sparks(canvas: &mut Canvas<'_>, lines: &[(&str, &History, String)], theme: Theme) {
     let cells = usize::from(canvas.area.width).saturating_sub(SPARK_AT as usize);
     for (line, (label, history, now)) in lines.iter().enumerate() {
         let line = line as u16;
@@ -150,7 +162,6 @@ fn histories(canvas: &mut Canvas<'_>, history: &Histories, theme: Theme) -> u16 
         canvas.text_before(line, SPARK_AT - 2, now, theme.plain());
         spark(canvas, line, SPARK_AT, cells, history, None, theme.line());
     }
-    lines.len() as u16
 }
 
 /// Draws the fields.
@@ -162,8 +173,6 @@ fn fields(
     theme: Theme,
 ) {
     let process = row.process;
-    // As many columns as there is room for.
-    let columns = (body.area.width / 40).max(1);
     let fields = FIELDS
         .iter()
         .filter(|field| !COSTLY.contains(&field.name) && process.fields().contains(field.needs));
@@ -174,6 +183,12 @@ fn fields(
             String::from_utf8(cell).unwrap_or_default()
         })
         .collect();
+    in_columns(body, window, &cells, theme);
+}
+
+/// Draws cells in as many columns as there is room for.
+pub fn in_columns(body: &mut Canvas<'_>, window: &mut Window, cells: &[String], theme: Theme) {
+    let columns = (body.area.width / 40).max(1);
     let in_column = cells.len().div_ceil(columns.into());
     window.height = body.area.height.into();
     window.top = window.top.min(in_column.saturating_sub(window.height));
@@ -239,12 +254,28 @@ fn threads(
         return;
     }
     rows.sort_unstable_by_key(Row::tid);
-    let window = &mut details.window;
+    list(
+        canvas,
+        &mut details.window,
+        &rows,
+        &THREAD_FIELDS,
+        lookup,
+        theme,
+    );
+}
+
+/// Draws rows with these fields, below a line of headings.
+pub fn list(
+    canvas: &mut Canvas<'_>,
+    window: &mut Window,
+    rows: &[Row<'_>],
+    fields: &[&str],
+    lookup: &mut Lookup,
+    theme: Theme,
+) {
     window.height = usize::from(canvas.area.height).saturating_sub(1);
     window.top = window.top.min(rows.len().saturating_sub(window.height));
-    let fields = THREAD_FIELDS
-        .iter()
-        .filter_map(|name| field::find(name).ok());
+    let fields = fields.iter().filter_map(|name| field::find(name).ok());
     canvas.style_line(0, theme.heading());
     let mut x = 0;
     for field in fields {

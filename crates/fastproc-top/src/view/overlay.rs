@@ -25,6 +25,18 @@ const BAR: [(&str, &str); 10] = [
     ("F10", "Quit"),
 ];
 
+/// The same for cgroups.
+const CGROUP_BAR: [(&str, &str); 8] = [
+    ("F1", "Help"),
+    ("F2", "Columns"),
+    ("F3", "Search"),
+    ("F4", "Filter"),
+    ("F5", "Tree"),
+    ("F6", "Sort"),
+    ("v", "Processes"),
+    ("F10", "Quit"),
+];
+
 /// Draws the last line: what is asked, what there is to say, or the keys.
 pub fn last_line(canvas: &mut Canvas<'_>, state: &State, theme: Theme) {
     match &state.overlay {
@@ -63,7 +75,12 @@ pub fn last_line(canvas: &mut Canvas<'_>, state: &State, theme: Theme) {
                 canvas.text(0, 0, text, style);
             } else {
                 let mut at = 0;
-                for (key, word) in BAR {
+                let bar: &[_] = if state.settings.cgroups.shown {
+                    &CGROUP_BAR
+                } else {
+                    &BAR
+                };
+                for (key, word) in bar {
                     at = canvas.text(0, at, key, theme.bold());
                     at = canvas.text(0, at, word, theme.heading());
                 }

@@ -1,33 +1,20 @@
 //! The table of processes, of threads, or of groups.
 
-use fastproc_columns::{Field, Lookup, Row, field, number};
+use fastproc_columns::{Lookup, Row, field, number};
 use ratatui_core::style::Style;
 
-use super::{header::size, theme::Theme};
-use crate::{
-    canvas::{Canvas, width},
-    group::Groups,
-    id::Id,
-    rows::Picked,
-    state::State,
+use super::{
+    grid::{Form, GAP, Grid, Head, plain_cell},
+    header::size,
+    theme::Theme,
 };
+use crate::{canvas::Canvas, group::Groups, id::Id, rows::Picked, state::State};
 
-/// Columns between two columns of the table.
-const GAP: i32 = 1;
-/// What is left for the last column by leaving out others.
-const ROOM_FOR_LAST: i32 = 16;
-
-/// Draws tables. Columns only ever grow wider, so that nothing jumps.
+/// Draws tables of processes, of threads and of groups.
 #[derive(Debug, Default)]
 pub struct Table {
-    /// The columns that the widths are of.
-    columns: Vec<&'static str>,
-    widths: Vec<u16>,
-    text: Vec<u8>,
-    /// Where each cell of the text ends.
-    ends: Vec<usize>,
-    /// Where the column of each field begins and ends on the screen, for the mouse.
-    pub places: Vec<(std::ops::Range<u16>, &'static str)>,
+    /// The cells, and where each column is on the screen.
+    pub grid: Grid,
 }
 
 /// The columns of groups: heading, width, what to sort by.
@@ -51,90 +38,28 @@ impl Table {
         lookup: &mut Lookup,
         theme: Theme,
     ) {
-        self.measure(picked, state, lookup);
-        let left = -i32::from(state.window.left);
-        let shown = self.visible(state, i32::from(canvas.area.width));
-        let (sorted, descending) = state.sort_key();
-        canvas.style_line(0, theme.heading());
-        self.places.clear();
-        let mut x = left;
-        let last = self.widths.len().saturating_sub(1);
-        for (column, field) in state.columns.iter().enumerate() {
-            if !shown[column] {
-                continue;
-            }
-            let is_sorted = field.name == sorted;
-            let style = if is_sorted {
-                theme.sorted_heading()
-            } else {
-                theme.heading()
-            };
-            let mut heading = field.column_heading();
-            if is_sorted && column == last {
-                heading.push(if descending { '▽' } else { '△' });
-            }
-            let cell = i32::from(self.widths[column]);
-            let at = if field.unit.is_right_aligned() {
-                x + cell - width(&heading) as i32
-            } else {
-                x
-            };
-            canvas.text(0, at, &heading, style);
-            let place = |x: i32| x.clamp(0, canvas.area.width.into()) as u16;
-            let until = if column == last {
-                i32::MAX
-            } else {
-                x + cell + GAP
-            };
-            self.places.push((place(x)..place(until), field.name));
-            x += cell + GAP;
-        }
-        let count = state.columns.len();
-        for (i, row) in picked.rows.iter().enumerate() {
-            let line = 1 + i as u16;
-            let style = row_style(row, i, state, theme);
-            if style != theme.plain() {
-                canvas.style_line(line, style);
-            }
-            let mut x = left;
-            for (column, field) in state.columns.iter().enumerate() {
-                let text = self.cell(i * count + column);
-                if !shown[column] {
-                    continue;
-                }
-                let cell = i32::from(self.widths[column]);
-                let at = if field.unit.is_right_aligned() {
-                    x + cell - width(text) as i32
-                } else {
-                    x
-                };
-                let style = if style == theme.plain() {
-                    cell_style(field, text, theme)
-                } else {
-                    style
-                };
-                canvas.text(line, at, text, style);
-                x += cell + GAP;
-            }
-        }
-    }
-
-    fn cell(&self, at: usize) -> &str {
-        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
-        // Cells are escaped, and so UTF-8.
-        std::str::from_utf8(&self.text[start..self.ends[at]]).unwrap_or_default()
+        self.write(picked, state, lookup);
+        let form = Form {
+            left: state.window.left,
+            sorted: state.sort_key(),
+            may_drop: state.may_drop.then_some("pid"),
+            theme,
+        };
+        self.grid.draw(
+            canvas,
+            &form,
+            |row| row_style(&picked.rows[row], row, state, theme),
+            |name, text| cell_style(name, text, theme),
+        );
     }
 
     /// Writes the cells that can be seen, and nothing else.
-    fn measure(&mut self, picked: &Picked<'_>, state: &State, lookup: &mut Lookup) {
-        let names = state.columns.iter().map(|field| field.name);
-        if !self.columns.iter().copied().eq(names.clone()) {
-            self.columns = names.collect();
-            let heading = |field: &&Field| width(&field.column_heading()) as u16;
-            self.widths = state.columns.iter().map(heading).collect();
-        }
-        self.text.clear();
-        self.ends.clear();
+    fn write(&mut self, picked: &Picked<'_>, state: &State, lookup: &mut Lookup) {
+        self.grid.begin(state.columns.iter().map(|field| Head {
+            name: field.name,
+            heading: field.column_heading(),
+            is_right_aligned: field.unit.is_right_aligned(),
+        }));
         let mut branch = Vec::new();
         let name = field::find("comm").ok();
         for (i, row) in picked.rows.iter().enumerate() {
@@ -149,38 +74,14 @@ impl Table {
                 branch: &branch,
                 ..*row
             };
-            for (column, field) in state.columns.iter().enumerate() {
-                let start = self.text.len();
+            for field in &state.columns {
                 // The kernel has no command line of it any more.
                 let is_gone = field.name == "cmdline" && has_ended(&row);
                 let field = name.filter(|_| is_gone).unwrap_or(field);
-                field.write_for_table(&row, lookup, &mut self.text);
-                self.ends.push(self.text.len());
-                let text = std::str::from_utf8(&self.text[start..]).unwrap_or_default();
-                let cell = width(text).min(usize::from(u16::MAX)) as u16;
-                self.widths[column] = self.widths[column].max(cell);
+                self.grid
+                    .push(|text| field.write_for_table(&row, lookup, text));
             }
         }
-    }
-
-    /// Which columns there is room for: all, if they were asked for by name.
-    fn visible(&self, state: &State, room: i32) -> Vec<bool> {
-        let mut visible = vec![true; self.widths.len()];
-        let last = self.widths.len().saturating_sub(1);
-        if !state.may_drop || last == 0 {
-            return visible;
-        }
-        let of = |column: usize| i32::from(self.widths[column]) + GAP;
-        let mut taken = ROOM_FOR_LAST + (0..last).map(of).sum::<i32>();
-        let (sorted, _) = state.sort_key();
-        for column in (0..last).rev() {
-            let name = state.columns[column].name;
-            if taken > room && name != "pid" && name != sorted {
-                visible[column] = false;
-                taken -= of(column);
-            }
-        }
-        visible
     }
 
     /// Draws groups.
@@ -194,7 +95,7 @@ impl Table {
         canvas.style_line(0, theme.heading());
         let (sorted, _) = state.sort_key();
         let left = -i32::from(state.window.left);
-        self.places.clear();
+        self.grid.places.clear();
         let mut x = left;
         for (heading, cell, sort) in GROUP_COLUMNS {
             let style = if sort == sorted {
@@ -204,7 +105,9 @@ impl Table {
             };
             canvas.text_before(0, x + cell, heading, style);
             let place = |x: i32| x.clamp(0, canvas.area.width.into()) as u16;
-            self.places.push((place(x)..place(x + cell + GAP), sort));
+            self.grid
+                .places
+                .push((place(x)..place(x + cell + GAP), sort));
             x += cell + GAP;
         }
         let by = state.settings.group.map_or("", |by| by.name());
@@ -272,13 +175,11 @@ fn has_ended(row: &Row<'_>) -> bool {
     row.change.is_some_and(|change| change.exit.is_some())
 }
 
-fn cell_style(field: &Field, text: &str, theme: Theme) -> Style {
-    match (field.name, text) {
+fn cell_style(name: &str, text: &str, theme: Theme) -> Style {
+    match (name, text) {
         ("state", "R") => theme.user(),
         ("state", "D") => theme.error(),
         ("state", "Z") => theme.system(),
-        // Zeros say little.
-        (_, "0" | "0.0" | "-" | "0:00.00") => theme.dim(),
-        _ => theme.plain(),
+        _ => plain_cell(text, theme),
     }
 }

@@ -19,6 +19,8 @@ use super::error::Error;
 const PROC: &str = "/proc";
 /// `PROC_SUPER_MAGIC` of include/uapi/linux/magic.h.
 const PROC_SUPER_MAGIC: u64 = 0x9fa0;
+/// `PROC_ROOT_INO` of fs/proc/internal.h.
+const ROOT_INODE: u64 = 1;
 
 /// `None`: `/proc`.
 static ROOT: OnceLock<Option<PathBuf>> = OnceLock::new();
@@ -83,7 +85,9 @@ pub fn own_pid() -> Option<u32> {
 
 /// Fails unless a proc file system is mounted there.
 pub(crate) fn check(folder: &Path) -> io::Result<()> {
-    if rustix::fs::statfs(folder)?.f_type as u64 == PROC_SUPER_MAGIC {
+    let is_proc = rustix::fs::statfs(folder)?.f_type as u64 == PROC_SUPER_MAGIC;
+    // In a folder of a process there are no processes.
+    if is_proc && rustix::fs::stat(folder)?.st_ino == ROOT_INODE {
         return Ok(());
     }
     Err(io::Error::other("no proc file system is mounted there"))
@@ -127,7 +131,7 @@ mod tests {
 
     #[test]
     fn only_a_proc_file_system_can_be_read() {
-        for folder in ["/sys", "/no/such/folder"] {
+        for folder in ["/sys", "/no/such/folder", "/proc/1", "/proc/sys"] {
             let error = set(Path::new(folder)).expect_err("it is not one");
             assert!(error.to_string().contains(folder), "{error}");
         }

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     base::timing,
-    kernel::{KernelTypes, PerCpu, support::capabilities},
+    kernel::{KernelTypes, PerCpu, support::may_load},
     text::vmstat::Names,
 };
 
@@ -190,7 +190,7 @@ impl Survey {
     ) -> Result<Self, Error> {
         let read = |path| move |source| Error::Read { path, source };
         // Check this before anything expensive is done in vain.
-        capabilities()?;
+        may_load()?;
         let types = types::load()?;
         timing::done("type information");
         let symbols = if use_symbols {

@@ -2,6 +2,7 @@
 
 use std::{fs, ops::Range};
 
+use libbpf_rs::{ErrorKind, MapHandle};
 use rustix::thread::CapabilitySet;
 
 use crate::{
@@ -95,7 +96,7 @@ pub(crate) fn permitted() -> Result<(), Error> {
     if in_user_namespace() {
         return Err(Error::Namespace { namespace: "user" });
     }
-    capabilities()?;
+    may_load()?;
     hidepid()?;
     lockdown()?;
     accounting()
@@ -137,7 +138,12 @@ fn effective() -> CapabilitySet {
 }
 
 /// Whether this thread may load programs at all.
-pub(crate) fn capabilities() -> Result<(), Error> {
+pub(crate) fn may_load() -> Result<(), Error> {
+    capabilities()?;
+    system_call()
+}
+
+fn capabilities() -> Result<(), Error> {
     let effective = effective();
     // The kernel accepts CAP_SYS_ADMIN for either, as before they existed (5.8).
     if effective.contains(CapabilitySet::SYS_ADMIN) {
@@ -154,6 +160,17 @@ pub(crate) fn capabilities() -> Result<(), Error> {
         (true, false) => "CAP_PERFMON is",
     };
     Err(Error::MissingCapability { missing })
+}
+
+/// Whether anything but the capabilities keeps this thread from calling bpf(2).
+fn system_call() -> Result<(), Error> {
+    // A call that needs no capability and changes nothing. A kernel that runs it finds nothing there.
+    match MapHandle::from_pinned_path("") {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::Forbidden {
+            reason: error.to_string(),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// With hidepid a reader sees only processes it has ptrace access to; one with the capability sees all.

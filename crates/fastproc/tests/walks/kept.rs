@@ -38,6 +38,19 @@ def start(body=lambda: None, clone=os.fork):
         wait_for_ever()
     os.read(read, 1)
     return pid
+def start_that_waits(act):
+    global wake
+    read, wake = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        libc.prctl(1, signal.SIGKILL)
+        os.read(read, 1)
+        act()
+        wait_for_ever()
+    return pid
+def switches(pid):
+    lines = open(f'/proc/{pid}/status').read().split('\n')
+    return [line for line in lines if 'ctxt_switches' in line]
 def clone(flags):
     # SYS_clone of x86-64
     return lambda: call(libc.syscall(56, flags | signal.SIGCHLD, 0, 0, 0, 0))
@@ -224,6 +237,12 @@ macro_rules! changes {
 }
 
 const SLEEPS: &str = "pid = start()";
+/// The child of `start_that_waits` does what it waits for.
+const WAKES: &str = r"
+    before = switches(pid)
+    os.write(wake, b'.')
+    while switches(pid) == before: time.sleep(0.001)
+    rests(pid)";
 const HANDLES: &str = "pid = start(lambda: signal.signal(signal.SIGUSR1, lambda *_: None))";
 
 changes! {
@@ -245,6 +264,26 @@ def fork():
     time.sleep(600)
 threading.Thread(target=fork, daemon=True).start()
 forked.wait()", " os.setpgid(pid, pid)", true;
+    /// By itself, as soon as another tells it to.
+    it_begins_a_session, LEAN, "pid = start_that_waits(os.setsid)", WAKES, true;
+    it_leads_a_group, LEAN,
+        "pid = start_that_waits(lambda: os.setpgid(0, 0))", WAKES, true;
+    /// Its parent moves it into the group of another child, and that one ends.
+    it_joins_a_group_whose_leader_ends, LEAN, r"
+leader = start(lambda: os.setpgid(0, 0))
+pid = start()", r"
+    os.setpgid(pid, leader)
+    os.kill(leader, signal.SIGKILL); os.waitpid(leader, 0)", true;
+    /// The leader of its session ends: the kernel hangs up, and tells its group if that is an orphan now.
+    the_leader_of_its_session_ends, LEAN, r"
+read, write = os.pipe()
+def body():
+    os.setsid()
+    child = os.fork()
+    if child == 0: wait_for_ever()
+    os.write(write, str(child).encode())
+leader = start(body)
+pid = int(os.read(read, 16))", " os.kill(leader, signal.SIGKILL); os.waitpid(leader, 0)", true;
     it_is_traced, LEAN, SLEEPS, " call(libc.ptrace(0x4206, pid, 0, 0))", true;
     its_nice_value_changes, LEAN, SLEEPS, " os.setpriority(os.PRIO_PROCESS, pid, 7)", true;
     its_policy_changes, LEAN, SLEEPS,
@@ -305,6 +344,22 @@ pid = int(os.read(read, 16))", " os.kill(parent, signal.SIGKILL); os.waitpid(par
 os.setuid(60123)
 other = start(lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGRTMIN]))
 pid = start()", " os.kill(other, signal.SIGRTMIN)", true;
+    /// setns(2) of another process, which has a child in its pid namespace then.
+    another_enters_its_namespaces, Fields::all(), r"
+FLAGS = 0x20000000 | 0x08000000 | 0x04000000 | 0x00020000 | 0x40000000
+pid = start(clone=clone(FLAGS))", r"
+    other = os.fork()
+    if other == 0:
+        call(libc.setns(os.pidfd_open(pid), FLAGS))
+        inside = os.fork()
+        if inside == 0: os._exit(0)
+        os.waitpid(inside, 0)
+        os._exit(0)
+    assert os.waitpid(other, 0)[1] == 0", false;
+    /// Its own, as soon as another tells it to: it has all capabilities there.
+    it_enters_a_namespace_of_another, Fields::all(), r"
+other = start(clone=clone(0x10000000))
+pid = start_that_waits(lambda: call(libc.setns(os.pidfd_open(other), 0x10000000)))", WAKES, true;
     it_is_stopped_with_all_fields, Fields::all(), SLEEPS,
         " os.kill(pid, signal.SIGSTOP); os.waitpid(pid, os.WUNTRACED)", true;
     /// Its lists of groups and of ids in namespaces stand in the pool.
@@ -339,6 +394,18 @@ def body(): threading.Thread(target=later, daemon=True).start()
 pid = start(body)", r"
     os.write(write, b'.')
     while 'Uid:\t65534' not in open(f'/proc/{pid}/status').read(): time.sleep(0.001)", true, false;
+    /// prctl(2) and comm of one thread: the flags of the memory are those of all, and it may name the leading one.
+    another_thread_names_it_and_forbids_huge_pages, Fields::all(), r"
+read, write = os.pipe()
+def later():
+    os.read(read, 1)
+    call(libc.prctl(41, 1, 0, 0, 0))
+    open(f'/proc/self/task/{os.getpid()}/comm', 'w').write('renamed')
+    time.sleep(600)
+def body(): threading.Thread(target=later, daemon=True).start()
+pid = start(body)", r"
+    os.write(write, b'.')
+    while open(f'/proc/{pid}/comm').read() != 'renamed\n': time.sleep(0.001)", true, false;
     /// seccomp(2) of one thread, for all threads.
     another_thread_filters_its_calls, Fields::all(), r"
 read, write = os.pipe()

@@ -60,6 +60,16 @@ pub enum Error {
         missing: &'static str,
     },
 
+    /// The system call is refused in spite of the capabilities.
+    #[error(
+        "the system call bpf is forbidden here, by a seccomp filter or a security module, or this kernel has none; \
+         permit it in the profile of the container, or use the source procfs: {reason}"
+    )]
+    Forbidden {
+        /// The kernel's answer.
+        reason: String,
+    },
+
     /// The kernel is locked down.
     #[error(
         "the kernel is locked down for confidentiality, and lets no program read its memory; \

@@ -11,7 +11,7 @@ use super::parse::{FormatError, ParseError};
 #[non_exhaustive]
 pub enum Error {
     /// The folder could not be opened or listed.
-    #[error("cannot list {path}: is the proc file system mounted there?")]
+    #[error("cannot list {path}")]
     List {
         /// The folder.
         path: String,

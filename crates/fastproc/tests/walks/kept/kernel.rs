@@ -158,6 +158,47 @@ def set_ksm(values):
     compare(LEAN, begin, change, true);
 }
 
+/// Pages of it become a huge one, of which it had used a single page: `MADV_COLLAPSE` does what khugepaged does.
+#[test]
+fn its_pages_become_a_huge_one() {
+    if !gate::bpf() {
+        return;
+    }
+    if !Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
+        return gate::skipped("this kernel has no transparent huge pages");
+    }
+    let begin = r"
+HUGE = 1 << 21
+# khugepaged leaves alone what is not whole
+MOST_NONE = '/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none'
+usual = open(MOST_NONE).read()
+import atexit
+atexit.register(lambda: open(MOST_NONE, 'w').write(usual))
+open(MOST_NONE, 'w').write('0')
+class Vector(ctypes.Structure): _fields_ = [('base', ctypes.c_void_p), ('length', ctypes.c_size_t)]
+where, told = os.pipe()
+def body():
+    global memory, part
+    memory = mmap.mmap(-1, 2 * HUGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    part = ctypes.c_char.from_buffer(memory)
+    start = ctypes.addressof(part)
+    start += -start % HUGE
+    memory.madvise(15)  # MADV_NOHUGEPAGE: it is no huge page from the beginning
+    ctypes.memset(start, 1, 1)
+    memory.madvise(14)  # MADV_HUGEPAGE
+    os.write(told, start.to_bytes(8, 'little'))
+pid = start(body)
+where = int.from_bytes(os.read(where, 8), 'little')
+def resident(): return int(open(f'/proc/{pid}/statm').read().split()[1])";
+    let change = r"
+    before = resident()
+    vector = Vector(where, HUGE)
+    while resident() < before + 256:
+        libc.syscall(440, os.pidfd_open(pid), ctypes.byref(vector), 1, 25, 0)
+        time.sleep(0.01)";
+    compare(LEAN, begin, change, true);
+}
+
 /// Another process with the same memory, which is not a thread of it, enlarges it.
 #[test]
 fn its_memory_is_shared() {

@@ -1,10 +1,11 @@
 //! Which rows are shown.
 
-use fastproc_columns::{Unit, Value};
+use std::str::FromStr;
 
-use super::{
-    columns::{self, Column},
-    rows::Row,
+use super::{Column, Invalid, Row, find};
+use crate::{
+    duration::parse_duration,
+    value::{Unit, Value},
 };
 
 /// Comparisons that all have to be true.
@@ -46,46 +47,52 @@ const OPERATORS: [(&str, Operator); 7] = [
     (">", Operator::More),
 ];
 
-impl Filter {
-    pub fn parse(text: &str) -> Result<Self, String> {
+impl FromStr for Filter {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
         text.split("&&")
             .map(Comparison::parse)
             .collect::<Result<_, _>>()
             .map(Self)
     }
+}
 
+impl Filter {
+    /// The columns that it compares.
     pub fn columns(&self) -> impl Iterator<Item = &'static Column> {
         self.0.iter().map(|comparison| comparison.column)
     }
 
+    /// Whether it shows this row.
     pub fn admits(&self, row: &Row<'_>) -> bool {
         self.0.iter().all(|comparison| comparison.is_true(row))
     }
 }
 
 impl Comparison {
-    fn parse(text: &str) -> Result<Self, String> {
+    fn parse(text: &str) -> Result<Self, Invalid> {
         let text = text.trim();
         let places = OPERATORS
             .iter()
             .filter_map(|(word, operator)| Some((text.find(word)?, word, *operator)));
         let Some((at, word, operator)) = places.min_by_key(|(at, word, _)| (*at, 2 - word.len()))
         else {
-            return Err(format!(
+            return Err(Invalid(format!(
                 "{text:?} is no comparison; write one as in: memory > 100M"
-            ));
+            )));
         };
-        let column = columns::find(text[..at].trim())?;
+        let column = find(text[..at].trim())?;
         let operand = text[at + word.len()..].trim().trim_matches(['\'', '"']);
         let value = match column.unit {
             Unit::Text => Operand::Text(operand.into()),
             Unit::Truth => match operand {
                 "true" => Operand::Number(1.0),
                 "false" => Operand::Number(0.0),
-                _ => return Err(format!("{} is true or false", column.name)),
+                _ => return Err(Invalid(format!("{} is true or false", column.name))),
             },
             _ if operator == Operator::Contains => {
-                return Err(format!("{} is no text", column.name));
+                return Err(Invalid(format!("{} is no text", column.name)));
             }
             unit => Operand::Number(number(operand, unit)?),
         };
@@ -97,15 +104,12 @@ impl Comparison {
     }
 
     fn is_true(&self, row: &Row<'_>) -> bool {
-        let order = match (self.column.value(row), &self.value) {
-            (Value::Unsigned(number), Operand::Number(wanted)) => {
-                (number as f64).partial_cmp(wanted)
+        let value = self.column.value(row);
+        let order = match (&self.value, value) {
+            (Operand::Number(wanted), value) => {
+                value.number().and_then(|number| number.partial_cmp(wanted))
             }
-            (Value::Real(number), Operand::Number(wanted)) => number.partial_cmp(wanted),
-            (Value::Truth(truth), Operand::Number(wanted)) => {
-                f64::from(u8::from(truth)).partial_cmp(wanted)
-            }
-            (Value::Text(text), Operand::Text(wanted)) => {
+            (Operand::Text(wanted), Value::Text(text)) => {
                 if self.operator == Operator::Contains {
                     return wanted.is_empty()
                         || text.windows(wanted.len()).any(|part| part == wanted);
@@ -128,9 +132,9 @@ impl Comparison {
 }
 
 /// A number in the unit of the column: sizes may end in K, M, G, T or P, times are durations.
-fn number(text: &str, unit: Unit) -> Result<f64, String> {
+fn number(text: &str, unit: Unit) -> Result<f64, Invalid> {
     if unit == Unit::Time {
-        let duration = fastproc_columns::parse_duration(text).map_err(|error| error.to_string())?;
+        let duration = parse_duration(text).map_err(|error| Invalid(error.to_string()))?;
         return Ok(duration.as_nanos() as f64);
     }
     let factor = text
@@ -147,7 +151,7 @@ fn number(text: &str, unit: Unit) -> Result<f64, String> {
         .filter(|number| number.is_finite());
     number
         .map(|number| number * factor)
-        .ok_or_else(|| format!("{text:?} is no number"))
+        .ok_or_else(|| Invalid(format!("{text:?} is no number")))
 }
 
 #[cfg(test)]
@@ -157,7 +161,7 @@ mod tests {
     #[test]
     fn expressions_are_understood_or_refused_with_a_reason() {
         let one = |text: &str| {
-            Filter::parse(text).map(|filter| {
+            text.parse::<Filter>().map(|filter| {
                 let last = filter.0.last().expect("one at least");
                 (last.column.name, last.operator, last.value.clone())
             })

@@ -1,18 +1,45 @@
 //! The rows of the table: cgroups with what else is known of them.
 
-use std::{cmp::Ordering, collections::HashMap};
+use std::{
+    cmp::Ordering,
+    collections::{HashMap, HashSet},
+};
 
-use fastproc::cgroups::{Baseline, Cgroup, Changes, Snapshot, StatLine};
-use fastproc_columns::Value;
+use fastproc::{
+    cgroups::{Baseline, Cgroup, Changes, Snapshot, StatLine, record::Memory},
+    record,
+};
 
-use super::{columns::Sort, filter::Filter};
+use super::{Filter, Sort};
+use crate::value::{Unit, Value};
+
+/// How many processes each cgroup has, without its descendants.
+#[derive(Clone, Debug)]
+pub struct Members(HashMap<u64, u64>);
+
+impl Members {
+    /// Counts the processes of a snapshot with [`Fields::CGROUP`](fastproc::Fields::CGROUP). `None`: its source does not know in
+    /// which cgroups they are.
+    pub fn new(processes: &fastproc::Snapshot<'_>) -> Option<Self> {
+        let mut members = HashMap::new();
+        for process in processes.iter() {
+            let id = process.cgroup().and_then(record::Cgroup::id)?;
+            *members.entry(id).or_insert(0) += 1;
+        }
+        Some(Self(members))
+    }
+
+    fn of(&self, id: u64) -> u64 {
+        self.0.get(&id).copied().unwrap_or(0)
+    }
+}
 
 /// The lines of memory.stat that columns show.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Lines {
-    pub anon: Option<StatLine>,
-    pub file: Option<StatLine>,
-    pub kernel: Option<StatLine>,
+pub(super) struct Lines {
+    pub(super) anon: Option<StatLine>,
+    pub(super) file: Option<StatLine>,
+    pub(super) kernel: Option<StatLine>,
     inactive_file: Option<StatLine>,
 }
 
@@ -34,22 +61,26 @@ impl Lines {
 
 /// One cgroup.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Row<'a> {
+    /// The cgroup.
     pub cgroup: Cgroup<'a>,
+    /// What it did since the snapshot before.
     pub changes: Changes,
-    /// Processes, with and without those of its descendants.
+    /// Its processes and those of its descendants, if they are known.
     pub processes: Option<u64>,
+    /// Its processes without them.
     pub own_processes: Option<u64>,
-    pub lines: Lines,
+    pub(super) lines: Lines,
 }
 
 impl Row<'_> {
-    pub fn stat(&self, line: Option<StatLine>) -> Option<u64> {
+    pub(super) fn stat(&self, line: Option<StatLine>) -> Option<u64> {
         self.cgroup.memory_stat_value(line?)
     }
 
     /// The folders of its path: in their order parents come right before their descendants.
-    pub fn path_parts(&self) -> impl Iterator<Item = &[u8]> {
+    fn path_parts(&self) -> impl Iterator<Item = &[u8]> {
         let path = self.cgroup.path();
         path.split(|&byte| byte == b'/')
             .filter(|part| !part.is_empty())
@@ -67,22 +98,22 @@ impl Row<'_> {
 pub struct Rows<'a>(Vec<Row<'a>>);
 
 impl<'a> Rows<'a> {
-    /// `members`: processes by the ids of their cgroups, if they are known.
+    /// All cgroups of a snapshot. `before`: the snapshot that they are compared with, if there is one. `members`: how many
+    /// processes they have, if that is known.
     pub fn new(
         snapshot: Snapshot<'a>,
         before: Option<&Baseline>,
-        members: Option<&HashMap<u64, u64>>,
-        lines: impl Iterator<Item = (StatLine, &'a str)>,
+        members: Option<&Members>,
     ) -> Self {
-        let lines = Lines::new(lines);
+        let lines = Lines::new(snapshot.memory_stat_lines());
         let mut rows: Vec<_> = snapshot
             .iter()
             .map(|cgroup| {
-                let own = members.map(|members| members.get(&cgroup.id()).copied().unwrap_or(0));
+                let own = members.map(|members| members.of(cgroup.id()));
+                let changes = before.map(|before| before.changes(snapshot, cgroup));
                 Row {
                     cgroup,
-                    changes: before
-                        .map_or_else(Changes::default, |before| before.changes(snapshot, cgroup)),
+                    changes: changes.unwrap_or_default(),
                     processes: own,
                     own_processes: own,
                     lines,
@@ -106,16 +137,46 @@ impl<'a> Rows<'a> {
         Self(rows)
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
+    /// The row at this place.
+    pub fn get(&self, at: usize) -> Option<&Row<'a>> {
+        self.0.get(at)
+    }
+
+    /// All of them, in their order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Row<'a>> {
         self.0.iter()
     }
 
+    /// Leaves out what the filter does not show.
     pub fn retain(&mut self, filter: &Filter) {
         self.0.retain(|row| filter.admits(row));
+    }
+
+    /// Leaves out what is below these cgroups, by their ids.
+    pub fn fold(&mut self, folded: &HashSet<u64>) {
+        if folded.is_empty() {
+            return;
+        }
+        // Parents come before their children, in a tree too.
+        let mut hidden = HashSet::new();
+        self.0.retain(|row| {
+            let parent = row.cgroup.record().identity.parent;
+            let is_hidden = folded.contains(&parent) || hidden.contains(&parent);
+            if is_hidden {
+                hidden.insert(row.cgroup.id());
+            }
+            !is_hidden
+        });
     }
 
     /// Brings them in order: by this column, then by path; in a tree below their parents.
@@ -162,6 +223,54 @@ impl<'a> Rows<'a> {
         let mut rows: Vec<_> = self.0.drain(..).zip(places).collect();
         rows.sort_by_key(|&(_, place)| place);
         self.0.extend(rows.into_iter().map(|(row, _)| row));
+    }
+
+    /// A line about all rows: of cgroups that contain each other only the outermost counts.
+    pub fn total(&self) -> String {
+        let (mut memory, mut cpu, mut processes) = (None, None, None);
+        let mut ordered: Vec<_> = self.iter().collect();
+        ordered.sort_by(|one, other| one.path_parts().cmp(other.path_parts()));
+        let mut outer: &[u8] = b"/";
+        for row in ordered {
+            let path = row.cgroup.path();
+            // The root has no value of its own.
+            let is_inside = outer != b"/"
+                && path
+                    .strip_prefix(outer)
+                    .is_some_and(|rest| rest.starts_with(b"/"));
+            if path == b"/" || is_inside {
+                continue;
+            }
+            outer = path;
+            let current = row.cgroup.memory().and_then(Memory::current);
+            memory = current.map_or(memory, |value| Some(memory.unwrap_or(0) + value));
+            cpu = row
+                .changes
+                .cpu
+                .map_or(cpu, |value| Some(cpu.unwrap_or(0.0) + value));
+            processes = row
+                .processes
+                .map_or(processes, |value| Some(processes.unwrap_or(0) + value));
+        }
+        let mut text = format!("{} cgroups", self.iter().len()).into_bytes();
+        let mut add = |name: &str, value: Value<'_>, unit: Unit| {
+            if value.kind().is_some() {
+                text.extend_from_slice(format!(", {name} ").as_bytes());
+                value.write_for_table(unit, &mut text);
+            }
+        };
+        add("memory", Value::known(memory, Value::Unsigned), Unit::Bytes);
+        add(
+            "%CPU",
+            Value::known(cpu, |cpu: f64| Value::Real(cpu * 100.0)),
+            Unit::Percent,
+        );
+        add(
+            "processes",
+            Value::known(processes, Value::Unsigned),
+            Unit::Number,
+        );
+        String::from_utf8_lossy(&text).into_owned()
     }
 }
 

@@ -1,29 +1,56 @@
-//! The columns: what they are called, what they need, and what they show.
+//! The columns of a table of cgroups: what they are called, what they need, and what they show.
+//!
+//! [`COLUMNS`] has every [`Column`]. [`Rows`] are the cgroups of a snapshot with what each did since the one before, and how many
+//! processes it has ([`Members`]). A [`Filter`] says which rows to show, a [`Sort`] in which order.
+
+mod catalogue;
+mod filter;
+mod rows;
+
+use std::str::FromStr;
 
 use fastproc::cgroups::Fields;
-use fastproc_columns::{Unit, Value};
 
-pub use super::catalogue::COLUMNS;
-use super::rows::Row;
+pub use self::{
+    catalogue::COLUMNS,
+    filter::Filter,
+    rows::{Members, Row, Rows},
+};
+use crate::{
+    escape::escape,
+    value::{Unit, Value},
+};
+
+/// The text names no column, or is no comparison.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Invalid(String);
 
 /// A column.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Column {
+    /// Its name, as in `memory`.
     pub name: &'static str,
+    /// Its heading in a table.
     pub heading: &'static str,
+    /// What its numbers are.
     pub unit: Unit,
+    /// The groups of fields that it shows.
     pub needs: Fields,
     /// Whether it is known only over an interval.
     pub is_rate: bool,
+    /// Whether it needs to know which processes there are.
     pub counts_processes: bool,
     /// Whether the default table has it.
     is_usual: bool,
+    /// A line of help.
     pub help: &'static str,
     get: for<'a> fn(&'a Row<'_>) -> Option<Value<'a>>,
 }
 
 impl Column {
-    pub(super) const fn new(
+    const fn new(
         name: &'static str,
         heading: &'static str,
         unit: Unit,
@@ -44,21 +71,21 @@ impl Column {
         }
     }
 
-    pub(super) const fn rate(self) -> Self {
+    const fn rate(self) -> Self {
         Self {
             is_rate: true,
             ..self
         }
     }
 
-    pub(super) const fn usual(self) -> Self {
+    const fn usual(self) -> Self {
         Self {
             is_usual: true,
             ..self
         }
     }
 
-    pub(super) const fn counting(self) -> Self {
+    const fn counting(self) -> Self {
         Self {
             counts_processes: true,
             ..self
@@ -68,6 +95,23 @@ impl Column {
     /// Its value in a row.
     pub fn value<'a>(&self, row: &'a Row<'_>) -> Value<'a> {
         (self.get)(row).unwrap_or(Value::Unknown)
+    }
+
+    /// Appends its value for people to read. In a tree the path is the last part, below its parent's.
+    pub fn write_for_table(&self, row: &Row<'_>, tree: bool, to: &mut Vec<u8>) {
+        if tree && self.name == "path" {
+            to.resize(to.len() + row.cgroup.depth() * 2, b' ');
+            return escape(row.cgroup.name(), to);
+        }
+        match self.value(row) {
+            Value::Truth(truth) => to.extend_from_slice(if truth { b"yes" } else { b"no" }),
+            value => value.write_for_table(self.unit, to),
+        }
+    }
+
+    /// Whether its largest value comes first if nothing else is said.
+    pub fn is_largest_first(&self) -> bool {
+        self.unit.is_right_aligned() && self.name != "id"
     }
 
     /// Its name in JSON and CSV.
@@ -92,28 +136,35 @@ pub fn defaults(is_repeated: bool) -> Vec<&'static Column> {
 }
 
 /// The column of this name.
-pub fn find(name: &str) -> Result<&'static Column, String> {
+///
+/// # Errors
+/// There is none.
+pub fn find(name: &str) -> Result<&'static Column, Invalid> {
     let found = COLUMNS
         .iter()
         .find(|column| column.name.eq_ignore_ascii_case(name));
     found.ok_or_else(|| {
         let names: Vec<_> = COLUMNS.iter().map(|column| column.name).collect();
-        format!(
+        Invalid(format!(
             "there is no column {name:?}; there are {}",
             names.join(", ")
-        )
+        ))
     })
 }
 
 /// An order.
 #[derive(Clone, Debug)]
 pub struct Sort {
+    /// By this column.
     pub column: &'static Column,
+    /// Whether the largest value comes first.
     pub largest_first: bool,
 }
 
-impl Sort {
-    pub fn parse(text: &str) -> Result<Self, String> {
+impl FromStr for Sort {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
         let (largest_first, name) = match text.strip_prefix('-') {
             Some(name) => (true, name),
             None => (false, text),
@@ -121,13 +172,6 @@ impl Sort {
         Ok(Self {
             column: find(name)?,
             largest_first,
-        })
-    }
-
-    pub fn largest(name: &str) -> Option<Self> {
-        Some(Self {
-            column: find(name).ok()?,
-            largest_first: true,
         })
     }
 }
@@ -157,7 +201,7 @@ mod tests {
             (names(true).last(), names(false).last()),
             (Some(&"path"), Some(&"path"))
         );
-        assert!(find("nothing").is_err() && Sort::parse("-nothing").is_err());
-        assert!(Sort::parse("-cpu").expect("a column").largest_first);
+        assert!(find("nothing").is_err() && "-nothing".parse::<Sort>().is_err());
+        assert!("-cpu".parse::<Sort>().expect("a column").largest_first);
     }
 }

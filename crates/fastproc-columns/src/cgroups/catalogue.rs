@@ -1,9 +1,9 @@
-//! All columns of `fastproc cgroups`.
+//! All columns.
 
 use fastproc::cgroups::{Fields, record::UNLIMITED};
-use fastproc_columns::{Unit, Value};
 
-use super::columns::Column;
+use super::Column;
+use crate::value::{Unit, Value};
 
 fn real(value: Option<f64>, factor: f64) -> Option<Value<'static>> {
     value.map(|value| Value::Real(value * factor))

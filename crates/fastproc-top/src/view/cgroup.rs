@@ -1,0 +1,134 @@
+//! One cgroup in detail.
+
+use std::{cmp::Reverse, collections::HashSet};
+
+use fastproc_columns::{
+    Lookup, Row,
+    cgroups::{COLUMNS, Rows, find},
+    escape::escape,
+};
+
+use super::{details, theme::Theme};
+use crate::{
+    canvas::Canvas,
+    cgroups::{Details, HISTORIES, Histories, Page},
+    observation::{Cgroups, View},
+};
+
+/// Fields of its processes.
+const PROCESS_FIELDS: [&str; 8] = [
+    "pid",
+    "user",
+    "state",
+    "pcpu",
+    "rss",
+    "time",
+    "num_threads",
+    "cmdline",
+];
+
+/// Draws the cgroup.
+pub fn draw(
+    canvas: &mut Canvas<'_>,
+    shown: &mut Details,
+    cgroups: &Cgroups<'_>,
+    view: &View<'_>,
+    lookup: &mut Lookup,
+    histories: &Histories,
+    theme: Theme,
+) {
+    canvas.clear();
+    let rows = cgroups.rows();
+    let row = rows.iter().find(|row| row.cgroup.id() == shown.id);
+    if let Some(row) = row {
+        shown.path = row.cgroup.path().to_vec();
+    }
+    let mut title = b"Cgroup ".to_vec();
+    escape(&shown.path, &mut title);
+    if row.is_none() {
+        title.extend_from_slice(b" was removed");
+    }
+    canvas.style_line(0, theme.heading());
+    canvas.text(0, 0, &String::from_utf8_lossy(&title), theme.heading());
+    let titles = Page::ALL.map(|page| (page.title(), page == shown.page));
+    details::tabs(canvas, &titles, theme);
+    let mut body = canvas.lines(2, u16::MAX);
+    match (shown.page, row) {
+        (Page::Overview, row) => {
+            let lines: Vec<_> = HISTORIES
+                .iter()
+                .zip(&histories.0)
+                .map(|((name, label), history)| (*label, history, now(row, name)))
+                .collect();
+            details::sparks(&mut body, &lines, theme);
+            let mut body = body.lines(lines.len() as u16 + 1, u16::MAX);
+            if let Some(row) = row {
+                let cells: Vec<_> = COLUMNS
+                    .iter()
+                    .map(|column| format!("{:<18} {}", column.name, now(Some(row), column.name)))
+                    .collect();
+                details::in_columns(&mut body, &mut shown.window, &cells, theme);
+            }
+        }
+        (Page::Processes, Some(_)) if cgroups.members.is_none() => {
+            let text = "which processes it has is not known with this source of processes";
+            body.text(0, 0, text, theme.dim());
+        }
+        (Page::Processes, Some(_)) => {
+            let processes = processes(shown.id, &rows, view);
+            let window = &mut shown.window;
+            details::list(
+                &mut body,
+                window,
+                &processes,
+                &PROCESS_FIELDS,
+                lookup,
+                theme,
+            );
+        }
+        (Page::Processes, None) => {}
+    }
+}
+
+/// The value of a column, for people.
+fn now(row: Option<&fastproc_columns::cgroups::Row<'_>>, name: &str) -> String {
+    let mut text = Vec::new();
+    match (row, find(name)) {
+        (Some(row), Ok(column)) => column.write_for_table(row, false, &mut text),
+        _ => text.push(b'-'),
+    }
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// The processes of a cgroup and of its descendants, the busiest first.
+fn processes<'a>(id: u64, cgroups: &Rows<'_>, view: &View<'a>) -> Vec<Row<'a>> {
+    let mut within = HashSet::from([id]);
+    // Parents come before their children.
+    for row in cgroups.iter() {
+        if within.contains(&row.cgroup.record().identity.parent) {
+            within.insert(row.cgroup.id());
+        }
+    }
+    let is_within = |row: &Row<'_>| {
+        let id = row.process.cgroup().and_then(fastproc::record::Cgroup::id);
+        id.is_some_and(|id| within.contains(&id))
+    };
+    let rows: Vec<_> = match view.before {
+        Some(before) => before
+            .changes(&view.snapshot)
+            .map(|change| Row {
+                change: Some(change),
+                ..Row::new(change.process)
+            })
+            .collect(),
+        None => view.snapshot.iter().map(Row::new).collect(),
+    };
+    let mut rows: Vec<_> = rows.into_iter().filter(is_within).collect();
+    let share = |row: &Row<'_>| {
+        row.change
+            .and_then(|change| change.cpu_share)
+            .unwrap_or(0.0)
+    };
+    rows.sort_by_key(|row| (Reverse(share(row).to_bits()), row.process.pid()));
+    rows
+}

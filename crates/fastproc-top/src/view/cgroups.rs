@@ -1,0 +1,75 @@
+//! The table of cgroups.
+
+use fastproc_columns::cgroups::Rows;
+
+use super::{
+    grid::{Form, Grid, Head, plain_cell},
+    theme::Theme,
+};
+use crate::{canvas::Canvas, observation::Cgroups, state::State};
+
+/// Draws the rows that can be seen, with the window settled over them, and below them a line about all that there are.
+pub fn draw(
+    canvas: &mut Canvas<'_>,
+    grid: &mut Grid,
+    view: &Cgroups<'_>,
+    rows: &Rows<'_>,
+    state: &mut State,
+    theme: Theme,
+) {
+    let height = canvas.area.height;
+    let room = usize::from(height.saturating_sub(2));
+    if let Some(direction) = state.seek.take()
+        && !state.cgroups.seek(rows, &state.search, direction)
+    {
+        state.fail(format!(
+            "nothing has '{}' in it",
+            state.search.escape_debug()
+        ));
+    }
+    let is_tree = state.settings.cgroups.tree;
+    let table = &mut state.cgroups;
+    table.window.settle(rows.len(), room);
+    let id = |place: usize| rows.get(place).map(|row| row.cgroup.id());
+    table.selected = id(table.window.cursor);
+    grid.begin(table.columns.iter().map(|column| Head {
+        name: column.name,
+        heading: column.heading.to_owned(),
+        is_right_aligned: column.unit.is_right_aligned(),
+    }));
+    let shown = rows.iter().skip(table.window.top).take(room);
+    for row in shown {
+        for column in &table.columns {
+            grid.push(|text| column.write_for_table(row, is_tree, text));
+            if is_tree && column.name == "path" && table.folded.contains(&row.cgroup.id()) {
+                grid.append(b" +");
+            }
+        }
+    }
+    let form = Form {
+        left: table.window.left,
+        sorted: (table.sort.column.name, table.sort.largest_first),
+        may_drop: table.may_drop.then_some("path"),
+        theme,
+    };
+    let (top, cursor) = (table.window.top, table.window.cursor);
+    let row_style = |row: usize| {
+        let is_populated = |place: usize| {
+            let row = rows.get(place);
+            row.is_none_or(|row| row.cgroup.record().identity.populated != 0)
+        };
+        match top + row {
+            place if place == cursor => theme.cursor(),
+            place if is_populated(place) => theme.plain(),
+            _ => theme.dim(),
+        }
+    };
+    let cell_style = |_, text: &str| plain_cell(text, theme);
+    grid.draw(canvas, &form, row_style, cell_style);
+    let line = 1 + rows.len().min(room) as u16;
+    let at = canvas.text(line, 0, &rows.total(), theme.bold());
+    if !view.absent.is_empty() {
+        let text = format!("; not known: {} (not on version 2)", view.absent.join(", "));
+        canvas.text(line, at, &text, theme.error());
+    }
+}

@@ -1,0 +1,194 @@
+//! A table on the screen: headings, cells, and which columns there is room for.
+
+use ratatui_core::style::Style;
+
+use super::theme::Theme;
+use crate::canvas::{Canvas, width};
+
+/// Columns between two columns of the table.
+pub const GAP: i32 = 1;
+/// What is left for the last column by leaving out others.
+const ROOM_FOR_LAST: i32 = 16;
+
+/// A column.
+#[derive(Clone, Debug)]
+pub struct Head {
+    /// Its name.
+    pub name: &'static str,
+    /// Its heading.
+    pub heading: String,
+    /// Whether its cells end at its right edge.
+    pub is_right_aligned: bool,
+}
+
+/// How a table is drawn.
+#[derive(Clone, Copy, Debug)]
+pub struct Form {
+    /// Columns of text that are scrolled away on the left.
+    pub left: u16,
+    /// The column that is sorted by, and whether its largest value comes first.
+    pub sorted: (&'static str, bool),
+    /// Whether columns may be left out where there is no room. The one that is sorted by and this one stay.
+    pub may_drop: Option<&'static str>,
+    /// Colours.
+    pub theme: Theme,
+}
+
+/// Cells of text. Columns only ever grow wider, so that nothing jumps.
+#[derive(Debug, Default)]
+pub struct Grid {
+    heads: Vec<Head>,
+    widths: Vec<u16>,
+    text: Vec<u8>,
+    /// Where each cell of the text ends.
+    ends: Vec<usize>,
+    /// Where each column begins and ends on the screen, for the mouse.
+    pub places: Vec<(std::ops::Range<u16>, &'static str)>,
+}
+
+impl Grid {
+    /// Begins anew, with these columns.
+    pub fn begin(&mut self, heads: impl Iterator<Item = Head> + Clone) {
+        let names = self.heads.iter().map(|head| head.name);
+        if !names.eq(heads.clone().map(|head| head.name)) {
+            self.heads = heads.collect();
+            let wide = |head: &Head| width(&head.heading) as u16;
+            self.widths = self.heads.iter().map(wide).collect();
+        }
+        self.text.clear();
+        self.ends.clear();
+    }
+
+    /// Adds a cell: `write` appends its text, escaped. Rows follow each other from left to right.
+    pub fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let column = self.ends.len() % self.heads.len();
+        let start = self.text.len();
+        write(&mut self.text);
+        self.ends.push(self.text.len());
+        let text = std::str::from_utf8(&self.text[start..]).unwrap_or_default();
+        let cell = width(text).min(usize::from(u16::MAX)) as u16;
+        self.widths[column] = self.widths[column].max(cell);
+    }
+
+    /// Appends to the last cell.
+    pub fn append(&mut self, text: &[u8]) {
+        if self.ends.pop().is_some() {
+            let start = self.ends.last().copied().unwrap_or(0);
+            let before = self.text.split_off(start);
+            self.push(|to| {
+                to.extend_from_slice(&before);
+                to.extend_from_slice(text);
+            });
+        }
+    }
+
+    /// Draws the cells, below a line of headings. A row has a style; if that is the plain one, each cell has its own.
+    pub fn draw(
+        &mut self,
+        canvas: &mut Canvas<'_>,
+        form: &Form,
+        row_style: impl Fn(usize) -> Style,
+        cell_style: impl Fn(&'static str, &str) -> Style,
+    ) {
+        let theme = form.theme;
+        let left = -i32::from(form.left);
+        let shown = self.visible(form, i32::from(canvas.area.width));
+        let (sorted, descending) = form.sorted;
+        canvas.style_line(0, theme.heading());
+        self.places.clear();
+        let mut x = left;
+        let last = self.heads.len().saturating_sub(1);
+        for (column, head) in self.heads.iter().enumerate() {
+            if !shown[column] {
+                continue;
+            }
+            let is_sorted = head.name == sorted;
+            let style = if is_sorted {
+                theme.sorted_heading()
+            } else {
+                theme.heading()
+            };
+            let mut heading = head.heading.clone();
+            if is_sorted && column == last {
+                heading.push(if descending { '▽' } else { '△' });
+            }
+            let cell = i32::from(self.widths[column]);
+            canvas.text(0, head.start(x, cell, &heading), &heading, style);
+            let place = |x: i32| x.clamp(0, canvas.area.width.into()) as u16;
+            let until = if column == last {
+                i32::MAX
+            } else {
+                x + cell + GAP
+            };
+            self.places.push((place(x)..place(until), head.name));
+            x += cell + GAP;
+        }
+        let count = self.heads.len().max(1);
+        for row in 0..self.ends.len() / count {
+            let line = 1 + row as u16;
+            let style = row_style(row);
+            if style != theme.plain() {
+                canvas.style_line(line, style);
+            }
+            let mut x = left;
+            for (column, head) in self.heads.iter().enumerate() {
+                if !shown[column] {
+                    continue;
+                }
+                let text = self.cell(row * count + column);
+                let cell = i32::from(self.widths[column]);
+                let style = if style == theme.plain() {
+                    cell_style(head.name, text)
+                } else {
+                    style
+                };
+                canvas.text(line, head.start(x, cell, text), text, style);
+                x += cell + GAP;
+            }
+        }
+    }
+
+    fn cell(&self, at: usize) -> &str {
+        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        // Cells are escaped, and so UTF-8.
+        std::str::from_utf8(&self.text[start..self.ends[at]]).unwrap_or_default()
+    }
+
+    /// Which columns there is room for: all, if they were asked for by name.
+    fn visible(&self, form: &Form, room: i32) -> Vec<bool> {
+        let mut visible = vec![true; self.widths.len()];
+        let last = self.widths.len().saturating_sub(1);
+        let Some(kept) = form.may_drop.filter(|_| last > 0) else {
+            return visible;
+        };
+        let of = |column: usize| i32::from(self.widths[column]) + GAP;
+        let mut taken = ROOM_FOR_LAST + (0..last).map(of).sum::<i32>();
+        for column in (0..last).rev() {
+            let name = self.heads[column].name;
+            if taken > room && name != kept && name != form.sorted.0 {
+                visible[column] = false;
+                taken -= of(column);
+            }
+        }
+        visible
+    }
+}
+
+impl Head {
+    /// Where a text begins in a cell of this column.
+    fn start(&self, x: i32, cell: i32, text: &str) -> i32 {
+        if self.is_right_aligned {
+            x + cell - width(text) as i32
+        } else {
+            x
+        }
+    }
+}
+
+/// What stands out in a cell, whatever its column: zeros say little.
+pub fn plain_cell(text: &str, theme: Theme) -> Style {
+    match text {
+        "0" | "0.0" | "-" | "0:00.00" => theme.dim(),
+        _ => theme.plain(),
+    }
+}
