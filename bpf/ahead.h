@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Prefetching. A walk over thousands of tasks mostly waits for memory: it reads about thirty cache lines per task, and the
- * processor cannot look far enough ahead in a BPF program's code to fetch those of the next task in time. So the walk loads
- * a word of each line before it needs the line, and drops the word: first from the task struct two tasks ahead, then, when
- * that has arrived, from what the next task points to. The loads wait for nothing, and nothing waits for them.
+ * Prefetching. A walk over thousands of tasks mostly waits for memory: it reads about thirty cache lines per task, and
+ * the processor cannot look far enough ahead in a BPF program's code to fetch those of the next task in time. So the
+ * walk loads a word of each line before it needs the line, and drops the word: first from the task struct two tasks
+ * ahead, then, when that has arrived, from the objects that the next task points to. These loads depend on nothing, and
+ * nothing depends on them.
  */
 #ifndef FASTPROC_AHEAD_H
 #define FASTPROC_AHEAD_H
@@ -21,7 +22,7 @@ static __always_inline struct task_struct *next_of(struct task_struct *t)
 	return CAST(struct task_struct, next);
 }
 
-/* The parts of the resident set; with more CPUs, only the processor's own prefetching may find the others. */
+/* The parts of the resident set. With more CPUs, only the processor's own prefetching may fetch the others. */
 static __always_inline void touch_rss_parts(u64 counters)
 {
 	for (u32 i = 0; i < 4; i++) {
@@ -33,7 +34,7 @@ static __always_inline void touch_rss_parts(u64 counters)
 	}
 }
 
-/* The lines of a task struct itself. */
+/* The cache lines of a task struct itself. */
 static __always_inline void touch_task(struct task_struct *t)
 {
 	TOUCH(t->tasks.next);
@@ -78,7 +79,7 @@ static __always_inline void touch_task(struct task_struct *t)
 	}
 }
 
-/* What is two pointers away from the current task; the rest has arrived already. */
+/* Objects two pointers away from the current task; nearer ones have arrived already. */
 static __always_inline void touch_far(struct task_struct *t)
 {
 	if (WANTED(FP_LIMITS))
@@ -91,7 +92,7 @@ static __always_inline void touch_far(struct task_struct *t)
 		touch_rss_parts(RSS_PARTS(t->mm));
 }
 
-/* The lines of the next record: the processor reads a line before it writes to it. */
+/* The cache lines of the next record: the processor reads a line before it writes to it. */
 static __always_inline void touch_record(u32 index)
 {
 	u32 key = index + 1;
@@ -131,7 +132,7 @@ static __always_inline void touch_record(u32 index)
 	TOUCH(r->name.kind);
 }
 
-/* The lines of what it points to. */
+/* The cache lines of the objects that a task points to. */
 static __always_inline void touch_around(struct task_struct *t)
 {
 	struct signal_struct *signal = t->signal;

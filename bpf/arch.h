@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What differs between architectures. */
+/* Differences between architectures. */
 #ifndef FASTPROC_ARCH_H
 #define FASTPROC_ARCH_H
 
 /*
- * Loads before ordered() stay before the loads after it. x86 and s390 keep loads in order by themselves, so it is enough to
- * hold the compiler. Other processors need an instruction, and BPF has no barrier; but an exchange is a full barrier, as the
- * kernel's own xchg() is. On arm64 its instruction acquires and releases, or a barrier follows it (from Linux 5.18). An
- * atomic whose result is not used would be none. The word is on the stack, so no two CPUs share it.
+ * Loads before ordered() stay before the loads after it. x86 and s390 keep loads in order, so a barrier for the
+ * compiler is enough. Other processors need an instruction, and BPF has no barrier; but an exchange is a full barrier,
+ * like the kernel's own xchg(). On arm64 its instruction acquires and releases, or a barrier follows it (from Linux
+ * 5.18). An atomic whose result is not used would not be a barrier. The word is on the stack, so no two CPUs share it.
  */
 #if defined(__TARGET_ARCH_x86) || defined(__TARGET_ARCH_s390)
 #define ordered() barrier()
@@ -20,7 +20,7 @@ static __always_inline void ordered(void)
 }
 #endif
 
-/* mm_untag_mask() where mm_context_t has no member for it: the top byte of an address is a tag on arm64. */
+/* mm_untag_mask() for a mm_context_t without a member for it: the top byte of an address is a tag on arm64. */
 #ifdef __TARGET_ARCH_arm64
 #define UNTAG_MASK (~0ULL >> 8)
 #else

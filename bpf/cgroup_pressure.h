@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Pressure: what the kernel calculates when it prints cpu.pressure, memory.pressure and io.pressure (psi_show), without the
- * writing that it does meanwhile.
+ * Pressure: the values that the kernel calculates when it prints cpu.pressure, memory.pressure and io.pressure
+ * (psi_show), without the kernel's writes to its own state.
  *
- * Each CPU adds up the time in each state. A reader of a file adds what has come since the last reading to the totals, weighted
- * by the time in which the CPU was not idle (collect_percpu_times). The first reader after two seconds calculates the averages
- * again. The library reads the files of a cgroup whose averages are due. That is rare: as long as something happens, a worker of
- * the kernel does it every two seconds, and averages of zero stay zero.
+ * Each CPU adds up the time in each state. A reader of a file adds the times since the last reading to the totals,
+ * weighted by the time in which the CPU was not idle (collect_percpu_times). The first reader after two seconds
+ * calculates the averages again. The library reads the files of a cgroup whose averages are due. That is rare: while
+ * something happens, a kernel worker calculates them every two seconds, and averages of zero stay zero.
  */
 #ifndef FASTPROC_CGROUP_PRESSURE_H
 #define FASTPROC_CGROUP_PRESSURE_H
 
 /* The states that the files show: some and full of I/O, of memory and of CPUs. */
 #define PRESSURES 6
-/* The kernel's averages have as many bits behind the point. */
+/* Bits behind the point in the kernel's averages. */
 #define LOAD_BITS 11
-/* The clock of the averages may be so far from that of the states. */
+/* The greatest difference between the clock of the averages and that of the states. */
 #define CLOCKS_DIFFER_NS 1000000000ULL
-/* How often a CPU that changes its state meanwhile is read. */
+/* How many times to read a CPU whose state changes meanwhile. */
 #define PRESSURE_TRIES 3
 
 struct {
@@ -27,14 +27,14 @@ struct {
 	__type(value, u64);
 } anchor SEC(".maps");
 
-/* The cgroup that is read, which has no room on the stack. */
+/* State of the cgroup that is read; it does not fit on the stack. */
 struct {
 	u64 before[PRESSURES], now[PRESSURES];
 	u64 cpus;		     /* __percpu */
 	u64 deltas[PRESSURES], busy; /* what the CPUs have added since the last reading */
 } pressure;
 
-/* From the cookie of a per-CPU object to its part of a CPU: as far as in our own map. */
+/* From the cookie of a per-CPU object to its part on a CPU: the same distance as in our own map. */
 static __always_inline u64 on_cpu(u64 object, u32 cpu)
 {
 	u32 zero = 0;
@@ -78,7 +78,7 @@ static long add_cpu(u32 cpu, void *unused)
 	return 0;
 }
 
-/* In hundredths of a percent, as the files show it. */
+/* Converts to hundredths of a percent, as in the files. */
 static __always_inline u32 hundredths(u64 load)
 {
 	return (load >> LOAD_BITS) * 100 + (((load & ((1 << LOAD_BITS) - 1)) * 100) >> LOAD_BITS);
@@ -91,7 +91,7 @@ __noinline int read_pressure(u64 group, u32 index)
 	struct psi_group *g = CAST(struct psi_group, group);
 	u64 last, changed, moved = 0, weight;
 
-	/* Without pressure the kernel may lack its structures. */
+	/* Kernels without pressure may lack its structures. */
 	if (!r || !WANTED(FP_CGROUP_PRESSURE))
 		return 0;
 	changed = RELOAD(g->avgs_lock.owner.counter);
@@ -122,7 +122,7 @@ __noinline int read_pressure(u64 group, u32 index)
 	r->pressure.memory_full_ns = pressure.now[3];
 	r->pressure.cpu_some_ns = pressure.now[4];
 	r->pressure.cpu_full_ns = pressure.now[5];
-	/* A reader of the files has taken what the CPUs have added, or is about to. */
+	/* A reader of the files has added the times of the CPUs to the totals, or is about to. */
 	changed |= RELOAD(g->avgs_lock.owner.counter) | (RELOAD(g->avg_last_update) ^ last);
 	for (int i = 0; i < PRESSURES; i++)
 		changed |= RELOAD(g->total[i]) ^ pressure.before[i];
@@ -131,7 +131,8 @@ __noinline int read_pressure(u64 group, u32 index)
 	return 0;
 }
 
-/* How far the clock of the scheduler is from that of BPF: the run queue has its time from when this thread got the CPU. */
+/* Finds how far the scheduler's clock is from that of BPF: the run queue has its time since this thread got the CPU.
+ * */
 SEC("syscall") int compare_clocks(void *ctx)
 {
 	struct task_struct *me = CAST(struct task_struct, bpf_get_current_task());

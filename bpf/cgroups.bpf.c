@@ -2,11 +2,11 @@
 /*
  * Every cgroup of the default hierarchy, parents before their children, in sections (kernels from 6.7).
  *
- * As in tasks.bpf.c, a run stops when its time is over, and the next run continues there. Between two runs any cgroup may be
- * removed. A css that is still on the list of its parent has its serial number, which no other ever has, and is not marked
- * as released; the walk continues from the last one of which that is true. What was recorded after it is gone.
+ * As in tasks.bpf.c, a run stops when its time is over, and the next run continues there. Between two runs any cgroup
+ * may be removed. A css that is still on the list of its parent has the same serial number, which is never used again,
+ * and is not marked as released; the walk continues after the last such css. Cgroups recorded after it are gone.
  *
- * The kernel keeps removed cgroups for as long as anything refers to them. The walk steps over them.
+ * The kernel keeps removed cgroups while anything refers to them. The walk skips them.
  */
 #include "kernel_cgroup.h"
 #include "cgroup_record.h"
@@ -63,13 +63,13 @@ struct {
 
 #define PID_MAX_LIMIT (4 << 20)
 #define WANTED(group) (settings.groups & (group))
-/* How many cgroups a section visits or steps over before it checks the clock again. */
+/* How many cgroups a section visits or skips before it checks the clock again. */
 #define UNITS 4
 #define MAX_STEPS (1 << 23)
-/* How many block devices a cgroup is shown with. */
+/* The most block devices that a cgroup is shown with. */
 #define MAX_DEVICES 256
 
-/* The css of a controller, if its files are there: it is online and was enabled in the parent. */
+/* The css of a controller, if its files exist: it is online and was enabled in the parent. */
 #define CONTROLLER(cgroup, name)                                                                                             \
 	(bpf_core_enum_value_exists(enum cgroup_subsys_id, name) ?                                                           \
 		 shown(CAST(struct cgroup, cgroup)->subsys[bpf_core_enum_value(enum cgroup_subsys_id, name)]) :               \
@@ -263,7 +263,7 @@ __noinline int visit(u64 css, u32 index)
 	r->identity.dying_descendants = c->nr_dying_descendants;
 	r->identity.threaded = (u64)c->dom_cgrp != (u64)c;
 	r->identity.stat_by_line = 0;
-	/* the files of the root are not from its structures */
+	/* the files of the root do not come from its structures */
 	if (!r->identity.parent) {
 		r->identity.groups = 0;
 		return 0;
@@ -303,7 +303,7 @@ __noinline int visit(u64 css, u32 index)
 	}
 	if (WANTED(FP_CGROUP_PRESSURE)) {
 		of = VALUE(c->psi);
-		/* cgroup.pressure hides the files. */
+		/* cgroup.pressure can hide the files. */
 		if (of && CAST(struct psi_group, of)->enabled) {
 			groups |= FP_CGROUP_PRESSURE;
 			read_pressure(of, index);
@@ -315,7 +315,7 @@ __noinline int visit(u64 css, u32 index)
 
 #define CSS(value) CAST(struct cgroup_subsys_state, value)
 
-/* Moves from a cgroup that was visited, or of which all descendants were (`climbs`), to the next in order. */
+/* Moves to the next cgroup in order, from one that was visited, or whose descendants were all visited (`climbs`). */
 static __always_inline void move_on(u64 css)
 {
 	u64 next, parent;
@@ -342,7 +342,7 @@ static __always_inline void move_on(u64 css)
 	}
 }
 
-/* Whether this section has taken its time. Asked after each cgroup; reads the clock after a few. */
+/* Whether the time of this section is over. Called after each cgroup; reads the clock only after a few. */
 static __always_inline int is_over(void)
 {
 	if (++run.units < UNITS && run.section_ns)
@@ -382,15 +382,15 @@ static int step(u32 i, void *unused)
 }
 
 /*
- * Whether this is still that css and on its parent's list, so that RCU keeps what follows it. The kernel marks a css as
- * released before it takes it off the list.
+ * Whether this is still the same css and on its parent's list, so that RCU keeps its successors. The kernel marks a css
+ * as released before it takes it off the list.
  */
 static __always_inline int is_here(u64 css, u64 serial)
 {
 	return RELOAD(CSS(css)->serial_nr) == serial && !(RELOAD(CSS(css)->flags) & CSS_RELEASED);
 }
 
-/* Finds the last record whose cgroup is still there: the walk continues after it. That may take several sections. */
+/* Finds the last record whose cgroup still exists: the walk continues after it. That may take several sections. */
 static int go_back(u32 i, void *unused)
 {
 	u32 at = run.back - 1;
@@ -422,7 +422,7 @@ SEC("syscall") int walk(void *ctx)
 		run.css = 0;
 	}
 	if (run.back) {
-		/* The root is never removed, so the way back ends at its record at the latest. */
+		/* The root is never removed, so the search ends at its record at the latest. */
 		bpf_loop(MAX_STEPS, go_back, 0, 0);
 		if (run.css) {
 			run.records = run.back;

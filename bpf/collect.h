@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * From a task to its record. The two programs that walk the tasks include this file. Each defines how to read a pointer
- * without a type (FIELD): by bpf_rdonly_cast(), or by bpf_probe_read_kernel() if the kernel lacks the cast; and whether a
- * task that does not run has a wait channel (WAITS).
+ * without a type (FIELD): by bpf_rdonly_cast(), or by bpf_probe_read_kernel() if the kernel lacks the cast; and whether
+ * a task that is not running has a wait channel (WAITS).
  *
- * Functions with inner loops are global (not static, not inlined): the verifier then checks each once instead of
- * once for every path that leads to it, and loading takes a tenth of a second instead of several. A kernel pointer
- * cannot be passed to a global function, so the task travels through run.task.
+ * Functions with inner loops are global (not static, not inlined): the verifier then checks each once instead of once
+ * for every path that leads to it, and loading takes a tenth of a second instead of several. A kernel pointer cannot be
+ * passed to a global function, so it is passed through run.task.
  */
 #ifndef FASTPROC_COLLECT_H
 #define FASTPROC_COLLECT_H
@@ -61,7 +61,7 @@ static __always_inline void collect_leader(struct task_struct *t, struct fp_reco
 		collect_users(cred, &r->users);
 	if (WANTED(FP_CREDENTIALS))
 		collect_credentials(t, cred, r, index);
-	/* The service decides from both who may see the record, so both must be of one moment. */
+	/* The service decides from both who may see the record, so both must be from the same moment. */
 	if (WANTED(FP_USERS | FP_CREDENTIALS) && REPLACED(t->real_cred, cred))
 		r->identity.torn |= FP_TORN_CREDENTIALS;
 	if (WANTED(FP_SIGNALS))

@@ -2,10 +2,10 @@
 /*
  * The counters behind /proc/stat, /proc/vmstat, /proc/softirqs and /proc/interrupts, in one run.
  *
- * The library finds the addresses (by `locate`, `find_nodes`, `walk_irqs`, and kallsyms where it shows data) and writes
- * them into `places`, `blocks` and `config`; `collect` reads those addresses. Nothing here takes a lock or stays in an
- * RCU section, so every pointer may be stale: no read can fault, every loop is bounded, and this program or the library
- * checks afterwards what may have changed during a read (seqcounts, revisions, sums).
+ * The library finds the addresses (by `locate`, `find_nodes`, `walk_irqs`, and kallsyms if it shows data) and writes
+ * them into `places`, `blocks` and `config`; `collect` reads those addresses. These programs take no lock and do not
+ * stay in an RCU section, so every pointer may be stale: no read can fault, every loop is bounded, and the program or
+ * the library then checks values that may have changed during a read (seqcounts, revisions, sums).
  */
 #include "kernel_counters.h"
 #include <bpf/bpf_core_read.h>
@@ -58,7 +58,7 @@ int collect(struct counters_args *args)
 	return collect_slot(args->slot);
 }
 
-/* For programs with a single reader: an argument, copied in and out, costs a tenth of a collection. */
+/* For programs with a single reader: copying an argument in and out costs a tenth of a collection. */
 SEC("syscall")
 int collect_first(void *unused)
 {
@@ -67,7 +67,7 @@ int collect_first(void *unused)
 
 /* ---- forks ---- */
 
-/* copy_process() increments total_forks, then comes here: also for threads, io workers and idle tasks. */
+/* copy_process() increments total_forks, then calls this tracepoint, also for threads, io workers and idle tasks. */
 SEC("tp_btf/task_newtask")
 int count_fork(void *unused)
 {

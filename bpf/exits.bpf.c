@@ -3,9 +3,9 @@
  * Every exited process, with its final values.
  *
  * A process exits when its last thread leaves do_exit(): `process_exits` records the time and the parent. Freeing its
- * memory still takes CPU time after that, and until its parent waits for it, /proc shows a zombie. `task_freed` runs after
- * the process has left the list of tasks: by then __exit_signal() has added every thread, the leader too, to signal_struct,
- * and nothing changes any more. So a process is either in a walk or has its record here.
+ * memory still takes CPU time after that, and until its parent waits for it, /proc shows a zombie. `task_freed` runs
+ * after the process has left the list of tasks: by then __exit_signal() has added every thread, including the leader,
+ * to signal_struct, and nothing changes any more. So a process is either in a walk or has its record here.
  */
 #include "kernel.h"
 #include "exits.h"
@@ -25,7 +25,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile struct exits_settings exit_settings;
 
-/* In an outer map, so that the library can put a larger ring in its place. */
+/* In an outer map, so that the library can replace it by a larger ring. */
 struct ring {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
@@ -47,8 +47,8 @@ struct {
 } lost SEC(".maps");
 
 /*
- * With exit_settings.pid_ns: processes of that namespace that have ended, by the address of the leader. When the kernel frees a
- * process, it has no numbers any more. An address may belong to another process by then, which has started at another time.
+ * With exit_settings.pid_ns: exited processes of that namespace, by the address of the leader. When the kernel frees a
+ * process, its numbers are gone. The address may belong to another process by then, with another start time.
  */
 struct numbered {
 	u64 start_ns;
@@ -64,10 +64,10 @@ struct {
 
 #define MAX_LEVEL 32
 
-/* The number of a process in the namespace whose processes are recorded; 0 if it has none there. */
+/* The process's number in the namespace whose processes are recorded; 0 if it has none there. */
 static __noinline u32 nested_tgid(struct task_struct *t)
 {
-	/* read as a number, with which the verifier permits arithmetic */
+	/* read as a number, because the verifier permits arithmetic with numbers only */
 	u64 pid = (u64)BPF_CORE_READ(t, signal, pids[PIDTYPE_TGID]);
 	u32 level, i;
 
@@ -98,7 +98,7 @@ static __always_inline void remember(struct task_struct *leader, u32 tgid)
 	bpf_map_update_elem(&ended, &key, &numbered, 0);
 }
 
-/* The number that the process had when it ended. */
+/* The number that the process had when it exited. Removes it from the map. */
 static __always_inline u32 forget(struct task_struct *leader)
 {
 	u64 key = (u64)BPF_CORE_READ(leader, group_leader);
@@ -128,7 +128,8 @@ static __always_inline void *reserve(void **ring, u64 size)
 	return 0;
 }
 
-/* Waking the reader is most of the cost of an event. If it may wait, wake it when a quarter of the ring is used. */
+/* Waking the reader is most of the cost of an event. Unless it must be immediate, wake it when a quarter of the ring
+ * is used. */
 static __always_inline void submit(void *ring, void *event)
 {
 	u64 flags = 0;
@@ -141,7 +142,8 @@ static __always_inline void submit(void *ring, void *event)
 	bpf_ringbuf_submit(event, flags);
 }
 
-/* A pointer that the verifier does not trust: it searches the type information for every load through a trusted one. */
+/* Makes a pointer that the verifier does not trust: for loads through a trusted one it searches the type information.
+ * */
 static __always_inline struct task_struct *task_of(u64 *arguments)
 {
 	struct task_struct *t = (void *)arguments[0];
@@ -198,7 +200,7 @@ static __always_inline void add_thread(struct exits_exit *e, struct task_struct 
 		IO_SET(e, +=, t->ioac);
 }
 
-/* Not inlined, so that the type information has the layout of the event: the library compares it with its own. */
+/* Not inlined, so that the type information includes the layout of the event: the library compares it with its own. */
 static __noinline void identify(struct exits_exit *e, struct task_struct *t, s32 status)
 {
 	const struct cred *cred = t->real_cred;
@@ -224,8 +226,8 @@ static __noinline void identify(struct exits_exit *e, struct task_struct *t, s32
 }
 
 /*
- * Whether its user may read it, as in get_dumpable(): the lowest two flags of its memory are 1. Newer kernels remember
- * them after the memory is gone.
+ * Whether its user may read it, as in get_dumpable(): the lowest two flags of its memory are 1. Newer kernels keep them
+ * after the memory is gone.
  */
 static __always_inline u32 dumpable(struct task_struct *t)
 {
@@ -281,7 +283,7 @@ static __noinline void add_threads(struct exits_exit *e, struct task_struct *t)
 	}
 }
 
-/* Whether no thread was moved to signal_struct meanwhile. */
+/* Adds up, and returns whether no thread was moved to signal_struct meanwhile. */
 static __always_inline bool try_sums(struct exits_exit *e, struct task_struct *t)
 {
 	u32 before = stats_sequence(t);
@@ -290,7 +292,8 @@ static __always_inline bool try_sums(struct exits_exit *e, struct task_struct *t
 	return !(before & 1) && stats_sequence(t) == before;
 }
 
-/* The sums of a process whose last thread ends. Not in a loop: kernels before 6.2 refuse the one that compilers make of it. */
+/* The sums of a process whose last thread exits. Not a loop: kernels before 6.2 refuse the one that compilers make of
+ * it. */
 static __always_inline void sums_of_ending(struct exits_exit *e, struct task_struct *t)
 {
 	if (!try_sums(e, t) && !try_sums(e, t))
@@ -298,8 +301,8 @@ static __always_inline void sums_of_ending(struct exits_exit *e, struct task_str
 }
 
 /*
- * Two threads that end at once may both find no other alive; kernels before 6.16 do not say which was the last. The
- * library takes the first of the two.
+ * Two threads that exit at once may both find no other alive; kernels before 6.16 do not say which was the last. The
+ * library uses the first of the two.
  */
 SEC("tp_btf/sched_process_exit") int process_ends(u64 *arguments)
 {
@@ -329,7 +332,7 @@ SEC("tp_btf/sched_process_exit") int process_ends(u64 *arguments)
 	return 0;
 }
 
-/* A leader that lost its place to a thread which called execve() has that thread's pid by now, and is no longer a leader. */
+/* A leader that was replaced by a thread in execve() has that thread's pid by now, and is no longer a leader. */
 SEC("tp_btf/sched_process_free") int task_freed(u64 *arguments)
 {
 	struct task_struct *t = task_of(arguments);
@@ -372,13 +375,13 @@ static __noinline void identify_exec(struct exits_exec *e, struct task_struct *t
 	__builtin_memcpy(e->comm, t->comm, sizeof(e->comm));
 }
 
-/* From the stack of the new program, where execve() has just put them: the page is there. */
+/* Reads them from the stack of the new program, where execve() has just written them: the page is present. */
 static __always_inline void read_arguments(struct exits_exec *e, struct mm_struct *mm)
 {
 	u64 bytes = mm->arg_end - mm->arg_start;
 
 	e->arguments_bytes = bytes;
-	/* or clang bounds a copy that the verifier does not know to be one */
+	/* otherwise clang bounds a copy of the value, which the verifier does not connect with it */
 	barrier_var(bytes);
 	if (bytes > sizeof(e->arguments))
 		bytes = sizeof(e->arguments);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What exits.bpf.c writes into its ring, and its settings, in the form of record.h. Every event begins with
+ * The events that exits.bpf.c writes into its ring, and its settings, in the form of record.h. Every event begins with
  * `exits_event`.
  */
 #ifndef FASTPROC_EXITS_H
@@ -9,12 +9,12 @@
 #include "types.h"
 
 /* exits_event.kind */
-#define EXITS_ENDED 1  /* exits_exit: the last thread of a process exits; the values do not include what it does after that */
+#define EXITS_ENDED 1  /* exits_exit: the last thread of a process exits; the values lack what it does after that */
 #define EXITS_EXIT 2   /* exits_exit: a process is gone, with its final values; end_ns and ppid are 0 */
 #define EXITS_THREAD 3 /* exits_exit: a thread is gone, if threads are recorded */
 #define EXITS_EXEC 4   /* exits_exec: a process runs another program */
 
-/* exits_exit.dumpable: whether its memory might be dumped by its user when its last thread ended */
+/* exits_exit.dumpable: whether its user could have dumped its memory when its last thread exited */
 #define EXITS_DUMPABLE_UNKNOWN 0 /* the memory was gone, as it is before Linux 6.16, and nothing else records it */
 #define EXITS_DUMPABLE_NO 1
 #define EXITS_DUMPABLE_YES 2
@@ -29,9 +29,9 @@ struct exits_event {
 
 struct exits_exit {
 	struct exits_event event;
-	/* of a process from signal_struct after __exit_signal(): the sums of all threads, the leader included */
+	/* of a process from signal_struct after __exit_signal(): the sums of all threads, including the leader */
 	fp_ns sum_exec_ns, sampled_utime_ns, sampled_stime_ns, prev_utime_ns, prev_stime_ns, gtime_ns;
-	fp_ns cutime_ns, cstime_ns, cgtime_ns; /* of children that it waited for, as the next two; 0 of a thread */
+	fp_ns cutime_ns, cstime_ns, cgtime_ns; /* of children that it waited for, like the next two; 0 for a thread */
 	u64 cminflt, cmajflt;
 	u64 minflt, majflt, nvcsw, nivcsw;
 	fp_bytes peak_rss;
@@ -55,7 +55,7 @@ struct exits_exec {
 	u64 cgroup_id;
 	u32 ppid, uid, euid, flags;
 	char comm[16];
-	char path[EXITS_PATH_SIZE]; /* as it was given to execve(2), cut, with a NUL */
+	char path[EXITS_PATH_SIZE]; /* as passed to execve(2), cut, with a NUL */
 	u32 arguments_bytes;	    /* of the arguments, each with its NUL */
 	u32 arguments_read;	    /* the first of them, which follow */
 	char arguments[EXITS_ARGUMENTS_SIZE];

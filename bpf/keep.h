@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Keeping a record of the previous walk, where tasks/proof.h proves that it is still right. */
+/* Keeps records of the previous walk that tasks/proof.h proves unchanged. */
 #ifndef FASTPROC_KEEP_H
 #define FASTPROC_KEEP_H
 
 int visit_leader(u64 task, u32 index);
 int finish(u32 index);
 
-/* Copies an old record, and what is remembered beside it, to its new place. */
+/* Copies an old record, and the data beside it, to its new place. */
 int move_record(u32 from, u32 to);
 __noinline int move_record(u32 from, u32 to)
 {
@@ -23,8 +23,8 @@ __noinline int move_record(u32 from, u32 to)
 }
 
 /*
- * Every so many-th record that could be kept is read all the same, and compared with what would have been kept. Nothing that a
- * proof does not see stays for longer than so many walks.
+ * One in this many records that could be kept is read anyway, and compared with the kept one. So a change that a proof
+ * does not detect stays for at most this many walks.
  */
 #define CHECKED_EACH 16
 
@@ -35,7 +35,7 @@ struct {
 	__type(value, struct fp_record);
 } kept_record SEC(".maps");
 
-/* Counts the record if it is not what would have been kept. */
+/* Counts the record if it differs from the kept one. */
 int check(u32 index);
 __noinline int check(u32 index)
 {
@@ -47,7 +47,8 @@ __noinline int check(u32 index)
 
 	if (!kept || !r || !place)
 		return 0;
-	/* What others change and no text shows, what belongs to the user, and what the library makes of a worker's name. */
+	/* Values that others change and no text shows, values of the user, and those that the library derives from a
+	 * worker's name. */
 	kept->cpu.prev_utime_ns = r->cpu.prev_utime_ns;
 	kept->cpu.prev_stime_ns = r->cpu.prev_stime_ns;
 	kept->memory.mm_users = r->memory.mm_users;
@@ -65,7 +66,7 @@ __noinline int check(u32 index)
 		run.disproven++;
 		return 0;
 	}
-	/* what it has in the pool was copied again: forget that copy */
+	/* its words were copied to the pool again: drop that copy */
 	r->credentials.groups_at = groups_at;
 	r->namespaces.ids_at = ids_at;
 	run.pool = place->pool;
@@ -73,7 +74,8 @@ __noinline int check(u32 index)
 	return 0;
 }
 
-/* The other threads of this process, if there are any, are summed up in the next steps; else its record is whole. */
+/* Starts to sum up the other threads of this process, if it has any, in the next steps; otherwise its record is
+ * complete. */
 static __always_inline void fold_threads(struct task_struct *t, u32 index)
 {
 	if (FOLDS && t->signal->nr_threads > 1)
@@ -82,7 +84,7 @@ static __always_inline void fold_threads(struct task_struct *t, u32 index)
 		finish(index);
 }
 
-/* Reads the process whose record could be kept, and checks that it is the same. */
+/* Reads the process whose record could be kept, and checks that the record is the same. */
 static __always_inline void collect_all_the_same(u64 task, u32 index)
 {
 	struct task_struct *t = CAST(struct task_struct, task);
@@ -93,7 +95,7 @@ static __always_inline void collect_all_the_same(u64 task, u32 index)
 	if (!r || !kept || !place)
 		return;
 	bpf_probe_read_kernel(kept, sizeof(*kept), r);
-	/* signal actions are read, too */
+	/* Read the signal actions, too. */
 	run.has_old = 0;
 	run.leader = task;
 	if (FOLDS)
@@ -113,7 +115,7 @@ static __always_inline int points_into_pool(u32 old)
 	return (WANTED(FP_CREDENTIALS) && r && r->credentials.groups_at) || (WANTED(FP_NAMESPACES) && r && r->namespaces.ids_at);
 }
 
-/* How many signals the user has queued is not of the process: it is set in what is kept, too. Returns whether it was another. */
+/* The number of queued signals belongs to the user: set it in a kept record, too. Returns whether it has changed. */
 static __always_inline int set_queued(u32 index)
 {
 	struct fp_proof *proof;
@@ -134,7 +136,7 @@ static __always_inline int set_queued(u32 index)
 	return 1;
 }
 
-/* Keeps the record of this old place, if its words prove it. */
+/* Keeps the record at this old place, if its words prove it unchanged. */
 int keep(u32 old, u32 index);
 __noinline int keep(u32 old, u32 index)
 {

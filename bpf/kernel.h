@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The kernel's structures, reduced to the members that tasks.bpf.c reads. libbpf finds the real offsets in the
- * running kernel's BTF. A name after three underscores is a flavour: the same structure as other kernels have it.
+ * The kernel's structures, reduced to the members that tasks.bpf.c reads. libbpf finds the real offsets in the running
+ * kernel's BTF. A name with three underscores is a flavour: the same structure in other kernels.
  */
 #ifndef FASTPROC_KERNEL_H
 #define FASTPROC_KERNEL_H
@@ -54,7 +54,7 @@ typedef struct cpumask cpumask_t;
 typedef struct { u64 bits[1]; } nodemask_t;
 
 struct list_head { struct list_head *next, *prev; };
-/* Four adjacent words, a type of every kernel with a network: used to read the per-CPU parts of rss. */
+/* Four adjacent words, a type of every kernel with networking: used to read the per-CPU parts of rss. */
 struct in6_addr { union { u32 u6_addr32[4]; } in6_u; };
 struct ns_common { u32 inum; };
 struct user_namespace { struct ns_common ns; };

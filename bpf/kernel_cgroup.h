@@ -30,7 +30,7 @@ struct cgroup_subsys_state {
 	u32 flags;
 	struct cgroup_subsys_state *parent;
 };
-/* by 7.3 it moved there */
+/* where it is by 7.3 */
 struct cgroup_subsys_state___7_3 { int nr_populated_csets; };
 
 struct task_cputime { u64 stime, utime, sum_exec_runtime; };
@@ -93,7 +93,7 @@ struct blkcg_gq {
 struct blkcg { struct hlist_head blkg_list; };
 
 struct bpf_array { void *pptrs[1]; };
-/* The type information has arrays of arrays as one array. */
+/* The type information describes arrays of arrays as one array. */
 struct psi_group_cpu {
 	u32 state_mask;
 	u32 times[8];

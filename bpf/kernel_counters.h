@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The kernel's members that counters.bpf.c reads, and no others. libbpf relocates every access to the offset in the running
- * kernel, so only names and types matter here, not order and size.
+ * The kernel's members that counters.bpf.c reads, and no others. libbpf relocates every access to the offset in the
+ * running kernel, so only names and types matter here, not order and size.
  */
 #ifndef FASTPROC_KERNEL_COUNTERS_H
 #define FASTPROC_KERNEL_COUNTERS_H
@@ -29,7 +29,7 @@ struct kernel_cpustat {
 	u64 cpustat[COUNTERS_CPUSTATS];
 } __kernel_layout;
 
-/* From 7.0 on, idle times are kept here and no longer in tick_sched. */
+/* From 7.0 on, idle times are kept here instead of in tick_sched. */
 struct kernel_cpustat___idle {
 	bool idle_elapse;
 	seqcount_t idle_sleeptime_seq;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The names that bpf_helpers.h expects, and what the maps of all programs need. See include/uapi/linux/bpf.h. */
+/* The names that bpf_helpers.h expects, and types for the maps of all programs. See include/uapi/linux/bpf.h. */
 #ifndef FASTPROC_KERNEL_TYPES_H
 #define FASTPROC_KERNEL_TYPES_H
 

@@ -2,9 +2,10 @@
 /*
  * The kernel's own functions that the programs call.
  *
- * A call names its function by an id from the kernel's type information. For a function declared with __ksym, libbpf reads
- * all of that information to find the id, which takes as long as the rest of its work. The library reads it anyway. So the
- * call is written here as an instruction, with an index into function_ids in place of the id, and the library replaces it.
+ * A call names its function by an id from the kernel's type information. For a function declared with __ksym, libbpf
+ * reads all of that information to find the id, which takes as long as the rest of its work. The library reads it
+ * anyway. So the call is written here as an instruction, with an index into function_ids instead of the id, and the
+ * library replaces it.
  */
 #ifndef FASTPROC_KFUNC_H
 #define FASTPROC_KFUNC_H
@@ -20,7 +21,7 @@ const volatile struct {
 /* BPF_JMP | BPF_CALL, with BPF_PSEUDO_KFUNC_CALL as the source */
 #define KFUNC_CALL(name) [call] "i"(0x2085ULL | (u64)__builtin_offsetof(typeof(function_ids), name) << 32)
 
-/* bpf_core_read.h declares it by its own name. */
+/* bpf_core_read.h declares it under its own name. */
 static __always_inline void *rdonly_cast(const void *object, u32 type_id)
 {
 	register u64 r0 asm("r0"), r1 asm("r1") = (u64)object, r2 asm("r2") = type_id;

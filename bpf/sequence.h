@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Whether the sums of a signal_struct are of one moment. */
+/* Whether the sums of a signal_struct are from one moment. */
 #ifndef FASTPROC_SEQUENCE_H
 #define FASTPROC_SEQUENCE_H
 
@@ -8,7 +8,7 @@
 /* A load that the compiler may neither merge with another nor move. */
 #define RELOAD(x) (*(volatile typeof(x) *)&(x))
 
-/* Counts the changes of the sums that dead threads and waited-for children leave in a signal struct; odd during a change. */
+/* Counts the changes of the sums of dead threads and waited-for children in a signal struct; odd during a change. */
 static __always_inline u32 stats_sequence(struct task_struct *t)
 {
 	struct signal_struct *signal = t->signal;

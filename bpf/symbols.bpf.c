@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Addresses of the kernel's symbols by their names (kernels from 5.16): to have all of them printed takes a hundred times as long. */
+/* Addresses of the kernel's symbols by their names (kernels from 5.16): reading all of them as text takes a hundred
+ * times as long. */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
 
@@ -7,7 +8,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define NAME_SIZE 64
 
-/* What to look for: names that end with a NUL. The library sets how many. */
+/* The names to look up, each with a NUL at its end. The library sets their number. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -16,7 +17,7 @@ struct {
 	__uint(value_size, NAME_SIZE);
 } names SEC(".maps");
 
-/* Of each name; 0: there is none. */
+/* The address of each name; 0 if it does not exist. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

@@ -2,14 +2,14 @@
 /*
  * Every process, in sections (kernels from 6.7).
  *
- * On a kernel without preemption nothing else runs on a CPU while a BPF program does. So a run stops when its time is over,
- * and the next run continues there: the library calls walk() until run.done.
+ * On a kernel without preemption nothing else runs on a CPU while a BPF program does. So a run stops when its time is
+ * over, and the next run continues there: the library calls walk() until run.done.
  *
- * Between two runs any task may exit. The list of processes only loses members and gains new ones at its end, except that a
- * thread that calls execve(2) takes its leader's place. So a run continues after the last process met that is still on the
- * list, and drops the records after it: their tasks are gone, or another thread leads the process, which the walk then meets
- * again. A process whose threads were being summed up is continued if the last of them is still there; else it is met again
- * or read from /proc.
+ * Between two runs any task may exit. The list of processes only loses members and gains new ones at its end, except
+ * that a thread that calls execve(2) takes its leader's place. So a run continues after the last process met that is
+ * still on the list, and drops the records after it: their tasks are gone, or another thread leads the process, which
+ * the walk then meets again. Summing up a process's threads continues if the last thread still exists; otherwise the
+ * process is met again or read from /proc.
  *
  * A task is a plain number here, and cast where it is read: for every pointer loaded through a trusted pointer, the
  * verifier searches the kernel's type information.
@@ -34,10 +34,10 @@ const volatile struct {
 #define CAST(type, pointer) ((type *)rdonly_cast((const void *)(pointer), ID_OF(type)))
 #define FIELD(type, pointer, member) (CAST(type, pointer)->member)
 
-/* On kernels that have this iterator, every task that does not run has a wait channel. */
+/* On kernels that have this iterator, every task that is not running has a wait channel. */
 #define WAITS(t, id) 1
 
-/* What is remembered beside each record. */
+/* Data kept beside each record. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -45,7 +45,7 @@ struct {
 	__type(value, struct fp_place);
 } places SEC(".maps");
 
-/* What proves the records; a single one if none are kept. */
+/* Proofs of the records; a single one if no records are kept. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -59,14 +59,15 @@ struct {
 
 /* How many processes with lean records a section reads before it checks the clock again. */
 #define UNITS 8
-/* A process with few threads, which exit while they are summed up, is met again this often; with many it is torn. */
+/* A process with few threads, some of which exit while they are summed up, is met again up to this many times; with
+ * many it is torn. */
 #define MAX_TRIES 3
 #define FEW_THREADS 64
 #define MAX_STEPS (1 << 23)
 
 #define FOLDS WANTED(FP_CPU | FP_IO | FP_THREADS)
 
-/* Whether the record at this old place was of this task. */
+/* Whether the record at this old place is of this task. */
 static __always_inline int is_task_of(u32 old, u64 task)
 {
 	struct fp_place *place = bpf_map_lookup_elem(&places, &old);
@@ -82,8 +83,8 @@ static __always_inline u64 next_node(u64 node)
 }
 
 /*
- * Whether this is still that task and on its list, so that RCU keeps what follows it. No node's `prev` points to a removed
- * one. Check that first: memory that belongs to another task by now has another start time.
+ * Whether this is still the same task and on its list, so that RCU keeps its successors. No node's `prev` points to a
+ * removed one. Check that first: memory that belongs to another task by now has another start time.
  */
 static __always_inline int is_here(u64 task, u64 node, u32 pid, u64 start_ns)
 {
@@ -96,9 +97,10 @@ static __always_inline int is_here(u64 task, u64 node, u32 pid, u64 start_ns)
 }
 
 /*
- * Finds the place that this process had in the previous walk, if it had one: run.has_old and run.old_at. New processes join
- * the end of the list and dead ones leave it, so old places have the same order and are never before the new one: one pass
- * meets all of them. Those before it have ended. Returns whether the search is over; else it goes on in the next step.
+ * Finds the place of this process in the previous walk, if it had one: run.has_old and run.old_at. New processes join
+ * the end of the list and dead ones leave it, so old places have the same order and are never before the new one: one
+ * pass meets all of them. Processes at skipped places have exited. Returns whether the search is over; if not, the next
+ * step continues it.
  */
 #define SEARCHED 32
 int find_old(u32 tgid);
@@ -124,8 +126,8 @@ __noinline int find_old(u32 tgid)
 }
 
 /*
- * Fetches what the next old places need, all at once: the misses of some tasks overlap, where those of one would be waited
- * for.
+ * Fetches the lines of the next old places all at once, so that their cache misses overlap instead of following each
+ * other.
  */
 #define BURST 8
 int fetch_old(u32 from);
@@ -149,7 +151,7 @@ __noinline int fetch_old(u32 from)
 	return 0;
 }
 
-/* All lines of a process at once, which nothing has fetched ahead. */
+/* Fetches all lines of a process that nothing has fetched ahead. */
 int touch_process(u64 task);
 __noinline int touch_process(u64 task)
 {
@@ -158,7 +160,7 @@ __noinline int touch_process(u64 task)
 	return 0;
 }
 
-/* Its record of the previous walk. Its pid may be that of another process by now. */
+/* Its record of the previous walk. Another process may have its pid by now. */
 static __always_inline struct fp_record *old_record(struct task_struct *t)
 {
 	u32 at = run.old_at;
@@ -169,13 +171,14 @@ static __always_inline struct fp_record *old_record(struct task_struct *t)
 	return run.has_old ? old : 0;
 }
 
-/* Whether it has probably not run since: a process that sleeps has given up its CPU by itself. Only its words prove that. */
+/* Whether it has probably not run since: a process goes to sleep by a voluntary switch. Only its words prove it. */
 static __always_inline int has_rested(struct task_struct *t, struct fp_record *old)
 {
 	return old && !(WANTED(FP_CPU) && old->cpu.nvcsw != t->nvcsw);
 }
 
-/* What the next walk does with the record of a process that rests. `remembered`: its words were, before it was read. */
+/* How the next walk treats the record of a sleeping process. `remembered`: its words were stored before it was read.
+ * */
 static __always_inline u32 judge(struct task_struct *t, struct fp_record *r, u32 index, u32 remembered)
 {
 	struct fp_proof *proof = bpf_map_lookup_elem(&proofs, &index);
@@ -189,7 +192,7 @@ static __always_inline u32 judge(struct task_struct *t, struct fp_record *r, u32
 	return FP_PROVE;
 }
 
-/* The record of a process, but for its other threads. */
+/* Reads the record of a process without its other threads. */
 int visit_leader(u64 task, u32 index);
 __noinline int visit_leader(u64 task, u32 index)
 {
@@ -256,7 +259,7 @@ __noinline int visit_thread(u64 task, u32 index)
 	return 0;
 }
 
-/* Forgets this record and all after it. */
+/* Drops this record and all after it. */
 static __always_inline void drop_from(u32 index)
 {
 	struct fp_place *place = bpf_map_lookup_elem(&places, &index);
@@ -272,7 +275,7 @@ static __always_inline void drop_from(u32 index)
 	}
 }
 
-/* The last process is whole, or torn, or will be met again. */
+/* Finishes the last process: it is complete, torn, or will be met again. */
 int finish(u32 index);
 __noinline int finish(u32 index)
 {
@@ -283,15 +286,16 @@ __noinline int finish(u32 index)
 	run.node = 0;
 	if (!r || !entry)
 		return 0;
-	/* Its text would not do instead: the kernel looks up the credentials for each part of it. */
+	/* Its text is no substitute: the kernel looks up the credentials for each part of it. */
 	if (r->identity.torn & FP_TORN_CREDENTIALS && ++run.tries < MAX_TRIES) {
 		run.next = run.leader;
 		drop_from(index);
 		return 0;
 	}
 	/*
-	 * The kernel's own readers of these sums do the same: an exiting thread moves its share into the signal struct. And a
-	 * thread that calls execve(2) takes the leader's pid, which is then listed twice, before the leader is gone.
+	 * The kernel's own readers of these sums do the same: an exiting thread moves its share into the signal struct.
+	 * Also, a thread that calls execve(2) takes the leader's pid, which is then listed twice, before the leader is
+	 * gone.
 	 */
 	if (FOLDS && (run.sequence & 1 || run.sequence != stats_sequence(CAST(struct task_struct, run.leader)) ||
 		      RELOAD(CAST(struct task_struct, run.leader)->pid) != (int)r->identity.tgid)) {
@@ -341,7 +345,7 @@ static __always_inline int step_thread(void)
 	return out_of_time(1);
 }
 
-/* The task behind that of the last record. One that was proven is on the list: it has not run, so it has not ended. */
+/* The task after that of the last record. A proven task is on the list: it has not run, so it has not exited. */
 static __always_inline u64 follow(u32 index)
 {
 	u32 last = index - 1;
@@ -351,8 +355,8 @@ static __always_inline u64 follow(u32 index)
 }
 
 /*
- * The next process. Behind a record that was kept, run.next is 0: what stood behind it on the list and is proven still stands
- * there, as new processes join the end. Else the list says what is next.
+ * Visits the next process. After a kept record, run.next is 0: its old successor, if proven, is still its successor,
+ * because new processes join the end. Otherwise the list gives the next one.
  */
 static __always_inline int step_process(void)
 {
@@ -383,7 +387,7 @@ static __always_inline int step_process(void)
 		return 1;
 	}
 	t = CAST(struct task_struct, task);
-	/* another thread has taken its place since the list was read, by execve(2) */
+	/* another thread has replaced it since the list was read, by execve(2) */
 	if (RELOAD(t->pid) != t->tgid) {
 		task = (u64)t->group_leader;
 		t = CAST(struct task_struct, task);
@@ -396,7 +400,7 @@ static __always_inline int step_process(void)
 		run.old_at = old;
 		run.old_next = old + 1;
 	} else if ((keeps || WANTED(FP_SIGNALS)) && !run.tries) {
-		/* at a second try its old place is behind already */
+		/* at a second try the search has passed its old place already */
 		if (!find_old(t->tgid))
 			return out_of_time(1);
 		old = run.old_at;
@@ -466,8 +470,8 @@ SEC("syscall") int walk(void *ctx)
 	run.deadline_ns = bpf_ktime_get_ns() + run.section_ns;
 	bpf_rcu_read_lock();
 	/*
-	 * The idle task, where the list begins and ends, and the first process. A kernel's iterator may skip tasks to hide
-	 * them, as has been seen with the first process of a sandbox. This walk skips them too.
+	 * The idle task, where the list begins and ends, and the first process. A kernel's iterator may skip tasks to
+	 * hide them, for example the first process of a sandbox. This walk skips them too.
 	 */
 	bpf_iter_task_new(&it, 0, BPF_TASK_ITER_ALL_PROCS);
 	run.first = (u64)bpf_iter_task_next(&it);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Every process by an iter/task program (kernels from 5.8). The kernel visits the pids in order and leaves the RCU section
- * between them, so the walk may take any time. But a thread need not follow its leader, so the library sums up the threads.
+ * Every process by an iter/task program (kernels from 5.8). The kernel visits the pids in order and leaves the RCU
+ * section between them, so the walk may take any time. But a thread need not come right after its leader, so the
+ * library sums up the threads.
  */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
@@ -22,7 +23,8 @@ const volatile struct {
 static __always_inline u8 waits(struct task_struct *t, struct fp_identity *id);
 #define WAITS(t, id) waits(t, id)
 
-/* The kernel visits the processes of the reader's pid namespace. If that is not the initial one, ids are its own. */
+/* The kernel visits the processes of the reader's pid namespace. If that is not the initial one, the ids are those of
+ * the namespace. */
 #define MAY_BE_NESTED
 
 #include "collect.h"
@@ -40,8 +42,8 @@ static __always_inline u32 threads_state(struct task_struct *t)
 }
 
 /*
- * Whether this may still be the leader of a process: if another thread calls execve(2), the two exchange their pids while
- * the kernel holds one of them for us. Check its own pid first.
+ * Whether this process may be exchanging its leader: if another thread calls execve(2), the two exchange their pids
+ * while the kernel holds one of them for us. Check its own pid first.
  */
 static __always_inline int changes_leader(struct task_struct *t)
 {
@@ -56,7 +58,7 @@ static __always_inline int changes_leader(struct task_struct *t)
 	return !RELOAD(t->thread_pid) || RELOAD(t->pid) == RELOAD(t->tgid);
 }
 
-/* The library reads the process of a thread without a leader from /proc. */
+/* The library reads a process from /proc if a thread comes without its leader. */
 static __always_inline void visit_thread(struct task_struct *t)
 {
 	struct fp_thread_record *r;
@@ -78,7 +80,7 @@ static __always_inline void visit_leader(struct task_struct *t)
 		run.lost_records++;
 		return;
 	}
-	/* one that is being released has no number */
+	/* a process that is being released has no number */
 	if (NESTED && !t->signal->pids[PIDTYPE_TGID])
 		return;
 	run.records = index + 1;

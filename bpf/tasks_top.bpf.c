@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The walk for what top and ps show by default: a third of the code, which loads in half the time. */
+/* The walk for the default fields of top and ps: a third of the code, which loads in half the time. */
 #define GROUPS (FP_CPU | FP_MEMORY | FP_USERS | FP_SCHEDULING)
 #include "tasks.bpf.c"

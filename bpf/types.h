@@ -12,7 +12,7 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 #endif
 
-/* The same with a unit, which the description of a record includes. */
+/* The same with a unit, which becomes part of the description of a record. */
 typedef u64 fp_ns;
 typedef u64 fp_bytes;
 

@@ -3,8 +3,8 @@
  * Whether a task that is not running has a wait channel, as do_task_stat() prints it.
  *
  * Since 5.16, when core_state moved, every such task has one. Before, get_wchan() followed the frame pointers of the
- * task's stack to the first function outside the scheduler, and found one only by chance if the kernel was built without
- * frame pointers. This code does the same; if it cannot follow a stack, the library asks the kernel.
+ * task's stack to the first function outside the scheduler; in a kernel without frame pointers it succeeded only by
+ * chance. This code does the same; if it cannot follow a stack, the library asks the kernel.
  */
 #ifndef FASTPROC_WCHAN_H
 #define FASTPROC_WCHAN_H
@@ -18,7 +18,7 @@ static __always_inline int in_scheduler(u64 address)
 	       address - settings.lock_start < settings.lock_end - settings.lock_start;
 }
 
-/* get_wchan() of arch/x86, reduced to whether it finds one. */
+/* get_wchan() of arch/x86, reduced to whether it finds a function. */
 int follow_frames(u64 sp, u64 bottom);
 __noinline int follow_frames(u64 sp, u64 bottom)
 {

@@ -1,9 +1,9 @@
 #!/bin/sh
-# What `cargo test -p seqtext` cannot see: memory errors and undefined behaviour in seqtext's unsafe code, on this
-# machine's kind of processor and on others. Runs what is installed and says loudly what is not.
+# Errors that `cargo test -p seqtext` cannot find: memory errors and undefined behaviour in seqtext's unsafe code, on this
+# machine's kind of processor and on others. Runs the installed tools and names the missing ones.
 #
-#   scripts/check-seqtext.sh            a tool that is missing is reported
-#   scripts/check-seqtext.sh --strict   a tool that is missing is an error, for CI
+#   scripts/check-seqtext.sh            report missing tools
+#   scripts/check-seqtext.sh --strict   fail if a tool is missing, for CI
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -28,7 +28,7 @@ not_checked() {
 nightly=no
 rustc +nightly -V >/dev/null 2>&1 && nightly=yes
 
-# Memory errors, with the code optimised as it is used.
+# Memory errors, in optimised code.
 if [ $nightly = yes ]; then
     check AddressSanitizer env RUSTFLAGS="-Zsanitizer=address -Copt-level=2" RUSTDOCFLAGS="-Zsanitizer=address" \
         cargo +nightly test --quiet -p seqtext --target "$host"

@@ -5,8 +5,8 @@
 /* ---- one CPU ---- */
 
 /*
- * Separate functions, because clang hoists the offsets of members that this kernel may lack out of loops, past the check
- * whether it has them.
+ * Separate functions, because clang hoists the offsets of members that this kernel may lack out of loops, before the
+ * check that they exist.
  */
 static __noinline u32 idle_sequence(u64 tick, u64 times)
 {
@@ -156,8 +156,8 @@ static __always_inline u32 read_counts(struct counters_cpu *to, struct counters_
 }
 
 /*
- * Whether the record is complete for an offline CPU. A CPU that was online in between, even briefly, has switched tasks; its
- * state alone would not show that.
+ * Whether the record of an offline CPU is complete. A CPU that was online in between, even briefly, has switched tasks;
+ * its state alone would not show that.
  */
 static __always_inline bool has_settled(struct counters_cpu *record, struct counters_place *place, u32 generation)
 {
@@ -177,12 +177,12 @@ static long read_cpu(u32 cpu, struct slot_loop *loop)
 		return 0;
 	if (place->hotplug)
 		to->hotplug_state = state = READ_IF(struct cpuhp_cpu_state, place->hotplug, state);
-	/* the counts of an offline CPU are final, if they are read after its state */
+	/* the counts of an offline CPU are final if they are read after its state */
 	if (!state)
 		ordered();
 	waiting = READ_IF(struct rq, place->rq, nr_iowait.counter);
 	to->nr_iowait = waiting;
-	/* Once a CPU is completely offline, nothing else changes there; its counts remain valid. */
+	/* Once a CPU is completely offline, its counts no longer change. */
 	if (!place->online && !state && has_settled(to, place, loop->generation))
 		return 0;
 	if (loop->want & COUNTERS_WANT_TIMES)

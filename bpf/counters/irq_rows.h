@@ -16,7 +16,7 @@ static long read_irq_cpu(u32 cpu, struct row_loop *loop)
 
 	if (!place)
 		return 1;
-	barrier_var(column); /* the compared and the used value must be one register to the verifier */
+	barrier_var(column); /* the verifier must see the compared and the used value in one register */
 	if (column >= possible_cpus)
 		return 1;
 	loop->to[column] = place->online ? half(loop->counts + place->percpu) : 0;
@@ -55,7 +55,7 @@ static long read_irq_row(u32 i, struct rows_loop *loop)
 	return 0;
 }
 
-/* The counts by CPU of up to COUNTERS_IRQ_ROWS descriptors, from `first` on. */
+/* The counts by CPU of up to COUNTERS_IRQ_ROWS descriptors, starting with `first`. */
 SEC("syscall")
 int read_irq_rows(struct counters_rows_args *args)
 {

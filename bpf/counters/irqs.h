@@ -93,9 +93,9 @@ static long walk_step(u32 i, struct irq_walk *walk)
 }
 
 /*
- * All interrupt descriptors, by the directories of /sys/kernel/irq: their kernfs tree has had the same shape since 3.x
- * and counts its own changes, while the kernel's descriptor tree was a radix tree until 6.4 and is a maple tree since.
- * Returns 0 if the tree was whole and did not change meanwhile.
+ * Finds all interrupt descriptors through the directories of /sys/kernel/irq: their kernfs tree has had the same form
+ * since 3.x and counts its own changes, while the kernel's tree of descriptors was a radix tree until 6.4 and is a
+ * maple tree since. Returns 0 if the tree was complete and did not change meanwhile.
  */
 SEC("syscall")
 int walk_irqs(struct counters_args *args)
@@ -186,8 +186,8 @@ static __always_inline u64 irqs_sum(struct counters_config *from, u32 slot)
 }
 
 /*
- * Every interrupt that has a row adds to its CPU's irqs_sum too. If the sum did not move while the hot counts were read,
- * and they explain all of it, then no other count has moved since the library last saw all of them.
+ * Every interrupt that has a row also adds to its CPU's irqs_sum. If the sum did not move while the hot counts were
+ * read, and they explain all of it, no other count has moved since the library last read all of them.
  */
 static __always_inline void read_irqs(struct counters_config *from, struct counters_run *run, u32 slot)
 {
@@ -218,7 +218,7 @@ static __always_inline void read_irqs(struct counters_config *from, struct count
 	}
 	run->irqs_sum = before;
 	run->irqs_sum_after = after;
-	/* a descriptor that was freed meanwhile left the directory first */
+	/* a descriptor that was freed meanwhile left the directory before that */
 	ordered();
 	run->irq_rev_now = READ_IF(struct kernfs_node, from->irq_dir, dir.rev);
 }

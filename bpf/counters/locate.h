@@ -2,7 +2,7 @@
 #ifndef FASTPROC_COUNTERS_LOCATE_H
 #define FASTPROC_COUNTERS_LOCATE_H
 
-/* ---- once, and after a change: where things are ---- */
+/* ---- once, and after a change: addresses ---- */
 
 static long anchor_of(u32 cpu, void *unused)
 {
@@ -17,9 +17,9 @@ static long anchor_of(u32 cpu, void *unused)
 }
 
 /*
- * The structural route: this CPU's run queue is reachable from the running task, and every other per-CPU variable lies
- * where BTF says relative to it. The nodes of /sys/kernel/irq are reachable from a file descriptor of the caller, and
- * each is embedded in its interrupt's descriptor.
+ * The addresses from structures alone: this CPU's run queue is reachable from the running task, and BTF says where
+ * every other per-CPU variable is relative to it. The nodes of /sys/kernel/irq are reachable from a file descriptor of
+ * the caller, and each is embedded in its interrupt's descriptor.
  */
 SEC("syscall")
 int locate(void *unused)
@@ -70,7 +70,7 @@ static long next_task(u32 i, struct node_search *search)
 	u32 slot = search->found;
 	u64 *to;
 
-	/* "kswapd" and the node's number; pgdat->kswapd, which points back, is the real check */
+	/* "kswapd" and the node's number; the reliable check is pgdat->kswapd, which points back */
 	name = word(task + bpf_core_field_offset(struct task_struct, comm));
 	if (KSWAPD(name)) {
 		kthread = POINTER(struct task_struct, task, worker_private);
@@ -102,8 +102,9 @@ static long parent(u32 i, struct node_search *search)
 }
 
 /*
- * Memory nodes: each has a kernel thread kswapdN whose data is its struct pglist_data. The task list is walked from the
- * idle task, without RCU: a task that exits under the walk can cut it short, and the library then asks again.
+ * Memory nodes: each has a kernel thread kswapdN whose data is its struct pglist_data. The program walks the list of
+ * tasks from the idle task, without RCU: a task that exits meanwhile can end the walk early, and the library then tries
+ * again.
  */
 SEC("syscall")
 int find_nodes(void *unused)

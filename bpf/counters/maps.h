@@ -4,7 +4,8 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* Set before load, by trying: typed loads (from 6.2), and helpers that read any address (not under lockdown). */
+/* The library sets these before loading, by trying: typed loads (from 6.2), and helpers that read any address (not
+ * under lockdown). */
 const volatile bool may_cast = true;
 const volatile bool may_probe = true;
 const volatile u32 possible_cpus = 1;
@@ -76,7 +77,7 @@ struct {
 	__type(value, struct counters_irq);
 } irqs SEC(".maps");
 
-/* indices into `irqs` of the interrupts that have moved lately */
+/* indices into `irqs` of the interrupts that have moved recently */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -102,7 +103,7 @@ struct {
 	__type(value, struct counters_irq_words);
 } irq_words SEC(".maps");
 
-/* Forks since load, by CPU: the first word of a line of the cache each, so that no two CPUs write to the same. */
+/* Forks since loading, by CPU: each in the first word of a cache line, so that no two CPUs write to the same line. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -158,7 +159,7 @@ const volatile struct {
 #define ID_OF_struct type_ids.
 #define CAST(type, address) ((type *)rdonly_cast((const void *)(address), ID_OF(type)))
 
-/* One member of a structure at an address that may be stale: 0 where it cannot be read. */
+/* One member of a structure at an address that may be stale: 0 if it cannot be read. */
 #define READ(type, address, member)                                                                                    \
 	({                                                                                                                 \
 		typeof(((type *)0)->member) read_value = 0;                                                                    \
@@ -170,7 +171,7 @@ const volatile struct {
 		read_value;                                                                                                    \
 	})
 
-/* The same for a member that a kernel may lack: the library notices when it compares with the text. */
+/* The same for a member that a kernel may lack. The library detects that by comparing with the text. */
 #define READ_IF(type, address, member)                                                                                 \
 	(bpf_core_field_exists(((type *)0)->member) ? READ(type, address, member) : 0)
 
@@ -191,7 +192,7 @@ static __always_inline u64 word(u64 address)
 		 ? word((u64)(address) + bpf_core_field_offset(((type *)0)->member))                                           \
 		 : 0)
 
-/* Any 32-bit word, by a structure that is one. */
+/* Any 32-bit word: seqcount consists of one. */
 static __always_inline u32 half(u64 address)
 {
 	u32 value = 0;

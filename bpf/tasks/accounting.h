@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* CPU time, faults, switches and I/O, and the limits that go with them. */
+/* CPU time, faults, switches and I/O, and related limits. */
 #ifndef FASTPROC_TASKS_ACCOUNTING_H
 #define FASTPROC_TASKS_ACCOUNTING_H
 
@@ -37,7 +37,7 @@ static __always_inline void fold_cpu(struct task_struct *t, struct fp_cpu *c)
 	c->majflt += t->maj_flt;
 }
 
-/* A thread that is listed; the library makes its times of these. */
+/* A thread that is listed; the library calculates its user and system times from these. */
 static __always_inline void collect_thread_cpu(struct task_struct *t, struct fp_thread_record *r)
 {
 	r->utime_ns = r->stime_ns = 0;

@@ -5,9 +5,9 @@
 
 /*
  * The supplementary groups. Their number and their ids come from one group_info, as in the kernel's own readers:
- * setgroups(2) never changes a list in place, but gives the task another. RCU keeps this one: call_rcu() frees the
- * credentials that hold it. The copy is dropped anyway if the task has other groups by now: memory past a list belongs to
- * the kernel, so one guarantee is not enough.
+ * setgroups(2) never changes a list in place, but gives the task a new one. RCU keeps this one: call_rcu() frees the
+ * credentials that hold it. The copy is dropped anyway if the task has other groups by now: memory after a list belongs
+ * to the kernel, so one guarantee is not enough.
  */
 int collect_groups(u32 index, u64 info);
 #if GROUPS & FP_CREDENTIALS
@@ -29,7 +29,7 @@ __noinline int collect_groups(u32 index, u64 info)
 		r->identity.torn |= FP_TORN_POOL;
 		return 0;
 	}
-	/* The same object as the last one in this RCU section, so the list is the same, and the copy is valid for both. */
+	/* The same object as the previous one in this RCU section, so its copy is valid for both. */
 	if (info == run.groups) {
 		r->credentials.groups_at = run.groups_at;
 		return 0;
@@ -88,7 +88,8 @@ static __always_inline void collect_credentials(struct task_struct *t, const str
 		bpf_core_read(&c->cap_bounding, 8, &old->cap_bset);
 		bpf_core_read(&c->cap_ambient, 8, &old->cap_ambient);
 	}
-	/* without PFA_SPREAD_PAGE and PFA_SPREAD_SLAB, which cpusets of version 1 set on tasks that sleep, and no text shows */
+	/* without PFA_SPREAD_PAGE and PFA_SPREAD_SLAB, which cpusets of version 1 set on sleeping tasks, and no text
+	 * shows */
 	c->atomic_flags = t->atomic_flags & ~6ULL;
 	c->user_ns = 0;
 	if (bpf_core_field_exists(cred->user_ns))

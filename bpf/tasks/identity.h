@@ -37,8 +37,8 @@ static __always_inline u8 dumps_core(struct task_struct *t, struct signal_struct
 }
 
 /*
- * do_task_stat() prints the group's exit code since the series of changes (5.17) that also gave kernel threads
- * worker_private; before it is the leader's own.
+ * do_task_stat() prints the group's exit code since the patch series (5.17) that also gave kernel threads
+ * worker_private; before, it prints the leader's own.
  */
 static __always_inline int shows_group_exit_code(struct task_struct *t)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the programs share with the library, and what every part of a record needs. */
+/* Maps shared with the library, and helpers for all parts of a record. */
 #ifndef FASTPROC_TASKS_MAPS_H
 #define FASTPROC_TASKS_MAPS_H
 
@@ -14,7 +14,7 @@ struct {
 	__type(value, struct fp_record);
 } records SEC(".maps");
 
-/* The bits of every record that the library reads each time, adjacent to each other. */
+/* The bits of every record that the library reads at each snapshot, adjacent to each other. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -51,7 +51,8 @@ struct {
 
 const volatile struct fp_settings settings;
 
-/* The verifier removes the code for what is not wanted, but no load that asks for it: clang may merge these. */
+/* The verifier removes the code for groups that are not wanted, but not the loads of the condition: clang may merge
+ * these. */
 static __always_inline const struct fp_settings *known(void)
 {
 	const struct fp_settings *known = (const struct fp_settings *)&settings;
@@ -62,7 +63,7 @@ static __always_inline const struct fp_settings *known(void)
 
 struct fp_run run SEC(".data.run");
 
-/* The groups that this object has code for: some objects have few, so that they load quickly. */
+/* The groups that this object has code for. Some objects have few, so that they load quickly. */
 #ifndef GROUPS
 #define GROUPS (~0)
 #endif
@@ -70,15 +71,15 @@ struct fp_run run SEC(".data.run");
 #define WANTED(group) (known()->groups & (group) & GROUPS)
 #include "../sequence.h"
 /*
- * Whether a pointer differs by now from the one that was followed, so that the values may be of a freed object. All loads
- * before it stay before it.
+ * Whether a pointer differs by now from the one that was followed, so that the values may be from a freed object. All
+ * earlier loads stay before this one.
  */
 #define REPLACED(x, followed) ({ ordered(); RELOAD(x) != (followed); })
 #define ARRAY_OF_ACTIONS 64
 #define MAX_ACTION_WORDS 8
 #define MAX_LEVEL 32
 
-/* Room for n words, n <= FP_POOL_SLACK. 0: none, and the record is torn. */
+/* Reserves n words, n <= FP_POOL_SLACK. 0: there is no room, and the record is torn. */
 static __always_inline u32 pool_take(struct fp_record *r, u32 n)
 {
 	u32 at = run.pool;
@@ -99,7 +100,7 @@ static __always_inline u64 *pool_at(u32 at)
 	u32 zero = 0;
 	u64 *words = bpf_map_lookup_elem(&pool, &zero);
 
-	/* The compiler may drop the bound, which the verifier needs: keep it next to the use. */
+	/* The compiler may drop the bound, which the verifier needs: keep it close to the use. */
 	asm volatile("" : "+r"(at));
 	if (!words || at > settings.max_pool - FP_POOL_SLACK)
 		return 0;

@@ -5,7 +5,7 @@
 
 #include "mm_flags.h"
 
-/* What memory.h reads of these counters, for ahead.h. */
+/* The parts of these counters that memory.h reads, for ahead.h. */
 #define HAS_RSS_PARTS(mm) bpf_core_field_exists((mm)->rss_stat[0].count)
 #define RSS_PARTS(mm) ((u64)(mm)->rss_stat[0].counters)
 #define TOUCH_RSS(mm)                           \
@@ -16,8 +16,8 @@
 	} while (0)
 
 /*
- * The exact resident set: count plus what every CPU has not yet folded in. percpu_counter_init_many() lays the
- * four counters of a process side by side, so a CPU's four parts are 16 adjacent bytes.
+ * The exact resident set: count plus the parts that CPUs have not yet added to it. percpu_counter_init_many() places
+ * the four counters of a process side by side, so a CPU's four parts are 16 adjacent bytes.
  */
 s64 rss_sum[4];
 
@@ -63,7 +63,7 @@ static __always_inline void collect_rss_counters(struct mm_struct *mm, struct fp
 		swap = mm->rss_stat[MM_SWAPENTS].count;
 		shmem = mm->rss_stat[MM_SHMEMPAGES].count;
 	} else {
-		/* in a kernel that has neither this cannot be loaded */
+		/* a kernel that lacks both cannot load this */
 		file = BPF_CORE_READ(old, rss_stat.count[MM_FILEPAGES].counter);
 		anon = BPF_CORE_READ(old, rss_stat.count[MM_ANONPAGES].counter);
 		swap = BPF_CORE_READ(old, rss_stat.count[MM_SWAPENTS].counter);
@@ -143,8 +143,8 @@ static __always_inline void collect_layout(struct mm_struct *mm, struct fp_layou
 }
 
 /*
- * SUID_DUMP_USER, the flag of the memory that lets a user trace the process after the memory is gone. Newer kernels
- * remember it; older ones do not check it.
+ * SUID_DUMP_USER, the flag of the memory that permits a user to trace the process after the memory is gone. Newer
+ * kernels keep it; older ones do not check it.
  */
 static __always_inline u64 dumpable_without_memory(struct task_struct *t)
 {
@@ -176,7 +176,7 @@ static __always_inline void collect_mm(struct task_struct *t, struct fp_record *
 	if (WANTED(FP_LAYOUT))
 		collect_layout(mm, &r->layout);
 	/*
-	 * RCU does not free an mm: if it was replaced meanwhile, the values may be of a freed one. And the position of
+	 * RCU does not free an mm: if it was replaced meanwhile, the values may be from a freed one. The position of
 	 * the user registers of a dying task depends on the architecture, so its record comes from /proc.
 	 */
 	if (REPLACED(t->mm, mm) ||

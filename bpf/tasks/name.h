@@ -51,7 +51,7 @@ static __always_inline void collect_name(struct task_struct *t, struct fp_record
 		bpf_probe_read_kernel_str(n->text, 32, worker + bpf_core_field_offset(struct worker, desc));
 		n->worker_flags = worker_flags;
 		n->kind = FP_NAME_WORKER;
-		/* an exiting worker clears the flag, and only then frees what was read here */
+		/* an exiting worker clears the flag before it frees what was read here */
 		ordered();
 		if (!(RELOAD(t->flags) & PF_WQ_WORKER))
 			r->identity.torn |= FP_TORN_NAME;

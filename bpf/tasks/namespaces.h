@@ -45,7 +45,7 @@ __noinline int collect_nested_ids(u32 index)
 	tgid = (u64)FIELD(struct signal_struct, signal, pids[PIDTYPE_TGID]);
 	pgrp = (u64)FIELD(struct signal_struct, signal, pids[PIDTYPE_PGID]);
 	session = (u64)FIELD(struct signal_struct, signal, pids[PIDTYPE_SID]);
-	/* all of one group and one session: the process may have changed them since its identity was read */
+	/* from one group and one session: the process may have changed them since its identity was read */
 	r->identity.pgrp = outer_nr(pgrp);
 	r->identity.session = outer_nr(session);
 	for (u32 i = 0; i < MAX_LEVEL; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Where each CPU keeps its part of a per-CPU object. */
+/* The distance to each CPU's part of a per-CPU object. */
 #ifndef FASTPROC_TASKS_OFFSETS_H
 #define FASTPROC_TASKS_OFFSETS_H
 
@@ -11,8 +11,8 @@ struct {
 } anchor SEC(".maps");
 
 /*
- * Where each CPU keeps its part of a per-CPU object, without symbols: the address of our own per-CPU map element
- * on that CPU, less the cookie the map keeps for it. Run once, by the library, for all possible CPUs.
+ * The distance to each CPU's part of a per-CPU object, without symbols: the address of our own per-CPU map element on
+ * that CPU, minus the cookie that the map has for it. The library runs this once, for all possible CPUs.
  */
 SEC("syscall") int find_cpu_offsets(void *ctx)
 {

@@ -1,38 +1,41 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What proves that a record is still right, so that the walk need not read the process again.
+ * Proves that a record is still right, so that the walk need not read the process again.
  *
- * A process of one thread that sleeps changes few values: others change them. Everything else (times, faults, names,
- * credentials, sizes of memory) changes only while it runs, and a run ends in a counted switch. So the walk remembers for each
- * record the task and the words of the table below, and keeps the record while all of them are the same.
+ * Other processes change only few values of a sleeping process of one thread. Everything else (times, faults, names,
+ * credentials, sizes of memory) changes only while it runs, and a run ends in a counted switch. So the walk remembers
+ * for each record the task and the words of the table below, and keeps the record while all of them are the same.
  *
- * A word is read before the record, and compared behind it: see prove(). It is a hint where to look, never a value, so a
+ * A word is read before the record, and compared after it: see prove(). It is only a hint, never a value, so a
  * remembered pointer to freed memory does no harm: loads cannot fault, and the words of another task differ.
  */
 #ifndef FASTPROC_TASKS_PROOF_H
 #define FASTPROC_TASKS_PROOF_H
 
 /*
- * The groups that can be proven, and why. A record with another group is read at each walk.
+ * The groups that can be proven, and why. "Others" are other processes; "words" are in the table below. A record with
+ * another group is read at each walk.
  *
- * - Identity: the words without a group. PF_FORKNOEXEC: setpgid(2) changes the group of a child before it executes a program,
- *   never after. What waits or dies without a run is not kept: see may_rest().
- * - FP_CPU: no run, no time, no fault. What the kernel last showed to a reader may move, but what it shows then does not.
- * - FP_MEMORY: others reclaim, truncate, merge and pin: the counters are words. Its sizes it changes itself.
+ * - Identity: the words without a group. PF_FORKNOEXEC: setpgid(2) changes the group of a child before it executes a
+ * program, never after. A process that can be reaped or die without a run is not kept: see may_rest().
+ * - FP_CPU: without a run no time passes, and no faults occur. The times that the kernel last showed to a reader may
+ * move, but not what it shows then.
+ * - FP_MEMORY: others reclaim, truncate, merge and pin: the counters are words. The process itself changes its sizes.
  * - FP_MEMORY_DETAILS: page tables, huge pages and flags: words.
- * - FP_LAYOUT: it moves its parts itself.
- * - FP_USERS, FP_CREDENTIALS: commit_creds() replaces only the credentials of the running task; seccomp(2) of another thread is
- *   that of another process here. Another process with the same fs may change the umask: not kept; of kernel threads, a word.
- * - FP_SIGNALS: pending ones and the limit: words. Signal actions and the blocked ones it changes itself. The queue belongs to
- *   the user, and is written to a record that is kept.
- * - FP_NAMESPACES: the pids that a process has never change, and its group in each namespace is that of PGRP.
- * - FP_SCHEDULING, FP_SCHEDULING_DETAILS: others set it: words. The scheduler may move a sleeping task that is still on a queue
- *   to another CPU. It waits for I/O itself.
- * - FP_LIMITS: prlimit(2): a word. Another process with the same files may enlarge the table: not kept; of kernel
- *   threads, a word.
- * - FP_IO: it counts what it does itself.
- * - FP_CGROUP: others move it: a word.
- * - FP_THREADS: of a process of one thread nothing is listed, or it is not kept.
+ * - FP_LAYOUT: the process itself changes it.
+ * - FP_USERS, FP_CREDENTIALS: commit_creds() replaces only the credentials of the running task; seccomp(2) affects
+ * other threads of its process only. Another process with the same fs may change the umask: not kept; for kernel
+ * threads, a word.
+ * - FP_SIGNALS: pending ones and the limit: words. The process itself changes its signal actions and blocked signals.
+ * The queue belongs to the user, and its length is set in kept records.
+ * - FP_NAMESPACES: the pids of a process never change, and its group in each namespace follows from the word PGRP.
+ * - FP_SCHEDULING, FP_SCHEDULING_DETAILS: others set it: words. The scheduler may move a sleeping task that is still on
+ * a queue to another CPU. The delays by I/O are its own.
+ * - FP_LIMITS: prlimit(2): a word. Another process with the same files may enlarge the table: not kept; for kernel
+ * threads, a word.
+ * - FP_IO: the process counts its own I/O.
+ * - FP_CGROUP: others move the process: a word.
+ * - FP_THREADS: a process of one thread is not listed, or not kept.
  */
 #define PROVEN                                                                                                          \
 	(FP_CPU | FP_MEMORY | FP_MEMORY_DETAILS | FP_LAYOUT | FP_USERS | FP_CREDENTIALS | FP_SIGNALS | FP_NAMESPACES |  \
@@ -42,8 +45,9 @@
 #define NEEDED(group) (!(group) || WANTED(group))
 
 /*
- * The words: LINE is the first that the walk meets in a cache line, which is fetched ahead, WORD one behind it in the same
- * line. t is the task, s its signal_struct, mm its memory. VALUE is not one member. As many as FP_WORDS of run.h.
+ * The words. LINE is the first word that the walk reads in a cache line, which is fetched ahead; WORD is a later one in
+ * the same line. VALUE is not a single member. t is the task, s its signal_struct, mm its memory. As many as FP_WORDS
+ * of run.h.
  */
 #define WORDS(LINE, WORD, VALUE)                                  \
 	VALUE(ALWAYS, STATE, state_of(t))                         \
@@ -95,7 +99,7 @@ static __always_inline u64 parent_of(struct task_struct *t)
 	return *slot;
 }
 
-/* A process that has executed no program: its parent may change its group. */
+/* Whether it has executed no program yet: its parent may change its group. */
 static __always_inline int may_be_grouped(u32 flags)
 {
 	return (flags & (PF_KTHREAD | PF_FORKNOEXEC)) == PF_FORKNOEXEC;
@@ -133,7 +137,7 @@ static __always_inline u64 cgroup_of(struct task_struct *t)
 	return bpf_core_field_exists(t->cgroups) ? t->cgroups->dfl_cgrp->kn->id : 0;
 }
 
-/* Whether the queue of signals of a user is where queued_signals() reads it directly. */
+/* Whether queued_signals() can read the number of queued signals directly. */
 static __always_inline int has_queue(void)
 {
 	struct cred *cred = 0;
@@ -143,8 +147,8 @@ static __always_inline int has_queue(void)
 }
 
 /*
- * What the CPUs have not yet folded into the four counters, see collect_rss(), added up by pairs. A part is a small number
- * with a sign. The lower one of a pair is made positive, so that what is carried into the upper one follows from their sum.
+ * The parts that CPUs have not yet added to the four counters, see collect_rss(), added up by pairs. A part is a small
+ * signed number. The lower one of a pair is made positive, so that the carry into the upper one follows from their sum.
  */
 u64 rss_pairs[2];
 
@@ -176,7 +180,7 @@ static __always_inline u64 rss_parts(u64 counters)
 	return rss_pairs[0];
 }
 
-/* Whether this kernel's type information has every word. */
+/* Whether this kernel's type information has all words. */
 static __always_inline int has_words(void)
 {
 	struct task_struct *t = 0;
@@ -200,8 +204,8 @@ static __always_inline int has_words(void)
 }
 
 /*
- * Whether records can be kept: not if a group has no proof, or if each process has a record of its thread as well. And only
- * where the processor keeps loads in order, as x86 does.
+ * Whether records can be kept: not if a group has no proof, or if each process has a record of its thread as well; and
+ * only if the processor keeps loads in order, as x86 does.
  */
 #define HAS_PROOF (!WANTED(~PROVEN) && !(WANTED(FP_THREADS) && settings.lone_threads))
 #ifdef __TARGET_ARCH_x86
@@ -210,13 +214,14 @@ static __always_inline int has_words(void)
 #define CAN_KEEP 0
 #endif
 
-/* Whether this walk keeps records: found out once, as even what the verifier knows takes some instructions to ask. */
+/* Whether this walk keeps records. Evaluated once: even a condition that the verifier knows takes some instructions.
+ * */
 #define KEEPS (settings.keeps && run.keeps)
 
 /*
- * Whether a state is one in which nothing changes without a word: a sleep that a signal ends, or the idle sleep of a kernel
- * thread. Not a stopped process, whose exit status wait4(2) of its parent takes; not an uninterruptible one, which SIGKILL
- * marks without waking it, or whose new thread gets its name from another; not a frozen or a dead one.
+ * Whether in this state nothing changes without a word: a sleep that a signal ends, or the idle sleep of a kernel
+ * thread. Not a stopped process, whose exit status its parent's wait4(2) takes; not an uninterruptible one, which
+ * SIGKILL marks without waking it, or whose new thread gets its name from another; not a frozen or a dead one.
  */
 static __always_inline int may_rest(u32 state, u32 flags)
 {
@@ -225,20 +230,20 @@ static __always_inline int may_rest(u32 state, u32 flags)
 	return state & TASK_INTERRUPTIBLE || (flags & PF_KTHREAD && (state & TASK_IDLE) == TASK_IDLE);
 }
 
-/* Whether nobody else changes this process, as it was just read. */
+/* Whether no other process changes this one, as it was just read. */
 static __always_inline int is_alone(struct task_struct *t, struct fp_record *r)
 {
 	struct signal_struct *signal = t->signal;
 	struct mm_struct *mm = t->mm;
 
-	/* what the record says as well: a thread or a terminal may have gone since it was read */
+	/* the record must agree: a thread or a terminal may have gone since it was read */
 	if (r->identity.num_threads != 1 || r->identity.tty_nr)
 		return 0;
 	if (r->identity.torn || r->identity.on_cpu || t->exit_state || t->ptrace || signal->tty || signal->nr_threads != 1)
 		return 0;
 	if (!t->sighand || t->sighand->count.refs.counter != 1)
 		return 0;
-	/* as many words as there are CPUs or nodes */
+	/* with more than 64 CPUs or nodes, more words */
 	if (NEEDED(FP_SCHEDULING_DETAILS) && (settings.cpu_words > 1 || settings.mem_words > 1))
 		return 0;
 	/* a kernel thread may borrow the memory of a process, which its record does not show */
@@ -252,8 +257,8 @@ static __always_inline int is_alone(struct task_struct *t, struct fp_record *r)
 }
 
 /*
- * Whether all words of this place are as they were. First whether it runs: every run ends in a counted switch before on_cpu
- * becomes zero.
+ * Whether all words of this place are unchanged. First check whether it runs: every run ends in a counted switch before
+ * on_cpu becomes zero.
  */
 int proves(u32 at);
 __noinline int proves(u32 at)
@@ -277,7 +282,7 @@ __noinline int proves(u32 at)
 #define COMPARE(group, name, member)                                  \
 	if (NEEDED(group) && bpf_core_field_exists(member))           \
 		differs |= proof->words[WORD_##name] ^ (u64)(member);
-	/* A pointer of a task that is another by now is not followed. */
+	/* Do not follow pointers of a task that has been replaced by another. */
 #define COMPARE_VALUE(group, name, value)                             \
 	if (NEEDED(group)) {                                          \
 		if (differs)                                          \
@@ -288,7 +293,8 @@ __noinline int proves(u32 at)
 	return !differs;
 }
 
-/* Remembers the words of a task that is about to be read into this place. Returns whether they differ from those at `was`. */
+/* Stores the words of a task that is about to be read into this place. Returns whether they differ from those at
+ * `was`. */
 int remember(u64 task, u32 at, u32 was);
 __noinline int remember(u64 task, u32 at, u32 was)
 {
@@ -321,7 +327,7 @@ __noinline int remember(u64 task, u32 at, u32 was)
 	return !!differs;
 }
 
-/* The lines of the words of a process that may have stayed as it was. */
+/* Fetches the lines of the words of a process that may be unchanged. */
 static __always_inline void touch_words(u64 task, struct fp_proof *proof)
 {
 	struct task_struct *t = CAST(struct task_struct, task);

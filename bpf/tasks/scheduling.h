@@ -62,7 +62,7 @@ static __always_inline void collect_scheduling_details(struct task_struct *t, st
 		delays = t->delays;
 		if (delays) {
 			s->blkio_ns = delays->blkio_delay;
-			/* on kernels that do not time swap-ins separately, they count as block I/O */
+			/* kernels that do not time swap-ins separately count them as block I/O */
 			if (!bpf_core_field_exists(delays->swapin_start))
 				s->blkio_ns += delays->swapin_delay;
 		}

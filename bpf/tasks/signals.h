@@ -35,7 +35,7 @@ __noinline int collect_actions(u32 index)
 	}
 	bpf_probe_read_kernel(actions, ARRAY_OF_ACTIONS * size,
 			      (void *)sighand + bpf_core_field_offset(struct sighand_struct, action));
-	/* Most actions are SIG_DFL, a zero: check eight at a time, and each of them only if one is not. */
+	/* Most actions are SIG_DFL, a zero: check eight at a time, and each of them only if one is not zero. */
 	for (u32 base = 0; base < ARRAY_OF_ACTIONS; base += 8) {
 		u64 any = 0;
 
@@ -60,7 +60,7 @@ __noinline int collect_actions(u32 index)
 }
 #endif
 
-/* How many signals the user has queued: a counter of the user, not of the process. */
+/* The number of signals that the user has queued: a counter of the user, not of the process. */
 static __always_inline u64 queued_signals(struct task_struct *t)
 {
 	const struct cred *cred = t->real_cred;
@@ -84,9 +84,9 @@ static __always_inline u64 queued_signals(struct task_struct *t)
 
 /*
  * Only the running task changes its signal actions: by sigaction(2), execve(2) or a caught one-shot signal. So a task
- * without other threads that has not been on a CPU since they were read still has them. Every run ends in a counted switch
- * before on_cpu becomes zero, so check on_cpu first. A thread that calls execve(2) becomes the leader, and may have as many
- * switches; the run time of the group shows the difference.
+ * without other threads that has not been on a CPU since they were read still has them. Every run ends in a counted
+ * switch before on_cpu becomes zero, so check on_cpu first. A thread that calls execve(2) becomes the leader, and may
+ * have the same number of switches; the run time of the group then differs.
  */
 static __always_inline u64 resting_switches(struct task_struct *t)
 {
@@ -104,7 +104,7 @@ static __always_inline u64 resting_switches(struct task_struct *t)
 	return RELOAD(t->nvcsw) + RELOAD(t->nivcsw);
 }
 
-/* Copies the actions of the previous run if they are still valid. Returns whether it did. */
+/* Copies the actions of the previous walk if they are still valid. Returns whether it did. */
 int reuse_actions(u32 index, u64 switches, u64 run_ns);
 #if GROUPS & FP_SIGNALS
 __noinline int reuse_actions(u32 index, u64 switches, u64 run_ns)

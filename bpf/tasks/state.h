@@ -48,7 +48,7 @@ static __always_inline u32 nr_at_level(u64 pid, u32 level, u64 ns)
 
 int nested_nr(u64 pid);
 #ifdef MAY_BE_NESTED
-/* nr_at_level() in the reader's pid namespace, of a pid whose level is not less, by few loads */
+/* nr_at_level() in the reader's pid namespace, with few loads, for a pid whose level is not lower */
 __noinline int nested_nr(u64 pid)
 {
 	u64 at = pid + bpf_core_field_offset(struct pid, numbers) + run.pid_level * bpf_core_type_size(struct upid);
@@ -87,7 +87,7 @@ static __always_inline u32 pid_nr(struct pid *p)
 	return nested_nr(*slot);
 }
 
-/* The same, if the number of another pid, which may be the same one, is known. */
+/* The same, if the number of another pid is known, which may be the same pid. */
 static __always_inline u32 pid_nr_beside(struct pid *p, struct pid *other, u32 nr)
 {
 	return NESTED && p == other ? nr : pid_nr(p);

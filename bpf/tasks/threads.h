@@ -35,7 +35,7 @@ static __always_inline struct fp_thread_record *list_thread(struct task_struct *
 		return 0;
 	}
 	collect_thread(t, r);
-	/* one that has just exited has no number */
+	/* a thread that has just exited has no number */
 	if (NESTED && !(r->tid && r->tgid))
 		return 0;
 	run.threads = at + 1;

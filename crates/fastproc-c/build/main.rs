@@ -1,6 +1,6 @@
-//! Writes an accessor for each member of a record, from `bpf/record.h`: the one description of them.
+//! Generates an accessor for each member of a record from `bpf/record.h`, which describes them.
 
-// The library's own reader of that header.
+// The parser of that header, shared with the library.
 #[path = "../../fastproc/build/header.rs"]
 #[allow(dead_code, reason = "some of it is for the library alone")]
 pub(crate) mod header;
@@ -11,7 +11,7 @@ use header::{Header, Member, Shown, Structure};
 
 const HEADER: &str = "../../bpf/record.h";
 
-/// What a process or thread did between two snapshots: the members of `fastproc::Change`.
+/// The members of `fastproc::Change`: changes of a process or thread between two snapshots.
 const CHANGES: &[(&str, &str, &str, bool)] = &[
     (
         "born",
@@ -102,7 +102,7 @@ pub(crate) fn accessors(header: &Header) -> String {
     out
 }
 
-/// What an accessor is about.
+/// The subject of an accessor.
 #[derive(Clone, Copy)]
 enum Of<'a> {
     /// A member of this group of a process.
@@ -149,7 +149,7 @@ fn write_accessor(of: Of<'_>, member: &Member, out: &mut String) {
         Of::Thread(None) => "thread_".into(),
         Of::Thread(Some(group)) => format!("thread_{group}_"),
     };
-    // What says how a record is put together has none: of some a function in `src/exports.rs` makes what people want.
+    // Internal members have no accessor. For some of them a function in `src/exports.rs` returns what callers need.
     let shown = member.tags.shown.filter(|_| !member.tags.is_inner);
     let Some(shown) = shown.filter(|&shown| shown != Shown::Nobody) else {
         return;
@@ -279,7 +279,7 @@ fn rust_type(c: &str) -> &'static str {
     }
 }
 
-/// The documentation without what is Rust's alone.
+/// The documentation without sentences that are about Rust alone.
 fn in_c(doc: &str) -> String {
     let sentences = doc.split_inclusive(". ");
     let kept =

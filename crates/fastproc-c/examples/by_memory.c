@@ -1,5 +1,5 @@
 /*
- * The processes that hold most memory.
+ * The processes with the most memory.
  *
  *	cc by_memory.c $(pkg-config --cflags --libs fastproc) -o by_memory && ./by_memory 10
  */
@@ -39,7 +39,7 @@ int main(int argc, char **argv)
 	}
 	for (size_t place = 0; place < count; place++) {
 		entries[place].place = place;
-		/* Without memory of its own a process has none: 0. */
+		/* A process without its own memory has none: 0. */
 		fastproc_rss_bytes(handle, place, &entries[place].rss);
 	}
 	qsort(entries, count, sizeof *entries, larger);

@@ -1,5 +1,5 @@
 /*
- * What every process used of the CPUs in a second, who was born, and who is gone.
+ * Each process's share of the CPUs in a second, the new processes, and those that are gone.
  *
  *	cc cpu_shares.c $(pkg-config --cflags --libs fastproc) -o cpu_shares && ./cpu_shares
  */

@@ -1,5 +1,5 @@
 /*
- * What is known of one process, by its id. What is not known is told apart from zero.
+ * Values of one process, by its id. Unknown values are distinguished from zero.
  *
  *	cc one_process.c $(pkg-config --cflags --libs fastproc) -o one_process && ./one_process 1
  */
@@ -42,7 +42,7 @@ int main(int argc, char **argv)
 	fastproc_state(handle, place, &state);
 	printf("state %c\n", state);
 	if (fastproc_cmdline(handle, place, &text, &length) == FASTPROC_OK) {
-		/* Each argument has a NUL behind it. */
+		/* A NUL follows each argument. */
 		printf("cmdline");
 		for (size_t at = 0; at < length; at++) {
 			if (at == 0 || text[at - 1] == '\0')

@@ -1,5 +1,5 @@
 /*
- * The kernel's own texts of a process, byte for byte, without opening a file of it.
+ * The kernel's own texts of a process, byte for byte, without opening one of its files.
  *
  *	cc status.c $(pkg-config --cflags --libs fastproc) -o status && ./status 1
  */

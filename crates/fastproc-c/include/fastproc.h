@@ -28,17 +28,17 @@
 #include <stdint.h>
 
 /**
- * It worked.
+ * Success.
  */
 #define FASTPROC_OK 0
 
 /**
- * The value is not known, or not shown to this reader: it is not zero.
+ * The value is unknown, or not shown to this reader. It is not zero.
  */
 #define FASTPROC_UNKNOWN 1
 
 /**
- * A pointer is NULL, a place is not there, or another argument cannot be right.
+ * A pointer is NULL, a place does not exist, or another argument is invalid.
  */
 #define FASTPROC_ERROR_ARGUMENT -1
 
@@ -63,7 +63,7 @@
 #define FASTPROC_ERROR_NO_PROCESS -5
 
 /**
- * The handle was opened without the fields that this is one of.
+ * The handle was opened without the fields that this value belongs to.
  */
 #define FASTPROC_ERROR_NOT_ASKED -6
 
@@ -78,22 +78,22 @@
 #define FASTPROC_ERROR_INTERNAL -8
 
 /**
- * What a top shows: CPU time and sizes of memory.
+ * Fields that a top shows: CPU time and sizes of memory.
  */
 #define FASTPROC_TOP (FASTPROC_CPU | FASTPROC_MEMORY)
 
 /**
- * What fastproc_stat_text(), fastproc_statm_text() and fastproc_status_text() take.
+ * Fields that fastproc_stat_text(), fastproc_statm_text() and fastproc_status_text() need.
  */
 #define FASTPROC_THREE_FILES ((((((((((FASTPROC_CPU | FASTPROC_MEMORY) | FASTPROC_LAYOUT) | FASTPROC_CREDENTIALS) | FASTPROC_SIGNALS) | FASTPROC_NAMESPACES) | FASTPROC_SCHEDULING) | FASTPROC_LIMITS) | FASTPROC_MEMORY_DETAILS) | FASTPROC_USERS) | FASTPROC_SCHEDULING_DETAILS)
 
 /**
- * The service shall bring command lines along. fastproc_cmdline() reads them from /proc where they did not come.
+ * Request command lines from the service. fastproc_cmdline() reads the others from /proc.
  */
 #define FASTPROC_CMDLINE 65536
 
 /**
- * Likewise paths of programs, for fastproc_exe().
+ * Request paths of programs from the service, for fastproc_exe().
  */
 #define FASTPROC_EXE 131072
 
@@ -173,7 +173,7 @@
 typedef struct fastproc fastproc;
 
 /**
- * The ids of a process in a pid namespace below that of `/proc`; 0 where the namespace does not see it.
+ * The ids of a process in a pid namespace below that of `/proc`; 0 if the namespace does not see it.
  */
 typedef struct fastproc_ids {
     /**
@@ -204,46 +204,47 @@ extern "C" {
 const char *fastproc_version(void);
 
 /**
- * What the last function that did not return FASTPROC_OK in this thread has to say: what went wrong, and what to do. Valid
- * until the next one.
+ * The message of the last function in this thread that did not return FASTPROC_OK: what went wrong, and what to do.
+ * Valid until the next such function.
  */
 const char *fastproc_error(void);
 
 /**
  * Opens a source of snapshots.
  *
- * fields: what records shall hold, FASTPROC_* combined by |; 0 for the ids, names and states that are always there.
+ * fields: the contents of records, FASTPROC_* combined by |; 0 for ids, names and states, which are always present.
  * source: "service", "bpf", "bpf-iter" or "procfs"; NULL or "auto" for the first of them that works.
- * max_age_ns: how old a snapshot of the service may be, in nanoseconds; 0 for one that is begun when it is asked for.
+ * max_age_ns: how old a snapshot of the service may be, in nanoseconds; 0 for one that begins after the request.
  *
  * *handle is NULL if it fails.
  */
 int fastproc_open(struct fastproc **handle, uint32_t fields, const char *source, uint64_t max_age_ns);
 
 /**
- * Closes it: all texts of it end to be valid. NULL does nothing.
+ * Closes a handle, and invalidates all its texts. NULL does nothing.
  */
 int fastproc_close(struct fastproc *handle);
 
 /**
- * The field with this name, as in "memory-details" or "MEMORY_DETAILS", for who reads names from somewhere.
+ * The field with this name, as in "memory-details" or "MEMORY_DETAILS", for programs that read names.
  */
 int fastproc_field(const char *name, uint32_t *field);
 
 /**
- * The source that is used now: "service", "bpf", "bpf-iter" or "procfs". NULL for a handle that cannot be used.
+ * The source in use: "service", "bpf", "bpf-iter" or "procfs". NULL for a handle that cannot be used.
  */
 const char *fastproc_source(const struct fastproc *handle);
 
 /**
- * Looks at every process. The places of the last snapshot, its texts and its differences end to be valid.
+ * Makes a snapshot of all processes. The places of the last snapshot, its texts and its differences become invalid.
  *
  * After a failure there is no snapshot; the next call may succeed.
  */
 int fastproc_snapshot(struct fastproc *handle);
 
 /**
- * The number of processes of the snapshot; 0 if there is none. Their places are 0 to count - 1, in the order of their ids.
+ * The number of processes in the snapshot; 0 if there is none. Their places are 0 to count - 1, in the order of their
+ * ids.
  */
 size_t fastproc_count(const struct fastproc *handle);
 
@@ -258,7 +259,7 @@ int fastproc_find(const struct fastproc *handle, uint32_t pid, size_t *index);
 int fastproc_snapshot_began_ns(const struct fastproc *handle, uint64_t *value);
 
 /**
- * How long reading took from then on. Nanoseconds.
+ * How long reading the snapshot took. Nanoseconds.
  */
 int fastproc_snapshot_took_ns(const struct fastproc *handle, uint64_t *value);
 
@@ -278,12 +279,12 @@ int fastproc_state(const struct fastproc *handle, size_t index, char *value);
 int fastproc_is_kernel_thread(const struct fastproc *handle, size_t index, bool *value);
 
 /**
- * Whether the kernel shows this reader everything of it: the values that are marked [guarded].
+ * Whether the kernel shows this reader all values of the process: also those that are marked [guarded].
  */
 int fastproc_shows_everything(const struct fastproc *handle, size_t index, bool *value);
 
 /**
- * Resident memory, exact where the kernel's own statm is: VmRSS. Bytes. [FASTPROC_MEMORY]
+ * Resident memory, exact if the kernel's own statm is: VmRSS. Bytes. [FASTPROC_MEMORY]
  */
 int fastproc_rss_bytes(const struct fastproc *handle, size_t index, uint64_t *value);
 
@@ -312,27 +313,27 @@ int fastproc_nested_ids(const struct fastproc *handle, size_t index, size_t n, s
 int fastproc_cpus_allowed(const struct fastproc *handle, size_t index, size_t n, uint64_t *value);
 
 /**
- * The memory nodes that it may allocate from, likewise. [FASTPROC_SCHEDULING_DETAILS]
+ * The memory nodes that it may allocate from: bit b stands for node 64 n + b. [FASTPROC_SCHEDULING_DETAILS]
  */
 int fastproc_mems_allowed(const struct fastproc *handle, size_t index, size_t n, uint64_t *value);
 
 /**
- * Name, as stat and status show it; of a kernel worker also what it works on. Any bytes but NUL.
+ * Name, as stat and status show it; for a kernel worker with its current work. Any bytes but NUL.
  */
 int fastproc_name(struct fastproc *handle, size_t index, const char **text, size_t *length);
 
 /**
- * Command line: arguments, each with a NUL behind it; no more than 128 KiB. Empty for a kernel thread or a zombie.
+ * Command line: arguments, each followed by a NUL; no more than 128 KiB. Empty for a kernel thread or a zombie.
  */
 int fastproc_cmdline(struct fastproc *handle, size_t index, const char **text, size_t *length);
 
 /**
- * Path of the program; it ends in " (deleted)" if the file is no more. [guarded]
+ * Path of the program; it ends in " (deleted)" if the file was removed. [guarded]
  */
 int fastproc_exe(struct fastproc *handle, size_t index, const char **text, size_t *length);
 
 /**
- * Path of the cgroup of version 2, from /proc. With FASTPROC_CGROUP among the fields one process of each is looked at.
+ * Path of the cgroup of version 2, from /proc. With FASTPROC_CGROUP among the fields, read once per cgroup.
  */
 int fastproc_cgroup_path(struct fastproc *handle, size_t index, const char **text, size_t *length);
 
@@ -352,37 +353,38 @@ int fastproc_statm_text(struct fastproc *handle, size_t index, const char **text
 int fastproc_status_text(struct fastproc *handle, size_t index, const char **text, size_t *length);
 
 /**
- * The number of threads of all processes of the snapshot; 0 if there is none. [FASTPROC_THREADS]
+ * The number of threads of all processes in the snapshot; 0 if there is none. [FASTPROC_THREADS]
  *
- * The functions fastproc_thread_* take the place of a thread among these; fastproc_thread_tgid() is its process.
+ * The functions fastproc_thread_* take the place of a thread among these; fastproc_thread_tgid() returns its process.
  */
 size_t fastproc_thread_count(const struct fastproc *handle);
 
 /**
- * State of the thread, as fastproc_state(). [FASTPROC_THREADS]
+ * State of the thread, like fastproc_state(). [FASTPROC_THREADS]
  */
 int fastproc_thread_state(const struct fastproc *handle, size_t index, char *value);
 
 /**
  * Compares the snapshot with the one that was compared before, and keeps it for the next time.
  *
- * To be called after fastproc_snapshot(). Then fastproc_change_*() tell what every process did since, and fastproc_gone_*()
- * which are no more. The first time there is nothing to compare with, and these return FASTPROC_UNKNOWN.
+ * Call it after fastproc_snapshot(). Then fastproc_change_*() return what each process did since, and
+ * fastproc_gone_*() the processes that are gone. The first time there is nothing to compare with, and these return
+ * FASTPROC_UNKNOWN.
  */
 int fastproc_difference(struct fastproc *handle);
 
 /**
- * The number of processes that the earlier snapshot had and this one has not; 0 if they were not compared.
+ * The number of processes that the earlier snapshot had and this one lacks; 0 if they were not compared.
  */
 size_t fastproc_gone_count(const struct fastproc *handle);
 
 /**
- * The process id that one of them had, from 0 to fastproc_gone_count() - 1, in the order of the ids.
+ * The process id of one of them, from 0 to fastproc_gone_count() - 1, in the order of the ids.
  */
 int fastproc_gone_pid(const struct fastproc *handle, size_t index, uint32_t *value);
 
 /**
- * When it had started, after boot. Nanoseconds.
+ * When that process had started, after boot. Nanoseconds.
  */
 int fastproc_gone_start_ns(const struct fastproc *handle, size_t index, uint64_t *value);
 

@@ -1,4 +1,4 @@
-//! What functions return and take. Their documentation is that of the header.
+//! Results and arguments of functions. Their documentation is that of the header.
 
 #![allow(clippy::doc_markdown, reason = "its documentation is C's")]
 
@@ -12,11 +12,11 @@ use crate::accessors::{
     FASTPROC_SIGNALS, FASTPROC_USERS,
 };
 
-/// It worked.
+/// Success.
 pub const FASTPROC_OK: c_int = 0;
-/// The value is not known, or not shown to this reader: it is not zero.
+/// The value is unknown, or not shown to this reader. It is not zero.
 pub const FASTPROC_UNKNOWN: c_int = 1;
-/// A pointer is NULL, a place is not there, or another argument cannot be right.
+/// A pointer is NULL, a place does not exist, or another argument is invalid.
 pub const FASTPROC_ERROR_ARGUMENT: c_int = -1;
 /// The handle has been closed.
 pub const FASTPROC_ERROR_CLOSED: c_int = -2;
@@ -26,16 +26,16 @@ pub const FASTPROC_ERROR_FORKED: c_int = -3;
 pub const FASTPROC_ERROR_NO_SNAPSHOT: c_int = -4;
 /// The snapshot has no process with this id.
 pub const FASTPROC_ERROR_NO_PROCESS: c_int = -5;
-/// The handle was opened without the fields that this is one of.
+/// The handle was opened without the fields that this value belongs to.
 pub const FASTPROC_ERROR_NOT_ASKED: c_int = -6;
 /// No source can be used, or it failed: fastproc_error() says why.
 pub const FASTPROC_ERROR_SOURCE: c_int = -7;
 /// A defect of the library. The handle can only be closed.
 pub const FASTPROC_ERROR_INTERNAL: c_int = -8;
 
-/// What a top shows: CPU time and sizes of memory.
+/// Fields that a top shows: CPU time and sizes of memory.
 pub const FASTPROC_TOP: u32 = FASTPROC_CPU | FASTPROC_MEMORY;
-/// What fastproc_stat_text(), fastproc_statm_text() and fastproc_status_text() take.
+/// Fields that fastproc_stat_text(), fastproc_statm_text() and fastproc_status_text() need.
 pub const FASTPROC_THREE_FILES: u32 = FASTPROC_CPU
     | FASTPROC_MEMORY
     | FASTPROC_LAYOUT
@@ -47,9 +47,9 @@ pub const FASTPROC_THREE_FILES: u32 = FASTPROC_CPU
     | FASTPROC_MEMORY_DETAILS
     | FASTPROC_USERS
     | FASTPROC_SCHEDULING_DETAILS;
-/// The service shall bring command lines along. fastproc_cmdline() reads them from /proc where they did not come.
+/// Request command lines from the service. fastproc_cmdline() reads the others from /proc.
 pub const FASTPROC_CMDLINE: u32 = 0x1_0000;
-/// Likewise paths of programs, for fastproc_exe().
+/// Request paths of programs from the service, for fastproc_exe().
 pub const FASTPROC_EXE: u32 = 0x2_0000;
 
 const _: () = assert!(FASTPROC_TOP == Fields::TOP.bits());

@@ -1,4 +1,4 @@
-//! The functions that are not about one member of a record. Their documentation is that of the header.
+//! The functions that are not accessors of a single member of a record. Their documentation is that of the header.
 
 #![allow(
     clippy::missing_safety_doc,
@@ -21,7 +21,7 @@ use crate::{
     reader::{Guard, Reader, Text},
 };
 
-/// The ids of a process in a pid namespace below that of `/proc`; 0 where the namespace does not see it.
+/// The ids of a process in a pid namespace below that of `/proc`; 0 if the namespace does not see it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FastprocIds {
@@ -46,8 +46,8 @@ pub extern "C" fn fastproc_version() -> *const c_char {
     VERSION.as_ptr()
 }
 
-/// What the last function that did not return FASTPROC_OK in this thread has to say: what went wrong, and what to do. Valid
-/// until the next one.
+/// The message of the last function in this thread that did not return FASTPROC_OK: what went wrong, and what to do.
+/// Valid until the next such function.
 #[unsafe(no_mangle)]
 pub extern "C" fn fastproc_error() -> *const c_char {
     last()
@@ -55,9 +55,9 @@ pub extern "C" fn fastproc_error() -> *const c_char {
 
 /// Opens a source of snapshots.
 ///
-/// fields: what records shall hold, FASTPROC_* combined by |; 0 for the ids, names and states that are always there.
+/// fields: the contents of records, FASTPROC_* combined by |; 0 for ids, names and states, which are always present.
 /// source: "service", "bpf", "bpf-iter" or "procfs"; NULL or "auto" for the first of them that works.
-/// max_age_ns: how old a snapshot of the service may be, in nanoseconds; 0 for one that is begun when it is asked for.
+/// max_age_ns: how old a snapshot of the service may be, in nanoseconds; 0 for one that begins after the request.
 ///
 /// *handle is NULL if it fails.
 #[unsafe(no_mangle)]
@@ -76,14 +76,14 @@ pub unsafe extern "C" fn fastproc_open(
     }
 }
 
-/// Closes it: all texts of it end to be valid. NULL does nothing.
+/// Closes a handle, and invalidates all its texts. NULL does nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_close(handle: *mut Fastproc) -> c_int {
     // SAFETY: what the caller promises of every function.
     unsafe { handle::close(handle) }
 }
 
-/// The field with this name, as in "memory-details" or "MEMORY_DETAILS", for who reads names from somewhere.
+/// The field with this name, as in "memory-details" or "MEMORY_DETAILS", for programs that read names.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_field(name: *const c_char, field: *mut u32) -> c_int {
     // SAFETY: NULL, or a place for a value.
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn fastproc_field(name: *const c_char, field: *mut u32) ->
     if name.is_null() {
         return Failure::Null.report();
     }
-    // SAFETY: a string, says the caller.
+    // SAFETY: the caller promises a string.
     let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
     let is = |other: &str| other.eq_ignore_ascii_case(&name.replace('_', "-"));
     let texts = [("cmdline", FASTPROC_CMDLINE), ("exe", FASTPROC_EXE)];
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn fastproc_field(name: *const c_char, field: *mut u32) ->
     .report()
 }
 
-/// The source that is used now: "service", "bpf", "bpf-iter" or "procfs". NULL for a handle that cannot be used.
+/// The source in use: "service", "bpf", "bpf-iter" or "procfs". NULL for a handle that cannot be used.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_source(handle: *const Fastproc) -> *const c_char {
     let mut source = Name(c"".as_ptr());
@@ -144,7 +144,7 @@ impl Default for Name {
     }
 }
 
-/// Looks at every process. The places of the last snapshot, its texts and its differences end to be valid.
+/// Makes a snapshot of all processes. The places of the last snapshot, its texts and its differences become invalid.
 ///
 /// After a failure there is no snapshot; the next call may succeed.
 #[unsafe(no_mangle)]
@@ -153,7 +153,8 @@ pub unsafe extern "C" fn fastproc_snapshot(handle: *mut Fastproc) -> c_int {
     unsafe { change(handle, Reader::take_snapshot) }
 }
 
-/// The number of processes of the snapshot; 0 if there is none. Their places are 0 to count - 1, in the order of their ids.
+/// The number of processes in the snapshot; 0 if there is none. Their places are 0 to count - 1, in the order of their
+/// ids.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_count(handle: *const Fastproc) -> usize {
     // SAFETY: what the caller promises of every function.
@@ -181,7 +182,7 @@ pub unsafe extern "C" fn fastproc_snapshot_began_ns(
     unsafe { get(handle, value, |reader| Ok(reader.time()?.0)) }
 }
 
-/// How long reading took from then on. Nanoseconds.
+/// How long reading the snapshot took. Nanoseconds.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_snapshot_took_ns(
     handle: *const Fastproc,
@@ -240,7 +241,7 @@ pub unsafe extern "C" fn fastproc_is_kernel_thread(
     }
 }
 
-/// Whether the kernel shows this reader everything of it: the values that are marked [guarded].
+/// Whether the kernel shows this reader all values of the process: also those that are marked [guarded].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_shows_everything(
     handle: *const Fastproc,
@@ -251,7 +252,7 @@ pub unsafe extern "C" fn fastproc_shows_everything(
     unsafe { get(handle, value, |reader| reader.shows_everything_of(index)) }
 }
 
-/// Resident memory, exact where the kernel's own statm is: VmRSS. Bytes. [FASTPROC_MEMORY]
+/// Resident memory, exact if the kernel's own statm is: VmRSS. Bytes. [FASTPROC_MEMORY]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_rss_bytes(
     handle: *const Fastproc,
@@ -332,7 +333,7 @@ pub unsafe extern "C" fn fastproc_cpus_allowed(
     unsafe { get(handle, value, |reader| reader.allowed(index, n, false)) }
 }
 
-/// The memory nodes that it may allocate from, likewise. [FASTPROC_SCHEDULING_DETAILS]
+/// The memory nodes that it may allocate from: bit b stands for node 64 n + b. [FASTPROC_SCHEDULING_DETAILS]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_mems_allowed(
     handle: *const Fastproc,
@@ -344,7 +345,7 @@ pub unsafe extern "C" fn fastproc_mems_allowed(
     unsafe { get(handle, value, |reader| reader.allowed(index, n, true)) }
 }
 
-/// Name, as stat and status show it; of a kernel worker also what it works on. Any bytes but NUL.
+/// Name, as stat and status show it; for a kernel worker with its current work. Any bytes but NUL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_name(
     handle: *mut Fastproc,
@@ -360,7 +361,7 @@ pub unsafe extern "C" fn fastproc_name(
     }
 }
 
-/// Command line: arguments, each with a NUL behind it; no more than 128 KiB. Empty for a kernel thread or a zombie.
+/// Command line: arguments, each followed by a NUL; no more than 128 KiB. Empty for a kernel thread or a zombie.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_cmdline(
     handle: *mut Fastproc,
@@ -376,7 +377,7 @@ pub unsafe extern "C" fn fastproc_cmdline(
     }
 }
 
-/// Path of the program; it ends in " (deleted)" if the file is no more. [guarded]
+/// Path of the program; it ends in " (deleted)" if the file was removed. [guarded]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_exe(
     handle: *mut Fastproc,
@@ -388,7 +389,7 @@ pub unsafe extern "C" fn fastproc_exe(
     unsafe { hand_out(handle, text, length, |reader| reader.text(Text::Exe, index)) }
 }
 
-/// Path of the cgroup of version 2, from /proc. With FASTPROC_CGROUP among the fields one process of each is looked at.
+/// Path of the cgroup of version 2, from /proc. With FASTPROC_CGROUP among the fields, read once per cgroup.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_cgroup_path(
     handle: *mut Fastproc,
@@ -452,16 +453,16 @@ pub unsafe extern "C" fn fastproc_status_text(
     }
 }
 
-/// The number of threads of all processes of the snapshot; 0 if there is none. [FASTPROC_THREADS]
+/// The number of threads of all processes in the snapshot; 0 if there is none. [FASTPROC_THREADS]
 ///
-/// The functions fastproc_thread_* take the place of a thread among these; fastproc_thread_tgid() is its process.
+/// The functions fastproc_thread_* take the place of a thread among these; fastproc_thread_tgid() returns its process.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_thread_count(handle: *const Fastproc) -> usize {
     // SAFETY: what the caller promises of every function.
     unsafe { count(handle, Reader::thread_count) }
 }
 
-/// State of the thread, as fastproc_state(). [FASTPROC_THREADS]
+/// State of the thread, like fastproc_state(). [FASTPROC_THREADS]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_thread_state(
     handle: *const Fastproc,
@@ -480,22 +481,23 @@ pub unsafe extern "C" fn fastproc_thread_state(
 
 /// Compares the snapshot with the one that was compared before, and keeps it for the next time.
 ///
-/// To be called after fastproc_snapshot(). Then fastproc_change_*() tell what every process did since, and fastproc_gone_*()
-/// which are no more. The first time there is nothing to compare with, and these return FASTPROC_UNKNOWN.
+/// Call it after fastproc_snapshot(). Then fastproc_change_*() return what each process did since, and
+/// fastproc_gone_*() the processes that are gone. The first time there is nothing to compare with, and these return
+/// FASTPROC_UNKNOWN.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_difference(handle: *mut Fastproc) -> c_int {
     // SAFETY: what the caller promises of every function.
     unsafe { change(handle, Reader::compare) }
 }
 
-/// The number of processes that the earlier snapshot had and this one has not; 0 if they were not compared.
+/// The number of processes that the earlier snapshot had and this one lacks; 0 if they were not compared.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_gone_count(handle: *const Fastproc) -> usize {
     // SAFETY: what the caller promises of every function.
     unsafe { count(handle, Reader::gone_count) }
 }
 
-/// The process id that one of them had, from 0 to fastproc_gone_count() - 1, in the order of the ids.
+/// The process id of one of them, from 0 to fastproc_gone_count() - 1, in the order of the ids.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_gone_pid(
     handle: *const Fastproc,
@@ -506,7 +508,7 @@ pub unsafe extern "C" fn fastproc_gone_pid(
     unsafe { get(handle, value, |reader| Ok(reader.gone(index)?.pid)) }
 }
 
-/// When it had started, after boot. Nanoseconds.
+/// When that process had started, after boot. Nanoseconds.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_gone_start_ns(
     handle: *const Fastproc,

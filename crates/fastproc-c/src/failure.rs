@@ -1,4 +1,4 @@
-//! What can go wrong: for programs a number, for people a sentence.
+//! Failures: a number for programs, a sentence for people.
 
 use std::{
     borrow::Cow,
@@ -15,14 +15,14 @@ use crate::constants::{
     FASTPROC_ERROR_SOURCE, FASTPROC_UNKNOWN,
 };
 
-/// Why a function has nothing to hand out.
+/// Why a function returns no value.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// A pointer is NULL.
     Null,
-    /// An argument cannot be right.
+    /// An argument is invalid.
     Argument(String),
-    /// There is no such place.
+    /// The place does not exist.
     Place,
     Closed,
     Forked,
@@ -33,7 +33,7 @@ pub(crate) enum Failure {
     NotAsked(Fields),
     /// The value is not known.
     Unknown(&'static CStr),
-    /// Likewise, and why is known.
+    /// The value is not known, for this reason.
     Detail(DetailError),
     Source(fastproc::Error),
     Text(text::RenderError),
@@ -71,7 +71,7 @@ impl From<text::status::FormatError> for Failure {
 }
 
 impl Failure {
-    /// What the function returns.
+    /// The number that the function returns.
     pub(crate) fn code(&self) -> c_int {
         match self {
             Self::Null | Self::Argument(_) | Self::Place => FASTPROC_ERROR_ARGUMENT,
@@ -86,7 +86,7 @@ impl Failure {
         }
     }
 
-    /// What went wrong, and what to do. Nothing is allocated for what may happen for every process.
+    /// What went wrong, and what to do. Failures that may occur for every process do not allocate.
     fn message(&self) -> Cow<'static, CStr> {
         let text = match self {
             Self::Null => c"a pointer to the handle or to the result is NULL",
@@ -129,7 +129,7 @@ impl Failure {
     /// Keeps the message for [`last`], and returns the number.
     pub(crate) fn report(&self) -> c_int {
         let message = self.message();
-        // A thread that ends has no place for it any more.
+        // An exiting thread can no longer store it.
         let _ = LAST.try_with(|last| *last.borrow_mut() = message);
         self.code()
     }

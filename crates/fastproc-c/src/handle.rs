@@ -1,8 +1,8 @@
-//! What a caller holds, and the way from a function of C to safe code and back.
+//! Handles, and the calls between C and safe code.
 //!
-//! A caller promises of every function: pointers are NULL or lead to what their type says; a handle is one that
-//! `fastproc_open()` returned, and is used by one thread at a time. A handle that was closed is recognized: its memory is
-//! never freed, but given to a handle that is opened much later.
+//! The caller of any function promises: pointers are NULL or point to their type; a handle was returned by
+//! `fastproc_open()`, and is used by one thread at a time. A closed handle is recognized: its memory is never freed,
+//! but used for a handle that is opened much later.
 
 use std::{
     cell::{Cell, UnsafeCell},
@@ -22,7 +22,7 @@ use crate::{constants::FASTPROC_OK, failure::Failure, reader::Reader};
 #[derive(Debug)]
 pub struct Fastproc {
     state: AtomicU8,
-    /// How often the process that opened it had been forked.
+    /// How many times the process that opened it had been forked.
     forks: AtomicU32,
     reader: UnsafeCell<Option<Box<Reader>>>,
 }
@@ -31,25 +31,25 @@ const OPEN: u8 = 1;
 const CLOSED: u8 = 2;
 const BROKEN: u8 = 3;
 
-/// How often this process and those that it comes from have been forked.
+/// How many times this process and its ancestors have been forked.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// Handles that were closed, the first to be closed first.
+/// Closed handles, the first to be closed first.
 static FREE: Mutex<Free> = Mutex::new(Free(VecDeque::new()));
 
 struct Free(VecDeque<*mut Fastproc>);
 
-// SAFETY: nobody else uses what they lead to.
+// SAFETY: no other code uses the handles that they point to.
 unsafe impl Send for Free {}
 
-/// So many are closed before one of them is used again.
+/// This many handles are closed before one is used again.
 const RESTING: usize = 256;
 
 extern "C" fn forked() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Before anything else is done.
+/// Runs once, before the first call.
 fn prepare() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -60,8 +60,7 @@ fn prepare() {
                 others(panic);
             }
         }));
-        // SAFETY: the handler does nothing but add to a number. Where there is no memory for it, a fork is found by the
-        // next snapshot.
+        // SAFETY: the handler only adds to a number. If there is no memory for it, the next snapshot detects a fork.
         unsafe { libc::pthread_atfork(None, None, Some(forked)) };
     });
 }
@@ -74,7 +73,7 @@ thread_local! {
 /// Runs `body`; nothing is printed if it panics.
 fn catch<T>(body: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     let enter = |now| IN_CALL.try_with(|in_call| in_call.set(now));
-    // A thread that ends has no place for it any more.
+    // An exiting thread can no longer store it.
     let _ = enter(true);
     let result = catch_unwind(AssertUnwindSafe(body));
     let _ = enter(false);
@@ -119,7 +118,7 @@ impl Fastproc {
             .ok_or(Failure::Closed)
     }
 
-    /// As [`guarded`]. After a panic it can only be closed.
+    /// Like [`guarded`]. After a panic the handle can only be closed.
     fn guarded(&self, body: impl FnOnce() -> Result<(), Failure>) -> c_int {
         match catch(body) {
             Ok(()) => FASTPROC_OK,
@@ -136,7 +135,7 @@ impl Fastproc {
 /// Opens a reader, and a handle for it.
 ///
 /// # Safety
-/// As all functions.
+/// As for all functions.
 pub(crate) unsafe fn open(
     handle: *mut *mut Fastproc,
     open: impl FnOnce() -> Result<Reader, Failure>,
@@ -165,7 +164,7 @@ pub(crate) unsafe fn open(
         });
         // SAFETY: from a box that is never dropped.
         let new = unsafe { &*opened };
-        // SAFETY: it is closed, so that nobody else looks into it.
+        // SAFETY: it is closed, so no other code uses it.
         unsafe { *new.reader.get() = Some(reader) };
         new.forks
             .store(FORKS.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -175,10 +174,10 @@ pub(crate) unsafe fn open(
     })
 }
 
-/// Closes a handle. NULL is none.
+/// Closes a handle. NULL does nothing.
 ///
 /// # Safety
-/// As all functions.
+/// As for all functions.
 pub(crate) unsafe fn close(handle: *mut Fastproc) -> c_int {
     // SAFETY: NULL, or a handle.
     let Some(of) = (unsafe { handle.as_ref() }) else {
@@ -199,10 +198,10 @@ pub(crate) unsafe fn close(handle: *mut Fastproc) -> c_int {
     })
 }
 
-/// Writes what `get` finds to `value`; zero if it finds nothing.
+/// Writes the result of `get` to `value`; zero if it fails.
 ///
 /// # Safety
-/// As all functions.
+/// As for all functions.
 pub(crate) unsafe fn get<T: Default>(
     handle: *const Fastproc,
     value: *mut T,
@@ -223,10 +222,10 @@ pub(crate) unsafe fn get<T: Default>(
     })
 }
 
-/// A number that is its own answer: 0 if there is none.
+/// Returns a number; 0 on failure.
 ///
 /// # Safety
-/// As all functions.
+/// As for all functions.
 pub(crate) unsafe fn count(
     handle: *const Fastproc,
     count: impl FnOnce(&Reader) -> Result<usize, Failure>,
@@ -240,7 +239,7 @@ pub(crate) unsafe fn count(
 /// Changes the state behind a handle.
 ///
 /// # Safety
-/// As all functions.
+/// As for all functions.
 pub(crate) unsafe fn change(
     handle: *mut Fastproc,
     change: impl FnOnce(&mut Reader) -> Result<(), Failure>,
@@ -252,10 +251,10 @@ pub(crate) unsafe fn change(
     }
 }
 
-/// Hands out a text that ends in a NUL, which its length does not count; an empty one if there is none.
+/// Returns a text that ends in a NUL, which its length does not count; an empty one on failure.
 ///
 /// # Safety
-/// As all functions.
+/// As for all functions.
 pub(crate) unsafe fn hand_out(
     handle: *mut Fastproc,
     text: *mut *const c_char,
@@ -292,7 +291,7 @@ mod tests {
     fn a_panic_leaves_a_handle_that_can_only_be_closed() {
         let mut handle = ptr::null_mut();
         let source = c"procfs".as_ptr();
-        // SAFETY: as the functions want it.
+        // SAFETY: as the functions require.
         unsafe {
             assert_eq!(fastproc_open(&raw mut handle, 0, source, 0), FASTPROC_OK);
             assert_eq!(fastproc_snapshot(handle), FASTPROC_OK);

@@ -1,4 +1,4 @@
-//! A collector and what is asked of its last snapshot, by the places of processes in it.
+//! A collector, and values of its last snapshot by the places of processes.
 
 use std::{cell::Cell, fs, time::Duration};
 
@@ -22,7 +22,7 @@ pub(crate) enum Guard {
     Public,
     /// Only to users who may trace the process.
     Guarded,
-    /// Of those only to whom it shows the counters of I/O: see [`Details::may_read_io`].
+    /// Only to users among those who may read the counters of I/O: see [`Details::may_read_io`].
     Io,
 }
 
@@ -30,18 +30,18 @@ pub(crate) enum Guard {
 #[derive(Debug)]
 pub(crate) struct Reader {
     collector: Collector,
-    /// Which snapshot it is that was made last; the first is 1.
+    /// The number of the last snapshot; the first is 1.
     serial: u64,
-    /// Whether the kernel would show this process everything, by capability, when the snapshot was made.
+    /// Whether the kernel would show this process everything, because of its capabilities, at the time of the snapshot.
     sees_all: bool,
-    /// Whether it would show the values with this guard of the process at this place.
+    /// Whether it would show the values with this guard for the process at this place.
     seen: Cell<Option<((usize, Guard), bool)>>,
     details: Details,
-    /// For paths of programs alone: what it keeps of each process is forgotten at once.
+    /// For paths of programs only: its data of each process is discarded at once.
     programs: Details,
     directories: Directories,
     files: Option<Files>,
-    /// A buffer for each text, so that one is valid while the others are asked for.
+    /// A buffer for each text, so that one stays valid while the others are requested.
     texts: [Vec<u8>; TEXTS],
     earlier: Option<Baseline>,
     /// The snapshot that was compared last, and whether there was an earlier one.
@@ -63,13 +63,13 @@ pub(crate) enum Text {
     Stat,
     Statm,
     Status,
-    /// A name as it lies in a record.
+    /// A name in a record.
     Characters,
 }
 
 const TEXTS: usize = Text::Characters as usize + 1;
 
-/// What a process or thread did between two snapshots.
+/// Changes of a process or thread between two snapshots.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChangeValues {
     pub(crate) born: Option<bool>,
@@ -160,7 +160,7 @@ impl Reader {
         self.collector.source().name()
     }
 
-    /// Makes another snapshot; the places of the last one are forgotten.
+    /// Makes another snapshot, and discards the places of the last one.
     pub(crate) fn take_snapshot(&mut self) -> Result<(), Failure> {
         self.threads.clear();
         self.seen.set(None);
@@ -233,7 +233,7 @@ impl Reader {
         }
     }
 
-    /// Whether the kernel would show this reader the values of the process at this place that have this guard.
+    /// Whether the kernel would show this reader the values with this guard of the process at this place.
     fn may_see(&self, guard: Guard, place: usize, process: Process<'_>) -> bool {
         if process.identity().masked != 0 {
             return false;
@@ -274,8 +274,8 @@ impl Reader {
         self.require(Fields::THREADS.bits())?;
         self.snapshot()?;
         let thread = *self.threads.get(place).ok_or(Failure::Place)?;
-        // SAFETY: in the memory of the last snapshot, which stays as it is until the next one is made through `&mut self`;
-        // that begins with forgetting all of them.
+        // SAFETY: it points into the last snapshot, which stays unchanged until the next one is made through `&mut
+        // self`; that first clears `threads`.
         Ok(unsafe { &*thread })
     }
 
@@ -312,7 +312,7 @@ impl Reader {
         Ok(self.keep(Text::Characters, until_nul(&name)))
     }
 
-    /// A text in the buffer for such, with a NUL behind it.
+    /// Copies a text to its buffer, followed by a NUL.
     fn keep(&mut self, which: Text, bytes: &[u8]) -> &[u8] {
         let text = &mut self.texts[which as usize];
         text.clear();
@@ -321,7 +321,7 @@ impl Reader {
         text
     }
 
-    /// A text of the process at this place, with a NUL behind it.
+    /// A text of the process at this place, followed by a NUL.
     pub(crate) fn text(&mut self, which: Text, place: usize) -> Result<&[u8], Failure> {
         if matches!(which, Text::Stat | Text::Statm | Text::Status) {
             self.file(which, place)?;
@@ -335,7 +335,7 @@ impl Reader {
             Text::Name => text.extend_from_slice(&process.name()),
             Text::Cmdline => match process.served_cmdline() {
                 Some(line) => text.extend_from_slice(line),
-                // Not by `Details`, which keep every line until the next snapshot.
+                // Not through `Details`, which keep every line until the next snapshot.
                 None if !process.identity().is_kernel_thread() => {
                     let start_ns = process.identity().start_ns;
                     let directory = self.directories.get(process.pid(), start_ns)?;
@@ -408,7 +408,7 @@ impl Reader {
         process.nested_ids().nth(level).ok_or(Failure::Place)
     }
 
-    /// Sixty-four of the CPUs that a process may run on, or of its memory nodes.
+    /// 64 bits of the mask of CPUs that a process may run on, or of its memory nodes.
     pub(crate) fn allowed(&self, place: usize, word: usize, nodes: bool) -> Result<u64, Failure> {
         self.require(Fields::SCHEDULING_DETAILS.bits())?;
         let process = self.process(place)?;
@@ -461,7 +461,7 @@ impl Reader {
         }
     }
 
-    /// What the process at this place did.
+    /// A change of the process at this place.
     pub(crate) fn change<T>(
         &self,
         place: usize,
@@ -475,7 +475,7 @@ impl Reader {
         get(change).ok_or(NOT_KNOWN)
     }
 
-    /// What the thread at this place did.
+    /// A change of the thread at this place.
     pub(crate) fn thread_change<T>(
         &self,
         place: usize,
@@ -489,7 +489,7 @@ impl Reader {
         get(change).ok_or(NOT_KNOWN)
     }
 
-    /// How many processes of the earlier snapshot are no more.
+    /// The number of processes of the earlier snapshot that are gone.
     pub(crate) fn gone_count(&self) -> Result<usize, Failure> {
         self.snapshot()?;
         self.compared()?;

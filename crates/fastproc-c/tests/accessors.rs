@@ -1,5 +1,5 @@
-//! Every accessor, by a C program that is written from the header: its values beside those of the library in Rust, over odd
-//! processes; and what it says where it is used wrongly.
+//! Every accessor, in a C program generated from the header: compares its values with those of the Rust library for
+//! unusual processes, and its errors after wrong use.
 
 mod common;
 
@@ -19,7 +19,7 @@ use fastproc::{
 };
 use fastproc_testbed::{Options, Testbed, gate};
 
-/// Whether a value says that there is none.
+/// Whether a value means "not known".
 fn is_nothing(field: &Field, value: i128) -> bool {
     let bits = match field.type_of.size() {
         4 => u64::from(value as u32),
@@ -28,7 +28,7 @@ fn is_nothing(field: &Field, value: i128) -> bool {
     field.unknown == Some(bits)
 }
 
-/// What changes while nothing happens to a process, or is shown less precisely to others.
+/// Whether a value changes while a process is idle, or other users see it less precisely.
 fn is_of_the_moment(path: &str) -> bool {
     path.ends_with("_ns")
         || ["processor", "queued", "switches", "csw", "flt"]
@@ -55,7 +55,7 @@ fn accessors() -> Vec<(String, String)> {
     declarations.collect()
 }
 
-/// Prints the values of the processes with these ids, and of their threads.
+/// Builds the program that prints the values of the processes with these ids, and of their threads.
 fn program(folder: &Path) -> PathBuf {
     let mut lines = String::new();
     for (name, value) in accessors() {
@@ -85,7 +85,7 @@ fn program(folder: &Path) -> PathBuf {
     common::compile(folder, &source)
 }
 
-/// The name that the accessor of a member has.
+/// The name of the accessor of a member.
 fn accessor(prefix: &str, field: &Field) -> String {
     let unit = if field.unit == Unit::Bytes && !field.path.ends_with("bytes") {
         "_bytes"
@@ -95,7 +95,7 @@ fn accessor(prefix: &str, field: &Field) -> String {
     format!("fastproc_{prefix}{}{unit}", field.path.replace('.', "_"))
 }
 
-/// A number in a record, as C prints it.
+/// A member of a record, as C prints it.
 fn number(words: &[u64], field: &Field) -> i128 {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
     let part = &bytes[field.offset..field.offset + field.type_of.size()];
@@ -109,10 +109,10 @@ fn number(words: &[u64], field: &Field) -> i128 {
     }
 }
 
-/// What is known, by who it is about and the name of the accessor.
+/// Known values, by their process or thread and the name of the accessor.
 type Values = BTreeMap<(String, String), Option<i128>>;
 
-/// What the library says in Rust.
+/// The values that the Rust library returns.
 fn expected(snapshot: &Snapshot<'_>, pids: &BTreeSet<u32>) -> Values {
     let mut values = Values::new();
     let is_shown = |field: &Field| !field.is_inner;
@@ -153,7 +153,7 @@ fn expected(snapshot: &Snapshot<'_>, pids: &BTreeSet<u32>) -> Values {
     values
 }
 
-/// What the program prints.
+/// The values that the program prints.
 fn printed(text: &str) -> Values {
     let lines = text.lines().map(|line| {
         let words: Vec<_> = line.split('\t').collect();
@@ -239,10 +239,10 @@ fn values_are_those_of_the_library_in_rust() {
             .map(|field| accessor("", field))
             .collect();
         let mut unproven = BTreeMap::new();
-        // What is of a moment is looked at again.
+        // Values that may have changed in between are compared again.
         for round in 0..10 {
             let befores = expected(&collector.snapshot().expect("a snapshot"), &pids);
-            // BPF asks nobody whether a user may see a value: the library does.
+            // BPF reads regardless of who may see a value: the library checks that.
             let mut command = if uid != 0 && kind == SourceKind::Bpf {
                 nobody_with_bpf(&every)
             } else {
@@ -275,7 +275,7 @@ fn values_are_those_of_the_library_in_rust() {
                     .trim_start_matches("thread_");
                 let of_process = key.1.replace("fastproc_thread_", "fastproc_");
                 if uid != 0 && guarded.contains(&of_process) {
-                    // Processes of this user are among them.
+                    // Processes of this user are included.
                     if ours.is_some() && ours != before && ours != after {
                         wrong.insert(
                             key.clone(),
@@ -284,14 +284,14 @@ fn values_are_those_of_the_library_in_rust() {
                     }
                     continue;
                 }
-                // What the service leaves to a user to read from the text has none of it.
+                // The service leaves some processes to the reader, and their text lacks the run time.
                 if uid != 0 && ours.is_none() && path.ends_with("sum_exec_ns") {
                     continue;
                 }
-                // To others than root times are rounded to ticks.
+                // Unless the user is root, times are rounded to ticks.
                 let mut tick = if uid == 0 { 0 } else { 10_000_000 };
                 let mut readings = [before, ours, after];
-                // Two readers may split a time between user and system each in its own way; the sum is the same for all.
+                // Two readers may split a time between user and system differently; the sum is the same.
                 if let Some(other) = other_half(&key.1) {
                     let other = (key.0.clone(), other);
                     let halves = [&befores, &ours_all, &afters]
@@ -329,7 +329,7 @@ fn values_are_those_of_the_library_in_rust() {
             if unproven.is_empty() {
                 break;
             }
-            // Signals are counted for the whole user: other processes change that.
+            // Signals are counted for the whole user: other processes change their number.
             let is_own = |key: &(String, String)| key.1 != "fastproc_signals_queued";
             if round == 0 && unproven.keys().any(is_own) {
                 gate::repeated(&format!("{name} as {uid}: {unproven:?}"));
@@ -340,7 +340,7 @@ fn values_are_those_of_the_library_in_rust() {
     drop(served);
 }
 
-/// The program as a user who may load BPF programs, and nothing else.
+/// Runs the program as a user who may only load BPF programs.
 fn nobody_with_bpf(program: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command
@@ -351,7 +351,7 @@ fn nobody_with_bpf(program: &Path) -> Command {
     command
 }
 
-/// The file of the counters of I/O of a process that may not be dumped is root's: the process itself cannot read it.
+/// Root owns the file with the I/O counters of a non-dumpable process: the process itself cannot read it.
 #[test]
 fn who_may_not_be_dumped_is_not_shown_its_own_io() {
     if !gate::programs(&["cc", "pkg-config", "setpriv"]) || !gate::bpf() {
@@ -359,10 +359,10 @@ fn who_may_not_be_dumped_is_not_shown_its_own_io() {
     }
     let prefix = common::install("undumpable");
     let every = program(&prefix);
-    // For others to execute, and not to read.
+    // Others may execute it, but not read it.
     fs::set_permissions(&every, fs::Permissions::from_mode(0o711)).expect("it is ours");
     for source in ["bpf", "procfs"] {
-        // A shell becomes the program: setpriv itself may still read any file then.
+        // A shell executes the program, because a program that setpriv executes can still read any file.
         let mut command = nobody_with_bpf(Path::new("sh"));
         command.args(["-c", "exec \"$0\" \"$@\""]).arg(&every);
         let values = printed(&run(command.args(["values", source, "0"]).current_dir("/")));

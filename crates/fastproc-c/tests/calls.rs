@@ -1,4 +1,4 @@
-//! Calls one after the other: wrong ones, differences, a fork, and many.
+//! Sequences of calls: wrong ones, differences, a fork, and many snapshots.
 
 mod common;
 
@@ -17,14 +17,14 @@ use std::{
 use fastproc_c::*;
 use fastproc_testbed::{alone, gate};
 
-/// Counts what is allocated.
+/// Counts allocated bytes.
 struct Counting;
 
 static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
-/// One test at a time, so that what is counted is its own.
+/// One test at a time, because the count is global.
 static ALONE: Mutex<()> = Mutex::new(());
 
-// SAFETY: the system's, and a number.
+// SAFETY: forwards to the system's allocator, and adds to a number.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATED.fetch_add(1, Ordering::Relaxed);
@@ -44,7 +44,7 @@ static ALLOCATOR: Counting = Counting;
 fn open(fields: u32, source: Option<&CStr>) -> Result<*mut Fastproc, c_int> {
     let mut handle = ptr::null_mut();
     let source = source.map_or(ptr::null(), CStr::as_ptr);
-    // SAFETY: as the header wants it.
+    // SAFETY: as the header requires.
     match unsafe { fastproc_open(&raw mut handle, fields, source, 0) } {
         FASTPROC_OK => Ok(handle),
         error => {
@@ -55,12 +55,12 @@ fn open(fields: u32, source: Option<&CStr>) -> Result<*mut Fastproc, c_int> {
 }
 
 fn message() -> String {
-    // SAFETY: a string of the library's.
+    // SAFETY: a string of the library.
     let message = unsafe { CStr::from_ptr(fastproc_error()) };
     message.to_str().expect("text").to_owned()
 }
 
-/// A value, or why there is none.
+/// A value, or the error.
 fn value<T: Default>(get: impl FnOnce(*mut T) -> c_int) -> Result<T, c_int> {
     let mut value = T::default();
     match get(&raw mut value) {
@@ -69,7 +69,7 @@ fn value<T: Default>(get: impl FnOnce(*mut T) -> c_int) -> Result<T, c_int> {
     }
 }
 
-/// A process that rests, and ends with this: also where a test fails.
+/// An idle process, killed when this is dropped, even if a test fails.
 struct Sleeper(Child);
 
 impl Sleeper {
@@ -97,7 +97,7 @@ impl Drop for Sleeper {
 #[test]
 fn what_cannot_be_right_is_an_error_that_says_so() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    // SAFETY: as the header wants it, but for what is to be refused.
+    // SAFETY: as the header requires, except for the calls that must be refused.
     unsafe {
         assert_eq!(
             fastproc_open(ptr::null_mut(), 0, ptr::null(), 0),
@@ -193,7 +193,8 @@ fn what_cannot_be_right_is_an_error_that_says_so() {
 fn a_child_is_told_to_open_its_own() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let handle = open(0, Some(c"procfs")).expect("it needs nothing");
-    // SAFETY: as the header wants it; the child ends at once, without what a fork of a process with threads may not do.
+    // SAFETY: as the header requires; the child exits at once, and does nothing that a fork of a threaded process must
+    // not do.
     unsafe {
         assert_eq!(fastproc_snapshot(handle), FASTPROC_OK);
         let child = libc::fork();
@@ -221,7 +222,7 @@ fn a_difference_tells_who_worked_who_was_born_and_who_is_gone() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let old = Sleeper::start();
     let handle = open(FASTPROC_CPU | FASTPROC_THREADS, None).expect("a source");
-    // SAFETY: as the header wants it.
+    // SAFETY: as the header requires.
     unsafe {
         assert_eq!(fastproc_snapshot(handle), FASTPROC_OK);
         assert_eq!(fastproc_difference(handle), FASTPROC_OK);
@@ -251,7 +252,7 @@ fn a_difference_tells_who_worked_who_was_born_and_who_is_gone() {
             Err(FASTPROC_ERROR_NO_SNAPSHOT)
         );
         for _ in 0..2 {
-            // The second time there is nothing new to compare.
+            // The second time there is nothing to compare.
             assert_eq!(fastproc_difference(handle), FASTPROC_OK);
             assert_eq!(value(|to| fastproc_change_born(handle, own, to)), Ok(false));
             let cpu_ns = value(|to| fastproc_change_cpu_ns(handle, own, to)).expect("known");
@@ -271,7 +272,7 @@ fn a_difference_tells_who_worked_who_was_born_and_who_is_gone() {
                 .map(|at| value(|to| fastproc_gone_pid(handle, at, to)));
             assert!(pids.into_iter().any(|pid| pid == Ok(gone)));
         }
-        // The thread that worked is this one.
+        // This thread did the work.
         let tid = libc::gettid() as u32;
         let places = 0..fastproc_thread_count(handle);
         let mut own =
@@ -285,9 +286,9 @@ fn a_difference_tells_who_worked_who_was_born_and_who_is_gone() {
     gate::ran();
 }
 
-/// All that a program might ask for each time; how many processes there were.
+/// Requests everything that a program may read after each snapshot. Returns the number of processes.
 unsafe fn look(handle: *mut Fastproc) -> usize {
-    // SAFETY: as the header wants it.
+    // SAFETY: as the header requires.
     unsafe {
         assert_eq!(fastproc_snapshot(handle), FASTPROC_OK, "{}", message());
         assert_eq!(fastproc_difference(handle), FASTPROC_OK);
@@ -333,12 +334,12 @@ fn nothing_is_allocated_for_a_process() {
     let _alone = alone();
     let handle = open(FASTPROC_THREE_FILES, Some(c"bpf")).expect("BPF can be used");
     let sleepers: Vec<Sleeper> = (0..100).map(|_| Sleeper::start()).collect();
-    // SAFETY: as the header wants it.
+    // SAFETY: as the header requires.
     unsafe {
         for _ in 0..20 {
             look(handle);
         }
-        // Now and then /proc is listed, and what a walk tore is read from there.
+        // Some snapshots list /proc, or read torn records from there.
         let mut fewest = usize::MAX;
         let mut processes = 0;
         for _ in 0..100 {
@@ -352,7 +353,7 @@ fn nothing_is_allocated_for_a_process() {
             "{fewest} allocations for {processes} processes"
         );
         drop(sleepers);
-        // With more processes on the machine it grows once; a leak shows each time.
+        // With more processes on the machine memory grows once; a leak shows each time.
         let grown = [(); 4].map(|()| {
             let before = resident_bytes();
             for _ in 0..2500 {
@@ -370,7 +371,7 @@ fn nothing_is_allocated_for_a_process() {
 fn handles_can_be_opened_again_and_again() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let descriptors = || fs::read_dir("/proc/self/fd").expect("it runs").count();
-    // SAFETY: as the header wants it.
+    // SAFETY: as the header requires.
     unsafe {
         let first = open(0, Some(c"procfs")).expect("it needs nothing");
         assert_eq!(fastproc_close(first), FASTPROC_OK);

@@ -1,8 +1,8 @@
 /*
  * Every accessor of the header, which accessors.inc lists.
  *
- *	every values SOURCE PID…     what they say of these processes and their threads; 0 is itself
- *	every misuse SOURCE          what they say where they are used wrongly: their number, or what is wrong
+ *	every values SOURCE PID…     their values for these processes and their threads; 0 is itself
+ *	every misuse SOURCE          their number after wrong use, or what is wrong
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +62,7 @@ static int values(fastproc *handle, int count, char **pids)
 	return 0;
 }
 
-/* Each returns this, and leaves a zero. */
+/* Each returns this, and sets its result to zero. */
 static int refused(fastproc *handle, size_t place, int expected, int expected_later)
 {
 	int count = 0;
@@ -95,7 +95,7 @@ static int misuse(fastproc *handle)
 	refused(handle, 0, early, early);
 	if (fastproc_snapshot(handle))
 		return 1;
-	/* What is not compared says that, or that there is no such place. */
+	/* Without a comparison they return that error, or that the place does not exist. */
 	refused(handle, fastproc_count(handle) + 100000, argument, early);
 	refused(handle, (size_t)-1, argument, early);
 	fastproc_close(handle);

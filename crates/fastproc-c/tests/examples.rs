@@ -1,4 +1,5 @@
-//! The library as it is installed, and each example: built as its first lines say, as root and as somebody who may do nothing.
+//! The installed library and each example, built by the command in its first lines, and run as root and as an
+//! unprivileged user.
 
 mod common;
 
@@ -22,7 +23,7 @@ fn examples() -> Vec<PathBuf> {
     files
 }
 
-/// Each as somebody, by the socket of a service or without.
+/// Runs each example as this user, with or without the socket of a service.
 fn check(prefix: &Path, uid: u32, socket: &Path) {
     let example = |name: &str| {
         let mut command = Command::new(prefix.join(name));
@@ -42,7 +43,7 @@ fn check(prefix: &Path, uid: u32, socket: &Path) {
     for line in text.lines().skip(1) {
         let mut words = line.split_whitespace();
         let mut number = || words.next().and_then(|word| word.parse::<u64>().ok());
-        // Whoever starts a process may put the end of a line into its name.
+        // A user may start a process with a line feed in its name.
         if let (Some(pid), Some(size)) = (number(), number()) {
             pids.insert(pid);
             sizes.push(size);
@@ -74,7 +75,7 @@ fn check(prefix: &Path, uid: u32, socket: &Path) {
         value("cmdline "),
         line.trim_end_matches('\0').replace('\0', " ")
     );
-    // What the kernel does not show to a user is not 0.
+    // A value that the kernel hides from a user is not shown as 0.
     let io = value("read_bytes ");
     assert_eq!(io.parse::<u64>().is_ok(), uid == 0, "{io}");
     assert!(uid == 0 || io.starts_with("- ("), "{io}");
@@ -82,7 +83,7 @@ fn check(prefix: &Path, uid: u32, socket: &Path) {
     let text = run(example("cpu_shares").arg("0.2"));
     assert!(text.ends_with(" processes\n"), "{text}");
 
-    // A process that rests: three files of it are the same at any time.
+    // An idle process: three of its files do not change.
     let mut child = Command::new("sleep")
         .arg("1000")
         .spawn()
@@ -98,7 +99,7 @@ fn check(prefix: &Path, uid: u32, socket: &Path) {
         command
     };
     let kernel = || run(as_user("cat").args(&files));
-    // The kernel may run it for a moment, or take a page from it.
+    // The kernel may run it for a moment, or reclaim one of its pages.
     let look = || {
         wait_for("a look while nothing changes", || {
             let before = kernel();
@@ -106,7 +107,7 @@ fn check(prefix: &Path, uid: u32, socket: &Path) {
             (kernel() == before).then_some((before, ours))
         })
     };
-    // What moves there and back between two equal looks of the kernel differs once, and is counted.
+    // A value that changes and returns between two equal readings differs only once. This is counted.
     let (mut before, mut ours) = look();
     for _ in 0..2 {
         if ours != before {

@@ -1,4 +1,4 @@
-//! The header says what the library has, and compilers take it.
+//! The header matches the library, and compilers accept it.
 
 mod common;
 
@@ -8,7 +8,7 @@ use fastproc_testbed::gate;
 
 const HEADER: &str = "include/fastproc.h";
 
-/// What the functions and their documentation make of it.
+/// The header that the functions and their documentation generate.
 fn generated() -> String {
     let config = cbindgen::Config::from_file("cbindgen.toml").expect("it is here");
     let sources = ["src/constants.rs", "src/exports.rs", "src/handle.rs"].map(Path::new);
@@ -42,7 +42,7 @@ fn the_header_is_that_of_the_functions() {
     );
 }
 
-/// The accessors as the manual lists them: the header has each behind its comment.
+/// The list of accessors in the manual: in the header each follows its comment.
 fn listed(header: &str) -> String {
     let mut list = String::new();
     for part in header.split("/**").skip(1) {
@@ -83,7 +83,7 @@ fn listed(header: &str) -> String {
     list
 }
 
-/// What the manual tells of itself.
+/// Functions that the manual describes itself.
 const BY_HAND: &[&str] = &["fastproc_gone_pid", "fastproc_gone_start_ns"];
 
 #[test]

@@ -1,4 +1,4 @@
-//! What the tags of `bpf/record.h` make of a member's accessor.
+//! The tags of a member in `bpf/record.h` decide about its accessor.
 
 #[path = "../build/main.rs"]
 #[allow(dead_code, reason = "cargo runs it; only what it writes is tested")]

@@ -6,7 +6,7 @@ use fastproc::proc_root;
 
 use crate::{failure::Failure, program};
 
-/// The program: installed beside this one, or where the shell looks for programs.
+/// The program: installed beside this one, or in a folder of PATH.
 const PROGRAM: &str = "fastproc-bench";
 
 /// Run a benchmark of fastproc-bench on this machine.
@@ -29,7 +29,7 @@ enum BenchError {
     Failed(#[source] io::Error),
 }
 
-/// Replaces this process by that program.
+/// Replaces this process by the program.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut command = program::command(PROGRAM);
     command.env("HOST_PROC", &*proc_root::path("/proc"));

@@ -85,7 +85,7 @@ impl ProcessFile {
     }
 }
 
-/// What a path refers to.
+/// The kind of file that a path names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
     Process(u32, ProcessFile),
@@ -137,7 +137,7 @@ fn all(file: ProcessFile, args: &Args, out: &mut impl Write) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-/// The collector and what turns its records into text, opened when the first process is asked for.
+/// The collector and the renderers of its records, opened for the first process that is printed.
 struct Processes {
     collector: Collector,
     texts: Files,
@@ -162,7 +162,7 @@ impl Processes {
     }
 }
 
-/// The text of a process. `None`: it needs the kernel's text, and the process has exited.
+/// The text of a process. `None`: only the kernel has it, and the process has exited.
 fn render<'t>(
     texts: &'t mut Files,
     access: Access,
@@ -254,8 +254,8 @@ fn print_machine(
     }
 }
 
-/// Prints a process's file; or the kernel's own if no record has it: the process may be younger than the snapshot, or a
-/// thread, which `/proc` does not list and yet shows.
+/// Prints a process's file, or the kernel's own if no record has it: the process may be younger than the snapshot, or a
+/// thread, which `/proc` shows but does not list.
 fn print_process(
     processes: &mut Processes,
     pid: u32,
@@ -280,7 +280,7 @@ fn copy(path: &Path, out: &mut impl Write) -> io::Result<()> {
     out.write_all(&fs::read(path)?)
 }
 
-/// The path below `/proc`, if it is written without.
+/// Completes a path that was written without `/proc`.
 fn full(path: &Path) -> PathBuf {
     let path = &*proc_root::usual(path);
     match (path.to_str(), target(path)) {
@@ -322,13 +322,13 @@ fn target(path: &Path) -> Target {
     }
 }
 
-/// The pid that `/proc` has for this process, which may be another one than in its own namespace; 0, which is nobody's, if it
-/// has none.
+/// The pid of this process in `/proc`, which may differ from that in its own namespace; 0, which no process has, if it
+/// has none there.
 fn own_pid() -> u32 {
     proc_root::own_pid().unwrap_or(0)
 }
 
-/// As strerror(3) says it, without Rust's number behind.
+/// The message of strerror(3), without Rust's error number.
 fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     match (error.raw_os_error(), text.split_once(" (os error")) {

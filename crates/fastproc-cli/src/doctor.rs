@@ -95,11 +95,11 @@ struct Service {
     socket: Option<String>,
     version: Option<String>,
     pid: Option<u64>,
-    /// The process that serves what this one collects, if metrics are served as well.
+    /// The process that serves the metrics that the service collects, if it does.
     exporter: Option<u64>,
-    /// What it reads from.
+    /// The source of its snapshots.
     source: Option<String>,
-    /// What it shows this process.
+    /// Which processes it shows to this process.
     shares: Option<&'static str>,
     error: Option<String>,
 }
@@ -134,13 +134,13 @@ struct Calibration {
     thp_disable_bit: Option<u32>,
 }
 
-/// Whether records of processes that have not changed are kept, instead of being read at each snapshot.
+/// Whether records of unchanged processes are kept, instead of being read at each snapshot.
 #[derive(Serialize)]
 struct Records {
     kept: bool,
-    /// Why they are not.
+    /// Why they are not kept.
     reason: Option<&'static str>,
-    /// Of those that were read all the same, how many were not as they would have been kept.
+    /// Records that were read although they could have been kept, and that differed.
     disproven: u32,
 }
 
@@ -153,7 +153,7 @@ struct CountersReport {
     lines: Vec<CounterLine>,
 }
 
-/// Whether this process could record what ends.
+/// Whether this process could record exits.
 #[derive(Serialize)]
 struct ExitsReport {
     recorded: bool,
@@ -166,7 +166,7 @@ struct CgroupsReport {
     /// `None`: they cannot be read.
     source: Option<&'static str>,
     count: usize,
-    /// Controllers that are on version 1, or not there at all.
+    /// Controllers that are on version 1, or missing.
     absent_controllers: Vec<&'static str>,
     /// Whether memory.stat is read as text.
     memory_stat_as_text: bool,
@@ -251,7 +251,7 @@ fn examine() -> Result<Report, Failure> {
     })
 }
 
-/// Takes as many snapshots as it takes to check each record once, if records are kept.
+/// Takes enough snapshots to check each record once, if records are kept.
 fn examine_records() -> Records {
     let mut records = Records {
         kept: false,
@@ -397,7 +397,7 @@ fn examine_exits() -> ExitsReport {
     }
 }
 
-/// `text` for the kernel's text, `bpf` for all else.
+/// `text` for the kernel's text, `bpf` for all other routes.
 pub fn origin(route: Route) -> &'static str {
     if matches!(route, Route::Text(_)) {
         "text"

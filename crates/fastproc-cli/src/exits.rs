@@ -177,7 +177,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     let shown = columns.iter().map(|column: &Column| column.field);
     let mut looked_at = shown.chain(args.filter.iter().flat_map(Filter::fields));
     let cmdlines = looked_at.any(|field| field.name == "cmdline");
-    // Before privileges are given up, and before any can be missed.
+    // Before privileges are dropped, and before any signal can be missed.
     let stops = Stops::new()?;
     let host = Host::read()?;
     let began_ns = now_ns(&host);
@@ -232,19 +232,19 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     })
 }
 
-/// The time since boot, as the kernel has it: a time namespace may have another.
+/// The kernel's time since boot, which may differ from that of this time namespace.
 fn now_ns(host: &Host) -> u64 {
     boottime_ns().saturating_add_signed(-host.boot_offset_ns)
 }
 
-/// Where exits come from.
+/// The source of exits.
 enum Feed {
-    /// This process records them, with the command lines that it knows if they are asked for.
+    /// This process records them, with known command lines if they are requested.
     Own(Box<Exits>, Option<Programs>),
     Service(service::Exits),
 }
 
-/// How often a service is asked.
+/// How often to query the service.
 const EVERY: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
@@ -273,7 +273,7 @@ impl Feed {
         }
     }
 
-    /// Shows what happened since the last time.
+    /// Shows the events since the last call.
     fn read(&mut self, stream: &mut Stream) -> Result<(), Failure> {
         let mut result = Ok(());
         match self {
@@ -291,7 +291,7 @@ impl Feed {
         Ok(result?)
     }
 
-    /// Becomes readable when there is something to read.
+    /// A descriptor that becomes readable when there are events.
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Self::Own(exits, _) => Some(exits.fd()),
@@ -299,7 +299,7 @@ impl Feed {
         }
     }
 
-    /// How long to wait for an event. A process whose record was lost causes none, so it must be looked for.
+    /// How long to wait for an event. A process whose record was lost causes none, so the command must look for it.
     const fn patience(&self) -> &'static Timespec {
         match self {
             Self::Own(..) => &SECOND,
@@ -315,7 +315,7 @@ impl Feed {
     }
 }
 
-/// What ends the command.
+/// Events that end the command.
 struct Stops {
     signalled: UnixStream,
 }
@@ -329,7 +329,7 @@ impl Stops {
         Ok(Self { signalled })
     }
 
-    /// Waits for an event, no longer than that. Returns whether it is time to end.
+    /// Waits for an event, at most for `patience`. Returns whether to stop.
     fn wait(&self, events: Option<BorrowedFd<'_>>, patience: &Timespec) -> Result<bool, Failure> {
         let output = io::stdout();
         // The reader of the pipe has closed it.
@@ -354,7 +354,7 @@ struct Undated {
     cut: bool,
 }
 
-/// From events to rows.
+/// Converts events to rows.
 struct Stream {
     lookup: Lookup,
     writer: Box<dyn RowWriter>,
@@ -363,7 +363,7 @@ struct Stream {
     execs: bool,
     /// When this command began, in nanoseconds after boot.
     began_ns: u64,
-    /// What came without the time of its end.
+    /// Exits that came without the time of their end.
     undated: Vec<Undated>,
     left: u64,
     shown: u64,
@@ -413,8 +413,8 @@ impl Stream {
         }
     }
 
-    /// Shows what came without the time of its end, if that may have been lost. If nothing was lost until now, then these had
-    /// ended before this command began, and the kernel has let go of them only now.
+    /// Shows the exits without the time of their end, if that may have been lost. If nothing has been lost so far,
+    /// these processes ended before this command began, and the kernel has released them only now.
     fn judge_undated(&mut self, lost: u64) -> Result<(), OutputError> {
         let undated = std::mem::take(&mut self.undated);
         for Undated { exit, line, cut } in undated.iter().filter(|_| lost > 0) {
@@ -452,7 +452,7 @@ impl Stream {
         self.write(Some(row))
     }
 
-    /// The names of the columns, before anything has happened.
+    /// Writes the heading, before the first event.
     fn head(&mut self) -> Result<(), OutputError> {
         self.write(None)?;
         self.output.finish()

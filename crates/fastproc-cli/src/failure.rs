@@ -56,7 +56,7 @@ mod tests {
         assert!(is_broken_pipe(&broken()));
         assert!(is_broken_pipe(&OutputError::from(broken())));
         assert!(is_broken_pipe(&serde_json::Error::io(broken())));
-        // The service has ended, and somebody reads all the same.
+        // The service has ended; the reader of standard output is still there.
         assert!(!is_broken_pipe(&fastproc::source::service::Error::Broken(
             broken()
         )));

@@ -45,7 +45,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         let mut file = File::create(pages.join(format!("{name}.1")))?;
         page(command.clone(), &name, &mut file)?;
     }
-    // Started by hand it has the same flags.
+    // The program of this name has the same flags.
     let serve = <serve::Args as clap::Args>::augment_args(Command::new(EXPORTER));
     let mut file = File::create(pages.join(format!("{EXPORTER}.1")))?;
     page(serve.clone(), EXPORTER, &mut file)?;
@@ -57,7 +57,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A man page. What follows the options in the help is kept line by line: it has tables in it.
+/// Writes a man page. Keeps the lines of the text after the options, because it has tables.
 fn page(command: Command, name: &str, to: &mut impl Write) -> io::Result<()> {
     let more = command
         .get_after_long_help()

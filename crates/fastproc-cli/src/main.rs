@@ -1,4 +1,4 @@
-//! The command `fastproc`: one file a subcommand.
+//! The command `fastproc`, with one file for each subcommand.
 
 mod bench;
 mod cat;
@@ -31,9 +31,9 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use failure::Failure;
 
-/// A negative result: nothing matched, or a value was wrong.
+/// A negative result: no row matched, or a value was wrong.
 const NO: u8 = 1;
-/// The command line is invalid (as clap has it), or the command could not run.
+/// The command line is invalid (clap's status), or the command could not run.
 const FAILED: u8 = 2;
 
 /// Read processes and counters of Linux by BPF, instead of parsing /proc.
@@ -148,7 +148,7 @@ fn parse(
     Cli::from_arg_matches(&command().try_get_matches_from(arguments)?)
 }
 
-/// Raises the limit of open files to its maximum: files that are read repeatedly are kept open.
+/// Raises the limit of open files to its maximum, because files that are read repeatedly stay open.
 fn raise_descriptor_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
@@ -157,7 +157,7 @@ fn raise_descriptor_limit() {
             current: maximum,
             maximum,
         };
-        // A failure leaves the limit as it was.
+        // If this fails, the limit stays.
         let _ = setrlimit(Resource::Nofile, limits);
     }
 }

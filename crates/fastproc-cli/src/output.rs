@@ -1,10 +1,10 @@
-//! Standard output, written in large pieces; and the options that choose between text and JSON.
+//! Standard output, written in large pieces, and the options that choose between text and JSON.
 
 use std::io::{self, Write};
 
 use clap::ValueEnum;
 
-/// Bytes that are gathered before they are written.
+/// The number of bytes to gather before writing.
 const PIECE: usize = 64 * 1024;
 
 /// Standard output could not be written.
@@ -12,14 +12,14 @@ const PIECE: usize = 64 * 1024;
 #[error("cannot write to standard output")]
 pub struct OutputError(#[from] io::Error);
 
-/// Gathers what is written, and hands it on in large pieces.
+/// Gathers output, and writes it in large pieces.
 #[derive(Debug, Default)]
 pub struct Output {
     gathered: Vec<u8>,
 }
 
 impl Output {
-    /// Writes what has been gathered.
+    /// Writes the gathered output.
     pub fn finish(&mut self) -> Result<(), OutputError> {
         Ok(self.flush()?)
     }
@@ -68,7 +68,7 @@ pub struct TextOrJson {
 }
 
 impl TextOrJson {
-    /// Whether the report is to be JSON.
+    /// Whether the report must be JSON.
     pub fn is_json(&self) -> bool {
         self.json || self.format == ReportFormat::Json
     }

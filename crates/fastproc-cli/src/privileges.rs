@@ -1,4 +1,4 @@
-//! Drops privileges that are not needed any more.
+//! Drops privileges that are no longer needed.
 
 pub use fastproc::access::may_trace_all;
 use fastproc::{Details, Host, Process, Snapshot, access::Access};
@@ -7,8 +7,8 @@ use rustix::{
     thread::{CapabilitySet, capabilities, set_capabilities, set_no_new_privs},
 };
 
-/// The capabilities to keep: when the array grows, the BPF programs are loaded again; and some files of other users' processes
-/// in `/proc` need the other two.
+/// The capabilities to keep. When an array grows, the BPF programs are loaded again, which needs the first two; some
+/// files of other users' processes in `/proc` need the others.
 const KEPT: CapabilitySet = CapabilitySet::BPF
     .union(CapabilitySet::PERFMON)
     .union(CapabilitySet::SYS_PTRACE)
@@ -29,7 +29,8 @@ impl AccessCheck {
         })
     }
 
-    /// What the kernel would show of a process. `/proc` and the service already hide what it would not.
+    /// Whether the kernel would show this process everything of `process`. `/proc` and the service already hide the
+    /// rest.
     pub fn access(&self, process: Process<'_>, snapshot: &Snapshot<'_>) -> Access {
         if self.all || snapshot.source_of(process).is_guarded() || self.details.may_trace(process) {
             Access::Granted
@@ -51,7 +52,7 @@ pub fn drop() -> Result<(), PrivilegesError> {
     drop_but(CapabilitySet::empty())
 }
 
-/// The same, but keeps the capabilities `needed` as well.
+/// The same, but also keeps the capabilities in `needed`.
 pub fn drop_but(needed: CapabilitySet) -> Result<(), PrivilegesError> {
     let kept = KEPT | needed;
     set_no_new_privs(true)?;

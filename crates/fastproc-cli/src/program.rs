@@ -1,8 +1,8 @@
-//! Programs that come with this one: as git and cargo have theirs.
+//! Programs that are installed with this one.
 
 use std::{env, ffi::OsStr, process::Command};
 
-/// Runs the one of this name that is installed beside this program, or where the shell looks for programs.
+/// A command that runs the program of this name: the one beside this program, or else in a folder of PATH.
 pub fn command(name: &str) -> Command {
     let beside = env::current_exe()
         .ok()

@@ -74,7 +74,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
             .chain(args.filter.iter().flat_map(Filter::fields)),
     );
     let cmdlines = (of_shown | of_all).contains(Texts::CMDLINE);
-    // For a few rows they are read one by one.
+    // For a few rows, the command lines are read one by one.
     let shows_all = args.top.is_none() && args.filter.is_none() && selection.admits_all();
     let wanted = if shows_all { of_shown | of_all } else { of_all };
     let kept = wanted & Texts::CMDLINE;
@@ -123,7 +123,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     })
 }
 
-/// How tables are drawn over one another; `None`: one below the other.
+/// Draws each table over the previous one. `None`: below it.
 fn redraw(interval: Option<Duration>, format: Format) -> Option<Redraw> {
     Redraw::new().filter(|_| interval.is_some() && format == Format::Table)
 }
@@ -136,7 +136,7 @@ fn needs(columns: &[Column], sort: &Sort, filter: Option<&Filter>) -> Fields {
     needs | filter.map_or(Fields::empty(), Filter::needs)
 }
 
-/// The texts that these are taken from.
+/// The texts that these fields need.
 fn texts<'a>(fields: impl Iterator<Item = &'a Field>) -> Texts {
     fields.map(Field::texts).collect()
 }
@@ -171,8 +171,8 @@ fn watch(
 
 /// When to take the next snapshot: a whole number of intervals after the last one was due.
 ///
-/// One that is missed is skipped, and so is one that is less than half an interval away: shares over so short a time
-/// would say little.
+/// A missed one is skipped, and so is one that is less than half an interval away: shares over so short a time mean
+/// little.
 fn next_due(due: Instant, interval: Duration, now: Instant) -> Instant {
     let late = now.saturating_duration_since(due);
     let intervals = (late.as_secs_f64() / interval.as_secs_f64() + 1.5).floor();

@@ -60,7 +60,7 @@ Examples:
 Environment:
   LIBPROC2_FASTPROC  if it is off, programs use the library of procps";
 
-/// What to do with the whole machine.
+/// The action for the whole machine.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Switch {
     /// Every program of the machine uses the substitute library
@@ -92,7 +92,7 @@ enum RunError {
 
 const INSTALLED: &str = "/usr/lib/fastproc/procps";
 
-/// procps's library, by all the names that it has had.
+/// procps's library, under all its names so far.
 const NAMES: [&str; 2] = ["libproc2.so.0", "libproc2.so.1"];
 
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
@@ -119,7 +119,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     Err(RunError::Exec(program.clone(), error).into())
 }
 
-/// The folder before whatever the path was.
+/// The previous search path, with the folder before it.
 fn search_path(folder: &Path, before: Option<OsString>) -> OsString {
     let mut path = folder.as_os_str().to_owned();
     if let Some(before) = before.filter(|before| !before.is_empty()) {
@@ -129,12 +129,12 @@ fn search_path(folder: &Path, before: Option<OsString>) -> OsString {
     path
 }
 
-/// Where the substitute lies.
+/// The folder of the substitute.
 fn folder(named: Option<&Path>) -> Result<PathBuf, RunError> {
     let mut folders = if let Some(named) = named {
         vec![named.to_owned()]
     } else {
-        // Beside the program, as `make procps` puts it; in a prefix, such as an archive that was unpacked; in a package.
+        // Beside the program (`make procps`), in a prefix (an unpacked archive), or in a package.
         let program = env::current_exe().ok();
         let beside = ["procps", "../lib/fastproc/procps"]
             .map(|name| Some(program.as_ref()?.with_file_name(name)));
@@ -148,7 +148,7 @@ fn folder(named: Option<&Path>) -> Result<PathBuf, RunError> {
         .map_err(|error| RunError::File(folder, error))
 }
 
-/// procps's own libraries that the substitutes in this folder were built for, and that are there.
+/// procps's own libraries for which the substitutes in this folder were built, if they exist.
 fn real(folder: &Path) -> Result<Vec<PathBuf>, RunError> {
     let mut found = Vec::new();
     let mut missing = Vec::new();
@@ -175,7 +175,7 @@ fn real(folder: &Path) -> Result<Vec<PathBuf>, RunError> {
     Ok(found)
 }
 
-/// The library with this name that a substitute needs: the only string of it that is a path ending so.
+/// The library with this name that a substitute needs: its only string that is a path with this end.
 fn needed(library: &[u8], name: &str) -> Option<PathBuf> {
     let end = format!("/{name}");
     let strings = library.split(|&byte| byte == 0);

@@ -105,7 +105,7 @@ Exit status: 0 ended by SIGTERM or SIGINT; 2 it could not run, and standard erro
 #[command(after_help = "--help has examples, of certificates and passwords too.")]
 #[command(after_long_help = EXAMPLES)]
 pub struct Args {
-    /// Listen at this address; without one, as in :9256, at all of them.
+    /// Listen at this address. Without a host, as in :9256, listen at all addresses.
     #[arg(
         long,
         value_name = "ADDRESS:PORT",
@@ -113,31 +113,32 @@ pub struct Args {
         visible_alias = "web.listen-address"
     )]
     listen: String,
-    /// Group processes by this file, in the form of process-exporter's. Without, whatever has a command line is grouped
-    /// by its name.
+    /// Group processes by this file, in the format of process-exporter. Without it, processes with a command line are
+    /// grouped by name.
     #[arg(long, value_name = "FILE", visible_alias = "config.path")]
     config: Option<PathBuf>,
-    /// Where metrics are.
+    /// Serve metrics under this path.
     #[arg(
         long = "web.telemetry-path",
         value_name = "PATH",
         default_value = "/metrics"
     )]
     telemetry_path: String,
-    /// Listen nowhere: look twice, so much apart, write the metrics once to standard output, and end.
+    /// Take two snapshots, this long apart, write the metrics to standard output, and exit.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     once_to_stdout_delay: Option<Duration>,
-    /// Say on standard error how processes are grouped.
+    /// Print to standard error how processes are grouped.
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
     debug: bool,
-    /// The root of the host's file system, where a container has it: rules with names of containers or pods read files of the
-    /// container runtimes below it. By default, they are read below /, or as the first process sees them.
+    /// Read files of container runtimes below this folder, for rules with names of containers or pods: where a
+    /// container has mounted the host's file system. The default is /, or the root that process 1 sees.
     #[arg(long, value_name = "FOLDER")]
     host_root: Option<PathBuf>,
-    /// Serve by TLS, and ask for passwords, as this file says: the exporter toolkit's. The examples below have one.
+    /// Serve by TLS and require passwords as this file says, in the format of Prometheus's exporter toolkit; see the
+    /// examples.
     #[arg(long = "web.config.file", value_name = "FILE")]
     web_config: Option<PathBuf>,
-    /// Read the files of the configuration again at POST or PUT of /-/reload, as at SIGHUP.
+    /// Reload the configuration at POST or PUT of /-/reload, as at SIGHUP.
     #[arg(long = "web.enable-lifecycle", value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
     enable_lifecycle: bool,
     /// Group only processes with these names.
@@ -151,64 +152,64 @@ pub struct Args {
     /// Add to a name what a regular expression captures in the command line.
     #[arg(long, value_name = "NAME,REGEX,…", conflicts_with = "config")]
     namemapping: Option<String>,
-    /// A process that is in no group belongs to the group of its parent.
+    /// Add a process that is in no group to the group of its parent.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
     children: bool,
-    /// Tell what threads do, by their names.
+    /// Export metrics of threads, by their names.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
     threads: bool,
-    /// Look again at each scrape at processes that are in no group.
+    /// At each scrape, try again to group processes that are in no group.
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
     recheck: bool,
-    /// Look again only at processes that are younger than this.
+    /// Try again only for processes that are younger than this.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     recheck_with_time_limit: Option<Duration>,
-    /// Forget groups that have no processes.
+    /// Remove groups without processes.
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
     remove_empty_groups: bool,
-    /// Show at most so many groups. The others are summed up as the group "other".
+    /// Export at most N groups, and the sum of the others as the group "other".
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     max_groups: usize,
-    /// Which groups are shown: those that came first, or those with the most of something.
+    /// Export the groups that came first, or those with the most of a resource.
     #[arg(long, value_name = "BY", value_enum, default_value_t)]
     rank: Rank,
-    /// Tell at most so many names of threads. The others are summed up under "other".
+    /// Export at most N names of threads, and the sum of the others as "other".
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     max_thread_names: usize,
-    /// Tell proportional memory, which the kernel reads by walking all pages of a process.
+    /// Export proportional memory, for which the kernel walks all pages of a process.
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
     gather_smaps: bool,
-    /// Tell open descriptors.
+    /// Export open descriptors.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
     gather_fds: bool,
-    /// Tell in which function of the kernel threads wait.
+    /// Export the kernel functions in which threads wait.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
     gather_wchan: bool,
-    /// Count what lives and dies between two scrapes in the groups as well. Takes the privileges of reading by BPF.
+    /// Count processes that start and exit between two scrapes. Needs the privileges to read by BPF.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
     exits: bool,
-    /// The part of one CPU's time that may go into the last three. Their ages are told with them.
+    /// Spend at most this part of one CPU's time on smaps, fds and wchan. Their ages are exported.
     #[arg(long, value_name = "PART", default_value_t = 0.01, value_parser = share)]
     costly_share: f64,
-    /// Tell what cgroups of version 2 use, under cAdvisor's names, with the names of containers and pods.
+    /// Export the resources that cgroups of version 2 use, with cAdvisor's names, and names of containers and pods.
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = boolean)]
     cgroups: bool,
-    /// Tell of at most so many cgroups: those that come first in the tree.
+    /// Export at most N cgroups: the first ones of the tree.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     max_cgroups: usize,
-    /// Scrapes that follow one another faster than this share a snapshot.
+    /// Let scrapes within this time share a snapshot.
     #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = parse_duration)]
     min_interval: Duration,
-    /// Connections at once. A further one takes the place of one that asks nothing.
+    /// Accept at most N connections at once. A further one replaces an idle one.
     #[arg(long, value_name = "N", default_value_t = 256)]
     max_connections: usize,
-    /// Where processes are read from.
+    /// Read processes from this source.
     #[arg(long, value_enum, default_value_t)]
     source: Source,
-    /// The user to become, if this is root. [default: fastproc if there is one, else nobody]
+    /// Become this user, if started as root. [default: fastproc if it exists, else nobody]
     #[arg(long, value_name = "USER")]
     user: Option<String>,
-    /// How long the processes that serve and collect may take to end.
+    /// The time that the serving and collecting processes may take to exit.
     #[arg(long, hide = true, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
     end_within: Duration,
     /// Flags were given with one dash.
@@ -240,7 +241,7 @@ impl Args {
         }
     }
 
-    /// The rules that no file has.
+    /// The rules from flags.
     fn rules(&self) -> Result<Rules, Failure> {
         if self.procnames.is_empty() && self.namemapping.is_none() {
             return Ok(Rules::default());
@@ -251,7 +252,8 @@ impl Args {
         )?)
     }
 
-    /// By its configuration or its flags: then a `node_exporter` is likely to run beside.
+    /// Whether it runs with the configuration or the flags of process-exporter. Then a `node_exporter` is likely to run
+    /// as well.
     fn replaces_process_exporter(&self) -> bool {
         self.one_dash
             || self.config.is_some()
@@ -321,7 +323,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Keeps what these sources take.
+/// Drops root, but keeps what these sources need.
 fn give_up_root(args: &Args, sources: &[SourceKind], proc_of_others: bool) -> Result<(), Failure> {
     let needs = Needs {
         bpf: sources.iter().any(|source| *source != SourceKind::Procfs),
@@ -331,7 +333,7 @@ fn give_up_root(args: &Args, sources: &[SourceKind], proc_of_others: bool) -> Re
     Ok(privileges::drop_to(args.user.as_deref(), needs)?)
 }
 
-/// From now on this process executes nothing and writes no file.
+/// From now on this process can execute nothing and write no file.
 fn confine() {
     if let Err(error) = fastproc_service::confine() {
         say(&format!(
@@ -351,7 +353,7 @@ fn serve_metrics(
     let kept = args.max_connections + taken.unwrap_or(0) + files;
     let descriptors = descriptors::raise_limit(kept)?;
     let once = args.once_to_stdout_delay;
-    // Nobody else understands its files.
+    // Only the exporter can parse its files.
     let mut exporter = match once {
         Some(_) if args.files().are_none() => None,
         _ => Some(exporter::Exporter::start(args)?),
@@ -398,9 +400,9 @@ fn serve_metrics(
     let address = listener.local_addr()?;
     let mut metrics = open(settings)?;
     let source = metrics.source();
-    // The service reads /proc to tell who asks.
+    // The service reads /proc to identify its clients.
     let proc_of_others = service.is_some() || metrics.needs_proc_of_others();
-    // Either may fall back to /proc by itself.
+    // Either may fall back to /proc.
     let sources: Vec<SourceKind> = service
         .iter()
         .map(Service::source)
@@ -434,7 +436,7 @@ fn serve_metrics(
         serving.kill();
         return Err(format!("fastproc-exporter cannot be answered: {error}").into());
     }
-    // Its link is closed now, and it ends if it has not: by itself, or else by force.
+    // Its link is closed, so it exits by itself, or is killed.
     serving.end(&signals)?;
     if let Some((stop, thread)) = service {
         drop(stop);
@@ -446,7 +448,7 @@ fn serve_metrics(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Looks twice, so much apart, and writes the metrics to standard output.
+/// Takes two snapshots, `delay` apart, and writes the metrics to standard output.
 fn write_once(args: &Args, settings: Settings, delay: Duration) -> Result<ExitCode, Failure> {
     let mut exporter = open(settings)?;
     give_up_root(args, &[exporter.source()], exporter.needs_proc_of_others())?;
@@ -485,7 +487,7 @@ fn open(settings: Settings) -> Result<Exporter, Failure> {
     Ok(exporter)
 }
 
-/// On standard error, where a service's log is. Where that is closed there is nobody to tell.
+/// Writes a line to standard error, where a service's log goes. If that is closed, the line is lost.
 fn say(text: &str) {
     let _ = writeln!(io::stderr(), "fastproc: {text}");
 }

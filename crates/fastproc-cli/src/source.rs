@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use fastproc::SourceKind;
 use fastproc_columns::parse_duration;
 
-/// Where the processes are read from.
+/// Sources of processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Source {
     /// The first of the following sources that works on this machine
@@ -23,7 +23,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// The only source that the library may use; `None`: it chooses.
+    /// The only source that the library may use. `None`: the library chooses.
     pub const fn kind(self) -> Option<SourceKind> {
         match self {
             Self::Auto => None,
@@ -42,7 +42,7 @@ pub struct IrqsLatency {
     #[arg(long, value_name = "DURATION", default_value = "0", value_parser = parse_duration)]
     stat_irqs_latency: Duration,
 
-    /// The same in milliseconds, as earlier versions had it.
+    /// The same in milliseconds, the form of earlier versions.
     #[arg(
         long,
         value_name = "N",
@@ -53,7 +53,7 @@ pub struct IrqsLatency {
 }
 
 impl IrqsLatency {
-    /// The age in either spelling.
+    /// The age, from either option.
     pub fn get(&self) -> Duration {
         self.stat_irqs_latency_ms
             .map_or(self.stat_irqs_latency, Duration::from_millis)

@@ -1,4 +1,4 @@
-//! What standard output is.
+//! Properties of standard output.
 
 use std::{
     env,
@@ -7,7 +7,7 @@ use std::{
 
 use unicode_width::UnicodeWidthChar;
 
-/// Columns that a line may have. `None`: as long as it likes, since it does not go to a terminal.
+/// The width of a line, in columns. `None`: unlimited, because the output is not a terminal.
 pub fn width() -> Option<usize> {
     let wanted = env::var("COLUMNS")
         .ok()
@@ -28,18 +28,18 @@ fn size() -> Option<(usize, usize)> {
     (size.0 > 0 && size.1 > 0).then_some(size)
 }
 
-/// Whether to use colour: on a terminal that knows it, unless told not to (<https://no-color.org>).
+/// Whether to use colour: on a terminal that supports it, unless NO_COLOR is set (<https://no-color.org>).
 pub fn colour() -> bool {
     let set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
     stdout().is_terminal() && !set("NO_COLOR") && knows_escapes()
 }
 
-/// Whether the output goes to a person.
+/// Whether the output is a terminal.
 pub fn is_standard_output() -> bool {
     stdout().is_terminal()
 }
 
-/// Whether errors go to a terminal, which a person reads as well as the output.
+/// Whether errors go to a terminal.
 pub fn shows_errors() -> bool {
     stderr().is_terminal()
 }
@@ -48,7 +48,7 @@ fn knows_escapes() -> bool {
     env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// The longest beginning that takes no more than `width` columns.
+/// The longest prefix that is at most `width` columns wide.
 pub fn cut(text: &str, width: usize) -> &str {
     let mut taken = 0;
     for (at, character) in text.char_indices() {

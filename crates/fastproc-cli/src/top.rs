@@ -188,7 +188,7 @@ fn field_name(name: &str) -> Result<String, field::UnknownField> {
     Ok(name.to_owned())
 }
 
-/// A filter for what -p, -u and --filter select together.
+/// A filter that combines -p, -u and --filter.
 fn filter(pids: Vec<Pids>, users: Vec<Users>, filter: Option<String>) -> Option<String> {
     let any = |field: &str, numbers: Vec<u32>| {
         let terms: Vec<_> = numbers
@@ -215,7 +215,7 @@ fn parsed<T: std::str::FromStr>(text: &str) -> Result<String, T::Err> {
     text.parse::<T>().map(|_| text.to_owned())
 }
 
-/// Writes what `fastproc ps` writes after one interval.
+/// Writes the output of `fastproc ps` after one interval.
 fn json(args: &Args) -> Result<ExitCode, Failure> {
     let interval = args.interval.unwrap_or(Duration::from_secs(1));
     let mut line = vec![
@@ -290,7 +290,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
         Left::ByChoice => Ok(ExitCode::SUCCESS),
         Left::BySignal(signal) => {
             drop(screen);
-            // The parent shall see which signal ended this program.
+            // The parent must see which signal ended this program.
             signal_hook::low_level::emulate_default_handler(signal)?;
             Ok(ExitCode::SUCCESS)
         }

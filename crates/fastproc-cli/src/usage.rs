@@ -1,4 +1,4 @@
-//! Help that ends its sentences, and errors about an invalid command line.
+//! Ends the sentences of help texts, and rewrites errors about an invalid command line.
 
 use std::{
     error::Error as _,
@@ -36,7 +36,7 @@ pub fn end_sentences(command: Command) -> Command {
     command.mut_subcommands(end_sentences)
 }
 
-/// The same error with a message that says what to type, where clap's does not.
+/// The same error with a message that says what to type, if clap's does not.
 pub fn in_our_words(error: Error) -> Error {
     let message = match error.kind() {
         ErrorKind::ValueValidation => wrong_number(&error),
@@ -58,7 +58,7 @@ fn text(error: &Error, kind: ContextKind) -> Option<&str> {
     }
 }
 
-/// An option that needs a number, and got something else.
+/// The message for an option that needs a number and got something else.
 fn wrong_number(error: &Error) -> Option<String> {
     let source = error.source()?;
     let argument = text(error, ContextKind::InvalidArg)?;
@@ -93,7 +93,7 @@ fn names(error: &Error, kind: ContextKind) -> Option<String> {
     }
 }
 
-/// An option without its value.
+/// The message for an option without its value.
 fn missing_value(error: &Error) -> Option<String> {
     let argument = text(error, ContextKind::InvalidArg)?;
     let is_missing = text(error, ContextKind::InvalidValue).is_none_or(str::is_empty);
@@ -119,7 +119,7 @@ fn missing_option(error: &Error) -> Option<String> {
         .then(|| format!("{missing} is missing; the other options need it"))
 }
 
-/// An unknown option: suggests the most similar one, or what to type instead.
+/// The message for an unknown option: suggests the most similar one, or what to type instead.
 fn unknown_option(error: &Error) -> Option<String> {
     let option = text(error, ContextKind::InvalidArg)?;
     if option[1..].starts_with(|c: char| c.is_ascii_digit()) {
@@ -140,7 +140,7 @@ fn unknown_option(error: &Error) -> Option<String> {
     ))
 }
 
-/// Options of ps(1) that fastproc does not have, and what to type instead.
+/// Options of ps(1) that fastproc lacks, and what to type instead.
 const OTHERS: &[(&str, &str)] = &[
     ("-m", "type -L for a row for each thread"),
     ("-V", "type fastproc --version"),

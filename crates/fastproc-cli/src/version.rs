@@ -1,4 +1,4 @@
-//! `fastproc --version --json`: which build this is, for programs.
+//! `fastproc --version --json`: describes this build, for programs.
 
 use std::{
     ffi::OsString,
@@ -12,17 +12,17 @@ use serde::Serialize;
 struct Build {
     name: &'static str,
     version: &'static str,
-    /// The architecture and the C library that it was built for.
+    /// The architecture and the C library of the build.
     target: String,
-    /// Where this build's sources are published. The release sets it.
+    /// Where the sources of this build are published. The release sets it.
     repository: Option<&'static str>,
-    /// Where it can read processes from.
+    /// The sources of processes that it supports.
     sources: Vec<&'static str>,
-    /// What was chosen when it was built.
+    /// The features chosen for the build.
     features: Vec<&'static str>,
 }
 
-/// Whether the command line asks for the version as JSON.
+/// Whether the command line requests the version as JSON.
 pub fn is_asked(arguments: impl IntoIterator<Item = OsString>) -> bool {
     let (mut version, mut json, mut others) = (false, false, false);
     for argument in arguments.into_iter().skip(1) {
@@ -35,7 +35,7 @@ pub fn is_asked(arguments: impl IntoIterator<Item = OsString>) -> bool {
     version && json && !others
 }
 
-/// Prints it.
+/// Prints the version as JSON.
 pub fn print_json() -> io::Result<()> {
     let repository = env!("CARGO_PKG_REPOSITORY");
     let build = Build {

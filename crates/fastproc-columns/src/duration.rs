@@ -12,12 +12,12 @@ const INTERVALS: RangeInclusive<Duration> =
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DurationError {
-    /// It is neither a number nor a number with a unit.
+    /// The text is neither a number nor a number with a unit.
     #[error(
         "give a number of seconds, as in 2 or 0.5, or a number with a unit (ns, us, ms, s, m, h, d), as in 500ms"
     )]
     Malformed,
-    /// It is shorter or longer than an interval can be.
+    /// The duration is shorter or longer than an interval can be.
     #[error("give an interval of at least 0.01 seconds (10ms) and at most 10000000 seconds")]
     OutOfRange,
 }
@@ -25,7 +25,7 @@ pub enum DurationError {
 /// Parses a duration: a number of seconds, or numbers with units.
 ///
 /// # Errors
-/// If the text is negative, or neither of the two.
+/// If the text is negative or malformed.
 pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     if let Ok(seconds) = text.parse() {
         return Duration::try_from_secs_f64(seconds).map_err(|_| DurationError::Malformed);
@@ -39,7 +39,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
 /// Parses the duration between two snapshots.
 ///
 /// # Errors
-/// If the text is not a duration, or one that no interval can have.
+/// If the text is not a duration, or the duration is out of range.
 pub fn parse_interval(text: &str) -> Result<Duration, DurationError> {
     let interval = parse_duration(text)?;
     is_interval(interval)

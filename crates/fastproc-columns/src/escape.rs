@@ -5,7 +5,7 @@ use std::io::Write;
 /// Appends `bytes` so that they cannot move the cursor, break a line, change the direction of writing, or pass for
 /// other bytes.
 ///
-/// What can be printed stays. A backslash becomes `\\`; a control, formatting, combining or unassigned character
+/// Printable characters stay. A backslash becomes `\\`; a control, formatting, combining or unassigned character
 /// becomes an escape as in Rust: `\n`, `\t`, `\r`, `\u{202e}`; and a byte that is not part of valid UTF-8 becomes
 /// `\xff`. Nothing else contains a backslash, so the bytes can be restored.
 pub fn escape(bytes: &[u8], to: &mut Vec<u8>) {
@@ -33,7 +33,7 @@ fn escape_text(text: &str, to: &mut Vec<u8>) {
     for character in text.chars() {
         let mut utf8 = [0; 4];
         let utf8 = character.encode_utf8(&mut utf8);
-        // The library knows what cannot be printed; it also escapes quotes, which can.
+        // `escape_debug` also escapes quotes, which are printable.
         if matches!(character, '\'' | '"') || character.escape_debug().len() == 1 {
             to.extend_from_slice(utf8.as_bytes());
         } else {
@@ -42,10 +42,10 @@ fn escape_text(text: &str, to: &mut Vec<u8>) {
     }
 }
 
-/// Whether there are letters in it that are written from right to left (Hebrew, Arabic and the like), which change the order
-/// of what stands beside them: they can be printed, so [`escape`] leaves them as they are.
+/// Whether the text contains letters that are written from right to left (Hebrew, Arabic and similar scripts). They
+/// change the order of the text beside them. They are printable, so [`escape`] does not change them.
 pub fn is_right_to_left(text: &str) -> bool {
-    // The blocks that Unicode keeps for such scripts, in the Basic Multilingual Plane and beyond.
+    // The blocks that Unicode reserves for these scripts, in the Basic Multilingual Plane and beyond.
     let is_of_them = |character| {
         matches!(
             character,
@@ -59,7 +59,7 @@ pub fn is_right_to_left(text: &str) -> bool {
     !text.is_ascii() && text.contains(is_of_them)
 }
 
-/// The bytes that [`escape`] was given. `None` if it never gave this text.
+/// Restores the bytes from which [`escape`] made this text. `None` if it cannot have made it.
 pub fn unescape(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! The fields that can be shown, sorted and filtered by.
+//! The fields of a row: what a table can show, sort and filter by.
 
 mod catalogue;
 mod containers;
@@ -27,26 +27,26 @@ type Get = for<'x> fn(&Row<'x>, &'x mut Lookup) -> Value<'x>;
 pub struct Field {
     /// Its name, as in proc(5) or ps(1).
     pub name: &'static str,
-    /// Other names that it is known by.
+    /// Other names for it.
     pub aliases: &'static [&'static str],
-    /// Head of its column, if that is not its name.
+    /// Head of its column, if it differs from the name.
     heading: Option<&'static str>,
-    /// The groups that it is taken from.
+    /// The groups of fields that it needs.
     pub needs: Fields,
-    /// What it means.
+    /// What its values mean.
     pub unit: Unit,
-    /// The type of its values, where the unit does not tell.
+    /// The type of its values, if it is not that of the unit.
     kind: Option<Kind>,
     guarded: bool,
     /// Whether it is known only over an interval.
     pub is_rate: bool,
     /// Whether a table marks the name of a zombie, and draws the branches of a tree before it.
     is_command: bool,
-    /// What a table has instead of the value.
+    /// The value in a table, if it differs from `get`.
     in_table: Option<Get>,
-    /// Whether it is not known any more of a process that has ended.
+    /// Whether it is unknown for an exited process.
     of_living: bool,
-    /// Whether a row about a thread shows the thread's, rather than its process's.
+    /// Whether a row of a thread shows the thread's value instead of its process's.
     pub of_thread: bool,
     /// A line of help.
     pub help: &'static str,
@@ -144,12 +144,12 @@ impl Field {
         }
     }
 
-    /// Whether the kernel shows it only to those who could trace the process.
+    /// Whether the kernel shows it only to users who may trace the process.
     pub const fn is_guarded(&self) -> bool {
         self.guarded
     }
 
-    /// The type of its values: all that are known have it.
+    /// The type of all its known values.
     pub const fn kind(&self) -> Kind {
         match self.kind {
             Some(kind) => kind,
@@ -157,7 +157,7 @@ impl Field {
         }
     }
 
-    /// The texts of a process that it is taken from: a collector may bring them along.
+    /// The texts of a process that it needs; a collector may read them with the snapshot.
     pub fn texts(&self) -> Texts {
         match self.name {
             "cmdline" => Texts::CMDLINE,
@@ -193,7 +193,7 @@ impl Field {
         }
     }
 
-    /// Its name in JSON and csv, with the unit of the numbers there.
+    /// Its name in JSON and csv, with the unit of its numbers.
     pub fn key(&self) -> String {
         let suffix = if self.name.ends_with(self.unit.suffix()) {
             ""
@@ -218,7 +218,7 @@ pub struct UnknownField {
     nearest: Option<&'static str>,
 }
 
-/// The field of this name, alias or key, in letters of either case.
+/// Finds a field by its name, alias or key, in letters of either case.
 pub fn find(name: &str) -> Result<&'static Field, UnknownField> {
     let is = |other: &&str| other.eq_ignore_ascii_case(name);
     FIELDS
@@ -238,7 +238,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
         .copied()
 }
 
-/// The name that is most like this one, in small letters, if no more than every third letter is wrong.
+/// The name that is most similar to this one, which is in small letters, if at most every third letter is wrong.
 pub fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let distances = names.map(|other| (strsim::damerau_levenshtein(name, other), other));
     distances
@@ -294,7 +294,7 @@ mod tests {
         }
     }
 
-    /// Sets the bytes of a field that is shown to nobody but those who could trace the process.
+    /// Sets the bytes of a field, which only users who may trace the process see.
     fn set(words: &mut [u64], field: &schema::Field) {
         for offset in field.offset..field.offset + field.type_of.size() {
             let mut word = words[offset / 8].to_ne_bytes();

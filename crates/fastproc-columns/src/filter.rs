@@ -24,13 +24,13 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Filter {
     root: Node,
-    /// Why it cannot be used on a single snapshot, if that is so.
+    /// The error if it is used on a single snapshot: it compares a rate.
     rate: Option<FilterError>,
 }
 
 #[derive(Clone, Debug)]
 enum Node {
-    /// A field that is true or false.
+    /// A field whose value is true or false.
     Truth(&'static Field),
     Compare(&'static Field, Operator, Literal),
     Match(&'static Field, Regex),
@@ -72,23 +72,23 @@ impl FromStr for Filter {
 }
 
 impl Filter {
-    /// The groups of fields that it needs.
+    /// The groups of fields that the condition needs.
     pub fn needs(&self) -> Fields {
         let fields = self.fields().into_iter();
         fields.fold(Fields::empty(), |needs, field| needs | field.needs)
     }
 
-    /// The fields that it compares.
+    /// The fields that the condition compares.
     pub fn fields(&self) -> Vec<&'static Field> {
         let mut fields = Vec::new();
         self.root.fields(&mut fields);
         fields
     }
 
-    /// Checks that a single snapshot has all its fields, that is, no rates.
+    /// Checks that the filter can be used on a single snapshot, that is, it compares no rates.
     ///
     /// # Errors
-    /// A rate is not: it is over an interval between two.
+    /// If the filter compares a rate, which needs an interval between two snapshots.
     pub fn check_for_one_snapshot(&self) -> Result<(), FilterError> {
         self.rate.clone().map_or(Ok(()), Err)
     }
@@ -111,7 +111,7 @@ impl Node {
         }
     }
 
-    /// `None`: not known. What follows from a value that is not known is not known either, unless the rest decides.
+    /// `None`: not known. A condition on an unknown value is unknown, unless the other conditions decide.
     fn test(&self, row: &Row<'_>, lookup: &mut Lookup, scratch: &mut Vec<u8>) -> Option<bool> {
         match self {
             Self::Truth(field) => field.value(row, lookup).truth(),
@@ -137,7 +137,7 @@ impl Node {
     }
 }
 
-/// `decisive`, if any node is; the contrary, if all nodes are that.
+/// Returns `decisive` if any node is, and the contrary if all nodes are the contrary.
 fn decide(
     nodes: &[Node],
     decisive: bool,

@@ -1,10 +1,10 @@
 //! The columns of a process table: fields by name, their values, filters and order.
 //!
-//! Whatever shows processes to people (`fastproc ps`, a screen, another language) names them alike:
+//! All programs that show processes (`fastproc ps`, a screen, another language) use the same names:
 //! - [`FIELDS`] has every [`Field`]: its name and aliases as in proc(5) and ps(1), the groups of
-//!   [`Fields`](fastproc::Fields) that it is taken from, its [`Unit`], and its [`Value`] for a [`Row`].
-//! - A [`Row`] is a process or a thread of a snapshot, with what it did since the one before. [`Lookup`] has what is not in
-//!   the record: names of users, command lines, the clock.
+//! [`Fields`](fastproc::Fields) that it needs, its [`Unit`], and its [`Value`] for a [`Row`].
+//! - A [`Row`] is a process or a thread of a snapshot, with its changes since the previous one. [`Lookup`] has values
+//! that are not in the record: names of users, command lines, the clock.
 //! - A [`Filter`] says which rows to show, a [`Sort`] in which order.
 //!
 //! ```no_run

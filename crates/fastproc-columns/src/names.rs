@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::number;
 
-/// Names by number, each asked of the system once: by `getpwuid_r` and `getgrgid_r`, and so of every name service.
+/// Names by number. Each is looked up once, by `getpwuid_r` or `getgrgid_r`, so all name services are used.
 #[derive(Debug)]
 pub struct Names {
     ask: fn(u32) -> Option<String>,
@@ -28,7 +28,7 @@ impl Names {
         }
     }
 
-    /// Names that were recorded: those that are [kept](Self::keep).
+    /// Names of a recording: only those that [`keep`](Self::keep) adds.
     pub fn recorded() -> Self {
         Self {
             ask: |_| None,
@@ -36,7 +36,7 @@ impl Names {
         }
     }
 
-    /// Takes the name of an id.
+    /// Adds the name of an id.
     pub fn keep(&mut self, id: u32, name: &[u8]) {
         self.known.insert(id, name.into());
     }

@@ -3,7 +3,7 @@
 use jiff::{Timestamp, Zoned, tz::TimeZone};
 use seqtext::SeqBuf;
 
-/// Appends what `render` writes; it must fit into 64 bytes.
+/// Appends the output of `render`, which must fit into 64 bytes.
 fn append(to: &mut Vec<u8>, render: impl FnOnce(&mut SeqBuf<'_>)) {
     let mut memory = [0; 64];
     let mut text = SeqBuf::new(&mut memory);
@@ -18,7 +18,7 @@ pub fn write(number: u64, to: &mut Vec<u8>) {
     });
 }
 
-/// Decimal digits, and a sign if need be.
+/// Decimal digits, with a minus sign if the number is negative.
 pub fn write_signed(number: i64, to: &mut Vec<u8>) {
     append(to, |text| {
         text.put_decimal_ll("", number);
@@ -52,7 +52,7 @@ pub fn write_ranges(words: &[u64], to: &mut Vec<u8>) {
     }
 }
 
-/// `number`, which is not negative, with so many `digits` after the point.
+/// `number`, which is not negative, with this many `digits` after the point.
 pub fn write_fraction(number: f64, digits: u32, to: &mut Vec<u8>) {
     let scale = 10_u64.pow(digits);
     write_scaled((number * scale as f64).round() as u64, digits, to);
@@ -94,8 +94,8 @@ pub fn write_size(bytes: u64, to: &mut Vec<u8>) {
     }
 }
 
-/// A time as `top` shows it: minutes and seconds with their hundredths, and from an hour on `hours:minutes:seconds`,
-/// with the days before them.
+/// A time as in `top`: minutes and seconds with their hundredths; from an hour on `hours:minutes:seconds`, after the
+/// days.
 pub fn write_time(nanoseconds: u64, to: &mut Vec<u8>) {
     let seconds = nanoseconds / 1_000_000_000;
     let (minutes, hours) = (seconds / 60, seconds / 3600);
@@ -119,8 +119,8 @@ pub fn write_time(nanoseconds: u64, to: &mut Vec<u8>) {
     }
 }
 
-/// A time in the reader's time zone (`TZ`, or the machine's). A clock that is set beyond the year 9999 shows nothing
-/// that a person could use.
+/// A time in the reader's time zone (`TZ`, or the machine's). `None` beyond the year 9999, which only a wrong clock
+/// shows.
 fn local(seconds: i64) -> Option<Zoned> {
     let timestamp = Timestamp::from_second(seconds).ok()?;
     Some(timestamp.to_zoned(TimeZone::system()))
@@ -134,7 +134,7 @@ pub fn write_date(seconds: i64, to: &mut Vec<u8>) {
     }
 }
 
-/// The same without the offset, for people: `2026-03-01 09:30:00`.
+/// The local date and time without the offset: `2026-03-01 09:30:00`.
 pub fn write_date_and_clock(seconds: i64, to: &mut Vec<u8>) {
     write_local(seconds, "%Y-%m-%d %H:%M:%S", to);
 }
@@ -220,7 +220,7 @@ mod tests {
         let now = Timestamp::now().as_second();
         let start = |seconds| written(|to| write_start(seconds, to));
         assert_eq!(start(now - 60).split(':').count(), 3);
-        // Noon of a day long ago has the same date in nearly every time zone.
+        // Noon of this day has the same date in nearly every time zone.
         assert_eq!(start(1_000_036_800), "Sep 09");
     }
 }

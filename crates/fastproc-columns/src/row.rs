@@ -10,13 +10,13 @@ use fastproc::{
 
 use crate::{limits::Limits, names::Names};
 
-/// Something that happened to a process, if a row is about that rather than about how it is.
+/// An event of a process, for rows that show one instead of a state.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// It ended. With the arguments of its program, if they are known.
+    /// The process exited. With the arguments of its program, if they are known.
     Exit(&'a Exit, Option<Cmdline<'a>>),
-    /// It began to run another program.
+    /// The process started another program.
     Exec(&'a Exec<'a>),
 }
 
@@ -25,18 +25,18 @@ pub enum Event<'a> {
 pub struct Row<'a> {
     /// The process.
     pub process: Process<'a>,
-    /// The thread, if the row is about one.
+    /// The thread, if this is the row of one.
     pub thread: Option<&'a ThreadRecord>,
-    /// What it did since the last snapshot, if there was one.
+    /// The changes since the previous snapshot, if there was one.
     pub change: Option<Change<'a>>,
-    /// What a tree has in front of its name or command line; see [`forest`](crate::forest).
+    /// The branches of a tree before its name or command line; see [`forest`](crate::forest).
     pub branch: &'a [u8],
-    /// What happened to it, if the row is about that.
+    /// The event, if the row shows one.
     pub event: Option<Event<'a>>,
 }
 
 impl<'a> Row<'a> {
-    /// A row of a process, without a comparison.
+    /// A row of a process, without changes.
     pub const fn new(process: Process<'a>) -> Self {
         Self {
             process,
@@ -47,7 +47,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// A row about a process that has ended: see [`Ended::change`](fastproc::difference::Ended::change).
+    /// A row of an exited process; see [`Ended::change`](fastproc::difference::Ended::change).
     pub fn ended(change: Change<'a>, cmdline: Option<Cmdline<'a>>) -> Self {
         Self {
             change: Some(change),
@@ -56,8 +56,8 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Rows about all that has ended since `before`. `records` are those of all exits of the snapshot, in their order
-    /// ([`Exit::to_record`]); what had ended before it could be counted has no row.
+    /// Rows of all processes that exited since `before`. `records` are those of all exits of the snapshot, in the same
+    /// order ([`Exit::to_record`]). A process that exited before it could be counted has no row.
     pub fn all_ended<'b>(
         snapshot: Snapshot<'a>,
         before: &'b Baseline,
@@ -77,7 +77,7 @@ impl<'a> Row<'a> {
         })
     }
 
-    /// How it ended, if the row is about that.
+    /// The exit, if the row shows one.
     pub fn exit(&self) -> Option<&'a Exit> {
         match self.event {
             Some(Event::Exit(exit, _)) => Some(exit),
@@ -85,7 +85,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Real and effective user. Of an event they are known without the group of fields.
+    /// Real and effective user. For an event they are known even without their group of fields.
     pub fn users(&self) -> Option<(u32, u32)> {
         match self.event {
             Some(Event::Exit(exit, _)) => Some((exit.uid, exit.euid)),
@@ -94,7 +94,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Real and effective group, likewise.
+    /// Real and effective group. For an exit they are known even without their group of fields.
     pub fn groups(&self) -> Option<(u32, u32)> {
         match self.event {
             Some(Event::Exit(exit, _)) => Some((exit.gid, exit.egid)),
@@ -102,12 +102,12 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Process id and thread id: the order of rows that are equal otherwise.
+    /// Process id and thread id: they order rows that are otherwise equal.
     pub fn ids(&self) -> (u32, u32) {
         (self.process.pid(), self.tid())
     }
 
-    /// Thread id; of a process that of its leading thread, which is the same as the process id.
+    /// Thread id; for a process that of its leading thread, which equals the process id.
     pub fn tid(&self) -> u32 {
         self.thread.map_or(self.process.pid(), |thread| thread.tid)
     }
@@ -118,7 +118,7 @@ impl<'a> Row<'a> {
             .map_or(self.process.identity().start_ns, |thread| thread.start_ns)
     }
 
-    /// User and system time.
+    /// User and system time, in nanoseconds.
     pub fn cpu_times(&self) -> Option<(u64, u64)> {
         match self.thread {
             Some(thread) => Some((thread.utime_ns, thread.stime_ns)),
@@ -133,19 +133,19 @@ impl<'a> Row<'a> {
         })
     }
 
-    /// The I/O counters. A thread's are known where its process's are.
+    /// The I/O counters. Those of a thread are known if those of its process are.
     pub fn io(&self) -> Option<&'a Io> {
         let of_process = self.process.io()?;
         Some(self.thread.map_or(of_process, |thread| &thread.io))
     }
 
-    /// The thread, unless it is the leading one, whose name is the process's.
+    /// The thread, unless it is the leading one, which has the name of the process.
     pub fn other_thread(&self) -> Option<&'a ThreadRecord> {
         self.thread.filter(|thread| thread.tid != thread.tgid)
     }
 }
 
-/// What is not in the record.
+/// Values that are not in the record.
 #[derive(Debug)]
 pub struct Lookup {
     /// The machine.
@@ -162,27 +162,28 @@ pub struct Lookup {
     pub groups: Names,
     /// The limits of cgroups.
     pub(crate) limits: Limits,
-    /// Room for a text.
+    /// Buffer for a text.
     pub(crate) text: Vec<u8>,
-    /// Room for numbers.
+    /// Buffer for numbers.
     pub(crate) numbers: Vec<u32>,
-    /// Room for what a filter compares.
+    /// Buffer for values that a filter compares.
     pub(crate) scratch: Vec<u8>,
-    /// Time since boot when the snapshot was complete, of the machine itself rather than of this time namespace. No
-    /// process can have run for longer.
+    /// Time of the snapshot, since boot of the machine instead of the start of this time namespace. No process can have
+    /// run for longer.
     pub now_ns: u64,
     /// Seconds of the calendar at boot, rounded down as `btime` of `/proc/stat` is.
     pub boot_seconds: i64,
-    /// The same in nanoseconds.
+    /// Time of boot, in nanoseconds of the calendar.
     boot_ns: i128,
-    /// Whether the kernel would show this reader everything, so that nothing has to be hidden.
+    /// Whether the kernel would show this reader everything, so that nothing must be hidden.
     pub sees_all: bool,
-    /// Whether the kernel shows it the guarded values of this process, or its counters of I/O: a row has several of them.
+    /// Whether the kernel shows this reader the guarded values, or the I/O counters, of this process. Cached, because a
+    /// row has several of them.
     shown: Option<((u32, u64, bool), bool)>,
 }
 
 impl Lookup {
-    /// For snapshots of this machine.
+    /// Creates a lookup for snapshots of this machine.
     pub fn new(host: &Host, sees_all: bool) -> Result<Self, fastproc::Error> {
         let memory = rustix::system::sysinfo();
         Ok(Self {
@@ -204,7 +205,7 @@ impl Lookup {
         })
     }
 
-    /// For snapshots that were recorded: nothing is asked of this machine, and everything may be shown that is there.
+    /// Creates a lookup for recorded snapshots: it does not query this machine, and shows everything that was recorded.
     pub fn recorded(host: Host, total_memory: u64) -> Self {
         Self {
             host,
@@ -225,13 +226,13 @@ impl Lookup {
         }
     }
 
-    /// Whether the kernel shows this reader what of a process it does not show to everybody: of its counters of I/O, or of
-    /// all else.
+    /// Whether the kernel shows this reader the values of a process that it hides from others: its I/O counters if
+    /// `io`, else the other guarded ones.
     pub(crate) fn shows(&mut self, row: &Row<'_>, io: bool) -> bool {
         let process = row.process;
         let asked = (process.pid(), process.identity().start_ns, io);
         match self.shown {
-            // Events of one process may lie far apart.
+            // Events of one process may be far apart.
             Some((of, shown)) if of == asked && row.event.is_none() => shown,
             _ => {
                 let shown = if io {
@@ -245,7 +246,7 @@ impl Lookup {
         }
     }
 
-    /// Turns to this snapshot: sets the clock to its time, and has everything of a process read again.
+    /// Uses this snapshot: sets the clock to its time, and discards cached details.
     pub fn set_clock(&mut self, snapshot: &Snapshot<'_>) {
         self.details.renew();
         self.set_time(snapshot.stats().kernel_end_ns());
@@ -282,14 +283,14 @@ impl Lookup {
         self.boot_seconds = self.boot_ns.div_euclid(1_000_000_000) as i64;
     }
 
-    /// Nanoseconds of the calendar at this time after boot, which is counted as start times are.
+    /// Converts a time after boot, which counts as start times do, to nanoseconds of the calendar.
     pub fn calendar_ns(&self, since_boot_ns: u64) -> i64 {
         (self.boot_ns + i128::from(since_boot_ns)) as i64
     }
 
-    /// Share of a CPU that `cpu_ns` is of the time since `start_ns`.
+    /// CPU time divided by the time since `start_ns`.
     pub fn share_since(&self, start_ns: u64, cpu_ns: u64) -> f64 {
-        // As in ps: a process of this very moment has used nothing yet.
+        // As in ps: a process that has just started has used nothing yet.
         let lifetime = self.now_ns.saturating_sub(start_ns);
         if lifetime == 0 {
             0.0

@@ -9,7 +9,7 @@ use crate::{
     row::{Lookup, Row},
 };
 
-/// What to sort by: the first key decides, and the next one where values are equal.
+/// The keys to sort by. The first key decides, the next one among equal values.
 #[derive(Clone, Debug)]
 pub struct Sort {
     keys: Vec<Key>,
@@ -24,7 +24,7 @@ struct Key {
 impl FromStr for Sort {
     type Err = UnknownField;
 
-    /// Fields with commas between them, each with a minus sign for the largest first.
+    /// Parses names of fields separated by commas; a minus sign before a name means largest first.
     fn from_str(text: &str) -> Result<Self, UnknownField> {
         let key = |text: &str| {
             let (name, descending) = match text.strip_prefix('-') {
@@ -40,29 +40,29 @@ impl FromStr for Sort {
 }
 
 impl Sort {
-    /// The fields of its keys.
+    /// The fields of the keys.
     pub fn fields(&self) -> impl Iterator<Item = &'static Field> {
         self.keys.iter().map(|key| key.field)
     }
 
-    /// The groups of fields that it needs.
+    /// The groups of fields that the keys need.
     pub fn needs(&self) -> Fields {
         self.fields()
             .fold(Fields::empty(), |needs, field| needs | field.needs)
     }
 }
 
-/// Rows by their places: kept, or made whenever one is asked for. To keep thousands costs more than to make them twice.
+/// A list of rows, stored or made on demand. Storing thousands costs more than making each twice.
 pub trait RowList<'a> {
-    /// How many there are.
+    /// The number of rows.
     fn len(&self) -> usize;
 
-    /// Whether there is none.
+    /// Whether there are no rows.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The row at this place, which is less than [`len`](Self::len).
+    /// The row at this index, which is less than [`len`](Self::len).
     fn row(&self, place: usize) -> Row<'a>;
 }
 
@@ -76,7 +76,7 @@ impl<'a> RowList<'a> for [Row<'a>] {
     }
 }
 
-/// All processes of a snapshot, without a comparison.
+/// All processes of a snapshot, without changes.
 impl<'a> RowList<'a> for Snapshot<'a> {
     fn len(&self) -> usize {
         self.len()
@@ -87,24 +87,25 @@ impl<'a> RowList<'a> for Snapshot<'a> {
     }
 }
 
-/// How a row stands by one key.
+/// The rank of a row by one key.
 #[derive(Clone, Debug)]
 struct Rank {
     /// `None`: the value is not known.
     rank: Option<u64>,
-    /// Where the value stands among the texts, if it is one: its rank has the first bytes only.
+    /// The place of the value in the buffer of texts, if it is a text: the rank has only its first bytes.
     text: Range<usize>,
 }
 
-/// What rows by a single number are compared by: whether it is not known, it, the ids; and where the row stands.
+/// The sort key for rows by a single number: whether it is unknown, the number, the ids; then the index of the row.
 type Number = ((bool, u64), (u32, u32), u32);
 
-/// Puts rows into their order. Its memory is used again for the next snapshot.
+/// Sorts rows. Its memory is used again for the next snapshot.
 #[derive(Debug, Default)]
 pub struct Sorter {
-    /// Rows to be, by where they stand.
+    /// Indices of rows, in order.
     order: Vec<u32>,
-    /// All values are fetched before the first comparison: a value that changes meanwhile would break the ordering.
+    /// All values are fetched before the first comparison: a value that changes during sorting would break the
+    /// ordering.
     ranks: Vec<Rank>,
     texts: Vec<u8>,
     scratch: Vec<u8>,
@@ -112,8 +113,8 @@ pub struct Sorter {
 }
 
 impl Sorter {
-    /// Returns the first `top` rows in the order of `sort`; those whose value is not known come last, and equal ones
-    /// in the order of their ids.
+    /// Returns the first `top` rows in the order of `sort`. Rows with unknown values come last, and equal ones in the
+    /// order of their ids.
     pub fn first<'s, 'a, R: RowList<'a> + ?Sized>(
         &'s mut self,
         sort: &Sort,
@@ -125,7 +126,7 @@ impl Sorter {
         order.iter().map(move |&at| rows.row(at as usize))
     }
 
-    /// The same, as places among `rows`.
+    /// Like [`first`](Self::first), but returns indices into `rows`.
     pub fn order<'a, R: RowList<'a> + ?Sized>(
         &mut self,
         sort: &Sort,
@@ -157,7 +158,7 @@ impl Sorter {
         order
     }
 
-    /// By one number, as mostly: what is compared lies together.
+    /// Sorts by one number, the usual case: the keys are adjacent in memory.
     fn order_by_number<'a, R: RowList<'a> + ?Sized>(
         &mut self,
         key: Key,
@@ -199,7 +200,7 @@ impl Sorter {
     }
 }
 
-/// Leaves the first `top`, in their order.
+/// Keeps the first `top` items, sorted.
 fn keep_first<T>(items: &mut Vec<T>, top: usize, mut compare: impl FnMut(&T, &T) -> Ordering) {
     if top < items.len() {
         if top > 0 {

@@ -2,8 +2,8 @@
 
 use crate::row::Row;
 
-/// Levels that are drawn. Below them branches do not move further to the right, so that a long chain of processes does
-/// not make lines as long as itself.
+/// Levels that are drawn. Deeper branches do not move further to the right, so a long chain of processes does not make
+/// long lines.
 const DEEPEST: u32 = 60;
 
 /// No row.
@@ -12,9 +12,9 @@ const NONE: u32 = u32::MAX;
 /// The place of a row in a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Branch {
-    /// Its place among the rows.
+    /// The index of the row.
     pub at: u32,
-    /// How many are above it; no more than can be drawn.
+    /// The number of ancestors, limited to what is drawn.
     pub depth: u32,
     /// Whether it has children.
     pub is_parent: bool,
@@ -23,7 +23,7 @@ pub struct Branch {
 }
 
 impl Branch {
-    /// Appends what a tree has in front of a name: ` \\_ `.
+    /// Appends the branches before a name: ` \\_ `.
     pub fn write(&self, to: &mut Vec<u8>) {
         for level in 1..self.depth {
             let is_open = self.open & 1 << level != 0;
@@ -48,8 +48,8 @@ pub struct Forest {
 }
 
 impl Forest {
-    /// Every row below that of its parent. Rows whose parent has none come first of all, and children in the order in
-    /// which they are given. What is below a process that is `folded` is left out.
+    /// Places every row below that of its parent. Rows without a parent among the rows are the roots; children keep the
+    /// given order. Descendants of a `folded` process are left out.
     pub fn arrange(
         &mut self,
         rows: &[Row<'_>],
@@ -65,8 +65,8 @@ impl Forest {
             self.descend(root, rows, &folded);
         }
         self.roots = roots;
-        // A process that was given away while the table was read could be above itself: nothing is drawn twice or left
-        // out.
+        // A process that got another parent while the table was read could be its own ancestor. Each row is drawn
+        // exactly once.
         if self.seen.contains(&false) {
             for at in order {
                 self.descend(at, rows, &folded);
@@ -75,7 +75,7 @@ impl Forest {
         &self.branches
     }
 
-    /// Makes lists of children, each in the order of the rows. The roots are in reverse.
+    /// Makes lists of children, each in the order of the rows. The roots are in reverse order.
     fn link(&mut self, rows: &[Row<'_>], order: impl DoubleEndedIterator<Item = u32>) {
         self.by_pid.clear();
         let pids = rows.iter().zip(0..);
@@ -100,7 +100,7 @@ impl Forest {
         }
     }
 
-    /// The tree below a root. What is folded away is seen, but not drawn.
+    /// Appends the tree below a root. Folded rows are marked as seen, but not drawn.
     fn descend(&mut self, root: u32, rows: &[Row<'_>], folded: impl Fn(u32) -> bool) {
         let branch = |at, depth, open| Branch {
             at,
@@ -133,7 +133,7 @@ impl Forest {
             if child != NONE {
                 let is_open = next.depth > 0 && sibling != NONE;
                 let open = next.open | u64::from(is_open) << next.depth;
-                // At the deepest level there is no room to show more.
+                // The deepest level has no room for more.
                 let (depth, open) = if next.depth > DEEPEST {
                     (next.depth, next.open)
                 } else {
@@ -145,9 +145,9 @@ impl Forest {
     }
 }
 
-/// Puts every row below that of its parent, as [`Forest`] does, with all that is below it.
+/// Places every row below that of its parent, with all its descendants, as [`Forest`] does.
 ///
-/// Returns where each row stands among `rows`, and what a tree has in front of its name: ` \\_ `.
+/// Returns for each row its index in `rows`, and the branches before its name: ` \\_ `.
 pub fn forest(rows: &[Row<'_>]) -> Vec<(usize, Vec<u8>)> {
     let mut forest = Forest::default();
     let branches = forest.arrange(rows, 0..rows.len() as u32, |_| false);

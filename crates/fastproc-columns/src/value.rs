@@ -5,7 +5,7 @@ use fastproc::Cmdline;
 use crate::escape::{escape, escape_byte};
 use crate::number;
 
-/// What a number means, and so how it is written.
+/// What a number means, which decides its form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// A plain number.
@@ -16,9 +16,9 @@ pub enum Unit {
     Time,
     /// Hundredths of a whole.
     Percent,
-    /// So many a second.
+    /// A rate: events per second.
     PerSecond,
-    /// Bytes a second.
+    /// Bytes per second.
     BytesPerSecond,
     /// Flags, in a table as `0x` and hexadecimal digits.
     Flags,
@@ -30,11 +30,11 @@ pub enum Unit {
     Octal,
     /// Seconds of the calendar: a date and the time of day.
     Date,
-    /// The same; a table has only the time of day, or the day if that is more than 24 hours ago.
+    /// The same; a table shows only the time of day, or the day if that is more than 24 hours ago.
     Start,
     /// A scheduling policy `SCHED_*`, in a table by its name in ps(1).
     Policy,
-    /// Yes or no.
+    /// True or false.
     Truth,
     /// Text.
     Text,
@@ -62,7 +62,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether a value is one number, which alone decides where it stands.
+    /// Whether values are single numbers, so that the rank alone decides their order.
     pub(crate) const fn is_number(self) -> bool {
         matches!(
             self,
@@ -72,7 +72,7 @@ impl Kind {
 }
 
 impl Unit {
-    /// The type that values of this unit have unless their field has another.
+    /// The type of values of this unit, unless their field has another.
     pub(crate) const fn kind(self) -> Kind {
         match self {
             Self::Number
@@ -91,7 +91,7 @@ impl Unit {
         }
     }
 
-    /// What the name of a field ends in where its numbers are bare.
+    /// The suffix of a field's name where its numbers have no unit.
     pub const fn suffix(self) -> &'static str {
         match self {
             Self::Bytes => "_bytes",
@@ -100,7 +100,7 @@ impl Unit {
         }
     }
 
-    /// Whether a table shows it at the right edge of its column.
+    /// Whether a table aligns it to the right.
     pub const fn is_right_aligned(self) -> bool {
         !matches!(
             self,
@@ -112,7 +112,7 @@ impl Unit {
 /// A value, borrowed from where it was found.
 #[derive(Clone, Copy, Debug)]
 pub enum Value<'a> {
-    /// The source could not know it, or the kernel would not show it.
+    /// The source does not know the value, or the kernel would not show it.
     Unknown,
     /// A number.
     Unsigned(u64),
@@ -120,7 +120,7 @@ pub enum Value<'a> {
     Signed(i64),
     /// A number.
     Real(f64),
-    /// Yes or no.
+    /// True or false.
     Truth(bool),
     /// Bytes, mostly text.
     Text(&'a [u8]),
@@ -135,7 +135,7 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// `Unknown` if there is none.
+    /// `Unknown` if `value` is `None`.
     pub fn known<T>(value: Option<T>, form: impl FnOnce(T) -> Self) -> Self {
         value.map_or(Self::Unknown, form)
     }
@@ -154,7 +154,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// It as a number, if it is one: of a truth 1 or 0.
+    /// The value as a number, if it is one; true is 1, false is 0.
     pub fn number(&self) -> Option<f64> {
         match *self {
             Self::Unsigned(number) => Some(number as f64),
@@ -165,7 +165,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether it is so.
+    /// The value, if it is true or false.
     pub const fn truth(&self) -> Option<bool> {
         match *self {
             Self::Truth(truth) => Some(truth),
@@ -173,7 +173,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Bytes to compare and to search, of what is text. Arguments are joined by spaces.
+    /// The bytes of a text, to compare and to search. Arguments are joined by spaces.
     pub fn text<'s>(&self, scratch: &'s mut Vec<u8>) -> Option<&'s [u8]>
     where
         'a: 's,
@@ -192,8 +192,8 @@ impl<'a> Value<'a> {
         Some(scratch)
     }
 
-    /// A number that is larger, the larger the value is; texts with the same first eight bytes have the same.
-    /// `None` if the value is not known.
+    /// A number that grows with the value. Texts with the same first eight bytes have the same rank. `None` if the
+    /// value is unknown.
     pub fn rank(&self) -> Option<u64> {
         const SIGN: u64 = 1 << 63;
         let first_bytes = |bytes: &mut dyn Iterator<Item = u8>| {
@@ -203,7 +203,7 @@ impl<'a> Value<'a> {
             Self::Unknown => return None,
             Self::Unsigned(number) => number,
             Self::Signed(number) => number as u64 ^ SIGN,
-            // The order of IEEE 754 numbers is that of their bits, the other way round for negative ones.
+            // IEEE 754 numbers have the order of their bits; negative ones the reverse.
             Self::Real(number) if number.is_sign_negative() => !number.to_bits(),
             Self::Real(number) => number.to_bits() ^ SIGN,
             Self::Truth(truth) => truth.into(),
@@ -214,7 +214,7 @@ impl<'a> Value<'a> {
                     .iter()
                     .map(|&byte| if byte == 0 { b' ' } else { byte }),
             ),
-            // Their text alone decides.
+            // Only their text decides.
             Self::NoArguments(_) | Self::Numbers(_) | Self::Bitmap(_) => 0,
         })
     }
@@ -253,7 +253,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Appends the form for csv: exact, and without units. Nothing if the value is not known.
+    /// Appends the form for csv: exact, and without units. An unknown value appends nothing.
     pub fn write_for_csv(&self, unit: Unit, to: &mut Vec<u8>) {
         match (*self, unit) {
             (Self::Unknown | Self::NoArguments(_), _) => {}
@@ -266,7 +266,7 @@ impl<'a> Value<'a> {
             (Self::Truth(truth), _) => to.extend_from_slice(if truth { b"true" } else { b"false" }),
             (Self::Text(text), _) => escape(text, to),
             (Self::Arguments(line), _) => join(line, to, |argument, to| {
-                // The space is the border between arguments, so those within them are escaped.
+                // A space separates arguments, so spaces within them are escaped.
                 for (i, part) in argument.split(|&byte| byte == b' ').enumerate() {
                     if i > 0 {
                         escape_byte(b' ', to);

@@ -1,9 +1,9 @@
-//! Each column shows the member of the record that it is named after, and not a neighbour of it.
+//! Each column shows the member of the record that it is named after, and not a neighbouring one.
 
 use fastproc::{Fields, Host, Process, record::Record};
 use fastproc_columns::{Lookup, Row, Value, field};
 
-/// Gives each member a number of its own, and returns which column shall show which.
+/// Gives each member its own number, and returns which column must show which.
 macro_rules! numbered {
     ($record:ident: $($column:literal $group:ident.$member:ident,)*) => {{
         let mut number = 1_000_u32;

@@ -1,4 +1,4 @@
-//! Applies actions to the state, and returns as an [`Effect`] what must be done outside of it.
+//! Applies actions to the state, and returns as an [`Effect`] what must happen outside of it.
 
 mod cgroups;
 mod prompts;
@@ -12,7 +12,7 @@ use crate::{
     window::Window,
 };
 
-/// What must be done outside of the state.
+/// An effect outside of the state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Quit the program.
@@ -23,9 +23,9 @@ pub enum Effect {
     Suspend,
     /// Redraw the screen.
     Redraw,
-    /// Read now.
+    /// Refresh now.
     Refresh,
-    /// Do something to processes.
+    /// Change processes.
     Do(ProcessAction, Vec<Target>),
     /// Write the settings.
     Save,
@@ -44,7 +44,7 @@ pub enum Effect {
 }
 
 impl State {
-    /// A key.
+    /// Handles a key.
     pub fn key(&mut self, key: Key) -> Option<Effect> {
         let place = self.place();
         if let Some(action) = keys::action(place, key) {
@@ -64,13 +64,13 @@ impl State {
         None
     }
 
-    /// An action, as if a key of the place had it.
+    /// Performs an action, as if a key of the current place had it.
     #[cfg(test)]
     pub fn do_there(&mut self, action: Action) {
         self.act(self.place(), action);
     }
 
-    /// Text that was pasted.
+    /// Handles pasted text.
     pub fn paste(&mut self, pasted: &str) {
         if let Some(Overlay::Prompt { text, error, .. }) = &mut self.overlay {
             let room = 4096_usize.saturating_sub(text.len());
@@ -274,7 +274,7 @@ impl State {
 
     fn renew_columns(&mut self) {
         let names = self.settings.columns.join(",");
-        // They were taken before.
+        // They were valid before.
         let _ = self.set_columns(&names);
         self.follow = self.follow.filter(|_| self.settings.group.is_none());
     }
@@ -318,7 +318,7 @@ fn scroll(window: &mut Window, action: Action) {
     }
 }
 
-/// Moves what is seen of a page, which has no cursor.
+/// Scrolls a page, which has no cursor.
 fn move_page(window: &mut Window, action: Action) {
     let mut by = |lines: isize| window.top = window.top.saturating_add_signed(lines);
     match action {

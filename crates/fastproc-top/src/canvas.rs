@@ -1,15 +1,15 @@
-//! Text on lines: cut to where it may be, with wide characters as wide as they are.
+//! Text on lines: cut to its area, and aware of wide characters.
 
 use std::borrow::Cow;
 
 use ratatui_core::{buffer::Buffer, layout::Rect, style::Style};
 use unicode_width::UnicodeWidthChar;
 
-/// What is drawn, line by line: the pieces of each in their order. A line of the same pieces looks the same, and need not
-/// be painted again.
+/// The screen, line by line: the pieces of each in their order. A line with the same pieces looks the same, and need
+/// not be painted again.
 #[derive(Debug, Default)]
 pub struct Sheet {
-    /// Whether there are no other characters than those of ASCII.
+    /// Whether to use only ASCII characters.
     pub is_ascii: bool,
     area: Rect,
     lines: Vec<Line>,
@@ -22,7 +22,7 @@ struct Line {
     text: String,
 }
 
-/// Something on a line, within the columns of a canvas.
+/// A piece of a line, within the columns of a canvas.
 #[derive(Debug, PartialEq)]
 struct Piece {
     first: u16,
@@ -33,16 +33,16 @@ struct Piece {
 
 #[derive(Debug, PartialEq)]
 enum What {
-    /// So many bytes of text, from this column of the canvas on.
+    /// This many bytes of text, from this column of the canvas on.
     Text(i32, usize),
-    /// A style for all of it.
+    /// A style for the whole piece.
     Style,
-    /// Nothing.
+    /// Empty cells.
     Clear,
 }
 
 impl Sheet {
-    /// Empties it, for so many columns and lines.
+    /// Empties it, and sets the numbers of columns and lines.
     pub fn reset(&mut self, width: u16, height: u16) {
         self.area = Rect::new(0, 0, width, height);
         self.lines.resize_with(height.into(), Line::default);
@@ -57,7 +57,7 @@ impl Sheet {
         self.lines.get(usize::from(line)) == other.lines.get(usize::from(line))
     }
 
-    /// All lines but the last, as text.
+    /// All lines except the last, as text.
     pub fn to_text(&self) -> String {
         let Rect { width, height, .. } = self.area;
         let mut buffer = Buffer::empty(self.area);
@@ -111,7 +111,7 @@ fn paint_text(buffer: &mut Buffer, area: Rect, column: i32, text: &str, style: S
     let mut at = column;
     for character in text.chars() {
         let (character, wide) = placed(character);
-        // What combines with others was escaped; what has no width has no cell.
+        // Combining characters were escaped; a character without width has no cell.
         if wide == 0 {
             continue;
         }
@@ -129,10 +129,10 @@ fn paint_text(buffer: &mut Buffer, area: Rect, column: i32, text: &str, style: S
     }
 }
 
-/// What is shown of a character, and the columns that it takes.
+/// The character to show, and its number of columns.
 fn placed(character: char) -> (char, i32) {
     if character.is_control() {
-        // A message may have several lines, and there is one.
+        // A message may have several lines, but is shown on one.
         (' ', 1)
     } else if character.is_ascii() {
         (character, 1)
@@ -145,18 +145,18 @@ fn placed(character: char) -> (char, i32) {
 #[derive(Debug)]
 pub struct Canvas<'s> {
     sheet: &'s mut Sheet,
-    /// Where it is.
+    /// Its place.
     pub area: Rect,
 }
 
 impl<'s> Canvas<'s> {
-    /// All of a sheet.
+    /// The whole of a sheet.
     pub fn new(sheet: &'s mut Sheet) -> Self {
         let area = sheet.area;
         Self { sheet, area }
     }
 
-    /// Some lines of it.
+    /// Some of its lines.
     pub fn lines(&mut self, first: u16, count: u16) -> Canvas<'_> {
         let first = first.min(self.area.height);
         let area = Rect {
@@ -178,7 +178,7 @@ impl<'s> Canvas<'s> {
         }
     }
 
-    /// Makes it empty.
+    /// Empties it.
     pub fn clear(&mut self) {
         for line in 0..self.area.height {
             self.put(line, What::Clear, Style::new());
@@ -203,7 +203,7 @@ impl<'s> Canvas<'s> {
         &mut line.text
     }
 
-    /// Writes text from this column on, which may lie outside. Returns the column after it.
+    /// Writes text from this column on, which may be outside. Returns the column after it.
     pub fn text(&mut self, line: u16, column: i32, text: &str, style: Style) -> i32 {
         let ascii;
         let text = if self.sheet.is_ascii && !text.is_ascii() {
@@ -244,7 +244,7 @@ impl<'s> Canvas<'s> {
     }
 }
 
-/// Text of no more than so many columns; what is longer ends in dots.
+/// The text, shortened to this many columns; a shortened text ends in dots.
 pub fn shortened(text: &str, most: usize) -> Cow<'_, str> {
     if width(text) <= most {
         return text.into();
@@ -257,7 +257,7 @@ pub fn shortened(text: &str, most: usize) -> Cow<'_, str> {
     format!("{}…", kept.collect::<String>()).into()
 }
 
-/// The columns that text takes.
+/// The number of columns of a text.
 pub fn width(text: &str) -> usize {
     if text.is_ascii() {
         return text.len();
@@ -267,12 +267,12 @@ pub fn width(text: &str) -> usize {
         .sum()
 }
 
-/// Eight heights, and none.
+/// Empty, and eight heights.
 const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// The same where there is only ASCII.
+/// The same in ASCII.
 const ASCII_HEIGHTS: [char; 9] = [' ', '.', ':', '-', '=', '+', '*', '#', '@'];
 
-/// The same text in as many columns.
+/// The text in ASCII, with the same number of columns.
 fn in_ascii(text: &str) -> String {
     let mut ascii = String::with_capacity(text.len());
     for character in text.chars() {
@@ -294,7 +294,7 @@ fn in_ascii(text: &str) -> String {
     ascii
 }
 
-/// A block as high as this part of a whole. What is more than nothing can be seen.
+/// A block of this height, as a share of a whole. A share above zero is visible.
 pub fn block(share: f64) -> char {
     let eighths = (share.clamp(0.0, 1.0) * 8.0).round() as usize;
     if share > 0.0 {

@@ -2,7 +2,7 @@
 
 use fastproc_columns::number;
 
-/// Time of day, with the date if that is not today.
+/// Time of day, with the date if it is not today.
 pub fn time_of_day(calendar_ns: u64, with_date: bool) -> String {
     let mut text = Vec::new();
     number::write_date_and_clock((calendar_ns / 1_000_000_000) as i64, &mut text);

@@ -1,4 +1,4 @@
-//! One process in detail: what is chosen of it, and what was read.
+//! One process in detail: the user's choices, and the values read.
 
 use fastproc::{Fields, Process};
 use fastproc_columns::{Lookup, Row};
@@ -9,7 +9,7 @@ use crate::{
     window::Window,
 };
 
-/// The groups of fields that are shown of a process in detail.
+/// The groups of fields that the details show.
 pub const FIELDS: Fields = Fields::TOP
     .union(Fields::USERS)
     .union(Fields::CREDENTIALS)
@@ -34,7 +34,7 @@ pub enum Page {
 }
 
 impl Page {
-    /// All, from left to right.
+    /// All pages, from left to right.
     pub const ALL: [Self; 5] = [
         Self::Overview,
         Self::Threads,
@@ -55,7 +55,7 @@ impl Page {
     }
 }
 
-/// What a process did, look by look.
+/// The history of a process, one value for each snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct Histories {
     /// CPUs used.
@@ -70,12 +70,12 @@ pub struct Histories {
     pub faults: History,
     /// Context switches a second, of its main thread.
     pub switches: History,
-    /// Context switches at the last look, and when, in nanoseconds after boot.
+    /// Context switches at the last snapshot, and its time, in nanoseconds after boot.
     last_switches: Option<(u64, u64)>,
 }
 
 impl Histories {
-    /// Adds a look at the process, of what it did since the last one, after some that were missed.
+    /// Adds the changes of the process since the last snapshot, after `missed` ones.
     fn push(&mut self, row: &Row<'_>, missed: u64, now_ns: u64) {
         if missed > 0 {
             let all = [
@@ -113,7 +113,7 @@ impl Histories {
     }
 }
 
-/// The histories of the processes that were on the screen lately.
+/// The histories of the processes that were recently on the screen.
 #[derive(Debug, Default)]
 pub struct Watched {
     now_ns: u64,
@@ -121,18 +121,18 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// A new look is there, of this time.
+    /// Begins a new snapshot, at this time.
     pub fn look(&mut self, now_ns: u64) {
         self.now_ns = now_ns;
         self.processes.look();
     }
 
-    /// Whether a look has come since the last time that this was asked.
+    /// Whether there was a new snapshot since the last call.
     pub fn takes(&mut self) -> bool {
         self.processes.takes()
     }
 
-    /// Adds what a process did, unless that is known already.
+    /// Adds the changes of a process, unless that was done.
     pub fn push(&mut self, row: &Row<'_>) {
         let is_there = row.change.is_none_or(|change| change.exit.is_none());
         if row.thread.is_some() || !is_there {
@@ -144,35 +144,35 @@ impl Watched {
         });
     }
 
-    /// What a process did.
+    /// The history of a process.
     pub fn get(&self, id: Id) -> Option<&Histories> {
         self.processes.get(id)
     }
 
-    /// Forgets all: what comes next is of another time.
+    /// Discards all histories: the next snapshot is from another time.
     pub fn clear(&mut self) {
         self.processes.clear();
     }
 }
 
-/// The process that is shown, and how.
+/// The process in detail, and how it is shown.
 #[derive(Debug)]
 pub struct Details {
     /// The process.
     pub id: Id,
     /// The page that is shown.
     pub page: Page,
-    /// What of it can be seen.
+    /// The visible lines.
     pub window: Window,
-    /// The lines of limits, files or environment, read when they were asked for; or why they cannot be had.
+    /// The lines of limits, files or environment, read when requested; or why they are unavailable.
     pub lines: Option<Result<Vec<Vec<u8>>, String>>,
 }
 
 impl Details {
-    /// Of this process.
+    /// Details of this process.
     pub fn new(id: Id, page: Page) -> Self {
         Self {
-            // Of a thread its process.
+            // For a thread, its process.
             id: id.process(),
             page,
             window: Window::default(),
@@ -180,14 +180,14 @@ impl Details {
         }
     }
 
-    /// Turns to a page.
+    /// Switches to a page.
     pub fn turn(&mut self, page: Page) {
         self.page = page;
         self.window = Window::default();
         self.lines = None;
     }
 
-    /// The groups of fields that are shown.
+    /// The groups of fields that the page needs.
     pub fn needs(&self) -> Fields {
         match self.page {
             Page::Threads => FIELDS | Fields::THREADS,
@@ -196,9 +196,10 @@ impl Details {
     }
 }
 
-/// The lines of a page that is read on demand, without what could move the cursor; or why they cannot be had.
+/// The lines of a page that is read on demand, without characters that could move the cursor; or why they are
+/// unavailable.
 pub fn read(page: Page, process: Process<'_>, lookup: &mut Lookup) -> Result<Vec<Vec<u8>>, String> {
-    /// More cannot be looked through.
+    /// Nobody can read more.
     const MOST_FILES: usize = 10_000;
     let details = &mut lookup.details;
     let escaped = |bytes: &[u8]| {

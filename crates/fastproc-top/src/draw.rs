@@ -1,4 +1,4 @@
-//! All of a screen: header, table, and what lies over it.
+//! Draws the whole screen: header, table, and overlays.
 
 use fastproc_columns::Lookup;
 
@@ -20,17 +20,17 @@ use crate::{
     },
 };
 
-/// What is kept from one screen to the next.
+/// State that is kept between screens.
 #[derive(Debug, Default)]
 pub struct Painter {
     picker: Picker,
     /// The table.
     pub table: Table,
-    /// Where the table is, for the mouse: the line of the headings.
+    /// The line of the table's headings, for the mouse.
     pub table_line: u16,
     /// The machine's history.
     pub histories: Histories,
-    /// That of processes.
+    /// The histories of processes.
     pub watched: Watched,
     /// The table of cgroups.
     pub cgroup_grid: Grid,
@@ -39,7 +39,7 @@ pub struct Painter {
 }
 
 impl Painter {
-    /// Draws it all on an empty sheet.
+    /// Draws everything on an empty sheet.
     pub fn paint(
         &mut self,
         sheet: &mut Sheet,

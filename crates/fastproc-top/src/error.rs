@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-/// Why the screen could not be shown, or ended.
+/// Why the screen could not be shown, or failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -15,7 +15,7 @@ pub enum Error {
     /// The cgroups cannot be read.
     #[error(transparent)]
     Cgroups(#[from] fastproc::cgroups::Error),
-    /// Standard input or output is no terminal.
+    /// Standard input or output is not a terminal.
     #[error(
         "standard input and output must be a terminal; use --once to write one table, or --batch to write many"
     )]
@@ -26,12 +26,12 @@ pub enum Error {
     /// The terminal failed.
     #[error("the terminal failed")]
     Terminal(#[source] io::Error),
-    /// The settings are wrong.
+    /// The settings are invalid.
     #[error("cannot read the settings in {}", .path.display())]
     Settings {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -40,7 +40,7 @@ pub enum Error {
     Recording {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         #[source]
         source: RecordingError,
     },
@@ -52,11 +52,11 @@ pub enum Error {
     Record {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// A field, filter or order is wrong.
+    /// A field, filter or order is invalid.
     #[error(transparent)]
     Choice(#[from] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -68,7 +68,7 @@ pub enum RecordingError {
     /// The file cannot be read or written.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It is something else.
+    /// It is not a recording.
     #[error("it is not a recording made by fastproc top")]
     NotARecording,
     /// It has no snapshot.

@@ -7,7 +7,7 @@ use fastproc::{
     record::Record,
 };
 
-/// The most processes to show; beyond it, those that used least CPU are only counted.
+/// The most processes to show; beyond it, those with the least CPU time are only counted.
 const MOST: usize = 1024;
 
 /// An exited process.
@@ -36,7 +36,7 @@ pub struct Exited {
 }
 
 impl Exited {
-    /// Takes the exits of a snapshot.
+    /// Stores the exits of a snapshot.
     pub fn look(&mut self, before: Option<&Baseline>, now: &Snapshot<'_>) {
         self.processes.clear();
         self.count = now.exits().map(|exits| exits.len() as u64);

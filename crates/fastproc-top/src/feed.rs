@@ -1,4 +1,4 @@
-//! Where snapshots and the machine's numbers come from.
+//! Sources of snapshots and of the machine's numbers.
 
 mod cgroups;
 mod live;
@@ -9,17 +9,17 @@ use fastproc::{Fields, Host, cgroups as library};
 pub use self::{live::Live, replay::Replay};
 use crate::{error::Error, observation::View};
 
-/// Snapshots, one after the other.
+/// A sequence of snapshots.
 #[derive(Debug)]
 pub enum Feed {
-    /// Of this machine, now.
+    /// Snapshots of this machine, now.
     Live(Box<Live>),
-    /// Of a recording.
+    /// Snapshots of a recording.
     Replay(Box<Replay>),
 }
 
 impl Feed {
-    /// Goes on to the next snapshot. Returns whether there was one.
+    /// Continues with the next snapshot. Returns whether there was one.
     pub fn step(&mut self) -> Result<bool, Error> {
         match self {
             Self::Live(live) => live.step().map(|()| true),
@@ -27,7 +27,7 @@ impl Feed {
         }
     }
 
-    /// Has these groups of fields collected from now on. Returns whether there is another snapshot for that.
+    /// Sets the groups of fields to collect from now on. Returns whether that made another snapshot.
     pub fn need(&mut self, needs: Fields) -> Result<bool, Error> {
         match self {
             Self::Live(live) => live.need(needs),
@@ -59,7 +59,7 @@ impl Feed {
         }
     }
 
-    /// Why it is not known what exited.
+    /// Why exits are unknown.
     pub fn exits_refused(&self) -> Option<String> {
         match self {
             Self::Live(live) => live.exits_refused(),
@@ -67,7 +67,7 @@ impl Feed {
         }
     }
 
-    /// A word on where it comes from.
+    /// The name of the source.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Live(live) => live.name(),
@@ -75,7 +75,7 @@ impl Feed {
         }
     }
 
-    /// Whether processes can be asked, and sent signals.
+    /// Whether processes can be read in detail, and sent signals.
     pub const fn is_live(&self) -> bool {
         matches!(self, Self::Live(_))
     }

@@ -6,7 +6,7 @@ use fastproc::Fields;
 use fastproc_columns::{Lookup, Row, Value, field};
 use serde::{Deserialize, Serialize};
 
-/// What to add up by.
+/// The property to group by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GroupBy {
@@ -26,14 +26,14 @@ pub enum GroupBy {
     Namespace,
     /// Images of containers.
     Image,
-    /// What made the containers.
+    /// Programs that run the containers.
     Runtime,
     /// Machines of systemd-machined.
     Machine,
 }
 
 impl GroupBy {
-    /// In the order of the key that goes through them.
+    /// In the order of the key that changes it.
     const ALL: [Self; 10] = [
         Self::Name,
         Self::User,
@@ -53,7 +53,7 @@ impl GroupBy {
         Self::ALL.get(next.map_or(0, |at| at + 1)).copied()
     }
 
-    /// A word for it.
+    /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Name => "name",
@@ -83,7 +83,7 @@ impl GroupBy {
         needs.unwrap_or(Fields::empty()) | Fields::TOP
     }
 
-    /// The filter that shows only the processes of a group. `None`: no filter does, since their value is unknown.
+    /// The filter that shows only the processes of a group. `None`: their value is unknown, so no filter selects them.
     pub fn filter(self, key: &[u8]) -> Option<String> {
         if key == UNKNOWN {
             return None;
@@ -94,7 +94,7 @@ impl GroupBy {
         Some(format!("{} == \"{text}\"", self.field()))
     }
 
-    /// The form of a key that people read.
+    /// The form of a key for people.
     pub fn shown(self, key: &[u8]) -> &[u8] {
         match self {
             Self::Container => fastproc_columns::short_container_id(key),
@@ -103,10 +103,10 @@ impl GroupBy {
     }
 }
 
-/// The key of processes whose value is not known.
+/// The key of processes whose value is unknown.
 const UNKNOWN: &[u8] = b"-";
 
-/// What the processes of a group come to.
+/// The sums of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sums {
     /// Processes.
@@ -117,11 +117,11 @@ pub struct Sums {
     pub cpu_share: f64,
     /// User and system time, in nanoseconds.
     pub cpu_ns: u64,
-    /// Resident memory, in bytes; what several share is counted for each.
+    /// Resident memory, in bytes; shared memory is counted for each process.
     pub rss: u64,
-    /// Bytes fetched from storage a second, as far as that is known.
+    /// Bytes per second fetched from storage, as far as known.
     pub read: Option<f64>,
-    /// Bytes sent to storage a second, likewise.
+    /// Bytes per second sent to storage, as far as known.
     pub written: Option<f64>,
 }
 
@@ -155,7 +155,7 @@ impl Sums {
     }
 }
 
-/// Groups, and what they come to. Its memory is used again for the next snapshot.
+/// Groups and their sums. Its memory is used again for the next snapshot.
 #[derive(Debug, Default)]
 pub struct Groups {
     at: HashMap<Vec<u8>, usize>,
@@ -165,7 +165,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Adds up these rows, the largest by `sort` first: a field's name, of which those are known that a group has.
+    /// Adds up these rows, and orders the groups by `sort`, largest first: the name of a field that groups have.
     pub fn add_up(
         &mut self,
         by: GroupBy,
@@ -232,12 +232,12 @@ impl Groups {
         });
     }
 
-    /// How many there are.
+    /// The number of groups.
     pub fn len(&self) -> usize {
         self.order.len()
     }
 
-    /// The group at this place of the order: its key and sums.
+    /// The group at this place: its key and sums.
     pub fn get(&self, place: usize) -> Option<(&[u8], &Sums)> {
         let &at = self.order.get(place)?;
         Some((&self.keys[at], &self.sums[at]))

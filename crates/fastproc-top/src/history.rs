@@ -1,8 +1,8 @@
-//! The last values of numbers, to be drawn as lines.
+//! Recent values of numbers, to draw as lines.
 
 use std::{collections::HashMap, hash::Hash};
 
-/// So many values are kept.
+/// The number of values that are kept.
 pub const LENGTH: usize = 300;
 
 /// The last values, oldest first.
@@ -12,7 +12,7 @@ pub struct History {
 }
 
 impl History {
-    /// Adds a value; one that is not known leaves a gap.
+    /// Adds a value; an unknown one leaves a gap.
     pub fn push(&mut self, value: Option<f64>) {
         if self.values.len() == LENGTH {
             self.values.pop_front();
@@ -37,18 +37,18 @@ impl History {
             .map(|&value| (!value.is_nan()).then_some(value.into()))
     }
 
-    /// The largest of them.
+    /// The largest of the last `width` values.
     pub fn largest(&self, width: usize) -> f64 {
         self.last(width).flatten().fold(0.0, f64::max)
     }
 }
 
-/// The histories of things that were on the screen lately: those that a person may want to look at.
+/// The histories of things that were recently on the screen: the user may want to see them.
 #[derive(Debug)]
 pub struct Recent<K, H> {
     looks: u64,
     is_new: bool,
-    /// Each with the look that was added last.
+    /// Each with the last snapshot that was added.
     kept: HashMap<K, (u64, H)>,
 }
 
@@ -63,23 +63,24 @@ impl<K, H> Default for Recent<K, H> {
 }
 
 impl<K: Eq + Hash, H: Default> Recent<K, H> {
-    /// A new look is there.
+    /// Begins a new snapshot.
     pub fn look(&mut self) {
         self.looks += 1;
         self.is_new = true;
         let oldest = self.looks.saturating_sub(LENGTH as u64);
-        // What has left the screen for so long has nothing left to be shown.
+        // The history of something that left the screen this long ago is empty.
         if self.looks.is_multiple_of(64) {
             self.kept.retain(|_, (look, _)| *look > oldest);
         }
     }
 
-    /// Whether a look has come since the last time that this was asked.
+    /// Whether there was a new snapshot since the last call.
     pub fn takes(&mut self) -> bool {
         std::mem::take(&mut self.is_new)
     }
 
-    /// Adds a look at one of them, unless that is done already. `add` gets its histories, and how many looks they missed.
+    /// Adds a snapshot to one of them, unless that was done. `add` gets its histories, and the number of snapshots that
+    /// they missed.
     pub fn push(&mut self, key: K, add: impl FnOnce(&mut H, u64)) {
         let looks = self.looks;
         let (last, histories) = self.kept.entry(key).or_default();
@@ -90,12 +91,12 @@ impl<K: Eq + Hash, H: Default> Recent<K, H> {
         }
     }
 
-    /// What one of them did.
+    /// The history of one of them.
     pub fn get(&self, key: K) -> Option<&H> {
         self.kept.get(&key).map(|(_, histories)| histories)
     }
 
-    /// Forgets all: what comes next is of another time.
+    /// Discards all histories: the next snapshot is from another time.
     pub fn clear(&mut self) {
         self.kept.clear();
     }

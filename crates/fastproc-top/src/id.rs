@@ -8,11 +8,11 @@ use fastproc_columns::Row;
 pub struct Id {
     /// Process id.
     pub pid: u32,
-    /// Thread id; of a process the same.
+    /// Thread id; for a process the same.
     pub tid: u32,
     /// Start time after boot.
     pub start_ns: u64,
-    /// Start time of its process; of a process the same.
+    /// Start time of its process; for a process the same.
     pub process_start_ns: u64,
 }
 
@@ -44,7 +44,7 @@ impl Id {
         }
     }
 
-    /// Whether the row is about it; a process before another one counts as the same if `/proc` rounds to it.
+    /// Whether the row is that of this process or thread; start times that `/proc` rounds to each other count as equal.
     pub fn is_of(&self, row: &Row<'_>) -> bool {
         self.pid == row.process.pid()
             && self.tid == row.tid()

@@ -1,4 +1,4 @@
-//! The one table of keys: it binds them, and the help screen shows it.
+//! The table of keys: it binds them, and the help screen shows it.
 
 mod key;
 
@@ -6,7 +6,7 @@ use ratatui_crossterm::crossterm::event::KeyCode;
 
 pub use self::key::Key;
 
-/// Where a key has a meaning of its own.
+/// A part of the program with its own keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The table of processes.
@@ -28,7 +28,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// All, in the order of the help.
+    /// All places, in the order of the help.
     pub const ALL: [Self; 8] = [
         Self::Table,
         Self::Details,
@@ -40,7 +40,7 @@ impl Place {
         Self::Help,
     ];
 
-    /// What the help calls it.
+    /// Its heading in the help.
     pub const fn heading(self) -> &'static str {
         match self {
             Self::Table => "Table",
@@ -55,14 +55,14 @@ impl Place {
     }
 }
 
-/// What a key does.
+/// The effect of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Leave the program.
+    /// Quit the program.
     Quit,
     /// Leave this place.
     Back,
-    /// Take what is chosen or written.
+    /// Accept the choice or the text.
     Accept,
     /// Answer no.
     Refuse,
@@ -70,7 +70,7 @@ pub enum Action {
     Suspend,
     /// Redraw the screen.
     Redraw,
-    /// Read now.
+    /// Refresh now.
     Refresh,
     /// Show the keys.
     Help,
@@ -78,91 +78,91 @@ pub enum Action {
     Move(i32),
     /// Move by this many pages.
     Page(i32),
-    /// To the first row.
+    /// Go to the first row.
     First,
-    /// To the last row.
+    /// Go to the last row.
     Last,
     /// Scroll to the side, by columns of text.
     Side(i32),
-    /// Back to the left edge.
+    /// Scroll back to the left edge.
     LeftEdge,
     /// Sort by this field.
     SortBy(&'static str),
-    /// Choose what to sort by.
+    /// Choose a key to sort by.
     ChooseSort,
     /// Sort by the column to the left or right.
     SortColumn(i32),
-    /// The other way round.
+    /// Reverse the order.
     Reverse,
     /// Show children below their parents.
     Tree,
-    /// Hide or show what is below the process.
+    /// Hide or show the descendants of the process.
     Fold,
     /// Show threads.
     Threads,
     /// Hide kernel threads.
     KernelThreads,
-    /// Hide what used no CPU.
+    /// Hide processes that used no CPU.
     Idle,
     /// Show command lines, or names.
     CommandLines,
     /// Choose columns.
     Columns,
-    /// Add up by something.
+    /// Group by the next property.
     Group,
-    /// Write a filter.
+    /// Edit the filter.
     Filter,
     /// Choose a user.
     User,
     /// Search.
     Search,
-    /// The next, or the one before, that was searched for.
+    /// Go to the next or previous match.
     Found(i32),
-    /// Stay with the process, wherever it moves.
+    /// Keep the cursor on the process.
     Follow,
-    /// Write the id of a process to follow.
+    /// Enter the id of a process to follow.
     FollowPid,
     /// Mark the process.
     Mark,
-    /// Mark it and all below it.
+    /// Mark the process and its descendants.
     MarkTree,
-    /// Unmark all.
+    /// Remove all marks.
     Unmark,
     /// Show a process or a cgroup in detail.
     Details,
     /// Show cgroups instead of processes, or processes again.
     Cgroups,
-    /// Its open files.
+    /// Show its open files.
     Files,
-    /// Its environment.
+    /// Show its environment.
     Environment,
-    /// The next or last page of details.
+    /// Show the next or previous page of details.
     Tab(i32),
     /// Send a signal.
     Kill,
-    /// Change the nice value, by writing it.
+    /// Enter a nice value.
     Renice,
     /// Change the nice value by this amount.
     NiceBy(i32),
     /// Enter the refresh interval.
     Interval,
-    /// Stop or go on.
+    /// Pause or continue.
     Pause,
-    /// Every CPU on its own, or all together.
+    /// Show each CPU, or all together.
     Cpus,
     /// Hide or show the header.
     Header,
-    /// Colour or none.
+    /// Use colour or not.
     Colour,
-    /// Processes that exited.
+    /// Show exited processes or not.
     Exited,
     /// Write the settings file.
     Save,
-    /// So many snapshots further in a recording.
+    /// Move by this many snapshots in a recording.
     Step(i32),
-    /// So many minutes further in a recording.
+    /// Move by this many minutes in a recording.
     Minutes(i32),
-    /// Write a time of the recording to go to.
+    /// Enter a time of the recording to go to.
     GoTo,
     /// Delete the character before the cursor.
     Delete,
@@ -173,7 +173,7 @@ pub enum Action {
 /// A line of the table.
 #[derive(Debug)]
 pub struct Binding {
-    /// Where it holds.
+    /// The place where it applies.
     pub place: Place,
     /// The keys.
     pub keys: &'static [Key],
@@ -212,7 +212,7 @@ const fn ctrl(character: char) -> Key {
     Key::control(character)
 }
 
-/// All of them. Where htop and top have a key for something, it is the same here.
+/// All bindings. Functions that htop or top has too have the same keys here.
 #[rustfmt::skip]
 pub static BINDINGS: &[Binding] = &[
     bind(Table, &[k(C::Up), ctrl('p')], A::Move(-1), "up; the cursor keeps its row (F: it follows its process)"),
@@ -382,7 +382,7 @@ pub static BINDINGS: &[Binding] = &[
     bind(Help, &[f(10), ctrl('c')], A::Quit, "quit"),
 ];
 
-/// What a key does here.
+/// The action of a key at this place.
 pub fn action(place: Place, key: Key) -> Option<Action> {
     let binding = BINDINGS
         .iter()
@@ -407,7 +407,7 @@ mod tests {
         }
     }
 
-    /// The help stands beside a column of keys, on 80 columns.
+    /// The help is beside a column of keys, on 80 columns.
     #[test]
     fn every_line_of_help_can_be_read_whole() {
         for Binding { help, .. } in BINDINGS {

@@ -1,12 +1,12 @@
 //! The screen of `fastproc top`: processes and the machine, refreshed up to ten times a second for a few percent of a CPU.
 //!
 //! Data flows one way:
-//! - A [`Feed`] gives a [`View`]: the last snapshot, the one before, and numbers about the machine. It is this machine,
-//!   or a recording of one.
-//! - A [`State`] is what the user has chosen. Keys change it, by the one table in [`keys`].
-//! - `draw` makes a screen of the two. It writes the rows that can be seen, and no others.
+//! - A [`Feed`] provides a [`View`]: the last two snapshots, and numbers of the machine. Its source is this machine, or
+//! a recording.
+//! - A [`State`] has the user's choices. Keys change it, through the table in [`keys`].
+//! - `draw` makes a screen from both. It writes only the visible rows.
 //!
-//! [`Screen`] puts them together.
+//! [`Screen`] combines them.
 
 mod act;
 mod canvas;

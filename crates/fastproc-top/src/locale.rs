@@ -1,9 +1,9 @@
-//! Which characters the terminal has, by what the environment says of the language.
+//! The character set of the terminal, according to the environment.
 
 use std::ffi::OsString;
 
-/// Whether it has all of Unicode. As setlocale(3) has it, the first of the variables that is set and not empty decides; where
-/// none is, there is ASCII.
+/// Whether the terminal has Unicode. As in setlocale(3), the first of the variables that is set and not empty decides;
+/// without any, the character set is ASCII.
 pub fn has_unicode(variable: impl Fn(&str) -> Option<OsString>) -> bool {
     let set = ["LC_ALL", "LC_CTYPE", "LANG"]
         .into_iter()

@@ -1,19 +1,19 @@
-//! The machine as a whole: what the header shows, as plain numbers.
+//! Numbers of the whole machine, for the header.
 
 use std::time::Duration;
 
 macro_rules! gauges {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// A number about the machine.
+        /// A number of the machine.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Gauge { $($(#[$doc])* $name),* }
 
-        /// How many there are.
+        /// The number of gauges.
         pub const GAUGES: usize = [$(Gauge::$name),*].len();
     };
 }
 
-// A recording holds them in this order: new ones come last.
+// Recordings store them in this order, so append new ones.
 gauges! {
     /// Time of the calendar, in nanoseconds since 1970.
     Calendar,
@@ -23,7 +23,7 @@ gauges! {
     ContextSwitches,
     /// Interrupts since boot.
     Interrupts,
-    /// Forks since boot, threads included.
+    /// Forks since boot, including threads.
     Forks,
     /// Load averages over 1, 5 and 15 minutes, in hundredths.
     Load1,
@@ -33,17 +33,17 @@ gauges! {
     Load15,
     /// Memory, in bytes.
     MemTotal,
-    /// Of it, not used for anything.
+    /// Unused memory.
     MemFree,
     /// Memory that is available without swapping.
     MemAvailable,
-    /// Of it, buffers of block devices.
+    /// Buffers of block devices.
     Buffers,
-    /// Of it, the page cache and what slabs could give back, without shared memory.
+    /// The page cache and reclaimable slabs, without shared memory.
     Cached,
     /// Swap space, in bytes.
     SwapTotal,
-    /// Of it, not used.
+    /// Unused swap space.
     SwapFree,
     /// Time in which some task waited for a CPU, since boot, in nanoseconds (PSI).
     CpuSome,
@@ -57,7 +57,7 @@ gauges! {
     IoFull,
 }
 
-/// How long a CPU was in which state, since boot: `user nice system idle iowait irq softirq steal guest guest_nice`, in
+/// The time of a CPU in each state since boot: `user nice system idle iowait irq softirq steal guest guest_nice`, in
 /// nanoseconds.
 pub type Times = [u64; 10];
 
@@ -111,7 +111,7 @@ impl Machine {
         self.get(gauge)?.checked_sub(earlier.get(gauge)?)
     }
 
-    /// What a number grew by, a second.
+    /// The growth of a number per second.
     pub fn per_second(&self, earlier: &Self, gauge: Gauge) -> Option<f64> {
         let seconds = self.since(earlier)?.as_secs_f64();
         (seconds > 0.0)
@@ -119,13 +119,13 @@ impl Machine {
             .flatten()
     }
 
-    /// A time, as a share of the time that passed.
+    /// The growth of a time, as a share of the elapsed time.
     pub fn share(&self, earlier: &Self, gauge: Gauge) -> Option<f64> {
         let share = self.per_second(earlier, gauge)? / 1e9;
         Some(share.min(1.0))
     }
 
-    /// Memory that is used: neither free nor given back at need.
+    /// Memory in use: neither free nor reclaimable.
     pub fn memory_used(&self) -> Option<u64> {
         let other = [Gauge::MemFree, Gauge::Buffers, Gauge::Cached];
         let other = other
@@ -134,7 +134,7 @@ impl Machine {
         Some(self.get(Gauge::MemTotal)?.saturating_sub(other))
     }
 
-    /// What every CPU did since the earlier reading, ordered by number.
+    /// The shares of every CPU since the earlier reading, ordered by number.
     pub fn cpu_shares<'a>(
         &'a self,
         earlier: Option<&'a Self>,
@@ -148,13 +148,13 @@ impl Machine {
         })
     }
 
-    /// What all CPUs did since the earlier reading; without one, since boot.
+    /// The shares of all CPUs since the earlier reading; without one, since boot.
     pub fn total_shares(&self, earlier: Option<&Self>) -> Shares {
         Shares::between(&self.total, earlier.map(|earlier| &earlier.total))
     }
 }
 
-/// What a CPU did, as parts of its time.
+/// The shares of a CPU's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Shares {
     /// In user mode at low priority.
@@ -174,7 +174,7 @@ pub struct Shares {
 impl Shares {
     fn between(now: &Times, before: Option<&Times>) -> Self {
         let before = before.copied().unwrap_or_default();
-        // Idle time can be seen to go back by a little.
+        // Idle time can decrease slightly.
         let grown: [u64; 10] = std::array::from_fn(|i| now[i].saturating_sub(before[i]));
         let all: u64 = grown[..8].iter().sum();
         let share = |ns: u64| {
@@ -190,7 +190,7 @@ impl Shares {
         }
     }
 
-    /// All but idle.
+    /// The sum of all except iowait.
     pub fn busy(&self) -> f64 {
         self.user + self.nice + self.system + self.interrupts + self.steal
     }

@@ -1,4 +1,4 @@
-//! What a screen shows and a recording keeps: two snapshots that are compared.
+//! The data of a screen and of a recording: two snapshots to compare.
 
 use std::collections::HashMap;
 
@@ -12,11 +12,11 @@ use crate::{details::Page, exited::Exited, id::Id, machine::Machine};
 pub struct View<'a> {
     /// Every process.
     pub snapshot: Snapshot<'a>,
-    /// The processes before it; `None` for the first snapshot.
+    /// The previous snapshot; `None` for the first one.
     pub before: Option<&'a Baseline>,
     /// The machine.
     pub machine: &'a Machine,
-    /// The machine at the snapshot before.
+    /// The machine at the previous snapshot.
     pub earlier: Option<&'a Machine>,
     /// Processes that exited between the two.
     pub exited: &'a Exited,

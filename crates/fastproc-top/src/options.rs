@@ -4,20 +4,20 @@ use std::{path::PathBuf, time::Duration};
 
 use fastproc::SourceKind;
 
-/// What to show, and how. `None` or empty: the value of the settings file, or the default.
+/// The choices on the command line. `None` or empty: the value of the settings file, or the default.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The refresh interval.
     pub interval: Option<Duration>,
     /// Columns, by their names.
     pub columns: Vec<String>,
-    /// What to sort by, as for `ps --sort`.
+    /// The order, as in `ps --sort`.
     pub sort: Option<String>,
-    /// Which processes to show, as for `ps --filter`.
+    /// Which processes to show, as in `ps --filter`.
     pub filter: Option<String>,
-    /// Every thread on a row of its own.
+    /// Whether to show each thread on its own row.
     pub threads: bool,
-    /// Children below their parents.
+    /// Whether to show children below their parents.
     pub tree: bool,
     /// Cgroups instead of processes.
     pub cgroups: bool,

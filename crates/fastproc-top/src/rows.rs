@@ -1,4 +1,4 @@
-//! From a snapshot to the rows that are shown of it.
+//! Selects and orders the rows of a snapshot to show.
 
 use fastproc::{
     Process,
@@ -14,16 +14,16 @@ use crate::{
     state::State,
 };
 
-/// What all processes come to.
+/// Counts of all processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Processes.
     pub processes: u32,
-    /// Of them, kernel threads.
+    /// Kernel threads among them.
     pub kernel_threads: u32,
     /// Threads of all of them.
     pub threads: u64,
-    /// Running, sleeping, waiting for a disk, stopped, zombies, and the others, by their leading threads.
+    /// Running, sleeping, waiting for a disk, stopped, zombies, and others, by their leading threads.
     pub states: [u32; 6],
 }
 
@@ -50,7 +50,7 @@ impl Tally {
     }
 }
 
-/// What is counted of a process, and what decides whether it is shown.
+/// Data of a process for counting, and for the decision whether to show it.
 #[derive(Clone, Copy, Debug)]
 struct Brief {
     threads: u32,
@@ -69,14 +69,14 @@ impl Brief {
     }
 }
 
-/// The rows that can be seen.
+/// The visible rows.
 #[derive(Debug)]
 pub struct Picked<'a> {
-    /// In their order.
+    /// The rows, in order.
     pub rows: Vec<Row<'a>>,
-    /// For each, where it stands in the tree, if there is one.
+    /// The place of each row in the tree, if there is one.
     pub branches: Vec<Branch>,
-    /// What the marked ones come to, if there are any.
+    /// The sums of marked rows, if there are any.
     pub marked: Option<Sums>,
     /// All processes.
     pub tally: Tally,
@@ -91,7 +91,7 @@ pub struct Picker {
     briefs: PerProcess<Brief>,
     sorter: Sorter,
     forest: Forest,
-    /// The groups, if there are any.
+    /// The groups, if rows are grouped.
     pub groups: Groups,
 }
 
@@ -104,12 +104,12 @@ fn reuse<'a>(mut rows: Vec<Row<'_>>) -> Vec<Row<'a>> {
 }
 
 impl Picker {
-    /// What all processes come to.
+    /// Counts all processes.
     pub fn tally(&mut self, view: &View<'_>) -> Tally {
         Tally::new(self.briefs.update(&view.snapshot, Brief::of))
     }
 
-    /// The rows that there is room for, with the window settled over them.
+    /// The rows that fit, after moving the window over them.
     pub fn pick<'a>(
         &mut self,
         view: &View<'a>,
@@ -151,7 +151,7 @@ impl Picker {
         }
     }
 
-    /// Takes back the memory of what was drawn.
+    /// Takes back the memory of a drawn screen.
     pub fn recycle(&mut self, picked: Picked<'_>) {
         self.shown = reuse(picked.rows);
         self.branches = picked.branches;
@@ -165,7 +165,7 @@ impl Picker {
         height: usize,
         shown: &mut Vec<Row<'a>>,
     ) {
-        // Unless a row has to be found among all, those after the last that is seen need no order.
+        // Unless a row must be found among all, rows after the last visible one need no order.
         let all = state.follow.is_some() || state.seek.is_some();
         let first = if all {
             usize::MAX
@@ -203,7 +203,7 @@ impl Picker {
     }
 }
 
-/// Moves the cursor to what is followed or searched for.
+/// Moves the cursor to the row that is followed or searched for.
 fn place_cursor<'r, 'a: 'r>(
     state: &mut State,
     lookup: &mut Lookup,
@@ -214,7 +214,7 @@ fn place_cursor<'r, 'a: 'r>(
     if let Some(id) = &mut state.follow {
         let is = |place: &usize| {
             let row = row(*place);
-            // A pid that was written stands for whoever has it now.
+            // A typed pid stands for the process that has it now.
             id.is_of(row)
                 || (id.start_ns == 0 && id.pid == row.process.pid() && row.thread.is_none())
         };
@@ -230,11 +230,11 @@ fn place_cursor<'r, 'a: 'r>(
         }
     }
     if let Some(direction) = state.seek.take() {
-        // Who is found is looked at, whoever was followed until now.
+        // Show the row that was found instead of the followed one.
         state.follow = None;
         let needle = state.search.to_lowercase();
         let at = state.window.cursor;
-        // Round about, and itself last.
+        // Search around the list, and the current row last.
         let place = |step: usize| match direction {
             ..0 => (at + rows - step % rows.max(1)) % rows.max(1),
             _ => (at + step) % rows.max(1),
@@ -250,7 +250,7 @@ fn place_cursor<'r, 'a: 'r>(
     state.window.settle(rows, height);
 }
 
-/// Whether id, name or command line have this text in them, in letters of either case.
+/// Whether its id, name or command line contains this text, in letters of either case.
 fn matches(row: &Row<'_>, needle: &str, lookup: &mut Lookup) -> bool {
     let has = |text: &[u8]| {
         String::from_utf8_lossy(text)
@@ -270,7 +270,7 @@ fn matches(row: &Row<'_>, needle: &str, lookup: &mut Lookup) -> bool {
     })
 }
 
-/// The rows that are wanted.
+/// The rows that the settings and the filter select.
 fn select<'a>(
     view: &View<'a>,
     state: &State,
@@ -329,7 +329,7 @@ fn select<'a>(
     }
 }
 
-/// Whether it used a CPU since the last look.
+/// Whether it used a CPU since the last snapshot.
 fn is_busy(row: &Row<'_>, brief: Brief) -> bool {
     let state = row.thread.map_or(brief.state, |_| row.state());
     state == ProcessState::Running

@@ -1,4 +1,4 @@
-//! Reads the numbers about the machine.
+//! Reads the numbers of the machine.
 
 use std::{
     fs::File,
@@ -14,9 +14,9 @@ use fastproc::{
 
 use crate::machine::{Cpu, Gauge, Machine};
 
-/// How old interrupt counts may be: to read each of them exactly would cost more than all the rest.
+/// How old interrupt counts may be: exact ones would cost more than everything else.
 const INTERRUPT_AGE: Duration = Duration::from_millis(500);
-/// How old memory and load may be. The kernel itself brings them up to date no more often than this.
+/// How old memory and load may be. The kernel itself does not update them more often than this.
 const TEXT_AGE: Duration = Duration::from_millis(400);
 
 const MEMORY: [(&str, Gauge); 7] = [
@@ -39,17 +39,17 @@ const PRESSURE: [(&str, Gauge, Option<Gauge>); 3] = [
     ("/proc/pressure/io", Gauge::IoSome, Some(Gauge::IoFull)),
 ];
 
-/// Reads the machine, again and again.
+/// Reads the machine repeatedly.
 #[derive(Debug)]
 pub struct Sampler {
     reader: Reader,
-    /// A kernel without PSI has none of them.
+    /// A kernel without PSI lacks these files.
     pressure: [Option<File>; 3],
     texts_at: Option<Instant>,
 }
 
 impl Sampler {
-    /// Opens it, with BPF programs for the counters or without.
+    /// Opens the counters, with BPF programs or without.
     pub fn open(bpf: bool) -> Result<Self, counters::Error> {
         let options = counters::Options::new().bpf(bpf).readers(1);
         let counters: Counters = options.stat_irqs_latency(INTERRUPT_AGE).open()?;
@@ -60,7 +60,7 @@ impl Sampler {
         })
     }
 
-    /// Brings `machine` up to date. A file that cannot be read leaves its numbers unknown.
+    /// Updates `machine`. If a file cannot be read, its numbers are unknown.
     pub fn sample(&mut self, machine: &mut Machine) -> Result<(), counters::Error> {
         let stat = &self.reader.collect(Want::STAT)?.stat;
         machine.total = stat.total.ns;

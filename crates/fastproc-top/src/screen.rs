@@ -35,7 +35,7 @@ use crate::{
 
 use self::pace::{Pace, QUIET};
 
-/// How long what was read of a process is shown before it is read again: its command line and cgroup.
+/// The time after which command lines and cgroups are read again.
 const READ_AGAIN: Duration = Duration::from_secs(1);
 /// The delay of a first comparison, before the first interval is over.
 const FIRST_LOOK: Duration = Duration::from_millis(250);
@@ -43,12 +43,12 @@ const FIRST_LOOK: Duration = Duration::from_millis(250);
 /// The longest time by which keys can delay a refresh.
 const LONGEST_WAIT: Duration = Duration::from_millis(250);
 
-/// How the screen was left.
+/// How the screen ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// As the person wished.
+    /// The user quit.
     ByChoice,
-    /// By a signal, which the program owes its usual effect.
+    /// A signal, whose usual effect the program must produce.
     BySignal(i32),
 }
 
@@ -61,7 +61,7 @@ pub struct Screen {
     lookup: Lookup,
     painter: Painter,
     pace: Pace,
-    /// When to leave, unless a key comes before.
+    /// When to exit, unless a key comes before.
     leaves_at: Option<Instant>,
     read_again: Instant,
     looks: u64,
@@ -69,7 +69,7 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Opens what is to be shown.
+    /// Opens the machine or the recording.
     pub fn open(options: Options) -> Result<Self, Error> {
         let mut state = State::new(Settings::load(&options)?)?;
         state.no_colour = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
@@ -132,7 +132,7 @@ impl Screen {
         }
     }
 
-    /// Writes what is not written yet of a recording.
+    /// Writes the pending part of a recording.
     fn finish(&mut self) -> Result<(), Error> {
         match &mut self.recorder {
             Some((recorder, path)) => recorder.finish().map_err(not_recorded(path)),
@@ -144,7 +144,7 @@ impl Screen {
     pub fn run(&mut self) -> Result<Left, Error> {
         let mut terminal = Terminal::open()?;
         let left = match self.watch(&mut terminal) {
-            // It went while something was written to it.
+            // The terminal disappeared during a write.
             Err(Error::Terminal(_)) if terminal.is_gone() => Ok(Left::BySignal(SIGHUP)),
             left => left,
         };
@@ -157,7 +157,7 @@ impl Screen {
         self.begin()?;
         self.show(terminal)?;
         let mut due = Instant::now() + self.state.interval().min(FIRST_LOOK);
-        // Whether there is a snapshot that is not drawn yet.
+        // Whether there is a snapshot that has not been drawn yet.
         let mut is_behind = false;
         loop {
             let now = Instant::now();
@@ -169,7 +169,7 @@ impl Screen {
                 .wait(wake.saturating_duration_since(now))
                 .map_err(Error::Terminal)?;
             let now = Instant::now();
-            // A terminal reports a size twice, and each size on the way to it.
+            // A terminal reports a size twice, and each size during a change.
             let is_input = match input {
                 Some(Input::Resized) => terminal.is_resized(),
                 _ => input.is_some(),
@@ -204,7 +204,7 @@ impl Screen {
                     None => {}
                 },
             }
-            // Text that is written quickly needs no screen for every character.
+            // While text arrives quickly, not every character needs a screen.
             let writes = is_input && self.state.place() == Place::Prompt;
             if writes && terminal.has_more().map_err(Error::Terminal)? {
                 continue;
@@ -226,13 +226,13 @@ impl Screen {
             if is_event {
                 self.pace.done(Instant::now());
             }
-            // Keys come first: a look takes longer than what they do. But there is one at last, whatever is pressed.
+            // Keys come first, because a snapshot takes longer than their effects. But keys cannot delay it for ever.
             let late = now.saturating_duration_since(due);
             let waits =
                 is_input && late < LONGEST_WAIT && terminal.has_more().map_err(Error::Terminal)?;
             if due <= now && !self.state.paused && !waits {
                 self.look()?;
-                // A key that was pressed meanwhile is about what is on the screen still.
+                // A key that was pressed meanwhile refers to the screen that is still shown.
                 is_behind = terminal.has_more().map_err(Error::Terminal)?;
                 if !is_behind {
                     self.show(terminal)?;
@@ -245,7 +245,7 @@ impl Screen {
         }
     }
 
-    /// Takes the first snapshot of what is shown.
+    /// Takes the first snapshot.
     fn begin(&mut self) -> Result<(), Error> {
         self.look()?;
         self.feed.need_cgroups(self.state.needs_of_cgroups())?;
@@ -270,7 +270,7 @@ impl Screen {
         match self.feed.step() {
             Ok(true) => return self.take_in(),
             Ok(false) => self.state.say("the recording ends here"),
-            // What lies behind a damaged part can still be gone to.
+            // The user can still go past a damaged part.
             Err(Error::Replay(error)) if self.looks > 1 => {
                 self.state.fail(format!("cannot go on: {error}"));
             }
@@ -420,7 +420,7 @@ fn not_recorded(path: &std::path::Path) -> impl Fn(std::io::Error) -> Error + '_
 }
 
 impl State {
-    /// The wheel.
+    /// Handles the wheel.
     fn scroll_by(&mut self, by: i32) {
         match (&mut self.overlay, &mut self.details) {
             (Some(Overlay::List(list)), _) => list.window.step(by),

@@ -22,7 +22,7 @@ pub struct Settings {
     pub interval: f64,
     /// The columns; empty: the defaults that fit.
     pub columns: Vec<String>,
-    /// What to sort by.
+    /// The order.
     pub sort: String,
     /// Which processes to show; empty: all.
     pub filter: String,
@@ -40,7 +40,7 @@ pub struct Settings {
     pub each_cpu: bool,
     /// Whether to show the header.
     pub header: bool,
-    /// Whether to use colour, unless `NO_COLOR` forbids it.
+    /// Whether to use colour, unless `NO_COLOR` is set.
     pub colour: bool,
     /// How processes are grouped.
     pub group: Option<GroupBy>,
@@ -97,7 +97,7 @@ impl Default for Settings {
     }
 }
 
-/// Seconds as an interval, if it is one that a command takes.
+/// Seconds as an interval, if it is a valid one.
 pub fn interval(seconds: f64) -> Option<Duration> {
     let interval = Duration::try_from_secs_f64(seconds).ok()?;
     is_interval(interval).then_some(interval)
@@ -145,7 +145,7 @@ impl Settings {
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
-            // After a change of the user, HOME may be that of somebody else.
+            // After a change of the user, HOME may belong to another user.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && by_default => {
                 return Ok(Self::default());
             }
@@ -184,8 +184,8 @@ impl Settings {
             fs::create_dir_all(folder)?;
         }
         let text = toml::to_string(self).map_err(io::Error::other)?;
-        // Another program never finds half of it. What is left of a try before is removed and not written to: it may be a link
-        // to a file of somebody else.
+        // Other programs never find a partial file. Remove the rest of an earlier attempt instead of writing to it: it
+        // may be a link to another user's file.
         let new = path.with_extension("toml.new");
         match fs::remove_file(&new) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -195,7 +195,7 @@ impl Settings {
     }
 }
 
-/// Where the file is: `fastproc/top.toml` in `XDG_CONFIG_HOME`, or in `.config` at home.
+/// The default path: `fastproc/top.toml` in `XDG_CONFIG_HOME`, or in `.config` of the home folder.
 pub fn default_path() -> Option<PathBuf> {
     let set = |name| env::var_os(name).filter(|value| !value.is_empty());
     let folder = set("XDG_CONFIG_HOME").map(PathBuf::from);
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let folder = env::temp_dir().join(format!("fastproc-top-settings-{}", std::process::id()));
-        // A run that was killed may have left one of this name.
+        // A killed run may have left one of this name.
         let _ = fs::remove_dir_all(&folder);
         let path = folder.join("a/top.toml");
         let settings = Settings {
@@ -257,7 +257,7 @@ mod tests {
     fn a_link_is_replaced_and_not_written_through() {
         let folder = env::temp_dir().join(format!("fastproc-top-link-{}", std::process::id()));
         let [path, precious] = ["top.toml", "precious"].map(|name| folder.join(name));
-        // A run that was killed may have left one of this name.
+        // A killed run may have left one of this name.
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir(&folder).expect("a folder of our own");
         fs::write(&precious, "precious").expect("our own");

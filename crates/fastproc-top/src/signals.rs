@@ -14,7 +14,7 @@ use rustix::{
 
 use crate::{id::Id, observation::View, state::ProcessAction};
 
-/// The signals of signal(7), those first that people send.
+/// The signals of signal(7), the most common ones first.
 pub const SIGNALS: [(i32, &str); 31] = [
     (15, "TERM"),
     (9, "KILL"),
@@ -58,15 +58,15 @@ pub fn name(number: i32) -> &'static str {
 /// Why a process was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It has ended.
+    /// It has exited.
     #[error("process {0} has ended")]
     Gone(u32),
-    /// What has its pid here is another process.
+    /// The pid belongs to another process in the namespace of this one.
     #[error(
         "/proc shows the pids of another namespace; mount the one of this namespace (mount -t proc proc /proc)"
     )]
     OtherPids,
-    /// It is not certain that it is the process that was shown.
+    /// It may not be the process that was shown.
     #[error(transparent)]
     Detail(#[from] DetailError),
     /// The system refused.
@@ -74,16 +74,16 @@ pub enum Error {
     Refused {
         /// The process.
         pid: u32,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Whether a `/proc` has the pids of this process's own namespace, which alone the system takes; by the `status` of this
-/// process there.
+/// Whether a `/proc` has the pids of this process's own namespace, the only ones that system calls accept. `status` is
+/// that of this process there.
 fn has_our_pids(status: &str) -> bool {
     let line = |name| status.lines().find_map(|line| line.strip_prefix(name));
-    // One for each namespace, from that of the /proc to our own. Before Linux 4.1 there is only the first.
+    // One for each namespace, from that of the /proc to our own. Before Linux 4.1 there is only the first one.
     let pids = line("NSpid:").or_else(|| line("Pid:"));
     pids.is_some_and(|pids| pids.split_whitespace().eq([std::process::id().to_string()]))
 }
@@ -98,17 +98,17 @@ impl ProcessAction {
         }
     }
 
-    /// Applies it to a process or thread, which must be the one that was shown.
+    /// Applies the change to a process or thread, which must be the one that was shown.
     pub fn apply(self, id: Id, view: &View<'_>, lookup: &mut Lookup) -> Result<(), Error> {
         let gone = || Error::Gone(id.pid);
         let process = id.find(&view.snapshot).ok_or_else(gone)?;
-        // Of the /proc that is read: another one may be mounted over it.
+        // Use the /proc that is read: another one may be mounted over it.
         let status = lookup.details.file(process, c"../self/status")?;
         if !has_our_pids(&String::from_utf8_lossy(status)) {
             return Err(Error::OtherPids);
         }
         let pid = Pid::from_raw(id.pid as i32).ok_or_else(gone)?;
-        // The descriptor refers to the process that has the pid now; its start time shows whether that is the one.
+        // The descriptor refers to the process that has the pid now; its start time shows whether it is the same.
         let descriptor = pidfd_open(pid, PidfdFlags::empty());
         look_for(id, view, lookup)?;
         let done = match self {
@@ -131,7 +131,7 @@ impl ProcessAction {
     }
 }
 
-/// Whether it is still there: the very process, and where it is about a thread the very thread.
+/// Whether the same process, and for a thread the same thread, still exists.
 pub fn look_for(id: Id, view: &View<'_>, lookup: &mut Lookup) -> Result<(), Error> {
     let process = id.find(&view.snapshot).ok_or(Error::Gone(id.pid))?;
     let path = CString::new(format!("task/{}/stat", id.tid)).unwrap_or_default();
@@ -143,7 +143,7 @@ pub fn look_for(id: Id, view: &View<'_>, lookup: &mut Lookup) -> Result<(), Erro
     let stat = lookup.details.file(process, &path).map_err(gone)?;
     let stat = Stat::parse(stat).ok_or(Error::Gone(id.pid))?;
     let is_same = fastproc::difference::is_same_start(id.start_ns, stat.start_ns);
-    // A leader that has ended is a zombie as long as other threads of its process live.
+    // A leader that has exited is a zombie while other threads of its process live.
     let has_ended = stat.is_dead && (id.tid != id.pid || stat.num_threads <= 1);
     if is_same && !has_ended {
         Ok(())
@@ -161,7 +161,7 @@ struct Stat {
 }
 
 impl Stat {
-    /// The name may have spaces and parentheses in it.
+    /// The name may contain spaces and parentheses.
     fn parse(stat: &[u8]) -> Option<Self> {
         let end = stat.iter().rposition(|&byte| byte == b')')?;
         let rest = std::str::from_utf8(&stat[end + 1..]).ok()?;

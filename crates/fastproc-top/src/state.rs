@@ -1,4 +1,4 @@
-//! What the user has chosen: all state of the screen except the machine's data.
+//! The user's choices: all state of the screen except the machine's data.
 
 use std::{
     collections::HashSet,
@@ -144,46 +144,46 @@ pub enum Overlay {
 pub struct Message {
     /// What it says.
     pub text: String,
-    /// Whether something went wrong.
+    /// Whether it reports an error.
     pub is_error: bool,
-    /// Until when.
+    /// When it disappears.
     pub until: Instant,
 }
 
-/// How long it stays.
+/// How long a message stays.
 const MESSAGE_TIME: Duration = Duration::from_secs(4);
 
-/// Everything that was chosen.
+/// All choices.
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct State {
-    /// What can be kept in the settings file.
+    /// The choices that the settings file can keep.
     pub settings: Settings,
     /// The columns, in their order.
     pub columns: Vec<&'static Field>,
-    /// Whether they may be left out where there is no room.
+    /// Whether columns may be left out if there is no room.
     pub may_drop: bool,
     /// The order.
     pub sort: Sort,
     /// Which rows to show.
     pub filter: Option<Filter>,
-    /// What is searched for.
+    /// The text to search for.
     pub search: String,
     /// The direction in which to search when rows are drawn next.
     pub seek: Option<i32>,
-    /// What the cursor stays with.
+    /// The process that the cursor follows.
     pub follow: Option<Id>,
-    /// What was marked.
+    /// The marked rows.
     pub marked: HashSet<Id>,
     /// Processes whose children are not shown.
     pub folded: HashSet<u32>,
-    /// The rows that can be seen.
+    /// The visible rows.
     pub window: Window,
-    /// What the cursor was on when rows were last drawn.
+    /// The row of the cursor when rows were last drawn.
     pub selected: Option<Id>,
-    /// The key of the group that it was on.
+    /// The key of the group at the cursor.
     pub selected_group: Option<Vec<u8>>,
-    /// The processes that the open list, prompt or question is about, fixed when its key was pressed.
+    /// The processes that the open list, prompt or question applies to, fixed when its key was pressed.
     pub targets: Vec<Target>,
     /// Whether keys come faster than a person types.
     pub is_burst: bool,
@@ -199,7 +199,7 @@ pub struct State {
     pub paused: bool,
     /// Whether a recording is shown.
     pub is_replay: bool,
-    /// Whether the environment forbids colour.
+    /// Whether the environment disables colour.
     pub no_colour: bool,
     /// Whether to draw only ASCII characters.
     pub is_ascii: bool,
@@ -273,7 +273,7 @@ impl State {
         Ok(())
     }
 
-    /// The name of the field that decides first, and whether its largest value comes first.
+    /// The name of the first field of the order, and whether its largest value comes first.
     pub fn sort_key(&self) -> (&'static str, bool) {
         let first = self.settings.sort.split(',').next().unwrap_or_default();
         let field = self.sort.fields().next();

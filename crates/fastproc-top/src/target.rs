@@ -14,7 +14,7 @@ use crate::{
 /// A process, or a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Which.
+    /// Its identity.
     pub id: Id,
     /// Its name, once looked up.
     pub name: Option<Name>,
@@ -43,13 +43,13 @@ impl Target {
         }
     }
 
-    /// In words that take so many columns, or little more where there is no room for a name.
+    /// A description of about this many columns, or a little more if there is no room for a name.
     pub fn describe_in(&self, room: usize) -> String {
         let least = width(&self.describe(1));
         self.describe((room + 1).saturating_sub(least).max(8))
     }
 
-    /// In words, such as `16793 "hog.py AAA" of root`; the command line may take so many characters.
+    /// A description like `16793 "hog.py AAA" of root`, with at most this many characters of the command line.
     pub fn describe(&self, most: usize) -> String {
         let Id { pid, tid, .. } = self.id;
         let mut text = if tid == pid {
@@ -83,7 +83,7 @@ impl Name {
         let uid = uid.or_else(|| effective_user(lookup.details.file(process, c"status").ok()?));
         let user = uid.map(|uid| String::from_utf8_lossy(lookup.users.name(uid)).into_owned());
         Self {
-            // The name must not seem to end before its end.
+            // A quote in the name must not seem to end it.
             command: String::from_utf8_lossy(&command).replace('"', "\\\""),
             user,
         }

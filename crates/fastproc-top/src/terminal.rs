@@ -1,4 +1,4 @@
-//! The terminal: taken over while the screen is shown, and given back on every way out.
+//! The terminal: taken over while the screen is shown, and restored on every exit.
 
 use std::{
     env,
@@ -32,17 +32,17 @@ use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SI
 
 use crate::{canvas::Sheet, error::Error};
 
-/// Another screen than that of the shell, no cursor, no wrapping, clicks and the wheel (but no movements), and pasted
-/// text in brackets.
+/// Use the alternate screen, hide the cursor, do not wrap, report clicks and the wheel (but no movements), and bracket
+/// pasted text.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?1000h\x1b[?1006h\x1b[?2004h\x1b[2J";
-/// All of it undone.
+/// Undo all of it.
 const LEAVE: &[u8] =
     b"\x1b[?2026l\x1b[?2004l\x1b[?1006l\x1b[?1000l\x1b[?7h\x1b[0m\x1b[?25h\x1b[?1049l";
 
 /// Whether the terminal is taken over now.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The signal that came last, of those that end this program, stop it and let it go on.
+/// The last signal of those that end, stop and continue this program.
 static END: AtomicUsize = AtomicUsize::new(0);
 static STOP: AtomicUsize = AtomicUsize::new(0);
 static GO_ON: AtomicUsize = AtomicUsize::new(0);
@@ -50,30 +50,30 @@ static GO_ON: AtomicUsize = AtomicUsize::new(0);
 /// Signals that end the program.
 const ENDING: [i32; 4] = [SIGTERM, SIGINT, SIGHUP, SIGQUIT];
 
-/// What there is to react to.
+/// An event to react to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// A key, a click, text that was pasted.
+    /// A key, a click, or pasted text.
     Event(Event),
     /// The terminal has another size.
     Resized,
-    /// A signal asks this program to end.
+    /// A signal requests the end of this program.
     End(i32),
-    /// A signal asks it to stop.
+    /// A signal requests a stop.
     Stop,
-    /// It goes on after it was stopped.
+    /// The program continues after a stop.
     Continued,
 }
 
-/// The terminal of this program. Given back when it is dropped.
+/// The terminal of this program, restored when this is dropped.
 #[derive(Debug)]
 pub struct Terminal {
     signals: Signals,
-    /// What was drawn last, and what is drawn now.
+    /// The screen that was drawn last, and the one that is drawn now.
     drawn: Sheet,
     sheet: Sheet,
     size: (u16, u16),
-    /// The cells of each line that are shown, and those that will be.
+    /// The visible cells of each line, and the next ones.
     shown: Vec<Buffer>,
     next: Vec<Buffer>,
     written: Vec<u8>,
@@ -83,7 +83,7 @@ pub struct Terminal {
 fn give_back() {
     if TAKEN.swap(false, Ordering::SeqCst) {
         let mut out = io::stdout();
-        // Where the terminal is gone there is nothing to give back.
+        // If the terminal is gone, there is nothing to restore.
         let _ = out.write_all(LEAVE).and_then(|()| out.flush());
         let _ = disable_raw_mode();
     }
@@ -97,7 +97,7 @@ fn take() -> io::Result<()> {
     out.flush()
 }
 
-/// Gives the terminal back before a panic is told.
+/// Restores the terminal before a panic is reported.
 fn guard_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -145,18 +145,18 @@ impl Terminal {
         }
     }
 
-    /// Whether what is shown is of another size.
+    /// Whether the size has changed since the last screen.
     pub fn is_resized(&self) -> bool {
         self.size() != self.size
     }
 
-    /// Everything is drawn anew next time.
+    /// Makes the next screen draw everything.
     pub fn forget(&mut self) {
         self.clear = true;
     }
 
-    /// Shows what `draw` makes of an empty sheet: paints the lines that are drawn otherwise than before, and writes the
-    /// cells of them that are different from what is shown.
+    /// Shows the result of `draw` on an empty sheet: paints the lines that have changed, and writes the cells that
+    /// differ from the visible ones.
     pub fn show(&mut self, draw: impl FnOnce(&mut Sheet)) -> io::Result<()> {
         let size = self.size();
         let (columns, lines) = size;
@@ -170,7 +170,7 @@ impl Terminal {
         self.sheet.reset(columns, lines);
         draw(&mut self.sheet);
         self.written.clear();
-        // A terminal that knows it shows nothing before all is there.
+        // Terminals that support this show the update at once.
         self.written.extend_from_slice(b"\x1b[?2026h");
         if std::mem::take(&mut self.clear) {
             self.written.extend_from_slice(b"\x1b[0m\x1b[2J");
@@ -201,7 +201,7 @@ impl Terminal {
         Ok(())
     }
 
-    /// Waits for something to react to; at most so long.
+    /// Waits for an event, at most for this time.
     pub fn wait(&mut self, timeout: Duration) -> io::Result<Option<Input>> {
         if is_gone()? {
             return Ok(Some(Input::End(SIGHUP)));
@@ -228,8 +228,8 @@ impl Terminal {
         }
         let mut input = pending(Duration::ZERO)?;
         if input.is_none() {
-            // crossterm waits for edges, and forgets one that came together with a new size: the key would come with the
-            // next one. To set the modes anew, as they are, wakes whoever waits for the terminal.
+            // crossterm waits for edges, and misses a key that arrived together with a new size until the next key. Setting
+            // the modes again, unchanged, wakes a waiting reader.
             let modes = tcgetattr(io::stdin())?;
             tcsetattr(io::stdin(), OptionalActions::Now, &modes)?;
             input = pending(Duration::ZERO)?;
@@ -237,12 +237,12 @@ impl Terminal {
         Ok(input)
     }
 
-    /// Whether nobody has the other end any more.
+    /// Whether the other end of the terminal is closed.
     pub fn is_gone(&self) -> bool {
         is_gone().unwrap_or(true)
     }
 
-    /// Whether the terminal has told more already.
+    /// Whether more input has arrived.
     pub fn has_more(&self) -> io::Result<bool> {
         Ok(!is_gone()? && event::poll(Duration::ZERO)?)
     }
@@ -260,14 +260,14 @@ impl Terminal {
         }
     }
 
-    /// Gives the terminal back, and stops this program until somebody lets it go on.
+    /// Restores the terminal, and stops this program until it is continued.
     pub fn suspend(&mut self) -> io::Result<()> {
         give_back();
         signal_hook::low_level::emulate_default_handler(SIGTSTP)?;
         self.resume()
     }
 
-    /// Takes the terminal over again, whatever others made of it.
+    /// Takes the terminal over again, whatever other programs changed.
     pub fn resume(&mut self) -> io::Result<()> {
         give_back();
         self.clear = true;
@@ -283,7 +283,7 @@ impl Drop for Terminal {
 
 const GONE: PollFlags = PollFlags::HUP.union(PollFlags::ERR).union(PollFlags::NVAL);
 
-/// Whether the terminal is gone. crossterm must not be asked then: it would read the end of input for ever.
+/// Whether the terminal is gone. Then crossterm must not be called: it would read the end of input for ever.
 fn is_gone() -> io::Result<bool> {
     let input = io::stdin();
     let mut ready = [PollFd::new(&input, PollFlags::IN)];
@@ -294,7 +294,7 @@ fn is_gone() -> io::Result<bool> {
     }
 }
 
-/// What the terminal has already told.
+/// Input that has already arrived.
 fn pending(timeout: Duration) -> io::Result<Option<Input>> {
     if !event::poll(timeout)? {
         return Ok(None);
@@ -320,17 +320,17 @@ fn ended_by() -> Option<i32> {
     }
 }
 
-/// Becomes readable when a signal has come.
+/// Becomes readable when a signal has arrived.
 #[derive(Debug)]
 pub struct Signals(UnixStream);
 
 impl Signals {
-    /// From now on they end, stop and resize nothing by themselves.
+    /// From now on these signals have no effects by themselves.
     pub fn open() -> io::Result<Self> {
         signals().map(Self)
     }
 
-    /// Waits for a signal that ends this program, until then.
+    /// Waits until this time for a signal that ends this program.
     pub fn wait_until(&mut self, end: Instant) -> io::Result<Option<i32>> {
         loop {
             let left = end.saturating_duration_since(Instant::now());
@@ -351,12 +351,12 @@ impl Signals {
 
     fn drain(&mut self) {
         let mut bytes = [0; 64];
-        // Whoever is woken looks at the flags.
+        // The flags have the signals; the bytes only wake the program.
         let _ = io::Read::read(&mut self.0, &mut bytes);
     }
 }
 
-/// Has signals leave their number, and write a byte to what is returned.
+/// Makes signals store their number, and write a byte to the returned socket.
 fn signals() -> io::Result<UnixStream> {
     let (read, write) = UnixStream::pair()?;
     read.set_nonblocking(true)?;

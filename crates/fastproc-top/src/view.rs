@@ -1,4 +1,4 @@
-//! The screen, drawn from the state and a snapshot: nothing here changes what is chosen, but for what can be seen of it.
+//! Draws the screen from the state and a snapshot. It changes only the windows of the state.
 
 pub mod cgroup;
 pub mod cgroups;

@@ -1,17 +1,17 @@
-//! The part of a list that is seen.
+//! The visible part of a list.
 
-/// Where the rows are that can be seen.
+/// The place of the visible rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
     /// The row that keys act on.
     pub cursor: usize,
-    /// The first that is shown.
+    /// The first visible row.
     pub top: usize,
     /// Columns of text that are scrolled away on the left.
     pub left: u16,
-    /// Rows that there were room for.
+    /// The number of rows that fit.
     pub height: usize,
-    /// Rows that there were.
+    /// The number of rows.
     pub rows: usize,
 }
 
@@ -28,7 +28,7 @@ impl Window {
         self.step(by.saturating_mul(page));
     }
 
-    /// Brings the row of the cursor into sight, among so many rows and with room for so many.
+    /// Moves the window so that the row of the cursor is visible, given the number of rows and of lines.
     pub fn settle(&mut self, rows: usize, height: usize) {
         self.rows = rows;
         self.height = height;

@@ -1,4 +1,4 @@
-//! Writes what is made of the groups of a record: `Fields`, the accessors of a process, copies of groups, sums of threads.
+//! Generates code for the groups of a record: `Fields`, the accessors of a process, copies of groups, sums of threads.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use super::{
     rust::{Style, constant_name, member_type, rust_name},
 };
 
-/// The member of the records whose group has no structure in them.
+/// The group that has no structure in the records, and its description.
 const THREADS: (&str, &str) = (
     "threads",
     "Every thread on its own: [`ThreadRecord`](crate::record::ThreadRecord).",
@@ -24,7 +24,7 @@ impl Part<'_> {
         self.member.tags.presence == Some(Presence::Group)
     }
 
-    /// Its constant in `Fields`.
+    /// Its name as a constant of `Fields`.
     fn constant(&self) -> String {
         self.member.name.to_uppercase()
     }
@@ -44,7 +44,7 @@ fn find<'a>(header: &'a Header, name: &str) -> &'a Structure {
     found.unwrap_or_else(|| panic!("the header has no struct {name:?}"))
 }
 
-/// `Fields`, to be included in `fields.rs`.
+/// Returns `Fields`, which `fields.rs` includes.
 pub fn write_fields(header: &Header, style: &Style, view: &View) -> String {
     let View {
         record: of_record,
@@ -56,7 +56,7 @@ pub fn write_fields(header: &Header, style: &Style, view: &View) -> String {
     let mut count = 0;
     let parts = parts(header, view);
     let mut left: Vec<_> = parts.iter().filter(|part| part.is_group()).collect();
-    // In the order of the bits, which is that of the constants.
+    // In the order of the bits, like the constants.
     for constant in &header.constants {
         let name = constant_name(&constant.name, style);
         let doc = match left.iter().position(|part| part.constant() == name) {
@@ -93,7 +93,7 @@ pub fn write_fields(header: &Header, style: &Style, view: &View) -> String {
     )
 }
 
-/// Methods of what lends a record, to be included in its file.
+/// Returns the accessors of the type that lends a record; its file includes them.
 pub fn write_accessors(header: &Header, style: &Style, view: &View) -> String {
     let View { path, of, .. } = view;
     let mut methods = String::new();
@@ -119,7 +119,7 @@ pub fn write_accessors(header: &Header, style: &Style, view: &View) -> String {
                 member.doc
             );
         }
-        // Of a group that is hidden as a whole the accessor has said it.
+        // If a whole group is hidden, its own accessor covers that.
         let of_all = |member: &&Member| member.tags.shown == Some(Shown::Tracers);
         if structure.members.iter().all(|member| of_all(&member)) {
             continue;
@@ -151,7 +151,7 @@ pub fn write_accessors(header: &Header, style: &Style, view: &View) -> String {
     format!("impl<'a> {of}<'a> {{\n{methods}}}\n")
 }
 
-/// What is done to records as a whole, to be included in `record.rs`.
+/// Returns the methods of whole records, which `record.rs` includes.
 pub fn write_records(header: &Header, style: &Style, view: &View) -> String {
     let (mut copies, mut sums) = (String::new(), String::new());
     let thread = find(header, "fp_thread_record");

@@ -1,8 +1,8 @@
-//! Reads the headers that describe what BPF programs and the library share: the part of C that `bpf/record.h` names.
+//! Parses the headers that BPF programs and the library share: the part of C that `bpf/record.h` names.
 //!
-//! Whatever is not of that part ends the build; a test compares the outcome with what clang made of the same header.
+//! Anything else stops the build. A test compares the result with what clang made of the same header.
 
-/// What a header describes, in its order.
+/// The contents of a header, in its order.
 #[derive(Default)]
 pub struct Header {
     pub constants: Vec<Constant>,
@@ -23,7 +23,7 @@ pub struct Structure {
 
 pub struct Member {
     pub name: String,
-    /// As written, with `struct` before it if it is one.
+    /// As written, with `struct` before the name of a structure.
     pub type_name: String,
     /// The length of an array, as written.
     pub length: Option<String>,
@@ -31,12 +31,12 @@ pub struct Member {
     pub doc: String,
 }
 
-/// What is said behind a member's name: see `bpf/record.h`.
+/// The tags behind a member's name: see `bpf/record.h`.
 #[derive(Debug, Default)]
 pub struct Tags {
     pub shown: Option<Shown>,
     pub threads: Option<Threads>,
-    /// The value that says that it is not known, as written.
+    /// The value that means "not known", as written.
     pub unknown: Option<String>,
     pub is_inner: bool,
     pub presence: Option<Presence>,
@@ -60,31 +60,31 @@ pub enum Threads {
     Sum,
 }
 
-/// When a structure of a record holds anything.
+/// When a structure of a record has contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     Always,
     Group,
 }
 
-/// How a record is shown to users.
+/// How users see a record.
 pub struct View {
     /// The structure that holds the groups.
     pub record: &'static str,
     /// The module of the structures.
     pub path: &'static str,
-    /// The type that lends a record, with an accessor for each group.
+    /// The type that lends a record and has an accessor for each group.
     pub of: &'static str,
     /// What a record describes.
     pub noun: &'static str,
-    /// The names of the files of the groups and of the accessors.
+    /// The names of the generated files: the groups, and the accessors.
     pub files: [&'static str; 2],
     /// Structures that only the other crates of this project use.
     pub hidden: &'static [&'static str],
 }
 
 impl View {
-    /// Of record.h.
+    /// The view of record.h.
     pub const PROCESS: Self = Self {
         record: "fp_record",
         path: "crate::record",
@@ -94,7 +94,7 @@ impl View {
         hidden: &["fp_exit_record", "fp_name_parts"],
     };
 
-    /// Whether what a record describes has threads, whose values it combines.
+    /// Whether the record combines values of threads.
     pub fn has_threads(&self) -> bool {
         self.noun == "process"
     }
@@ -105,14 +105,14 @@ impl Member {
         self.structure().is_some()
     }
 
-    /// The structure that it is.
+    /// The name of the structure, if the member is one.
     pub fn structure(&self) -> Option<&str> {
         self.type_name.strip_prefix("struct ")
     }
 }
 
 impl Tags {
-    /// `None` at a word that is no tag, or one that says again what another has said.
+    /// `None` if a word is not a tag, or repeats or contradicts another tag.
     fn parse(words: &str) -> Option<Self> {
         let mut tags = Self::default();
         for word in words.split_whitespace() {
@@ -148,7 +148,7 @@ struct Line {
 }
 
 impl Header {
-    /// Panics, with the line, at what it does not know.
+    /// Panics at an unknown line, and names it.
     pub fn parse(path: &str, text: &str) -> Self {
         let mut header = Self::default();
         let mut open: Option<Structure> = None;
@@ -156,7 +156,7 @@ impl Header {
         for line in lines(text) {
             let (code, comment) = (line.code.trim(), line.comment);
             if code.is_empty() {
-                // A blank line parts a comment from what comes next.
+                // A blank line separates a comment from the next member.
                 above = comment;
                 continue;
             }
@@ -166,7 +166,7 @@ impl Header {
             if let Some(directive) = code.strip_prefix('#') {
                 header.constants.extend(constant(directive));
             } else if code.starts_with("typedef ") {
-                // types.h has those.
+                // types.h has these.
             } else if let Some(structure) = &mut open {
                 if code == "};" {
                     header.structures.extend(open.take());
@@ -191,7 +191,7 @@ impl Header {
         header
     }
 
-    /// Panics if a member of a record does not say all that it has to.
+    /// Panics if a member of a record lacks a tag that it must have.
     pub fn require_tags(&self, path: &str, view: &View) {
         let record = self.find(view.record);
         let is_group = |name: &str| {
@@ -225,7 +225,7 @@ impl Header {
         }
     }
 
-    /// The structure of this name.
+    /// Finds the structure of this name.
     pub fn find(&self, name: &str) -> Option<&Structure> {
         self.structures
             .iter()
@@ -280,7 +280,7 @@ fn lines(text: &str) -> Vec<Line> {
             comment = Some(String::new());
             rest = after;
         }
-        // The lines inside a comment are nobody's.
+        // Skip the inner lines of a comment.
         if comment.is_none() || !line.code.trim().is_empty() {
             lines.push(line);
         }
@@ -288,7 +288,8 @@ fn lines(text: &str) -> Vec<Line> {
     lines
 }
 
-/// `define NAME value`; a guard has no value, and other directives say nothing about the layout.
+/// Parses `define NAME value`. `None` for a guard, which has no value, and for other directives, which do not affect
+/// the layout.
 fn constant(directive: &str) -> Option<Constant> {
     let (name, value) = directive
         .strip_prefix("define ")?
@@ -300,7 +301,7 @@ fn constant(directive: &str) -> Option<Constant> {
     })
 }
 
-/// `u32 a, b[4] FP_PUBLIC FP_LEADER;`
+/// Parses `u32 a, b[4] FP_PUBLIC FP_LEADER;`.
 fn members(code: &str, doc: &str) -> Option<Vec<Member>> {
     let code = code.strip_suffix(';')?;
     let (structure, code) = match code.strip_prefix("struct ") {

@@ -1,5 +1,5 @@
-//! Provides the objects of the kernel side, which are embedded in the library, and makes the library's side of what the two
-//! share from the same headers.
+//! Provides the BPF objects, which are embedded in the library, and generates the library's constants and structures
+//! from the headers that it shares with the programs.
 
 mod groups;
 mod header;
@@ -14,7 +14,7 @@ use std::{
 use header::View;
 use rust::Style;
 
-/// The headers that describe what the programs and the library share; what names begin with; how a record is shown, if it has one.
+/// The shared headers, each with the prefix of its names, and the view of its record, if it has one.
 const SHARED: [(&str, Style); 6] = [
     (
         "record.h",

@@ -1,4 +1,5 @@
-//! The kernel side, `bpf/*.bpf.c`: compiled with clang, or taken from `prebuilt/`, which a published crate contains.
+//! Provides the objects of `bpf/*.bpf.c`: compiled with clang, or taken from `prebuilt/`, which a published crate
+//! contains.
 
 use std::{
     env, fs,
@@ -11,8 +12,8 @@ const PUBLISHED: [&str; 2] = ["x86_64", "aarch64"];
 
 /// Puts the objects for the target into `out`.
 ///
-/// A published crate has them, so that building it needs no clang. They count only if they were made from these sources;
-/// `CLANG=…` compiles anew in any case.
+/// A published crate contains them, so that building it needs no clang. They are used only if they were made from these
+/// sources; with `CLANG=…` all are compiled.
 pub fn provide(bpf: &Path, out: &Path) {
     println!("cargo::rerun-if-env-changed=CLANG");
     println!("cargo::rerun-if-env-changed=FASTPROC_PREBUILT");
@@ -30,7 +31,7 @@ pub fn provide(bpf: &Path, out: &Path) {
         publish(&sources, &digest, include, Path::new(&folder));
     }
     let prebuilt = Path::new("prebuilt").join(&arch);
-    // Cargo would build again and again for a folder that is not there.
+    // For a missing folder cargo would run this again at every build.
     if prebuilt.exists() {
         println!("cargo::rerun-if-changed={}", prebuilt.display());
     }
@@ -50,7 +51,7 @@ pub fn provide(bpf: &Path, out: &Path) {
     }
 }
 
-/// Makes the objects for a published crate in `folder`, and beside them writes of which sources and by which compiler they are.
+/// Makes the objects for a published crate in `folder`. Files beside them say from which sources and by which compiler.
 fn publish(sources: &[PathBuf], digest: &str, include: &Path, folder: &Path) {
     for arch in PUBLISHED {
         let folder = folder.join(arch);
@@ -63,12 +64,12 @@ fn publish(sources: &[PathBuf], digest: &str, include: &Path, folder: &Path) {
     }
 }
 
-/// Whether the objects in this folder were made of the sources with this digest.
+/// Whether the objects in this folder were made from the sources with this digest.
 pub fn is_of(prebuilt: &Path, digest: &str) -> bool {
     fs::read_to_string(prebuilt.join("sources")).is_ok_and(|made_of| made_of == digest)
 }
 
-/// All sources, in the order of their names.
+/// All sources, in the order of their paths.
 pub fn sources(bpf: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![bpf.to_owned()];
@@ -87,7 +88,7 @@ pub fn sources(bpf: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Those of them that are programs.
+/// The sources of programs.
 fn programs(sources: &[PathBuf]) -> impl Iterator<Item = &PathBuf> {
     let is_program = |path: &&PathBuf| path.to_str().is_some_and(|name| name.ends_with(".bpf.c"));
     sources.iter().filter(is_program)
@@ -98,7 +99,7 @@ fn object(source: &Path, out: &Path) -> PathBuf {
         .with_extension("o")
 }
 
-/// FNV-1a over the sources and their names, a line. It finds a change that somebody made, not an attack.
+/// FNV-1a over the sources and their names, as a line. It detects accidental changes, not attacks.
 pub fn digest(bpf: &Path, sources: &[PathBuf]) -> String {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for source in sources {
@@ -115,7 +116,7 @@ fn clang() -> String {
     env::var("CLANG").unwrap_or_else(|_| "clang".into())
 }
 
-/// What clang calls itself, a line.
+/// The first line of `clang --version`.
 fn version() -> String {
     let output = Command::new(clang()).arg("--version").output();
     let output = output.unwrap_or_else(|error| stop(&format!("cannot run {}: {error}", clang())));
@@ -145,7 +146,7 @@ fn compile(arch: &str, source: &Path, include: &Path, out: &Path) {
         ])
         .args(["-target", "bpf", "-mcpu=v3"])
         .arg(format!("-D__TARGET_ARCH_{arch}"))
-        // The lines of sources in an object name no folder of the machine that made it.
+        // Objects must not name folders of the machine that made them.
         .arg(format!("-ffile-prefix-map={}=libbpf", include.display()))
         .arg(format!("-ffile-prefix-map={}=.", here.display()))
         .arg("-I")
@@ -164,7 +165,7 @@ fn compile(arch: &str, source: &Path, include: &Path, out: &Path) {
     }
 }
 
-/// Ends the build with a message, and without the trace of a panic around it.
+/// Stops the build with a message, without a panic's trace around it.
 fn stop(message: &str) -> ! {
     println!("cargo::error={message}");
     std::process::exit(1);

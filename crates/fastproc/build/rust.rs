@@ -1,15 +1,15 @@
-//! Writes what a header describes as Rust: constants, structures, and the table of their members.
+//! Generates Rust from a header: constants, structures, and the table of their members.
 
 use std::fmt::Write;
 
 use super::header::{Constant, Header, Member, Shown, Structure, Threads, View};
 
-/// How a header becomes Rust.
+/// How a header is converted to Rust.
 pub struct Style {
-    /// What its names begin with in C, in small letters.
+    /// The prefix of its names in C, in small letters.
     pub prefix: &'static str,
-    /// How the record is shown, if the header describes one: then the structures, and the table of them, are the users' as
-    /// well. Constants are the crate's own.
+    /// The view of the record, if the header describes one. Then structures and their table are public. Constants are
+    /// always private to the crate.
     pub view: Option<View>,
 }
 
@@ -26,8 +26,8 @@ impl Style {
         }
     }
 
-    /// `fastproc::schema` describes the records of processes. Other tables serve the test that compares them with what clang
-    /// made of the header.
+    /// `fastproc::schema` describes the records of processes. The other tables exist only for the test that compares
+    /// them with what clang made of the header.
     fn table(&self) -> &'static str {
         let is_described = self.view.as_ref().is_some_and(View::has_threads);
         if is_described { "" } else { "#[cfg(test)]\n" }
@@ -43,7 +43,7 @@ impl Style {
     }
 }
 
-/// The text of a Rust file to be included.
+/// Returns the text of a Rust file to include.
 pub fn write(header: &Header, style: &Style) -> String {
     let mut out = String::new();
     for constant in &header.constants {
@@ -86,7 +86,7 @@ fn write_structure(header: &Header, structure: &Structure, style: &Style) -> Str
     let (mut sizes, mut initial, mut accessors) = (Vec::new(), String::new(), String::new());
     let is_plain = |member: &Member| member.length.is_none() && member.tags.unknown.is_none();
     let all_zero = structure.members.iter().all(is_plain);
-    // A new member breaks nobody.
+    // Users must accept new members.
     let open = if style.is_public() {
         "#[non_exhaustive]\n"
     } else {
@@ -105,7 +105,7 @@ fn write_structure(header: &Header, structure: &Structure, style: &Style) -> Str
     for member in &structure.members {
         let type_name = member_type(member, style);
         let unknown = unknown(header, member);
-        // What may be unknown is read by its accessor.
+        // A member that may be unknown is read through its accessor.
         let is_hidden = style.is_public() && member.tags.shown == Some(Shown::Nobody);
         let visibility = if is_hidden || unknown.is_some() {
             "pub(crate)"
@@ -156,7 +156,7 @@ fn write_structure(header: &Header, structure: &Structure, style: &Style) -> Str
     out
 }
 
-/// A member that may be unknown, as what it is then.
+/// The accessors of a member that may be unknown.
 fn write_accessors(member: &Member, type_name: &str, unknown: &str) -> String {
     let (name, doc) = (&member.name, &member.doc);
     format!(
@@ -168,7 +168,7 @@ fn write_accessors(member: &Member, type_name: &str, unknown: &str) -> String {
     )
 }
 
-/// The value of a member that says that it is not known.
+/// The value of a member that means "not known".
 struct Unknown {
     in_rust: String,
     /// Its bits, as a literal.
@@ -194,7 +194,7 @@ fn unknown(header: &Header, member: &Member) -> Option<Unknown> {
     } else {
         value.to_string()
     };
-    // All bits are set, or few.
+    // A negative value stands for all bits set.
     let bits = match rust {
         "u8" if value < 0 => "0xff".into(),
         "u32" | "i32" if value < 0 => "0xffff_ffff".into(),
@@ -260,7 +260,7 @@ fn write_table(header: &Header, structure: &Structure, style: &Style) -> String 
     out
 }
 
-/// A type of C: in Rust, and in the table.
+/// A type of C: its names in Rust, and in the table.
 fn scalar(name: &str) -> (&'static str, &'static str) {
     match name {
         "u8" | "char" => ("u8", "U8"),
@@ -280,7 +280,7 @@ fn unit(type_name: &str) -> &'static str {
     }
 }
 
-/// Of a structure its members decide.
+/// For a structure its members decide.
 fn shown(member: &Member) -> &'static str {
     match member.tags.shown {
         Some(Shown::Public) => "Public",
@@ -340,7 +340,7 @@ pub fn constant_name<'a>(c: &'a str, style: &Style) -> &'a str {
         .unwrap_or(c)
 }
 
-/// The same in Rust: its literals have no such suffixes, and its constants no prefix.
+/// An expression of C in Rust: literals lose their suffixes, and constants their prefix.
 fn expression(c: &str, style: &Style) -> String {
     let words = c.split_inclusive(|of: char| !(of.is_ascii_alphanumeric() || of == '_'));
     let rust: String = words

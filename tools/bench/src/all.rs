@@ -9,7 +9,7 @@ use std::{
 
 use super::{measure::Failure, report::progress};
 
-/// Those of docs/performance.md.
+/// The benchmarks of docs/performance.md.
 const BENCHES: [&str; 6] = ["scan", "latency", "scrape", "attach", "exits", "top"];
 
 /// Arguments of `fastproc bench all`.
@@ -20,7 +20,7 @@ pub struct Args {
     output: Option<PathBuf>,
 }
 
-/// Runs every benchmark in a process of its own, as a person would, and puts their reports together.
+/// Runs every benchmark as a separate process, like a user, and combines their reports.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let (program, machine) = (std::env::current_exe()?, machine());
     let progress = progress(BENCHES.len() as u64, "{msg} {elapsed}");
@@ -41,7 +41,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         progress.inc(1);
     }
     progress.finish_and_clear();
-    // A report a line.
+    // One report on each line.
     let text = format!(
         "{{\"machine\":{},\"reports\":[\n{}\n]}}\n",
         serde_json::to_string(&machine)?,
@@ -54,7 +54,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The machine, in a few words.
+/// A short description of the machine.
 fn machine() -> String {
     let model = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = model

@@ -1,5 +1,5 @@
-//! `fastproc bench attach`: what it costs to look once, and what a resident service changes about that. CPU time of the reader
-//! and of the service together.
+//! `fastproc bench attach`: the cost of a single snapshot, and how a service changes it. CPU time of reader and service
+//! together.
 
 use std::{
     fs,
@@ -29,7 +29,7 @@ const COLUMNS: [&str; 5] = [
     "--format",
     "csv",
 ];
-/// procps's tools, which are measured as they are and with the substitute for their library. The top looks twice.
+/// procps's tools, each measured with its own library and with the substitute. top refreshes once.
 const TOOLS: [(&str, &str, &str, &[&str]); 3] = [
     ("ps-aux", "ps-aux-substitute", "ps", &["aux"]),
     (
@@ -45,10 +45,10 @@ const TOOLS: [(&str, &str, &str, &[&str]); 3] = [
         &["-b", "-n2", "-d0.2"],
     ),
 ];
-/// With this the names of cases end that have it.
+/// The suffix of cases with the substitute.
 const SUBSTITUTE: &str = "-substitute";
 const NOBODY: u32 = 65534;
-/// Readers at once, how often each looks, and for how long.
+/// The number of concurrent readers, their interval, and their snapshots.
 const CLIENTS: usize = 200;
 const PERIOD: Duration = Duration::from_millis(100);
 const LOOKS: u32 = 20;
@@ -56,13 +56,14 @@ const LOOKS: u32 = 20;
 /// Arguments of `fastproc bench attach`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Measure with so many processes on the machine: idle ones are started, and gone afterwards. Where more run, with those.
+    /// Measure with this many processes on the machine. Missing ones are started, idle, and removed afterwards; more
+    /// processes are kept.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = [100, 300, 1000, 4000])]
     processes: Vec<usize>,
     /// Measure each case this many times, in turn with the others.
     #[arg(long, value_name = "N", default_value_t = 11, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// Let one in so many of the idle processes run before each look.
+    /// Let one in N of the idle processes run before each snapshot.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     ran: Option<u32>,
     /// Print one JSON object instead of a table.
@@ -72,10 +73,11 @@ pub struct Args {
 
 #[derive(Debug, Serialize)]
 struct Head {
-    /// Files of `/proc` whose reading costs as much as loading the programs: between the two sizes where the cheaper way
-    /// changes. `null`: it does not change.
+    /// Files of `/proc` whose reading costs as much as loading the programs: between the two sizes at which the cheaper
+    /// way changes. `null`: it does not change.
     break_even_files: Option<u64>,
-    /// CPU time of so many readers that look ten times a second, and of the service, at the last size: share of one CPU.
+    /// CPU time of this many readers with ten snapshots a second, and of the service, at the last size: share of one
+    /// CPU.
     clients: usize,
     #[serde(serialize_with = "four_decimals")]
     clients_cpu_percent: f64,
@@ -84,7 +86,7 @@ struct Head {
 #[derive(Debug, Serialize)]
 struct Attach {
     case: &'static str,
-    /// On the machine.
+    /// Processes on the machine.
     processes: usize,
     /// Reader and service together.
     cpu_ms: Spread,
@@ -120,21 +122,21 @@ impl Row for Attach {
     }
 }
 
-/// One way to look.
+/// A way to make a snapshot.
 enum How {
-    /// A command; as nobody, or as who measures; by the service or without.
+    /// A command, run as nobody or as the current user, with the service or without.
     Command {
         program: PathBuf,
         arguments: Vec<&'static str>,
         nobody: bool,
     },
-    /// A reader that stays.
+    /// A collector that stays open.
     Reader(Box<Collector>),
 }
 
 struct Case {
     name: &'static str,
-    /// What it is compared with.
+    /// The case of ps(1) that it is compared with.
     ps: &'static str,
     how: How,
     cpu_ms: Vec<f64>,
@@ -166,7 +168,7 @@ impl Case {
         }
     }
 
-    /// Looks once. Returns the CPU time.
+    /// Makes a snapshot. Returns the CPU time.
     fn look(&mut self, service: &Service) -> Result<Duration, Failure> {
         match &mut self.how {
             How::Command {
@@ -204,7 +206,7 @@ impl Case {
         let cpu = self
             .look(service)
             .map_err(|error| format!("{}: {error}", self.name))?;
-        // What the service does after its answer is part of it, too.
+        // Work of the service after its answer counts, too.
         thread::sleep(Duration::from_millis(3));
         let of_service = cpu_ns(service.pid())?.saturating_sub(before) as f64 / 1e6;
         if counts {
@@ -226,7 +228,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     );
     for &wanted in &args.processes {
         let running = processes()?;
-        // The service is one as well.
+        // The service is one more process.
         let missing = wanted.saturating_sub(running + 1);
         let idle = Idle::start_some(missing)?;
         let service = Service::start(&[])?;
@@ -276,7 +278,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Those that can be measured here.
+/// The cases that can be measured here.
 fn cases(service: &Service, skipped: &mut Vec<Skipped>) -> Result<Vec<Case>, Failure> {
     let ours = fastproc()?;
     let with = |source: &'static str| [&COLUMNS[..], &["--source", source]].concat();
@@ -345,7 +347,8 @@ fn substitute() -> Result<PathBuf, Failure> {
     Err("the substitute for procps's library is not built: make procps".into())
 }
 
-/// Where reading `/proc` begins to cost more than loading programs, on the line between two sizes.
+/// The number of files at which reading `/proc` begins to cost more than loading programs, interpolated between two
+/// sizes.
 fn break_even(rows: &[Attach]) -> Option<u64> {
     let of = |name: &'static str| rows.iter().filter(move |row| row.case == name);
     let costs: Vec<_> = of("ps-procfs")
@@ -361,12 +364,12 @@ fn break_even(rows: &[Attach]) -> Option<u64> {
         .windows(2)
         .find(|pair| pair[0].1 < 0.0 && pair[1].1 >= 0.0)?;
     let ((few, less), (many, more)) = (pair[0], pair[1]);
-    // stat and status of each.
+    // stat and status of each process.
     Some((2.0 * (few + (many - few) * -less / (more - less))) as u64)
 }
 
-/// So many readers that are content with a snapshot as old as their period. Returns the share of one CPU that they and the
-/// service take.
+/// Runs many readers that accept a snapshot as old as their interval. Returns the share of one CPU that they and the
+/// service use.
 fn many_clients(service: &Service) -> Result<f64, Failure> {
     let mut readers = (0..CLIENTS)
         .map(|_| service.reader(PERIOD))

@@ -1,5 +1,5 @@
-//! `fastproc bench background`: five changes that others made, or proposed, to make the kernel's texts cheaper, each
-//! measured in the form that its author used. docs/background.md tells their history.
+//! `fastproc bench background`: five changes, made or proposed by others, that make the kernel's texts cheaper, each
+//! measured in the form that its author used. docs/background.md has their history.
 
 mod decimal;
 
@@ -25,10 +25,11 @@ use super::{
 /// Arguments of `fastproc bench background`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Start this many idle processes first; they are gone afterwards. 0: measure the machine as it is.
+    /// Start this many idle processes first, and end them afterwards. 0: measure the machine as it is.
     #[arg(long, value_name = "N", default_value_t = 4000)]
     processes: usize,
-    /// Read or convert so often in each round. Times are scaled to what the authors did: a million reads, or 10,000.
+    /// Read or convert this many times in each round. Times are scaled to the authors' numbers: a million reads, or
+    /// 10,000.
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     reads: u32,
     /// Measure each case this many times, in turn with the others.
@@ -39,7 +40,7 @@ pub struct Args {
     json: bool,
 }
 
-/// What the changes are about, in the order of the table.
+/// The subjects of the changes, in the order of the table.
 const CHANGES: [&str; 5] = ["decimal", "status", "vmstat", "stat", "scan"];
 /// The latencies of the proposal for interrupt counts in milliseconds, and its seconds for 10,000 reads.
 const LATENCIES: [(u64, &str, f64); 5] = [
@@ -49,7 +50,7 @@ const LATENCIES: [(u64, &str, f64); 5] = [
     (100, "fastproc, 100 ms old", 8.003),
     (1000, "fastproc, 1000 ms old", 8.000),
 ];
-/// Refreshes of busybox's top whose time is taken, and snapshots.
+/// Timed refreshes of busybox's top, and timed snapshots.
 const SCANS: u32 = 5;
 
 #[derive(Debug, Serialize)]
@@ -59,20 +60,20 @@ struct Head {
     rounds: u32,
 }
 
-/// One way to do what one of the changes is about.
+/// One way to do the work of one of the changes.
 #[derive(Debug, Serialize)]
 struct Line {
     change: &'static str,
     case: &'static str,
     unit: &'static str,
-    /// What the author measured before the change and after it, in this unit.
+    /// The author's figures before and after the change, in this unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     after: Option<f64>,
-    /// CPU time here and now.
+    /// CPU time on this machine.
     here: Spread,
-    /// How many times cheaper than by today's kernel, round by round.
+    /// How many times cheaper than with today's kernel, round by round.
     times: Spread,
 }
 
@@ -329,7 +330,7 @@ fn decimals(numbers: &[u64], reads: u32) -> Vec<Job<'_>> {
         })
     };
     let mut jobs: Vec<_> = decimal::METHODS.into_iter().map(job).collect();
-    // The table has today's kernel last but one, and seqtext last.
+    // Today's kernel is the last but one in the table, and seqtext the last.
     if let [digits, fives, kernel, _] = &mut jobs[..] {
         digits.authors.0 = Some(151.0);
         fives.authors.1 = Some(62.0);
@@ -338,7 +339,7 @@ fn decimals(numbers: &[u64], reads: u32) -> Vec<Job<'_>> {
     jobs
 }
 
-/// `status` of every process of a user, from a snapshot that is taken for it.
+/// `status` of all processes of a user, from a new snapshot.
 fn statuses<'a>(reads: u32) -> Result<Job<'a>, Failure> {
     let mut collector = Collector::builder()
         .source(Some(SourceKind::Bpf))
@@ -392,7 +393,7 @@ fn counts<'a>(counters: &'a Counters, reader: &'a RefCell<Reader>, reads: u32) -
             Ok(seconds * 1e4)
         };
         let job = Job::new("stat", case, "s/10,000", run);
-        // Nothing is old without the change.
+        // Without the change no count is old.
         if ms == 0 {
             job.authors(author, None)
         } else {
@@ -402,7 +403,7 @@ fn counts<'a>(counters: &'a Counters, reader: &'a RefCell<Reader>, reads: u32) -
     jobs
 }
 
-/// A refresh of busybox's top: what five more take than the first.
+/// A refresh of busybox's top: the additional time of five refreshes.
 fn busybox<'a>() -> Result<Job<'a>, Failure> {
     let top = |refreshes: u32| {
         let mut command = Command::new("busybox");
@@ -418,7 +419,7 @@ fn busybox<'a>() -> Result<Job<'a>, Failure> {
     Ok(job.kernel().authors(92_517.0, 67_267.0))
 }
 
-/// A snapshot of what a `top` shows.
+/// A snapshot with the fields of a `top`.
 fn scans<'a>() -> Result<Job<'a>, Failure> {
     let mut collector = Collector::builder()
         .source(Some(SourceKind::Bpf))
@@ -453,7 +454,7 @@ mod tests {
             Job::new("scan", "fastproc", "us", || Ok(1.0)).authors(92.0, None),
         ];
         let lines = measure(&mut jobs, 2).unwrap();
-        // The first round has not counted.
+        // The first round does not count.
         assert_eq!(lines[0].here, Spread::of([8.0, 6.0]));
         assert_eq!(lines[1].times, Spread::of([4.0, 2.0]));
         assert!(lines[2].times.median.is_nan());

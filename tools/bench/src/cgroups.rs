@@ -1,4 +1,4 @@
-//! `fastproc bench cgroups`: what one look at every cgroup costs, by their files and by a snapshot.
+//! `fastproc bench cgroups`: the cost of reading every cgroup once, by their files and by a snapshot.
 
 use std::{
     fs::{self, File},
@@ -19,7 +19,7 @@ use super::{
     tree::Tree,
 };
 
-/// What kubelet reads of each cgroup, those of pressure last.
+/// The files that kubelet reads of each cgroup, those of pressure last.
 const FILES: [&str; 14] = [
     "memory.stat",
     "memory.current",
@@ -37,19 +37,19 @@ const FILES: [&str; 14] = [
     "io.pressure",
 ];
 const WITHOUT_PRESSURE: usize = FILES.len() - 3;
-/// What everything is compared with.
+/// The case that the others are compared with.
 const BASELINE: &str = "open-14";
-/// Cgroups that the others are in.
+/// The number of cgroups above the others.
 const PARENTS: usize = 10;
 const CONTROLLERS: [&str; 4] = ["cpu", "memory", "io", "pids"];
 
 /// Arguments of `fastproc bench cgroups`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Make this many cgroups first; they are gone afterwards.
+    /// Create this many cgroups first, and remove them afterwards.
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     cgroups: u32,
-    /// Start this many processes, each in a cgroup of its own, and let all run before each look.
+    /// Start this many processes, each in its own cgroup, and let all run before each snapshot.
     #[arg(long, value_name = "N", default_value_t = 400)]
     processes: u32,
     /// Measure each case this many times, in turn with the others.
@@ -63,7 +63,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Why there can be no cgroups to read.
+/// Why no cgroups can be created.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the controller {0} is not enabled on version 2 (cgroup.subtree_control of {1}): where it is on version 1, run this in an \
@@ -108,7 +108,7 @@ impl Row for Look {
     }
 }
 
-/// Cgroups with every controller.
+/// Creates cgroups with every controller.
 fn tree(mount: &Path, wanted: usize) -> Result<Tree, Failure> {
     let enabled = fs::read_to_string(mount.join("cgroup.subtree_control"))?;
     let enabled: Vec<_> = enabled.split_ascii_whitespace().collect();
@@ -130,7 +130,7 @@ fn tree(mount: &Path, wanted: usize) -> Result<Tree, Failure> {
     Ok(tree)
 }
 
-/// Gives the controllers to the cgroups in this one.
+/// Enables the controllers for the children of this cgroup.
 fn enable(cgroup: &Path) -> io::Result<()> {
     let all = CONTROLLERS.map(|name| format!("+{name}")).join(" ");
     fs::write(cgroup.join("cgroup.subtree_control"), all)
@@ -144,7 +144,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         files.mount().to_owned()
     };
     let tree = tree(&mount, wanted)?;
-    // Gone before the cgroups that they are in.
+    // Dropped before the cgroups of these processes.
     let idle = Idle::start_some(args.processes.min(args.cgroups) as usize)?;
     if let Some(idle) = &idle {
         tree.settle(idle)?;

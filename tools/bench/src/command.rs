@@ -1,4 +1,4 @@
-//! The command `fastproc`, and what processes cost from outside.
+//! The command `fastproc`, and the CPU time of other processes.
 
 use std::{
     fs, io,
@@ -9,7 +9,7 @@ use std::{
 
 use super::measure::Failure;
 
-/// The command, which stands beside this program where both are built and where both are installed.
+/// The command, which is beside this program in build and installation folders.
 pub fn fastproc() -> io::Result<PathBuf> {
     Ok(std::env::current_exe()?.with_file_name("fastproc"))
 }
@@ -25,7 +25,7 @@ pub fn cpu_ns(pid: u32) -> Result<u64, Failure> {
     Ok(sum)
 }
 
-/// A child that is killed with this.
+/// A child that is killed when this is dropped.
 pub struct Ending(pub Child);
 
 impl Ending {
@@ -41,13 +41,13 @@ impl Ending {
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have exited by itself.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Runs a command whose output nobody reads, and returns the CPU time that it took, from its exec on.
+/// Runs a command, discards its output, and returns its CPU time from exec on.
 pub fn cpu_of(command: &mut Command) -> Result<Duration, Failure> {
     let name = command.get_program().display().to_string();
     command
@@ -65,9 +65,9 @@ pub fn cpu_of(command: &mut Command) -> Result<Duration, Failure> {
 /// Waits for a child. Returns its status and its CPU time.
 fn wait(child: &Child) -> io::Result<(i32, Duration)> {
     let mut status = 0;
-    // SAFETY: numbers only, for which every bit pattern is a value.
+    // SAFETY: numbers only, for which every bit pattern is valid.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: both live across the call; the child is not waited for by anybody else.
+    // SAFETY: both live across the call; no other code waits for the child.
     let waited =
         unsafe { libc::wait4(child.id().cast_signed(), &raw mut status, 0, &raw mut usage) };
     if waited < 0 {

@@ -1,4 +1,4 @@
-//! Cgroups and files as a node of Kubernetes has them.
+//! Cgroups and files as on a node of Kubernetes.
 
 use std::{
     env, fs, io,
@@ -9,20 +9,20 @@ use fastproc::cgroups::Cgroups;
 
 use super::{idle::Idle, measure::Failure, tree::Tree};
 
-/// Where containerd keeps what it was told of a container.
+/// The folder where containerd keeps the configuration of containers.
 const BUNDLES: &str = "run/containerd/io.containerd.runtime.v2.task/k8s.io";
 
-/// Containers that processes are in, each in a pod of its own. All is gone when this is dropped.
+/// Containers with processes, each in its own pod. Everything is removed when this is dropped.
 pub struct Containers {
     _tree: Tree,
     root: Root,
 }
 
-/// The folder that stands for the root of the host's files.
+/// A folder in place of the root of the host's files.
 struct Root(PathBuf);
 
 impl Containers {
-    /// So many, and these processes in them, in turn.
+    /// Creates this many containers, and distributes these processes among them.
     pub fn new(wanted: u32, idle: Option<&Idle>) -> Result<Self, Failure> {
         let mount = Cgroups::builder().open()?.mount().to_owned();
         let root = Root::new()?;
@@ -44,7 +44,7 @@ impl Containers {
         Ok(Self { _tree: tree, root })
     }
 
-    /// The folder that has the names of the containers.
+    /// The folder with the names of the containers.
     pub fn host_root(&self) -> &Path {
         &self.root.0
     }
@@ -58,7 +58,7 @@ impl Root {
         Ok(Self(root))
     }
 
-    /// Writes what the runtime says of a container.
+    /// Writes the runtime's configuration of a container.
     fn name(&self, id: &str, at: u32) -> io::Result<()> {
         let bundle = self.0.join(BUNDLES).join(id);
         fs::create_dir_all(&bundle)?;
@@ -72,7 +72,7 @@ impl Root {
 
 impl Drop for Root {
     fn drop(&mut self) {
-        // Whatever is left of it is in the folder for such things.
+        // If this fails, the rest stays in the folder for temporary files.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -1,5 +1,5 @@
-//! `fastproc bench exits`: what recording every exit costs, how many a second it stands, and whether they make the books
-//! balance.
+//! `fastproc bench exits`: the cost of recording every exit, the sustainable rate of exits, and whether their CPU time
+//! completes that of the machine.
 
 use std::{
     fs,
@@ -21,9 +21,9 @@ use super::{
     report::{Column, Report, Row, Spread, column, four_decimals},
 };
 
-/// Bytes of the stack on which a child ends at once.
+/// Bytes of the stack of a child that exits at once.
 const STACK: usize = 64 << 10;
-/// The last record of an exit comes later than that only if the kernel has lost it.
+/// The last record of an exit comes later than this only if the kernel has lost it.
 const LATE: Duration = Duration::from_secs(8);
 
 /// Arguments of `fastproc bench exits`.
@@ -32,13 +32,14 @@ pub struct Args {
     /// Start and end this many processes in each round of a case.
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
     exits: u32,
-    /// Measure each case so often, in turn with the others.
+    /// Measure each case this many times, in turn with the others.
     #[arg(long, value_name = "N", default_value_t = 61, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// Start and end processes as fast as possible on every CPU for so long.
+    /// Start and end processes as fast as possible on every CPU for this long.
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     storm: u64,
-    /// Compare what processes and exits used with /proc/stat for so long, while short-lived processes use all CPUs.
+    /// Compare the CPU time of processes and exits with /proc/stat for this long, while short-lived processes use all
+    /// CPUs.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     balance: u64,
     /// Print one JSON object instead of a table.
@@ -50,7 +51,7 @@ pub struct Args {
 struct Head {
     exits: u32,
     rounds: u32,
-    /// By how much a fork and exit costs more if it is recorded: the median of all rounds.
+    /// How much more a fork and exit costs if it is recorded: the median of all rounds.
     #[serde(serialize_with = "four_decimals")]
     more_percent: f64,
     storm: Option<Storm>,
@@ -72,11 +73,11 @@ struct Balance {
     exits: u64,
     not_final: u64,
     lost: u64,
-    /// By /proc/stat: everything but idle, waiting and stolen time.
+    /// By /proc/stat: everything except idle, waiting and stolen time.
     kernel: f64,
-    /// By what processes that were there used between two snapshots, one a second.
+    /// By processes of two successive snapshots, one a second.
     processes: f64,
-    /// By what ended between them.
+    /// By processes that exited between them.
     exits_seconds: f64,
 }
 
@@ -108,7 +109,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let mut forker = Forker::start()?;
     let (mut alone, mut recorded) = (Vec::new(), Vec::new());
     for round in 0..args.rounds {
-        // Each of them first in turn: a machine grows warmer, or busier.
+        // Alternate the order: a machine becomes warmer, or busier.
         if round % 2 == 0 {
             alone.push(forker.round(args.exits, None)?);
         }
@@ -167,8 +168,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     Ok(report.print("exits", args.json)?)
 }
 
-/// A process that forks when it is told to. Not this one: what it has in memory, which recording is part of, would make a
-/// fork dearer.
+/// A process that forks on request. It is not this one, because the memory of this one, which includes that for
+/// recording, would make a fork more expensive.
 struct Forker {
     pid: libc::pid_t,
     orders: io::PipeWriter,
@@ -176,25 +177,25 @@ struct Forker {
 }
 
 impl Forker {
-    /// To be called as long as this process has little in memory.
+    /// Call this while this process uses little memory.
     fn start() -> io::Result<Self> {
         let (order, orders) = io::pipe()?;
         let (done, tell) = io::pipe()?;
-        // SAFETY: this process has one thread, and so the child may do whatever it could.
+        // SAFETY: this process has one thread, so the child may do anything.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
             0 => {
                 drop((orders, done));
                 let ended = Self::obey(&order, &tell);
-                // SAFETY: nothing has to be destroyed.
+                // SAFETY: nothing needs a destructor.
                 unsafe { libc::_exit(ended.is_err().into()) }
             }
             pid => Ok(Self { pid, orders, done }),
         }
     }
 
-    /// For each number that comes, so many children; answers with the CPU time that it took here and in them, until the orders
-    /// end.
+    /// Starts this many children for each number that it reads, and answers with its CPU time and theirs, until the
+    /// pipe closes.
     fn obey(mut order: &io::PipeReader, mut tell: &io::PipeWriter) -> io::Result<()> {
         let mut count = [0; 4];
         while order.read(&mut count)? == count.len() {
@@ -209,7 +210,8 @@ impl Forker {
         Ok(())
     }
 
-    /// CPU time of a fork and exit, in microseconds; with what it takes here to read their records, as they wake a reader.
+    /// CPU time of a fork and exit, in microseconds, including the time to read their records here, as they wake a
+    /// reader.
     fn round(&mut self, count: u32, mut recorded: Option<&mut Exits>) -> Result<f64, Failure> {
         let before = used(&[libc::RUSAGE_SELF])?;
         self.orders.write_all(&count.to_ne_bytes())?;
@@ -236,7 +238,7 @@ impl Forker {
     }
 }
 
-/// Waits until one of them can be read; whether it is the first.
+/// Waits until one of them can be read. Returns whether it is the first.
 fn wait_for_either(one: &io::PipeReader, other: BorrowedFd<'_>) -> io::Result<bool> {
     let mut ready = [
         PollFd::new(one, PollFlags::IN),
@@ -251,7 +253,7 @@ fn used(of: &[libc::c_int]) -> io::Result<Duration> {
     for &who in of {
         // SAFETY: zero is a valid value for every member.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        // SAFETY: `usage` is a structure of this type, and ours.
+        // SAFETY: `usage` is a structure of this type, and is owned here.
         if unsafe { libc::getrusage(who, &raw mut usage) } != 0 {
             return Err(io::Error::last_os_error());
         }
@@ -262,9 +264,9 @@ fn used(of: &[libc::c_int]) -> io::Result<Duration> {
     Ok(sum)
 }
 
-/// A child that uses the CPU for so long.
+/// Starts a child that uses the CPU for this long.
 fn fork_and_wait(work: Duration) -> io::Result<()> {
-    // SAFETY: the child reads the clock and ends: no allocation, no lock, no destructor.
+    // SAFETY: the child reads the clock and exits: no allocation, no lock, no destructor.
     let child = match unsafe { libc::fork() } {
         -1 => return Err(io::Error::last_os_error()),
         0 => {
@@ -279,7 +281,7 @@ fn fork_and_wait(work: Duration) -> io::Result<()> {
 }
 
 fn wait_for(child: libc::pid_t) -> io::Result<()> {
-    // SAFETY: no status is asked for.
+    // SAFETY: no status is requested.
     while unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) } != child {
         let error = io::Error::last_os_error();
         if error.kind() != io::ErrorKind::Interrupted {
@@ -293,12 +295,12 @@ extern "C" fn end_at_once(_: *mut libc::c_void) -> libc::c_int {
     0
 }
 
-/// The cheapest process there is: it shares the memory of this one, which waits until it has ended.
+/// Starts the cheapest process possible: it shares the memory of this one, which waits until it has exited.
 fn borrow_and_wait(stack: &mut [u8]) -> io::Result<()> {
     let top = stack.as_mut_ptr_range().end;
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-    // SAFETY: the child has a stack of its own, to which nobody else writes, touches no other memory, and has ended before
-    // this returns.
+    // SAFETY: the child has its own stack, which no other code writes to, touches no other memory, and has exited
+    // before this returns.
     let child = unsafe { libc::clone(end_at_once, top.cast(), flags, std::ptr::null_mut()) };
     if child == -1 {
         return Err(io::Error::last_os_error());
@@ -306,7 +308,7 @@ fn borrow_and_wait(stack: &mut [u8]) -> io::Result<()> {
     wait_for(child)
 }
 
-/// A process on every CPU that does this until the time is over; returns how often.
+/// Does this in one process on every CPU until the time is over. Returns how many times.
 fn on_every_cpu(
     time: Duration,
     each: impl Fn(&mut [u8], u64) -> io::Result<()>,
@@ -316,7 +318,7 @@ fn on_every_cpu(
     let mut pids = Vec::new();
     let mut stack = vec![0; STACK];
     for number in 0..cpus as u64 {
-        // SAFETY: this process has one thread, and so the child may do whatever it could.
+        // SAFETY: this process has one thread, so the child may do anything.
         match unsafe { libc::fork() } {
             -1 => return Err(io::Error::last_os_error()),
             0 => {
@@ -327,7 +329,7 @@ fn on_every_cpu(
                     times += 1;
                 }
                 let _ = rustix::io::write(&writer, &times.to_ne_bytes());
-                // SAFETY: nothing has to be destroyed.
+                // SAFETY: nothing needs a destructor.
                 unsafe { libc::_exit(0) }
             }
             child => pids.push(child),
@@ -384,7 +386,7 @@ fn storm(time: Duration) -> Result<Storm, Failure> {
 }
 
 fn balance(seconds: u64) -> Result<Balance, Failure> {
-    // From a fifth of a millisecond to some 13, of which none is there for two snapshots.
+    // From a fifth of a millisecond to about 13, so none is in two snapshots.
     let work = |number: u64| Duration::from_micros(200 << (number % 7));
     let builder = Collector::builder()
         .service_socket(None)
@@ -430,12 +432,12 @@ fn balance(seconds: u64) -> Result<Balance, Failure> {
     Ok(sums)
 }
 
-/// What all CPUs have done, interrupts included.
+/// CPU time of all CPUs, including interrupts.
 fn kernel_seconds() -> io::Result<f64> {
     let text = fs::read_to_string("/proc/stat")?;
     let words = text.lines().next().unwrap_or_default().split_whitespace();
     let times: Vec<f64> = words.skip(1).filter_map(|word| word.parse().ok()).collect();
-    // user, nice, system; not idle and iowait; irq, softirq; not steal, and guest time is in user's.
+    // user, nice, system; not idle and iowait; irq, softirq; not steal; guest time is part of user.
     let ticks: f64 = [0, 1, 2, 5, 6].iter().filter_map(|&at| times.get(at)).sum();
     Ok(ticks / rustix::param::clock_ticks_per_second() as f64)
 }

@@ -1,5 +1,5 @@
-//! `fastproc bench hostile`: how long a user waits for the service while another one attacks it, compared with as many
-//! processes of that user that use the CPU and ask nothing.
+//! `fastproc bench hostile`: how long a user waits for the service while another one attacks it, compared with the same
+//! number of processes of that user that only use the CPU.
 
 use std::{
     io::{BufRead, BufReader},
@@ -33,30 +33,30 @@ use super::{
 const ATTACKER: u32 = 54_321;
 const READER: u32 = 65_534;
 const CONNECTIONS: usize = 500;
-/// Between two looks of the reader.
+/// The time between two snapshots of the reader.
 const APART: Duration = Duration::from_millis(10);
-/// So long attackers have to connect.
+/// The time that attackers have to connect.
 const CONNECTING: Duration = Duration::from_secs(1);
 
 /// Arguments of `fastproc bench hostile`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Measure with so many processes on the machine: idle ones are started, and gone afterwards.
+    /// Measure with this many processes on the machine. Missing ones are started, idle, and removed afterwards.
     #[arg(long, value_name = "N", default_value_t = 4000)]
     processes: usize,
-    /// Attack from so many processes.
+    /// Attack from this many processes.
     #[arg(long, value_name = "N", default_value_t = 2)]
     attackers: usize,
-    /// Go through all cases so many times.
+    /// Measure all cases this many times.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// Look so many times in each case of a round.
+    /// Take this many snapshots in each case of a round.
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     looks: u32,
     /// Print one JSON object instead of a table.
     #[arg(long)]
     json: bool,
-    /// What this process is to do, at this socket, as the user that it is.
+    /// The role of this process, at this socket, as its user.
     #[arg(long, hide = true, requires = "socket")]
     role: Option<Role>,
     #[arg(long, hide = true)]
@@ -65,7 +65,7 @@ pub struct Args {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Role {
-    /// Looks, and prints how many microseconds each look took.
+    /// Takes snapshots, and prints the microseconds that each took.
     Reader,
     Idle,
     Burners,
@@ -78,7 +78,7 @@ enum Role {
 }
 
 impl Role {
-    /// What the reader is measured beside. The first is what the others are compared with.
+    /// The roles beside which the reader is measured. The others are compared with the first.
     const CASES: [Self; 8] = [
         Self::Burners,
         Self::Idle,
@@ -114,7 +114,7 @@ impl Role {
             generation: 0,
             holds: [0; wire::HOLDS],
             texts: Texts::empty(),
-            // Another one each time, so that nothing that is there will do.
+            // Different each time, so that no kept text is accepted.
             texts_max_age_ns: number,
             exits: false,
             exits_after: 0,
@@ -151,7 +151,7 @@ struct Hostile {
     p99_ms: f64,
     #[serde(serialize_with = "four_decimals")]
     max_ms: f64,
-    /// More than beside processes that only use the CPU.
+    /// The additional time, compared with processes that only use the CPU.
     #[serde(serialize_with = "four_decimals")]
     p99_more_ms: f64,
     /// CPU time of the service, in percent of one CPU.
@@ -182,10 +182,10 @@ impl Row for Hostile {
     }
 }
 
-/// What was measured of one case, in all rounds.
+/// Measurements of one case in all rounds.
 #[derive(Default)]
 struct Measured {
-    /// Milliseconds of each look.
+    /// Milliseconds of each snapshot.
     took: Vec<f64>,
     service_cpu: Duration,
     elapsed: Duration,
@@ -196,7 +196,7 @@ impl Measured {
         let attackers = (0..args.attackers)
             .map(|_| start(role, &service.socket, args.looks, ATTACKER))
             .collect::<Result<Vec<_>, _>>()?;
-        // They have connected by then.
+        // The attackers have connected by then.
         thread::sleep(CONNECTING);
         let (before, began) = (cpu_ns(service.pid())?, Instant::now());
         self.took.extend(look(&service.socket, args.looks)?);
@@ -207,7 +207,7 @@ impl Measured {
         Ok(())
     }
 
-    /// `burners_p99_ms`: what it is compared with, if it is not that itself.
+    /// `burners_p99_ms`: the value to compare with; `None` for that case itself.
     fn row(mut self, role: Role, burners_p99_ms: Option<f64>) -> Hostile {
         self.took.sort_by(f64::total_cmp);
         let at = |part: f64| self.took[((self.took.len() - 1) as f64 * part).round() as usize];
@@ -281,7 +281,7 @@ fn start(role: Role, socket: &Path, looks: u32, uid: u32) -> Result<Ending, Fail
     Ok(Ending::start(&mut command)?)
 }
 
-/// How many milliseconds each look of a reader took.
+/// Runs a reader. Returns the milliseconds that each snapshot took.
 fn look(socket: &Path, looks: u32) -> Result<Vec<f64>, Failure> {
     let mut reader = start(Role::Reader, socket, looks, READER)?;
     let out = reader.0.stdout.take().ok_or("no output")?;
@@ -321,7 +321,7 @@ fn play(role: Role, socket: &Path, looks: u32) -> Result<(), Failure> {
     }
 }
 
-/// Asks on every connection, and begins anew when all have been answered.
+/// Sends a request on every connection, and repeats when all have been answered.
 fn attack(role: Role, socket: &Path) -> Result<(), Failure> {
     raise_descriptors();
     let address = SocketAddrUnix::new(socket)?;
@@ -343,7 +343,7 @@ fn attack(role: Role, socket: &Path) -> Result<(), Failure> {
                 *socket = open()?;
             }
             let request = wire::to_bytes(&role.request(number).to_words());
-            // Whoever is cut off goes on with the others.
+            // If one is disconnected, the attacker continues with the others.
             let _ = send(&*socket, &request, SendFlags::NOSIGNAL);
         }
         for socket in &sockets {

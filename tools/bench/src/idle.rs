@@ -1,15 +1,16 @@
-//! Idle processes to read, all gone afterwards however this program ends.
+//! Idle processes to read, all removed afterwards however this program ends.
 //!
-//! A child of this program, the spawner, forks them and waits for its lifeline to close: a pipe whose other end only this
-//! program holds. It closes by dropping the [`Idle`], by Ctrl-C (the spawner has a session of its own, so the terminal's
-//! signals do not reach it) and by a crash. Then the spawner kills all of them and reaps all of them. Should the spawner
-//! itself be killed, then each dies by `PR_SET_PDEATHSIG`.
+//! A child of this program, the spawner, forks them and waits for its lifeline to close: a pipe whose other end only
+//! this program holds. It closes by dropping the [`Idle`], by Ctrl-C (the spawner has its own session, so the
+//! terminal's signals do not reach it) and by a crash. Then the spawner kills and reaps all of them. If the spawner
+//! itself is killed, each of them dies by `PR_SET_PDEATHSIG`.
 //!
-//! They are ordinary processes in the namespaces of this program, each with an address space of its own, because those are
-//! what people's machines are full of. A pid namespace would also keep them together, but costs every reader a second
-//! number for each pid, and spares nothing: each needs a pid in the outer namespace as well, below its `kernel.pid_max`.
+//! They are ordinary processes in the namespaces of this program, each with its own address space, because real
+//! machines are full of these. A pid namespace would also keep them together, but costs every reader a second number
+//! for each pid, and saves nothing: each process needs a pid in the outer namespace as well, below its
+//! `kernel.pid_max`.
 //!
-//! This program may have threads, so the spawner and its children do nothing but system calls: no allocation, no lock.
+//! This program may have threads, so the spawner and its children only make system calls: no allocation, no lock.
 
 use std::{
     ffi::CStr,
@@ -35,13 +36,13 @@ use rustix::{
     stdio::{dup2_stdin, dup2_stdout, stdin, stdout},
 };
 
-/// So long all of them have to wake, run and sleep.
+/// The time that all of them have to wake, run and sleep.
 const WAKING: Duration = Duration::from_secs(60);
 
-/// How often one of them has been woken, in memory that they share with whoever waits for it.
+/// Counts how many have been woken, in memory that they share with the waiting process.
 static WOKEN: OnceLock<Option<&AtomicUsize>> = OnceLock::new();
 
-/// The kernel keeps the lowest pids to itself once it has counted past them.
+/// The kernel reserves the lowest pids once it has counted past them.
 const RESERVED_PIDS: usize = 300;
 
 fn number(path: &str) -> Option<usize> {
@@ -59,20 +60,20 @@ pub struct Idle {
 impl Idle {
     /// Starts `wanted` processes and waits until all of them sleep.
     ///
-    /// Do it before anything large is mapped: each is a copy of this one.
+    /// Call it before mapping anything large: each process is a copy of this one.
     pub fn start(wanted: usize) -> io::Result<Self> {
         Self::start_with_names(wanted, 1)
     }
 
-    /// The same with so many names, in turn.
+    /// The same with this many different names.
     pub fn start_with_names(wanted: usize, names: usize) -> io::Result<Self> {
         check_pids(wanted)?;
         WOKEN.get_or_init(shared);
         let (held, lifeline) = io::pipe()?;
         let (mut report, outcome) = io::pipe()?;
-        // The spawner's list of them, allocated by the one who may allocate.
+        // The spawner's list of pids, allocated here, where allocation is allowed.
         let mut pids = vec![None; wanted];
-        // SAFETY: the child does nothing but system calls on its copies of these values, and ends by _exit.
+        // SAFETY: the child only makes system calls on its copies of these values, and ends by _exit.
         let spawner = match unsafe { libc::fork() } {
             -1 => return Err(io::Error::last_os_error()),
             0 => spawn_all(&mut pids, names, &held, &outcome),
@@ -84,8 +85,8 @@ impl Idle {
             lifeline: Some(lifeline),
             pids: Vec::new(),
         };
-        // The spawner says what stopped it, and names its children; the end of the stream says that every one has closed it
-        // and sleeps.
+        // The spawner reports the error that stopped it, and the pids of its children. At the end of the stream each of
+        // them has closed it and sleeps.
         let mut words = Vec::new();
         report.read_to_end(&mut words)?;
         let mut words = words
@@ -115,7 +116,7 @@ impl Idle {
         (wanted > 0).then(|| Self::start(wanted)).transpose()
     }
 
-    /// Lets one in so many of them run for a moment, and waits until they sleep again.
+    /// Lets one in this many of them run for a moment, and waits until they sleep again.
     pub fn wake(&self, one_in: usize) -> io::Result<()> {
         let woken = woken().ok_or(io::ErrorKind::Unsupported)?;
         woken.store(0, Ordering::Relaxed);
@@ -131,12 +132,12 @@ impl Idle {
             }
             sleep(Duration::from_millis(1));
         }
-        // The last to run has yet to sleep.
+        // The last one to run must still go to sleep.
         sleep(Duration::from_millis(5));
         Ok(())
     }
 
-    /// Does so if there are some, and some are to run.
+    /// Wakes some, if there are idle processes and a number is given.
     pub fn wake_some(idle: Option<&Self>, one_in: Option<u32>) -> io::Result<()> {
         match (idle, one_in) {
             (Some(idle), Some(one_in)) => idle.wake(one_in as usize),
@@ -144,12 +145,12 @@ impl Idle {
         }
     }
 
-    /// Their pids, without their parent's.
+    /// Their pids, without that of their parent.
     pub fn pids(&self) -> impl Iterator<Item = u32> {
         self.pids.iter().map(|pid| pid.as_raw_pid() as u32)
     }
 
-    /// How many there are, without their parent.
+    /// Their number, without their parent.
     pub fn count(&self) -> usize {
         self.pids.len()
     }
@@ -158,7 +159,7 @@ impl Idle {
 impl Drop for Idle {
     fn drop(&mut self) {
         self.lifeline = None;
-        // It ends when all of its children are reaped; if it was killed, then so were they.
+        // The spawner exits when all of its children are reaped. If it was killed, so were they.
         while matches!(
             waitpid(Some(self.spawner), WaitOptions::empty()),
             Err(Errno::INTR)
@@ -167,7 +168,7 @@ impl Drop for Idle {
 }
 
 fn check_pids(wanted: usize) -> io::Result<()> {
-    // The fourth word of loadavg is "runnable/all", and all of them have a pid.
+    // The fourth word of loadavg is "runnable/all", and each of these tasks has a pid.
     let running = fs::read_to_string("/proc/loadavg").ok().and_then(|text| {
         let (_, all) = text.split(' ').nth(3)?.split_once('/')?;
         all.parse::<usize>().ok()
@@ -179,23 +180,23 @@ fn check_pids(wanted: usize) -> io::Result<()> {
                  threads that run. Raise it (sysctl -w kernel.pid_max=4194304) or ask for fewer (--processes)"
             )))
         }
-        // What cannot be known here fork will tell.
+        // If the number is unknown, a failing fork reports it.
         _ => Ok(()),
     }
 }
 
-/// All that the spawner does.
+/// The code of the spawner.
 fn spawn_all(pids: &mut [Option<Pid>], names: usize, held: &PipeReader, outcome: &PipeWriter) -> ! {
-    // Its two pipes, and nothing else that the opener has open, least of all the lifeline's other end.
+    // Keep the two pipes, and no other descriptors of this program, especially not the lifeline's other end.
     if dup2_stdin(held).is_err() || dup2_stdout(outcome).is_err() {
         exit_now();
     }
     close_from(2);
-    // Fails only for the leader of a group, which a new child is not.
+    // This fails only for the leader of a group, which a new child is not.
     let _ = setsid();
     let _ = rustix::thread::set_name(c"fastproc-idle");
-    // For `wake`, which reaches its children.
-    // SAFETY: the handler counts in an atomic, and does nothing else.
+    // For `wake`: the children inherit it.
+    // SAFETY: the handler only adds to an atomic number.
     unsafe {
         libc::signal(
             libc::SIGUSR1,
@@ -205,7 +206,7 @@ fn spawn_all(pids: &mut [Option<Pid>], names: usize, held: &PipeReader, outcome:
     let spawner = getpid();
     let mut errno = 0;
     for (number, pid) in pids.iter_mut().enumerate() {
-        // A hundred thousand take minutes: whoever opened them may be gone by then.
+        // A hundred thousand take minutes, and this program may be gone by then.
         if number % 64 == 0 && lifeline_has_ended() {
             break;
         }
@@ -222,13 +223,13 @@ fn spawn_all(pids: &mut [Option<Pid>], names: usize, held: &PipeReader, outcome:
             child => *pid = Pid::from_raw(child),
         }
     }
-    // If nobody reads it, then the lifeline ends as well. Four bytes are never written in part.
+    // If nobody reads it, the lifeline closes as well. Four bytes are never written in part.
     let _ = rustix::io::write(stdout(), &i32::to_ne_bytes(errno));
     for &pid in pids.iter().flatten() {
         let _ = rustix::io::write(stdout(), &pid.as_raw_nonzero().get().to_ne_bytes());
     }
     close_from(1);
-    // Nothing is ever written to the lifeline: a read ends when it does.
+    // Nothing is written to the lifeline: a read returns when it closes.
     while rustix::io::read(stdin(), &mut [0; 1]) == Err(Errno::INTR) {}
     for &pid in pids.iter().flatten() {
         let _ = kill_process(pid, Signal::KILL);
@@ -237,10 +238,10 @@ fn spawn_all(pids: &mut [Option<Pid>], names: usize, held: &PipeReader, outcome:
     exit_now()
 }
 
-/// A name that tells it from others, which the next child inherits.
+/// Sets a distinct name, which the next child inherits.
 fn set_own_name(number: usize) {
     let mut name = [0; 16];
-    // One that is too long loses its end, and the last byte stays zero.
+    // A name that is too long loses its end, and the last byte stays zero.
     let _ = write!(&mut name[..15], "idle-{number}");
     if let Ok(name) = CStr::from_bytes_until_nul(&name) {
         let _ = rustix::thread::set_name(name);
@@ -253,13 +254,13 @@ fn lifeline_has_ended() -> bool {
     poll(&mut ends, Some(&Timespec::default())).is_ok_and(|ended| ended > 0)
 }
 
-/// A child's life.
+/// The code of a child.
 fn sleep_until_killed(spawner: Pid) -> ! {
     let armed = set_parent_process_death_signal(Some(Signal::KILL));
     if armed.is_err() || getppid() != Some(spawner) {
         exit_now();
     }
-    // The report among them: when the last child has closed it, all of them are here.
+    // This closes the report, too. When the last child has closed it, all of them are running.
     close_from(0);
     loop {
         pause();
@@ -276,10 +277,11 @@ extern "C" fn count_woken(_: libc::c_int) {
     }
 }
 
-/// Memory that stays shared with what is forked from now on.
+/// Memory that stays shared with children forked from now on.
 fn shared() -> Option<&'static AtomicUsize> {
     let (rights, shared) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
-    // SAFETY: the kernel chooses where, and nothing else knows of it. It is aligned, zero at first, and never unmapped.
+    // SAFETY: the kernel chooses the address, and nothing else uses it. It is aligned, zero at first, and never
+    // unmapped.
     unsafe {
         mmap_anonymous(ptr::null_mut(), size_of::<AtomicUsize>(), rights, shared)
             .ok()?
@@ -294,7 +296,7 @@ fn exit_now() -> ! {
 }
 
 fn close_from(first: u32) {
-    // SAFETY: this process uses no descriptor of that range any more. Kernels before 5.9 have no close_range.
+    // SAFETY: this process no longer uses descriptors of that range. Kernels before 5.9 lack close_range.
     unsafe {
         if libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) == -1 {
             for fd in first..4096 {
@@ -316,7 +318,7 @@ mod tests {
 
     use super::*;
 
-    /// Set for the process that [`nothing_remains_after_sigkill`] kills: where it says its spawner's pid.
+    /// Set for the process that [`nothing_remains_after_sigkill`] kills: the file for its spawner's pid.
     const HOST: &str = "FASTPROC_TEST_IDLE_HOST";
 
     fn stat(pid: u32) -> Option<Vec<String>> {
@@ -350,7 +352,7 @@ mod tests {
     }
 
     fn wait_until_dead(processes: &[(u32, String)]) {
-        // Who inherits and reaps them is not ours to say, so a zombie will do.
+        // Another process inherits and reaps them, so a zombie counts as dead.
         let lives = |process: &&(u32, String)| {
             is_there(process) && stat(process.0).is_some_and(|stat| stat[0] != "Z")
         };
@@ -371,7 +373,7 @@ mod tests {
             assert_eq!(fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count(), 0);
         }
         drop(idle);
-        // Reaped, too, and without waiting.
+        // Also reaped, without waiting.
         assert!(!children.iter().any(is_there));
     }
 
@@ -405,7 +407,7 @@ mod tests {
             let text = |pid: &Pid| fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap();
             idle.pids.iter().map(text).collect::<Vec<_>>()
         };
-        // Those that have just begun may still run.
+        // Processes that have just started may still run.
         wait_until("ten that run, and others that do not", || {
             let before = ran();
             idle.wake(10).unwrap();
@@ -487,7 +489,7 @@ mod tests {
 
     #[test]
     fn too_many_are_refused_with_the_limit() {
-        // More than any pid_max can be.
+        // More than any pid_max.
         let error = Idle::start(1 << 23).unwrap_err().to_string();
         assert!(
             error.contains("8388608 processes need more pids than kernel.pid_max"),

@@ -1,7 +1,7 @@
 //! `fastproc bench latency`: how long a thread waits for its CPU while processes are read there.
 //!
-//! As cyclictest does: a thread sleeps until a moment of the clock and looks how late it is. A real-time thread waits for
-//! what cannot be preempted; an ordinary one also for its turn.
+//! The method is that of cyclictest: a thread sleeps until a point in time, and measures how late it wakes. A real-time
+//! thread waits for code that cannot be preempted; an ordinary one also for its turn.
 
 use std::{
     fs,
@@ -26,26 +26,26 @@ use super::{
     report::{Column, Report, Row, Skipped, column, four_decimals, progress},
 };
 
-/// The priority of the real-time thread, which is cyclictest's usual.
+/// The priority of the real-time thread, cyclictest's usual one.
 const PRIORITY: i32 = 80;
-/// A look at every process comes so often.
+/// The interval between snapshots.
 const LOOK: Duration = Duration::from_millis(10);
-/// The thread wakes so often.
+/// The interval between wake-ups of the thread.
 const WAKE: Duration = Duration::from_millis(1);
 
 /// Arguments of `fastproc bench latency`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Start this many idle processes first; they are gone afterwards. 0: measure the machine as it is.
+    /// Start this many idle processes first, and end them afterwards. 0: measure the machine as it is.
     #[arg(long, value_name = "N", default_value_t = 4000)]
     processes: usize,
-    /// Measure each case for so long, a part of it each round.
+    /// Measure each case for this long, a part of it in each round.
     #[arg(long, value_name = "SECONDS", default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..))]
     seconds: u64,
-    /// Measure each case so often, in turn with the others.
+    /// Measure each case this many times, in turn with the others.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// Where all of it happens.
+    /// Run all threads on this CPU.
     #[arg(long, value_name = "CPU", default_value_t = 0)]
     cpu: usize,
     /// Print one JSON object instead of a table.
@@ -59,13 +59,13 @@ struct Head {
     looks_per_second: u32,
 }
 
-/// What runs on the CPU beside the thread.
+/// The load on the CPU beside the thread.
 #[derive(Clone, Copy, Debug)]
 enum Load {
     Idle,
     /// Open, read and close `/proc/PID/stat` of every process, again and again.
     Stat,
-    /// A snapshot a hundred times a second.
+    /// Make a snapshot a hundred times a second.
     Snapshots(SourceKind, Fields),
 }
 
@@ -194,7 +194,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How long a thread of this class waited each time, beside this load; or why there can be no such load here.
+/// How long a thread of this class waited each time, beside this load. `Err`: this load is not possible here.
 fn wait_beside(
     load: Load,
     class: Class,
@@ -225,7 +225,7 @@ fn wait_beside(
     })
 }
 
-/// A load that is ready to begin.
+/// A load that is ready to start.
 enum Look {
     Idle,
     Stat(Vec<u8>),
@@ -240,7 +240,7 @@ impl Look {
             Load::Snapshots(source, fields) => {
                 let collector = Collector::builder().fields(fields).source(Some(source));
                 let mut collector = Box::new(collector.open()?);
-                // The first is dearer: caches fill, and the array grows.
+                // The first one is more expensive: caches fill, and the array grows.
                 collector.snapshot()?;
                 Self::Snapshots(collector, now_ns())
             }
@@ -260,14 +260,14 @@ impl Look {
                     });
                     if is_process && let Ok(mut file) = fs::File::open(path.join("stat")) {
                         text.clear();
-                        // One that has ended meanwhile is as good as none.
+                        // A process that has exited meanwhile does not count.
                         let _ = std::io::Read::read_to_end(&mut file, text);
                     }
                 }
             }
             Self::Snapshots(collector, next) => {
                 collector.snapshot()?;
-                // A look that took longer is followed by the next at once, and none is made up for.
+                // After a snapshot that took longer, the next follows at once; missed ones are not repeated.
                 *next = (*next + LOOK.as_nanos() as u64).max(now_ns());
                 sleep_until(*next)?;
             }
@@ -276,7 +276,7 @@ impl Look {
     }
 }
 
-/// How late the thread was each time.
+/// How late the thread woke each time.
 fn wait_for(time: Duration) -> Result<Vec<u64>, Failure> {
     let mut waits = Vec::with_capacity((time.as_millis() / WAKE.as_millis()) as usize + 1);
     let mut next = now_ns();
@@ -286,7 +286,7 @@ fn wait_for(time: Duration) -> Result<Vec<u64>, Failure> {
         sleep_until(next)?;
         let now = now_ns();
         waits.push(now.saturating_sub(next));
-        // Moments that have passed meanwhile belong to the same wait.
+        // Points in time that have passed meanwhile belong to the same wait.
         next = next.max(now);
     }
     Ok(waits)

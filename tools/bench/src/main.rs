@@ -1,4 +1,4 @@
-//! `fastproc-bench`, which `fastproc bench` runs: what reading costs, measured here and now.
+//! `fastproc-bench`, which `fastproc bench` runs: measures the cost of reading on this machine.
 
 mod all;
 mod attach;
@@ -29,10 +29,10 @@ use clap::Parser;
 
 use self::measure::Failure;
 
-/// The benchmark could not run, or was called wrongly (clap's own choice for the latter).
+/// The benchmark could not run, or the command line is invalid (clap's status).
 const FAILED: u8 = 2;
 
-/// Measure what reading costs on this machine.
+/// Measure the cost of reading on this machine.
 #[derive(Debug, Parser)]
 #[command(
     name = "fastproc-bench",
@@ -42,27 +42,28 @@ const FAILED: u8 = 2;
     max_term_width = 100
 )]
 enum Bench {
-    /// Read every process once: by /proc, and by what this machine can do better.
+    /// Read every process once, by /proc and by the other sources of this machine.
     Scan(scan::Args),
-    /// Read every cgroup once: by the kernel's files, and by what this machine can do better.
+    /// Read every cgroup once, by the kernel's files and by the other sources of this machine.
     Cgroups(cgroups::Args),
     /// Scrape the metrics that `fastproc serve` serves.
     Scrape(scrape::Args),
-    /// Record every process that ends: what it costs, how many a second it stands, and whether CPU time adds up.
+    /// Record every exit: its cost, the sustainable rate, and whether CPU time adds up.
     Exits(exits::Args),
-    /// Wait for the CPU, as a real-time and as an ordinary thread, while processes are read there.
+    /// Wait for the CPU, as a real-time and as an ordinary thread, while processes are read on it.
     Latency(latency::Args),
-    /// Read the processes from Python: by psutil, and by the package fastproc.
+    /// Read the processes from Python, by psutil and by the package fastproc.
     Python(python::Args),
-    /// Look once: ps(1), and ours with and without a resident service; the CPU time of reader and service together.
+    /// Take single snapshots, by ps(1) and by fastproc with and without a service; CPU time of reader and service
+    /// together.
     Attach(attach::Args),
-    /// Look by the service while another user attacks it.
+    /// Take snapshots from the service while another user attacks it.
     Hostile(hostile::Args),
     /// Show processes on a screen: fastproc top, htop, btop and top.
     Top(top::Args),
-    /// What others have done to make the kernel's texts cheaper: their figures, and the same measured here.
+    /// Measure changes that others made to make the kernel's texts cheaper, beside their figures.
     Background(background::Args),
-    /// Run those whose figures are in docs/performance.md, and write one JSON object.
+    /// Run the benchmarks of docs/performance.md, and write one JSON object.
     All(all::Args),
 }
 

@@ -1,4 +1,5 @@
-//! Measuring several ways of doing the same: interleaved, so that what disturbs the machine disturbs all of them alike.
+//! Measures several ways to do the same. They are interleaved, so that a disturbance of the machine affects all of
+//! them.
 
 use std::{error::Error, time::Duration};
 
@@ -9,30 +10,30 @@ use rustix::{
 
 use super::report::Spread;
 
-/// Anything that can go wrong while measuring.
+/// An error while measuring.
 pub type Failure = Box<dyn Error + Send + Sync>;
 
-/// One way of doing it.
+/// One way to do it.
 pub struct Case<'a> {
     /// Its name in the report.
     pub name: &'static str,
-    /// Does it once, and says how many things (processes, counters) it has read.
+    /// Does it once. Returns how many items (processes, counters) it has read.
     pub run: Box<dyn FnMut() -> Result<usize, Failure> + 'a>,
 }
 
 /// How to measure.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Rounds that are not counted: caches fill, descriptors open, branches are learned.
+    /// Rounds that do not count: caches fill, descriptors open, branches are learned.
     pub warm_up: u32,
-    /// Rounds that are.
+    /// Rounds that count.
     pub rounds: u32,
-    /// Runs of a case before the first that counts in a round, after which the first case takes the caches again: what the
-    /// other cases did to the processes is then known to this one.
+    /// Runs of a case before the first that counts in a round, so that it has seen the changes that the other cases
+    /// caused. After them the first case takes the caches again.
     pub prime: u32,
-    /// Runs in a row within a round, after the first: a reader that finds the caches as it left them.
+    /// Further runs in a row within a round, after the first: with the caches as the case left them.
     pub repeat: u32,
-    /// Stay on this CPU, so that none of the rounds pays for a move.
+    /// Stay on this CPU, so that no round includes a migration.
     pub cpu: Option<usize>,
 }
 
@@ -43,14 +44,15 @@ impl Plan {
     }
 }
 
-/// What one case took in each round.
+/// Measurements of one case in all rounds.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
     /// Its name.
     pub name: &'static str,
-    /// By round: the runs after the first, as of a reader that comes back before others have taken the caches.
+    /// For each round: the runs after the first, like those of a reader that returns before others have taken the
+    /// caches.
     pub rounds: Vec<Round>,
-    /// By round: the first run, straight after the other cases have had the caches to themselves.
+    /// For each round: the first run, right after the other cases have used the caches.
     pub cold: Vec<Round>,
 }
 
@@ -59,14 +61,14 @@ pub struct Measured {
 pub struct Round {
     /// CPU time of this thread, in the kernel and outside of it.
     pub cpu: Duration,
-    /// Time of the clock on the wall.
+    /// Wall-clock time.
     pub wall: Duration,
-    /// What was read.
+    /// The number of items read.
     pub count: usize,
 }
 
 impl Measured {
-    /// Microseconds of CPU time for each thing read.
+    /// Microseconds of CPU time for each item.
     pub fn cpu_us(&self) -> Spread {
         Spread::of(
             self.rounds
@@ -75,7 +77,7 @@ impl Measured {
         )
     }
 
-    /// The same for the run after the other cases.
+    /// The same for the first runs.
     pub fn cold_cpu_us(&self) -> Spread {
         Spread::of(
             self.cold
@@ -84,7 +86,7 @@ impl Measured {
         )
     }
 
-    /// Microseconds by the wall clock.
+    /// Microseconds of wall-clock time.
     pub fn wall_us(&self) -> Spread {
         Spread::of(
             self.rounds
@@ -93,7 +95,7 @@ impl Measured {
         )
     }
 
-    /// How many things were read, in the median.
+    /// The number of items read: the median.
     pub fn count(&self) -> usize {
         Spread::of(self.rounds.iter().map(|round| round.count as f64)).median as usize
     }
@@ -103,10 +105,10 @@ fn per_thing(time: Duration, count: usize) -> f64 {
     time.as_secs_f64() * 1e6 / count as f64
 }
 
-/// Runs every case several times in a row each round, beginning with another one each time, so that none always follows
-/// the same. The first run finds the caches as the other cases left them; it is kept apart from the others.
+/// Runs every case several times in a row in each round. Each round begins with another case, so that none always
+/// follows the same one. The first run finds the caches as the other cases left them, and is kept apart.
 ///
-/// `prepare` is called before each run of the case of that name, which is not measured; `done` after each case.
+/// Calls `prepare` before each run of the case of that name, and does not measure it; calls `done` after each case.
 pub fn measure(
     cases: &mut [Case<'_>],
     plan: Plan,
@@ -167,7 +169,7 @@ fn once(case: &mut Case<'_>) -> Result<Round, Failure> {
     Ok(Round { cpu, wall, count })
 }
 
-/// What a clock says.
+/// The time of a clock.
 pub fn clock(id: ClockId) -> Duration {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(id);
     Duration::new(tv_sec.unsigned_abs(), tv_nsec as u32)

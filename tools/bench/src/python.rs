@@ -1,4 +1,4 @@
-//! `fastproc bench python`: a look at all processes from Python, by psutil and by the package `fastproc`.
+//! `fastproc bench python`: a snapshot of all processes from Python, by psutil and by the package `fastproc`.
 
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,7 @@ use super::{
     service::Service,
 };
 
-/// What measures, in Python.
+/// The Python program that measures.
 const PROGRAM: &str = include_str!("../../../python/benchmark.py");
 /// The case that the others are compared with.
 const BASELINE: &str = "psutil";
@@ -24,14 +24,14 @@ const BASELINE: &str = "psutil";
 /// Arguments of `fastproc bench python`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Start this many idle processes first; they are gone afterwards. 0: measure the machine as it is.
+    /// Start this many idle processes first, and end them afterwards. 0: measure the machine as it is.
     #[arg(long, value_name = "N", default_value_t = 4000)]
     processes: usize,
-    /// Look this often, each case once a round.
+    /// Measure each case this many times, in turn with the others.
     #[arg(long, value_name = "N", default_value_t = 11, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// A Python that has the packages fastproc and psutil, and Glances, Polars and pandas for what is measured with them;
-    /// make test-python makes such an environment in target/venv.
+    /// Use this Python. It needs the packages fastproc and psutil, and for some cases Glances, Polars and pandas; make
+    /// test-python creates such an environment in target/venv.
     #[arg(long, value_name = "FILE", default_value = "python3")]
     python: PathBuf,
     /// Print one JSON object instead of a table.
@@ -39,7 +39,7 @@ pub struct Args {
     json: bool,
 }
 
-/// What the program says.
+/// The output of the program.
 #[derive(Debug, Deserialize)]
 struct Measured {
     processes: usize,
@@ -61,7 +61,7 @@ struct Head {
 #[derive(Debug, Serialize)]
 struct Look {
     case: String,
-    /// CPU time, that of the service included.
+    /// CPU time, including that of the service.
     cpu_ms: Spread,
     #[serde(serialize_with = "four_decimals")]
     ratio_vs_psutil: f64,

@@ -1,4 +1,4 @@
-//! What a benchmark says: a table for people, one JSON object for programs.
+//! The report of a benchmark: a table for people, or one JSON object for programs.
 
 use std::{
     fmt::Write as _,
@@ -10,7 +10,7 @@ use std::{
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Serialize, Serializer};
 
-/// Least, middle and greatest of several measurements.
+/// Least, median and greatest of several measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
     /// The least.
@@ -25,7 +25,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of some values. Of none it is not a number, which JSON shows as `null`.
+    /// The spread of these values. Without values it is NaN, which JSON shows as `null`.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
@@ -46,7 +46,7 @@ impl Spread {
     }
 }
 
-/// For JSON: finer than anything that is measured here, and no longer than that.
+/// For JSON: more precise than all measurements here.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "it is what serde calls")]
 pub fn four_decimals<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64((value * 1e4).round() / 1e4)
@@ -54,7 +54,7 @@ pub fn four_decimals<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok,
 
 /// The object that every benchmark prints: what was measured, where, and a row for each case.
 ///
-/// `R` is a row; it has a field `case` and what this benchmark measures. `H` is what this benchmark says once, such as the
+/// `R` is a row, with a field `case` and the values of this benchmark. `H` has the values of the whole run, such as the
 /// number of processes.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report<H, R> {
@@ -75,29 +75,29 @@ pub struct Report<H, R> {
 pub struct Skipped {
     /// Its name.
     pub case: &'static str,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// A row that people can read, too.
+/// A row that can be shown as a table, too.
 pub trait Row: Serialize {
     /// The columns. The first is the case.
     const COLUMNS: &'static [Column];
 
-    /// A cell for each of them.
+    /// A cell for each column.
     fn cells(&self) -> Vec<String>;
 }
 
 /// A column of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// What stands above it.
+    /// Its heading.
     pub title: &'static str,
-    /// Columns with the greatest number go first where the terminal is too narrow; those with 0 always stay.
+    /// If the terminal is too narrow, columns with the greatest rank are left out first; those with 0 always stay.
     pub rank: u8,
 }
 
-/// A column, by its fields.
+/// Creates a column.
 pub const fn column(title: &'static str, rank: u8) -> Column {
     Column { title, rank }
 }
@@ -120,7 +120,7 @@ impl<H: Serialize, R: Row> Report<H, R> {
         }
     }
 
-    /// Adds what a reader of the numbers must know about them.
+    /// Adds a remark about the numbers.
     pub fn note(&mut self, text: String) {
         self.notes.push(text);
     }
@@ -130,7 +130,7 @@ impl<H: Serialize, R: Row> Report<H, R> {
         serde_json::to_string(self)
     }
 
-    /// An aligned table of at most `width` columns of text, below a line that says where it was measured.
+    /// An aligned table of at most `width` columns of text, below a line that names the machine.
     pub fn table(&self, title: &str, width: usize) -> String {
         let mut out = format!("{title}, Linux {}, {} CPUs\n\n", self.kernel, self.cpus);
         let rows: Vec<Vec<String>> = self.rows.iter().map(Row::cells).collect();
@@ -186,7 +186,7 @@ impl<H: Serialize, R: Row> Report<H, R> {
         out
     }
 
-    /// Prints the one or the other on standard output. That nobody reads on is not an error.
+    /// Prints the JSON or the table to standard output. A closed output is not an error.
     pub fn print(&self, title: &str, json: bool) -> io::Result<()> {
         let text = if json {
             self.json()? + "\n"
@@ -200,7 +200,7 @@ impl<H: Serialize, R: Row> Report<H, R> {
     }
 }
 
-/// A line on standard error that says how far it is, where that is a terminal; `of` is what is counted.
+/// A progress line on standard error, if that is a terminal. `of` is the unit.
 pub fn progress(length: u64, of: &str) -> ProgressBar {
     let style = ProgressStyle::with_template(&format!("{{bar:40}} {{pos}}/{{len}} {of}"))
         .unwrap_or_else(|_| ProgressStyle::default_bar());
@@ -223,7 +223,7 @@ fn online_cpus() -> usize {
         .unwrap_or(1)
 }
 
-/// How many numbers a list such as `0-3,6` has.
+/// The number of entries of a list like `0-3,6`.
 fn count_list(text: &str) -> Option<usize> {
     text.split(',').try_fold(0, |sum: usize, part| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

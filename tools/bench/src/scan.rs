@@ -1,4 +1,4 @@
-//! `fastproc bench scan`: what one look at every process costs, by each way of looking.
+//! `fastproc bench scan`: the cost of reading every process once, in each way.
 
 use serde::Serialize;
 
@@ -10,13 +10,13 @@ use super::{
     scan_proc::{Best, ThreeFiles},
 };
 
-/// What everything is compared with.
+/// The case that the others are compared with.
 const BASELINE: &str = "proc-3files";
 
 /// Arguments of `fastproc bench scan`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Start this many idle processes first; they are gone afterwards. 0: measure the machine as it is.
+    /// Start this many idle processes first, and end them afterwards. 0: measure the machine as it is.
     #[arg(long, value_name = "N", default_value_t = 4000)]
     processes: usize,
     /// Measure each case this many times, in turn with the others.
@@ -36,7 +36,7 @@ pub struct Args {
 #[derive(Debug, Serialize)]
 struct Head {
     processes: usize,
-    /// What each of our own ways costs once, to start and to keep.
+    /// The cost to start each source of fastproc, and its memory.
     start: Vec<Cost>,
 }
 
@@ -45,7 +45,7 @@ struct Scan {
     case: &'static str,
     cpu_us_per_process: Spread,
     wall_us_per_process: Spread,
-    /// The run straight after the other cases, with cold caches.
+    /// The run right after the other cases, with cold caches.
     cold_cpu_us_per_process: Spread,
     /// How many times cheaper than the baseline: its median CPU time divided by this one's.
     #[serde(serialize_with = "four_decimals")]
@@ -92,7 +92,7 @@ impl Row for Scan {
 
 /// Measures, and prints the report.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    // Before anything is mapped or opened that each of them would get a copy of.
+    // Before anything is mapped or opened, because each of them gets a copy.
     let idle = Idle::start_some(args.processes)?;
 
     let wanted =
@@ -152,7 +152,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let plan = Plan {
         warm_up: 2,
         rounds: args.rounds,
-        // Kept is what has rested for two looks.
+        // A record is kept if its process has not run for two snapshots.
         prime: 3,
         repeat: 5,
         cpu: args.cpu,

@@ -1,35 +1,35 @@
-//! The library's own ways of reading every process.
+//! The library's ways to read every process.
 
 use fastproc::{Collector, Fields, SourceKind};
 
 use super::measure::Failure;
 
-/// One way: a source, and what it is asked for.
+/// A way: a source and its fields.
 #[derive(Clone, Copy, Debug)]
 pub struct Way {
     /// Name of the case.
     pub case: &'static str,
     source: SourceKind,
     fields: Fields,
-    /// So many of the idle processes run for a moment before each look: records of those that have not may be kept.
+    /// Which idle processes run for a moment before each snapshot: records of the others may be kept.
     pub ran: Ran,
-    /// Whether no record is kept, as if all of them had to be read again.
+    /// Whether no records are kept, so that all are read again.
     reads_all: bool,
 }
 
-/// Which idle processes run between two looks.
+/// The idle processes that run between two snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ran {
-    /// None of them.
+    /// No process.
     None,
-    /// Each time the same tenth.
+    /// The same tenth each time.
     Tenth,
-    /// All of them.
+    /// All processes.
     All,
 }
 
 impl Ran {
-    /// One in so many of them runs. `None`: none of them.
+    /// One in this many of them runs. `None`: none does.
     pub fn one_in(self) -> Option<usize> {
         match self {
             Self::None => None,
@@ -40,13 +40,13 @@ impl Ran {
 }
 
 impl Way {
-    /// Whether it is measured when nobody names it.
+    /// Whether it is measured if no case is named.
     pub fn is_usual(&self) -> bool {
         !self.fields.is_empty() && !self.reads_all
     }
 }
 
-/// All of them.
+/// All ways.
 pub const WAYS: [Way; 13] = [
     Way {
         case: "bpf-full",
@@ -90,7 +90,7 @@ pub const WAYS: [Way; 13] = [
         ran: Ran::All,
         reads_all: false,
     },
-    // What keeping records gains and costs. Measured only if they are asked for.
+    // Gains and costs of keeping records. Measured only if named.
     Way {
         case: "bpf-full-reads-all",
         source: SourceKind::Bpf,
@@ -119,7 +119,7 @@ pub const WAYS: [Way; 13] = [
         ran: Ran::All,
         reads_all: true,
     },
-    // Nothing but who is there: what walking the list costs at least. Measured only if it is asked for.
+    // Only the identities: the least cost of walking the list. Measured only if named.
     Way {
         case: "bpf-identity",
         source: SourceKind::Bpf,
@@ -143,20 +143,20 @@ pub const WAYS: [Way; 13] = [
     },
 ];
 
-/// A way, opened.
+/// An open way.
 #[derive(Debug)]
 pub struct Ours {
     /// Name of the case.
     pub case: &'static str,
     collector: Collector,
-    /// So many ran before each look.
+    /// How many processes ran before each snapshot.
     woken: usize,
-    /// In the last look most of them seemed not to have run.
+    /// Whether most of them seemed not to have run before the last snapshot.
     seemed_to_rest: bool,
 }
 
 impl Ours {
-    /// Opens a source for it, beside so many idle processes.
+    /// Opens its source, beside this many idle processes.
     pub fn open(way: Way, idle: usize) -> Result<Self, fastproc::Error> {
         let mut builder = Collector::builder()
             .source(Some(way.source))
@@ -173,12 +173,13 @@ impl Ours {
         })
     }
 
-    /// A snapshot, as any caller gets it: with everything from `/proc` that completes it, every few seconds.
+    /// Takes a snapshot as any caller does, including what it reads from `/proc` every few seconds.
     pub fn scan(&mut self) -> Result<usize, Failure> {
         let snapshot = self.collector.snapshot()?;
         let (count, rested) = (snapshot.len(), snapshot.stats().reused_actions);
         let ran = count.saturating_sub(rested as usize);
-        // A walk that is repeated because the pool is full follows one that has met them: two looks in a row are none of that.
+        // A walk that is repeated because the pool is full follows one that has met them; that does not happen for two
+        // snapshots in a row.
         let seems_to_rest = ran < self.woken / 2;
         if std::mem::replace(&mut self.seemed_to_rest, seems_to_rest) && seems_to_rest {
             return Err(format!(
@@ -190,7 +191,7 @@ impl Ours {
         Ok(count)
     }
 
-    /// How long loading took, and the bytes that are shared with the kernel. `None` for procfs.
+    /// How long loading took, and the bytes shared with the kernel. `None` for procfs.
     pub fn cost(&self) -> Option<Cost> {
         let (load, arrays) = self.collector.load_time().zip(self.collector.arrays())?;
         Some(Cost {
@@ -201,7 +202,7 @@ impl Ours {
     }
 }
 
-/// What a way costs once.
+/// The cost to open a way.
 #[derive(Clone, Copy, Debug, serde::Serialize)]
 pub struct Cost {
     case: &'static str,

@@ -1,7 +1,7 @@
-//! Reading every process by `/proc`: as most programs do, and as well as it can be done.
+//! Reads every process by `/proc`: in the usual way, and in the best one.
 //!
-//! Both leave it at having the kernel's bytes in a buffer. What a program would do with them, taking the text apart, is
-//! left out, to these readers' advantage.
+//! Both stop when the kernel's bytes are in a buffer. They do not parse the text, as a program must, which favours
+//! them.
 
 use std::{ffi::CStr, mem::MaybeUninit, os::fd::OwnedFd};
 
@@ -13,7 +13,7 @@ use rustix::{
 
 use super::{measure::Failure, taskstats::Taskstats};
 
-/// `/proc`, kept open, and buffers that are used again and again.
+/// An open `/proc`, and buffers that are used again.
 struct Proc {
     dir: OwnedFd,
     listing: Box<[MaybeUninit<u8>]>,
@@ -51,7 +51,7 @@ impl Proc {
     }
 }
 
-/// `PID/FILE` for openat, put together without allocating.
+/// `PID/FILE` for openat, written without allocating.
 struct Path([u8; 32]);
 
 impl Path {
@@ -59,7 +59,7 @@ impl Path {
         Self([0; 32])
     }
 
-    /// A pid has ten digits at most, and the files' names are short.
+    /// A pid has at most ten digits, and the names of the files are short.
     fn set(&mut self, pid: &[u8], file: &[u8]) -> &CStr {
         let Self(bytes) = self;
         let end = pid.len() + 1 + file.len();
@@ -71,14 +71,14 @@ impl Path {
     }
 }
 
-/// The process is gone, which is no failure of the reader.
+/// Whether the process is gone, which is not a failure of the reader.
 fn is_gone(errno: Errno) -> bool {
     matches!(errno, Errno::NOENT | Errno::SRCH)
 }
 
-/// `proc-3files`: what `top`, `ps` and the metrics agents do. The directory is listed, and of each process `stat`, `statm`
-/// and `status` are opened, read at one go and closed. Paths are relative to an open `/proc`, and nothing is allocated:
-/// this is the loop at its best.
+/// `proc-3files`: the method of `top`, `ps` and metrics agents. It lists the directory, and opens, reads at once and
+/// closes `stat`, `statm` and `status` of each process. Paths are relative to an open `/proc`, and nothing is
+/// allocated: the best form of this loop.
 pub struct ThreeFiles {
     proc: Proc,
     text: Box<[u8]>,
@@ -93,7 +93,7 @@ impl ThreeFiles {
         })
     }
 
-    /// Reads all processes; how many that were.
+    /// Reads all processes. Returns their number.
     pub fn scan(&mut self) -> Result<usize, Failure> {
         let Self { proc, text } = self;
         let (mut path, mut count) = (Path::new(), 0);
@@ -118,30 +118,30 @@ impl ThreeFiles {
     }
 }
 
-/// `proc-best`: the strongest reader without BPF. The descriptors of `stat` and `statm` stay open from scan to scan, so
-/// that the kernel resolves no path and only writes the text anew, and `status`, the costliest of the three, is replaced
-/// by taskstats: uid, context switches, delays and the I/O counters come in binary, for many processes at a time.
+/// `proc-best`: the fastest reader without BPF. The descriptors of `stat` and `statm` stay open between scans, so the
+/// kernel only writes the text again and resolves no path. `status`, the most expensive of the three, is replaced by
+/// taskstats: uid, context switches, delays and the I/O counters in binary form, for many processes at a time.
 ///
-/// It has less to show than the three files: no capabilities, no signals, no groups.
+/// It has less data than the three files: no capabilities, no signals, no groups.
 pub struct Best {
     proc: Proc,
     taskstats: Taskstats,
     text: Box<[u8]>,
     kept: Vec<Kept>,
-    /// The list of the scan before, while the next one is made; empty between scans.
+    /// The list of the previous scan, while the next one is made; empty between scans.
     before: Vec<Kept>,
-    /// How many processes' descriptors may be kept.
+    /// The number of processes whose descriptors may be kept.
     limit: usize,
 }
 
 struct Kept {
     pid: u32,
-    /// `stat` and `statm`; none where the limit on open files leaves no room.
+    /// `stat` and `statm`; `None` if the limit of open files leaves no room.
     files: Option<[OwnedFd; 2]>,
 }
 
 impl Best {
-    /// Opens `/proc` and the socket. Raises the limit on open files as far as it goes.
+    /// Opens `/proc` and the socket. Raises the limit of open files as far as possible.
     pub fn open() -> Result<Self, Failure> {
         let taskstats = Taskstats::open()?;
         let limit = (raise_open_files().unwrap_or(u64::MAX).saturating_sub(64) / 2) as usize;
@@ -156,7 +156,7 @@ impl Best {
         })
     }
 
-    /// How many processes it has to open again in each scan, and what stands in the way of keeping them open.
+    /// How many processes it must open again in each scan, and why. `None`: it keeps all open.
     pub fn not_kept(&self) -> Option<String> {
         let count = self.kept.iter().filter(|kept| kept.files.is_none()).count();
         (count > 0).then(|| {
@@ -168,7 +168,7 @@ impl Best {
         })
     }
 
-    /// Reads all processes; how many that were.
+    /// Reads all processes. Returns their number.
     pub fn scan(&mut self) -> Result<usize, Failure> {
         let Self {
             proc,
@@ -179,7 +179,8 @@ impl Best {
             limit,
         } = self;
         std::mem::swap(kept, before);
-        // Both are in the order of the pids, so one pass matches them, and descriptors of the dead are closed on the way.
+        // Both lists are in the order of the pids, so one pass matches them and closes the descriptors of exited
+        // processes.
         let mut old = before.drain(..).peekable();
         let (mut path, mut count, mut open) = (Path::new(), 0, 0);
         proc.each_pid(|dir, name| {
@@ -194,7 +195,7 @@ impl Best {
                     .try_for_each(|file| pread(file, &mut **text, 0).map(drop))
                     .is_err()
             {
-                // The process that they were opened for has ended; this is another one of its pid.
+                // The process of these descriptors has exited; this is another one with its pid.
                 files = None;
             } else if files.is_some() {
                 kept.push(Kept { pid, files });
@@ -243,7 +244,7 @@ fn number(digits: &[u8]) -> u32 {
     })
 }
 
-/// The soft limit becomes the hard one, and that, where it is allowed, what the kernel has at most.
+/// Raises the soft limit to the hard one, and the hard one to the kernel's maximum, if allowed.
 pub fn raise_open_files() -> Option<u64> {
     let most = std::fs::read_to_string("/proc/sys/fs/nr_open")
         .ok()
@@ -254,7 +255,7 @@ pub fn raise_open_files() -> Option<u64> {
     };
     if most.current.is_none() || setrlimit(Resource::Nofile, most).is_err() {
         let hard = getrlimit(Resource::Nofile).maximum;
-        // What cannot be raised stays as it is; the limit that holds is read below.
+        // A limit that cannot be raised stays; the effective one is read below.
         let _ = setrlimit(
             Resource::Nofile,
             Rlimit {
@@ -302,7 +303,7 @@ mod tests {
     #[test]
     fn three_files_are_read_of_every_process() {
         let mut reader = ThreeFiles::open().unwrap();
-        // status is what is read last, unless the last process of the listing ends meanwhile.
+        // status is read last, unless the last process of the listing exits meanwhile.
         let whole =
             (0..20).any(|_| reader.scan().unwrap() > 0 && reader.text.starts_with(b"Name:\t"));
         assert!(whole, "{}", reader.text[..80].escape_ascii());
@@ -338,7 +339,7 @@ mod tests {
         child.wait().unwrap();
         reader.scan().unwrap();
         assert!(!has(&reader, child.id()));
-        // Without room for descriptors nothing is lost, and it is reported.
+        // Without room for descriptors nothing is lost, and the report mentions it.
         assert_eq!(reader.not_kept(), None);
         reader.limit = 1;
         reader.kept.clear();

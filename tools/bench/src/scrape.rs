@@ -1,4 +1,4 @@
-//! `fastproc bench scrape`: what one scrape costs, its answer included.
+//! `fastproc bench scrape`: the cost of one scrape, including its answer.
 
 use std::{
     str::FromStr,
@@ -19,25 +19,25 @@ use super::{
 
 /// A group for each process.
 const A_GROUP_EACH: &str = "process_names: [{name: '{{.Comm}}:{{.PID}}', cmdline: ['.+']}]\n";
-/// As the packages of process-exporter have it.
+/// The configuration of process-exporter's packages.
 const BY_NAME: &str = "process_names: [{name: '{{.Comm}}', cmdline: ['.+']}]\n";
 /// A group for each container, by the path of its cgroup.
 const BY_PATH: &str = "process_names: [{name: '{{.Comm}} {{.Cgroups}}', cmdline: ['.+']}]\n";
-/// By its names, as docs/kubernetes.md has it.
+/// By names, as in docs/kubernetes.md.
 const BY_CONTAINER: &str =
     "process_names: [{name: '{{.Namespace}}/{{.PodName}}/{{.ContainerName}}', cmdline: ['.+']}]\n";
-/// By all that is known of it.
+/// By everything that is known of it.
 const BY_ALL: &str = "process_names: [{name: '{{.Comm}} {{.ContainerID}} {{.PodUID}} {{.Namespace}} {{.PodName}} \
      {{.ContainerName}} {{.Image}}', cmdline: ['.+']}]\n";
-/// One for all.
+/// One group for all processes.
 const ONE_GROUP: &str = "process_names: [{name: all, cmdline: ['.+']}]\n";
-/// No process at all.
+/// No groups.
 const NO_GROUP: &str = "process_names: []\n";
-/// The case of another exporter that runs already.
+/// The case of another exporter that is already running.
 const BESIDE: &str = "beside";
-/// Groups by name, and nothing else.
+/// Only groups by name.
 const NAMES: [&str; 3] = ["--no-host", "--gather-fds=false", "--gather-wchan=false"];
-/// The machine, and nothing of processes but their number and states.
+/// The machine, and of processes only their number and states.
 const HOST: [&str; 5] = [
     "--host",
     "--gather-fds=false",
@@ -58,7 +58,8 @@ const CASES: [Case; 7] = [
     ),
     Case::ours("host", &HOST, NO_GROUP).beside(NODE_EXPORTER),
 ];
-/// Those of `--containers`. Each container has processes of one name: all but the first have as many groups.
+/// The cases of `--containers`. Each container has processes of one name, so all cases except the first have the same
+/// number of groups.
 const OF_CONTAINERS: [Case; 5] = [
     Case::ours("one-group", &[], ONE_GROUP).beside("name"),
     Case::ours("name", &[], BY_NAME),
@@ -68,7 +69,7 @@ const OF_CONTAINERS: [Case; 5] = [
 ];
 const PROCESS_EXPORTER: &str = "process-exporter";
 const NODE_EXPORTER: &str = "node_exporter";
-/// Other exporters, where they are installed.
+/// Other exporters, if they are installed.
 const OTHERS: [Other; 2] = [
     Other {
         case: PROCESS_EXPORTER,
@@ -79,7 +80,7 @@ const OTHERS: [Other; 2] = [
     Other {
         case: NODE_EXPORTER,
         names: &["node_exporter", "prometheus-node-exporter"],
-        // Those that there are here.
+        // The collectors that fastproc also has.
         arguments: &[
             "--collector.disable-defaults",
             "--collector.arp",
@@ -116,20 +117,20 @@ const OTHERS: [Other; 2] = [
 /// Arguments of `fastproc bench scrape`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Start this many idle processes first; they are gone afterwards. 0: measure the machine as it is.
+    /// Start this many idle processes first, and end them afterwards. 0: measure the machine as it is.
     #[arg(long, value_name = "N", default_value_t = 4000)]
     processes: usize,
-    /// Scrape this often, each case once a round.
+    /// Scrape this many times, each case once in a round.
     #[arg(long, value_name = "N", default_value_t = 11, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// Scrape another exporter that runs on this machine as well, in turn with this one: its process, and where it serves
+    /// Also scrape another exporter that runs on this machine, in turn with this one: its process, and its address with
     /// /metrics.
     #[arg(long, value_name = "PID@ADDRESS:PORT")]
     beside: Option<Beside>,
-    /// Leave out process-exporter and `node_exporter`, which are scraped in turn where they are installed.
+    /// Leave out process-exporter and `node_exporter`, which are otherwise scraped in turn if they are installed.
     #[arg(long)]
     alone: bool,
-    /// Let one in so many of the idle processes run before each look.
+    /// Let one in N of the idle processes run before each scrape.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     ran: Option<u32>,
     /// Put the idle processes into this many containers, and compare groups by name with groups by container.
@@ -140,7 +141,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Another exporter that runs already.
+/// Another exporter that is already running.
 #[derive(Clone, Debug)]
 struct Beside {
     pid: u32,
@@ -167,7 +168,7 @@ struct Case {
     arguments: &'static [&'static str],
     config: &'static str,
     gzip: bool,
-    /// What it is compared with.
+    /// The case that it is compared with.
     other: &'static str,
 }
 
@@ -206,7 +207,7 @@ struct Other {
 #[derive(Debug, Serialize)]
 struct Head {
     processes: usize,
-    /// CPU time of reading three files of each process once: what everything is compared with.
+    /// CPU time of reading three files of each process once: the baseline of all cases.
     proc_3files_cpu_ms: Spread,
 }
 
@@ -219,7 +220,7 @@ struct Scrape {
     /// How many times cheaper than the three files.
     #[serde(serialize_with = "four_decimals")]
     ratio_vs_proc_3files: f64,
-    /// How many times cheaper than the other exporter that tells the same, if there is one.
+    /// How many times cheaper than the other exporter with the same metrics, if there is one.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "four_decimals_if_any"
@@ -227,7 +228,7 @@ struct Scrape {
     ratio_vs_beside: Option<f64>,
     /// Bytes of the body.
     body_bytes: usize,
-    /// Resident memory after all scrapes, and its highest.
+    /// Resident memory after all scrapes, and its peak.
     rss_bytes: u64,
     peak_rss_bytes: u64,
 }
@@ -273,7 +274,7 @@ impl Row for Scrape {
     }
 }
 
-/// One exporter and what was measured of it.
+/// Measurements of one exporter.
 struct Measured {
     case: &'static str,
     other: &'static str,
@@ -286,7 +287,7 @@ struct Measured {
 
 /// Measures, and prints the report.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    // Gone after the processes that are in them.
+    // Dropped after the processes in them.
     let containers;
     let names = args.containers.unwrap_or(1) as usize;
     let idle = (args.processes > 0)
@@ -371,7 +372,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 impl Measured {
-    /// The first scrapes make memory and names.
+    /// The first scrapes, which allocate memory and fill caches of names.
     fn warm(
         case: &'static str,
         other: &'static str,
@@ -404,7 +405,8 @@ impl Measured {
         let (before, started) = (self.server.cpu_ns()?, Instant::now());
         self.body_bytes = self.server.scrape(self.gzip)?;
         self.wall.push(started.elapsed().as_secs_f64() * 1e3);
-        // What it does after its answer is part of the scrape, too: until it rests, or others keep it busy.
+        // Work after the answer is part of the scrape, too: wait until the server is idle, or give up if others keep it
+        // busy.
         let mut after = self.server.cpu_ns()?;
         for _ in 0..50 {
             std::thread::sleep(Duration::from_millis(20));

@@ -1,4 +1,4 @@
-//! An exporter that runs, and one client of it.
+//! A running exporter, and a client for it.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use super::{
     measure::Failure,
 };
 
-/// An exporter. If it was started here, then it ends with this.
+/// An exporter. If it was started here, it is killed when this is dropped.
 pub struct Server {
     child: Option<Ending>,
     pub pid: u32,
@@ -22,7 +22,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// `fastproc serve` with these arguments; a configuration, if there is one, is what `--config /dev/stdin` reads.
+    /// Starts `fastproc serve` with these arguments. `--config /dev/stdin` reads the configuration, if there is one.
     pub fn fastproc(arguments: &[&str], config: &str) -> Result<Self, Failure> {
         let mut command = Command::new(fastproc()?);
         command.args(["serve", "--listen", "127.0.0.1:0", "--min-interval", "0"]);
@@ -32,7 +32,8 @@ impl Server {
         Self::start(command.args(arguments), config)
     }
 
-    /// Another exporter with these arguments and standard input, by the first of its names that is installed.
+    /// Starts another exporter, by the first of its names that is installed, with these arguments and this standard
+    /// input.
     pub fn other(names: &[&str], arguments: &[&str], input: &str) -> Result<Self, Failure> {
         for name in names {
             let mut command = Command::new(name);
@@ -68,14 +69,14 @@ impl Server {
             }
             messages += &line;
         };
-        // It is read on, so that its writer never waits.
+        // Read the rest, so that its writer never waits.
         std::thread::spawn(move || io::copy(&mut stderr, &mut io::sink()));
         let mut server = Self::running(child.0.id(), &address)?;
         server.child = Some(child);
         Ok(server)
     }
 
-    /// CPU time of it and of what it has started.
+    /// CPU time of the server and its children.
     pub fn cpu_ns(&self) -> Result<u64, Failure> {
         let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.pid))?;
         let mut sum = cpu_ns(self.pid)?;
@@ -85,7 +86,7 @@ impl Server {
         Ok(sum)
     }
 
-    /// One that runs already.
+    /// An exporter that is already running.
     pub fn running(pid: u32, address: &str) -> Result<Self, Failure> {
         Ok(Self {
             child: None,
@@ -95,8 +96,8 @@ impl Server {
         })
     }
 
-    /// Scrapes on the connection that is kept, as Prometheus does, or on a new one if the server has closed it meanwhile.
-    /// Returns the bytes of the body.
+    /// Scrapes on the kept connection, like Prometheus, or on a new one if the server has closed it. Returns the bytes
+    /// of the body.
     pub fn scrape(&mut self, gzip: bool) -> Result<usize, Failure> {
         Ok(self.get(gzip, &mut io::sink())? as usize)
     }
@@ -147,7 +148,7 @@ impl Server {
         Ok(!read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock))
     }
 
-    /// Reads a body in chunks: the length of each stands before it, an end of line after it, and the last is empty.
+    /// Reads a chunked body: each chunk follows its length and ends in a line end, and the last one is empty.
     fn chunks(&mut self, body: &mut impl Write) -> Result<u64, Failure> {
         let mut sum = 0;
         loop {
@@ -171,7 +172,7 @@ impl Server {
         Ok(())
     }
 
-    /// A line of its status, in bytes.
+    /// A value of its `/proc/PID/status`, in bytes.
     pub fn status(&self, name: &str) -> Result<u64, Failure> {
         let text = fs::read_to_string(format!("/proc/{}/status", self.pid))?;
         let line = text.lines().find_map(|line| line.strip_prefix(name));
@@ -186,7 +187,8 @@ fn is_not_found(error: &Failure) -> bool {
         .is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
-/// Where it listens, if this line says so: here `http://ADDRESS/…`, and with the exporter toolkit `address=ADDRESS`.
+/// The address at which it listens, if this line has it: here `http://ADDRESS/…`, and with the exporter toolkit
+/// `address=ADDRESS`.
 fn address(line: &str) -> Option<String> {
     let after = match line.split_once("://") {
         Some((_, rest)) => rest.split_once('/')?.0,

@@ -1,4 +1,4 @@
-//! A resident service of our own.
+//! A service of fastproc.
 
 use std::{
     fs,
@@ -15,10 +15,10 @@ use super::{
     measure::Failure,
 };
 
-/// It ends with this.
+/// A service, killed when this is dropped.
 pub struct Service {
     child: Ending,
-    /// Where it listens.
+    /// The path of its socket.
     pub socket: PathBuf,
 }
 
@@ -53,12 +53,12 @@ impl Service {
         }
     }
 
-    /// Its process.
+    /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.0.id()
     }
 
-    /// A reader of what a `top` shows.
+    /// A reader of the fields of a `top`.
     pub fn reader(&self, max_age: Duration) -> Result<Collector, fastproc::Error> {
         Collector::builder()
             .fields(Fields::TOP)

@@ -27,21 +27,21 @@ const HEADER: usize = 16 + 4;
 const CTRL_CMD_GETFAMILY: u8 = 3;
 const CTRL_ATTR_FAMILY_ID: u16 = 1;
 const CTRL_ATTR_FAMILY_NAME: u16 = 2;
-/// The controller's own family, which tells the others' numbers.
+/// The controller's family, which knows the numbers of the others.
 const GENL_ID_CTRL: u16 = 16;
 
 // linux/taskstats.h
 const TASKSTATS_CMD_GET: u8 = 1;
 const TASKSTATS_CMD_ATTR_PID: u16 = 1;
 
-/// Processes for which one message asks. More gain nothing that can be measured.
+/// The number of processes in one message. More do not make it measurably faster.
 const BATCH: usize = 128;
-/// A reply has some 400 to 500 bytes, and grows with the kernel.
+/// A reply has about 400 to 500 bytes, and grows with the kernel.
 const REPLY: usize = 2048;
 /// Header, attribute, pid.
 const REQUEST: usize = HEADER + 4 + 4;
 
-/// A socket to the kernel, and buffers that are used again and again.
+/// A socket to the kernel, and buffers that are used again.
 pub struct Taskstats {
     socket: OwnedFd,
     family: u16,
@@ -50,7 +50,7 @@ pub struct Taskstats {
 }
 
 impl Taskstats {
-    /// Finds the family, and asks it once, so that a missing privilege is known at once.
+    /// Finds the family, and sends one request, so that a missing privilege is detected at once.
     pub fn open() -> Result<Self, Failure> {
         let socket = socket_with(
             AddressFamily::NETLINK,
@@ -61,7 +61,7 @@ impl Taskstats {
         .map_err(|errno| format!("no netlink socket: {errno}"))?;
         bind(&socket, &SocketAddrNetlink::new(0, 0))?;
         let family = family(&socket, b"TASKSTATS\0")?;
-        // All replies of a batch wait in the socket. Without CAP_NET_ADMIN there is no taskstats either.
+        // All replies of a batch wait in the socket. Without CAP_NET_ADMIN taskstats does not work either.
         set_socket_recv_buffer_size_force(&socket, 8 << 20)
             .or_else(|_| set_socket_recv_buffer_size(&socket, 8 << 20))?;
         let replies = vec![[0; REPLY]; BATCH].into();
@@ -80,7 +80,7 @@ impl Taskstats {
         }
     }
 
-    /// Asks for all of these processes; how many were answered for. The others have ended.
+    /// Requests all of these processes. Returns how many were answered; the others have exited.
     pub fn query(&mut self, pids: impl Iterator<Item = u32>) -> Result<usize, Failure> {
         let mut pids = pids.peekable();
         let mut answered = 0;
@@ -103,7 +103,7 @@ impl Taskstats {
         Ok(answered)
     }
 
-    /// One reply for each request, each of them a datagram.
+    /// Receives one reply for each request, each in its own datagram.
     fn receive(&mut self, asked: usize) -> Result<usize, Failure> {
         let (mut received, mut answered) = (0, 0);
         while received < asked {
@@ -124,7 +124,7 @@ impl Taskstats {
     }
 }
 
-/// recvmmsg(2): at least one datagram, and all that are there. The lengths of those that came.
+/// recvmmsg(2): at least one datagram, and all that are waiting. Returns their lengths.
 fn receive_many(
     socket: &OwnedFd,
     into: &mut [[u8; REPLY]],
@@ -178,7 +178,7 @@ fn request(to: &mut Vec<u8>, family: u16, command: u8, attribute: u16, value: &[
     to.resize(to.len().next_multiple_of(4), 0);
 }
 
-/// The error that a message reports. One that is too short to say what it is is one.
+/// The error that a message reports. A message that is too short counts as an error.
 fn error(message: &[u8]) -> Option<Errno> {
     let Some(kind) = u16_at(message, 4) else {
         return Some(Errno::PROTO);
@@ -301,12 +301,12 @@ mod tests {
             Err(error) => panic!("root may ask for them: {error}"),
         };
         let me = std::process::id();
-        // More than one batch, and one that cannot be there: pids end at 2^22.
+        // More than one batch, and one pid that cannot exist: pids end at 2^22.
         let pids = (0..=3 * BATCH).map(|index| if index == 5 { 1 << 30 } else { me });
         assert_eq!(taskstats.query(pids).unwrap(), 3 * BATCH);
-        // Nothing is left over that the next would take for its own.
+        // No reply is left that the next request would use.
         assert_eq!(taskstats.query([me, 1 << 30].into_iter()).unwrap(), 1);
-        // TASKSTATS_TYPE_AGGR_PID holds TASKSTATS_TYPE_PID, which is what was asked for.
+        // TASKSTATS_TYPE_AGGR_PID holds TASKSTATS_TYPE_PID, the requested pid.
         let aggregate = attribute(&taskstats.replies[0][HEADER..], 4).unwrap();
         assert_eq!(attribute(aggregate, 1), Some(&me.to_ne_bytes()[..]));
     }

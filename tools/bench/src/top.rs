@@ -1,4 +1,4 @@
-//! `fastproc bench top`: what a screen of processes costs, on a real pseudo-terminal, beside htop, btop and top.
+//! `fastproc bench top`: the cost of a screen of processes, on a pseudo-terminal, beside htop, btop and top.
 
 use std::{
     env, fs,
@@ -29,19 +29,19 @@ use super::{
 /// Arguments of `fastproc bench top`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Start so many idle processes first, one number after the other; they are gone afterwards.
+    /// Start this many idle processes first, for one number after the other, and end them afterwards.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = [300, 4000])]
     processes: Vec<usize>,
     /// Measure each program this many times, in turn with the others.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// For so many screens each time, after the first.
+    /// Measure this many screens each time, after the first.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..))]
     screens: u32,
-    /// Press so many keys, and see how soon the screen answers.
+    /// Press this many keys, and measure how soon the screen answers.
     #[arg(long, value_name = "N", default_value_t = 100)]
     keys: usize,
-    /// Let one in so many of the idle processes run before each look.
+    /// Let one in N of the idle processes run before each refresh.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     ran: Option<u32>,
     /// Print one JSON object instead of a table.
@@ -49,32 +49,32 @@ pub struct Args {
     json: bool,
 }
 
-/// The screen: as large as that of a person.
+/// The screen: as large as a usual one.
 const SIZE: Winsize = Winsize {
     ws_row: 40,
     ws_col: 120,
     ws_xpixel: 0,
     ws_ypixel: 0,
 };
-/// With this a screen of fastproc ends.
+/// A screen of fastproc ends with this.
 const SCREEN_ENDS: &[u8] = b"\x1b[?2026l";
 
-/// A program, and how it is told to look.
+/// A program and its arguments.
 struct Program {
     case: &'static str,
     command: &'static str,
     arguments: &'static [&'static str],
-    /// Seconds between two looks; what it takes to look may come on top.
+    /// Seconds between two refreshes; the time for a refresh may be added.
     interval: f64,
 }
 
-/// What the others' interval is, in seconds.
+/// The interval of the others, in seconds.
 const LOOKS_EVERY: f64 = 0.5;
 
-/// What is compared with the others.
+/// The program that is compared with the others.
 const OURS: &str = "fastproc";
 
-/// Every program looks twice a second; ours also ten times, which others cannot.
+/// Every program refreshes twice a second; fastproc also ten times, which others cannot.
 const PROGRAMS: [Program; 5] = [
     Program {
         case: "fastproc",
@@ -127,7 +127,7 @@ struct Head {
     keys: Vec<Keys>,
 }
 
-/// From a key to the end of the screen that it changes.
+/// Times from a key to the end of the screen that it changes.
 #[derive(Debug, Serialize)]
 struct Keys {
     processes: usize,
@@ -144,7 +144,7 @@ struct Screen {
     cpu_ms_per_refresh: Spread,
     cpu_percent_of_a_core: f64,
     resident_mb: f64,
-    /// How many times cheaper fastproc's look is that was measured in the same round, as often as this one.
+    /// How many times cheaper the refresh of fastproc is, measured in the same round with the same interval.
     times_fastproc: f64,
 }
 
@@ -177,7 +177,7 @@ impl Row for Screen {
     }
 }
 
-/// A program on a terminal of its own.
+/// A program on its own terminal.
 struct Running {
     terminal: File,
     child: Ending,
@@ -201,9 +201,9 @@ impl Running {
         command
             .args(program.arguments)
             .env("TERM", "xterm-256color")
-            // btop runs in no other.
+            // btop requires UTF-8.
             .env("LC_ALL", "C.UTF-8")
-            // Settings of a person are not measured, and no folder for some can be made there.
+            // Ignore the user's settings; no folder for new ones can be created there.
             .env("HOME", "/proc")
             .env("XDG_CONFIG_HOME", "/proc")
             .stdin(Stdio::from(end.try_clone()?))
@@ -215,7 +215,7 @@ impl Running {
         })
     }
 
-    /// Reads what is written next, if something is within that time.
+    /// Reads the next output, if there is some within that time.
     fn read(&mut self, within: Duration, bytes: &mut Vec<u8>) -> io::Result<bool> {
         let timeout = Timespec::try_from(within).map_err(io::Error::other)?;
         let mut ready = [PollFd::from_borrowed_fd(
@@ -231,7 +231,7 @@ impl Running {
         Ok(true)
     }
 
-    /// Reads until another screen has been drawn: ours says so, and others draw theirs in one go.
+    /// Reads until another screen has been drawn: fastproc marks the end, and others draw without a pause.
     fn screen(&mut self, ours: bool) -> io::Result<()> {
         let (mut bytes, end) = (Vec::new(), Instant::now() + START);
         loop {
@@ -266,11 +266,11 @@ impl Running {
     }
 }
 
-/// How long a program may take to show something.
+/// How long a program may take to show a screen.
 const START: Duration = Duration::from_secs(30);
-/// A pause that is longer than those within a screen.
+/// A pause longer than those within a screen.
 const PAUSE: Duration = Duration::from_millis(150);
-/// What is not counted: it starts, and looks for the first time.
+/// Refreshes that do not count: the start, and the first one.
 const WARM_UP: u32 = 2;
 
 struct Look {
@@ -279,7 +279,7 @@ struct Look {
     resident_mb: f64,
 }
 
-/// `wake` is called before each screen that is counted.
+/// Calls `wake` before each screen that counts.
 fn look(
     program: &Program,
     screens: u32,
@@ -309,7 +309,7 @@ fn key_times(keys: usize) -> Result<Vec<f64>, Failure> {
     running.screen(true)?;
     let mut times = Vec::new();
     for i in 0..keys {
-        // At any time within an interval, and while nothing else is written.
+        // At any point of an interval, while nothing else is written.
         thread::sleep(Duration::from_millis(20 + (i as u64 * 37) % 100));
         while running.read(Duration::from_millis(1), &mut Vec::new())? {}
         let pressed = Instant::now();
@@ -323,7 +323,7 @@ fn key_times(keys: usize) -> Result<Vec<f64>, Failure> {
     Ok(times)
 }
 
-/// Measures every program beside so many idle processes, in turn with the others.
+/// Measures every program beside this many idle processes, in turn with the others.
 fn screens(
     programs: &[&Program],
     args: &Args,
@@ -337,7 +337,7 @@ fn screens(
             let at = (i + round) % programs.len();
             let program = programs[at];
             progress.set_message(format!("{} at {processes}", program.case));
-            // The same time for each.
+            // The same duration for each.
             let screens = f64::from(args.screens) * LOOKS_EVERY / program.interval;
             let wake = || Idle::wake_some(idle.as_ref(), args.ran);
             looks[at].push(look(program, screens.round() as u32, wake)?);

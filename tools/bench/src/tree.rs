@@ -1,4 +1,4 @@
-//! Cgroups to measure with, all gone afterwards.
+//! Cgroups for measurements, all removed afterwards.
 
 use std::{
     fs,
@@ -10,15 +10,15 @@ use std::{
 
 use super::idle::Idle;
 
-/// Cgroups of this program, gone when this is dropped.
+/// Cgroups of this program, removed when this is dropped.
 pub struct Tree {
     folders: Vec<PathBuf>,
-    /// Those for processes.
+    /// The cgroups for processes.
     pub leaves: Vec<PathBuf>,
 }
 
 impl Tree {
-    /// One cgroup, at the top of the hierarchy that is mounted there.
+    /// Creates one cgroup, at the top of the hierarchy that is mounted there.
     pub fn new(mount: &Path) -> io::Result<Self> {
         let top = mount.join(format!("fastproc-bench-{}", std::process::id()));
         let mut tree = Self {
@@ -29,12 +29,12 @@ impl Tree {
         Ok(tree)
     }
 
-    /// That cgroup.
+    /// The topmost cgroup.
     pub fn top(&self) -> &Path {
         &self.folders[0]
     }
 
-    /// Adds one that others are in.
+    /// Adds a cgroup for other cgroups.
     pub fn add(&mut self, folder: PathBuf) -> io::Result<()> {
         fs::create_dir(&folder).map_err(|error| {
             let text = format!(
@@ -47,14 +47,14 @@ impl Tree {
         Ok(())
     }
 
-    /// Adds one for processes.
+    /// Adds a cgroup for processes.
     pub fn add_leaf(&mut self, leaf: PathBuf) -> io::Result<()> {
         self.add(leaf.clone())?;
         self.leaves.push(leaf);
         Ok(())
     }
 
-    /// Puts the processes into the cgroups, in turn.
+    /// Distributes the processes among the cgroups.
     pub fn settle(&self, idle: &Idle) -> io::Result<()> {
         for (pid, leaf) in idle.pids().zip(self.leaves.iter().cycle()) {
             fs::write(leaf.join("cgroup.procs"), pid.to_string())?;
@@ -66,7 +66,7 @@ impl Tree {
 impl Drop for Tree {
     fn drop(&mut self) {
         for folder in self.folders.iter().rev() {
-            // The kernel takes a process out of its cgroup some time after its parent has waited for it.
+            // The kernel removes a process from its cgroup some time after its parent has waited for it.
             for _ in 0..100 {
                 match fs::remove_dir(folder) {
                     Err(error) if error.kind() == ErrorKind::ResourceBusy => {

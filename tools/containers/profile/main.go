@@ -1,5 +1,5 @@
-// Writes the seccomp profile RuntimeDefault of containerd for a container with the capabilities that its arguments name, as the
-// OCI runtime takes it.
+// Writes containerd's seccomp profile RuntimeDefault for a container with the capabilities in the arguments, in the
+// form of the OCI runtime.
 package main
 
 import (

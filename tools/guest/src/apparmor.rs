@@ -1,4 +1,4 @@
-//! Readers that `AppArmor` confines, and a service that it confines.
+//! Readers and a service that `AppArmor` confines.
 
 use std::{fs, io, process::Command};
 
@@ -6,16 +6,16 @@ use serde_json::Value;
 
 use crate::{enter::Place, look::Looked, proofs::FASTPROC, reporter::Reporter, testbed::TESTBED};
 
-/// Profiles as the kernel takes them.
+/// Profiles in the kernel's binary form.
 const PROFILES: [&str; 2] = ["/apparmor/guest", "/apparmor/pod"];
 const LOAD: &str = "/sys/kernel/security/apparmor/.load";
-/// A process of the reader's own user.
+/// An idle process of the reader's user.
 const COMPANY: [&str; 4] = [TESTBED, "--only", "idle", "--"];
 
 /// Loads the profiles into the kernel.
 pub fn load(reporter: &mut Reporter) -> io::Result<()> {
     for profiles in PROFILES {
-        // In one piece: what is written at once is one policy.
+        // Write it at once: each write is one policy.
         let loaded = fs::read(profiles).and_then(|bytes| fs::write(LOAD, bytes));
         let detail = loaded
             .as_ref()
@@ -25,7 +25,7 @@ pub fn load(reporter: &mut Reporter) -> io::Result<()> {
     Ok(())
 }
 
-/// What readers are shown who are confined, and who are not.
+/// Checks what confined and unconfined readers see.
 pub fn look(reporter: &mut Reporter) -> io::Result<()> {
     let free = |looked: &Looked| looked.withheld.is_empty() && looked.error.is_empty();
     let root = [];
@@ -41,7 +41,7 @@ pub fn look(reporter: &mut Reporter) -> io::Result<()> {
         &[&user, &COMPANY],
         |looked| free(looked) && looked.hidden > 0 && looked.own_hidden == 0,
     )?;
-    // The service cannot tell what a profile allows. Root reads by itself, and the kernel is asked for each process.
+    // The service does not know what a profile allows. Root reads by itself, and asks the kernel for each process.
     one(
         reporter,
         "confined root",
@@ -66,9 +66,9 @@ pub fn look(reporter: &mut Reporter) -> io::Result<()> {
     for_pods(reporter)
 }
 
-/// Under the profile that clusters are given: it shows the programs of others.
+/// Checks the profile for clusters: it shows the programs of other processes.
 fn for_pods(reporter: &mut Reporter) -> io::Result<()> {
-    // Where the profile expects it.
+    // The path that the profile expects.
     const PROGRAM: &str = "/usr/bin/fastproc";
     fs::create_dir_all("/usr/bin")?;
     fs::copy(FASTPROC, PROGRAM)?;
@@ -87,7 +87,7 @@ fn for_pods(reporter: &mut Reporter) -> io::Result<()> {
     )
 }
 
-/// Has a reader look, and checks what it is shown.
+/// Runs a reader, and checks what it sees.
 fn one(
     reporter: &mut Reporter,
     who: &str,
@@ -98,7 +98,7 @@ fn one(
     let argv = [&places.concat()[..], &["/init", "look", source]].concat();
     let output = Command::new(argv[0]).args(&argv[1..]).output()?;
     let text = String::from_utf8_lossy(&output.stdout);
-    // What the company has to say comes before.
+    // The output of the idle process comes before.
     let last = text.lines().last().unwrap_or_default();
     let looked: Looked = serde_json::from_str(last).unwrap_or_else(|error| Looked {
         error: format!("{error}: {}", String::from_utf8_lossy(&output.stderr)),

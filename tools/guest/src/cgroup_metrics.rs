@@ -1,4 +1,4 @@
-//! The metrics of cgroups, value by value beside the kernel's files.
+//! Compares the metrics of cgroups, value by value, with the kernel's files.
 
 use std::{collections::HashMap, io, path::Path, process::Command, time::Instant};
 
@@ -9,7 +9,7 @@ use crate::{
     service,
 };
 
-/// The files that have the values.
+/// The files with the values.
 const FILES: [&str; 17] = [
     "cpu.stat",
     "cpu.max",
@@ -30,27 +30,27 @@ const FILES: [&str; 17] = [
     "io.pressure",
 ];
 
-/// How a file has the value of a metric.
+/// The form of a metric's value in the kernel's file.
 #[derive(Clone, Copy)]
 enum Kernel {
-    /// It is a number.
+    /// The file is a number.
     Number,
-    /// It is a limit.
+    /// The file is a limit.
     Limit,
-    /// The number behind a name.
+    /// The number after a name.
     Line(&'static str),
     /// The same in microseconds.
     Micros(&'static str),
-    /// Both, of a cgroup with a quota.
+    /// Like the two above, for a cgroup with a quota.
     Limited(&'static str),
     LimitedMicros(&'static str),
     /// The total of a line of pressure.
     Total(&'static str),
     /// A word of cpu.max.
     Word(usize),
-    /// The number of its lines.
+    /// The number of lines.
     Lines,
-    /// What this line has is taken off another file's number.
+    /// Another file's number minus that of this line.
     Without(&'static str, &'static str),
 }
 
@@ -60,7 +60,7 @@ const PGFAULT: &str = ",failure_type=\"pgfault\",scope=\"container\"";
 const PGMAJFAULT: &str = ",failure_type=\"pgmajfault\",scope=\"hierarchy\"";
 const DISK: &str = ",device=\"/dev/nvme0n1\"";
 
-/// Metrics, labels beside the id, and where the kernel has the value.
+/// Metrics, labels besides the id, the file, and the form there.
 const METRICS: [(&str, &str, &str, Kernel); 47] = [
     (
         "cpu_usage_seconds_total",
@@ -236,7 +236,7 @@ const METRICS: [(&str, &str, &str, Kernel); 47] = [
     ),
 ];
 
-/// Compares what `fastproc serve` tells of the cgroups, read from this source, with their files.
+/// Compares the metrics of cgroups that `fastproc serve` exports, read from this source, with their files.
 pub fn compare(reporter: &mut Reporter, source: &str) -> io::Result<()> {
     service::make_nobody()?;
     let name = format!("serve cgroups {source}");
@@ -262,7 +262,7 @@ pub fn compare(reporter: &mut Reporter, source: &str) -> io::Result<()> {
         }
     };
     let mut told = Vec::new();
-    // The report need not hold all of it.
+    // The report does not need the whole output.
     let output = output.map(|mut output| {
         told = std::mem::take(&mut output.stdout);
         output
@@ -303,13 +303,13 @@ fn texts() -> Texts {
     files
         .filter_map(|(cgroup, file)| {
             let path = Path::new(TREE).join(cgroup).join(file);
-            // A kernel may lack some of them.
+            // A kernel may lack some of the files.
             Some(((cgroup, file), std::fs::read_to_string(path).ok()?))
         })
         .collect()
 }
 
-/// What the kernel says, if it says anything.
+/// The kernel's value, if it has one.
 fn expected(texts: &Texts, cgroup: &'static str, file: &'static str, how: Kernel) -> Option<u64> {
     let text = texts.get(&(cgroup, file))?;
     let has_quota = || Some(!texts.get(&(cgroup, "cpu.max"))?.starts_with("max"));
@@ -322,7 +322,7 @@ fn expected(texts: &Texts, cgroup: &'static str, file: &'static str, how: Kernel
         }
         Total(name) => {
             let line = text.lines().find(|line| line.starts_with(name));
-            // Older kernels have no line `full` of CPUs, and then nobody waits so.
+            // Older kernels lack the line `full` of CPUs, because nothing can wait so.
             line.map_or(Some(0), |line| value(line, "total"))
         }
         Word(at) => text.split_ascii_whitespace().nth(at)?.parse().ok(),

@@ -1,4 +1,4 @@
-//! A tree of cgroups in which every kind of value is in use, and their files as `fastproc cat` prints them.
+//! A tree of cgroups in which every kind of value is in use; compares their files with `fastproc cat`.
 
 use std::{
     ffi::OsString,
@@ -13,20 +13,20 @@ use std::{
 
 use crate::{memory::DISK, proofs::FASTPROC, reporter::Reporter};
 
-/// The word that makes this program a process of a cgroup: the cgroup and what it does follow.
+/// The argument that makes this program a process of a cgroup. The cgroup and the work follow.
 pub const MEMBER: &str = "member";
 
 const ROOT: &str = "/sys/fs/cgroup";
 pub const TREE: &str = "/sys/fs/cgroup/tree";
 const CONTROLLERS: &str = "+cpu +memory +io +pids";
 const MIB: usize = 1 << 20;
-/// So often they are compared, until the kernel's own texts before and after are the same.
+/// The most comparisons, until the kernel's own texts before and after are the same.
 pub const ROUNDS: u32 = 6;
 
-/// Files and what is written to them.
+/// Files, and the text to write to them.
 type Settings = &'static [(&'static str, &'static str)];
 
-/// Cgroups below the tree, what is written to their files, and what their processes do.
+/// Cgroups below the tree, the text to write to their files, and the work of their processes.
 const CGROUPS: [(&str, Settings, &str); 7] = [
     (
         "memory",
@@ -80,7 +80,7 @@ const FILES: [&str; 22] = [
     "io.stat",
 ];
 
-/// Values that must not be zero, or nothing would be proven of them.
+/// Values that must not be zero, because comparing zeros proves nothing.
 const IN_USE: [(&str, &str, &str); 11] = [
     ("memory", "memory.stat", "anon"),
     ("memory", "memory.stat", "shmem"),
@@ -95,7 +95,7 @@ const IN_USE: [(&str, &str, &str); 11] = [
     (INNER, "memory.stat", "anon"),
 ];
 
-/// Columns of `fastproc cgroups`, and the files and lines that have the same numbers.
+/// Columns of `fastproc cgroups`, and the files and lines with the same numbers.
 const TABLE: &str = "path,memory,anon,file,swap,oom_kills,tasks,nr_throttled";
 const SHOWN: [(&str, &str, &str); 7] = [
     ("memory_bytes", "memory.current", ""),
@@ -107,7 +107,7 @@ const SHOWN: [(&str, &str, &str); 7] = [
     ("nr_throttled", "cpu.stat", "nr_throttled"),
 ];
 
-/// Builds the tree, and stops all of it.
+/// Builds the tree, and stops its processes.
 pub fn build_and_stop() -> io::Result<Vec<Child>> {
     let members = build()?;
     stop_all(&members)?;
@@ -157,7 +157,7 @@ pub fn compare(reporter: &mut Reporter) -> io::Result<()> {
         .as_ref()
         .map(|output| output.stdout.clone())
         .unwrap_or_default();
-    // The report need not hold all of it.
+    // The report does not need the whole output.
     let output = output.map(|output| std::process::Output {
         stdout: Vec::new(),
         ..output
@@ -245,7 +245,7 @@ pub fn end(members: Vec<Child>) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether this kernel has what the walk by BPF needs.
+/// Whether this kernel has the iterator that the walk by BPF needs.
 pub fn has_bpf() -> bool {
     fs::read("/sys/kernel/btf/vmlinux")
         .is_ok_and(|types| types.windows(16).any(|part| part == b"bpf_iter_css_new"))
@@ -309,7 +309,7 @@ fn table(reporter: &mut Reporter, source: &str) -> io::Result<()> {
     reporter.check(&name, wrong.is_empty(), wrong.join("; "))
 }
 
-/// Enables the controllers for what is below the root.
+/// Enables the controllers for the children of the root.
 pub fn enable_controllers() -> io::Result<()> {
     fs::write(Path::new(ROOT).join("cgroup.subtree_control"), CONTROLLERS)
 }
@@ -339,7 +339,7 @@ fn build() -> io::Result<Vec<Child>> {
     Ok(members)
 }
 
-/// Starts a process in a cgroup, and waits until it has done its work or is killed for it.
+/// Starts a process in a cgroup, and waits until it has done its work or was killed for it.
 fn member(cgroup: &Path, work: &str) -> io::Result<Child> {
     let mut child = Command::new("/proc/self/exe")
         .args([MEMBER.as_ref(), cgroup.as_os_str(), work.as_ref()])
@@ -347,16 +347,16 @@ fn member(cgroup: &Path, work: &str) -> io::Result<Child> {
         .spawn()?;
     if let Some(mut out) = child.stdout.take() {
         let mut byte = [0];
-        // An end of file is a process that is gone.
+        // At an end of file the process is gone.
         let _ = out.read(&mut byte)?;
     }
     Ok(child)
 }
 
-/// Stops every process of the tree, and lets the kernel fold what it has counted.
+/// Stops all processes of the tree, and waits until the kernel has folded its counters.
 fn stop_all(members: &[Child]) -> io::Result<()> {
     for member in members {
-        // SAFETY: a signal to a child that was not waited for.
+        // SAFETY: a signal to a child that has not been waited for.
         unsafe { libc::kill(member.id() as i32, libc::SIGSTOP) };
     }
     fs::write(Path::new(TREE).join("cgroup.freeze"), "1")?;
@@ -366,7 +366,7 @@ fn stop_all(members: &[Child]) -> io::Result<()> {
     Ok(())
 }
 
-/// All below the tree, by their paths in it.
+/// All cgroups below the tree, by their paths in it.
 pub fn cgroups() -> impl Iterator<Item = &'static str> {
     CGROUPS.iter().map(|(name, ..)| *name).chain([INNER])
 }
@@ -374,7 +374,7 @@ pub fn cgroups() -> impl Iterator<Item = &'static str> {
 fn paths() -> Vec<PathBuf> {
     let cgroups = cgroups().chain([""]).map(|name| Path::new(TREE).join(name));
     let all = cgroups.flat_map(|cgroup| FILES.map(|file| cgroup.join(file)));
-    // Older kernels have fewer.
+    // Older kernels have fewer of these files.
     all.filter(|path| path.exists()).collect()
 }
 
@@ -382,7 +382,7 @@ fn texts(paths: &[PathBuf]) -> io::Result<Vec<String>> {
     paths.iter().map(fs::read_to_string).collect()
 }
 
-/// What was printed that is neither of the two texts around it, or came with texts that differ.
+/// Printed texts that differ from both of the kernel's texts around them, or for which these differ.
 fn differences(
     paths: &[PathBuf],
     before: &[String],
@@ -411,7 +411,7 @@ fn differences(
                 found.push(format!("{path}: {ours:?} instead of {line:?}"));
             }
         }
-        // As many lines as the kernel has.
+        // The number of lines of the kernel's text.
         let count: usize = rest
             .split_inclusive('\n')
             .take(after.lines().count())
@@ -425,14 +425,14 @@ fn differences(
     found
 }
 
-/// The number behind a name, on a line or after `=`.
+/// The number after a name, on a line or after `=`.
 pub fn value(text: &str, name: &str) -> Option<u64> {
     let mut words = text.split([' ', '\n', '=']);
     words.find(|word| *word == name)?;
     words.next()?.parse().ok()
 }
 
-/// What a process of a cgroup does: it joins, works, says so, and waits.
+/// Runs a process of a cgroup: it joins, works, reports that, and waits.
 pub fn be_member(arguments: &[OsString]) -> ExitCode {
     let [cgroup, work] = arguments else {
         return ExitCode::from(2);
@@ -464,7 +464,7 @@ fn join_and_work(cgroup: &Path, work: &str) -> io::Result<()> {
             let written = OpenOptions::new().write(true).open(DISK)?;
             written.write_all_at(&kept[..MIB], 8 * MIB as u64)?;
             written.sync_all()?;
-            // What is cached of a disk is dropped when nobody has it open.
+            // The cache of a disk is dropped when no process has it open.
             std::mem::forget((disk, written));
         }
         "spin" => {

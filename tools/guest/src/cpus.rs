@@ -1,4 +1,4 @@
-//! CPUs that go and come.
+//! Takes a CPU offline and online.
 
 use std::{
     fs::{self, File},
@@ -16,17 +16,18 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{proofs::FASTPROC, reporter::Reporter};
 
-/// The switch of the last CPU.
+/// The file that switches the last CPU.
 fn switch() -> io::Result<String> {
     let present = fs::read_to_string("/sys/devices/system/cpu/present")?;
     let last = present.trim().rsplit(['-', ',']).next().unwrap_or_default();
     Ok(format!("/sys/devices/system/cpu/cpu{last}/online"))
 }
 
-/// Bytes of a round over the counters, as `verify` reads them from the kernel.
+/// Bytes that a round of `verify` over the counters reads from the kernel.
 const A_ROUND: u64 = 20_000;
 
-/// Compares counters while the last CPU is away, and lets that come and go while the reader is stopped and sees none of it.
+/// Compares counters while the last CPU is offline, and switches it while the reader is stopped, so that it does not
+/// notice.
 pub fn come_and_go_unseen(reporter: &mut Reporter) -> io::Result<()> {
     const OUTPUT: &str = "/tmp/unseen";
     let switch = switch()?;
@@ -65,7 +66,7 @@ pub fn come_and_go_unseen(reporter: &mut Reporter) -> io::Result<()> {
     )
 }
 
-/// What a process has read so far.
+/// The bytes that a process has read so far.
 fn bytes_read(pid: Pid) -> Option<u64> {
     let io = fs::read_to_string(format!("/proc/{}/io", pid.as_raw_nonzero())).ok()?;
     io.lines()
@@ -77,14 +78,14 @@ fn bytes_read(pid: Pid) -> Option<u64> {
 /// The shortest time between two changes.
 const PAUSE: Duration = Duration::from_millis(150);
 
-/// The last CPU, which is taken away and given back until it is told to stop.
+/// Takes the last CPU offline and online until it is stopped.
 pub struct Shaking {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<io::Result<usize>>,
 }
 
 impl Shaking {
-    /// Starts with it.
+    /// Starts switching.
     pub fn start() -> io::Result<Self> {
         let switch = switch()?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -95,7 +96,7 @@ impl Shaking {
                 for state in ["0", "1"] {
                     let started = Instant::now();
                     fs::write(&switch, state)?;
-                    // On a busy host everything takes longer, what is between two changes too.
+                    // On a busy host everything takes longer, so wait longer between changes, too.
                     thread::sleep(PAUSE.max(started.elapsed() * 4));
                 }
                 times += 1;
@@ -107,7 +108,7 @@ impl Shaking {
         Ok(Self { stop, thread })
     }
 
-    /// Stops, with the CPU back, and says how often it was away.
+    /// Stops, with the CPU online, and reports how often it was offline.
     pub fn stop(self, reporter: &mut Reporter) -> io::Result<()> {
         self.stop.store(true, Ordering::Relaxed);
         let times = self

@@ -1,4 +1,4 @@
-//! `init enter PLACE PROGRAM ARGUMENT…`: runs a program as somebody else, or in a namespace of its own.
+//! `init enter PLACE PROGRAM ARGUMENT…`: runs a program as another user, or in its own namespace.
 
 use std::{
     ffi::OsString,
@@ -19,29 +19,29 @@ use rustix::{
 
 use crate::mounts::mount;
 
-/// The program itself, from anywhere.
+/// This program, from anywhere.
 pub const INIT: &str = "/init";
-/// A user to whom nothing in the testbed belongs.
+/// A user that owns nothing in the testbed.
 const NOBODY: u32 = 65534;
 
-/// Where a program is run.
+/// Where, and as whom, a program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// As a user without any capability.
     Nobody,
-    /// As a user who may load programs that read, and no more (`CAP_BPF`, `CAP_PERFMON`).
+    /// As a user who may only load programs that read (`CAP_BPF`, `CAP_PERFMON`).
     Reader,
-    /// As root, in a pid namespace with a `/proc` of its own.
+    /// As root, in a pid namespace with its own `/proc`.
     PidNamespace,
     /// As root of a user namespace that has no other user.
     UserNamespace,
-    /// As it is, with the `/proc` of the pid namespace it is in: the inner half of `PidNamespace`.
+    /// Unchanged, with the `/proc` of its pid namespace: the inner half of `PidNamespace`.
     OwnProc,
-    /// As it is, under a profile of `AppArmor` that does not let it look into others.
+    /// Unchanged, under a profile of `AppArmor` that does not let it read other processes.
     Confined,
-    /// Under the profile of a service.
+    /// Under the profile for a service.
     Service,
-    /// Under the profile that clusters are given for the exporter.
+    /// Under the profile for the exporter in clusters.
     Pod,
 }
 
@@ -57,7 +57,7 @@ impl Place {
         Self::Pod,
     ];
 
-    /// The words before a program's own.
+    /// The words before the program and its arguments.
     pub fn enter(self) -> [&'static str; 3] {
         [INIT, "enter", self.name()]
     }
@@ -83,7 +83,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Becomes the program; returns only why not.
+/// Becomes the program. Returns only on an error.
 pub fn enter(words: &[OsString]) -> io::Error {
     let (Some(place), Some(program)) = (words.first(), words.get(1)) else {
         return io::Error::other("what is to be run where?");
@@ -94,7 +94,7 @@ pub fn enter(words: &[OsString]) -> io::Error {
     match go_to(place) {
         Err(error) => error,
         Ok(()) if place == Place::PidNamespace => {
-            // Only children are in the new namespace.
+            // Only children are in the new pid namespace.
             match Command::new(INIT)
                 .args(["enter", Place::OwnProc.name()])
                 .args(&words[1..])
@@ -128,18 +128,18 @@ fn go_to(place: Place) -> io::Result<()> {
         Place::UserNamespace => {
             unshare(UnshareFlags::NEWUSER)?;
             fs::write("/proc/self/uid_map", "0 0 1")?;
-            // One's own group may be mapped from inside once setgroups(2) is given up.
+            // A process may map its own group from inside once setgroups(2) is denied.
             fs::write("/proc/self/setgroups", "deny")?;
             fs::write("/proc/self/gid_map", "0 0 1")?;
         }
         Place::OwnProc => {
-            // The root of an initramfs has no parent to share with; what is mounted elsewhere stays as it is.
+            // The root of an initramfs has no parent to share mounts with; other mounts do not change.
             let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
             rustix::mount::mount_change("/", private)?;
             mount("proc", "/proc")?;
         }
         Place::Confined | Place::Service | Place::Pod => {
-            // From the next exec on.
+            // This takes effect at the next exec.
             let profile = format!("exec {}", place.name());
             fs::write("/proc/self/attr/apparmor/exec", profile)?;
         }
@@ -164,7 +164,7 @@ fn keep_only(kept: CapabilitySet) -> io::Result<()> {
             inheritable: permitted,
         },
     )?;
-    // Ambient, or they would end with exec.
+    // Ambient, because exec would drop them otherwise.
     for capability in permitted.iter() {
         configure_capability_in_ambient_set(capability, true)?;
     }

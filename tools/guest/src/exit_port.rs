@@ -1,4 +1,4 @@
-//! The way out of the emulator, with an exit code.
+//! Ends the emulator, with an exit code.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;

@@ -1,4 +1,4 @@
-//! Exits as `fastproc exits` tells them, compared with what the kernel tells who waits for the process.
+//! Compares the exits that `fastproc exits` shows with those that the kernel reports to the waiting parent.
 
 use std::{
     io::{self, BufRead as _, BufReader, Read as _},
@@ -9,10 +9,10 @@ use std::{
 
 use crate::{enter::Place, proofs::FASTPROC, reporter::Reporter};
 
-/// What is told of each, in this order.
+/// The columns, in this order.
 const FIELDS: &str = "pid,ppid,user,comm,status,minflt,majflt,vmhwm,time,final";
 
-/// `fastproc exits` that has begun to record.
+/// A running `fastproc exits`, which records.
 struct Recording {
     started: Instant,
     argv: Vec<String>,
@@ -35,7 +35,7 @@ impl Recording {
         let pipe = child.stdout.take();
         let pipe = pipe.ok_or_else(|| io::Error::other("a pipe to it is missing"))?;
         let mut lines = BufReader::new(pipe);
-        // The names of the columns come once nothing is missed any more.
+        // The heading appears once no exit can be missed.
         let mut heading = String::new();
         lines.read_line(&mut heading)?;
         Ok(Self {
@@ -48,7 +48,7 @@ impl Recording {
     }
 }
 
-/// A process that has ended, as its parent is told.
+/// An exited process, as reported to its parent.
 struct Waited {
     pid: u32,
     status: ExitStatus,
@@ -58,7 +58,7 @@ struct Waited {
 impl Waited {
     fn wait_for(child: &Child) -> io::Result<Self> {
         let (mut status, mut usage) = (0, std::mem::MaybeUninit::zeroed());
-        // SAFETY: both are written before it returns, or it fails; of a `rusage` all zeroes are valid, too.
+        // SAFETY: both are written before it returns, or it fails; all zeroes are a valid `rusage`, too.
         let (pid, usage) = unsafe {
             let pid = libc::wait4(child.id() as i32, &raw mut status, 0, usage.as_mut_ptr());
             (pid, usage.assume_init())
@@ -73,7 +73,7 @@ impl Waited {
         })
     }
 
-    /// Whether a row tells the same.
+    /// Whether a row shows the same.
     fn is_told_by(&self, row: &str, user: &str, comm: &str) -> bool {
         let status = match (self.status.code(), self.status.signal()) {
             (Some(code), _) => code.to_string(),
@@ -97,7 +97,7 @@ impl Waited {
         };
         let microseconds = |time: libc::timeval| time.tv_sec * 1_000_000 + time.tv_usec;
         let waited = microseconds(usage.ru_utime) + microseconds(usage.ru_stime);
-        // It may have run a little longer, until the CPU was taken from it.
+        // It may have run a little longer, until it lost the CPU.
         told == expected
             && time
                 .parse()
@@ -106,12 +106,12 @@ impl Waited {
     }
 }
 
-/// Processes end in each way, and are told.
+/// Checks the exits of processes that end in each way.
 pub fn record(reporter: &mut Reporter) -> io::Result<()> {
     let nobody = Place::Nobody.enter();
     let programs: [&[&str]; 3] = [
         &[FASTPROC, "--version"],
-        // It is not PID 1 of an emulated machine, and says so.
+        // It is not PID 1 of an emulated machine, so it exits with a message.
         &["/init"],
         &[&nobody[..], &[FASTPROC, "--version"]].concat(),
     ];

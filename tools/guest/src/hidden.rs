@@ -1,4 +1,4 @@
-//! What a kernel can be told to hide.
+//! Makes the kernel hide data.
 
 use std::{fs, io};
 
@@ -8,7 +8,7 @@ use crate::{reporter::Reporter, survey::read};
 
 const KPTR_RESTRICT: &str = "/proc/sys/kernel/kptr_restrict";
 
-/// `kptr_restrict=2`: no addresses in `/proc/kallsyms`. Returns what it was.
+/// `kptr_restrict=2`: no addresses in `/proc/kallsyms`. Returns the previous value.
 pub fn hide_addresses(reporter: &mut Reporter) -> io::Result<String> {
     let before = fs::read_to_string(KPTR_RESTRICT)?;
     fs::write(KPTR_RESTRICT, "2")?;
@@ -33,12 +33,12 @@ pub fn hide_addresses(reporter: &mut Reporter) -> io::Result<String> {
     Ok(before)
 }
 
-/// Makes `kptr_restrict` what it was.
+/// Restores `kptr_restrict`.
 pub fn show_addresses(before: &str) -> io::Result<()> {
     fs::write(KPTR_RESTRICT, before)
 }
 
-/// `lockdown=confidentiality`. The way out of the emulator is open already.
+/// `lockdown=confidentiality`. The port that ends the emulator is already open.
 pub fn lock_down(reporter: &mut Reporter) -> io::Result<()> {
     const LEVEL: &str = "/sys/kernel/security/lockdown";
     fs::write(LEVEL, "confidentiality")?;

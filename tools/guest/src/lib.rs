@@ -1,4 +1,4 @@
-//! What the guest and the driver outside say to each other: the scenarios' names and the report.
+//! The interface of the guest and the driver outside: the names of scenarios, and the report.
 
 pub mod report;
 pub mod scenario;

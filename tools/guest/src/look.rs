@@ -1,4 +1,4 @@
-//! `init look SOURCE`: whether `fastproc ps` shows what `/proc` shows to the same reader, and no more.
+//! `init look SOURCE`: checks that `fastproc ps` shows a reader the same as `/proc`, and no more.
 
 use std::{
     collections::BTreeSet,
@@ -12,33 +12,33 @@ use serde_json::Value;
 
 use crate::proofs::FASTPROC;
 
-/// Columns of `fastproc ps` that only a reader who may trace the process sees, and their names in JSON.
+/// Columns of `fastproc ps` that only a user who may trace the process sees, and their names in JSON.
 const COLUMNS: [(&str, &str); 3] = [
     ("exe", "exe"),
     ("rchar", "rchar_bytes"),
     ("startstack", "startstack"),
 ];
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Looked {
-    /// Where `fastproc ps` has read.
+    /// The source that `fastproc ps` used.
     pub source: String,
-    /// Processes that were there all the time.
+    /// Processes that existed all the time.
     pub processes: usize,
-    /// Those of which the kernel hides something from this reader.
+    /// Processes of which the kernel hides something from this reader.
     pub hidden: usize,
-    /// Those of them that belong to the reader's own user.
+    /// Those that belong to the reader's own user.
     pub own_hidden: usize,
-    /// What was shown and the kernel hides.
+    /// Values that were shown although the kernel hides them.
     pub leaked: BTreeSet<String>,
-    /// What was not shown and the kernel shows.
+    /// Values that were not shown although the kernel shows them.
     pub withheld: BTreeSet<String>,
     /// Why `fastproc ps` did not run.
     pub error: String,
 }
 
-/// Looks at all processes, and prints a [`Looked`].
+/// Reads all processes, and prints a [`Looked`].
 pub fn main(source: &str) -> ExitCode {
     let looked = look(source).unwrap_or_else(|error| Looked {
         error: error.to_string(),
@@ -77,7 +77,7 @@ fn look(source: &str) -> io::Result<Looked> {
         let Some(pid) = process["pid"].as_u64() else {
             continue;
         };
-        // To itself a process is shown, whatever confines it.
+        // A process always sees itself, even if it is confined.
         if pid == u64::from(std::process::id()) {
             continue;
         }
@@ -101,15 +101,15 @@ fn look(source: &str) -> io::Result<Looked> {
             which.insert(format!("{name} of {pid}"));
         }
         looked.hidden += usize::from(hides);
-        // The file is root's where the process may not be dumped: then it is hidden from its own user, too.
+        // Root owns the file of a non-dumpable process, so it is hidden from the process's user, too.
         let is_own = fs::metadata(format!("/proc/{pid}/io")).is_ok_and(|of| of.uid() == user);
         looked.own_hidden += usize::from(hides && is_own);
     }
     Ok(looked)
 }
 
-/// Whether the kernel shows these columns to this reader; `None` for what the process does not have. `None` of all: the
-/// process has ended.
+/// Whether the kernel shows these columns to this reader; `None` for one that the process lacks. Without a result the
+/// process has exited.
 fn shown_by_kernel(pid: u64) -> Option<[Option<bool>; COLUMNS.len()]> {
     let is_shown = |result: io::Result<()>| match result {
         Ok(()) => Some(true),

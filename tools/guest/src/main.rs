@@ -1,8 +1,8 @@
-//! PID 1 of an emulated machine: mounts what programs expect, runs the scenarios that the kernel's command line names, reports
-//! each of them on the second serial port, and ends the emulator.
+//! PID 1 of an emulated machine: mounts the usual file systems, runs the scenarios that the kernel's command line
+//! names, reports each of them on the second serial port, and ends the emulator.
 //!
-//! What it does besides reporting goes to the console, the first serial port. When it cannot go on it returns, which is a
-//! kernel panic, which the driver outside shows with the console's last lines.
+//! Other output goes to the console, the first serial port. On an error this program returns, which causes a kernel
+//! panic; the driver outside shows it with the console's last lines.
 
 mod apparmor;
 mod cgroup_metrics;
@@ -75,7 +75,7 @@ fn main() -> ExitCode {
 }
 
 fn first_process() -> io::Result<Infallible> {
-    // Nothing else is touched before it is certain that this machine is one of ours.
+    // Do nothing else before it is certain that this is one of our emulated machines.
     mounts::mount("proc", "/proc")?;
     let line = fs::read_to_string("/proc/cmdline")?;
     let scenarios = Scenario::from_kernel_command_line(&line).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! Memory that small machines rarely show: swapped out, and in huge pages.
+//! Memory that is rare on small machines: swapped out, and in huge pages.
 
 use std::{
     ffi::CString,
@@ -19,7 +19,7 @@ pub const DISK: &str = "/dev/nvme0n1";
 const SWAPPED: usize = 16 << 20;
 const HUGE_PAGES: usize = 4;
 
-/// Puts memory of PID 1 on a swap disk, and takes huge pages. None of it is given back.
+/// Puts memory of PID 1 on a swap disk, and takes huge pages. Both stay so.
 pub fn use_all_kinds(reporter: &mut Reporter) -> io::Result<()> {
     swap_on()?;
     touch_swapped()?;
@@ -40,7 +40,8 @@ pub fn use_all_kinds(reporter: &mut Reporter) -> io::Result<()> {
     Ok(())
 }
 
-/// What mkswap(8) writes: version 1, the number of the last page, no bad ones, a signature at the end of the first page.
+/// Writes the header of mkswap(8): version 1, the number of the last page, no bad pages, a signature at the end of the
+/// first page.
 fn swap_on() -> io::Result<()> {
     let mut disk = OpenOptions::new().read(true).write(true).open(DISK)?;
     let page = page_size();
@@ -53,7 +54,7 @@ fn swap_on() -> io::Result<()> {
     disk.sync_all()?;
     drop(disk);
     let path = CString::new(DISK)?;
-    // SAFETY: the path ends in a NUL; the disk is this emulated machine's, and nothing else uses it.
+    // SAFETY: the path ends in a NUL; the disk belongs to this emulated machine, and nothing else uses it.
     if unsafe { libc::swapon(path.as_ptr(), 0) } != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -62,12 +63,12 @@ fn swap_on() -> io::Result<()> {
 
 fn touch_swapped() -> io::Result<()> {
     let start = ptr::with_exposed_provenance_mut(fill(SWAPPED)?);
-    // SAFETY: the whole of that mapping; its content is kept.
+    // SAFETY: the whole of that mapping; its contents are kept.
     unsafe { madvise(start, SWAPPED, Advice::LinuxPageOut) }?;
     Ok(())
 }
 
-/// Fills new memory of this size, which is never given back. Returns where it is.
+/// Fills new memory of this size, and never frees it. Returns its address.
 pub fn fill(size: usize) -> io::Result<usize> {
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: a new mapping, at an address of the kernel's choice.
@@ -92,7 +93,7 @@ fn touch_huge() -> io::Result<()> {
     Ok(())
 }
 
-/// The size that the kernel gives huge pages by default: 2 MiB, and 32 MiB if a page has 16 KiB.
+/// The default size of huge pages: 2 MiB, or 32 MiB if a page has 16 KiB.
 fn huge_page_size() -> io::Result<usize> {
     let text = read("/proc/meminfo");
     let line = text
@@ -103,11 +104,11 @@ fn huge_page_size() -> io::Result<usize> {
         .ok_or_else(|| io::Error::other("/proc/meminfo does not say how large a huge page is"))
 }
 
-/// Writes to every page. The content differs from page to page, so that it cannot be kept as one.
+/// Writes to every page. The contents differ, so that pages cannot be merged.
 fn touch(start: *mut u8, size: usize) {
     let page = page_size();
     for at in (0..size).step_by(page) {
-        // SAFETY: inside a mapping of this size that the caller has just made, and that nothing else knows.
+        // SAFETY: inside a mapping of this size that the caller has just made and nothing else uses.
         unsafe { start.add(at).write_volatile((at / page) as u8 | 1) };
     }
 }

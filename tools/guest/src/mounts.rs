@@ -1,4 +1,4 @@
-//! The file systems a program expects on any machine.
+//! The file systems that programs expect on any machine.
 
 use std::{fs, io};
 
@@ -14,14 +14,14 @@ const MOUNTS: [(&str, &str); 7] = [
     ("bpf", "/sys/fs/bpf"),
 ];
 
-/// Mounts all but /proc.
+/// Mounts all except /proc.
 pub fn mount_all() -> io::Result<()> {
     MOUNTS
         .into_iter()
         .try_for_each(|(kind, place)| mount(kind, place))
 }
 
-/// Mounts one, in a directory made where it is missing.
+/// Mounts one, and creates its directory if it is missing.
 pub fn mount(kind: &str, place: &str) -> io::Result<()> {
     let at = |error: io::Error| io::Error::new(error.kind(), format!("{place}: {error}"));
     fs::create_dir_all(place).map_err(at)?;

@@ -1,23 +1,23 @@
-//! What fastproc has to prove in a guest: it runs as it runs anywhere else, and the driver outside judges what it printed.
+//! Runs fastproc's proofs in a guest as on any other machine; the driver outside judges the output.
 
 use std::io;
 
 use crate::{enter::Place, reporter::Reporter, testbed::TESTBED};
 
 pub const FASTPROC: &str = "/fastproc";
-/// Readers who are not root.
+/// Readers without root.
 const OTHERS: [Place; 2] = [Place::Nobody, Place::Reader];
-/// Readers in namespaces of their own.
+/// Readers in their own namespaces.
 const NAMESPACES: [Place; 2] = [Place::PidNamespace, Place::UserNamespace];
-/// Comparisons of every process; what moves in one stands still in another.
+/// Comparisons of every process; values that change in one are stable in another.
 const ROUNDS: &str = "3";
-/// Enough of them to last while other things happen.
+/// Enough to last while other things happen.
 const MANY_ROUNDS: &str = "25";
-/// Test processes that live in a pid namespace, too.
+/// Test processes for a pid namespace.
 const COMPANY: &str = "idle,zombie,threads-8,name-spaces,signals-pending";
-/// So old interrupt counts may be: longer than an emulated machine takes for two texts.
+/// The age that interrupt counts may have: longer than an emulated machine takes for two texts.
 const LATENCY_MS: &str = "1000";
-/// `bench scan`, of idle processes: enough that the table dwarfs what is around it.
+/// `bench scan` of idle processes: so many that others hardly matter.
 const SCAN: [&str; 9] = [
     "/fastproc-bench",
     "scan",
@@ -29,7 +29,7 @@ const SCAN: [&str; 9] = [
     "--cpu",
     "0",
 ];
-/// The ways of reading them whose costs are expected.
+/// The cases of it whose costs are expected.
 const COST: &str = "bpf-full,bpf-full-all-ran,bpf-lean,bpf-iter-full,procfs";
 
 /// `doctor`, and `verify` of each source.
@@ -63,12 +63,12 @@ pub fn doctor(reporter: &mut Reporter) -> io::Result<()> {
     doctor_in(reporter, "doctor", None)
 }
 
-/// `verify` of the source that is chosen here, which may differ for processes and for counters.
+/// `verify` of the default source, which may differ for processes and for counters.
 pub fn chosen_source(reporter: &mut Reporter) -> io::Result<()> {
     verify(reporter, "verify", None)
 }
 
-/// `doctor`, and `verify` of the source that is chosen here, with interrupt counts that may be a little old as well.
+/// `doctor`, and `verify` of the default source, also with interrupt counts that may be a little old.
 pub fn first_source(reporter: &mut Reporter) -> io::Result<()> {
     doctor(reporter)?;
     let argv = [
@@ -83,7 +83,7 @@ pub fn first_source(reporter: &mut Reporter) -> io::Result<()> {
     reporter.run("verify", &argv)
 }
 
-/// `doctor` by readers from whom the kernel hides what is not theirs.
+/// `doctor` by readers without root, from whom the kernel hides data of others.
 pub fn doctor_as_others(reporter: &mut Reporter) -> io::Result<()> {
     for place in OTHERS {
         doctor_in(reporter, &format!("doctor as {place}"), Some(place))?;
@@ -91,7 +91,7 @@ pub fn doctor_as_others(reporter: &mut Reporter) -> io::Result<()> {
     Ok(())
 }
 
-/// `verify` by them, of the source that is chosen for them.
+/// `verify` by these readers, of their default source.
 pub fn verify_as_others(reporter: &mut Reporter) -> io::Result<()> {
     for place in OTHERS {
         verify(reporter, &format!("verify as {place}"), Some(place))?;
@@ -99,13 +99,13 @@ pub fn verify_as_others(reporter: &mut Reporter) -> io::Result<()> {
     Ok(())
 }
 
-/// `doctor` by root in a pid namespace of its own.
+/// `doctor` by root in its own pid namespace.
 pub fn doctor_in_pid_namespace(reporter: &mut Reporter) -> io::Result<()> {
     let place = Place::PidNamespace;
     doctor_in(reporter, &format!("doctor in {place}"), Some(place))
 }
 
-/// Both by root in namespaces of its own.
+/// Both by root in its own namespaces.
 pub fn in_namespaces(reporter: &mut Reporter) -> io::Result<()> {
     for place in NAMESPACES {
         doctor_in(reporter, &format!("doctor in {place}"), Some(place))?;
@@ -114,14 +114,14 @@ pub fn in_namespaces(reporter: &mut Reporter) -> io::Result<()> {
     Ok(())
 }
 
-/// `doctor` by everybody, and `verify` by those who are served, where a service is.
+/// With a service: `doctor` by all readers, and `verify` by those that it serves.
 pub fn with_a_service(reporter: &mut Reporter) -> io::Result<()> {
     doctor(reporter)?;
     doctor_as_others(reporter)?;
     for place in NAMESPACES {
         doctor_in(reporter, &format!("doctor in {place}"), Some(place))?;
     }
-    // A reader who is refused reads for itself.
+    // A reader that the service refuses uses another source.
     chosen_source(reporter)?;
     verify_as_others(reporter)
 }
@@ -132,7 +132,7 @@ pub fn cost(reporter: &mut Reporter) -> io::Result<()> {
     reporter.run("bench scan", &argv)
 }
 
-/// What the task iterator costs outside and inside of a pid namespace. The figures are in docs/kubernetes.md.
+/// The cost of the task iterator outside and inside of a pid namespace. The figures are in docs/kubernetes.md.
 pub fn namespace_cost(reporter: &mut Reporter) -> io::Result<()> {
     for place in [None, Some(Place::PidNamespace)] {
         let enter = place.map(Place::enter);
@@ -145,7 +145,7 @@ pub fn namespace_cost(reporter: &mut Reporter) -> io::Result<()> {
     Ok(())
 }
 
-/// What a look at every cgroup costs. The figures are in docs/cgroups.md.
+/// The cost of reading every cgroup. The figures are in docs/cgroups.md.
 pub fn cgroup_cost(reporter: &mut Reporter) -> io::Result<()> {
     let argv = [
         "/fastproc-bench",
@@ -173,12 +173,12 @@ fn doctor_in(reporter: &mut Reporter, name: &str, place: Option<Place>) -> io::R
     reporter.run(name, &argv)
 }
 
-/// Verifies the source that is chosen here.
+/// Runs `verify` of the default source.
 fn verify(reporter: &mut Reporter, name: &str, place: Option<Place>) -> io::Result<()> {
     let enter = place.map(Place::enter);
     let mut argv = enter.as_ref().map_or(&[][..], |words| words).to_vec();
     if place == Some(Place::PidNamespace) {
-        // Else the reader would be alone there.
+        // Otherwise the reader would be alone there.
         argv.extend([TESTBED, "--only", COMPANY, "--"]);
     }
     argv.extend([FASTPROC, "verify", "--json", "--rounds", ROUNDS]);

@@ -1,7 +1,7 @@
-//! The report that a guest writes to its second serial port: one JSON object a line, the last of which is `end`.
+//! The report that a guest writes to its second serial port: one JSON object on each line, the last of which is `end`.
 //!
-//! A guest can be cut off anywhere, so a report counts only when it is whole: every line is understood, the last one is the
-//! only `end`, and it agrees with the checks before it.
+//! A guest can fail anywhere, so only a complete report counts: every line is valid, the last one is the only `end`,
+//! and it agrees with the checks before it.
 
 use std::fmt;
 
@@ -13,21 +13,21 @@ use serde::{Deserialize, Serialize};
 pub enum Line {
     /// The first line.
     Begin {
-        /// The scenario that was asked for.
+        /// The scenario.
         scenario: String,
         /// The kernel that runs, as in `uname -r`.
         release: String,
     },
-    /// Something the guest found out and does not judge.
+    /// A fact, which the guest does not judge.
     Fact {
-        /// What it is.
+        /// Its name.
         name: String,
-        /// What was found.
+        /// Its value.
         value: String,
     },
-    /// A program that ran.
+    /// A program that was run.
     Command {
-        /// What it was run for; unique in a report.
+        /// Its purpose; unique in a report.
         name: String,
         /// The program and its arguments.
         argv: Vec<String>,
@@ -35,23 +35,23 @@ pub enum Line {
         ended: Ended,
         /// How long it took, by the guest's clock; for people.
         milliseconds: u64,
-        /// All it wrote to standard output.
+        /// Its standard output.
         stdout: String,
-        /// All it wrote to standard error.
+        /// Its standard error.
         stderr: String,
     },
-    /// Something the guest judged itself.
+    /// A check by the guest itself.
     Check {
-        /// What was judged.
+        /// Its name.
         name: String,
-        /// The judgement.
+        /// Whether it passed.
         passed: bool,
-        /// What it was judged by.
+        /// The reason.
         detail: String,
     },
     /// The closing line.
     End {
-        /// How many checks there were.
+        /// The number of checks.
         checks: usize,
         /// How many of them failed.
         failed: usize,
@@ -62,15 +62,15 @@ pub enum Line {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
-    /// With this exit status.
+    /// It exited with this status.
     Status(i32),
-    /// By this signal.
+    /// This signal killed it.
     Signal(i32),
     /// It could not be started.
     NotStarted,
 }
 
-/// A whole report.
+/// A complete report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// The scenario that ran.
@@ -83,12 +83,12 @@ pub struct Report {
     pub failed: usize,
 }
 
-/// Why a report does not count.
+/// Why a report is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Broken {
-    /// Nothing was written.
+    /// It is empty.
     Empty,
-    /// A line that is none of a report's.
+    /// A line is not one of a report.
     Garbled {
         /// Its number, from 1.
         number: usize,
@@ -99,16 +99,16 @@ pub enum Broken {
     NoBegin,
     /// The last line is not `end`.
     NoEnd,
-    /// A `begin` or an `end` amid the report.
+    /// A `begin` or an `end` is within the report.
     Twice {
         /// The line's number, from 1.
         number: usize,
     },
     /// The closing line disagrees with the checks before it.
     Miscounted {
-        /// Checks, and those that failed, by the closing line.
+        /// Checks, and failed checks, according to the last line.
         stated: (usize, usize),
-        /// The same by the lines before it.
+        /// The same according to the lines before it.
         found: (usize, usize),
     },
 }
@@ -137,7 +137,7 @@ impl fmt::Display for Broken {
 
 impl std::error::Error for Broken {}
 
-/// Divides what a guest has written into its reports: each begins with a first line.
+/// Splits the output of a guest into reports: each begins with a first line.
 pub fn split(text: &str) -> Vec<&str> {
     let mut starts = Vec::new();
     let mut at = 0;
@@ -156,7 +156,7 @@ pub fn split(text: &str) -> Vec<&str> {
 }
 
 impl Report {
-    /// Reads a report, refusing one that is not whole.
+    /// Parses a report. An incomplete one is an error.
     pub fn parse(text: &str) -> Result<Self, Broken> {
         let mut lines = Vec::new();
         for (index, text) in text.lines().enumerate() {

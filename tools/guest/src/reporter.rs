@@ -15,14 +15,14 @@ use fastproc_guest::{
 };
 use rustix::termios::{self, OptionalActions};
 
-/// On arm64 the console is a port of another kind, so this one is the first of its kind.
+/// On arm64 the console is a port of another kind, so this one is the first.
 const PORT: &str = if cfg!(target_arch = "aarch64") {
     "/dev/ttyS0"
 } else {
     "/dev/ttyS1"
 };
 
-/// The report under way, and the count of its checks.
+/// The report, and the number of its checks so far.
 pub struct Reporter {
     port: File,
     checks: usize,
@@ -53,7 +53,7 @@ impl Reporter {
         Ok(reporter)
     }
 
-    /// Reports what was found out and is not judged here.
+    /// Reports a fact without judging it.
     pub fn fact(&mut self, name: &str, value: impl Display) -> io::Result<()> {
         self.write(&Line::Fact {
             name: name.into(),
@@ -68,7 +68,7 @@ impl Reporter {
         self.command(name, argv, started, output)
     }
 
-    /// Reports a program that ran.
+    /// Reports a program that was run.
     pub fn command(
         &mut self,
         name: &str,
@@ -98,7 +98,7 @@ impl Reporter {
         })
     }
 
-    /// Reports a judgement.
+    /// Reports a check.
     pub fn check(&mut self, name: &str, passed: bool, detail: impl Into<String>) -> io::Result<()> {
         self.checks += 1;
         self.failed += usize::from(!passed);
@@ -109,7 +109,7 @@ impl Reporter {
         })
     }
 
-    /// Writes the closing line, waits until it has left the port, and says whether every check passed.
+    /// Writes the closing line, and waits until it has left the port. Returns whether every check passed.
     pub fn end(mut self) -> io::Result<bool> {
         self.write(&Line::End {
             checks: self.checks,

@@ -1,28 +1,28 @@
-//! The names of what a guest can be asked to do.
+//! The names of scenarios, which a guest can run.
 
 use std::{fmt, str::FromStr};
 
-/// The kernel command-line parameter that names the scenarios, with commas between them.
+/// The kernel command-line parameter with the names of scenarios, separated by commas.
 pub const PARAMETER: &str = "fastproc.scenarios";
 
-/// One thing that a guest does. It may do several, one after the other.
+/// A task of a guest, which may run several, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scenario {
-    /// Says what the kernel offers; judges nothing.
+    /// Reports what the kernel offers, without judging it.
     Survey,
-    /// What a look at every cgroup costs, in instructions; judges nothing.
+    /// The cost of reading every cgroup, in instructions, without judging it.
     CgroupCost,
-    /// What a look at every process costs in a pid namespace, in instructions; judges nothing.
+    /// The cost of reading every process in a pid namespace, in instructions, without judging it.
     NamespaceCost,
-    /// Readers in pid namespaces, nested once and twice, for some minutes of storms. It takes too long for every day.
+    /// Readers in pid namespaces, nested once and twice, during some minutes of storms. Too long to run every day.
     NamespaceStorms,
-    /// Every source, every reader: root, a user who may load programs, a user who may nothing.
+    /// All sources and readers: root, a user who may load programs, and an unprivileged user.
     Conformance,
     /// The kernel shows no addresses, not even to root.
     KptrRestrict,
-    /// The kernel gives no program its memory.
+    /// The kernel does not let programs read its memory.
     Lockdown,
-    /// CPUs go and come while they are read.
+    /// CPUs go offline and online while they are read.
     Hotplug,
     /// Cgroups with memory, throttling, I/O and processes.
     Cgroups,
@@ -30,15 +30,15 @@ pub enum Scenario {
     Memory,
     /// `/proc` hides other users' processes.
     HidePid,
-    /// Readers in a pid namespace and in a user namespace of their own.
+    /// Readers in their own pid namespace or user namespace.
     Namespaces,
-    /// A service, and readers of every kind that it serves or refuses.
+    /// A service, and all kinds of readers that it serves or refuses.
     Service,
     /// A service and readers that `AppArmor` confines.
     AppArmor,
-    /// Processes that end are recorded.
+    /// Exits are recorded.
     Exits,
-    /// What a look at every process costs, in instructions instead of time.
+    /// The cost of reading every process, in instructions instead of time.
     Cost,
     /// More CPUs than a 64-bit mask has room for, and hundreds of interrupts.
     Big,
@@ -47,8 +47,8 @@ pub enum Scenario {
 }
 
 impl Scenario {
-    /// Every scenario, in the order in which a guest runs them. Nothing undoes a lockdown, so it comes last of those that share
-    /// a machine.
+    /// All scenarios, in the order in which a guest runs them. A lockdown cannot be undone, so it is the last of those
+    /// that share a machine.
     pub const ALL: [Self; 18] = [
         Self::Survey,
         Self::CgroupCost,
@@ -70,10 +70,10 @@ impl Scenario {
         Self::Interrupts,
     ];
 
-    /// Those that are run if none is named: all but the first four.
+    /// The scenarios that run if none is named: all except the first four.
     pub const PROOFS: &[Self] = Self::ALL.split_at(4).1;
 
-    /// Whether its processes are meant to show every field in use.
+    /// Whether its processes must use every field.
     pub fn uses_fields(self) -> bool {
         matches!(self, Self::Conformance | Self::Memory)
     }
@@ -102,7 +102,7 @@ impl Scenario {
         }
     }
 
-    /// Finds the scenarios that a kernel command line asks for. `None`: it names none, or one that is not known.
+    /// Finds the scenarios on a kernel command line. `None`: it names none, or an unknown one.
     pub fn from_kernel_command_line(line: &str) -> Option<Vec<Self>> {
         let names = line
             .split_ascii_whitespace()

@@ -1,4 +1,4 @@
-//! A service, which everybody in the guest finds at its place.
+//! A service, at its usual socket in the guest.
 
 use std::{
     fs, io,
@@ -16,7 +16,7 @@ const SERVE: [&str; 5] = [
     "--cpu-of-user=1000",
     "--socket",
 ];
-/// Where readers look for it.
+/// The socket where readers look for it.
 const SOCKET: &str = "/run/fastproc/fastproc.sock";
 /// An emulated machine loads programs in seconds.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -27,7 +27,7 @@ pub fn make_nobody() -> io::Result<()> {
     fs::write("/etc/passwd", "nobody:x:65534:65534::/:\n")
 }
 
-/// A service that answers.
+/// A running service.
 pub struct Service {
     started: Instant,
     child: Child,
@@ -56,11 +56,11 @@ impl Service {
         Ok(service)
     }
 
-    /// Ends it, and reports what it said and who was served.
+    /// Stops it, and reports its output and the readers that it served.
     pub fn stop(self, reporter: &mut Reporter) -> io::Result<()> {
         reporter.run("serve --status", &[FASTPROC, "serve", "--status"])?;
         if let Some(pid) = rustix::process::Pid::from_raw(self.child.id() as i32) {
-            // Who has ended by itself reports why.
+            // A service that has exited by itself reports why.
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }
         let output = self.child.wait_with_output();

@@ -1,4 +1,4 @@
-//! Machines that are big in one way or another: checks that the emulator gave what was asked for, and puts it to use.
+//! Machines with many CPUs or interrupts: checks that the emulator provides them, and uses them.
 
 use std::{
     fs::{self, File},
@@ -10,7 +10,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::{reporter::Reporter, survey::read};
 
-/// Checks the number of CPUs, and that there are so many interrupt numbers and so many of them in use.
+/// Checks the number of CPUs, of interrupt numbers, and of those in use.
 pub fn check(
     reporter: &mut Reporter,
     cpus: usize,
@@ -40,7 +40,8 @@ pub fn check(
     reporter.check("interrupts in use", active >= in_use, detail)
 }
 
-/// Makes every queue of every disk raise its interrupt: a controller has a queue a CPU, so every CPU reads from every disk.
+/// Makes every queue of every disk raise its interrupt: a controller has a queue for each CPU, so every CPU reads from
+/// every disk.
 pub fn use_every_queue() -> io::Result<()> {
     let mut disks = Vec::new();
     for entry in fs::read_dir("/sys/block")? {
@@ -55,7 +56,7 @@ pub fn use_every_queue() -> io::Result<()> {
         one.set(cpu);
         sched_setaffinity(None, &one)?;
         for disk in &disks {
-            // Far enough from the last place that it was not read ahead.
+            // Far enough from the last position that it was not read ahead.
             disk.read_exact_at(&mut [0; 512], (cpu as u64 + 1) << 22)?;
         }
     }

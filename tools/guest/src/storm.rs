@@ -1,5 +1,5 @@
-//! Storms in pid namespaces: a reader in there is compared with the `/proc` of that namespace all the time, and shows nobody
-//! from outside.
+//! Storms in pid namespaces: a reader in a namespace is compared with its `/proc` all the time, and must show no
+//! process from outside.
 
 use std::{
     io::{self, BufReader},
@@ -19,28 +19,28 @@ use crate::{
     testbed::TESTBED,
 };
 
-/// The argument by which this program compares.
+/// The argument that makes this program compare.
 pub const COMPARE: &str = "compare-in-storm";
-/// Nobody in a namespace is this user, and everybody in the storm outside is.
+/// No process in a namespace has this user, and all of the storm outside do.
 const OUTSIDER: &str = "54321";
 /// The least time of a storm.
 const LASTS: Duration = Duration::from_secs(150);
 /// Comparisons of every process by one `verify`.
 const ROUNDS: &str = "3";
-/// Looks at every thread by one `ps`.
+/// Snapshots of all threads by one `ps`.
 const LOOKS: &str = "20";
 
-/// What was compared in one namespace.
+/// The comparisons in one namespace.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Compared {
     source: String,
     seconds: u64,
-    /// Values of `verify`, those of them that were wrong, and processes that it missed.
+    /// Values of `verify`, wrong ones, and processes that it missed.
     values: u64,
     wrong: u64,
     missing: u64,
     example: String,
-    /// Rows of `ps` and of `exits`, and those of them that showed somebody from outside.
+    /// Rows of `ps` and of `exits`, and those that showed a process from outside.
     threads: u64,
     threads_outside: u64,
     exits: u64,
@@ -65,7 +65,7 @@ pub fn in_namespaces(reporter: &mut Reporter) -> io::Result<()> {
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()?;
-    // They would be told apart from those inside.
+    // Checks that processes from outside can be distinguished.
     let seen = look().map_or_else(
         |error| error.to_string(),
         |(_, outside)| outside.to_string(),
@@ -82,7 +82,7 @@ pub fn in_namespaces(reporter: &mut Reporter) -> io::Result<()> {
             .args(&place[1..])
             .args(inside)
             .output()?;
-        // The test processes are named before.
+        // The names of the test processes come before.
         let stdout = String::from_utf8_lossy(&output.stdout);
         let line = stdout.lines().last().unwrap_or_default();
         let compared = serde_json::from_str(line).unwrap_or_else(|error| Compared {
@@ -99,7 +99,7 @@ pub fn in_namespaces(reporter: &mut Reporter) -> io::Result<()> {
     reporter.check("the storm outside", status.success(), status.to_string())
 }
 
-/// Compares, and prints a [`Compared`]: in the namespace.
+/// Compares in the namespace, and prints a [`Compared`].
 pub fn compare() -> ExitCode {
     let mut compared = Compared::default();
     if let Err(error) = compare_for(LASTS, &mut compared) {
@@ -140,7 +140,7 @@ fn compare_for(time: Duration, compared: &mut Compared) -> io::Result<()> {
     Ok(())
 }
 
-/// Rows of all threads, and those of them that show somebody from outside.
+/// Rows of all threads, and those that show a process from outside.
 fn look() -> io::Result<(u64, u64)> {
     let mut ps = Command::new(FASTPROC)
         .args(["ps", "--threads", "--source", "bpf-iter", "--no-headers"])
@@ -179,7 +179,7 @@ fn verify(compared: &mut Compared) -> io::Result<()> {
     Ok(())
 }
 
-/// All rows, and those of somebody from outside.
+/// All rows, and those of processes from outside.
 fn count_users(rows: impl io::BufRead) -> io::Result<(u64, u64)> {
     let (mut all, mut outside) = (0, 0);
     for row in rows.lines() {

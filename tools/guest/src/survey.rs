@@ -1,10 +1,10 @@
-//! What this kernel offers to a program that reads it: nothing here is judged.
+//! Reports what this kernel offers to a program that reads it, without judging it.
 
 use std::{fs, io, path::Path, thread};
 
 use crate::reporter::Reporter;
 
-/// Symbols of the counters, and where a way to them starts.
+/// Symbols of the counters, and of the structures through which they are found.
 const SYMBOLS: [&str; 10] = [
     "kernel_cpustat",
     "kstat",
@@ -92,7 +92,7 @@ fn symbols(reporter: &mut Reporter) -> io::Result<()> {
     reporter.fact("kallsyms_shown", shown.join(" "))
 }
 
-/// A file's text, or what the kernel reported instead.
+/// A file's text, or the kernel's error.
 pub fn read(path: &str) -> String {
     match fs::read(path) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).trim_end().to_owned(),

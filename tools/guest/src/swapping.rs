@@ -1,4 +1,4 @@
-//! A process that sleeps while its memory is swapped out and read back.
+//! A sleeping process whose memory is swapped out and in.
 
 use std::{
     ffi::c_void,
@@ -15,14 +15,14 @@ use std::{
 
 use crate::{memory, reporter::Reporter};
 
-/// The word that makes this program the process that sleeps.
+/// The argument that makes this program the sleeping process.
 pub const SLEEPER: &str = "swapped";
 
 const SIZE: usize = 4 << 20;
 /// The shortest time between two changes.
 const PAUSE: Duration = Duration::from_millis(150);
 
-/// Fills memory, says where it is, and sleeps until its input ends.
+/// Fills memory, prints its address, and sleeps until its input ends.
 pub fn sleep() -> ExitCode {
     let slept = memory::fill(SIZE).and_then(|start| {
         println!("{start}");
@@ -37,7 +37,7 @@ pub fn sleep() -> ExitCode {
     }
 }
 
-/// A sleeper, whose memory goes and comes until that is told to stop.
+/// Swaps the memory of a sleeper out and in until it is stopped.
 pub struct Swapping {
     sleeper: Child,
     stop: Arc<AtomicBool>,
@@ -45,7 +45,7 @@ pub struct Swapping {
 }
 
 impl Swapping {
-    /// Starts with it.
+    /// Starts swapping.
     pub fn start() -> io::Result<Self> {
         let mut sleeper = Command::new("/proc/self/exe")
             .arg(SLEEPER)
@@ -68,7 +68,7 @@ impl Swapping {
                     change(pid, start)?;
                     let swapped = swapped_kib(pid)?;
                     times += usize::from(swapped > SIZE / 2 / 1024);
-                    // On a busy host everything takes longer, what is between two changes too.
+                    // On a busy host everything takes longer, so wait longer between changes, too.
                     thread::sleep(PAUSE.max(began.elapsed() * 4));
                 }
             }
@@ -81,7 +81,7 @@ impl Swapping {
         })
     }
 
-    /// Stops, and says how often most of it was swapped out.
+    /// Stops, and reports how often most of the memory was swapped out.
     pub fn stop(mut self, reporter: &mut Reporter) -> io::Result<()> {
         self.stop.store(true, Ordering::Relaxed);
         let times = self
@@ -107,7 +107,7 @@ fn part(start: usize) -> libc::iovec {
 
 fn swap_out(pid: u32, start: usize) -> io::Result<()> {
     let part = part(start);
-    // SAFETY: system calls, of which the second reads one iovec. The memory is another process's, and keeps its content.
+    // SAFETY: system calls; the second reads one iovec. The memory belongs to another process, and keeps its contents.
     unsafe {
         let process = libc::syscall(libc::SYS_pidfd_open, pid, 0);
         if process < 0 {

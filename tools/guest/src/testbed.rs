@@ -1,4 +1,4 @@
-//! The odd processes that everything is proven on.
+//! The odd processes with which everything is tested.
 
 use std::{
     io::{self, BufRead as _, BufReader, Read as _},
@@ -11,7 +11,7 @@ use crate::reporter::Reporter;
 /// Its supervisor.
 pub const TESTBED: &str = "/fastproc-testbed";
 
-/// A testbed that is open.
+/// An open testbed.
 pub struct Testbed {
     started: Instant,
     supervisor: Child,
@@ -32,7 +32,7 @@ impl Testbed {
         let missing = || io::Error::other("a pipe to the testbed is missing");
         let mut processes = BufReader::new(supervisor.stdout.take().ok_or_else(missing)?);
         let absent = supervisor.stderr.take().ok_or_else(missing)?;
-        // It lists its test processes once all of them are there.
+        // It lists its test processes once all of them exist.
         let mut first = String::new();
         processes.read_line(&mut first)?;
         Ok(Self {
@@ -44,7 +44,7 @@ impl Testbed {
         })
     }
 
-    /// Closes it, and reports who was there.
+    /// Closes it, and reports its processes.
     pub fn close(mut self, reporter: &mut Reporter) -> io::Result<()> {
         drop(self.supervisor.stdin.take());
         let mut stdout = self.first.into_bytes();

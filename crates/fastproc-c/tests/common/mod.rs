@@ -1,4 +1,4 @@
-//! What several tests need.
+//! Helpers of several tests.
 
 #![allow(dead_code, reason = "each test takes some of it")]
 
@@ -13,13 +13,13 @@ use std::{
 use fastproc_service::{Service, Settings, bind};
 use fastproc_testbed::{Folder, GUARD};
 
-/// What no line of C may make a compiler say.
+/// Warnings that no line of C may cause.
 pub const WARNINGS: [&str; 5] = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-Wshadow"];
 
 /// `nobody` of every distribution.
 pub const NOBODY: u32 = 65534;
 
-/// Makes the library in this folder, of the archive that cargo built for this test.
+/// Builds the library in this folder from the archive that cargo built for this test.
 pub fn build(folder: &Path) {
     let test = env::current_exe().expect("it runs");
     let built = test.parent().expect("it is in deps/");
@@ -35,7 +35,7 @@ pub fn build(folder: &Path) {
     run(Command::new("./link").arg(archive).arg(folder));
 }
 
-/// A folder of this test's own with the library, installed as a package does.
+/// Returns a new folder with the library, installed as by a package.
 pub fn install(name: &str) -> Folder {
     let prefix = Folder::new(name);
     let (lib, include) = (prefix.join("lib"), prefix.join("include"));
@@ -46,7 +46,7 @@ pub fn install(name: &str) -> Folder {
     prefix
 }
 
-/// Compiles a program against what is installed there, by what pkg-config says.
+/// Compiles a program against the library installed there, with the flags of pkg-config.
 pub fn compile(prefix: &Path, source: &Path) -> PathBuf {
     let flags = run(Command::new("pkg-config")
         .env("PKG_CONFIG_PATH", prefix.join("lib"))
@@ -64,7 +64,7 @@ pub fn compile(prefix: &Path, source: &Path) -> PathBuf {
     program
 }
 
-/// What a command prints. It must not fail.
+/// The output of a command, which must not fail.
 #[track_caller]
 pub fn run(command: &mut Command) -> String {
     let output = command.output().expect("it can be run");
@@ -74,7 +74,7 @@ pub fn run(command: &mut Command) -> String {
     text
 }
 
-/// A service, until it is dropped.
+/// A service, which runs until it is dropped.
 pub struct Served {
     pub socket: PathBuf,
     stop: Option<UnixStream>,

@@ -13,12 +13,12 @@ use fastproc::{
 
 use crate::{Failure, privileges};
 
-/// The file that a path refers to, if it is one of a cgroup that fastproc renders.
+/// The file of a cgroup that a path names, if fastproc renders it.
 pub fn file(path: &Path) -> Option<TextFile> {
     TextFile::from_name(path.file_name()?.to_str()?).filter(|_| path.is_absolute())
 }
 
-/// What reads cgroups; `None`: their files are printed as they are.
+/// The reader of cgroups. `None`: their files are printed as they are.
 pub struct Reader(Option<Cgroups>);
 
 impl Reader {
@@ -37,7 +37,7 @@ impl Reader {
         Ok(Self(cgroups))
     }
 
-    /// Prints a file. One that no record has, or that is outside the hierarchy, is the kernel's own.
+    /// Prints a file: the kernel's own if no record has it, or if it is outside the hierarchy.
     pub fn print(
         &mut self,
         path: &Path,
@@ -60,7 +60,7 @@ impl Reader {
                 return Ok(out.write_all(&text));
             }
         }
-        // Where the file is not there, the reason is the kernel's to say.
+        // If the file does not exist, the kernel's error is the reason.
         Ok(std::fs::read(path).and_then(|text| out.write_all(&text)))
     }
 }

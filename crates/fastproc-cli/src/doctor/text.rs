@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::{CountersReport, Report, Source};
 
-/// Writes a dozen lines at most.
+/// Writes at most a dozen lines.
 pub fn print(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let mut line = |name: &str, text: String| writeln!(out, "{name:<12}{text}");
     line(
@@ -33,7 +33,7 @@ pub fn print(out: &mut impl Write, report: &Report) -> io::Result<()> {
     line("to do", advice(report).into())
 }
 
-/// Long explanations are in the JSON.
+/// The JSON has the full explanations.
 fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }

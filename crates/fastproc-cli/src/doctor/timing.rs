@@ -1,4 +1,4 @@
-//! `fastproc doctor --timing`: what the parts of opening take.
+//! `fastproc doctor --timing`: the time that each part of opening takes.
 
 use std::{
     io::{self, Write},
@@ -9,10 +9,10 @@ use fastproc::{Collector, Fields, Part, SourceKind, counters::Counters, exits::E
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
-/// What `ps` shows if nothing is named.
+/// The default fields of `ps`.
 pub const FIELDS: Fields = Fields::TOP.union(Fields::USERS);
 
-/// One thing that can be opened.
+/// A source, or another thing that can be opened.
 #[derive(Serialize)]
 pub struct Timing {
     opened: &'static str,
@@ -54,7 +54,7 @@ impl Timing {
     }
 }
 
-/// Opens everything that can be opened here, once. The first of all finds caches cold.
+/// Opens everything that can be opened here, once. The first one finds cold caches.
 pub fn all() -> Vec<Timing> {
     let sources = SourceKind::LOCAL.into_iter().filter_map(source);
     let counters = Counters::open().ok();

@@ -28,7 +28,7 @@ pub enum Format {
     Csv,
 }
 
-/// A field that is shown.
+/// A column.
 #[derive(Clone, Debug)]
 pub struct Column {
     /// The field.
@@ -52,9 +52,9 @@ impl FromStr for Column {
 /// How the output is laid out.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// The fields that are shown.
+    /// The columns.
     pub columns: Vec<Column>,
-    /// Whether a heading names them.
+    /// Whether there is a heading.
     pub headings: bool,
     /// Whether a narrow terminal may leave out columns: only if the user did not name them.
     pub may_drop: bool,

@@ -10,7 +10,7 @@ use fastproc_columns::FIELDS;
 
 use super::format::Column;
 
-/// For `-h`.
+/// The text for `-h`.
 pub const SHORT: &str = "\
 Examples:
   fastproc ps --top 20
@@ -97,7 +97,7 @@ Exit status:
 const INDENT: usize = 28;
 const WIDTH: usize = 98;
 
-/// For `--help`.
+/// The text for `--help`.
 pub fn long() -> String {
     let mut fields = String::new();
     for field in FIELDS {

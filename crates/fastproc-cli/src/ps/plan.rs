@@ -1,4 +1,5 @@
-//! What `fastproc ps` does for given arguments: columns, selection, order and output, of fastproc or of ps(1).
+//! Decides from the arguments of `fastproc ps` what it does: columns, selection, order and output, of fastproc or of
+//! ps(1).
 
 use fastproc::Fields;
 use fastproc_columns::Sort;
@@ -39,7 +40,7 @@ pub(super) struct Plan {
     pub(super) sort: Sort,
     pub(super) threads: bool,
     pub(super) tree: bool,
-    /// Groups of fields that the columns of ps(1) are taken from.
+    /// Groups of fields that the columns of ps(1) need.
     pub(super) needs: Fields,
 }
 
@@ -81,7 +82,7 @@ impl Args {
             || self.no_headers
     }
 
-    /// Whether there is an option that ps(1) does not have.
+    /// Whether there is an option that ps(1) lacks.
     fn is_own(&self) -> bool {
         self.threads
             || self.tree
@@ -200,7 +201,7 @@ impl Args {
             Fields::empty()
         };
         let default = match (of_ps.is_empty(), tree) {
-            // Children in the order in which they were born.
+            // Children in the order of their start.
             (false, true) => "starttime",
             (true, false) => "-pcpu",
             _ => "pid",

@@ -22,7 +22,7 @@ use super::format;
 pub enum Side {
     /// A value that is wider than its column is cut.
     Left,
-    /// One that is wider moves what follows.
+    /// A value that is wider than its column moves the next ones.
     Right,
 }
 
@@ -30,16 +30,16 @@ pub enum Side {
 #[derive(Clone, Debug)]
 pub struct Column {
     heading: String,
-    /// `None`: as wide as its values, as for columns that ps(1) does not have.
+    /// `None`: as wide as its values, which applies to columns that ps(1) lacks.
     width: Option<usize>,
     side: Side,
     field: &'static Field,
-    /// What fastproc calls by the same name: for JSON and csv.
+    /// The field of fastproc with this name: for JSON and csv.
     own: &'static Field,
     writing: Writing,
 }
 
-/// Why columns are not understood.
+/// Why a list of columns is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum ColumnError {
     #[error(
@@ -60,7 +60,7 @@ pub enum ColumnError {
     Unknown(String),
 }
 
-/// The columns that one `-o` names: `pid,user:20,rss=MEMORY,comm=`.
+/// Parses the columns of one `-o`: `pid,user:20,rss=MEMORY,comm=`.
 pub fn parse(list: &str) -> Result<Vec<Column>, ColumnError> {
     let is_blank = |c: char| c.is_ascii_whitespace();
     let words = list.trim_matches(is_blank).split([',', ' ', '\t', '\n']);
@@ -98,11 +98,11 @@ pub fn parse(list: &str) -> Result<Vec<Column>, ColumnError> {
         .collect()
 }
 
-/// The column for an entry of a list.
+/// The greatest width that a list may set.
 const WIDEST: usize = 10_000;
 
 impl Column {
-    /// The column of this name, in letters of either case; where ps(1) has none, the field of fastproc.
+    /// Finds the column of this name, in letters of either case; if ps(1) lacks it, the field of fastproc.
     fn find(name: &str) -> Result<Self, ColumnError> {
         let lower = name.to_ascii_lowercase();
         if let Some(known) = known(&lower) {
@@ -151,7 +151,7 @@ impl Column {
     }
 }
 
-/// The same columns for JSON and csv, which have fields of fastproc: each once.
+/// The fields of fastproc for these columns, for JSON and csv: each once.
 pub fn own(columns: &[Column]) -> Vec<format::Column> {
     let mut own: Vec<format::Column> = Vec::new();
     for column in columns
@@ -168,7 +168,7 @@ pub fn own(columns: &[Column]) -> Vec<format::Column> {
     own
 }
 
-/// The groups of fields that the columns are taken from.
+/// The groups of fields that the columns need.
 pub fn needs(columns: &[Column]) -> Fields {
     let of_column = |column: &Column| match column.writing {
         Writing::Text | Writing::Data => Fields::LAYOUT | Fields::MEMORY,
@@ -198,13 +198,13 @@ pub fn sort_keys(text: &str) -> String {
     keys.collect::<Vec<_>>().join(",")
 }
 
-/// The name of a column or a field that is most like this one.
+/// The most similar name of a column or a field.
 fn nearest(name: &str) -> Option<&'static str> {
     let names = COLUMNS.iter().flat_map(|known| known.names.split(' '));
     field::nearest(&name.to_ascii_lowercase(), names.chain(field::names()))
 }
 
-/// Digits of the largest process id, five at least.
+/// The number of digits of the largest process id, at least five.
 fn width_of_pids() -> usize {
     let most = std::fs::read_to_string(proc_root::path("/proc/sys/kernel/pid_max")).ok();
     let most = most.and_then(|text| text.trim().parse::<u64>().ok());

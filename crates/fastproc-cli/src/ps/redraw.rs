@@ -1,4 +1,4 @@
-//! `--interval` on a terminal: each table is drawn over the one before.
+//! `--interval` on a terminal: each table is drawn over the previous one.
 //!
 //! The terminal's modes do not change, so nothing must be restored at the end: the cursor moves up by the number of lines that
 //! were drawn, and every line is written again. The last table stays.
@@ -7,14 +7,14 @@ use std::io::{self, Write};
 
 use crate::terminal;
 
-/// The cursor's own line, below what is drawn.
+/// The line of the cursor, below the table.
 const CURSOR_LINES: usize = 1;
 /// The heading of the table.
 const HEADING_LINES: usize = 1;
 /// The summary, and the empty line before it.
 const SUMMARY_LINES: usize = 2;
 
-/// A part of the screen.
+/// The part of the screen with the table.
 #[derive(Debug)]
 pub struct Redraw {
     /// Lines and columns of the terminal.
@@ -25,7 +25,7 @@ pub struct Redraw {
 }
 
 impl Redraw {
-    /// `None`: standard output is no terminal whose cursor can be moved.
+    /// `None`: standard output is not a terminal whose cursor can be moved.
     pub fn new() -> Option<Self> {
         Some(Self {
             size: terminal::screen()?,
@@ -34,7 +34,7 @@ impl Redraw {
         })
     }
 
-    /// Rows of a table that the terminal has room for.
+    /// The number of rows for which the terminal has room.
     pub fn rows(&self) -> usize {
         let (lines, _) = terminal::screen().unwrap_or(self.size);
         lines
@@ -42,7 +42,7 @@ impl Redraw {
             .max(1)
     }
 
-    /// Draws a table, whose lines are no wider than the terminal, and below it the summary.
+    /// Draws a table, whose lines must not be wider than the terminal, and the summary below it.
     pub fn draw(
         &mut self,
         table: &[u8],
@@ -50,7 +50,7 @@ impl Redraw {
         to: &mut impl Write,
     ) -> io::Result<()> {
         let size = terminal::screen().unwrap_or(self.size);
-        // Terminals that support it show the update at once.
+        // Terminals that support this show the update at once.
         to.write_all(b"\x1b[?2026h")?;
         if self.drawn > 0 {
             if size == self.size {

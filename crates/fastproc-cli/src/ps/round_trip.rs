@@ -1,4 +1,4 @@
-//! Whatever a column shows, in any format, a filter takes as a literal, and it is that of its row.
+//! A filter accepts as a literal what a column shows, in any format, and finds the row by it.
 
 use fastproc::{Baseline, Collector, Fields};
 use fastproc_columns::{FIELDS, Field, Filter, Lookup, Row, Value};
@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use super::format::json::Member;
 
-/// What is printed, and the name of its column there.
+/// The forms of a value, and the name of its column in each.
 fn printed(field: &Field, row: &Row<'_>, lookup: &mut Lookup) -> Vec<(String, String)> {
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("columns are escaped");
     let mut table = Vec::new();
@@ -23,7 +23,7 @@ fn printed(field: &Field, row: &Row<'_>, lookup: &mut Lookup) -> Vec<(String, St
     let has_arguments = !matches!(value, Value::NoArguments(_));
     let cut = matches!(value, Value::Arguments(line) if line.cut);
     let mut printed = Vec::new();
-    // A table has - for what ps(1) does not show, and the end of a line is cut off.
+    // A table shows - for unknown values, and may cut the end of a line.
     if table != b"-" && !cut {
         printed.push((field.name.to_owned(), text(table)));
     }
@@ -34,7 +34,7 @@ fn printed(field: &Field, row: &Row<'_>, lookup: &mut Lookup) -> Vec<(String, St
     printed
 }
 
-/// A text as it stands between the quotes of JSON, and the elements of an array as csv has them.
+/// A text as it is between the quotes of JSON, or the elements of an array as in csv.
 fn of_json(json: &str) -> String {
     match serde_json::from_str(json).expect("JSON") {
         Json::String(_) => json[1..json.len() - 1].replace("\\\"", "\""),
@@ -51,7 +51,7 @@ fn of_json(json: &str) -> String {
     }
 }
 
-/// Of a row of each odd process, over an interval so that rates are known.
+/// For a row of each odd process, over an interval, so that rates are known.
 #[test]
 fn what_is_printed_is_a_literal() {
     let testbed = Testbed::open(&Options::default()).expect("the testbed opens");
@@ -82,7 +82,7 @@ fn what_is_printed_is_a_literal() {
             ..Row::new(change.process)
         };
         for field in FIELDS {
-            // What is asked of /proc for each row may change at any time.
+            // A value that is read from /proc for each row may change at any time.
             let is_moving = ["oom_score", "wchan", "pss", "uss"].contains(&field.name);
             let test = |lookup: &mut Lookup| -> Vec<String> {
                 let printed = printed(field, &row, lookup);

@@ -16,7 +16,7 @@ use crate::{
     terminal,
 };
 
-/// Everything that is needed to show a snapshot.
+/// The state for showing snapshots.
 #[allow(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Screen {
     /// Looks up values that are not in a record.
@@ -35,7 +35,7 @@ pub struct Screen {
     pub threads: bool,
     /// Whether children appear below their parents.
     pub tree: bool,
-    /// How ps(1) draws the tree; `None`: as fastproc does.
+    /// How ps(1) draws the tree; `None`: like fastproc.
     pub tree_of_ps: Option<ps1::Tree>,
     /// Whether to include processes that exited since the last snapshot.
     pub exited: bool,
@@ -45,7 +45,7 @@ pub struct Screen {
     pub quiet: bool,
     /// Whether to print it nevertheless if exits were lost.
     pub warns: bool,
-    /// Where tables are drawn over one another.
+    /// Draws tables over one another, if they are.
     pub redraw: Option<Redraw>,
     /// Sorts rows.
     pub sorter: Sorter,
@@ -74,7 +74,7 @@ impl Screen {
         let rows = self.select(snapshot, before, &records);
         let room = self.redraw.as_ref().map_or(usize::MAX, Redraw::rows);
         let top = self.top.min(room);
-        // In a tree any row may be the first.
+        // In a tree any row may come first.
         let sorted = if self.tree { usize::MAX } else { top };
         let sorted = self
             .sorter
@@ -187,7 +187,7 @@ impl Screen {
 
 /// The rows to show.
 enum Selected<'s, 'a> {
-    /// Every process of a snapshot that is compared with none.
+    /// All processes of a snapshot, which is not compared with another.
     All(&'s Snapshot<'a>),
     These(Vec<Row<'a>>),
 }

@@ -1,4 +1,4 @@
-//! Which processes to show, as ps(1) selects them.
+//! Selects processes, like ps(1).
 
 mod lists;
 
@@ -14,9 +14,9 @@ pub use self::lists::{By, ListError, More, Pids, Select, Users};
 pub enum Choice {
     /// All.
     All,
-    /// Those on a terminal that lead no session.
+    /// Processes on a terminal, except session leaders.
     OnTerminals,
-    /// Those that lead no session.
+    /// All processes except session leaders.
     NotLeaders,
     /// The user's processes on terminals; optionally those of others, and those without a terminal.
     Bsd {
@@ -58,7 +58,7 @@ impl Choice {
 fn own_terminal() -> u32 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
-    // State, parent, group and session come before it.
+    // State, parent, group and session precede it.
     let number = after_name.split(' ').nth(4);
     number
         .and_then(|number| number.parse::<i32>().ok())
@@ -72,7 +72,7 @@ struct Own {
     user: u32,
 }
 
-/// Selects the processes on any of the lists or of any of the choices; without both, all.
+/// Selects the processes on any of the lists, or of any of the choices; without both, all processes.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     lists: Vec<(By, Vec<u32>)>,
@@ -80,11 +80,11 @@ pub struct Selection {
     choices: Vec<Choice>,
     own: Option<Own>,
     negated: bool,
-    /// Of those that are selected, only those that run.
+    /// Show only running processes of those that are selected.
     pub running: bool,
 }
 
-/// Bytes of a name that the kernel keeps of a program.
+/// The longest name that the kernel keeps of a program, in bytes.
 const NAME_LENGTH: usize = 15;
 
 impl From<&Select> for Selection {
@@ -121,13 +121,13 @@ impl Selection {
         self.lists.extend(lists.iter().cloned().map(Into::into));
     }
 
-    /// Takes a list.
+    /// Adds a list.
     pub fn list(&mut self, by: By, text: &str) -> Result<(), ListError> {
         self.lists.push((by, by.parse(text)?));
         Ok(())
     }
 
-    /// Takes a choice.
+    /// Adds a choice.
     pub fn choose(&mut self, choice: Choice) {
         self.own.get_or_insert_with(|| Own {
             terminal: own_terminal(),
@@ -136,7 +136,7 @@ impl Selection {
         self.choices.push(choice);
     }
 
-    /// Takes what the other selects as well.
+    /// Adds the lists and choices of another selection.
     pub fn and(&mut self, other: Self) {
         self.lists.extend(other.lists);
         self.commands.extend(other.commands);
@@ -146,7 +146,7 @@ impl Selection {
         self.running |= other.running;
     }
 
-    /// The groups of fields that it needs.
+    /// The groups of fields that the selection needs.
     pub fn needs(&self) -> Fields {
         let of_users = |by: By| matches!(by, By::User | By::RealUser | By::Group | By::RealGroup);
         let users = self.lists.iter().any(|(by, _)| of_users(*by))
@@ -158,12 +158,12 @@ impl Selection {
         }
     }
 
-    /// Whether there is neither a list nor a choice.
+    /// Whether there are no lists and no choices.
     pub fn is_open(&self) -> bool {
         self.lists.is_empty() && self.commands.is_empty() && self.choices.is_empty()
     }
 
-    /// Whether it leaves nothing out.
+    /// Whether it selects all processes.
     pub fn admits_all(&self) -> bool {
         let is_all = |choice: &Choice| {
             matches!(
@@ -286,7 +286,7 @@ mod tests {
         assert!(!chosen(Choice::OwnTerminal) && !chosen(Choice::OwnOnTerminal));
     }
 
-    /// Then a service sends the command lines of all.
+    /// A service then sends the command lines of all processes.
     #[test]
     fn the_words_a_and_x_together_select_all() {
         let admits_all = |others, without_terminal| {

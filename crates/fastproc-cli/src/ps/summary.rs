@@ -1,4 +1,4 @@
-//! The summary on standard error: how much was read, from which source, in what time.
+//! The summary on standard error: the number of rows and processes, the source, and the time.
 
 use std::{
     fmt,
@@ -7,7 +7,7 @@ use std::{
 
 use fastproc::{Collector, Snapshot};
 
-/// Why the source is not the best one, if it is not: the first line of the first refusal.
+/// Why a better source is not used, if it is not: the first line of the first refusal.
 pub fn fallback(collector: &Collector) -> Option<String> {
     let refusal = collector.refused().first()?;
     let error = refusal.error.to_string();
@@ -26,12 +26,12 @@ pub struct Summary<'a> {
     pub shown: usize,
     /// Whether each row is a thread.
     pub threads: bool,
-    /// Why the source is not the best one.
+    /// Why a better source is not used.
     pub fallback: Option<&'a str>,
 }
 
 impl Summary<'_> {
-    /// Writes the line to standard error, and ignores that it may be closed.
+    /// Writes the line to standard error. If that is closed, the line is lost.
     pub fn write(&self) {
         let _ = io::stderr().write_all(format!("{}\n", self.line()).as_bytes());
     }
@@ -83,7 +83,7 @@ impl fmt::Display for Summary<'_> {
     }
 }
 
-/// A number of things, by the word for one and the word for many.
+/// A count, with its noun in singular and plural.
 struct Counted(usize, &'static str, &'static str);
 
 impl fmt::Display for Counted {

@@ -7,13 +7,13 @@ use fastproc_columns::Names;
 
 use super::{format::Format, ps1};
 
-/// Letters that may follow `-a` and `-x` where ps(1) takes them for words: `-ax`, `-aux`, `-axjf`.
+/// Letters that may follow `-a` and `-x` if ps(1) takes the argument for words: `-ax`, `-aux`, `-axjf`.
 const LETTERS: &str = "axujlsvXfHhcnwroOkTgZ";
 /// Options of one letter whose value is the next argument.
 const TAKE_VALUES: &str = "oOpuUCGgst";
 
-/// The arguments of a call, with those of ps(1) that would mean something else replaced: `-aux` by `aux`, `--format pid` by
-/// `-o pid`, and `k -rss` by one word.
+/// Replaces arguments of ps(1) that would have another meaning here: `-aux` by `aux`, `--format pid` by `-o pid`, and
+/// `k -rss` by one word.
 pub fn as_in_ps(arguments: Vec<OsString>) -> Vec<OsString> {
     if arguments.get(1).is_none_or(|name| name != "ps") {
         return arguments;
@@ -57,13 +57,13 @@ pub fn as_in_ps(arguments: Vec<OsString>) -> Vec<OsString> {
     result
 }
 
-/// Whether it is a list of columns, not an output format.
+/// Whether the value of `--format` is a list of columns, not an output format.
 fn is_list(value: &str) -> bool {
     let is_format = Format::from_str(value, true).is_ok();
     !is_format && ps1::parse(value).is_ok()
 }
 
-/// Whether ps(1) takes it for words, in spite of its dash.
+/// Whether ps(1) takes the argument for words, in spite of its dash.
 fn is_words(text: &str) -> bool {
     let Some(letters) = text.strip_prefix('-') else {
         return false;
@@ -74,13 +74,13 @@ fn is_words(text: &str) -> bool {
         && !(letters.contains('u') && is_user(letters))
 }
 
-/// Whether what follows the u of `-aux` is a user.
+/// Whether the letters after the u of `-aux` are the name of a user.
 fn is_user(letters: &str) -> bool {
     let (_, user) = letters.split_once('u').unwrap_or_default();
     Names::user_id(user).is_some()
 }
 
-/// Whether it is a word whose last letter says that a key to sort by follows.
+/// Whether this is a word whose last letter requires a key to sort by.
 fn is_sort_key(text: &str) -> bool {
     text.ends_with('k') && text.chars().all(|letter| LETTERS.contains(letter))
 }

@@ -1,4 +1,4 @@
-//! Words without a dash, as in `ps aux`, `ps axo pid,comm` and `ps 1 42`.
+//! Parses words without a dash, as in `ps aux`, `ps axo pid,comm` and `ps 1 42`.
 
 use fastproc_columns::Sort;
 
@@ -11,7 +11,7 @@ use super::{
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "one for each letter")]
 pub struct Words {
-    /// Whether there is any.
+    /// Whether there are words.
     pub any: bool,
     /// Whether one of them names a set of columns.
     pub sets: bool,
@@ -19,11 +19,11 @@ pub struct Words {
     pub shape: Shape,
     /// The columns that follow `o`.
     pub columns: Vec<Column>,
-    /// Those that follow `O`, between the process id and the rest.
+    /// The columns that follow `O`, placed between the process id and the rest.
     pub inserted: Vec<Column>,
-    /// What follows `k`: what to sort by.
+    /// The keys that follow `k`.
     pub sort: Option<String>,
-    /// Which processes.
+    /// The selected processes.
     pub selection: Selection,
     /// `f`: as a tree.
     pub tree: bool,
@@ -31,9 +31,9 @@ pub struct Words {
     pub threads: bool,
     /// `h`: without headings.
     pub no_headings: bool,
-    /// `w`, each twice as wide.
+    /// `w`: each doubles the width.
     pub wide: u8,
-    /// `a` and `x`.
+    /// `a`; the next is `x`.
     others: bool,
     without_terminal: bool,
 }
@@ -41,35 +41,35 @@ pub struct Words {
 /// Why a word is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum WordsError {
-    /// It has a letter that fastproc ps does not know.
+    /// A letter that fastproc ps does not know.
     #[error("the word '{}' is not understood{}; {}", .word.escape_debug(), .why, HINT)]
     Unknown {
         /// The word.
         word: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
     /// Two sets of columns.
     #[error("'{0}' and '{1}' each name a set of columns; type one of them, as in ps aux")]
     Sets(char, char),
-    /// The end of the line.
+    /// The value of a letter is missing.
     #[error("'{0}' needs a value, as in ps ax{0} {1}")]
     Argument(char, &'static str),
-    /// What follows k.
+    /// The keys after k are invalid.
     #[error("k needs fields to sort by, as in k -rss; '{}' is not one; {}", .0.escape_debug(), HINT)]
     Sort(String),
-    /// A list of columns.
+    /// An invalid list of columns.
     #[error(transparent)]
     Column(#[from] ColumnError),
-    /// A list of processes or what they have.
+    /// An invalid list of processes, or of their properties.
     #[error(transparent)]
     List(#[from] ListError),
 }
 
-/// What can be typed.
+/// Examples of valid input.
 const HINT: &str = "type aux, ax, axjf or a process id, or options with a dash, as in -ef, -p PID or -C NAME; see fastproc ps --help";
 
-/// Letters of ps(1) that fastproc does not have, and what to type instead.
+/// Letters of ps(1) that fastproc lacks, and what to type instead.
 const OTHERS: &[(char, &str)] = &[
     (
         'e',
@@ -149,7 +149,7 @@ const fn set(letter: char) -> Option<Set> {
     })
 }
 
-/// An example of what follows the letter, if something does.
+/// An example of the value of this letter, if it takes one.
 const fn takes(letter: char) -> Option<&'static str> {
     Some(match letter {
         'o' | 'O' => "pid,rss,comm",
@@ -181,7 +181,7 @@ impl Words {
         match letter {
             'a' => self.others = true,
             'x' => self.without_terminal = true,
-            // Leaders of groups are shown since long.
+            // ps(1) has long shown group leaders without it.
             'g' => {}
             'T' => self.selection.choose(Choice::OwnTerminal),
             'r' => self.selection.running = true,

@@ -62,7 +62,7 @@ fn on(folder: &Path) -> Result<ExitCode, RunError> {
     );
     fs::write(FILE, text).map_err(|error| RunError::File(FILE.into(), error))?;
     if let Err(error) = ldconfig() {
-        // What ldconfig has not read, its next run would.
+        // Otherwise the next run of ldconfig would read the file.
         fs::remove_file(FILE).map_err(|error| RunError::File(FILE.into(), error))?;
         return Err(error);
     }
@@ -79,8 +79,8 @@ fn on(folder: &Path) -> Result<ExitCode, RunError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether nobody but root can change what every program of the machine would load: the folder, all that is in it, and every
-/// folder above it are root's, and nobody else may write them.
+/// Checks that only root can change what every program of the machine would load: root owns the folder, its contents
+/// and all folders above it, and no other user may write to them.
 fn roots_alone(folder: &Path) -> Result<(), String> {
     let cannot = |path: &Path, error: &io::Error| format!("{}: {error}", path.display());
     for path in folder.ancestors() {
@@ -132,7 +132,7 @@ fn off() -> Result<ExitCode, RunError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the package does when procps's library was upgraded.
+/// The package runs this after procps's library was upgraded.
 fn check() -> Result<ExitCode, RunError> {
     if !Path::new(FILE).exists() {
         say("off: there is nothing to check");
@@ -187,7 +187,7 @@ fn status(folder: Option<&Path>, json: bool) -> Result<ExitCode, RunError> {
     Ok(code)
 }
 
-/// procps's library that the loader gives to ps.
+/// The library that the loader gives to ps.
 fn used() -> Option<PathBuf> {
     let traced = Command::new("ps")
         .env("LD_TRACE_LOADED_OBJECTS", "1")
@@ -209,7 +209,7 @@ fn used_from(folder: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Whether ps says the same of this process with the substitute as without.
+/// Whether ps prints the same about this process with the substitute as without.
 fn works(folder: Option<&Path>) -> bool {
     let ask = |substitute: bool| {
         let mut ps = Command::new("ps");
@@ -258,7 +258,7 @@ mod tests {
         if !gate::root() {
             return;
         }
-        // A folder for temporary files is everybody's, so this one lies in the root directory.
+        // All users may write to a folder for temporary files, so this one is in the root directory.
         let base = RootFolder::new();
         let folder = base.0.join("a/procps");
         fs::create_dir_all(&folder).expect("root may");

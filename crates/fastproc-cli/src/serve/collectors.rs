@@ -1,4 +1,4 @@
-//! Which metrics of the machine are told.
+//! Selects the machine's metrics to export.
 
 use std::path::PathBuf;
 
@@ -12,10 +12,10 @@ macro_rules! collectors {
         #[derive(Debug, clap::Args)]
         #[command(next_help_heading = "Metrics of the machine, as of node_exporter")]
         pub struct Collectors {
-            /// Tell them, also in place of process-exporter: with --config, --procnames, or flags with one dash.
+            /// Export these metrics also with --config, --procnames, or flags with one dash.
             #[arg(long, overrides_with = "no_host")]
             host: bool,
-            /// Tell none of them, whatever else is given.
+            /// Export none of these metrics, regardless of other flags.
             #[arg(long, overrides_with = "host")]
             no_host: bool,
             $(
@@ -24,31 +24,31 @@ macro_rules! collectors {
                 #[arg(long = concat!("no-collector.", $name), overrides_with = stringify!($on), help = "Leave that out.")]
                 $off: bool,
             )*
-            /// Fields of /proc/vmstat.
+            /// Export these fields of /proc/vmstat.
             #[arg(long = "collector.vmstat.fields", value_name = "REGEX", default_value = VmstatFilter::DEFAULT)]
             vmstat_fields: String,
-            /// Disks that are left out.
+            /// Leave out these disks.
             #[arg(long = "collector.diskstats.device-exclude", value_name = "REGEX", default_value = Pattern::DISKS)]
             disks_exclude: String,
-            /// Mount points that are left out.
+            /// Leave out these mount points.
             #[arg(long = "collector.filesystem.mount-points-exclude", value_name = "REGEX", default_value = Pattern::MOUNT_POINTS)]
             mount_points_exclude: String,
-            /// Types of filesystems that are left out.
+            /// Leave out file systems of these types.
             #[arg(long = "collector.filesystem.fs-types-exclude", value_name = "REGEX", default_value = Pattern::FILESYSTEMS)]
             types_exclude: String,
-            /// Network devices that are left out.
+            /// Leave out these network devices.
             #[arg(long = "collector.netdev.device-exclude", value_name = "REGEX")]
             devices_exclude: Option<String>,
-            /// Network devices whose neighbours are left out.
+            /// Leave out neighbours of these network devices.
             #[arg(long = "collector.arp.device-exclude", value_name = "REGEX")]
             arp_exclude: Option<String>,
-            /// Network devices whose properties are left out.
+            /// Leave out properties of these network devices.
             #[arg(long = "collector.netclass.ignored-devices", value_name = "REGEX", default_value = Pattern::NETCLASS)]
             netclass_exclude: String,
-            /// A folder with files *.prom, in the Prometheus text format. Can be given more than once.
+            /// Read files *.prom in the Prometheus text format in this folder. Can be repeated.
             #[arg(long = "collector.textfile.directory", value_name = "FOLDER")]
             textfile_folders: Vec<PathBuf>,
-            /// Numbers of protocols.
+            /// Export these protocol counters.
             #[arg(long = "collector.netstat.fields", value_name = "REGEX", default_value = Pattern::NETSTAT)]
             netstat_fields: String,
         }
@@ -86,7 +86,7 @@ collectors! {
 }
 
 impl Collectors {
-    /// What is told; `by_default` those that are not named are.
+    /// The metrics to export. `by_default` applies to those that no flag names.
     pub fn switches(&self, by_default: bool) -> Result<Switches, Failure> {
         if self.no_host {
             return Ok(Switches::none());

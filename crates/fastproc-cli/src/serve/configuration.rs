@@ -1,4 +1,4 @@
-//! The files of the configuration. The exporter understands them, and this process opens them, since it may: at the start
+//! The configuration files. The exporter parses them; this process, which has the privileges, opens them at the start
 //! and at each reload.
 
 use std::{
@@ -10,14 +10,14 @@ use std::{
 use fastproc_metrics::link::{Link, Message, Question, lend, read, take};
 use rustix::io::Errno;
 
-/// Where they are.
+/// The paths of the files.
 #[derive(Debug)]
 pub struct Files {
-    /// How processes are grouped.
+    /// The rules of groups.
     pub groups: Option<PathBuf>,
-    /// How clients are served.
+    /// The web configuration.
     pub web: Option<PathBuf>,
-    /// The text of that, by which certificates and keys are named.
+    /// Its text, which names certificates and keys.
     pub names: Vec<u8>,
 }
 
@@ -51,7 +51,8 @@ impl Files {
         }
     }
 
-    /// A file that the web configuration names, and no other: whoever asks speaks with the network.
+    /// Opens a file that the web configuration names, and no other: the process that requests it communicates with the
+    /// network.
     fn named(&self, name: OwnedFd) -> io::Result<Vec<u8>> {
         let name = take(name)?;
         let web = self.web.as_ref().filter(|_| names(&self.names, &name));
@@ -61,9 +62,9 @@ impl Files {
     }
 }
 
-/// Whether a text has this name behind one of these keys, on its line. Nothing else of YAML is understood here: a name in
-/// double quotes with a backslash in it, one in single quotes with a quote in it, and one that is on another line than its
-/// key, or has an anchor or a tag, is not found, so that the file is not read.
+/// Whether a text has this name after one of these keys, on the same line. This is not a YAML parser: it does not find
+/// a name in double quotes with a backslash, a name in single quotes with a quote, and one on another line than its
+/// key, or with an anchor or a tag. Such a file is not read.
 fn names(text: &[u8], name: &[u8]) -> bool {
     let Ok(text) = str::from_utf8(text) else {
         return false;
@@ -72,7 +73,7 @@ fn names(text: &[u8], name: &[u8]) -> bool {
     !name.is_empty() && values.any(|value| value.as_bytes() == name)
 }
 
-/// What the keys have that stand on this line.
+/// The values of the keys on this line.
 fn values(line: &str) -> impl Iterator<Item = &str> {
     const KEYS: [&str; 3] = ["cert_file", "key_file", "client_ca_file"];
     let mut hashes = line.match_indices('#').map(|(at, _)| &line[..at]);
@@ -81,7 +82,7 @@ fn values(line: &str) -> impl Iterator<Item = &str> {
     KEYS.into_iter()
         .flat_map(move |key| line.match_indices(key).map(move |(at, _)| (at, key.len())))
         .filter(|&(at, _)| {
-            // The first of its line, or of a mapping in braces.
+            // The key is the first of its line, or of a mapping in braces.
             let before = line[..at].trim_end_matches(['"', '\'']).trim_end();
             before.is_empty() || before.ends_with(['{', ','])
         })
@@ -95,7 +96,7 @@ fn values(line: &str) -> impl Iterator<Item = &str> {
                 let escaped = inner.contains('\\') && quote == '"' || rest.starts_with(quote);
                 [(!escaped).then_some(inner), None]
             }
-            // In braces it ends before those.
+            // In braces the value ends before a comma or a brace.
             _ => [Some(value), value.split([',', '}']).next().map(str::trim)],
         })
         .flatten()

@@ -1,5 +1,5 @@
-//! The process that serves metrics to the network: `fastproc-exporter`. It holds no privileges and opens nothing; this one
-//! collects, and parses nothing that comes from there.
+//! The process `fastproc-exporter`, which serves metrics to the network. It has no privileges and opens no files; this
+//! process collects, and parses nothing from the network.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -47,7 +47,7 @@ enum ExporterError {
     Ended(ExitStatus),
 }
 
-/// It, from its start on.
+/// The exporter, from its start.
 #[derive(Debug)]
 pub struct Exporter {
     process: Process,
@@ -55,10 +55,10 @@ pub struct Exporter {
     files: Files,
 }
 
-/// What its configuration says.
+/// The result of its configuration.
 #[derive(Debug, Default)]
 pub struct Configured {
-    /// The rules that a file has.
+    /// The rules of its file.
     pub rules: Option<Rules>,
     pub has_tls: bool,
 }
@@ -70,7 +70,7 @@ fn argument(name: &str, value: impl AsRef<OsStr>) -> OsString {
 }
 
 impl Exporter {
-    /// Starts it. It gives up its privileges by itself.
+    /// Starts it. It drops its privileges by itself.
     pub fn start(args: &Args) -> Result<Self, Failure> {
         let (link, other) = Link::pair()?;
         let files = args.files();
@@ -117,7 +117,7 @@ impl Exporter {
         })
     }
 
-    /// Opens the files of the configuration for it, until it has understood them. `None`: it has ended, and said why.
+    /// Opens the configuration files for it, until it has parsed them. `None`: it has exited, and reported why.
     pub fn configure(&mut self) -> Result<Option<Configured>, Failure> {
         while let Some(message) = self.link.receive()? {
             if Question::of(&message) != Some(Question::Configured) {
@@ -138,7 +138,7 @@ impl Exporter {
         Ok(None)
     }
 
-    /// How it has ended, of itself or because it is not needed any more.
+    /// Its exit status, whether it exits by itself or because it is no longer needed.
     pub fn end(self) -> Result<ExitCode, Failure> {
         let Self { process, link, .. } = self;
         drop(link);
@@ -149,8 +149,8 @@ impl Exporter {
         }
     }
 
-    /// Has it serve: it accepts connections by this socket, and asks for metrics through the link that is returned. From now
-    /// on signals are passed on to it, and files are opened as it reads its configuration again.
+    /// Makes it serve: it accepts connections at this socket, and requests metrics through the returned link. From now
+    /// on this process passes signals on to it, and opens files when it reloads its configuration.
     pub fn begin(self, listener: &TcpListener) -> Result<(Link, Serving), Failure> {
         let Self {
             process,
@@ -167,7 +167,7 @@ impl Exporter {
         signals::on(&[SIGTERM, SIGINT], move || {
             send(&pidfd, Signal::TERM);
             end_within(&pidfd, patience);
-            // This process ends with it, unless what it collects does not come: from a file system that is gone, say.
+            // This process exits with it, unless collecting hangs, for example because of a dead file system.
             thread::sleep(patience);
             signal_hook::low_level::exit(0);
         })?;
@@ -182,15 +182,15 @@ impl Exporter {
     }
 }
 
-/// Sends a signal to a process, which may have ended.
+/// Sends a signal to a process, which may have exited.
 fn send(pidfd: &OwnedFd, signal: Signal) {
     let _ = pidfd_send_signal(pidfd, signal);
 }
 
-/// Returns once a process has ended: by itself, or killed when it has not after this time.
+/// Waits until a process has exited. Kills it if that takes longer than this.
 fn end_within(pidfd: &OwnedFd, patience: Duration) {
     let patience = Timespec::try_from(patience).ok();
-    // A signal cuts this short in the thread that it comes to.
+    // A signal to this thread would interrupt the wait.
     let ended = retry_on_intr(|| poll(&mut [PollFd::new(pidfd, PollFlags::IN)], patience.as_ref()));
     if ended != Ok(1) {
         send(pidfd, Signal::KILL);
@@ -202,12 +202,12 @@ fn end_within(pidfd: &OwnedFd, patience: Duration) {
 struct Process {
     child: Child,
     pidfd: OwnedFd,
-    /// How long it may take to end when it should.
+    /// How long it may take to exit when it should.
     patience: Duration,
 }
 
 impl Process {
-    /// How it ended, which it should do now.
+    /// Its exit status. It should exit now.
     fn end(mut self) -> io::Result<ExitStatus> {
         end_within(&self.pidfd, self.patience);
         self.child.wait()
@@ -223,12 +223,12 @@ impl Serving {
         self.0.child.id()
     }
 
-    /// Has it read its configuration again.
+    /// Makes it reload its configuration.
     pub fn hang_up(&self) -> io::Result<()> {
         Ok(pidfd_send_signal(&self.0.pidfd, Signal::HUP)?)
     }
 
-    /// Waits until it has ended, which nothing but a signal to this process should bring about; it is killed if it goes on.
+    /// Waits until it has exited, which only a signal to this process should cause. Kills it if it does not exit.
     pub fn end(self, signals: &Signals) -> Result<(), Failure> {
         let status = self.0.end()?;
         if signals.told_to_end() {
@@ -242,7 +242,7 @@ impl Serving {
         Err(error.into())
     }
 
-    /// Ends it, whatever it does, and waits for nothing.
+    /// Kills it without waiting.
     pub fn kill(&self) {
         send(&self.0.pidfd, Signal::KILL);
     }

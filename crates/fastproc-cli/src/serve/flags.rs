@@ -1,8 +1,8 @@
-//! Flags as Go's programs have them.
+//! Flags in the form of Go's programs.
 
 use std::ffi::OsString;
 
-/// As Go reads it.
+/// Parses a boolean like Go.
 pub fn boolean(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
@@ -11,7 +11,7 @@ pub fn boolean(text: &str) -> Result<bool, String> {
     }
 }
 
-/// Arguments of this subcommand with a second dash where Go's programs are called with one: `-config.path`.
+/// Adds the second dash to flags of this subcommand that are written with one, as for Go's programs: `-config.path`.
 pub fn with_two_dashes(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = arguments.collect();
     if arguments.get(1).is_none_or(|name| name != "serve") {
@@ -43,7 +43,7 @@ pub fn with_two_dashes(arguments: impl Iterator<Item = OsString>) -> Vec<OsStrin
     arguments
 }
 
-/// Bytes, or with a unit: `64MiB`.
+/// Parses a number of bytes, with or without a unit: `64MiB`.
 pub fn bytes(text: &str) -> Result<usize, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit());
     let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
@@ -61,7 +61,7 @@ pub fn bytes(text: &str) -> Result<usize, String> {
         .ok_or_else(|| format!("{text:?} is no number of bytes, such as 1048576, 64MiB or 1GiB"))
 }
 
-/// A part of a CPU's time.
+/// Parses a part of one CPU's time.
 pub fn share(text: &str) -> Result<f64, String> {
     text.parse()
         .ok()
@@ -69,7 +69,7 @@ pub fn share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("{text:?} is no part of a CPU's time, from 0 to 1"))
 }
 
-/// A part of a CPU's time that work for one user may take: the service has several threads, and CPUs.
+/// Parses the part of one CPU's time for one user. It may exceed 1: the service has several threads.
 pub fn share_of_user(text: &str) -> Result<f64, String> {
     text.parse()
         .ok()

@@ -1,8 +1,8 @@
-//! Where metrics are served.
+//! The socket at which metrics are served.
 
 use std::{io, net::TcpListener};
 
-/// The address cannot be listened at.
+/// Listening at the address failed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen at {address}")]
 pub struct ListenError {
@@ -11,14 +11,14 @@ pub struct ListenError {
     source: io::Error,
 }
 
-/// Listens at an address, or with `:PORT` at all of them.
+/// Listens at an address, or with `:PORT` at all addresses.
 pub fn at(address: &str) -> Result<TcpListener, ListenError> {
     let failed = |source| ListenError {
         address: address.into(),
         source,
     };
     let listener = match address.strip_prefix(':') {
-        // As Go has it: at every address, of either family where there are both.
+        // Like Go: at all addresses, of both families if they exist.
         Some(port) => TcpListener::bind(format!("[::]:{port}"))
             .or_else(|_| TcpListener::bind(format!("0.0.0.0:{port}"))),
         None => TcpListener::bind(address),

@@ -1,4 +1,4 @@
-//! What signals do: before the exporter serves, and from then on.
+//! The effects of signals, before the exporter serves and after that.
 
 use std::{
     ffi::c_int,
@@ -18,14 +18,14 @@ use signal_hook::{
     low_level::pipe,
 };
 
-/// SIGHUP ends nothing from now on. It is remembered.
+/// From now on SIGHUP does not end this process, but is remembered.
 pub fn remember_hangup() -> io::Result<Arc<AtomicBool>> {
     let hung_up = Arc::new(AtomicBool::new(false));
     register(SIGHUP, Arc::clone(&hung_up))?;
     Ok(hung_up)
 }
 
-/// Does this each time one of these signals comes, by a thread of its own.
+/// Calls `act` in a separate thread whenever one of these signals arrives.
 pub fn on(signals: &[c_int], act: impl Fn() + Send + 'static) -> io::Result<()> {
     let (mut told, tell) = UnixStream::pair()?;
     for &signal in signals {
@@ -62,20 +62,20 @@ impl Signals {
         Ok(signals)
     }
 
-    /// From now on the exporter sees to them. Returns whether SIGHUP came before.
+    /// From now on the exporter handles signals. Returns whether SIGHUP came before.
     pub fn leave_to_exporter(&self) -> bool {
         self.starting.store(false, Ordering::SeqCst);
         self.hung_up.load(Ordering::SeqCst)
     }
 
-    /// Whether this process was told to end.
+    /// Whether a signal has stopped this process.
     pub fn told_to_end(&self) -> bool {
         self.told_to_end.load(Ordering::SeqCst)
     }
 }
 
-/// Leaves the signals of the process to the threads that [`on`] has started. What this thread reads, and each that it starts,
-/// may not come, and then it handles no signal.
+/// Leaves the signals of the process to the threads that [`on`] has started. This thread, and those that it starts, may
+/// block forever in a read, and then could not handle a signal.
 pub fn leave_to_other_threads() -> io::Result<()> {
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGHUP);

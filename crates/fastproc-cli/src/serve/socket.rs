@@ -20,37 +20,38 @@ use fastproc_service::{Figures, Service, Settings, bind_for, passed_by_systemd};
 
 use crate::Failure;
 
-/// What is served to readers on this machine.
+/// The snapshots that are served to readers on this machine.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Snapshots for other processes")]
 pub struct SocketArgs {
-    /// Serve snapshots at this socket, to whom the kernel would show the same; without a path, at
-    /// /run/fastproc/fastproc.sock, where fastproc and its libraries look for them.
+    /// Serve snapshots at this socket, to processes to which the kernel would show the same. Without a path, use
+    /// /run/fastproc/fastproc.sock, where fastproc and its libraries look for it.
     #[arg(long, value_name = "PATH", num_args = 0..=1, default_missing_value = service::DEFAULT_SOCKET)]
     socket: Option<PathBuf>,
-    /// Serve nothing but the socket.
+    /// Serve only the socket.
     #[arg(long)]
     pub no_metrics: bool,
-    /// With --no-metrics: end when nobody has been connected for so long.
+    /// With --no-metrics: exit if no reader has been connected for this long.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "no_metrics")]
     idle_exit: Option<Duration>,
-    /// How long a reader waits for command lines at most, and half of it for one process's. It reads those that are missing itself.
+    /// Let a reader wait for command lines at most this long, and half of it for a single process. It then reads
+    /// missing ones itself.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "400ms")]
     texts_timeout: Duration,
-    /// Let only root and the members of this group connect to the socket. A socket of systemd's is set by its unit: `SocketGroup=`
-    /// and `SocketMode=`.
+    /// Let only root and the members of this group connect to the socket. For a socket of systemd, use `SocketGroup=`
+    /// and `SocketMode=` of its unit instead.
     #[arg(long, value_name = "GROUP", requires = "socket")]
     group: Option<String>,
-    /// The part of one CPU's time that work for one user may take; 1000 is no limit. Root has none.
+    /// Limit the work for one user to this part of one CPU's time; 1000 is no limit. Root has no limit.
     #[arg(long, value_name = "PART", default_value_t = 0.5, value_parser = super::flags::share_of_user)]
     cpu_of_user: f64,
-    /// Memory that the readers of one user may hold in snapshots; root's four times as much.
+    /// Limit the memory that snapshots hold for the readers of one user; root may hold four times as much.
     #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = super::flags::bytes)]
     memory_of_user: usize,
-    /// The same of the readers of all users but root.
+    /// Limit the memory that snapshots hold for the readers of all users except root.
     #[arg(long, value_name = "BYTES", default_value = "512MiB", value_parser = super::flags::bytes)]
     memory_of_all: usize,
-    /// Tell who uses the service that listens at the socket, and end.
+    /// Print the users of the service that listens at the socket, and exit.
     #[arg(long, conflicts_with_all = ["no_metrics", "idle_exit"])]
     pub status: bool,
     /// With --status: print one JSON object.
@@ -63,9 +64,9 @@ impl SocketArgs {
         self.socket.clone().or_else(service::socket_path)
     }
 
-    /// Listens, and loads what reading takes; while this is still root. `None`: it was not requested.
+    /// Listens, and loads what reading needs; called as root. `None`: the socket was not requested.
     ///
-    /// Returns the descriptors that it takes at most, too.
+    /// Also returns the number of descriptors that the service needs at most.
     pub fn open(&self, source: Option<SourceKind>) -> Result<Option<(Service, usize)>, Failure> {
         let listener = match (passed_by_systemd()?, &self.socket) {
             (Some(listener), _) => listener,
@@ -108,7 +109,7 @@ impl SocketArgs {
     }
 }
 
-/// What metrics tell of the service.
+/// Counters of the service, for metrics.
 #[derive(Debug)]
 pub struct Counted(pub Arc<Figures>);
 
@@ -122,7 +123,7 @@ impl metrics::Service for Counted {
     }
 }
 
-/// A line for each value, named by the way to it.
+/// Writes a line for each value, named by its path.
 fn write_status(
     out: &mut impl Write,
     name: &str,
@@ -158,7 +159,7 @@ fn write_status(
     Ok(())
 }
 
-/// Serves until this process is told to end.
+/// Serves until a signal stops this process.
 pub fn run(service: Service) -> Result<ExitCode, Failure> {
     let (stop, told) = UnixStream::pair()?;
     for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
@@ -168,7 +169,7 @@ pub fn run(service: Service) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Serves beside something else, until the descriptor that is returned is closed.
+/// Serves in a thread, until the returned descriptor is closed.
 pub fn start(
     service: Service,
 ) -> io::Result<(OwnedFd, JoinHandle<Result<(), fastproc_service::Error>>)> {

@@ -1,4 +1,4 @@
-//! Options of top(1) and htop(1) that this command does not have: the error says what to type instead.
+//! Options of top(1) and htop(1) that this command lacks: the error says what to type instead.
 
 use std::ops::RangeInclusive;
 
@@ -22,10 +22,10 @@ pub struct Foreign(Option<ForeignOption>);
 struct Known {
     short: Option<char>,
     long: &'static str,
-    /// How many values it takes.
+    /// The number of its values.
     values: RangeInclusive<usize>,
     program: &'static str,
-    /// What to type instead of it, with its value.
+    /// What to type instead, given its value.
     instead: fn(&str) -> String,
 }
 
@@ -101,7 +101,7 @@ static OPTIONS: [Known; 14] = [
             "terminals select text while Shift is held".into()
         })
     },
-    // What its letter means is in refuse_order.
+    // refuse_order() handles its short form.
     Known {
         short: None,
         values: 1..=1,
@@ -131,7 +131,7 @@ impl Known {
             0 => None,
             _ => matches.get_one::<String>(self.long),
         };
-        // It is to be typed within quotes.
+        // The hint shows the value in quotes.
         let value = value.map_or(String::new(), |value| value.replace(['\'', '"', '\\'], ""));
         Some(ForeignOption {
             typed: match self.short {
@@ -167,13 +167,13 @@ impl clap::Args for Foreign {
 }
 
 impl Foreign {
-    /// Refuses what was typed.
+    /// Returns the error, if such an option was given.
     pub fn refuse(&self) -> Result<(), ForeignOption> {
         self.0.clone().map_or(Ok(()), Err)
     }
 }
 
-/// What top(1) calls a column, and the field here, where that is not found by the name itself.
+/// Names of columns in top(1), and the field here, if it cannot be found by that name.
 const COLUMNS: [(&str, &str); 8] = [
     ("TIME+", "time"),
     ("RES", "rss"),
@@ -189,7 +189,7 @@ const TOP: &str = "top(1)";
 const HTOP: &str = "htop(1)";
 const UNITS: &str = "each size has a suitable unit";
 
-/// Refuses what top(1) means by `-o`: the column to sort by. Here it is the columns to show.
+/// Refuses `-o` with the meaning of top(1), the column to sort by. Here it names the columns to show.
 pub fn refuse_order(fields: &[String]) -> Result<(), ForeignOption> {
     match fields {
         [one] if is_of_top(one) => Err(ForeignOption {
@@ -201,12 +201,12 @@ pub fn refuse_order(fields: &[String]) -> Result<(), ForeignOption> {
     }
 }
 
-/// Whether a name is one of top(1)'s and not of ours, which are in small letters.
+/// Whether a name is one of top(1) and not ours; ours are in small letters.
 pub fn is_of_top(name: &str) -> bool {
     name.starts_with(['%', '+', '-']) || name.chars().any(|c| c.is_ascii_uppercase())
 }
 
-/// How to sort by what top(1) or htop(1) calls so.
+/// How to sort by a column with this name of top(1) or htop(1).
 fn sort_hint(name: &str) -> String {
     let plain = name.trim_start_matches(['+', '-']);
     let known = COLUMNS.iter().find(|(top, _)| *top == plain);

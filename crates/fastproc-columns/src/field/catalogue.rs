@@ -18,14 +18,14 @@ use crate::{
     },
 };
 
-/// A value of one group of the process: `of!(memory, m => Unsigned(m.rss()))`.
+/// A value of one group of fields: `of!(memory, m => Unsigned(m.rss()))`.
 macro_rules! of {
     ($group:ident, $part:ident => $value:expr) => {
         |row, _| Value::known(row.process.$group(), |$part| $value)
     };
 }
 
-/// A value of the thread if the row is about one, else of the process: `either!(cpu.minflt)`.
+/// The value of the thread in a row of a thread, else that of the process: `either!(cpu.minflt)`.
 macro_rules! either {
     ($group:ident . $member:ident) => {
         |row, _| match row.thread {
@@ -281,7 +281,7 @@ pub static FIELDS: &[Field] = &[
     })
     .also(&["supgid"]),
     credentials("umask", Unit::Octal, "file mode creation mask", |s, _| {
-        // A zombie has none any more.
+        // A zombie has lost its umask.
         let umask = s.process.credentials().and_then(|c| u64::try_from(c.umask()?).ok());
         Value::known(umask, Unsigned)
     }),

@@ -1,4 +1,4 @@
-//! What the cgroup says: unit, container, pod; and their names.
+//! Columns derived from the cgroup: unit, container, pod, and their names.
 
 use fastproc::{
     Details, Process,
@@ -10,7 +10,7 @@ use crate::{
     value::Value::{self, Text, Unknown},
 };
 
-/// The digits of an id that people read.
+/// The length of a container's id in a table.
 const SHORT: usize = 12;
 
 fn origin<'x>(process: Process<'_>, details: &'x mut Details) -> Option<Origin<'x>> {

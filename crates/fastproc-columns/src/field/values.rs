@@ -1,4 +1,4 @@
-//! What stands in the columns whose values take more than a line to say.
+//! Values of columns that take more than one line of code.
 
 use std::ffi::{CStr, CString};
 
@@ -66,7 +66,7 @@ pub(super) fn status<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
     Value::Text(text)
 }
 
-/// By the numbers of Documentation/admin-guide/devices.txt; others as `major:minor`.
+/// The terminal's name, by the numbers of Documentation/admin-guide/devices.txt, or `major:minor`.
 pub(super) fn terminal<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
     let device = row.process.identity().tty_nr as u32;
     // new_encode_dev() of the kernel
@@ -88,7 +88,7 @@ pub(super) fn terminal<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
     Value::Text(text)
 }
 
-/// The letters of ps(1), in its order.
+/// The letters of ps(1), in the order of ps(1).
 pub(super) fn state_as_in_ps<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
     let process = row.process;
     let (Some(scheduling), Some(memory)) = (process.scheduling(), process.memory()) else {
@@ -139,12 +139,12 @@ pub(super) fn flags(row: &Row<'_>) -> u32 {
     row.thread.map_or(of_process, |thread| thread.flags)
 }
 
-/// As ps(1): whole seconds of the calendar at boot, and whole seconds after it.
+/// As in ps(1): whole seconds of the calendar at boot, plus whole seconds after it.
 pub(super) fn started<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
     Signed(lookup.boot_seconds + (row.start_ns() / 1_000_000_000) as i64)
 }
 
-/// A file of `/proc/PID` as it is now.
+/// A file of `/proc/PID`, read now.
 fn file<'x>(row: &Row<'_>, lookup: &'x mut Lookup, path: &CStr) -> Result<&'x [u8], DetailError> {
     lookup.details.file(row.process, path)
 }
@@ -160,7 +160,7 @@ pub(super) fn waiting_in<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x>
         Err(_) => return Unknown,
     }
     match text.as_slice() {
-        // The kernel says so as well to those whom it would not show it.
+        // The kernel prints 0 also for users who may not see the value.
         b"0" if details.may_trace(row.process) => Value::Text(b"-"),
         b"" | b"0" => Unknown,
         function => Value::Text(function),
@@ -184,7 +184,7 @@ pub(super) fn rolled_up<'x>(row: &Row<'x>, lookup: &'x mut Lookup, names: &[&str
     Value::known(sum, Unsigned)
 }
 
-/// The number that is all of a file.
+/// The number that a file consists of.
 pub(super) fn number_in<'x>(row: &Row<'x>, lookup: &'x mut Lookup, path: &CStr) -> Value<'x> {
     let text = file(row, lookup, path).ok();
     let number = text.and_then(|text| std::str::from_utf8(text).ok()?.trim().parse().ok());
@@ -217,7 +217,7 @@ pub(super) fn numbers(lookup: &mut Lookup, numbers: impl Iterator<Item = u32>) -
     Value::Numbers(&lookup.numbers)
 }
 
-/// The id in the pid namespace of `/proc`, and those in the ones below.
+/// The id in the pid namespace of `/proc`, and the ids in the nested ones.
 pub(super) fn nested<'x>(
     process: Process<'_>,
     lookup: &'x mut Lookup,

@@ -1,4 +1,4 @@
-//! Days and times of day, in the reader's time zone unless they say another.
+//! Days and times of day, in the reader's time zone unless the text names another.
 
 use jiff::{
     Timestamp, Zoned,
@@ -6,15 +6,15 @@ use jiff::{
     tz::TimeZone,
 };
 
-/// The first and the last second that are meant: of `2026-03-01` the whole day, of `09:30` a minute. `None`: this is no
+/// The first and the last second of a date: of `2026-03-01` the whole day, of `09:30` a minute. `None`: this is not a
 /// date.
 ///
-/// A time of day without a day is the last one that has passed, and so is a day without a year, as `Mar 01`.
+/// A time of day without a day is the last one that has passed; the same holds for a day without a year, like `Mar 01`.
 pub fn parse(text: &str) -> Option<(i64, i64)> {
     parse_at(text, &Timestamp::now().to_zoned(TimeZone::system()))
 }
 
-/// The same, as of another time than now, in seconds of the calendar.
+/// Parses a date as of another time than now, in seconds of the calendar.
 pub fn parse_as_of(text: &str, seconds: i64) -> Option<(i64, i64)> {
     let now = Timestamp::from_second(seconds).ok()?;
     parse_at(text, &now.to_zoned(TimeZone::system()))
@@ -35,7 +35,7 @@ fn parse_at(text: &str, now: &Zoned) -> Option<(i64, i64)> {
     }
     if let Some((time, seconds)) = time_of_day(text) {
         let today = range(now.date(), time, seconds, now)?;
-        // As `start` shows it for 24 hours.
+        // As `start` shows a time within the last 24 hours.
         return if today.0 > now.timestamp().as_second() {
             range(now.date().yesterday().ok()?, time, seconds, now)
         } else {
@@ -57,7 +57,7 @@ fn whole_day(day: Date, now: &Zoned) -> Option<(i64, i64)> {
     Some((first, next - 1))
 }
 
-/// `09:30` or `09:30:15`, and how many seconds it stands for.
+/// Parses `09:30` or `09:30:15`; returns also the number of seconds that it covers.
 fn time_of_day(text: &str) -> Option<(Time, i64)> {
     let seconds = match text.split(':').count() {
         2 => 60,

@@ -1,4 +1,4 @@
-//! Numbers with a decimal point, exactly.
+//! Exact decimal numbers.
 
 use std::cmp::Ordering;
 
@@ -12,7 +12,7 @@ const MOST_DECIMALS: usize = 18;
 pub struct Decimal {
     /// All digits.
     pub digits: i128,
-    /// How many of them are behind the point.
+    /// How many of the digits are behind the point.
     pub decimals: u32,
 }
 
@@ -28,7 +28,7 @@ impl Decimal {
         self.digits as f64 / 10_f64.powi(self.decimals as i32)
     }
 
-    /// Whether the number is this one when it is rounded to as many decimals.
+    /// Whether `number`, rounded to this many decimals, is this one.
     pub fn rounds(self, number: f64) -> bool {
         (number * 10_f64.powi(self.decimals as i32)).round() as i128 == self.digits
     }
@@ -40,7 +40,7 @@ impl Decimal {
         Ok(Self { digits, ..self })
     }
 
-    /// The sum, with the decimals of both.
+    /// The sum, with the decimals of the more precise number.
     pub fn plus(self, other: Self) -> Result<Self, LiteralError> {
         let decimals = self.decimals.max(other.decimals);
         let scaled = |number: Self| {
@@ -56,7 +56,7 @@ impl Decimal {
     }
 }
 
-/// The digits that a text begins with, perhaps with a point among them, and the rest.
+/// The digits at the start of a text, with or without a point, and the rest of the text.
 pub fn decimal(text: &str) -> Result<(Decimal, &str), LiteralError> {
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
@@ -77,16 +77,16 @@ pub fn decimal(text: &str) -> Result<(Decimal, &str), LiteralError> {
     Ok((number, suffix))
 }
 
-/// What is wrong with a literal.
+/// Why a literal is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LiteralError {
-    /// It has no digits where they belong.
+    /// It lacks digits where a number needs them.
     #[error("this is not a number")]
     NotANumber,
     /// It has more digits than any value.
     #[error("this number is too large or too precise")]
     TooLarge,
-    /// It is not written as values of this unit are.
+    /// It is not in the form of values of this unit.
     #[error("{}", units(*.0))]
     Unit(Unit),
 }

@@ -15,14 +15,14 @@ const OTHERS: [(&str, &str); 11] = [
     ("endswith", "d$"),
 ];
 
-/// The operator of another language that this begins with.
+/// The operator of another language at the start of this text.
 pub(super) fn other_operator(text: &str) -> Option<(&'static str, &'static str)> {
     let text = text.to_ascii_lowercase();
     let other = OTHERS.iter().find(|(other, _)| text.starts_with(other));
     other.copied()
 }
 
-/// The regular expression that a pattern of the shell stands for, if it is one: a text with a star at either end.
+/// The regular expression for a shell pattern, if the text is one: it has a star at either end.
 pub(super) fn glob(text: &str) -> Option<String> {
     let is_escaped = |text: &str| text.ends_with('\\');
     let middle = text.trim_matches('*');

@@ -1,4 +1,4 @@
-//! What a field is compared with.
+//! Literals: the values that a filter compares fields with.
 
 use std::cmp::Ordering;
 
@@ -13,11 +13,11 @@ use crate::{
     value::{POLICIES, Unit, Value},
 };
 
-/// A value that was written in a filter.
+/// A value in a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Literal {
     meaning: Meaning,
-    /// How a table would show it.
+    /// Its form in a table.
     shown: Vec<u8>,
 }
 
@@ -25,16 +25,16 @@ pub struct Literal {
 pub enum Meaning {
     /// A number in the unit of the field.
     Number(Decimal),
-    /// Seconds of the calendar, from the first to the last that are meant.
+    /// First and last second of the date, in seconds of the calendar.
     Dates(i64, i64),
-    /// Yes or no.
+    /// True or false.
     Truth(bool),
     /// Bytes.
     Text(Vec<u8>),
 }
 
 impl Literal {
-    /// A text, as it is compared.
+    /// A text to compare with.
     pub fn text(bytes: Vec<u8>) -> Self {
         let mut shown = Vec::new();
         crate::escape::escape(&bytes, &mut shown);
@@ -42,7 +42,7 @@ impl Literal {
         Self { meaning, shown }
     }
 
-    /// Yes or no.
+    /// True or false.
     pub const fn truth(truth: bool) -> Self {
         Self {
             meaning: Meaning::Truth(truth),
@@ -50,7 +50,7 @@ impl Literal {
         }
     }
 
-    /// Parses what a field of this unit is compared with. `bare`: a number without a unit is in that of csv and JSON.
+    /// Parses a literal for a field of this unit. `bare`: a number without a unit is in the unit of csv and JSON.
     pub fn parse(text: &str, unit: Unit, bare: bool) -> Result<Self, LiteralError> {
         let meaning = match unit {
             Unit::Date | Unit::Start => {
@@ -86,7 +86,7 @@ impl Literal {
         }
     }
 
-    /// Whether the value is this literal, or is shown as it: rounded to its decimals, or as a table has it.
+    /// Whether the value equals this literal, or is shown like it: rounded to its decimals, or in the form of a table.
     pub fn equals(
         &self,
         field: &Field,
@@ -137,7 +137,7 @@ fn number(text: &str, unit: Unit, bare: bool) -> Result<Decimal, LiteralError> {
         },
         (_, None) => {
             let (number, suffix) = decimal(unsigned)?;
-            // Nothing is the same in every unit.
+            // Zero needs no unit.
             let multiplier = multiplier(suffix, unit).ok_or(LiteralError::Unit(unit))?;
             number.times(multiplier)?
         }

@@ -1,4 +1,4 @@
-//! From text to a filter.
+//! Parses a filter.
 //!
 //! ```text
 //! any        = all { ( "||" | "or" ) all }
@@ -23,7 +23,7 @@ use crate::{
 /// The deepest nesting of conditions.
 const DEEPEST: u32 = 64;
 
-/// Why a filter is invalid, with the place.
+/// Why a filter is invalid, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterError {
     text: String,
@@ -101,7 +101,7 @@ impl fmt::Display for FilterError {
     }
 }
 
-/// Parses a whole filter. Returns also what is wrong with it for a single snapshot, if that is so.
+/// Parses a whole filter. Returns also the error for a single snapshot, if the filter compares a rate.
 pub fn parse(text: &str) -> Result<(Node, Option<FilterError>), FilterError> {
     let mut parser = Parser {
         text,
@@ -149,7 +149,7 @@ impl<'t> Parser<'t> {
         self.at = self.text.len() - self.rest().trim_start().len();
     }
 
-    /// Takes `symbol`, if it comes next.
+    /// Consumes `symbol`, if it comes next.
     fn symbol(&mut self, symbol: &str) -> bool {
         self.skip_space();
         let found = self.rest().starts_with(symbol);
@@ -159,7 +159,7 @@ impl<'t> Parser<'t> {
         found
     }
 
-    /// Takes `word`, if it comes next, and is not the beginning of another.
+    /// Consumes `word`, if it comes next and does not begin a longer word.
     fn keyword(&mut self, word: &str) -> bool {
         self.skip_space();
         let found = self.rest().split(ends_word).next() == Some(word);
@@ -215,7 +215,7 @@ impl<'t> Parser<'t> {
         }
         let field = field::find(name).map_err(|unknown| self.problem(unknown))?;
         self.at += name.len();
-        // In csv and JSON a column is named with the unit of its bare numbers.
+        // The name of a column in csv and JSON includes the unit of its bare numbers.
         let bare = !field.unit.suffix().is_empty() && name.eq_ignore_ascii_case(&field.key());
         if field.is_rate && self.rate.is_none() {
             self.rate = Some((start, Problem::Rate { name: field.name }));
@@ -294,7 +294,7 @@ impl<'t> Parser<'t> {
         let at = self.at;
         let pattern = self.bare_or_quoted()?;
         let regex = Regex::new(pattern).map_err(|error| {
-            // The last line says what is wrong; the others repeat the pattern.
+            // The last line is the reason; the others repeat the pattern.
             let message = error.to_string();
             let reason = message.lines().last().unwrap_or_default();
             let reason = reason.strip_prefix("error: ").unwrap_or(reason);

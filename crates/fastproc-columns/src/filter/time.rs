@@ -16,7 +16,7 @@ const UNITS: [(&str, u64); 9] = [
     ("d", 24 * 3600 * SECOND),
 ];
 
-/// Nanoseconds. `bare`: a number without a unit is that many; else only 0 needs none.
+/// Parses a time into nanoseconds. `bare`: a number without a unit is in nanoseconds; otherwise only 0 may lack one.
 pub fn parse(text: &str, bare: bool) -> Result<Decimal, LiteralError> {
     if text.contains(':') {
         return clock(text);

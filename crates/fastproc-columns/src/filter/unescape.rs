@@ -1,6 +1,6 @@
-//! Texts with backslashes in them.
+//! Resolves the escapes in texts.
 
-/// Resolves backslashes, as columns and JSON have them; fails with the place of a wrong one.
+/// Resolves the escapes of columns and JSON. An error is the place of an invalid one.
 pub(super) fn unescape(text: &str) -> Result<Vec<u8>, usize> {
     let mut bytes = Vec::new();
     let mut at = 0;
@@ -42,7 +42,7 @@ pub(super) fn unescape(text: &str) -> Result<Vec<u8>, usize> {
     Ok(bytes)
 }
 
-/// The character of `{1b}`, or of `001b` as in JSON, and the length of that.
+/// The character of `{1b}`, or of `001b` as in JSON, and the length of its escape.
 fn unicode(text: &str) -> Option<(char, usize)> {
     let (digits, length) = match text.strip_prefix('{') {
         Some(rest) => {

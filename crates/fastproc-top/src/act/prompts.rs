@@ -1,4 +1,4 @@
-//! Lists, prompts and questions, and what the user's answers do.
+//! Lists, prompts and questions, and the effects of the user's answers.
 
 use fastproc_columns::{field, parse_interval};
 
@@ -180,7 +180,8 @@ impl State {
         self.overlay = Some(Overlay::Question { action });
     }
 
-    /// Fixes the targets when the key is pressed: the table changes while the user answers. Returns whether there are any.
+    /// Fixes the targets when the key is pressed: the table changes while the user answers. Returns whether there are
+    /// targets.
     fn take_targets(&mut self) -> bool {
         let targets = self.selected_ids();
         if self.is_replay {

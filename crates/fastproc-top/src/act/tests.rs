@@ -1,4 +1,4 @@
-//! Every key does something, and nothing is done to a process without a question.
+//! Every key has an effect, and no process is changed without a question.
 
 use ratatui_crossterm::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -12,7 +12,7 @@ use crate::{
     target::Target,
 };
 
-/// Somebody in the middle of everything, at this place.
+/// A state with everything in use, at this place.
 fn state(place: Place, is_replay: bool) -> State {
     let mut settings = Settings::default();
     (settings.tree, settings.filter) = (true, "rss > 1M".into());
@@ -140,7 +140,7 @@ fn a_signal_is_for_a_process_once_whichever_of_its_threads_are_marked() {
     state.act(Place::Table, Action::Kill);
     let targets: Vec<_> = state.targets.iter().map(|target| target.id).collect();
     assert_eq!(targets, [thread(7, 7), thread(9, 9)]);
-    // A nice value is a thread's own.
+    // Each thread has its own nice value.
     state.overlay = None;
     state.act(Place::Table, Action::NiceBy(1));
     assert_eq!(state.targets.len(), 4);

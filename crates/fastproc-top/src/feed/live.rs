@@ -16,9 +16,9 @@ pub struct Live {
     cgroups: Option<Hierarchy>,
     /// The snapshot before the last one.
     before: Baseline,
-    /// The last one.
+    /// The last snapshot.
     last: Baseline,
-    /// How many there were.
+    /// The number of snapshots.
     snapshots: u64,
     machine: Machine,
     earlier: Machine,
@@ -53,10 +53,10 @@ impl Live {
         if let Some(cgroups) = &mut self.cgroups {
             cgroups.step(&snapshot)?;
         }
-        // What is not read every time stays what it was.
+        // Values that are not read each time stay.
         self.earlier.clone_from(&self.machine);
         self.sampler.sample(&mut self.machine)?;
-        // They need not be asked for again whenever a screen is drawn.
+        // So the number need not be queried at each screen.
         self.before.set_cpus(self.machine.cpus.len() as u32);
         self.snapshots += 1;
         Ok(())
@@ -64,7 +64,8 @@ impl Live {
 
     pub(super) fn need(&mut self, needs: Fields) -> Result<bool, Error> {
         let collected = self.collector.fields();
-        // Threads cost as much as everything else; another group that is no longer shown costs less than to load anew.
+        // Threads cost as much as everything else. Keeping another group that is no longer shown costs less than
+        // loading again.
         if collected.contains(needs) && !(collected - needs).contains(Fields::THREADS) {
             return Ok(false);
         }

@@ -14,22 +14,22 @@ use crate::{
     record::{self, Frame, Key, Reader},
 };
 
-/// Shows a recording, from any of its snapshots.
+/// Shows a recording, starting at any of its snapshots.
 #[derive(Debug)]
 pub struct Replay {
     reader: Reader,
     host: Host,
     before: Baseline,
     earlier: Machine,
-    /// Whether there is a snapshot before the one that is shown.
+    /// Whether there is a snapshot before the current one.
     compared: bool,
     exited: Exited,
-    /// Where the next step leads, if not to the next snapshot.
+    /// The snapshot of the next step, if it is not the following one.
     start: Option<u64>,
     pages: Pages,
-    /// Texts that were met, for the next look.
+    /// Texts for the next screen.
     texts: record::Texts,
-    /// Whether they are all that are to be known: those of a block before may be of others.
+    /// Whether these replace all texts: those of an earlier block may belong to other processes.
     anew: bool,
 }
 
@@ -62,12 +62,12 @@ impl Replay {
         })
     }
 
-    /// What values are looked up in.
+    /// A lookup of recorded values.
     pub fn lookup(&self) -> Lookup {
         Lookup::recorded(self.host.clone(), self.reader.facts.total_memory)
     }
 
-    /// Goes on to the next snapshot, or stays at the last. Returns whether there was one.
+    /// Continues with the next snapshot, or stays at the last. Returns whether there was one.
     pub(super) fn step(&mut self) -> Result<bool, record::Error> {
         let last = self.reader.position().filter(|_| self.start.is_none());
         let next = self.start.or(last.map(|at| at + 1)).unwrap_or(0);
@@ -88,27 +88,27 @@ impl Replay {
         Ok(true)
     }
 
-    /// Has the next step be to this snapshot, as if nothing had been before.
+    /// Makes the next step lead to this snapshot, without a previous one.
     pub fn start_at(&mut self, at: u64) {
         self.start = Some(at);
         self.before = Baseline::default();
     }
 
-    /// Which snapshot is shown.
+    /// The index of the current snapshot.
     pub fn position(&self) -> u64 {
         self.reader.position().unwrap_or(0)
     }
 
-    /// The snapshot so many on, or back.
+    /// The index this many snapshots later or earlier.
     pub fn moved_by(&self, by: i64) -> u64 {
         let last = self.reader.frames() - 1;
         self.position().saturating_add_signed(by).min(last)
     }
 
-    /// The last snapshot that was made no later than this, or the first of all.
+    /// The last snapshot that is not later than this time, or the first of all.
     pub fn at_time(&mut self, calendar_ns: u64) -> Result<u64, record::Error> {
         let mut at = self.reader.before(calendar_ns);
-        // What is looked for is in this block: its frames are in order.
+        // It is in this block, whose frames are in order.
         while at + 1 < self.reader.frames() {
             self.read(at + 1)?;
             let time = self.reader.frame.machine.get(Gauge::Calendar);
@@ -120,12 +120,12 @@ impl Replay {
         Ok(at)
     }
 
-    /// The time of the snapshot that is shown.
+    /// The time of the current snapshot.
     pub fn time(&self) -> Option<u64> {
         self.reader.frame.machine.get(Gauge::Calendar)
     }
 
-    /// When the recording begins and ends.
+    /// The times of the first and the last snapshot.
     pub fn span(&self) -> (u64, u64) {
         self.reader.span()
     }
@@ -140,7 +140,7 @@ impl Replay {
             .read(at, |frame: &mut Frame| texts.append(&mut frame.texts))
     }
 
-    /// Hands over the texts that were met since the last time.
+    /// Passes on the texts that were read since the last call.
     pub fn keep_texts(&mut self, lookup: &mut Lookup) {
         if std::mem::take(&mut self.anew) {
             lookup.details.renew();

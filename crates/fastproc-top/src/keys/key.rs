@@ -1,4 +1,4 @@
-//! A key, and what it is called.
+//! A key, and its name.
 
 use ratatui_crossterm::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -35,14 +35,14 @@ impl Key {
     /// Leaves a place.
     pub const ESCAPE: Self = Self::code(KeyCode::Esc);
 
-    /// The keys of an event. Alt and a key are Esc and that key, which a terminal tells in the same way.
+    /// The keys of an event. Alt and a key are Esc and that key, because terminals report both in the same way.
     pub fn all_of(event: &KeyEvent) -> impl Iterator<Item = Self> {
         let escape = event.modifiers.contains(KeyModifiers::ALT);
         let escape = escape.then_some(Self::ESCAPE);
         escape.into_iter().chain([Self::from_event(event)])
     }
 
-    /// The key of an event. Shift is in the character already.
+    /// The key of an event. The character already includes Shift.
     fn from_event(event: &KeyEvent) -> Self {
         Self {
             code: match event.code {
@@ -53,7 +53,7 @@ impl Key {
         }
     }
 
-    /// The character that it writes, if it writes one.
+    /// The character that it writes, if any.
     pub const fn character(self) -> Option<char> {
         match self.code {
             KeyCode::Char(character) if !self.control => Some(character),

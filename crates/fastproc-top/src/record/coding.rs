@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    /// However many words before it are the same.
+    /// For any number of unchanged words before it.
     #[test]
     fn a_word_comes_back_in_its_place() {
         let before = [7; 300];
@@ -133,7 +133,7 @@ mod tests {
     proptest! {
         #[test]
         fn words_come_back(pairs in prop::collection::vec(any::<(u64, u64)>(), 0..40), same in any::<u64>()) {
-            // Some are the same.
+            // Some words are the same.
             let pick = |i: usize, (now, before): (u64, u64)| if same >> (i % 64) & 1 == 0 { now } else { before };
             let before: Vec<u64> = pairs.iter().map(|pair| pair.1).collect();
             let now: Vec<u64> = pairs.iter().enumerate().map(|(i, &pair)| pick(i, pair)).collect();

@@ -78,8 +78,8 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Creates a file that did not exist, not even as a link, with `most` bytes at most. Only its owner may read it,
-    /// since it contains what the kernel shows to no other user.
+    /// Creates a file that did not exist, not even as a link, with at most `most` bytes. Only its owner may read it,
+    /// since it contains data that the kernel hides from other users.
     pub fn create(path: &Path, facts: Facts, most: u64) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         let mut file = options

@@ -1,4 +1,4 @@
-//! What keys do outside of the state: to processes, to the settings file, in a recording.
+//! Effects of keys outside of the state: on processes, on the settings file, in a recording.
 
 use fastproc_columns::Names;
 
@@ -14,7 +14,7 @@ use crate::{
     view::header::Histories,
 };
 
-/// So many snapshots before the one that is gone to are looked at for their history, as many as a wide screen shows.
+/// The number of snapshots before the chosen one that are read for their history: as many as a wide screen shows.
 const BEFORE: u64 = 200;
 
 impl Screen {
@@ -35,8 +35,8 @@ impl Screen {
         }
     }
 
-    /// Moves in a recording, to the snapshot that `find` returns. Those before it are looked at as well, for what is shown
-    /// of history.
+    /// Moves in a recording to the snapshot that `find` returns. Reads also the snapshots before it, for the history
+    /// that is shown.
     fn travel(&mut self, find: impl FnOnce(&mut Replay) -> Result<u64, record::Error>) {
         if let Err(error) = self.try_travel(find) {
             self.state.fail(format!("cannot go there: {error}"));
@@ -67,7 +67,7 @@ impl Screen {
         }
     }
 
-    /// Looks at a recording again, for the history of the process that is shown in detail from now on.
+    /// Reads a recording again, for the history of the process that is now shown in detail.
     pub(super) fn recall(&mut self) {
         self.travel(|replay| Ok(replay.position()));
     }
@@ -87,7 +87,8 @@ impl Screen {
         }
     }
 
-    /// Names what a key meant, and before a question drops what has ended since the key was pressed.
+    /// Looks up the names of a key's targets, and before a question drops those that have exited since the key was
+    /// pressed.
     pub(super) fn settle_targets(&mut self) {
         let Some(view) = self.feed.view() else {
             return;
@@ -162,7 +163,7 @@ impl Screen {
         }
     }
 
-    /// A list of those who have processes.
+    /// Lists the users that have processes.
     fn list_users(&mut self) {
         let Some(view) = self.feed.view() else {
             return;
@@ -183,7 +184,7 @@ impl Screen {
         self.state.list("Processes of", items, 0);
     }
 
-    /// Says whether they can be shown.
+    /// Reports whether exited processes can be shown.
     fn say_of_exited(&mut self) {
         let state = &mut self.state;
         let is_recorded = self
@@ -209,7 +210,7 @@ impl Screen {
             return self.state.fail(format!("process {} has ended", id.pid));
         }
         let mut marked = vec![id.pid];
-        // A parent may have a higher pid than its child: as long as there are more.
+        // A parent may have a higher pid than its child, so repeat while there are more.
         let mut before = 0;
         while before < marked.len() {
             before = marked.len();

@@ -13,8 +13,8 @@ use crate::{
 };
 
 impl Screen {
-    /// Hands over screens as text, without the last line: each after one interval, so that there is something to compare
-    /// with. Ends after as many as were asked for, or with the recording.
+    /// Passes on screens as text, without the last line. Each comes after one interval, so that there is a comparison.
+    /// Ends after the requested number, or with the recording.
     pub fn batch<E: From<Error>>(
         &mut self,
         width: u16,
@@ -29,7 +29,7 @@ impl Screen {
                 std::thread::sleep(due.saturating_duration_since(Instant::now()));
             }
             self.look()?;
-            // Of a recording with a single snapshot there is that one.
+            // Of a recording with a single snapshot, write that one.
             if self.state.paused && self.looks > 2 {
                 return Ok(());
             }
@@ -76,7 +76,7 @@ pub(super) fn title(state: &State, feed: &Feed) -> String {
     if let Some(ns) = get(Gauge::Calendar) {
         let _ = write!(title, " {}", clock::time_of_day(ns, !feed.is_live()));
     }
-    // Where it can be read on a narrow screen: who has forgotten it misses processes.
+    // Visible on a narrow screen, too: a user who has forgotten the filter misses processes.
     let (filter, source) = match view.cgroups {
         Some(cgroups) => (&state.settings.cgroups.filter, cgroups.source.name()),
         None => (&state.settings.filter, feed.name()),

@@ -16,7 +16,7 @@ use crate::{
     window::Window,
 };
 
-/// Fields that are not shown: they are read from `/proc` one by one, and cost more than all others.
+/// Fields that are not shown: each is read from its own file of `/proc`, and costs more than all others.
 const COSTLY: [&str; 2] = ["pss", "uss"];
 /// Where the histories begin, to the right of their labels and last values.
 const SPARK_AT: i32 = 26;
@@ -89,7 +89,7 @@ pub fn draw(
     }
 }
 
-/// Draws the titles of the pages, of which one is shown.
+/// Draws the titles of the pages, with the current one highlighted.
 pub fn tabs(canvas: &mut Canvas<'_>, pages: &[(&str, bool)], theme: Theme) {
     let mut at = 0;
     for (title, is_shown) in pages {
@@ -103,12 +103,12 @@ pub fn tabs(canvas: &mut Canvas<'_>, pages: &[(&str, bool)], theme: Theme) {
     canvas.text(1, at + 2, "Tab: next page, Esc: back", theme.dim());
 }
 
-/// The process, if it is still there.
+/// The process, if it still exists.
 pub fn find<'a>(snapshot: &Snapshot<'a>, details: &Details) -> Option<Process<'a>> {
     details.id.find(snapshot)
 }
 
-/// The process with what it did since the last look.
+/// The process, with its changes since the last snapshot.
 fn row<'a>(process: Process<'a>, view: &View<'a>) -> Row<'a> {
     let change = view.before.and_then(|before| {
         let mut changes = before.changes(&view.snapshot);
@@ -120,14 +120,14 @@ fn row<'a>(process: Process<'a>, view: &View<'a>) -> Row<'a> {
     }
 }
 
-/// Adds what the process did since the last look to its history.
+/// Adds the changes of the process since the last snapshot to its history.
 pub fn watch(details: &Details, view: &View<'_>, watched: &mut Watched) {
     if let Some(process) = find(&view.snapshot, details) {
         watched.push(&row(process, view));
     }
 }
 
-/// Draws what the process did, look by look. Returns the lines that it takes.
+/// Draws the histories of the process. Returns the number of lines.
 fn histories(canvas: &mut Canvas<'_>, history: &Histories, theme: Theme) -> u16 {
     let per_second = |rate: f64| format!("{}/s", size(rate.round() as u64));
     let number = |rate: f64| format!("{}/s", super::header::count(rate));
@@ -186,7 +186,7 @@ fn fields(
     in_columns(body, window, &cells, theme);
 }
 
-/// Draws cells in as many columns as there is room for.
+/// Draws cells in as many columns as fit.
 pub fn in_columns(body: &mut Canvas<'_>, window: &mut Window, cells: &[String], theme: Theme) {
     let columns = (body.area.width / 40).max(1);
     let in_column = cells.len().div_ceil(columns.into());
@@ -264,7 +264,7 @@ fn threads(
     );
 }
 
-/// Draws rows with these fields, below a line of headings.
+/// Draws rows of these fields, below a line of headings.
 pub fn list(
     canvas: &mut Canvas<'_>,
     window: &mut Window,
@@ -323,6 +323,6 @@ fn write_field(name: &str, row: &Row<'_>, lookup: &mut Lookup, to: &mut Vec<u8>)
 }
 
 fn text(bytes: &[u8]) -> &str {
-    // What is written for a table is escaped, and so UTF-8.
+    // The text of a table is escaped, so it is UTF-8.
     std::str::from_utf8(bytes).unwrap_or_default()
 }

@@ -1,13 +1,13 @@
-//! A table on the screen: headings, cells, and which columns there is room for.
+//! A table on the screen: headings, cells, and the columns that fit.
 
 use ratatui_core::style::Style;
 
 use super::theme::Theme;
 use crate::canvas::{Canvas, width};
 
-/// Columns between two columns of the table.
+/// Blanks between two columns of the table.
 pub const GAP: i32 = 1;
-/// What is left for the last column by leaving out others.
+/// Columns are left out until the last one has this much room.
 const ROOM_FOR_LAST: i32 = 16;
 
 /// A column.
@@ -17,7 +17,7 @@ pub struct Head {
     pub name: &'static str,
     /// Its heading.
     pub heading: String,
-    /// Whether its cells end at its right edge.
+    /// Whether its cells are aligned to the right.
     pub is_right_aligned: bool,
 }
 
@@ -26,15 +26,15 @@ pub struct Head {
 pub struct Form {
     /// Columns of text that are scrolled away on the left.
     pub left: u16,
-    /// The column that is sorted by, and whether its largest value comes first.
+    /// The column of the order, and whether its largest value comes first.
     pub sorted: (&'static str, bool),
-    /// Whether columns may be left out where there is no room. The one that is sorted by and this one stay.
+    /// Whether columns may be left out if there is no room. The column of the order and this one stay.
     pub may_drop: Option<&'static str>,
     /// Colours.
     pub theme: Theme,
 }
 
-/// Cells of text. Columns only ever grow wider, so that nothing jumps.
+/// Cells of text. Columns only become wider, so that they do not move back and forth.
 #[derive(Debug, Default)]
 pub struct Grid {
     heads: Vec<Head>,
@@ -47,7 +47,7 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// Begins anew, with these columns.
+    /// Starts again, with these columns.
     pub fn begin(&mut self, heads: impl Iterator<Item = Head> + Clone) {
         let names = self.heads.iter().map(|head| head.name);
         if !names.eq(heads.clone().map(|head| head.name)) {
@@ -150,11 +150,11 @@ impl Grid {
 
     fn cell(&self, at: usize) -> &str {
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
-        // Cells are escaped, and so UTF-8.
+        // Cells are escaped, so they are UTF-8.
         std::str::from_utf8(&self.text[start..self.ends[at]]).unwrap_or_default()
     }
 
-    /// Which columns there is room for: all, if they were asked for by name.
+    /// The columns that fit; all, if the user named them.
     fn visible(&self, form: &Form, room: i32) -> Vec<bool> {
         let mut visible = vec![true; self.widths.len()];
         let last = self.widths.len().saturating_sub(1);
@@ -175,7 +175,7 @@ impl Grid {
 }
 
 impl Head {
-    /// Where a text begins in a cell of this column.
+    /// The column where a text begins in a cell of this column.
     fn start(&self, x: i32, cell: i32, text: &str) -> i32 {
         if self.is_right_aligned {
             x + cell - width(text) as i32
@@ -185,7 +185,7 @@ impl Head {
     }
 }
 
-/// What stands out in a cell, whatever its column: zeros say little.
+/// The style of a cell, regardless of its column: zeros are dim.
 pub fn plain_cell(text: &str, theme: Theme) -> Style {
     match text {
         "0" | "0.0" | "-" | "0:00.00" => theme.dim(),

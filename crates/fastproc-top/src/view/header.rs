@@ -1,4 +1,4 @@
-//! The header: the machine at a glance.
+//! The header: an overview of the machine.
 
 use std::fmt::Write as _;
 
@@ -14,23 +14,23 @@ use crate::{
     rows::Tally,
 };
 
-/// What the machine did, look by look.
+/// The history of the machine, one value for each snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct Histories {
-    /// Part of all CPUs' time that they were busy.
+    /// Share of all CPUs' time in which they were busy.
     pub cpu: History,
-    /// Part of memory that is used.
+    /// Share of memory in use.
     pub memory: History,
-    /// Part of the time in which some task waited for a CPU.
+    /// Share of the time in which some task waited for a CPU.
     pub cpu_pressure: History,
     /// The same for I/O.
     pub io_pressure: History,
-    /// Context switches a second.
+    /// Context switches per second.
     pub switches: History,
 }
 
 impl Histories {
-    /// Adds a look.
+    /// Adds a snapshot.
     pub fn push(&mut self, view: &View<'_>) {
         let (now, earlier) = (view.machine, view.earlier);
         self.cpu
@@ -49,24 +49,24 @@ fn used_part(machine: &Machine) -> Option<f64> {
     Some(machine.memory_used()? as f64 / total as f64)
 }
 
-/// What the header is drawn from.
+/// The data of the header.
 #[derive(Debug)]
 pub struct Header<'a> {
     /// The machine.
     pub view: View<'a>,
-    /// What its processes come to.
+    /// The counts of its processes.
     pub tally: Tally,
-    /// What it did until now.
+    /// The history of the machine.
     pub histories: &'a Histories,
-    /// The clock, and where all this comes from.
+    /// The clock, and the source.
     pub title: &'a str,
-    /// Whether every CPU has a bar of its own.
+    /// Whether every CPU has its own bar.
     pub each_cpu: bool,
     /// Colours.
     pub theme: Theme,
 }
 
-/// Words for what processes come to.
+/// Words for the counts of processes.
 struct TallyForm {
     processes: &'static str,
     kernel: &'static str,
@@ -105,7 +105,7 @@ const TALLY_FORMS: [TallyForm; 3] = [
     },
 ];
 
-/// Narrowest bar.
+/// The narrowest bar.
 const BAR: u16 = 36;
 
 /// How the CPUs are drawn.
@@ -113,9 +113,9 @@ const BAR: u16 = 36;
 enum Cpus {
     /// One bar for all.
     Together,
-    /// A bar each, in so many columns.
+    /// A bar for each, in this many columns.
     Bars(u16),
-    /// A cell each, of which so many stand in a line.
+    /// A cell for each, with this many in a line.
     Heat(u16),
 }
 
@@ -136,7 +136,7 @@ impl Cpus {
         match self {
             Self::Together => 1,
             Self::Bars(columns) => cpus.div_ceil(columns.into()) as u16,
-            // Above the map stands the bar of all CPUs.
+            // The bar of all CPUs is above the map.
             Self::Heat(width) => 1 + cpus.div_ceil(width.into()) as u16,
         }
     }
@@ -147,11 +147,11 @@ impl Header<'_> {
         Cpus::choose(self.view.machine.cpus.len(), self.each_cpu, width, height)
     }
 
-    /// The lines that it takes of a screen of this size.
+    /// The number of its lines on a screen of this size.
     pub fn height(&self, width: u16, height: u16) -> u16 {
         let cpus = self.cpus(width, height);
         let all = 5 + cpus.lines(self.view.machine.cpus.len());
-        // Something of the table is always seen.
+        // A part of the table is always visible.
         all.min(height.saturating_sub(6))
     }
 
@@ -189,7 +189,7 @@ impl Header<'_> {
                 tally.threads,
                 form.threads
             );
-            // Before the states, of which the last may be cut off.
+            // Before the states, which may be cut off.
             if let Some(count) = exited.count {
                 let _ = write!(text, "{count} exited");
                 if exited.lost > 0 {
@@ -209,7 +209,7 @@ impl Header<'_> {
         self.first_that_fits(canvas, line, &TALLY_FORMS.each_ref().map(write));
     }
 
-    /// Draws the first of these that there is room for, else the last.
+    /// Draws the first of these texts that fits, else the last.
     fn first_that_fits(&self, canvas: &mut Canvas<'_>, line: u16, texts: &[String]) {
         let fits = |text: &&String| text.len() <= canvas.area.width.into();
         if let Some(text) = texts.iter().find(fits).or(texts.last()) {
@@ -266,7 +266,7 @@ impl Header<'_> {
                 canvas.text(line, 0, &label, self.theme.dim());
             }
             let busy = shares.busy();
-            // An idle CPU is there as well.
+            // An idle CPU is visible, too.
             let cell = if busy < 0.005 { '·' } else { block(busy) };
             let text = cell.encode_utf8(&mut [0; 4]).to_owned();
             let style = self.theme.level(busy);
@@ -386,7 +386,8 @@ impl Header<'_> {
     }
 }
 
-/// Draws the last values of a history, the newest at the right edge. Without a `largest`, the largest of them is full.
+/// Draws the last values of a history, the newest at the right edge. Without `largest`, the greatest value is full
+/// height.
 pub fn spark(
     canvas: &mut Canvas<'_>,
     line: u16,
@@ -435,14 +436,14 @@ fn bar(
     canvas.text(line, end - 1, "]", theme.bold());
 }
 
-/// Bytes, for people.
+/// A number of bytes, for people.
 pub fn size(bytes: u64) -> String {
     let mut text = Vec::new();
     number::write_size(bytes, &mut text);
     String::from_utf8(text).unwrap_or_default()
 }
 
-/// A number of things, for people.
+/// A number of items, for people.
 pub fn count(number: f64) -> String {
     match number {
         ..1000.0 => format!("{number:.0}"),

@@ -1,4 +1,4 @@
-//! What lies over the table: lists, questions, the help; and the last line.
+//! Overlays of the table: lists, questions, the help; and the last line.
 
 use ratatui_core::layout::Rect;
 
@@ -11,7 +11,7 @@ use crate::{
     window::Window,
 };
 
-/// The keys of the last line, as htop has them.
+/// The keys of the last line, like those of htop.
 const BAR: [(&str, &str); 10] = [
     ("F1", "Help"),
     ("F2", "Columns"),
@@ -37,7 +37,7 @@ const CGROUP_BAR: [(&str, &str); 8] = [
     ("F10", "Quit"),
 ];
 
-/// Draws the last line: what is asked, what there is to say, or the keys.
+/// Draws the last line: the prompt or question, the message, or the keys.
 pub fn last_line(canvas: &mut Canvas<'_>, state: &State, theme: Theme) {
     match &state.overlay {
         Some(Overlay::Prompt {
@@ -46,7 +46,7 @@ pub fn last_line(canvas: &mut Canvas<'_>, state: &State, theme: Theme) {
             error,
         }) => {
             let at = canvas.text(0, 0, prompt.label(), theme.bold());
-            // The end is where the person writes.
+            // The user writes at the end.
             let room = i32::from(canvas.area.width) - at - 1;
             let skipped = (width(text) as i32 - room).max(0);
             let mut part = canvas.part(Rect {
@@ -89,7 +89,7 @@ pub fn last_line(canvas: &mut Canvas<'_>, state: &State, theme: Theme) {
     }
 }
 
-/// What is asked before something is done to processes, so that all but their names fits.
+/// The question before processes are changed, in a form in which all but their names fits.
 fn question(action: ProcessAction, state: &State, room: usize) -> String {
     let what = action.describe();
     match state.targets.as_slice() {
@@ -107,7 +107,7 @@ fn question(action: ProcessAction, state: &State, room: usize) -> String {
     }
 }
 
-/// Draws what lies over the rest of the screen.
+/// Draws an overlay.
 pub fn draw(canvas: &mut Canvas<'_>, overlay: &mut Overlay, targets: &[Target], theme: Theme) {
     match overlay {
         Overlay::List(list) => draw_list(canvas, list, theme),
@@ -117,7 +117,7 @@ pub fn draw(canvas: &mut Canvas<'_>, overlay: &mut Overlay, targets: &[Target], 
     }
 }
 
-/// Draws above the question whom it is about.
+/// Draws the targets above the question.
 fn draw_targets(canvas: &mut Canvas<'_>, targets: &[Target], theme: Theme) {
     let height = usize::from(canvas.area.height);
     let shown = if targets.len() > height {

@@ -17,7 +17,7 @@ pub struct Table {
     pub grid: Grid,
 }
 
-/// The columns of groups: heading, width, what to sort by.
+/// The columns of groups: heading, width, field to sort by.
 const GROUP_COLUMNS: [(&str, i32, &str); 7] = [
     ("COUNT", 6, "pid"),
     ("THR", 6, "num_threads"),
@@ -53,7 +53,7 @@ impl Table {
         );
     }
 
-    /// Writes the cells that can be seen, and nothing else.
+    /// Writes only the visible cells.
     fn write(&mut self, picked: &Picked<'_>, state: &State, lookup: &mut Lookup) {
         self.grid.begin(state.columns.iter().map(|field| Head {
             name: field.name,
@@ -75,7 +75,7 @@ impl Table {
                 ..*row
             };
             for field in &state.columns {
-                // The kernel has no command line of it any more.
+                // The kernel no longer has its command line.
                 let is_gone = field.name == "cmdline" && has_ended(&row);
                 let field = name.filter(|_| is_gone).unwrap_or(field);
                 self.grid

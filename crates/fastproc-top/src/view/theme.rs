@@ -1,4 +1,4 @@
-//! Colours: the 16 that every terminal has, in the shades that the person chose for it; or none.
+//! Colours: the 16 that every terminal has, in the shades that the user has set; or none.
 
 use ratatui_core::style::{Color, Modifier, Style};
 
@@ -12,26 +12,26 @@ impl Theme {
         Style::new()
     }
 
-    /// What stands back.
+    /// Less important text.
     pub const fn dim(self) -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
 
-    /// What stands out.
+    /// Highlighted text.
     pub const fn bold(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
 }
 
-/// How things look.
+/// The styles of the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Theme {
-    /// Without colour, everything is told by letters, and by bold, dim and reverse.
+    /// Without colour, letters, bold, dim and reverse show everything.
     colour: bool,
 }
 
 impl Theme {
-    /// With colours, or without.
+    /// With colours, or without them.
     pub const fn new(colour: bool) -> Self {
         Self { colour }
     }
@@ -53,7 +53,7 @@ impl Theme {
         }
     }
 
-    /// The heading of the column that is sorted by.
+    /// The heading of the column of the order.
     pub fn sorted_heading(self) -> Style {
         if self.colour {
             Style::new().fg(Color::Black).bg(Color::Cyan)
@@ -85,12 +85,12 @@ impl Theme {
         self.paint(Color::Yellow).add_modifier(Modifier::BOLD)
     }
 
-    /// What has ended.
+    /// An exited process.
     pub fn ended(self) -> Style {
         self.paint(Color::Red).add_modifier(Modifier::DIM)
     }
 
-    /// What went wrong.
+    /// An error.
     pub fn error(self) -> Style {
         self.paint(Color::Red).add_modifier(Modifier::BOLD)
     }
@@ -115,7 +115,7 @@ impl Theme {
         self.paint(Color::Yellow)
     }
 
-    /// Time that was taken.
+    /// Time that the hypervisor has taken.
     pub fn steal(self) -> Style {
         self.paint(Color::Cyan)
     }
@@ -130,7 +130,7 @@ impl Theme {
         self.paint(Color::Cyan)
     }
 
-    /// By how much of a whole it is.
+    /// The style for this share of a whole.
     pub fn level(self, share: f64) -> Style {
         self.paint(match share {
             ..0.5 => Color::Green,

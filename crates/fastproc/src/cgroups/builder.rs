@@ -1,4 +1,4 @@
-//! How cgroups are read, and from where.
+//! The options of a collector of cgroups.
 
 use std::{fmt, path::Path, str::FromStr, time::Duration};
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::source::bpf::SECTION;
 
-/// Where cgroups are read.
+/// A source of cgroups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Source {
@@ -52,7 +52,7 @@ impl FromStr for Source {
     }
 }
 
-/// How cgroups are read.
+/// The options of a collector of cgroups.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct Builder {
@@ -72,19 +72,19 @@ impl Builder {
         }
     }
 
-    /// The groups of fields that are read; by default none but the identity.
+    /// The groups of fields to read. Default: only the identity.
     pub fn fields(mut self, fields: Fields) -> Self {
         self.fields = fields;
         self
     }
 
-    /// Only this source; by default `bpf` if it can be used, else `files`.
+    /// The only source to use. Default: `bpf` if it can be used, else `files`.
     pub fn source(mut self, source: Option<Source>) -> Self {
         self.source = source;
         self
     }
 
-    /// How old CPU time, memory.stat and I/O may be; by default they are brought up to date for every snapshot.
+    /// How old CPU time, memory.stat and I/O may be. Default: zero, so they are updated for every snapshot.
     pub fn max_age(mut self, age: Duration) -> Self {
         self.max_age = age;
         self
@@ -100,7 +100,7 @@ impl Builder {
     /// Opens the hierarchy and its source.
     ///
     /// # Errors
-    /// The hierarchy is not mounted, or the one source that was named cannot be used.
+    /// The hierarchy is not mounted, or the requested source cannot be used.
     pub fn open(self) -> Result<Cgroups, Error> {
         self.open_tree(Tree::open()?)
     }

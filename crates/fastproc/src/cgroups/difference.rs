@@ -1,17 +1,17 @@
-//! What happened between two snapshots.
+//! Changes between two snapshots.
 
 use std::collections::HashMap;
 
 use super::{Cgroup, Snapshot, record::Record};
 
-/// What is kept of a snapshot, to compare the next one with it.
+/// Data of a snapshot, to compare the next one with it.
 #[derive(Clone, Debug, Default)]
 pub struct Baseline {
     began_ns: u64,
     kept: HashMap<u64, Record>,
 }
 
-/// What a cgroup did in between. `None`: the value was not requested, the cgroup does not have it, or it is new.
+/// Changes of a cgroup. `None`: the value was not requested, the cgroup lacks it, or the cgroup is new.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Changes {
@@ -30,7 +30,7 @@ pub struct Changes {
 }
 
 impl Baseline {
-    /// Keeps this snapshot instead of the one before.
+    /// Keeps this snapshot instead of the last one.
     pub fn set(&mut self, snapshot: Snapshot<'_>) {
         self.began_ns = snapshot.began_ns();
         self.kept.clear();
@@ -41,7 +41,7 @@ impl Baseline {
         );
     }
 
-    /// What a cgroup of a later snapshot did since.
+    /// The changes of a cgroup of a later snapshot.
     pub fn changes(&self, snapshot: Snapshot<'_>, cgroup: Cgroup<'_>) -> Changes {
         let elapsed = snapshot.began_ns().saturating_sub(self.began_ns) as f64;
         let Some(before) = self.kept.get(&cgroup.id()).filter(|_| elapsed > 0.0) else {

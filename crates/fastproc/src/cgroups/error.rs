@@ -1,4 +1,4 @@
-//! Why cgroups cannot be read.
+//! Errors of reading cgroups.
 
 use std::{io, path::PathBuf};
 
@@ -21,7 +21,7 @@ pub enum Error {
     Read {
         /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         source: io::Error,
     },
@@ -33,12 +33,12 @@ pub enum Error {
     )]
     NotPermitted,
 
-    /// The kernel lacks what the BPF program needs.
+    /// The kernel lacks types that the BPF program needs.
     #[error(
         "this version does not know how this kernel stores cgroups: {missing} is missing; use the source files"
     )]
     UnknownKernel {
-        /// What it does not have.
+        /// The missing type or member.
         missing: &'static str,
     },
 
@@ -47,9 +47,9 @@ pub enum Error {
         "there are more than {capacity} {what}, and their number grew with each attempt; try again"
     )]
     Overflow {
-        /// Elements that there was room for.
+        /// The number of elements that fit.
         capacity: u32,
-        /// What there are too many of.
+        /// The kind of elements.
         what: &'static str,
     },
 

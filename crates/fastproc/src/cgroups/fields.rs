@@ -1,12 +1,12 @@
-//! Field groups: what a caller asks for, and pays for.
+//! Field groups: a caller requests groups, and does not pay for others.
 
 use super::record;
 
-// The build makes these from `bpf/cgroup_record.h`.
+// The build generates these from `bpf/cgroup_record.h`.
 include!(concat!(env!("OUT_DIR"), "/cgroup_fields.rs"));
 
 impl Fields {
-    /// The groups with the names of the controllers that must be on version 2 for them.
+    /// Groups with the controllers that must be on version 2 for them.
     pub(super) const CONTROLLERS: [(&'static str, Self); 3] = [
         ("memory", Self::MEMORY.union(Self::MEMORY_STAT)),
         ("pids", Self::PIDS),

@@ -1,4 +1,4 @@
-//! What the files of a cgroup say, as a record.
+//! Converts the files of a cgroup to a record.
 
 use super::{
     fields::Fields,
@@ -7,14 +7,14 @@ use super::{
     tree::Tree,
 };
 
-/// A reader of files, with the memory that texts are read into.
+/// A reader of files, with a buffer for texts.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     memory: Vec<u8>,
 }
 
 impl Files {
-    /// The text of a file, if it is there.
+    /// The text of a file, if it exists.
     pub(super) fn text(&mut self, tree: &mut Tree, id: u64, name: &'static str) -> Option<&str> {
         tree.read(id, name, &mut self.memory)
     }
@@ -23,7 +23,7 @@ impl Files {
         number(self.text(tree, id, name)?.trim_end())
     }
 
-    /// What a cgroup is, but for its id and its parent's.
+    /// Fills the identity, except for the ids of the cgroup and its parent.
     pub(super) fn identity(&mut self, tree: &mut Tree, record: &mut Record) {
         let id = record.identity.id;
         let identity = &mut record.identity;
@@ -32,7 +32,7 @@ impl Files {
                 identity.populated = value(text, "populated").unwrap_or(0) as u32;
                 identity.frozen = value(text, "frozen").unwrap_or(0) as u32;
             }
-            // The root has no such file, and this process is below it.
+            // The root lacks this file, and this process is below the root.
             None => identity.populated = 1,
         }
         if let Some(text) = self.text(tree, id, "cgroup.stat") {
@@ -43,7 +43,7 @@ impl Files {
         identity.threaded = u32::from(kind == Some("threaded\n"));
     }
 
-    /// Fills groups, as far as the cgroup has their files.
+    /// Fills the groups for which the cgroup has files.
     pub(super) fn fill(
         &mut self,
         tree: &mut Tree,
@@ -250,7 +250,7 @@ fn io(text: &str, devices: &mut Vec<Device>) {
 fn stalls(text: &str, shares: &mut [u32]) -> Option<[u64; 2]> {
     let mut totals = [0; 2];
     for (at, name) in ["some ", "full "].into_iter().enumerate() {
-        // Older kernels have no line `full` of CPUs.
+        // Older kernels lack the line `full` of CPUs.
         let Some(line) = text.lines().find_map(|line| line.strip_prefix(name)) else {
             continue;
         };

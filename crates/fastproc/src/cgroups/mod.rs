@@ -1,8 +1,8 @@
 //! Reads the cgroups of version 2: CPU time, memory, I/O, processes and pressure of each.
 //!
-//! The kernel's files are text, fourteen of them for each container in the readers that poll them most. A [`Cgroups`] walks all
-//! cgroups by BPF and returns borrowed views of records; where BPF cannot be used it reads the files into the same records,
-//! through descriptors that stay open.
+//! The kernel's files are text: the readers that poll them most read fourteen for each container. A [`Cgroups`] walks
+//! all cgroups by BPF and returns borrowed views of records; if BPF cannot be used, it reads the files into the same
+//! records, through descriptors that stay open.
 //!
 //! ```no_run
 //! use fastproc::cgroups::{Cgroups, Fields};
@@ -17,18 +17,18 @@
 //! # }
 //! ```
 //!
-//! # When values are from
+//! # The age of values
 //!
-//! The kernel adds up CPU time, the lines of memory.stat and I/O for each CPU, and folds them into a cgroup when somebody reads
-//! its files. A snapshot therefore first reads such a file of every top-level cgroup, which brings all its descendants up to
-//! date. [`Builder::max_age`] allows older values, which costs less. The source `bpf` calculates
-//! the totals of pressure as the kernel would at that moment. It reads the files of a cgroup whose averages the kernel is about to
+//! The kernel adds up CPU time, the lines of memory.stat and I/O for each CPU, and folds them into a cgroup when its
+//! files are read. A snapshot therefore first reads a file of every top-level cgroup, which updates all its
+//! descendants. [`Builder::max_age`] allows older values, which costs less. The source `bpf` calculates the totals of
+//! pressure as the kernel would at that moment. It reads the files of a cgroup whose averages the kernel is about to
 //! calculate again.
 //!
-//! # Who sees what
+//! # Visibility
 //!
-//! A snapshot contains the cgroups whose directories can be found from where the hierarchy is mounted for this process, so a
-//! reader in a cgroup namespace sees no others. The source `bpf` also needs `CAP_DAC_READ_SEARCH`; without it the files are
+//! A snapshot contains the cgroups whose directories are below the mount of the hierarchy for this process, so a reader
+//! in a cgroup namespace sees no others. The source `bpf` also needs `CAP_DAC_READ_SEARCH`; without it the files are
 //! read, and the kernel decides.
 
 mod builder;
@@ -86,10 +86,10 @@ pub struct Cgroups {
     devices: Vec<Device>,
     lines: Lines,
     proofs: Option<Proofs>,
-    /// Cgroups whose memory.stat is compared with the text at the next walk.
+    /// Cgroups whose memory.stat the next walk compares with the text.
     candidates: Vec<u64>,
     totals: Totals,
-    /// memory.stat is read as text: its stored values are not known by name.
+    /// Whether memory.stat is read as text, because the names of its stored values are unknown.
     by_text: bool,
     max_age: Duration,
     flushed: Option<Instant>,
@@ -101,12 +101,12 @@ enum Reader {
     Files(Vec<Record>),
 }
 
-/// How many cgroups are compared with their texts at once, and how often for the first snapshot.
+/// How many cgroups are compared with their texts at once, and how many times for the first snapshot.
 const COMPARED: usize = 4;
 const FIRST_ROUNDS: u32 = 3;
 
 impl Cgroups {
-    /// Says how cgroups are to be read.
+    /// Returns a builder, which sets how to read cgroups.
     pub fn builder() -> Builder {
         Builder::new()
     }
@@ -124,18 +124,18 @@ impl Cgroups {
         self.refusal.as_ref()
     }
 
-    /// The controllers that this hierarchy lacks, of `cpu`, `memory`, `pids` and `io`: they are on version 1, or the kernel has
-    /// none. Their values are not known.
+    /// The controllers that this hierarchy lacks, of `cpu`, `memory`, `pids` and `io`: they are on version 1, or the
+    /// kernel lacks them. Their values are unknown.
     pub fn absent_controllers(&self) -> &[&'static str] {
         &self.absent
     }
 
-    /// Where the hierarchy is mounted.
+    /// The mount point of the hierarchy.
     pub fn mount(&self) -> &Path {
         self.tree.mount()
     }
 
-    /// Whether memory.stat is read as text, because the kernel's stored values are not known by name.
+    /// Whether memory.stat is read as text, because the names of the kernel's stored values are unknown.
     pub fn reads_memory_stat_as_text(&self) -> bool {
         self.by_text || matches!(self.reader, Reader::Files(_))
     }
@@ -157,7 +157,7 @@ impl Cgroups {
         Ok(self.last())
     }
 
-    /// The last snapshot once more. It is empty if there was none, or the last one failed.
+    /// Returns the last snapshot again. It is empty if there was none, or if making the last one failed.
     pub fn last(&self) -> Snapshot<'_> {
         let records = match &self.reader {
             Reader::Bpf(bpf) => bpf.parts(self.met).0,
@@ -173,7 +173,7 @@ impl Cgroups {
         }
     }
 
-    /// Has the kernel fold what the CPUs have counted: reading a file of a top-level cgroup does it for all below.
+    /// Makes the kernel fold the counts of the CPUs: reading a file of a top-level cgroup does it for all descendants.
     fn flush(&mut self) {
         if self.flushed.is_some_and(|at| at.elapsed() < self.max_age) {
             return;
@@ -291,7 +291,7 @@ impl Cgroups {
         Ok(())
     }
 
-    /// Cgroups with a line of memory.stat that is still to be compared with the text.
+    /// Cgroups with a line of memory.stat that must still be compared with the text.
     fn find_candidates(&mut self) -> Vec<u64> {
         let Self {
             reader: Reader::Bpf(bpf),
@@ -373,7 +373,7 @@ impl Cgroups {
         self.by_text |= proofs.refute();
     }
 
-    /// Adds what the program does not read, and calculates what the kernel calculates when it prints.
+    /// Adds values that the program does not read, and those that the kernel calculates when it prints.
     fn complete(&mut self) {
         let Self {
             reader: Reader::Bpf(bpf),
@@ -418,7 +418,7 @@ impl Cgroups {
     }
 }
 
-/// User and system time as the kernel shows them.
+/// Sets user and system time as the kernel shows them.
 fn adjust(cpu: &mut record::Cpu) {
     let time = |utime_ns, stime_ns| cputime::CpuTime { utime_ns, stime_ns };
     let shown = cputime::cputime_adjust(

@@ -1,19 +1,19 @@
 //! Totals of pressure that never decrease.
 //!
-//! The kernel adds to its totals when somebody reads them. Ours are what it would add at the time of a snapshot, and nobody
-//! remembers them in the kernel. A CPU that becomes busy afterwards makes the time that another one has waited weigh less, so
-//! what the kernel adds later may be less than what was shown.
+//! The kernel adds to its totals when they are read. The totals of a snapshot are what it would add at that time, but
+//! the kernel does not store them. A CPU that becomes busy afterwards gives less weight to the waiting time of another
+//! one, so the kernel's next totals may be less than the snapshot's.
 
 use std::collections::HashMap;
 
 use super::record::{Pressure, Record};
 
-/// The totals that were last shown of each cgroup.
+/// The last totals of each cgroup that were shown.
 #[derive(Debug, Default)]
 pub(super) struct Totals(HashMap<u64, [u64; 6]>);
 
 impl Totals {
-    /// Raises the totals of a cgroup to what was shown before.
+    /// Raises the totals of a cgroup to those that were shown before.
     pub(super) fn raise(&mut self, record: &mut Record) {
         let totals = totals(&mut record.pressure);
         if totals.iter().all(|total| **total == 0) {
@@ -26,7 +26,7 @@ impl Totals {
         }
     }
 
-    /// Forgets cgroups that are gone, if those are many. `is_here`: whether a cgroup still exists.
+    /// Drops cgroups that are gone, if there are many. `is_here`: whether a cgroup still exists.
     pub(super) fn forget(&mut self, count: usize, is_here: impl Fn(u64) -> bool) {
         if self.0.len() > count.saturating_mul(2) {
             self.0.retain(|&id, _| is_here(id));

@@ -1,31 +1,31 @@
-//! Which lines of memory.stat the kernel's text has proven.
+//! Lines of memory.stat that comparisons with the kernel's text have proven.
 
 use super::{
     record::STAT_SLOTS,
     stat::{Lines, StatLine, Stored},
 };
 
-/// What is known of a line's value.
+/// Whether a line's value is proven.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Proof {
-    /// It has been zero everywhere.
+    /// It was always zero.
     #[default]
     None,
     /// It was equal to the text, and not zero.
     Proven,
-    /// It was outside the two texts around it so many times.
+    /// It was outside the two texts around it this many times.
     Outside(u8),
 }
 
-/// Which lines are proven by the text.
+/// The proofs of all lines.
 #[derive(Clone, Debug)]
 pub(super) struct Proofs {
     lines: Vec<Proof>,
-    /// The stored values of lines that are not.
+    /// The stored values of lines that are not proven.
     unproven: Vec<Stored>,
 }
 
-/// A value that moved between a text and the next may lie outside both; not so often.
+/// A value that moved between two texts may be outside both, but not this often.
 const MAX_OUTSIDE: u8 = 3;
 
 impl Proofs {
@@ -46,7 +46,7 @@ impl Proofs {
         }
     }
 
-    /// Whether a line of this record is still to be compared: it is not zero.
+    /// Whether a line of this record must still be compared: it is not zero.
     pub(super) fn wants(&self, slots: &[u64; STAT_SLOTS]) -> bool {
         self.unproven.iter().any(|stored| stored.raw(slots) != 0)
     }
@@ -80,7 +80,7 @@ impl Proofs {
         self.list_unproven(lines);
     }
 
-    /// Whether a line is another than its value.
+    /// Whether a stored value is not that of its line.
     pub(super) fn refute(&self) -> bool {
         self.lines
             .iter()

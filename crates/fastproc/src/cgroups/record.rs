@@ -1,7 +1,7 @@
 //! The record of a cgroup: plain data that the kernel side writes and readers borrow.
 //!
-//! The structures are made from `bpf/cgroup_record.h` when this crate is built. Sizes are in bytes and times in
-//! nanoseconds. A limit that is not set is [`UNLIMITED`].
+//! The build generates the structures from `bpf/cgroup_record.h`. Sizes are in bytes and times in nanoseconds. A limit
+//! that is not set is [`UNLIMITED`].
 
 #![allow(
     clippy::unreadable_literal,
@@ -10,7 +10,7 @@
 
 include!(concat!(env!("OUT_DIR"), "/cgroup_record.rs"));
 
-/// A limit that is not set: the kernel's files say `max`.
+/// A limit that is not set: `max` in the kernel's files.
 pub const UNLIMITED: u64 = NO_LIMIT;
 
 impl Pressure {
@@ -29,7 +29,7 @@ impl Pressure {
     }
 }
 
-/// What tasks wait for.
+/// A resource that tasks wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
     /// A CPU.

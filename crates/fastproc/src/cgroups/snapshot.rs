@@ -1,4 +1,4 @@
-//! A snapshot of all cgroups, borrowed where they were read.
+//! A snapshot of all cgroups, borrowed from its collector.
 
 use super::{
     fields::Fields,
@@ -12,7 +12,7 @@ use super::{
 pub struct Snapshot<'a> {
     pub(super) records: &'a [Record],
     pub(super) devices: &'a [Device],
-    /// Which of the records are shown.
+    /// The indices of records that are shown.
     pub(super) shown: &'a [u32],
     pub(super) tree: &'a Tree,
     pub(super) lines: &'a Lines,
@@ -21,19 +21,19 @@ pub struct Snapshot<'a> {
 
 /// One cgroup of a snapshot: a view of its record, not a copy.
 ///
-/// A group of fields is `None` if it was not requested, or if the cgroup does not have it: a controller is not enabled for it,
-/// or is on version 1.
+/// A group of fields is `None` if it was not requested, or if the cgroup lacks it: its controller is not enabled, or is
+/// on version 1.
 #[derive(Clone, Copy, Debug)]
 pub struct Cgroup<'a> {
     record: &'a Record,
     snapshot: Snapshot<'a>,
 }
 
-// The build makes these accessors from `bpf/cgroup_record.h`: one for each group.
+// The build generates these accessors from `bpf/cgroup_record.h`: one for each group.
 include!(concat!(env!("OUT_DIR"), "/cgroup.rs"));
 
 impl<'a> Snapshot<'a> {
-    /// Every cgroup that this process can reach from where the hierarchy is mounted.
+    /// Every cgroup that this process can reach from the mount of the hierarchy.
     pub fn iter(self) -> impl ExactSizeIterator<Item = Cgroup<'a>> {
         self.shown.iter().map(move |&at| Cgroup {
             record: &self.records[at as usize],
@@ -46,7 +46,7 @@ impl<'a> Snapshot<'a> {
         self.shown.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no cgroups.
     pub fn is_empty(self) -> bool {
         self.shown.is_empty()
     }
@@ -78,7 +78,7 @@ impl<'a> Cgroup<'a> {
         self.record.identity.id
     }
 
-    /// Its path below the mount, as in `/proc/PID/cgroup`. The root is `/`.
+    /// The path below the mount, as in `/proc/PID/cgroup`. The root is `/`.
     pub fn path(self) -> &'a [u8] {
         self.snapshot.tree.path(self.id()).unwrap_or_default()
     }
@@ -93,7 +93,7 @@ impl<'a> Cgroup<'a> {
         if path.len() > 1 { &path[start..] } else { path }
     }
 
-    /// Levels below the mount.
+    /// The number of levels below the mount.
     pub fn depth(self) -> usize {
         let path = self.path();
         if path.len() > 1 {

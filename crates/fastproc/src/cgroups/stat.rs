@@ -1,13 +1,14 @@
-//! Which of the kernel's stored values is which line of memory.stat.
+//! Finds the kernel's stored value of each line of memory.stat.
 //!
-//! The kernel keeps an array of states and one of events for each memory cgroup, and says nowhere which element is what. Of a
-//! state, the place is the rank of its enumerator among those that are kept; of an event, its place among the lines. That is
-//! believed if the lengths of both arrays are as expected, and then compared with the kernel's text (`proofs.rs`).
+//! The kernel keeps an array of states and one of events for each memory cgroup, without type information about their
+//! elements. The place of a state is the rank of its enumerator among those that are kept; that of an event is its
+//! place among the lines. This is assumed if the lengths of both arrays are as expected, and then compared with the
+//! kernel's text (`proofs.rs`).
 
 use super::record::STAT_SLOTS;
 use crate::kernel::KernelTypes;
 
-/// States: a line, its enumerator, and what it counts.
+/// States: the line, its enumerator, and its unit.
 const STATES: [(&str, &str, Unit); 59] = [
     ("anon", "NR_ANON_MAPPED", Unit::Pages),
     ("file", "NR_FILE_PAGES", Unit::Pages),
@@ -88,7 +89,7 @@ const STATES: [(&str, &str, Unit); 59] = [
     ("pgscan_khugepaged", "PGSCAN_KHUGEPAGED", Unit::One),
     ("pgscan_proactive", "PGSCAN_PROACTIVE", Unit::One),
     ("pgrefill", "PGREFILL", Unit::One),
-    // Kept and not printed.
+    // Kept, but not printed.
     ("", "MEMCG_SWAP", Unit::Pages),
     ("", "NR_VMSCAN_WRITE", Unit::One),
     ("", "PGSTEAL_ANON", Unit::One),
@@ -99,7 +100,7 @@ const STATES: [(&str, &str, Unit); 59] = [
     ("", "PGROTATE_FILE", Unit::One),
 ];
 
-/// The enumerators, which the kernel's types are asked for.
+/// The enumerators to look up in the kernel's types.
 pub(super) const CONSTANTS: [&str; STATES.len()] = {
     let mut names = [""; STATES.len()];
     let mut at = 0;
@@ -110,24 +111,24 @@ pub(super) const CONSTANTS: [&str; STATES.len()] = {
     names
 };
 
-/// Kept though the kernel may print no line of them.
+/// States that are kept although the kernel may not print them.
 const SILENT: [&str; 4] = [
     "MEMCG_SWAP",
     "MEMCG_ZSWAP_B",
     "MEMCG_ZSWAPPED",
     "NR_HUGETLB",
 ];
-/// Sums of other lines: those whose names begin so.
+/// Sums of other lines: those with this prefix.
 const SUMS: [(&str, &str); 3] = [
     ("slab", "slab_"),
     ("pgscan", "pgscan_"),
     ("pgsteal", "pgsteal_"),
 ];
 
-/// What a stored value counts.
+/// The unit of a stored value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
-    /// What the line shows.
+    /// The unit of the line.
     One,
     Kilobytes,
     Pages,
@@ -165,7 +166,7 @@ impl Lengths {
     }
 }
 
-/// A line of memory.stat, to be looked up once and then read of many cgroups.
+/// A line of memory.stat: look it up once, then read it from many cgroups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatLine(pub(super) u16);
 
@@ -178,7 +179,7 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    /// As the kernel keeps it. The sum of what the CPUs have counted may be below zero for a moment; the kernel shows 0.
+    /// The value as the kernel keeps it. The sum over the CPUs may be negative for a moment; the kernel shows 0 then.
     pub(super) fn raw(self, slots: &[u64; STAT_SLOTS]) -> u64 {
         let value = slots[usize::from(self.at)];
         if self.is_signed && (value as i64) < 0 {
@@ -192,7 +193,7 @@ impl Stored {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Source {
     Slot(Stored),
-    /// Of these lines.
+    /// The sum of these lines.
     Sum(Vec<u16>),
 }
 
@@ -200,12 +201,12 @@ enum Source {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lines {
     names: Vec<String>,
-    /// Where the program finds each line; empty: it does not.
+    /// The source of each line; empty if the program cannot read them.
     sources: Vec<Source>,
 }
 
 impl Lines {
-    /// From the kernel's text, and from its types if there are any.
+    /// The lines of the kernel's text, and their sources from its types, if given.
     pub(super) fn new(text: &str, types: Option<&KernelTypes>) -> Self {
         let names: Vec<String> = text
             .lines()
@@ -226,7 +227,7 @@ impl Lines {
         self.names.is_empty()
     }
 
-    /// Whether the program's values are known by name.
+    /// Whether the names of the program's values are known.
     pub(super) fn are_stored(&self) -> bool {
         !self.sources.is_empty()
     }
@@ -260,7 +261,7 @@ impl Lines {
         }
     }
 
-    /// The stored values that a line is made of.
+    /// The stored values of a line.
     pub(super) fn stored(&self, line: StatLine) -> Vec<Stored> {
         match self.sources.get(usize::from(line.0)) {
             Some(Source::Slot(stored)) => vec![*stored],
@@ -274,7 +275,7 @@ impl Lines {
         }
     }
 
-    /// Reads the kernel's text into slots. `None`: it has other lines.
+    /// Parses the kernel's text into slots. `None`: it has other lines.
     pub(super) fn parse(&self, text: &str, slots: &mut [u64; STAT_SLOTS]) -> Option<()> {
         let mut lines = text.lines();
         for (at, name) in self.names.iter().enumerate() {
@@ -288,7 +289,7 @@ impl Lines {
     }
 }
 
-/// Finds each line's value. `None`: not all of them, or the arrays have other lengths.
+/// Finds the value of each line. `None`: some were not found, or the arrays have other lengths.
 fn find(
     names: &[String],
     lengths: Lengths,
@@ -318,7 +319,7 @@ fn find(
             .map(String::as_str)
             .filter(|name| !is_sum(name) && !states.iter().any(|(_, line, _)| line == name))
             .collect();
-        // Pages in and out of version 1 are kept first, and not printed.
+        // Two events of version 1, pages in and out, come first and are not printed.
         let silent = lengths.events.checked_sub(events.len() as u32);
         let Some(silent @ (0 | 2)) = silent else {
             continue;
@@ -361,7 +362,7 @@ fn find(
 pub(super) mod tests {
     use super::*;
 
-    /// Linux 6.12, as Debian configures it, but shorter: the lines, and the enumerators of this kernel.
+    /// Linux 6.12 with Debian's configuration, shortened: its lines, and its enumerators.
     const TEXT: &str = "anon 8192\nfile 4096\nkernel 12288\nshmem 0\nslab_reclaimable 10\nslab_unreclaimable 20\nslab 30\n\
         workingset_nodereclaim 0\npgscan 5\npgsteal 4\npgscan_kswapd 2\npgscan_direct 3\npgsteal_kswapd 4\npgsteal_direct 0\n\
         pgfault 77\npgmajfault 1\n";

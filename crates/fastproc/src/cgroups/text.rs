@@ -14,7 +14,7 @@ macro_rules! files {
         }
 
         impl TextFile {
-            /// All of them.
+            /// All files.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
             /// The name of the file.
@@ -63,8 +63,8 @@ impl TextFile {
 }
 
 impl Snapshot<'_> {
-    /// Appends the text of a file, as the kernel prints it. Returns false if the cgroup does not have this file, or the values
-    /// are not known.
+    /// Appends the text of a file, as the kernel prints it. Returns false if the cgroup lacks the file, or if a value
+    /// is unknown.
     pub fn render(self, cgroup: Cgroup<'_>, file: TextFile, text: &mut Vec<u8>) -> bool {
         self.write(cgroup, file, text).is_some()
     }
@@ -81,7 +81,7 @@ impl Snapshot<'_> {
                 }
             }
             TextFile::MemoryStat => {
-                // Nothing is written unless all lines are known.
+                // Write nothing unless all lines are known.
                 let values = self
                     .memory_stat_lines()
                     .map(|(line, name)| Some((name, cgroup.memory_stat_value(line)?)));
@@ -176,7 +176,7 @@ impl Snapshot<'_> {
 
 const EVENTS: [&str; 6] = ["low", "high", "max", "oom", "oom_kill", "oom_group_kill"];
 
-/// The number of a file with one.
+/// The number in a file that has a single one.
 fn value(cgroup: Cgroup<'_>, file: TextFile) -> Option<u64> {
     let memory = || cgroup.memory();
     match file {

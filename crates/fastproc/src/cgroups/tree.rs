@@ -1,7 +1,7 @@
 //! The directories of the hierarchy: names of cgroups by their ids, and files that stay open.
 //!
-//! A cgroup is known here only if its directory can be found from where the hierarchy is mounted. So a reader in a cgroup
-//! namespace, or without the hierarchy, sees no other.
+//! A cgroup is known here only if its directory is below the mount of the hierarchy. So a reader in a cgroup namespace,
+//! or without the hierarchy, sees no others.
 
 use std::{
     collections::HashMap,
@@ -38,7 +38,7 @@ pub(super) struct Tree {
 struct Directory {
     /// As in `/proc/PID/cgroup`: `/` is the root.
     path: Box<[u8]>,
-    /// When it was last met, and when its children were listed.
+    /// The passes in which it was last met, and in which its children were last listed.
     met: u32,
     listed: u32,
     files: Vec<(&'static str, OwnedFd)>,
@@ -58,7 +58,7 @@ impl Tree {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(mount, flags, Mode::empty()).map_err(failed)?;
         let root_id = rustix::fs::fstat(&root).map_err(failed)?.st_ino;
-        // The rest is left to the program around us.
+        // Leave the other half to the program.
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / 2;
         let mut tree = Self {
             mount: mount.into(),
@@ -90,7 +90,7 @@ impl Tree {
         });
     }
 
-    /// The path of a cgroup that was met.
+    /// The path of a cgroup.
     pub(super) fn path(&self, id: u64) -> Option<&[u8]> {
         Some(&self.directories.get(&id)?.path)
     }
@@ -100,7 +100,7 @@ impl Tree {
         self.generation = self.generation.wrapping_add(1);
     }
 
-    /// Whether this cgroup can be reached, as a child of that one. Parents are met before their children.
+    /// Whether this cgroup is reachable as a child of `parent`. Parents are met before their children.
     pub(super) fn meet(&mut self, id: u64, parent: u64) -> bool {
         let generation = self.generation;
         if !self.directories.contains_key(&id) {
@@ -119,7 +119,7 @@ impl Tree {
         }
     }
 
-    /// Ends the pass: those that were not met are gone.
+    /// Ends the pass: cgroups that were not met are gone.
     pub(super) fn end(&mut self) {
         let Self {
             generation,
@@ -137,7 +137,7 @@ impl Tree {
         });
     }
 
-    /// Lists the children of a cgroup: their ids. One that cannot be read has none.
+    /// Lists the ids of a cgroup's children; none if it cannot be read.
     pub(super) fn children(&mut self, id: u64) -> Vec<u64> {
         let generation = self.generation;
         let Some(directory) = self.directories.get_mut(&id) else {
@@ -171,7 +171,7 @@ impl Tree {
         ids
     }
 
-    /// Reads a file of a cgroup into `memory`. `None`: it is not there, or may not be read.
+    /// Reads a file of a cgroup into `memory`. `None`: it does not exist, or may not be read.
     pub(super) fn read<'m>(
         &mut self,
         id: u64,
@@ -203,7 +203,7 @@ impl Tree {
     }
 }
 
-/// From the root's descriptor.
+/// A path relative to the root's descriptor.
 fn relative(path: &[u8], name: &str) -> PathBuf {
     let path = OsStr::from_bytes(path.strip_prefix(b"/").unwrap_or(path));
     Path::new(".").join(path).join(name)
@@ -227,7 +227,7 @@ fn pread_all(file: impl AsFd, memory: &mut Vec<u8>) -> rustix::io::Result<usize>
     }
 }
 
-/// Where the version 2 hierarchy is mounted. A mount of its root comes first.
+/// The mount point of the version 2 hierarchy. A mount of its root comes first.
 fn mount_point(mounts: &str) -> Option<&str> {
     let first = mounts::of_cgroup2(mounts).min_by_key(|&(root, _)| root != "/");
     first.map(|(_, point)| point)

@@ -38,18 +38,18 @@ impl Patch {
         self.records.clear();
         self.threads.clear();
         self.pool.clear();
-        // Offset 0 stands for "nothing in the pool".
+        // Offset 0 means "nothing in the pool".
         self.pool.push(0);
     }
 
-    /// Reads a process from `/proc`. `None`: it has ended.
+    /// Reads a process from `/proc`. `None`: it has exited.
     fn read(&mut self, procfs: &mut Procfs, pid: u32) -> Result<Option<Slot>, Error> {
         let mut record = Record::default();
         let there = procfs.read_one(pid, &mut record, &mut self.threads, &mut self.pool)?;
         Ok(there.then(|| self.push(pid, &record)))
     }
 
-    /// Does the same for a process that every snapshot reads, in the order of the ids: its files stay open.
+    /// The same for a process that every snapshot reads, in the order of the ids: its files stay open.
     fn read_next(&mut self, procfs: &mut Procfs, pid: u32) -> Result<Option<Slot>, Error> {
         let mut record = Record::default();
         let there = procfs.read_next(pid, &mut record, &mut self.threads, &mut self.pool)?;
@@ -71,7 +71,7 @@ impl Patch {
     }
 }
 
-/// The state that lives from one snapshot to the next, except for the source.
+/// The state that is kept between snapshots, except for the source.
 #[derive(Debug)]
 pub(crate) struct Assembler {
     pub(crate) procfs: Procfs,
@@ -85,7 +85,7 @@ pub(crate) struct Assembler {
     listed: Vec<u32>,
     /// Pids that `/proc` lists and that the walk does not meet.
     missed: Vec<u32>,
-    /// Processes of which the walk met a thread, but not the leader: the two had just exchanged their pids.
+    /// Processes of which the walk met a thread but not the leader: the two had just exchanged their pids.
     orphans: Vec<u32>,
     order: Order,
     patch: Patch,
@@ -127,7 +127,7 @@ impl Assembler {
         }
     }
 
-    /// Another source made the last snapshot: nothing can be said to be as it was there.
+    /// Another source made the last snapshot: no record can be kept from before it.
     pub(crate) fn forget(&mut self) {
         self.order.begin();
     }
@@ -135,11 +135,11 @@ impl Assembler {
     /// Makes a snapshot by a walk of the kernel's tasks.
     pub(crate) fn walk<'a>(&'a mut self, bpf: &'a mut Bpf) -> Result<Snapshot<'a>, Error> {
         self.latest = None;
-        // First, so that what it took reaches to the end of what began then.
+        // First, so that the duration reaches to the end of the snapshot.
         let started = Instant::now();
         let mut stats = self.stats();
-        // The listing comes before the walk, so a pid that only the listing has was either missed by the
-        // walk or has ended.
+        // The listing comes before the walk, so the walk either missed a pid that only the listing has, or the process
+        // has exited.
         let reconcile = self
             .reconciled
             .is_none_or(|at| at.elapsed() >= self.reconcile_every);
@@ -155,7 +155,7 @@ impl Assembler {
             pool,
             walk: walk_stats,
         } = bpf.collect()?;
-        // The walk before was one that nobody saw.
+        // If the walk was repeated, no reader saw the one before it.
         let followed = completed && !walk_stats.repeated;
         self.follows = if followed { before } else { Number::NONE };
         let known = followed && !reconcile;
@@ -219,7 +219,7 @@ impl Assembler {
     /// Makes a snapshot by reading `/proc`.
     pub(crate) fn read(&mut self) -> Result<Snapshot<'_>, Error> {
         self.latest = None;
-        // First, so that what it took reaches to the end of what began then.
+        // First, so that the duration reaches to the end of the snapshot.
         let started = Instant::now();
         let mut stats = self.stats();
         self.patch.clear();
@@ -304,8 +304,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// Reads the processes that the walk misses into the same places again. Returns whether all of them still
-    /// exist.
+    /// Reads the processes that the walk misses again, into the same places. Returns whether all of them still exist.
     fn serve_missed_again(&mut self) -> Result<bool, Error> {
         self.patch.clear();
         self.procfs.begin();
@@ -359,14 +358,14 @@ impl Assembler {
     }
 }
 
-/// Returns the pids that are listed and that the walk did not meet. `order` is sorted by pid.
+/// Finds the pids that are listed and that the walk did not meet. `order` is sorted by pid.
 fn find_missed(listed: &[u32], order: &[Slot], missed: &mut Vec<u32>) {
     let met = |pid: u32| order.binary_search_by_key(&pid, |slot| slot.pid).is_ok();
     missed.extend(listed.iter().copied().filter(|&pid| !met(pid)));
 }
 
-/// Reads the processes that the walk misses from `/proc`. Forgets those that have ended, or that started during
-/// the walk.
+/// Reads the processes that the walk misses from `/proc`. Forgets those that have exited, or that started during the
+/// walk.
 fn serve_missed(
     missed: &mut Vec<u32>,
     patch: &mut Patch,
@@ -403,8 +402,8 @@ fn serve_missed(
     result
 }
 
-/// Adds the threads that an iterator met one by one to their processes, as the kernel does. Tears a process whose
-/// sums may be wrong: if a thread started or ended meanwhile, it may be missing or counted twice.
+/// Adds the threads that an iterator met one by one to their processes, as the kernel does. Marks a process as torn if
+/// its sums may be wrong: a thread that started or ended meanwhile may be missing or counted twice.
 fn fold_threads(
     records: &mut [Record],
     index: &mut [u64],

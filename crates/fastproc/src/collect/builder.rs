@@ -78,8 +78,8 @@ impl Builder {
         self
     }
 
-    /// How often to compare the walk with the listing of `/proc`, to find processes that the walk misses.
-    /// Default: five seconds.
+    /// How often to compare the walk with the listing of `/proc`, to find processes that the walk misses. Default:
+    /// every five seconds.
     pub fn reconcile_every(mut self, interval: Duration) -> Self {
         self.reconcile_every = interval;
         self
@@ -92,14 +92,14 @@ impl Builder {
         self
     }
 
-    /// How old a snapshot of the service may be. Default: zero, so its walk begins after the request. Other
-    /// sources always read anew.
+    /// How old a snapshot of the service may be. Default: zero, so its walk begins after the request. Other sources
+    /// always make a new one.
     pub fn max_age(mut self, age: Duration) -> Self {
         self.max_age = age;
         self
     }
 
-    /// Texts that [`Details`](crate::Details) will be asked for, of most processes. A service returns them
+    /// Texts that the caller will request from [`Details`](crate::Details) for most processes. A service returns them
     /// with the records; other sources ignore this. Default: none.
     pub fn texts(mut self, texts: Texts) -> Self {
         self.texts = texts;
@@ -111,14 +111,14 @@ impl Builder {
     ///
     /// Otherwise the service may return texts that it has kept, of processes that have not run since it read
     /// them and that nobody traces. Such a text is wrong only if another process overwrote the memory of that
-    /// idle process, or if its program was renamed. The new text is shown after this time at the latest.
+    /// idle process, or if its program was renamed. The new text is shown at the latest after this time.
     pub fn texts_max_age(mut self, age: Duration) -> Self {
         self.texts_max_age = age;
         self
     }
 
-    /// How long to wait for the service. Default: the milliseconds in `FASTPROC_SERVICE_TIMEOUT_MS`, or else
-    /// half a second if another source may be used, and half a minute if none may.
+    /// How long to wait for the service. Default: the milliseconds in `FASTPROC_SERVICE_TIMEOUT_MS`, or else half a
+    /// second if another source may be used, and half a minute if not.
     pub fn service_timeout(mut self, timeout: Duration) -> Self {
         self.service_timeout = Some(timeout);
         self
@@ -152,40 +152,39 @@ impl Builder {
         self
     }
 
-    /// How long a walk may keep its CPU busy before it pauses; it takes at least one task. Default: 150 us,
-    /// which with the delay of the last look at the clock is at most 200 us. A shorter time means more
-    /// pauses, which make the walk slower. Sources other than [`SourceKind::Bpf`] pause after every task
-    /// anyway.
+    /// How long a walk may keep its CPU busy before it pauses; it takes at least one task. Default: 150 us, in practice
+    /// at most 200 us, because the walk does not read the clock after every task. A shorter time means more pauses,
+    /// which make the walk slower. Sources other than [`SourceKind::Bpf`] pause after every task anyway.
     pub fn longest_section(mut self, section: Duration) -> Self {
         self.longest_section = section;
         self
     }
 
-    /// Whether a walk keeps the records of processes that have not changed since the last one, instead of reading
-    /// them again. It compares a few words of the kernel with what they were; every sixteenth record is read
-    /// all the same, and compared ([`SnapshotStats::disproven`](crate::SnapshotStats::disproven)). Only
-    /// [`SourceKind::Bpf`] keeps records, of some groups of fields. Default: true, or false if
-    /// `FASTPROC_KEEP_RECORDS` is 0.
+    /// Whether a walk keeps the records of processes that have not changed since the last one, instead of reading them
+    /// again. It compares a few words of the kernel with their previous values. To check this, it reads every sixteenth
+    /// record anyway, and compares it ([`SnapshotStats::disproven`](crate::SnapshotStats::disproven)). Only
+    /// [`SourceKind::Bpf`] keeps records, of some groups of fields. Default: true, or false if `FASTPROC_KEEP_RECORDS`
+    /// is 0.
     pub fn keep_records(mut self, keep: bool) -> Self {
         self.keep_records = keep;
         self
     }
 
-    /// Whether the program takes only one snapshot. Then no records are kept, and loading BPF programs pays only if there is much to
-    /// read: see [`OneShot`]. If there is little, no source is named and there is no service,
+    /// Whether the program takes only one snapshot. Then no records are kept, and loading BPF programs pays only if
+    /// there is much to read: see [`OneShot`]. If there is little, no source is named and there is no service,
     /// [`SourceKind::Procfs`] is used at once. Default: false.
     pub fn one_shot(mut self, one_shot: bool) -> Self {
         self.one_shot = one_shot;
         self
     }
 
-    /// Whether records are to be kept: without a next snapshot the larger programs would be loaded for nothing.
+    /// Whether to keep records. Without a next snapshot, loading the larger programs for this would be useless.
     pub(super) fn keeps_records(&self) -> bool {
         self.keep_records && !self.one_shot
     }
 
-    /// Opens a source. If a source was named, an error says why it cannot be used. Otherwise the last one,
-    /// `procfs`, needs no privileges, and [`Collector::refused`] says why the others could not be used.
+    /// Opens a source. If a source was named, an error says why it cannot be used. Otherwise opening falls back to
+    /// `procfs`, which needs no privileges, and [`Collector::refused`] says why the others could not be used.
     pub fn open(self) -> Result<Collector, Error> {
         let timing = Timing::start();
         let host = Host::read()?;
@@ -198,7 +197,7 @@ impl Builder {
                 });
             }
             Some(SourceKind::Service) => Some(ServiceLink::new(&self, &host, true)),
-            // A service shows what its own /proc shows.
+            // A service returns what its own /proc shows.
             None if self.socket.is_some() && !proc_root::is_elsewhere() => {
                 Some(ServiceLink::new(&self, &host, false))
             }

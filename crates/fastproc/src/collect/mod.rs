@@ -1,4 +1,4 @@
-//! The collector: chooses a source, and makes snapshots that miss nothing.
+//! The collector: chooses a source, and makes complete snapshots.
 
 mod assemble;
 mod builder;
@@ -31,13 +31,13 @@ pub struct Arrays {
     pub bytes: u64,
 }
 
-/// Whether records of processes that have not changed are kept: see [`Builder::keep_records`].
+/// Whether records of unchanged processes are kept: see [`Builder::keep_records`].
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keeping {
-    /// The last walk could keep them.
+    /// The last walk could keep records.
     Kept,
-    /// This kernel's type information lacks what proves them.
+    /// This kernel's type information lacks members that prove a record unchanged.
     LacksTypes,
     /// The caller, the environment, the fields, the source or the processor rule it out.
     Off,
@@ -49,11 +49,11 @@ pub enum Keeping {
 pub struct Refusal {
     /// The source.
     pub source: SourceKind,
-    /// Why.
+    /// Why it could not be used.
     pub error: Error,
 }
 
-/// A source of this process's own.
+/// A source of this process itself.
 #[derive(Debug)]
 struct Local {
     /// The process that opened it. A child shares its maps and files, and must not use them.
@@ -63,7 +63,7 @@ struct Local {
     assembler: Assembler,
 }
 
-/// How long to wait for the service if there is another source, and if there is none.
+/// How long to wait for the service: if there is another source, and if there is none.
 ///
 /// The service answers within milliseconds, unless it walks a large table for other readers or waits for command
 /// lines, which takes at most 0.4 seconds. A service that hangs causes this delay once: later requests do not
@@ -133,7 +133,7 @@ impl ServiceLink {
                 self.retry_at = None;
                 self.retry_after = RETRY_FIRST;
             }
-            // Checking whether it has answered costs nothing.
+            // Asking again whether it has answered costs nothing.
             Err(Error::Service(service::Error::Waiting)) => self.retry_at = None,
             Err(_) => {
                 self.retry_at = Some(Instant::now() + self.retry_after);
@@ -144,7 +144,7 @@ impl ServiceLink {
     }
 }
 
-/// Makes snapshots from one source. If there is a service, it makes them; while it fails, the next source does.
+/// Makes snapshots from one source. A service makes them if there is one; while it fails, the next source does.
 #[derive(Debug)]
 pub struct Collector {
     host: Host,
@@ -165,7 +165,7 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Returns a builder, with which the caller says what to collect.
+    /// Returns a builder, which sets what to collect.
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -183,12 +183,12 @@ impl Collector {
         self.builder.fields
     }
 
-    /// The sources that were tried before the one in use, and why each refused.
+    /// The sources that were tried before the one in use, with the reasons.
     pub fn refused(&self) -> &[Refusal] {
         &self.refused
     }
 
-    /// Why exits are not recorded although [`Builder::exits`] asked for them.
+    /// Why exits are not recorded although [`Builder::exits`] requested them.
     pub fn exits_refused(&self) -> Option<&Error> {
         self.exits_refused.as_ref()
     }
@@ -204,7 +204,7 @@ impl Collector {
         &self.host
     }
 
-    /// What comparing records with the kernel's text has shown about this kernel.
+    /// Results of comparing records with the kernel's text.
     pub fn calibration(&self) -> Calibration {
         match self.service.as_ref().filter(|_| self.served) {
             Some(link) => link.service.calibration(),
@@ -246,13 +246,13 @@ impl Collector {
         self.bpf().map(Bpf::load_time)
     }
 
-    /// What opening took, part by part.
+    /// Time that each part of opening took.
     #[doc(hidden)]
     pub fn opening(&self) -> &[Part] {
         &self.opening
     }
 
-    /// Makes a snapshot of every process.
+    /// Makes a snapshot of all processes.
     ///
     /// If the service fails, the next source takes its place, and the collector tries the service again
     /// later. No snapshot is older than the one before it, even if another source made that one.
@@ -268,7 +268,7 @@ impl Collector {
             None if !self.served => self.open_local()?,
             _ => {}
         }
-        // The service has recorded them. Nothing is left to do here.
+        // The service records exits; otherwise this process must.
         self.exits_are_new = !self.served
             && self.builder.exits
             && self.exits.is_none()

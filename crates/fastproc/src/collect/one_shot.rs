@@ -1,20 +1,19 @@
 //! Whether `/proc` is the cheaper source for a single snapshot.
 //!
-//! Loading the programs takes as long as reading some hundreds of processes from `/proc`. Many snapshots amortise
-//! that cost; a single one does so only on a machine with more processes. The rule counts files, because they are
-//! what reading `/proc` costs. It holds on any machine where the time for a file and the time for loading grow
-//! together.
+//! Loading the programs takes as long as reading some hundreds of processes from `/proc`. Many snapshots amortise that
+//! cost; a single one does so only on a machine with more processes. The rule counts files, because they dominate the
+//! cost of reading `/proc`. It holds on all machines on which the times per file and for loading are proportional.
 
 use crate::{
     base::host::{running_processes, running_tasks},
     records::fields::Fields,
 };
 
-/// What a single snapshot would read from `/proc` on this machine now.
+/// The cost of a single snapshot from `/proc` on this machine now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OneShot {
-    /// Number of files of `/proc` that it would read.
+    /// The number of files of `/proc` to read.
     pub files: u64,
 }
 

@@ -1,8 +1,8 @@
-//! Containers and pods: what the path of a cgroup says about its processes, and the names that files of the runtimes give.
+//! Containers and pods: identifies them by the paths of cgroups, and reads their names from files of the runtimes.
 //!
 //! A runtime puts the id of a container into the path of its cgroup, and Kubernetes the UID of the pod.
-//! [`Origin::from_cgroup`] reads both, without asking anybody. Names are in files of the runtime, which only root can read:
-//! [`Names`] reads them when they are asked for, once for each container.
+//! [`Origin::from_cgroup`] parses both from the path alone. Names are in files of the runtime, which only root can
+//! read: [`Names`] reads them when they are requested, once for each container.
 //!
 //! ```
 //! use fastproc::container::{Origin, Runtime};

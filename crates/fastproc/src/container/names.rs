@@ -12,41 +12,42 @@ use serde_json::Value;
 use super::origin::{Origin, Runtime, is_id};
 use crate::base::proc_root;
 
-/// The longest file that is read. That of a container is about 20 KiB; Podman has one for all.
+/// The longest file that is read. A container's file has about 20 KiB; Podman has one file for all containers.
 const LONGEST_FILE: u64 = 16 << 20;
 /// The longest name. Names of Kubernetes have at most 253 bytes, and that of an image may have a digest.
 const LONGEST_NAME: usize = 1024;
-/// The number of containers that are kept.
+/// The number of containers whose names are kept.
 const MOST_KEPT: usize = 10_000;
 
-/// What files of the runtime say about a container.
+/// Names of a container in files of its runtime.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Labels {
-    /// The name of the container; in a pod, as the pod's manifest has it.
+    /// The name of the container; in a pod, the one in the pod's manifest.
     pub name: Option<Box<str>>,
     /// The name of the pod.
     pub pod: Option<Box<str>>,
     /// The namespace of the pod.
     pub namespace: Option<Box<str>>,
-    /// The image, as the user named it.
+    /// The image, under the name that the user gave.
     pub image: Option<Box<str>>,
 }
 
 /// Reads names of containers and pods, and keeps them by the ids of the containers.
 ///
-/// It reads files of containerd, CRI-O, Docker and Podman, once for each container, and asks no daemon. Only root can read
-/// most of them: a reader that cannot gets no names. Containers of other users, by rootless Docker or Podman, have none.
+/// It reads files of containerd, CRI-O, Docker and Podman, once for each container, and contacts no daemon. Only root
+/// can read most of them; other readers get no names. Containers that other users run with rootless Docker or Podman
+/// have no names.
 #[derive(Debug)]
 pub struct Names {
-    /// Where the root of the host's file system may be; empty for recordings.
+    /// Folders that may be the root of the host's file system; empty for recordings.
     roots: Vec<PathBuf>,
     kept: HashMap<Box<[u8]>, Labels>,
 }
 
 impl Default for Names {
-    /// Reads files below `/`. If they are missing there, as in a container, it reads them as the first process sees them,
-    /// which takes `CAP_SYS_PTRACE`, and in a container also the pid namespace of the host.
+    /// Reads files below `/`. If they are missing there, as in a container, it reads them below the root of process 1,
+    /// which needs `CAP_SYS_PTRACE`, and in a container also the pid namespace of the host.
     fn default() -> Self {
         Self {
             roots: vec!["/".into(), proc_root::path("/proc/1/root").into()],
@@ -56,7 +57,7 @@ impl Default for Names {
 }
 
 impl Names {
-    /// Reads files below this folder, where the root of the host's file system is.
+    /// Reads files below this folder, the root of the host's file system.
     pub fn from_root(root: impl Into<PathBuf>) -> Self {
         Self {
             roots: vec![root.into()],
@@ -64,7 +65,7 @@ impl Names {
         }
     }
 
-    /// Knows only what [`keep`](Self::keep) was given.
+    /// Knows only the names that [`keep`](Self::keep) adds.
     #[doc(hidden)]
     pub fn recorded() -> Self {
         Self {
@@ -73,21 +74,21 @@ impl Names {
         }
     }
 
-    /// Keeps the names of a container that was recorded, by its id.
+    /// Adds the names of a recorded container, by its id.
     #[doc(hidden)]
     pub fn keep(&mut self, id: &[u8], labels: Labels) {
         self.kept.insert(Self::key("", id), labels);
     }
 
-    /// Two runtimes may use one id, and a path may claim the id of another's container.
+    /// Two runtimes may use the same id, and a path may contain the id of another runtime's container.
     fn key(runtime: &str, id: &[u8]) -> Box<[u8]> {
         [runtime.as_bytes(), b" ", id].concat().into()
     }
 
-    /// The names of the container that a cgroup is of. `None` if it is of none.
+    /// The names of the container of a cgroup. `None` if the cgroup belongs to none.
     pub fn get(&mut self, origin: &Origin<'_>) -> Option<&Labels> {
         let id = origin.container?;
-        // A user makes cgroups of any name below its own: they are not those of root's containers.
+        // A user can create cgroups with any name below its own, so these are not the containers of root.
         if origin.unit.is_some_and(|unit| unit.starts_with(b"user@")) {
             return None;
         }
@@ -108,7 +109,7 @@ impl Names {
         if self.roots.is_empty() {
             return Labels::default();
         }
-        // LXC and systemd-nspawn have names for ids.
+        // LXC and systemd-nspawn use names as ids.
         if matches!(origin.runtime, Some(Runtime::Lxc | Runtime::Nspawn)) {
             let machine = origin.machine.as_deref();
             let name = machine.filter(|_| origin.runtime == Some(Runtime::Nspawn));
@@ -119,7 +120,7 @@ impl Names {
                 ..Labels::default()
             };
         }
-        // An id becomes part of a path only if it can be nothing else.
+        // Use an id in a path only if it has the form of an id.
         let id = std::str::from_utf8(id)
             .ok()
             .filter(|id| is_id(id.as_bytes()));
@@ -142,12 +143,12 @@ impl Names {
 /// A file of a runtime.
 struct File {
     runtime: Runtime,
-    /// Where it is; `ID` stands for the id of the container.
+    /// Its path, with `ID` for the id of the container.
     path: &'static str,
     format: Format,
 }
 
-/// What a file contains.
+/// The format of a file.
 enum Format {
     Bundle,
     Docker,
@@ -175,7 +176,7 @@ const fn file(runtime: Runtime, path: &'static str, format: Format) -> File {
 
 #[rustfmt::skip]
 const FILES: &[File] = &[
-    // By the namespace of containerd, and by where distributions of Kubernetes have it.
+    // For each namespace of containerd, and each folder of a distribution of Kubernetes.
     file(Runtime::Containerd, "run/containerd/io.containerd.runtime.v2.task/k8s.io/ID/config.json", Format::Bundle),
     file(Runtime::Containerd, "run/containerd/io.containerd.runtime.v2.task/default/ID/config.json", Format::Bundle),
     file(Runtime::Containerd, "run/k3s/containerd/io.containerd.runtime.v2.task/k8s.io/ID/config.json", Format::Bundle),
@@ -190,7 +191,7 @@ const FILES: &[File] = &[
     file(Runtime::Podman, "run/containers/storage/overlay-containers/volatile-containers.json", Format::Podman),
 ];
 
-/// A whole file, unless it is too long or is not a regular file, which could make the reader wait.
+/// Reads a whole file, unless it is too long or not a regular file, which could make the reader wait.
 fn read_file(path: &Path) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = rustix::fs::open(path, flags, Mode::empty()).ok()?;
@@ -204,7 +205,7 @@ fn read_file(path: &Path) -> Option<Vec<u8>> {
     Some(content)
 }
 
-/// The first of these members that is a text, and has one.
+/// The first of these members that is a non-empty text.
 fn text(object: Option<&Value>, members: &[&str]) -> Option<Box<str>> {
     let texts = members
         .iter()
@@ -213,7 +214,7 @@ fn text(object: Option<&Value>, members: &[&str]) -> Option<Box<str>> {
     texts.next().map(Into::into)
 }
 
-/// The labels that the kubelet has every runtime keep.
+/// The labels that the kubelet sets for every runtime.
 fn of_kubelet(labels: Option<&Value>) -> Labels {
     Labels {
         name: text(labels, &["io.kubernetes.container.name"]),
@@ -245,7 +246,7 @@ fn of_bundle(bundle: &Value) -> Labels {
     }
 }
 
-/// What Docker keeps of a container.
+/// The names in Docker's file of a container.
 fn of_docker(container: &Value) -> Labels {
     let config = container.get("Config");
     let labels = of_kubelet(config.and_then(|config| config.get("Labels")));
@@ -263,7 +264,7 @@ fn of_docker(container: &Value) -> Labels {
     }
 }
 
-/// Podman's list of all containers. What it knows of one is JSON in a text.
+/// The names in Podman's list of all containers. The data of each is JSON in a text.
 fn of_podman(list: &Value, id: &str) -> Option<Labels> {
     let is_it = |container: &&Value| container.get("id").and_then(Value::as_str) == Some(id);
     let container = list.as_array()?.iter().find(is_it)?;
@@ -290,7 +291,7 @@ mod tests {
 
     const ID: &str = "3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e3f5c9a1e";
 
-    /// A folder that is the root of a host.
+    /// A folder used as the root of a host.
     struct Root(Folder);
 
     impl Root {
@@ -355,7 +356,7 @@ mod tests {
             ] {
                 assert_eq!(root.labels(&cgroup), expected, "{path}: {cgroup}");
             }
-            // It is of another runtime.
+            // It belongs to another runtime.
             let cgroup = in_pod(&format!("crio-{ID}.scope"));
             assert_eq!(root.labels(&cgroup), labels(None, None, None, None));
         }
@@ -381,7 +382,7 @@ mod tests {
             root.labels(&format!("/system.slice/nerdctl-{ID}.scope")),
             labels(Some("cache"), None, None, None)
         );
-        // A process that CRI-O starts beside the container is in none.
+        // A process that CRI-O starts beside the container is not in it.
         let conmon = in_pod(&format!("crio-conmon-{ID}.scope"));
         assert_eq!(root.labels(&conmon), None);
     }

@@ -1,10 +1,10 @@
-//! What the path of a cgroup says about the processes in it.
+//! Identifies the container, pod and unit of a cgroup by its path.
 
 use std::borrow::Cow;
 
 use super::{pod_uid::PodUid, unit};
 
-/// What made a container.
+/// A program that runs containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Runtime {
@@ -35,7 +35,7 @@ impl Runtime {
         }
     }
 
-    /// The runtime that puts this before the id of a container.
+    /// The runtime with this prefix of container ids.
     fn from_prefix(prefix: &[u8]) -> Option<Self> {
         Some(match prefix {
             b"docker" => Self::Docker,
@@ -46,7 +46,7 @@ impl Runtime {
         })
     }
 
-    /// The runtime that puts its containers into this folder, by their ids alone. In a pod's folder each runtime does.
+    /// The runtime whose containers are in this folder, named by their ids alone. In a pod's folder any runtime may be.
     fn from_parent(parent: &[u8]) -> Option<Self> {
         Some(match parent {
             b"docker" | b"buildkit" => Self::Docker,
@@ -56,16 +56,16 @@ impl Runtime {
     }
 }
 
-/// What the path of a cgroup says about the processes in it.
+/// The container, pod and unit of a cgroup, according to its path.
 ///
-/// Of containers in containers it has the innermost one. A member is `None` if the path does not say it.
+/// Of nested containers it has the innermost one. A member is `None` if it is not in the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Origin<'a> {
-    /// What made the container. With the cgroupfs driver of Kubernetes, the path does not say it.
+    /// The runtime of the container. With the cgroupfs driver of Kubernetes, it is not in the path.
     pub runtime: Option<Runtime>,
-    /// The full id of the container; its name for LXC and systemd-nspawn. The processes that CRI-O and Podman start beside a
-    /// container (conmon) are in none.
+    /// The full id of the container; its name for LXC and systemd-nspawn. The processes that CRI-O and Podman start
+    /// beside a container (conmon) are in no container.
     pub container: Option<&'a [u8]>,
     /// The UID of the pod.
     pub pod_uid: Option<PodUid>,
@@ -78,7 +78,7 @@ pub struct Origin<'a> {
 }
 
 impl<'a> Origin<'a> {
-    /// Reads the path of a cgroup, as `/proc/PID/cgroup` has it.
+    /// Parses the path of a cgroup, as in `/proc/PID/cgroup`.
     pub fn from_cgroup(path: &'a [u8]) -> Self {
         let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
         let mut origin = Self {
@@ -97,9 +97,9 @@ impl<'a> Origin<'a> {
         origin
     }
 
-    /// Goes into a folder of the path.
+    /// Processes a folder of the path.
     fn enter(&mut self, folder: &'a [u8], parent: &[u8]) {
-        // containerd without its systemd driver takes the three parts of a systemd path for a name: SLICE:PREFIX:ID.
+        // containerd without its systemd driver uses the three parts of a systemd path as a name: SLICE:PREFIX:ID.
         let mut parts = folder.split(|&byte| byte == b':');
         if let (Some(slice), Some(prefix), Some(id), None) =
             (parts.next(), parts.next(), parts.next(), parts.next())
@@ -132,7 +132,7 @@ impl<'a> Origin<'a> {
     }
 }
 
-/// The container that has this folder.
+/// The container of this folder.
 fn container<'a>(folder: &'a [u8], parent: &[u8]) -> Option<(Option<Runtime>, &'a [u8])> {
     let name = folder.strip_suffix(b".scope").unwrap_or(folder);
     if let Some(name) = name.strip_prefix(b"lxc.payload.") {
@@ -140,7 +140,7 @@ fn container<'a>(folder: &'a [u8], parent: &[u8]) -> Option<(Option<Runtime>, &'
     }
     match parent {
         b"lxc" | b"lxc.payload" if !name.is_empty() => return Some((Some(Runtime::Lxc), name)),
-        // A pod of Podman: its containers are in it.
+        // A pod of Podman, which contains its containers.
         b"libpod_parent" if is_id(name) => return None,
         _ => {}
     }
@@ -160,12 +160,12 @@ fn container<'a>(folder: &'a [u8], parent: &[u8]) -> Option<(Option<Runtime>, &'
     (is_id(id) && !prefix.ends_with(b"conmon")).then(|| (Runtime::from_prefix(prefix), id))
 }
 
-/// Ids are 256 bits.
+/// Whether this is an id, which has 256 bits.
 pub(super) fn is_id(id: &[u8]) -> bool {
     id.len() == 64 && id.iter().all(u8::is_ascii_hexdigit)
 }
 
-/// The name of the machine that has this folder, as systemd escapes it.
+/// The name of the machine of this folder, escaped by systemd.
 fn machine<'a>(folder: &'a [u8], parent: &[u8]) -> Option<&'a [u8]> {
     if !parent.starts_with(b"machine") || !parent.ends_with(b".slice") {
         return None;
@@ -184,7 +184,7 @@ fn machine<'a>(folder: &'a [u8], parent: &[u8]) -> Option<&'a [u8]> {
     of_scope().or_else(of_service)
 }
 
-/// The name without systemd's escapes: `\x2d` stands for `-` (`systemd-escape(1)`).
+/// Removes systemd's escapes: `\x2d` stands for `-` (`systemd-escape(1)`).
 fn unescape(name: &[u8]) -> Cow<'_, [u8]> {
     if !name.contains(&b'\\') {
         return Cow::Borrowed(name);

@@ -15,8 +15,8 @@ const LENGTH: usize = 36;
 const BARE: usize = 32;
 
 impl PodUid {
-    /// The UID in the name of the pod's cgroup: `podUID`, or `kubepods-burstable-podUID.slice` with `_` for `-`. `None` if it is
-    /// not the cgroup of a pod.
+    /// The UID in the name of the pod's cgroup: `podUID`, or `kubepods-burstable-podUID.slice` with `_` for `-`. `None`
+    /// if the cgroup is not that of a pod.
     pub(super) fn from_folder(folder: &[u8]) -> Option<Self> {
         let name = folder.strip_suffix(b".slice").unwrap_or(folder);
         let uid = name.strip_prefix(b"pod");
@@ -46,7 +46,7 @@ impl PodUid {
     }
 }
 
-/// What follows the last `mark`.
+/// The text after the last `mark`.
 fn after_last<'a>(text: &'a [u8], mark: &[u8]) -> Option<&'a [u8]> {
     let at = text.windows(mark.len()).rposition(|part| part == mark)?;
     text.get(at + mark.len()..)

@@ -1,10 +1,10 @@
-//! Paths of cgroups in every form that the documentation, tests and issues of these projects have.
+//! Paths of cgroups in all forms that appear in documentation, tests and issues of these projects.
 
 use super::{Origin, Runtime};
 
 use Runtime::{Containerd, CriO, Docker, Lxc, Nspawn, Podman};
 
-/// Where a path is from, the path, and the runtime, container and pod that it names.
+/// The origin of a path, the path, and the runtime, container and pod that it names.
 type Path = (
     &'static str,
     &'static str,

@@ -1,6 +1,6 @@
-//! Units and slices of systemd, as the path of a cgroup names them (systemd.unit(5)).
+//! Units and slices of systemd in the path of a cgroup (systemd.unit(5)).
 
-/// What the name of a unit ends in.
+/// The suffixes of unit names.
 const TYPES: [&str; 11] = [
     "service",
     "scope",
@@ -15,7 +15,7 @@ const TYPES: [&str; 11] = [
     "path",
 ];
 
-/// The folders of the path, without what systemd puts before a name that the kernel could take for its own.
+/// The folders of the path, without the prefix by which systemd protects names that the kernel could use.
 fn folders(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.split(|&byte| byte == b'/')
         .filter(|folder| !folder.is_empty())
@@ -35,13 +35,13 @@ fn is_slice(folder: &[u8]) -> bool {
     has_type(folder, |end| end == "slice")
 }
 
-/// The unit: the first folder below the slices. `None` if systemd did not make it.
+/// The unit: the first folder below the slices. `None` if systemd did not create it.
 pub fn unit(path: &[u8]) -> Option<&[u8]> {
     let first = folders(path).find(|folder| !is_slice(folder))?;
     has_type(first, |_| true).then_some(first)
 }
 
-/// The slice: the innermost of those that the path begins with; without any it is the root of them all.
+/// The slice: the innermost of the slices at the start of the path; without any, the root slice.
 pub fn slice(path: &[u8]) -> &[u8] {
     let slices = folders(path).take_while(|folder| is_slice(folder));
     slices.last().unwrap_or(b"-.slice")

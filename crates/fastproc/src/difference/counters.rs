@@ -1,4 +1,4 @@
-//! The counters of a process or thread that only grow.
+//! Counters of a process or thread, which only grow.
 
 use crate::{
     records::record::ThreadRecord,
@@ -21,7 +21,7 @@ pub enum Counter {
     MajorFaults,
     /// Voluntary context switches; for a process, those of its leading thread.
     VoluntarySwitches,
-    /// Involuntary context switches, likewise.
+    /// Involuntary context switches; for a process, those of its leading thread.
     InvoluntarySwitches,
     /// Bytes read from storage.
     ReadBytes,
@@ -30,7 +30,7 @@ pub enum Counter {
 }
 
 impl Counter {
-    /// All of them.
+    /// All counters.
     pub const ALL: [Self; COUNT] = [
         Self::Run,
         Self::User,
@@ -91,7 +91,7 @@ pub struct TaskCounters {
 }
 
 impl TaskCounters {
-    /// The counters of a process: the sum of all its threads, with those that have ended.
+    /// The counters of a process: the sum of all its threads, including exited ones.
     pub fn from_process(process: Process<'_>) -> Self {
         let mut counters = Self::default();
         if let Some(cpu) = process.cpu() {
@@ -112,8 +112,8 @@ impl TaskCounters {
         counters
     }
 
-    /// The counters of an exited process. Its context switches are not among them: they are those of all its
-    /// threads.
+    /// The counters of an exited process, without context switches: the exit has those of all threads, a process only
+    /// those of its leading thread.
     pub fn from_exit(exit: &Exit) -> Self {
         let mut counters = Self::default();
         counters.set_cpu([
@@ -135,8 +135,7 @@ impl TaskCounters {
         counters
     }
 
-    /// The counters of a thread. Its process tells whether its I/O is known: see
-    /// [`without_io`](Self::without_io).
+    /// The counters of a thread. Whether its I/O is known, only its process says: see [`without_io`](Self::without_io).
     pub fn from_thread(thread: &ThreadRecord) -> Self {
         let mut counters = Self::default();
         counters.set_cpu([
@@ -153,7 +152,7 @@ impl TaskCounters {
         counters
     }
 
-    /// The same counters, but those of I/O are not known.
+    /// The same counters without those of I/O.
     #[must_use]
     pub fn without_io(mut self) -> Self {
         for counter in [Counter::ReadBytes, Counter::WriteBytes] {
@@ -175,14 +174,15 @@ impl TaskCounters {
         self.known.put(counter, true);
     }
 
-    /// The first seven counters.
+    /// Sets the first seven counters.
     fn set_cpu(&mut self, values: [u64; 7]) {
         self.values[..7].copy_from_slice(&values);
         self.known.0 |= (1 << 7) - 1;
     }
 }
 
-/// The precise run time. The text has only ticks, which the kernel makes add up to it.
+/// The precise run time. `/proc` has only user and system time in ticks; the kernel scales the two so that their sum is
+/// the run time.
 const fn run_ns(sum_exec_ns: u64, utime_ns: u64, stime_ns: u64) -> u64 {
     if sum_exec_ns > 0 {
         sum_exec_ns

@@ -16,7 +16,7 @@ const LATEST_NS: u64 = 120_000_000_000;
 pub struct Ended<'a> {
     /// Its exit, with the final values.
     pub exit: &'a Exit,
-    /// Whether the earlier snapshot did not have it. Then its whole life lies between the two.
+    /// Whether the earlier snapshot did not have it: its whole life lies between the two.
     pub born: bool,
     /// What it did.
     pub cost: Cost,
@@ -46,7 +46,7 @@ impl<'a> Ended<'a> {
         }
     }
 
-    /// What it did in its whole life. Shares and rates are unknown if its lifetime is not known.
+    /// What it did in its whole life. Shares and rates are unknown if its lifetime is unknown.
     pub fn whole(exit: &'a Exit) -> Self {
         let lifetime = exit.lifetime();
         let ended = Self::new(exit, None, 0);
@@ -59,16 +59,16 @@ impl<'a> Ended<'a> {
         }
     }
 
-    /// How much a counter has grown since the earlier snapshot. `None` for context switches: the exit has the
-    /// sum of all threads, and the snapshot has only the leading one's.
+    /// How much a counter has grown since the earlier snapshot. `None` for context switches: the exit has the sum of
+    /// all threads, and the snapshot only those of the leading thread.
     pub fn growth(&self, counter: Counter) -> Option<u64> {
         self.cost.growth(counter)
     }
 
-    /// The change, in the form of a running process; `record` is [`Exit::to_record`].
+    /// The change, in the form of a running process. `record` is the result of [`Exit::to_record`].
     ///
-    /// Shares and rates are over the time between the snapshots, not over the part of it in which the process
-    /// ran. So the shares of a snapshot, of running and exited processes, add up to what the machine did.
+    /// Shares and rates are over the time between the snapshots, not over the part of it in which the process ran. So
+    /// the shares of all running and exited processes of a snapshot add up to the CPU time of the machine.
     pub fn change(&self, record: &'a Record) -> Change<'a> {
         self.cost.change(self.exit, record)
     }
@@ -80,7 +80,7 @@ impl Cost {
         self.growth.get(counter)
     }
 
-    /// See [`Ended::change`]; `exit` is that of the same process.
+    /// See [`Ended::change`]; `exit` must be of the same process.
     pub fn change<'a>(&self, exit: &'a Exit, record: &'a Record) -> Change<'a> {
         let rate = |counter| {
             let elapsed_ns = self.elapsed_ns?;
@@ -105,8 +105,8 @@ impl Cost {
     }
 }
 
-/// Processes that have left the snapshots and whose exits have not arrived yet. What they did before must be
-/// subtracted from their exits.
+/// Processes that have left the snapshots, and whose exits have not arrived yet. What they did before is subtracted
+/// from their exits.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AwaitingExit {
     /// In the order of the pids, with the time when they left.
@@ -115,7 +115,7 @@ pub(super) struct AwaitingExit {
 }
 
 impl AwaitingExit {
-    /// Goes on to the next snapshot: `before` and `after` are the processes of the two.
+    /// Continues with the next snapshot: `before` and `after` are the processes of the two.
     pub(super) fn follow(
         &mut self,
         earlier: &Self,

@@ -1,23 +1,23 @@
-//! The highest value of each counter that was seen, and how much it has grown since.
+//! Marks: the highest value seen of each counter, and how much the counter has grown since.
 
 use super::counters::{COUNT, Counter, Set, TaskCounters};
 use crate::records::record::TICK_NS;
 
 /// The counters of one process or thread as they were last seen.
 ///
-/// A counter can seem to run backwards: another source read it, which knows ticks and not nanoseconds, or a
-/// thread ended while the sum was taken. Then it has not grown, and its mark keeps its value and its time until
-/// the counter is past it. So nothing is counted twice, and the next rate is over the whole time since the mark.
-/// A counter that is unknown for a while is treated in the same way.
+/// A counter can seem to run backwards: another source read it, which knows ticks instead of nanoseconds, or a thread
+/// exited while the sum was taken. Then it counts as not grown, and its mark keeps value and time until the counter
+/// exceeds it. So nothing is counted twice, and the next rate is over the whole time since the mark. A counter that is
+/// unknown for a while is treated in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marks {
     values: [u64; COUNT],
     taken_ns: u64,
     /// Counters that were below their marks when they were last read.
     behind: Set,
-    /// When these were last at their marks.
+    /// When the counters in `behind` were last at their marks.
     behind_since_ns: u64,
-    /// Counters that were unknown when counting began. They count from when they are first known.
+    /// Counters that were unknown when counting began. They count from the first time that they are known.
     unset: Set,
 }
 
@@ -33,8 +33,8 @@ impl Marks {
         }
     }
 
-    /// Marks of counters as they were at that time. What they counted before does not count. An unknown
-    /// counter counts from when it is first known.
+    /// Marks of counters at this time. Earlier growth does not count. An unknown counter counts from the first time
+    /// that it is known.
     pub fn at(now: &TaskCounters, taken_ns: u64) -> Self {
         let mut marks = Self::at_start(taken_ns);
         marks.values = now.values;
@@ -59,7 +59,7 @@ impl Marks {
         growth
     }
 
-    /// The same, and sets the marks to `now`.
+    /// The same; then sets the marks to `now`.
     pub fn advance(&mut self, now: &TaskCounters, now_ns: u64) -> Growth {
         let growth = self.growth(now, now_ns);
         let was_behind = self.behind;
@@ -77,7 +77,7 @@ impl Marks {
         growth
     }
 
-    /// The same as [`advance`](Self::advance) by the counters of the last time.
+    /// Has the effect of [`advance`](Self::advance) with unchanged counters.
     #[doc(hidden)]
     pub fn stay(&mut self, now_ns: u64) {
         if self.behind.is_empty() {
@@ -86,12 +86,11 @@ impl Marks {
         self.taken_ns = now_ns;
     }
 
-    /// Whether counters with the id and start time of this thread are those of another thread.
+    /// Whether these counters, under the id and start time of this thread, are those of another thread.
     ///
-    /// A thread that executes a program takes the id and the start time of the leading thread, but keeps its
-    /// own counters: some may be lower, or the run time may have grown by more than the elapsed time. This
-    /// test is for threads only: the sums of a process may seem to run backwards, while of a thread only CPU
-    /// times may, if they are in ticks.
+    /// A thread that executes a program takes the id and the start time of the leading thread, but keeps its own
+    /// counters: some may be lower, or the run time may have grown by more than the elapsed time. This test is for
+    /// threads only: the sums of a process may seem to run backwards, but of a thread only CPU times in ticks may.
     #[doc(hidden)]
     pub fn are_of_another_thread(&self, now: &TaskCounters, now_ns: u64) -> bool {
         const EXACT: [Counter; 4] = [

@@ -1,24 +1,24 @@
-//! What changed between two snapshots.
+//! Changes between two snapshots.
 //!
-//! All comparisons of snapshots are made here: shares and rates ([`Baseline`]), and sums over time ([`Marks`],
-//! for callers that keep them for each process themselves).
+//! All comparisons of snapshots are here: shares and rates ([`Baseline`]), and sums over time ([`Marks`], for callers
+//! that keep the marks of each process themselves).
 //!
-//! # Over which time
+//! # The time that a rate is over
 //! A snapshot is not taken at one instant. Its records are read one after the other, from
 //! [`SnapshotStats::boottime_ns`](crate::SnapshotStats::boottime_ns) on and for
-//! [`SnapshotStats::read_for`](crate::SnapshotStats::read_for). The place of a record tells when it was read.
-//! What a process did is divided by
+//! [`SnapshotStats::read_for`](crate::SnapshotStats::read_for). From the place of a record follows when it was read.
+//! The growth of a counter is divided by
 //! - the time between the two readings of its record, if both snapshots have it;
-//! - the time between the two snapshots, if only one of them has it, because it started or ended in between. So
-//!   the shares of all processes, with the exited ones, add up to what the machine did;
+//! - the time between the two snapshots, if only one of them has it, because it started or ended in between. So the
+//! shares of all processes, including exited ones, add up to the CPU time of the machine;
 //! - its age when it was read, if there is no earlier snapshot: then everything was zero at its start;
-//! - but no less than [`SHORTEST_NS`], or the time between the two snapshots if that is less: the first
-//!   microseconds of a process say nothing about a second.
+//! - but no less than [`SHORTEST_NS`], or the time between the two snapshots if that is less: a rate over the first
+//! microseconds of a process means little.
 //!
 //! # Bounds
 //! The share of a process is at most the number of CPUs of the machine, and that of a thread at most 1. Shares
-//! are never negative or NaN. The number of threads at the two snapshots does not bound the share, because there
-//! may have been more in between. [`Marks`] says what happens to counters that seem to run backwards.
+//! are never negative or NaN. The number of threads at the two snapshots does not limit the share, because more may
+//! have existed in between. [`Marks`] says how counters that seem to run backwards are treated.
 
 mod counters;
 mod ended;
@@ -39,10 +39,10 @@ use crate::{
     snapshot::{Snapshot, exit::Exit, kept::Number, process::Process},
 };
 
-/// No rate is over less time than this, unless the snapshots themselves are closer together.
+/// No rate is over less time than this, unless the interval between the snapshots is shorter.
 pub const SHORTEST_NS: u64 = TICK_NS;
 
-/// What is kept of a snapshot, to compare a later one with it.
+/// Data of a snapshot, to compare a later one with it.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), fastproc::Error> {
@@ -59,7 +59,7 @@ pub const SHORTEST_NS: u64 = TICK_NS;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Baseline {
-    /// The snapshot: of the one after it, what it keeps has not changed.
+    /// The snapshot. The next one may keep records of it, which have not changed.
     number: Number,
     /// When reading the snapshot began.
     began_ns: u64,
@@ -67,22 +67,22 @@ pub struct Baseline {
     processes: Vec<Entry>,
     /// In the order of the thread ids.
     threads: Vec<Entry>,
-    /// The processes that later snapshots no longer have, until their exits arrive.
+    /// Processes that later snapshots lack, until their exits arrive.
     leaving: AwaitingExit,
-    /// When reading the first snapshot began, or the last one before which exits were not recorded.
+    /// When reading began of the first snapshot, or of the last one for which exits were not recorded.
     first_ns: Option<u64>,
     /// Memory to reuse.
     spare: Option<Box<Self>>,
-    /// CPUs of the machine, if it is another one.
+    /// CPUs of the machine, if the snapshots are of another machine.
     cpus: Option<u32>,
 }
 
 /// The interval between two snapshots.
 #[derive(Clone, Copy, Debug)]
 struct Interval {
-    /// No rate is over less time than this.
+    /// The least time that a rate is over.
     shortest_ns: u64,
-    /// No rate of a process that started in between is over less time than this.
+    /// The least time that a rate of a process is over which started in between.
     of_born_ns: u64,
     /// CPUs of the machine.
     cpus: u32,
@@ -94,7 +94,7 @@ struct Entry {
     id: u32,
     start_ns: u64,
     marks: Marks,
-    /// The counters that were known.
+    /// The counters that are known.
     known: Set,
 }
 
@@ -105,7 +105,7 @@ impl Entry {
         self
     }
 
-    /// What such a process did.
+    /// The change of a process whose record is the same.
     fn no_change<'a>(&self, process: Process<'a>) -> Change<'a> {
         let known = |counter| self.known.contains(counter);
         let zero = |counter| known(counter).then_some(0.0);
@@ -197,7 +197,7 @@ impl<'a> Subject<'a> {
             Some(_) => 1.0,
             None => f64::from(interval.cpus),
         };
-        // A process that started in between did nothing in the rest of the time.
+        // A process that started in between did nothing before.
         let shortest_ns = match before {
             Some(_) => interval.shortest_ns,
             None => interval.of_born_ns,
@@ -235,7 +235,7 @@ pub struct Change<'a> {
     pub thread: Option<&'a ThreadRecord>,
     /// The exit, if this is the change of an exited process: see [`Ended::change`].
     pub exit: Option<&'a Exit>,
-    /// Whether the earlier snapshot did not have it. Then it did everything since that snapshot.
+    /// Whether the earlier snapshot did not have it: everything that it did was since then.
     pub born: bool,
     /// CPU time used since the earlier snapshot, or since its start, in nanoseconds. `None` without
     /// [`Fields::CPU`](crate::Fields::CPU).
@@ -280,9 +280,8 @@ impl Baseline {
         self.spare = Some(next);
     }
 
-    /// Keeps this snapshot, which came after that of `before`, for a caller that still compares with
-    /// `before`. Call it right after the snapshot was made: later its records are no longer in the CPU's
-    /// caches.
+    /// Keeps this snapshot, which came after that of `before`. For callers that still compare with `before`. Call it
+    /// right after the snapshot: later its records are no longer in the CPU's caches.
     #[doc(hidden)]
     pub fn follow(&mut self, before: &Self, snapshot: &Snapshot<'_>) {
         self.number = snapshot.number;
@@ -302,7 +301,7 @@ impl Baseline {
             let subject = Subject::process(process, read_ns);
             subject.entry(known.find(&subject))
         }));
-        // Processes that ended before the first snapshot, or while exits were not recorded, are not known.
+        // Processes that ended before the first snapshot, or while exits were not recorded, are unknown.
         self.first_ns = before
             .first_ns
             .filter(|_| snapshot.exits().is_some())
@@ -320,19 +319,19 @@ impl Baseline {
         self.threads.sort_unstable_by_key(|entry| entry.id);
     }
 
-    /// Sets how many CPUs the machine has, for snapshots of another machine.
+    /// Sets the number of CPUs, for snapshots of another machine.
     pub fn set_cpus(&mut self, cpus: u32) {
         self.cpus = Some(cpus.max(1));
     }
 
-    /// The CPUs of the machine now. If the kernel does not tell, only the bound of threads applies.
+    /// The CPUs of the machine now. If the kernel does not report them, only the bound of threads applies.
     fn cpus(&self) -> u32 {
         self.cpus.unwrap_or_else(|| {
             host::online_cpus().map_or(u32::MAX, |cpus| cpus.len().max(1) as u32)
         })
     }
 
-    /// What every process of `now` did since, in the order of the pids.
+    /// The changes of all processes of `now`, in the order of the pids.
     pub fn changes<'a>(
         &self,
         now: &Snapshot<'a>,
@@ -351,7 +350,7 @@ impl Baseline {
         })
     }
 
-    /// What every thread of `now` did since, in the order of [`Snapshot::threads`].
+    /// The changes of all threads of `now`, in the order of [`Snapshot::threads`].
     pub fn thread_changes<'a>(
         &self,
         now: &Snapshot<'a>,
@@ -361,7 +360,7 @@ impl Baseline {
             .map(move |subject| subject.change(find(&self.threads, &subject), interval))
     }
 
-    /// The processes that the earlier snapshot had and `now` does not have, in the order of the pids.
+    /// The processes that the earlier snapshot had and `now` lacks, in the order of the pids.
     pub fn gone(&self, now: &Snapshot<'_>) -> impl Iterator<Item = Gone> {
         self.processes
             .iter()
@@ -376,8 +375,8 @@ impl Baseline {
             })
     }
 
-    /// The processes that ended since, with what they did, if the kernel has released them by now: those of
-    /// the earlier snapshot, and those that started in between. Empty if exits are not recorded.
+    /// The processes that ended since and that the kernel has released by now, with what they did: those of the earlier
+    /// snapshot, and those that started in between. Empty if exits are not recorded.
     pub fn ended<'a>(&self, now: &Snapshot<'a>) -> impl Iterator<Item = Ended<'a>> + use<'a, '_> {
         let now_ns = now.stats().kernel_boottime_ns();
         let exits = now.exits().unwrap_or_default();
@@ -386,7 +385,7 @@ impl Baseline {
             let was_before = self
                 .first_ns
                 .is_none_or(|first_ns| exit.start_ns < first_ns);
-            // It started before, and what it had done by then is not known.
+            // It started before; how much it had done by then is unknown.
             if known.is_none() && was_before {
                 return None;
             }
@@ -421,7 +420,7 @@ impl Baseline {
     }
 }
 
-/// Entries that are looked up by increasing ids: the next one nearly always fits.
+/// Entries, looked up by increasing ids: the next one nearly always fits.
 struct Ascending<'a>(&'a [Entry]);
 
 impl<'a> Ascending<'a> {

@@ -1,9 +1,9 @@
-//! What a reader makes of each process, made again only of what has changed.
+//! Values that a reader derives from each process, and renews only for changed processes.
 
 use crate::snapshot::{Snapshot, kept::Number, process::Process};
 
-/// A value for each process of a snapshot, in the order of the pids. It follows from the record alone, so it stays
-/// while the record does.
+/// A value for each process of a snapshot, in the order of the pids. It depends on the record alone, so it stays valid
+/// until the record changes.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct PerProcess<T> {
@@ -15,7 +15,7 @@ pub struct PerProcess<T> {
 }
 
 impl<T> PerProcess<T> {
-    /// Nothing of any process yet.
+    /// No values yet.
     pub const fn new() -> Self {
         Self {
             number: Number::NONE,

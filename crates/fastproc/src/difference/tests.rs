@@ -17,7 +17,7 @@ use crate::{
 const SECOND: u64 = 1_000_000_000;
 const MS: u64 = 1_000_000;
 
-/// A snapshot that is made up.
+/// An artificial snapshot.
 #[derive(Clone, Debug)]
 struct Made {
     records: Vec<Record>,
@@ -77,7 +77,7 @@ fn process(pid: u32, start_ns: u64, run_ns: u64) -> Record {
     record
 }
 
-/// The same as the text has it: in ticks, and without the precise run time.
+/// The same record as the text would give it: in ticks, and without the precise run time.
 fn as_text(record: &Record) -> Record {
     let tick = |ns: u64| ns / TICK_NS * TICK_NS;
     let mut text = *record;
@@ -88,7 +88,7 @@ fn as_text(record: &Record) -> Record {
     text
 }
 
-/// The only change between the last two of some snapshots.
+/// The only change between the last two snapshots.
 fn last_change(snapshots: &[Made]) -> (bool, [Option<f64>; 7]) {
     let (now, before) = snapshots.split_last().expect("there are some");
     let mut baseline = Baseline::default();
@@ -114,7 +114,7 @@ fn values(change: &Change<'_>) -> [Option<f64>; 7] {
     ]
 }
 
-/// A time namespace shifts the reader's clock; the processes' start times stand as they are.
+/// A time namespace shifts the reader's clock, but not the start times of processes.
 #[test]
 fn a_time_namespace_changes_no_share() {
     for offset_seconds in [0, 86_400, -90] {
@@ -132,7 +132,8 @@ fn a_time_namespace_changes_no_share() {
     }
 }
 
-/// The fault: it was divided by the time from its start to the snapshot's time stamp, which is before it was read.
+/// Guards against an old fault: the change was divided by the time from the process's start to the snapshot's time
+/// stamp, which is before the process was read.
 #[test]
 fn a_process_born_while_the_walk_goes_on_has_no_spike() {
     for start_ns in [101 * SECOND - 1, 101 * SECOND, 101 * SECOND + 400_000] {
@@ -144,7 +145,7 @@ fn a_process_born_while_the_walk_goes_on_has_no_spike() {
             Made::new(101 * SECOND, 500_000, vec![born]),
         ]);
         assert!(is_born);
-        // All of it over the time between the snapshots.
+        // All rates are over the time between the snapshots.
         assert_eq!((share, user), (Some(0.0003), Some(0.0003)));
         assert_eq!((minflt, read), (Some(100.0), Some(4096.0)));
     }
@@ -176,7 +177,7 @@ fn a_record_is_of_the_time_at_which_it_was_read() {
     assert_eq!(shares, [Some(0.0), Some(1.0)]);
 }
 
-/// Threads may have come and gone between two snapshots, so those of the two bound nothing.
+/// Threads may have come and gone between two snapshots, so the numbers at the two limit nothing.
 #[test]
 fn shares_of_a_process_are_bounded_by_the_machine() {
     let share = |threads: [u32; 2], run_ns: u64| {
@@ -201,7 +202,7 @@ fn shares_of_a_process_are_bounded_by_the_machine() {
     }
 }
 
-/// What was there, what was born and what has ended: all of it is of one interval.
+/// Shares of running, new and exited processes are all over one interval.
 #[test]
 fn shares_of_all_processes_add_up() {
     let made = [
@@ -361,7 +362,7 @@ fn threads_are_compared_as_processes_are() {
     );
 }
 
-/// exec(2) in a thread that does not lead: it is the leading one afterwards, with counters of its own.
+/// exec(2) in a thread that does not lead: afterwards it is the leading one, with its own counters.
 #[test]
 fn a_thread_that_took_the_place_of_another_is_measured_from_its_start() {
     let before = with_thread(10, 7, SECOND, 1000);
@@ -378,7 +379,7 @@ fn a_thread_that_took_the_place_of_another_is_measured_from_its_start() {
 }
 
 proptest! {
-    /// Whatever snapshots follow one another: every value is a number, not negative, and within its bounds.
+    /// For any sequence of snapshots, every value is a number, not negative, and within its bounds.
     #[test]
     fn every_value_is_within_its_bounds(
         snapshots in prop::collection::vec((any::<u64>(), any::<u64>(), prop::collection::btree_map(
@@ -427,8 +428,8 @@ proptest! {
         }
     }
 
-    /// However often a counter is looked at, and whatever it seems to be in between: what it has grown by in sum is what
-    /// the highest look is above the first.
+    /// However often a counter is read, and whatever its values in between, the growths add up to the highest value
+    /// minus the first.
     #[test]
     fn growth_sums_up_to_the_highest_mark(looks in prop::collection::vec((0..1000_u64, any::<bool>()), 1..50)) {
         let mut marks = Marks::at_start(0);
@@ -448,7 +449,7 @@ proptest! {
         prop_assert_eq!(sum, highest);
     }
 
-    /// What went before does not count, and a counter that is not known at first counts from when it is.
+    /// Growth before the first mark does not count, and an unknown counter counts from the first time that it is known.
     #[test]
     fn what_went_before_does_not_count(first in 0..1000_u64, then in 0..1000_u64, last in 0..1000_u64, known in any::<bool>()) {
         let counters = |value: u64, known: bool| {
@@ -484,7 +485,7 @@ fn with_exits(boottime_ns: u64, records: Vec<Record>, exits: Vec<Exit>) -> Made 
     }
 }
 
-/// What ended by a snapshot: pid, whether it was born since the one before, run time since, share of a CPU.
+/// Processes that ended by a snapshot: pid, whether born since the one before, run time since, share of a CPU.
 fn ended(baseline: &Baseline, now: &Made) -> Vec<(u32, bool, Option<u64>, Option<f64>)> {
     let snapshot = now.snapshot();
     let ended = baseline.ended(&snapshot);
@@ -503,7 +504,7 @@ fn ended(baseline: &Baseline, now: &Made) -> Vec<(u32, bool, Option<u64>, Option
 fn what_ended_has_done_the_rest_of_what_it_did() {
     let mut baseline = Baseline::default();
     let second = |n: u64| n * SECOND;
-    // Two run; one of them was in no snapshot when it ended, for it began and ended before the first.
+    // Two run. The exit of 9 does not count: it began and ended before the first snapshot.
     let first = with_exits(
         second(100),
         vec![process(7, second(10), second(5)), process(8, second(10), 0)],
@@ -511,7 +512,7 @@ fn what_ended_has_done_the_rest_of_what_it_did() {
     );
     assert!(ended(&baseline, &first).is_empty());
     baseline.set(&first.snapshot());
-    // One has ended, and so has another that lived for 5 ms; 8 is gone, and has not ended by all that is known.
+    // 7 has ended, and so has another that lived for 5 ms. 8 is gone, but its exit has not arrived.
     let then = with_exits(
         second(102),
         vec![],
@@ -529,7 +530,7 @@ fn what_ended_has_done_the_rest_of_what_it_did() {
         ]
     );
     baseline.set(&then.snapshot());
-    // Its exit comes later, and its pid has gone to another by then.
+    // The exit of 8 arrives later, when another process has its pid.
     let last = with_exits(
         second(103),
         vec![process(8, second(102) + 1, 0)],
@@ -537,7 +538,7 @@ fn what_ended_has_done_the_rest_of_what_it_did() {
     );
     assert_eq!(ended(&baseline, &last), [(8, false, Some(MS), Some(0.001))]);
     baseline.set(&last.snapshot());
-    // Once.
+    // Each exit is used once.
     assert!(baseline.leaving.find(&exit(8, second(10), MS)).is_none());
 }
 
@@ -566,7 +567,7 @@ fn what_ended_while_nobody_recorded_it_is_not_taken_for_new() {
     let second = |n: u64| n * SECOND;
     let running = vec![process(7, second(10), second(5))];
     baseline.set(&with_exits(second(100), running, vec![]).snapshot());
-    // Both ended in between, or begin after; it is not known what they did.
+    // Both ended in between, or begin after; what they did is unknown.
     baseline.set(&Made::new(second(101), 0, vec![]).snapshot());
     let now = with_exits(
         second(102),

@@ -1,6 +1,6 @@
-//! What comparing records with the kernel's own text has shown.
+//! Results of comparing records with the kernel's own text.
 
-/// What the comparison found.
+/// Results of the comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Calibration {

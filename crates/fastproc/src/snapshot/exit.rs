@@ -27,9 +27,9 @@ pub struct Exit {
     pub start_ns: u64,
     /// When its last thread ended, in nanoseconds after boot. `None`: as for [`ppid`](Self::ppid).
     pub end_ns: Option<u64>,
-    /// Whether the values are those with which it left `/proc`. If not, the kernel's last record was lost,
-    /// and they are those of the moment when its last thread began to exit: the time to free its memory is
-    /// missing, and what other exiting threads did after that.
+    /// Whether the values are those with which it left `/proc`. If not, the kernel's last record was lost, and they are
+    /// those of the moment when its last thread began to exit: they lack the time to free its memory, and what other
+    /// exiting threads did later.
     pub is_final: bool,
     /// Command name, NUL padded (`task->comm`).
     pub comm: [u8; 16],
@@ -81,7 +81,7 @@ pub struct Exit {
     pub(crate) line: Line,
 }
 
-/// What decides, besides its ids, who may see everything about a process.
+/// Decides, together with the ids, who may see everything about a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Owner {
     pub(crate) suid: u32,
@@ -179,7 +179,7 @@ impl Exit {
         }
     }
 
-    /// How long it lived. `None` if it is not known when it ended.
+    /// How long it lived. `None` if the end is unknown.
     pub fn lifetime(&self) -> Option<Duration> {
         let end_ns = self.end_ns?;
         Some(Duration::from_nanos(end_ns.saturating_sub(self.start_ns)))
@@ -239,7 +239,7 @@ impl Exit {
         }
     }
 
-    /// Makes an exit from one that a service sent, or that was recorded. It lacks what only the recording
+    /// Makes an exit from one that a service sent, or that was recorded. It lacks the values that only the recording
     /// process knows.
     #[doc(hidden)]
     pub fn from_exit_record(record: &ExitRecord) -> Self {

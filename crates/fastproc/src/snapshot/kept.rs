@@ -1,13 +1,13 @@
-//! Which records of a snapshot are those of the one before.
+//! Records that a snapshot keeps of the previous one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A snapshot of which a later one keeps records. No two in this process have the same number.
+/// A snapshot whose records a later one keeps. Numbers are unique in this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Number(u64);
 
 impl Number {
-    /// That of snapshots of which no record is kept.
+    /// The number of snapshots whose records are not kept.
     pub(crate) const NONE: Self = Self(0);
 
     pub(crate) fn next() -> Self {
@@ -16,7 +16,7 @@ impl Number {
     }
 }
 
-/// Which records of a walk are those of the last snapshot, and were not read again.
+/// The records of a walk that were kept from the last snapshot, not read again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept<'a> {
     /// The index of the walk. Empty: none.

@@ -1,4 +1,4 @@
-//! One snapshot: every process at about one time.
+//! A snapshot: all processes at about one time.
 
 pub mod calibration;
 pub mod cmdline;
@@ -85,9 +85,9 @@ pub struct SnapshotStats {
     pub took: Duration,
     /// Records that changed while they were read, and were read again from `/proc`.
     pub torn: u32,
-    /// Processes that `/proc` lists and the walk does not meet. They are read from `/proc`.
+    /// Processes that `/proc` lists and the walk does not meet. They were read from `/proc`.
     pub missed: u32,
-    /// How often the walk was repeated because an array was too small.
+    /// How many times the walk was repeated because an array was too small.
     pub grown: u32,
     /// Signal action tables that were not read again, because the process has not run since the last
     /// snapshot.
@@ -95,8 +95,8 @@ pub struct SnapshotStats {
     /// Records that were not read again, because a few words of the kernel prove that nothing in them has changed
     /// since the last snapshot. See [`Builder::keep_records`](crate::Builder::keep_records).
     pub kept: u32,
-    /// Records that were read although they could have been kept, and were not what would have been kept. Each
-    /// is a defect of fastproc: please report it.
+    /// Records that were read although they could have been kept, and that differed from the kept ones. Each is a
+    /// defect of fastproc: please report it.
     pub disproven: u32,
     /// Exits since the last snapshot that were lost because there was no room for them. See
     /// [`Snapshot::exits`].
@@ -121,8 +121,8 @@ impl SnapshotStats {
         }
     }
 
-    /// Statistics of a recorded snapshot: the source that read it, when reading began, on the clock of start
-    /// times, and how long it took.
+    /// Statistics of a recorded snapshot: its source, when reading began, on the clock of start times, and how long it
+    /// took.
     #[doc(hidden)]
     pub const fn recorded(source: SourceKind, began_ns: u64, read_for: Duration) -> Self {
         let mut stats = Self::new(source, began_ns, 0);
@@ -165,7 +165,7 @@ pub struct Snapshot<'a> {
     pub(crate) places: Places<'a>,
     pub(crate) stats: SnapshotStats,
     pub(crate) exits: Option<EndedExits<'a>>,
-    /// Which snapshot it is.
+    /// The number of this snapshot.
     pub(crate) number: Number,
     /// For each record of `walked`, whether it is that of the last snapshot; empty if none is.
     pub(crate) kept: Kept<'a>,
@@ -175,7 +175,7 @@ pub struct Snapshot<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadTimes {
     began_ns: u64,
-    /// How long each took, in nanoseconds with 32 binary places.
+    /// How long each took, in nanoseconds with 32 binary digits after the point.
     each: u128,
 }
 
@@ -259,7 +259,7 @@ impl<'a> Snapshot<'a> {
         all.filter_map(|(process, changed)| changed.then_some(process))
     }
 
-    /// The same for all processes: each with whether its record may differ from that of the last snapshot.
+    /// All processes, each with whether its record may differ from that of the last snapshot.
     pub fn iter_with_changed(
         &self,
     ) -> impl ExactSizeIterator<Item = (Process<'a>, bool)> + Clone + use<'a> {
@@ -298,9 +298,9 @@ impl<'a> Snapshot<'a> {
         self.exits.map(|ends| ends.exits)
     }
 
-    /// The first 1,024 bytes of the arguments with which this exited process had been started, each followed
-    /// by a NUL. A process that never executed a program has those of its parent. `None` if they are not
-    /// known, or if [`Builder::exit_cmdlines`](crate::Builder::exit_cmdlines) did not ask for them.
+    /// The first 1,024 bytes of the arguments with which this exited process had been started, each followed by a NUL.
+    /// A process that never executed a program has those of its parent. `None` if they are unknown, or if
+    /// [`Builder::exit_cmdlines`](crate::Builder::exit_cmdlines) did not request them.
     pub fn exit_cmdline(&self, exit: &Exit) -> Option<Cmdline<'a>> {
         exit.line(self.exits?.lines)
     }
@@ -310,7 +310,7 @@ impl<'a> Snapshot<'a> {
         (place < self.len()).then(|| self.process(self.slot(place)))
     }
 
-    /// The same, of a place that there is.
+    /// The same, for a place that exists.
     pub(crate) fn process_at(&self, place: usize) -> Process<'a> {
         self.process(self.slot(place))
     }
@@ -359,11 +359,11 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// The threads, if they were asked for, in the order in which the source met them.
+    /// The threads, if they were requested, in the order in which the source met them.
     pub fn threads(&self) -> impl Iterator<Item = &'a ThreadRecord> + Clone + use<'a> {
         let snapshot = *self;
-        // If the walk tore a process, that process was read again from /proc with its threads. Leave out
-        // those of the walk.
+        // If the walk tore a process, the process was read again from /proc with its threads. Leave out those of the
+        // walk.
         let walked = self.walked.threads.iter();
         let walked = walked
             .filter(move |thread| snapshot.stats.torn == 0 || snapshot.is_walked(thread.tgid));
@@ -424,7 +424,8 @@ impl<'a> Snapshot<'a> {
             None => (&self.patched, slot.in_patch()),
         };
         let (record, pool) = (&table.records[at], table.pool);
-        // The record of a process that has not changed is in no cache: what needs only its pid does not read it.
+        // The record of an unchanged process is not in a CPU cache, so a caller that needs only the pid must not read
+        // it.
         let process = match self.places {
             Places::Slots(_) => Process::with_pid(slot.pid, record, pool),
             Places::AsTheyLie => Process::new(record, pool),

@@ -21,7 +21,7 @@ pub struct Process<'a> {
     texts: Option<ProcessTexts<'a>>,
 }
 
-/// Ids of a process in one pid namespace below the one whose `/proc` it is; 0 where the namespace does not see the object.
+/// Ids of a process in one pid namespace below that of this `/proc`; 0 if the namespace does not see the object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NestedIds {
@@ -35,7 +35,8 @@ pub struct NestedIds {
     pub session: u32,
 }
 
-// The build makes these accessors from `bpf/record.h`: one for each group, and for what the kernel hides in the others.
+// The build generates these accessors from `bpf/record.h`: one for each group, and for the members that the kernel
+// hides in the others.
 include!(concat!(env!("OUT_DIR"), "/process.rs"));
 
 impl<'a> Process<'a> {
@@ -44,7 +45,7 @@ impl<'a> Process<'a> {
         Self::with_pid(record.identity.tgid, record, pool)
     }
 
-    /// The same, where the pid is known already.
+    /// The same, if the pid is known already.
     pub(crate) const fn with_pid(pid: u32, record: &'a Record, pool: &'a [u64]) -> Self {
         Self {
             pid,
@@ -78,7 +79,7 @@ impl<'a> Process<'a> {
         Fields::from_bits_truncate(self.record.identity.groups)
     }
 
-    /// Process id, in the pid namespace whose `/proc` it is.
+    /// Process id, in the pid namespace of this `/proc`.
     pub const fn pid(self) -> u32 {
         self.pid
     }
@@ -93,7 +94,7 @@ impl<'a> Process<'a> {
         self.record.identity.state()
     }
 
-    /// The name that `/proc/PID/stat` and `status` show; for a kernel worker, what it works on.
+    /// The name that `/proc/PID/stat` and `status` show; for a kernel worker, with its current work.
     pub fn name(self) -> Name {
         Name::from_record(self.record)
     }
@@ -133,7 +134,7 @@ impl<'a> Process<'a> {
         (words, count.min(words.len() * 2))
     }
 
-    /// Ids in the pid namespaces below the one whose `/proc` it is, outermost first.
+    /// Ids in the pid namespaces below that of this `/proc`, outermost first.
     pub fn nested_ids(self) -> impl ExactSizeIterator<Item = NestedIds> + Clone + use<'a> {
         let namespaces = &self.record.namespaces;
         let level = if self.namespaces().is_some() {
@@ -158,13 +159,13 @@ impl<'a> Process<'a> {
         details.map_or(&[], |of| self.mask(&of.cpus_allowed, of.cpus_at, words))
     }
 
-    /// Memory nodes that it may allocate from, in the same form.
+    /// Memory nodes that it may allocate from, in the form of [`cpus_allowed`](Self::cpus_allowed).
     pub fn mems_allowed(self, words: usize) -> &'a [u64] {
         let details = self.scheduling_details();
         details.map_or(&[], |of| self.mask(&of.mems_allowed, of.mems_at, words))
     }
 
-    /// On a machine that needs only one word, the record itself has it.
+    /// On a machine that needs only one word, the mask is in the record itself.
     fn mask(self, first: &'a u64, at: u32, words: usize) -> &'a [u64] {
         match at {
             0 => core::slice::from_ref(first),

@@ -7,7 +7,7 @@ use crate::records::record::{Record, ThreadRecord};
 pub struct Table<'a> {
     /// Processes, in the order the source met them.
     pub records: &'a [Record],
-    /// Threads, if they were asked for, in the order the source met them.
+    /// Threads, if they were requested, in the order the source met them.
     pub threads: &'a [ThreadRecord],
     /// Supplementary groups, nested ids and wide bitmaps.
     pub pool: &'a [u64],

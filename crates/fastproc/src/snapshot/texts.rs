@@ -5,9 +5,9 @@ use std::time::Duration;
 use bitflags::bitflags;
 
 bitflags! {
-    /// Texts of processes that no record holds. A collector passes on which of them the reader wants, so that
-    /// a service, which keeps them, returns them with the records. [`Details`](crate::Details) hands them
-    /// out, and reads the others from `/proc`.
+    /// Texts of processes that are not in records. A collector passes on which of them the reader wants, so that a
+    /// service, which keeps them, returns them with the records. [`Details`](crate::Details) returns them, and reads
+    /// the others from `/proc`.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct Texts: u32 {
         /// Command lines.
@@ -29,8 +29,7 @@ impl Texts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct TextEntry {
-    /// When the older of the two was about to be read: time since boot, in nanoseconds, on the clock of start
-    /// times.
+    /// When the older of the two was about to be read: nanoseconds since boot, on the clock of start times.
     pub read_ns: u64,
     /// The command line.
     pub cmdline: TextPlace,
@@ -64,7 +63,7 @@ impl TextPlace {
 /// The texts of all processes of a table.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TextTable<'a> {
-    /// One entry for each record, in their order, or none at all.
+    /// One entry for each record, in their order, or no entries.
     pub(crate) entries: &'a [TextEntry],
     pub(crate) bytes: &'a [u8],
 }

@@ -1,4 +1,4 @@
-//! Compares records with the kernel's own text, to find out what type information does not tell.
+//! Compares records with the kernel's own text, to find out facts that are not in the type information.
 
 use rustix::thread::{disable_transparent_huge_pages, transparent_huge_pages_are_disabled};
 
@@ -13,8 +13,8 @@ use crate::{
     source::{bpf::Bpf, procfs::Procfs},
 };
 
-/// How many processes to compare: enough to be sure, few enough to be cheap. All give the same answer, except for
-/// one that changes between the walk and the reading of its text.
+/// How many processes to compare: enough to be sure, few enough to be cheap. All give the same answer, except one that
+/// changes between the walk and the reading of its text.
 const SAMPLE: usize = 16;
 
 /// Compares one walk with the text.
@@ -42,25 +42,25 @@ pub(crate) fn calibrate(
     Ok(calibration)
 }
 
-/// Reads one process from the text. `None`: it has ended.
+/// Reads one process from the text. `None`: it has exited.
 fn text_of(procfs: &mut Procfs, pid: u32) -> Result<Option<Record>, Error> {
     let mut record = Record::default();
     let alive = procfs.read_one(pid, &mut record, &mut Vec::new(), &mut vec![0])?;
     Ok(alive.then_some(record))
 }
 
-/// Walks before a difference is believed: memory and CPU time of a process with other threads change all the time.
+/// Walks before a difference is reported: memory and CPU time of a process with other threads change all the time.
 const WALKS: usize = 16;
 
-/// A value of this process. There may be two ways to count it, of which the kernel's text has one: the least and the most
-/// that walks counted by each.
+/// A value of this process. If there are two ways to count it, the kernel's text uses one of them. `walked` has the
+/// least and the most that walks found by each.
 struct Own {
     value: &'static str,
     walked: [[u64; 2]; 2],
 }
 
-/// Refuses records that do not say of this process what the kernel itself says: what lies elsewhere than the programs look,
-/// without their being able to tell.
+/// Refuses records if they contradict what the kernel itself says about this process: then a value is not where the
+/// programs read it, and they cannot notice.
 fn compare_own(bpf: &mut Bpf, procfs: &mut Procfs, fields: Fields) -> Result<(), Error> {
     let mut seen: Vec<Own> = Vec::new();
     let mut differs = None;
@@ -87,7 +87,7 @@ fn compare_own(bpf: &mut Bpf, procfs: &mut Procfs, fields: Fields) -> Result<(),
             }
         }
         differs = seen.iter().find_map(|own| {
-            // The kernel may have said it at any time between the first walk and the last.
+            // The kernel's value may be from any time between the first walk and the last.
             let said = match own.value {
                 CPU_TIME => [[before_ns, after_ns]; 2],
                 other => {
@@ -114,11 +114,11 @@ fn compare_own(bpf: &mut Bpf, procfs: &mut Procfs, fields: Fields) -> Result<(),
 
 const CPU_TIME: &str = "CPU time";
 
-/// The values to compare, each by both ways to count it.
+/// The values to compare, each counted in both ways.
 fn own_values(record: &Record, fields: Fields) -> Vec<(&'static str, [u64; 2])> {
     let mut values = Vec::new();
     if fields.contains(Fields::MEMORY) {
-        // Which of the two the text has differs between kernels.
+        // Kernels differ in which of the two the text shows.
         let both = [record.memory.rss(), record.memory.rss_approx];
         values.push(("resident set", both));
         values.push(("virtual size", [record.memory.vsize; 2]));
@@ -159,7 +159,7 @@ fn own_values(record: &Record, fields: Fields) -> Vec<(&'static str, [u64; 2])> 
     values
 }
 
-/// The CPU time of all threads of this process. To ask for it has the kernel add what this thread has used until now.
+/// The CPU time of all threads of this process. The call makes the kernel add what this thread has used until now.
 fn cpu_time_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
@@ -167,7 +167,7 @@ fn cpu_time_ns() -> u64 {
 
 /// The record of this process, if it is whole.
 fn own_record(bpf: &mut Bpf) -> Result<Option<Record>, Error> {
-    // In the /proc of an outer pid namespace it has another number than it has for itself.
+    // The /proc of an outer pid namespace shows this process under another pid.
     let own = proc_root::own_pid().unwrap_or_else(std::process::id);
     let table = bpf.collect()?;
     let mut records = table.records.iter();
@@ -176,7 +176,7 @@ fn own_record(bpf: &mut Bpf) -> Result<Option<Record>, Error> {
         return Ok(None);
     };
     if record.identity.seen_threads < record.identity.num_threads {
-        // A walk by the iterator leaves its threads to be added.
+        // A walk by the iterator does not add threads to their processes.
         let threads = table.threads.iter();
         for thread in threads.filter(|thread| thread.tgid == own && thread.tid != own) {
             record.identity.seen_threads += 1;
@@ -210,12 +210,12 @@ fn exact_rss(records: &[Record], procfs: &mut Procfs) -> Result<Option<bool>, Er
     })
 }
 
-/// Disables huge pages for this process during a walk, and returns which bit changes.
+/// Disables huge pages for this process during a walk, and returns the bit that changes.
 fn thp_disable_bit(bpf: &mut Bpf) -> Result<Option<u32>, Error> {
     let flags = |bpf: &mut Bpf| -> Result<Option<u64>, Error> {
         Ok(own_record(bpf)?.map(|record| record.memory_details.mm_flags))
     };
-    // A kernel without huge pages has neither the switch nor the line in status.
+    // A kernel without huge pages lacks both the switch and the line in status.
     let Ok(disabled) = transparent_huge_pages_are_disabled() else {
         return Ok(None);
     };
@@ -255,12 +255,12 @@ fn workers_by_comm(records: &[Record], procfs: &mut Procfs) -> Result<bool, Erro
     Ok(by_comm > by_id)
 }
 
-/// `wq_worker_comm()` as it was: the thread's own name, then the description of its work.
+/// `wq_worker_comm()` before 6.11: the thread's own name, then the description of its work.
 fn worker_by_comm(record: &Record) -> Name {
     let parts = &record.name;
     let mut name = Name::new(until_nul(&record.identity.comm));
     let description = until_nul(&parts.text[..NAME_LEN / 2]);
-    // A rescuer keeps the description of what it last rescued, and shows it only while it does.
+    // A rescuer keeps the description of its last work, but shows it only while it works.
     if parts.worker_flags & WORKER_POOL != 0 && !description.is_empty() {
         name.push(if parts.worker_flags & WORKER_BUSY != 0 {
             b"+"

@@ -1,4 +1,4 @@
-//! Where records come from.
+//! Sources of records.
 
 pub(crate) mod bpf;
 pub(crate) mod calibrate;

@@ -7,19 +7,19 @@ use crate::{
 
 /// The place of each process.
 ///
-/// Few processes start or end within a second. While the walk meets the same pids in the same places, the order
-/// stays, and a snapshot reads one word for each process.
+/// Few processes start or end within a second. While the walk meets the same pids in the same places, the order stays
+/// valid, and a snapshot reads one word for each process.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
     /// By pid.
     pub(crate) slots: Vec<Slot>,
-    /// Pids in the order of the walk. Empty if the next walk cannot be compared with it.
+    /// Pids in the order of the walk. Empty if the next walk cannot be compared with this one.
     walked: Vec<u32>,
     /// For each place of the walk, the position of its process in the order of pids.
     positions: Vec<u32>,
-    /// Whether the walk met a pid twice, and one of the records is left out.
+    /// Whether the walk met a pid twice. Then one of its records is left out.
     met_twice: bool,
-    /// Whether the last snapshot was completed. Only then is it known what changed since.
+    /// Whether the last snapshot was completed. Only then is it known which records have changed since.
     complete: bool,
 }
 
@@ -35,7 +35,7 @@ impl Order {
         std::mem::replace(&mut self.complete, false)
     }
 
-    /// Completes the snapshot. Returns its number; none if it has not every record of the walk.
+    /// Completes the snapshot. Returns its number; `NONE` if it lacks a record of the walk.
     pub(crate) fn complete(&mut self) -> Number {
         self.complete = true;
         if self.met_twice {
@@ -54,7 +54,7 @@ impl Order {
                 .all(|(entry, &pid)| entry.pid() == pid && !entry.is_torn())
     }
 
-    /// Sorts the slots. Remembers the walk, unless a process was torn, met twice or read from elsewhere.
+    /// Sorts the slots. Remembers the walk, unless a process was torn, met twice, or read from `/proc`.
     pub(crate) fn settle(&mut self, index: &[u64]) {
         self.slots.sort_unstable();
         let all = self.slots.len();
@@ -67,7 +67,7 @@ impl Order {
         }
     }
 
-    /// Computes the positions, once all slots are there.
+    /// Computes the positions. Call it when all slots are present.
     pub(crate) fn number(&mut self, walked: usize) {
         self.positions.clear();
         self.positions.resize(walked, 0);

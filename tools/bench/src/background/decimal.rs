@@ -1,11 +1,11 @@
-//! Conversion to base ten as the kernel has done it over the years, and by seqtext.
+//! Conversion to base ten by the kernel's methods over the years, and by seqtext.
 
 use seqtext::SeqBuf;
 
-/// Writes the digits of all numbers, one behind the other, and returns where they end. There is room for 32 bytes each.
+/// Writes the digits of all numbers, one after the other, and returns the end. There is room for 32 bytes each.
 pub type All = fn(&[u64], &mut [u8]) -> usize;
 
-/// Before 2007, from then on, since 2015, and ours.
+/// Before 2007, from 2007 on, since 2015, and fastproc's.
 pub const METHODS: [(&str, All); 4] = [
     ("a digit at a time", |numbers, out| {
         fold(numbers, out, digits)
@@ -30,7 +30,7 @@ fn fold(numbers: &[u64], out: &mut [u8], append: fn(&mut [u8], usize, u64) -> us
     numbers.iter().fold(0, |at, &n| append(out, at, n))
 }
 
-/// Copies the first `len` of `digits`, last first, to `at`, and returns where they end.
+/// Copies the first `len` of `digits`, last first, to `at`, and returns the end.
 #[inline]
 fn turn_round(digits: &[u8], len: usize, out: &mut [u8], at: usize) -> usize {
     let end = at + len;
@@ -40,7 +40,7 @@ fn turn_round(digits: &[u8], len: usize, out: &mut [u8], at: usize) -> usize {
     end
 }
 
-/// A division by ten for each digit. It is a call, as in the kernel; so are the other two.
+/// A division by ten for each digit. This is a call, as in the kernel; so are the other two methods.
 #[inline(never)]
 fn digits(out: &mut [u8], at: usize, mut n: u64) -> usize {
     let mut digits = [0; 20];
@@ -59,19 +59,20 @@ fn digits(out: &mut [u8], at: usize, mut n: u64) -> usize {
 // Douglas W. Jones' method, which made Linux' conversion 2.5 times faster in 2007: five digits at a time by shifts,
 // additions and multiplications by small numbers, and one division for each five.
 //
-// A number below 100000 is cut into nibbles, `n3 * 4096 + n2 * 256 + n1 * 16 + n0`, where n3 may have more than four
-// bits. The decimal digits of the nibbles' weights give how much each adds to each decimal place; what exceeds ten in
+// A number below 100000 is split into nibbles, `n3 * 4096 + n2 * 256 + n1 * 16 + n0`, where n3 may have more than four
+// bits. The decimal digits of the nibbles' weights give how much each adds to each decimal place; a sum above nine in
 // one place is carried to the next. All sums stay below 400, where a division by ten is a multiplication by 205 and a
 // shift by 11.
 
-/// Sum in one decimal place to its digit and what is carried.
+/// Splits the sum of one decimal place into its digit and the carry.
 #[inline]
 fn split(sum: u32) -> (u8, u32) {
     let carry = (sum * 205) >> 11;
     (b'0' + (sum - 10 * carry) as u8, carry)
 }
 
-/// The places of a number below 100000 as sums, last first, without carries but for the last. The fifth is carry alone.
+/// The decimal places of a number below 100000 as sums, last first, without carries except in the last. The fifth is
+/// only the carry.
 #[inline]
 fn sums(n: u32) -> [u32; 4] {
     let (n3, n2, n1, n0) = (n >> 12, n >> 8 & 15, n >> 4 & 15, n & 15);
@@ -93,7 +94,7 @@ fn all_five(n: u32, digits: &mut [u8; 5]) {
     digits[4] = b'0' + carry as u8;
 }
 
-/// The digits that there are, last first, and their number.
+/// The digits without leading zeros, last first, and their number.
 #[inline]
 fn leading_five(n: u32, digits: &mut [u8; 5]) -> usize {
     let sums = sums(n);
@@ -138,8 +139,8 @@ fn fives(out: &mut [u8], at: usize, mut n: u64) -> usize {
     turn_round(digits.as_flattened(), len, out, at)
 }
 
-// What the kernel does since 2015: two digits at a time from a table, the last first, by multiplications with reciprocals,
-// and the digits turned round; 0 to 9 go a way of their own.
+// The kernel's method since 2015: two digits at a time from a table, the last first, by multiplications with
+// reciprocals, and the digits reversed; 0 to 9 have their own path.
 
 /// For 0..=99: both digits, the last first.
 static PAIRS: [[u8; 2]; 100] = all_pairs();
@@ -170,7 +171,7 @@ fn all_eight(mut n: u32, digits: &mut [u8; 8]) {
     }
 }
 
-/// The digits that there are, last first, and their number.
+/// The digits without leading zeros, last first, and their number.
 #[inline]
 fn leading_eight(mut n: u32, digits: &mut [u8; 8]) -> usize {
     let mut len = 0;

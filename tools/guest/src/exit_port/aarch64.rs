@@ -1,17 +1,17 @@
-//! A semihosting call, which needs no permission of the kernel: qemu lets user space make it if it is started with
+//! A semihosting call, which needs no permission of the kernel: qemu allows it in user space if it is started with
 //! `-semihosting-config enable=on,userspace=on`.
 
 use std::{arch::asm, io};
 
-/// The call that takes an exit code, and the reason with which it does: `ADP_Stopped_ApplicationExit`.
+/// The call with an exit code, and its reason for an exit code: `ADP_Stopped_ApplicationExit`.
 const SYS_EXIT_EXTENDED: u64 = 0x20;
 const APPLICATION_EXIT: u64 = 0x2_0026;
 
-/// Permission to leave.
+/// Permission to end the emulator.
 pub struct ExitPort;
 
 impl ExitPort {
-    /// There is nothing to ask for.
+    /// No permission is needed.
     #[expect(clippy::unnecessary_wraps, reason = "other architectures have to ask")]
     pub fn open() -> io::Result<Self> {
         Ok(Self)
@@ -25,8 +25,8 @@ impl ExitPort {
     pub fn leave(self, passed: bool) -> ! {
         let block = [APPLICATION_EXIT, if passed { 3 } else { 5 }];
         loop {
-            // SAFETY: the emulator reads the block and does not return. If it does not know the call, the instruction is
-            // illegal, and ends this process, whose end is a kernel panic.
+            // SAFETY: the emulator reads the block and does not return. If it does not know the call, the instruction
+            // is illegal and ends this process, which causes a kernel panic.
             unsafe {
                 asm!(
                     "hlt #0xf000",

@@ -1,20 +1,20 @@
 //! qemu's `isa-debug-exit`: a port that ends qemu with `2 × value + 1`.
 //!
-//! Distribution kernels are built without `/dev/port`, so the port is asked for by ioperm(2). That is refused once the kernel
-//! is locked down, so the port is opened before anything else happens.
+//! Distribution kernels are built without `/dev/port`, so this program requests the port by ioperm(2). A locked-down
+//! kernel refuses that, so the port is opened before anything else.
 
 use std::{arch::asm, io};
 
 const PORT: u16 = 0xf4;
 
-/// Permission to leave.
+/// Permission to end the emulator.
 pub struct ExitPort {
-    /// A port that ioperm(2) has granted.
+    /// The port that ioperm(2) has granted.
     granted: u16,
 }
 
 impl ExitPort {
-    /// Asks the kernel for the port.
+    /// Requests the port from the kernel.
     pub fn open() -> io::Result<Self> {
         // SAFETY: it touches no memory; it lets this thread write to one I/O port, which belongs to isa-debug-exit.
         let result = unsafe { libc::ioperm(PORT.into(), 1, 1) };

@@ -1,4 +1,4 @@
-//! Comma-separated values by RFC 4180.
+//! Comma-separated values as in RFC 4180.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use fastproc_columns::{Lookup, Value, number};
 
 use super::{Column, Layout, RowWriter, Rows};
 
-/// A header, then a record a row.
+/// Writes a header, then a record for each row.
 #[derive(Debug)]
 pub struct Csv {
     columns: Vec<Column>,
@@ -16,7 +16,7 @@ pub struct Csv {
 }
 
 impl Csv {
-    /// Nothing is written yet.
+    /// Creates the writer. Writes nothing yet.
     pub fn new(layout: Layout) -> Self {
         Self {
             columns: layout.columns,
@@ -59,7 +59,7 @@ impl RowWriter for Csv {
             }
             writer.write_record(None::<&[u8]>).map_err(plain)?;
         }
-        // What is still in the writer goes to the output; whether that is written on is its own affair.
+        // Pass the buffered rows on. Flushing the output is its own task.
         writer
             .into_inner()
             .map(drop)
@@ -75,7 +75,7 @@ const fn is_text(value: Value<'_>) -> bool {
     )
 }
 
-/// Whether a spreadsheet takes it for one.
+/// Whether a spreadsheet takes the text for a formula.
 fn is_formula(text: &[u8]) -> bool {
     matches!(
         text.first(),
@@ -83,7 +83,8 @@ fn is_formula(text: &[u8]) -> bool {
     )
 }
 
-/// The error of the output itself: a wrapped one would hide whether a pipe was closed or a disk is full.
+/// The original error of the output: if it were wrapped, nobody could see whether the pipe was closed or the disk is
+/// full.
 fn plain(error: ::csv::Error) -> io::Error {
     match error.into_kind() {
         ::csv::ErrorKind::Io(error) => error,
@@ -133,7 +134,7 @@ mod tests {
             assert_eq!(written(name.as_bytes(), false), format!("{name},-5\n"));
             assert_eq!(written(name.as_bytes(), true), format!("'{name},-5\n"));
         }
-        // Escaped, these begin with a backslash.
+        // Their escaped forms begin with a backslash.
         for (name, text) in [(b"\t=1", "\\t=1"), (b"\r=1", "\\r=1")] {
             assert_eq!(written(name, true), format!("{text},-5\n"));
         }

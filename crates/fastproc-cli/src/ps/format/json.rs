@@ -1,4 +1,4 @@
-//! JSON: a document a snapshot, or a line a row.
+//! JSON: one document for each snapshot, or one line for each row.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use serde_json::ser::Formatter;
 
 use super::{Column, RowWriter, Rows};
 
-/// Objects with a member for each column.
+/// Writes objects with a member for each column.
 #[derive(Debug)]
 pub struct Json {
     columns: Vec<Column>,
@@ -16,7 +16,7 @@ pub struct Json {
 }
 
 impl Json {
-    /// One object a snapshot, which says how it was made.
+    /// One object for each snapshot, including how it was made.
     pub fn document(columns: Vec<Column>) -> Self {
         Self {
             columns,
@@ -24,7 +24,7 @@ impl Json {
         }
     }
 
-    /// One object a row.
+    /// One object for each row.
     pub fn lines(columns: Vec<Column>) -> Self {
         Self {
             columns,
@@ -103,7 +103,7 @@ impl RowWriter for Json {
     }
 }
 
-/// As short as JSON can be, in which nothing acts on a terminal: JSON itself asks for escapes up to U+001F only.
+/// The shortest JSON without characters that act on a terminal: JSON itself requires escapes only up to U+001F.
 pub struct Inert;
 
 impl Formatter for Inert {
@@ -125,7 +125,7 @@ impl Formatter for Inert {
     }
 }
 
-/// The controls U+007F to U+009F, and those that change the direction of writing.
+/// Whether it is a control from U+007F to U+009F, or changes the direction of writing.
 const fn acts_on_a_terminal(character: char) -> bool {
     matches!(
         character,
@@ -138,7 +138,7 @@ const fn acts_on_a_terminal(character: char) -> bool {
     )
 }
 
-/// A value as JSON has it.
+/// A value, to write as JSON.
 pub struct Member<'a> {
     pub value: Value<'a>,
     pub unit: Unit,
@@ -157,7 +157,7 @@ impl Serialize for Member<'_> {
             }
             (Value::Unsigned(number), _) => serializer.serialize_u64(number),
             (Value::Signed(number), _) => serializer.serialize_i64(number),
-            // More decimals than that are noise.
+            // Further decimals are noise.
             (Value::Real(number), _) => serializer.serialize_f64((number * 1e4).round() / 1e4),
             (Value::Truth(truth), _) => serializer.serialize_bool(truth),
             (Value::Text(text), _) => Text(text).serialize(serializer),
@@ -168,7 +168,7 @@ impl Serialize for Member<'_> {
     }
 }
 
-/// Bytes: a string if they are UTF-8, else an object `{"escaped": …}` with the string that [`escape`] makes of them.
+/// Bytes: a string if they are UTF-8, else an object `{"escaped": …}` with the result of [`escape`].
 struct Text<'a>(&'a [u8]);
 
 impl Serialize for Text<'_> {
@@ -211,7 +211,7 @@ mod tests {
             name,
             "a reader gets the name as it is"
         );
-        // Also beside what JSON escapes by itself.
+        // Also next to characters that JSON escapes.
         let name = "\u{1b}\u{9b}\"\u{9b}";
         assert_eq!(
             json(Value::Text(name.as_bytes()), Unit::Text),

@@ -10,18 +10,18 @@ use crate::terminal;
 
 /// Spaces between columns.
 const GAP: usize = 2;
-/// What is left of the last column where only it is cut, however narrow the terminal.
+/// The least width of the last column if only that one is cut, however narrow the terminal.
 const NARROWEST: usize = 4;
-/// The least width of a column below which more rows come than are known.
+/// The least width of a column if more rows may follow.
 const USUAL: usize = 7;
-/// What is left for the last column by leaving out others.
+/// Columns are left out until the last one has this much room.
 const ROOM_FOR_LAST: usize = 16;
 
-/// What stands between these two has a direction of its own, by its first letter. Neither takes room.
+/// Text between these two has its own direction, which its first letter determines. Neither takes room.
 const ISOLATE: char = '\u{2068}';
 const END_ISOLATE: char = '\u{2069}';
 
-/// Columns as wide as their widest cell.
+/// Writes columns as wide as their widest cells.
 #[derive(Debug)]
 pub struct Table {
     layout: Layout,
@@ -36,14 +36,14 @@ pub struct Table {
 
 #[derive(Clone, Copy, Debug)]
 struct Cell {
-    /// Where its text ends; it starts where that of the cell before ends.
+    /// Where its text ends. It starts at the end of the previous cell.
     end: usize,
     /// Columns that it takes on a terminal.
     width: usize,
 }
 
 impl Table {
-    /// For standard output as it is now.
+    /// Creates a table for standard output as it is now.
     pub fn new(layout: Layout) -> Self {
         Self {
             layout,
@@ -74,7 +74,8 @@ impl Table {
         });
     }
 
-    /// Which columns to show: all of them, or as many from the left as there is room for, the process id and the last.
+    /// Whether each column is shown: all, or the process id, the last one, and as many others from the left as there is
+    /// room for.
     fn visible(&self, width: Option<usize>) -> Vec<bool> {
         let last = self.widths.len() - 1;
         let mut visible = vec![true; self.widths.len()];
@@ -96,7 +97,7 @@ impl Table {
     }
 
     fn write_cells(&self, output: &mut dyn Write) -> io::Result<()> {
-        // The terminal may have another size by now.
+        // The size of the terminal may have changed.
         let screen = terminal::screen().filter(|_| self.layout.follows == Follows::InPlace);
         let width = match (terminal::width(), screen) {
             (Some(width), Some((_, columns))) => Some(width.min(columns)),
@@ -125,7 +126,7 @@ impl Table {
             if right_aligned {
                 pad(padding, &mut line);
             }
-            // What is written from right to left would take its neighbours along.
+            // Right-to-left text would reorder its neighbours.
             let is_isolated = is_right_to_left(text);
             if is_isolated {
                 line.push(ISOLATE);
@@ -151,7 +152,7 @@ impl Table {
             } else {
                 output.write_all(shown.as_bytes())?;
             }
-            // One that was cut.
+            // The cut text may lack its end of isolation.
             if shown.matches(ISOLATE).count() > shown.matches(END_ISOLATE).count() {
                 write!(output, "{END_ISOLATE}")?;
             }

@@ -1,15 +1,15 @@
-//! The columns of ps(1): their names, headings, widths, and the fields that they are taken from.
+//! The columns of ps(1): their names, headings, widths and fields.
 
 use super::Side::{self, Left, Right};
 
 /// How a column writes the value of its field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writing {
-    /// As a table of fastproc does; where nothing is known, a dash.
+    /// As in a table of fastproc; an unknown value is a dash.
     Plain,
-    /// Name of a function, without the underscores before it.
+    /// Name of a function, without leading underscores.
     Function,
-    /// A number; where nothing is known, zero.
+    /// A number; an unknown value is zero.
     Number,
     /// Number of a user or a group, negative from 2^31 on.
     Id,
@@ -17,11 +17,11 @@ pub enum Writing {
     Kibibytes,
     /// KiB of the text, from its first byte to its last.
     Text,
-    /// KiB of the virtual size without that.
+    /// KiB of the virtual size without the text.
     Data,
-    /// `12.3`, of the lifetime.
+    /// Share of the lifetime, as `12.3`.
     Share,
-    /// The same of the machine's memory: `0.4`, rounded down.
+    /// Share of the machine's memory, as `0.4`, rounded down.
     MemoryShare,
     /// Thousandths, 999 at most.
     Thousandths,
@@ -47,42 +47,42 @@ pub enum Writing {
     BsdStart,
     /// Name of a program.
     Name,
-    /// The first eight bytes of it.
+    /// The first eight bytes of the name.
     ShortName,
     /// Command line, or the name in brackets.
     Arguments,
-    /// Name of a user or a group, with a plus where it is cut.
+    /// Name of a user or a group; a plus shows that it is cut.
     User,
-    /// The name of the user with this number, likewise.
+    /// The same for the name of the user with this number.
     UserOf,
-    /// The name of the group with this number, likewise.
+    /// The same for the name of the group with this number.
     GroupOf,
-    /// So much more than the kernel's priority, or less.
+    /// The kernel's priority plus this.
     Priority(i64),
-    /// So much less the kernel's priority.
+    /// This minus the kernel's priority.
     PriorityBelow(i64),
     /// The CPU that it runs on, or a star if it does not run.
     RunsOn,
     /// Paths of all its cgroups.
     Cgroups,
-    /// A dash, whatever the kernel knows.
+    /// Always a dash.
     Dash,
 }
 
 /// A column of ps(1).
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
-    /// What it is called, with blanks between the names.
+    /// Its names, separated by blanks.
     pub names: &'static str,
     /// The heading.
     pub heading: &'static str,
-    /// How wide it is; 0 if it is as wide as the largest process id.
+    /// Its width; 0 means as wide as the largest process id.
     pub width: usize,
     /// The alignment of its values.
     pub side: Side,
-    /// The field that it is taken from.
+    /// Its field.
     pub field: &'static str,
-    /// How that is written.
+    /// How the value is written.
     pub writing: Writing,
 }
 
@@ -154,7 +154,7 @@ const fn priority(names: &'static str, heading: &'static str, writing: Writing) 
     known(names, heading, (3, Right), "priority", writing)
 }
 
-/// All that both know.
+/// All columns that both ps(1) and fastproc know.
 #[rustfmt::skip]
 pub const COLUMNS: &[Known] = &[
     known("%cpu pcpu", "%CPU", (4, Right), "pcpu", Writing::Share),
@@ -294,7 +294,7 @@ pub const COLUMNS: &[Known] = &[
     known("tname longtname tty8", "TTY", (8, Left), "tty", Writing::Plain),
     known("tt tty", "TT", (8, Left), "tty", Writing::Plain),
     known("wchan wname", "WCHAN", (6, Left), "wchan", Writing::Function),
-    // Only in the sets of columns, in place of values that kernels no longer provide.
+    // Only for the sets of columns: a dash for values that kernels no longer provide.
     known("address", "ADDR", (1, Left), "pid", Writing::Dash),
     known("timeout", "TMOUT", (5, Right), "pid", Writing::Dash),
     known("alarm", "ALARM", (5, Right), "pid", Writing::Dash),

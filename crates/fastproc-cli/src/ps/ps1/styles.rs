@@ -24,7 +24,7 @@ pub enum Set {
     Registers,
 }
 
-/// What letters make of such a set.
+/// A set of columns, changed by letters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "one for each letter")]
 pub struct Shape {
@@ -48,7 +48,7 @@ pub struct Shape {
     pub label: bool,
     /// `-L`: ids of threads
     pub lwp: bool,
-    /// `-T`: likewise
+    /// `-T`: ids of threads
     pub spid: bool,
     /// `c`: names instead of command lines
     pub names: bool,
@@ -94,7 +94,7 @@ impl Shape {
         columns
     }
 
-    /// The columns of options with a dash, in the order that ps(1) has them in whichever are asked for.
+    /// The columns of options with a dash, in the order of ps(1).
     fn dashed(&self) -> String {
         let full = self.full || self.extra_full;
         let threads = self.lwp && full;

@@ -1,4 +1,4 @@
-//! The table of ps(1): columns of a width, one space apart.
+//! The table of ps(1): columns of fixed width, one space apart.
 
 use std::io::{self, Write};
 
@@ -15,21 +15,21 @@ use crate::{
     terminal,
 };
 
-/// Writes rows as ps(1) does.
+/// Writes rows like ps(1).
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Table {
-    /// What is shown.
+    /// The columns to show.
     pub columns: Vec<Column>,
     /// Whether the columns have headings.
     pub headings: bool,
     /// The width of a line, if it is set.
     pub width: Option<usize>,
-    /// Lines are as long as they need.
+    /// Whether lines may have any length.
     pub unlimited: bool,
-    /// Users are shown as numbers.
+    /// Whether users appear as numbers.
     pub numbers: bool,
-    /// Whether another table went before.
+    /// Whether another table came before.
     pub is_next: bool,
 }
 
@@ -43,7 +43,7 @@ impl Table {
         width.unwrap_or(usize::MAX)
     }
 
-    /// Where a column has no width of its own, that of its widest value.
+    /// The width of each column; if it is not fixed, that of its widest value.
     fn widths(&self, cells: &Cells) -> Vec<usize> {
         let columns = self.columns.iter().enumerate();
         columns
@@ -58,7 +58,7 @@ impl Table {
     }
 
     fn add_row(&self, row: &Row<'_>, lookup: &mut Lookup, context: Context, to: &mut Cells) {
-        // The row of a leading thread has what ps(1) shows there: the totals of its process.
+        // The row of a leading thread shows the totals of its process, as in ps(1).
         let is_leader = row.thread.is_some() && row.other_thread().is_none();
         let row = Row {
             thread: row.thread.filter(|_| !is_leader),
@@ -74,7 +74,8 @@ impl Table {
         }
     }
 
-    /// A line. What is too wide at the right side of its column moves the next ones, until there is room again.
+    /// Writes a line. A value that is too wide for a right-aligned column moves the next ones, until there is room
+    /// again.
     fn write_line<'c>(
         &self,
         cells: impl Iterator<Item = &'c str>,
@@ -85,7 +86,7 @@ impl Table {
     ) {
         line.clear();
         let last = self.columns.len() - 1;
-        // Where the line should be, and where it is.
+        // The column where the line should be, and where it is.
         let (mut due, mut at) = (0_usize, 0_usize);
         for (place, (cell, &width)) in cells.zip(widths).enumerate() {
             let column = &self.columns[place];
@@ -128,13 +129,13 @@ impl Table {
     }
 }
 
-/// The values of a table, row after row, without a memory of its own for each.
+/// The values of a table, row after row, in one text.
 #[derive(Default)]
 struct Cells {
     text: String,
-    /// Where each ends.
+    /// The end of each value in the text.
     ends: Vec<usize>,
-    /// Room for one.
+    /// Scratch space for one value.
     bytes: Vec<u8>,
 }
 
@@ -146,14 +147,14 @@ impl Cells {
         self.ends.push(self.text.len());
     }
 
-    /// The one at this place.
+    /// The value with this number.
     fn at(&self, place: usize) -> &str {
         let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.text[start..self.ends[place]]
     }
 }
 
-/// The columns of a terminal that a text takes.
+/// The number of terminal columns that a text needs.
 fn width_of(text: &str) -> usize {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         text.len()
@@ -162,13 +163,14 @@ fn width_of(text: &str) -> usize {
     }
 }
 
-/// What is left of a line of a terminal for the last column, which begins at `start`; of the next line, if that is little.
+/// The room for the last column, which begins at `start`, on this line of the terminal; with the next line, if that is
+/// little.
 fn left(room: usize, start: usize) -> usize {
     let left = room - start % room;
     if left < LEAST { left + room } else { left }
 }
 
-/// Less than this is not worth to begin in.
+/// A last column does not begin in less room than this.
 const LEAST: usize = 3;
 
 impl RowWriter for Table {

@@ -1,4 +1,4 @@
-//! Children below their parents, as ps(1) puts them.
+//! Children below their parents, in the form of ps(1).
 
 use std::collections::HashSet;
 
@@ -7,14 +7,14 @@ use fastproc_columns::{Row, forest};
 /// How a tree is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tree {
-    /// By lines; what the first process has adopted stands beside it.
+    /// With lines; children of the first process are drawn beside it.
     Lines,
-    /// By spaces.
+    /// With spaces.
     Spaces,
 }
 
-/// Rows in the order of their parents and then of another key, with those that have no parent among them before all, the
-/// last one first.
+/// Moves rows without a parent among them to the front, the last one first. `rows` are in the order of their parents,
+/// then of another key.
 pub fn in_order(rows: Vec<Row<'_>>) -> Vec<Row<'_>> {
     let shown: HashSet<u32> = rows.iter().map(|row| row.process.pid()).collect();
     let is_root = |row: &Row<'_>| {
@@ -28,7 +28,7 @@ pub fn in_order(rows: Vec<Row<'_>>) -> Vec<Row<'_>> {
 }
 
 impl Tree {
-    /// The order of the rows, and what is drawn before each name.
+    /// The order of the rows, and the branches before each name.
     pub fn forest(self, rows: &[Row<'_>]) -> Vec<(usize, Vec<u8>)> {
         let mut tree = forest(rows);
         let mut root = 0;
@@ -46,7 +46,7 @@ impl Tree {
     }
 }
 
-/// Columns of a level.
+/// Columns for each level.
 const LEVEL: usize = 4;
 
 #[cfg(test)]
@@ -63,7 +63,7 @@ mod tests {
             record.identity.ppid = ppid;
             record
         };
-        // By parent and start.
+        // In the order of parent and start.
         let records = [(1, 0), (2, 0), (7, 1), (8, 1), (3, 2), (9, 7), (6, 5)].map(record);
         let rows = || {
             let rows = records

@@ -8,26 +8,26 @@ use unicode_width::UnicodeWidthChar;
 
 use super::{Column, columns::Writing};
 
-/// Clock ticks of a second in /proc, to each of which ps(1) cuts a time before it adds it to another.
+/// A clock tick of /proc. ps(1) rounds each time down to ticks before it adds it to another.
 const TICK_NS: u64 = 10_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
 const DAY: i64 = 24 * 60 * 60;
 
-/// What every row of a table has in common.
+/// Settings for all rows of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Context {
-    /// Users are shown as numbers.
+    /// Whether users appear as numbers.
     pub numbers: bool,
-    /// The terminal shows other characters than those of ASCII.
+    /// Whether the terminal shows characters beyond ASCII.
     pub utf8: bool,
-    /// Seconds of the calendar.
+    /// The time, in seconds of the calendar.
     pub now: i64,
-    /// The year and the day of that.
+    /// The year and the day of that time.
     today: Day,
 }
 
 impl Context {
-    /// Of this process, now.
+    /// The settings of this process, now.
     pub fn new(numbers: bool) -> Self {
         let set = |name| env::var(name).ok().filter(|value| !value.is_empty());
         let locale = set("LC_ALL")
@@ -146,7 +146,7 @@ pub fn write(
         Value::Real(number) => number,
         _ => 0.0,
     };
-    // The share that a process has had since it began.
+    // The share over the lifetime of the process.
     let real = if matches!(field.name, "pcpu" | "c") && row.change.is_none() {
         share
     } else {
@@ -161,7 +161,7 @@ pub fn write(
         Writing::Kibibytes => number::write(whole / 1024, to),
         Writing::Id => number::write_signed((whole as u32 as i32).into(), to),
         Writing::Share if real >= 100.0 => number::write(real as u64, to),
-        // Rounded down, as thousandths.
+        // Rounded down, like thousandths.
         Writing::Share => number::write_fraction((real * 10.0).floor() / 10.0, 1, to),
         Writing::MemoryShare => write_tenths(((real * 10.0) as u64).min(999), to),
         Writing::Thousandths => {
@@ -204,7 +204,7 @@ pub fn write(
     }
 }
 
-/// Hundredths of a CPU since the process began, of ticks as ps(1) counts them.
+/// Hundredths of a CPU since the process started, calculated from ticks like ps(1).
 fn share(row: &Row<'_>, lookup: &Lookup) -> f64 {
     let (user, system) = row.cpu_times().unwrap_or_default();
     let ticks = (user / TICK_NS).saturating_add(system / TICK_NS);
@@ -217,7 +217,7 @@ fn share(row: &Row<'_>, lookup: &Lookup) -> f64 {
     }
 }
 
-/// Arguments with spaces between them; the name in brackets where there are none.
+/// Writes the arguments, separated by spaces; the name in brackets if there are none.
 fn write_arguments(
     field: &Field,
     row: &Row<'_>,
@@ -227,7 +227,7 @@ fn write_arguments(
 ) {
     match field.value(row, lookup) {
         Value::Arguments(line) => {
-            // Whatever ends a line ends no argument there, and what is empty in the end is not shown.
+            // ps(1) shows a line feed as a space, and drops spaces at the end.
             let is_blank = |byte: &u8| matches!(byte, b' ' | b'\n' | 0);
             let Some(end) = line.bytes.iter().rposition(|byte| !is_blank(byte)) else {
                 return to.push(b'?');
@@ -245,7 +245,7 @@ fn write_arguments(
     }
 }
 
-/// The name of a process without arguments.
+/// Writes the name of a process without arguments.
 fn write_bracketed(row: &Row<'_>, name: &[u8], context: Context, to: &mut Vec<u8>) {
     to.push(b'[');
     printable(name, context.utf8, to);
@@ -255,14 +255,14 @@ fn write_bracketed(row: &Row<'_>, name: &[u8], context: Context, to: &mut Vec<u8
     }
 }
 
-/// The lines of `/proc/PID/cgroup`, with commas between them.
+/// Writes the lines of `/proc/PID/cgroup`, separated by commas.
 fn write_cgroups(row: &Row<'_>, lookup: &mut Lookup, context: Context, to: &mut Vec<u8>) {
     let start = to.len();
     if let Ok(text) = lookup.details.file(row.process, c"cgroup") {
         let lines = text
             .split(|&byte| byte == b'\n')
             .filter(|line| !line.is_empty());
-        // Where it is in none, ps(1) shows no path.
+        // ps(1) shows no path for the root.
         let lines = lines.filter(|line| !line.ends_with(b":/"));
         for line in lines {
             if to.len() > start {
@@ -276,7 +276,7 @@ fn write_cgroups(row: &Row<'_>, lookup: &mut Lookup, context: Context, to: &mut 
     }
 }
 
-/// Appends text as ps(1) does: a question mark for each byte or character that cannot be printed.
+/// Appends text like ps(1): a question mark for each byte or character that is not printable.
 fn printable(text: &[u8], utf8: bool, to: &mut Vec<u8>) {
     if text.iter().copied().all(is_plain) {
         return to.extend_from_slice(text);
@@ -297,13 +297,13 @@ fn printable(text: &[u8], utf8: bool, to: &mut Vec<u8>) {
     }
 }
 
-/// Whether a byte is shown as it is.
+/// Whether ps(1) shows this byte unchanged.
 fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~')
 }
 
 fn is_printed(character: char) -> bool {
-    // The same question as for our own tables: whether it could change how the rest is shown.
+    // The same test as for the tables of fastproc: whether the character could change how others are shown.
     character.width().is_some_and(|width| width > 0) && character.escape_debug().len() == 1
 }
 
@@ -322,7 +322,7 @@ fn write_clock(seconds: u64, always_hours: bool, to: &mut Vec<u8>) {
     }
 }
 
-/// Numbers with colons between them: each with so many digits, and what stands for those that it does not have.
+/// Writes numbers separated by colons. Each has a number of digits, and a filler for missing ones.
 fn write_padded(parts: &[(u64, usize, u8)], to: &mut Vec<u8>) {
     for (at, &(part, width, fill)) in parts.iter().enumerate() {
         if at > 0 {
@@ -334,7 +334,7 @@ fn write_padded(parts: &[(u64, usize, u8)], to: &mut Vec<u8>) {
     }
 }
 
-/// `12.3`, with a space for a digit before the point that it does not have.
+/// Writes `12.3`, with a space for a missing first digit.
 fn write_tenths(tenths: u64, to: &mut Vec<u8>) {
     write_padded(&[(tenths / 10, 2, b' ')], to);
     to.push(b'.');
@@ -391,7 +391,7 @@ mod tests {
 
     #[test]
     fn a_start_is_shorter_the_longer_ago_it_is() {
-        // Noon of the 9th of September 2001 in UTC.
+        // Noon on 9 September 2001 in UTC.
         let noon = 1_000_036_800;
         let start = |writing, now| {
             let context = Context {

@@ -4,12 +4,12 @@ use std::{fs, os::unix::fs::MetadataExt, str::FromStr};
 
 use fastproc_columns::{Names, Row};
 
-/// What a list of numbers is about.
+/// The property that a list of numbers selects by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// Process ids.
     Pid,
-    /// Those of parents.
+    /// Process ids of parents.
     Parent,
     /// Sessions.
     Session,
@@ -45,7 +45,7 @@ pub enum ListError {
 }
 
 impl By {
-    /// Numbers, or names that have one, with commas or blanks between them.
+    /// Parses numbers, or names that have one, separated by commas or blanks.
     pub(super) fn parse(self, text: &str) -> Result<Vec<u32>, ListError> {
         let words = text.split(|c: char| c == ',' || c.is_whitespace());
         let numbers = words.filter(|word| !word.is_empty());
@@ -74,7 +74,7 @@ impl By {
         }
     }
 
-    /// The number of a process.
+    /// The property of a process, as a number.
     pub(super) fn id(self, row: &Row<'_>) -> Option<u32> {
         let identity = row.process.identity();
         match self {
@@ -90,7 +90,7 @@ impl By {
     }
 }
 
-/// The number of a terminal, as records have it, by any of its names.
+/// The number of a terminal in records, by any of its names.
 fn terminal(name: &str) -> Option<u32> {
     if matches!(name, "-" | "?") {
         return Some(0);
@@ -135,25 +135,25 @@ macro_rules! lists {
 }
 
 lists! {
-    /// After `-p`.
+    /// The value of `-p`.
     Pids = By::Pid;
-    /// After `--ppid`.
+    /// The value of `--ppid`.
     Parents = By::Parent;
-    /// After `-s`.
+    /// The value of `-s`.
     Sessions = By::Session;
-    /// After `-t`.
+    /// The value of `-t`.
     Terminals = By::Terminal;
-    /// After `-u`.
+    /// The value of `-u`.
     Users = By::User;
-    /// After `-U`.
+    /// The value of `-U`.
     RealUsers = By::RealUser;
-    /// After `--group`.
+    /// The value of `--group`.
     Groups = By::Group;
-    /// After `-G`.
+    /// The value of `-G`.
     RealGroups = By::RealGroup;
 }
 
-/// After `-g`: sessions by number, or groups by name.
+/// The value of `-g`: sessions by number, or groups by name.
 #[derive(Clone, Debug)]
 pub struct SessionsOrGroups(By, Vec<u32>);
 
@@ -174,7 +174,7 @@ impl From<SessionsOrGroups> for (By, Vec<u32>) {
     }
 }
 
-/// Names of programs, with commas between them.
+/// Names of programs, separated by commas.
 #[derive(Clone, Debug)]
 pub struct Commands(pub(super) Vec<Vec<u8>>);
 

@@ -1,5 +1,5 @@
-//! The memory that the control groups of this process leave it. Maps are charged to the process that creates
-//! them, and the kernel kills a process that exceeds its limit.
+//! The memory that the control groups of this process have left. Maps are charged to the process that creates them, and
+//! the kernel kills a process that exceeds its limit.
 
 use std::{
     fs, io,
@@ -35,7 +35,7 @@ const V2: Names = Names {
     reclaimable: &["active_file", "inactive_file", "slab_reclaimable"],
 };
 
-/// Fails if `bytes` are more than is left. If the files cannot be read, there is no known limit.
+/// Fails if less than `needed` bytes are left. If the files cannot be read, no limit is known.
 pub(super) fn check(needed: u64) -> Result<(), Error> {
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     check_in(needed, &groups, Path::new("/sys/fs/cgroup"))
@@ -53,7 +53,7 @@ fn check_in(needed: u64, groups: &str, mounted: &Path) -> Result<(), Error> {
     }
 }
 
-/// The control group that leaves least: the process's own or one above it. `groups` is the text of
+/// The control group with the least memory left: the process's own or one above it. `groups` is the text of
 /// `/proc/self/cgroup`.
 fn tightest(groups: &str, mounted: &Path) -> Option<Allowance> {
     let (names, root, group) = hierarchy(groups, mounted)?;
@@ -65,7 +65,7 @@ fn tightest(groups: &str, mounted: &Path) -> Option<Allowance> {
         .min_by_key(|allowance| allowance.left)
 }
 
-/// The hierarchy that controls memory: one of its own, or else the one of all controllers.
+/// The hierarchy that controls memory: its own in version 1, else that of all controllers.
 fn hierarchy<'a>(groups: &'a str, mounted: &Path) -> Option<(Names, PathBuf, &'a str)> {
     let lines = || {
         groups.lines().filter_map(|line| {
@@ -81,7 +81,7 @@ fn hierarchy<'a>(groups: &'a str, mounted: &Path) -> Option<(Names, PathBuf, &'a
     Some((V2, mounted.to_owned(), group))
 }
 
-/// What a group leaves. `None` if it has no limit.
+/// The memory that a group has left. `None` if it has no limit.
 fn allowance(names: &Names, group: &Path) -> io::Result<Option<Allowance>> {
     let file = group.join(names.limit);
     let Some(limit) = number(&fs::read_to_string(&file)?) else {
@@ -154,7 +154,7 @@ mod tests {
         );
         assert_eq!(tree.tightest("0::/a\n"), of_a);
         assert_eq!(tree.tightest("0::/\n"), None);
-        // The kernel takes back what is only a copy of files.
+        // The kernel reclaims cached files.
         let stat = "anon 10\ninactive_file 300\nactive_file 200\nslab_reclaimable 50\nfile 700\n";
         tree.write("a/b", &[("memory.stat", stat)]);
         assert_eq!(tree.tightest("0::/a/b\n"), of_a);
@@ -194,7 +194,7 @@ mod tests {
                 9 << 20
             ))
         );
-        // In a container the process's own group is the root of what is mounted.
+        // In a container the process's own group is mounted as the root.
         tree.write("memory", &[("memory.limit_in_bytes", "99999999\n")]);
         assert_eq!(
             tree.tightest("4:memory:/docker/123\n"),

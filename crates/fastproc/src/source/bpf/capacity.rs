@@ -12,7 +12,7 @@ const MOST_TASKS: u32 = 1 << 22;
 /// Bytes of an entry of the index.
 const INDEX_BYTES: u64 = 8;
 
-/// What a walk has beside each record and its entry of the index.
+/// The data that a walk keeps for each record, besides its entry of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Beside {
     Nothing,
@@ -21,7 +21,7 @@ pub(crate) enum Beside {
 }
 
 impl Beside {
-    /// What this walk has, which `keeps` records or does not.
+    /// The data of this walk, depending on whether it `keeps` records.
     pub(super) fn of(walk: Walk, keeps: bool) -> Self {
         match walk {
             Walk::Iterator => Self::Nothing,
@@ -41,18 +41,17 @@ impl Beside {
     }
 }
 
-/// How many entries the maps have, or need.
+/// The numbers of entries that the maps have, or need.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Capacity {
     pub(crate) records: u32,
     pub(crate) threads: u32,
-    /// Words.
+    /// Number of words.
     pub(crate) pool: u32,
 }
 
 impl Capacity {
-    /// What a table of this size needs, if nothing else is known about it. A process has about one word in
-    /// the pool.
+    /// The need of a table of this size, if nothing else is known about it. A process has about one word in the pool.
     pub(super) fn needed_by(processes: u32, threads: u32) -> Self {
         Self {
             records: processes,
@@ -61,7 +60,7 @@ impl Capacity {
         }
     }
 
-    /// What a walk needed, with the entries that did not fit.
+    /// The need of a walk, including the entries that did not fit.
     fn needed_by_walk(run: &Run) -> Self {
         Self {
             records: run.records.saturating_add(run.lost_records),
@@ -70,7 +69,7 @@ impl Capacity {
         }
     }
 
-    /// Adds room for what starts until the next walk.
+    /// Adds room for processes that start until the next walk.
     pub(super) fn with_room(self) -> Self {
         Self {
             records: with_room(self.records),
@@ -79,9 +78,8 @@ impl Capacity {
         }
     }
 
-    /// The sizes to try after a walk that found too little room, `times` times in a row. `now` is what the
-    /// processes and threads need that are listed now: a walk may stop at the first process that does not
-    /// fit, and say nothing about the others.
+    /// The sizes to try after `times` walks in a row that lacked room. `now` is the need of the processes and threads
+    /// that are listed now: a walk may stop at the first process that does not fit, without counting the others.
     pub(super) fn grown(self, run: &Run, now: Self, times: u32) -> Self {
         let walked = Self::needed_by_walk(run);
         let needed = if run.lost_records > 0 {
@@ -117,8 +115,7 @@ impl Capacity {
         }
     }
 
-    /// The sizes to shrink to: for maps of which less than a quarter is used, and at most half of which must
-    /// stay.
+    /// The sizes to shrink to. It applies to maps of which less than a quarter is used and at least half can be freed.
     fn fit(self, most: Self) -> Option<Self> {
         let room = most.with_room();
         let too_large = |size: u32, most: u32, room: u32| most < size / 4 && room <= size / 2;
@@ -133,7 +130,7 @@ impl Capacity {
     }
 }
 
-/// Half as many again, and a few more: a table grows in bursts.
+/// Half as many again, and a few more: processes start in bursts.
 fn with_room(count: u32) -> u32 {
     count.saturating_add(count / 2).saturating_add(256)
 }
@@ -143,17 +140,17 @@ fn with_room(count: u32) -> u32 {
 pub(super) struct Shrink {
     walks: u32,
     began_ns: u64,
-    /// The largest need of a walk since.
+    /// The largest need of a walk since then.
     most: Capacity,
 }
 
 impl Shrink {
-    /// How many walks, and for how long, must need far less before the maps shrink: loading takes
-    /// milliseconds, and another burst may come.
+    /// Number of walks, and their duration, that must need far less before the maps shrink: loading takes milliseconds,
+    /// and another burst may come.
     const WALKS: u32 = 60;
     const NS: u64 = 10_000_000_000;
 
-    /// Records what the walk that began at `now_ns` needed. Returns the sizes to shrink to, when it is time.
+    /// Records the need of the walk that began at `now_ns`. Returns the sizes to shrink to, when it is time.
     pub(super) fn after(&mut self, run: &Run, capacity: Capacity, now_ns: u64) -> Option<Capacity> {
         if self.walks == 0 {
             self.began_ns = now_ns;
@@ -188,7 +185,7 @@ mod tests {
         Capacity::needed_by(processes, threads).with_room()
     }
 
-    /// Walks by one that stops at the first record without room, until all have some; returns how often it grew.
+    /// Simulates walks that stop at the first record without room, until all fit. Returns how often the maps grew.
     fn growths(processes: u32, listed: Option<u32>) -> u32 {
         let mut capacity = opened(100, 0);
         let mut times = 0;
@@ -213,7 +210,7 @@ mod tests {
         for jump in [500, 10_000, 24_000, 1_000_000] {
             assert_eq!(growths(jump, Some(jump)), 1, "{jump}");
         }
-        // More have come since they were listed, and nothing can be listed.
+        // More processes have started since the listing; or there is no listing.
         assert_eq!(growths(24_000, Some(12_000)), 2);
         assert_eq!(growths(500, None), 1);
         assert_eq!(growths(10_000, None), 4);
@@ -278,7 +275,7 @@ mod tests {
         for walk in 0..59 {
             assert_eq!(after(100, (200 + walk) * SECOND), None, "walk {walk}");
         }
-        // The most of them all counts.
+        // The largest need counts.
         let fit = after(150, 259 * SECOND).expect("it is time");
         assert_eq!(fit, opened(150, 0));
         assert!(fit.bytes(Beside::Places) < capacity.bytes(Beside::Places) / 8);

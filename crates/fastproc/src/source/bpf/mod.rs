@@ -4,7 +4,7 @@ mod allowance;
 mod capacity;
 mod object;
 
-/// What the programs and the library exchange besides records.
+/// Data that the programs and the library exchange besides records.
 pub(crate) mod run {
     #![allow(
         dead_code,
@@ -32,21 +32,21 @@ use crate::{
     },
 };
 
-/// How long one run of the walk may keep its CPU busy: at most 200 us, less the delay of the last look at the
-/// clock.
+/// How long one run of the walk may keep its CPU busy. With the time until the program next reads the clock it takes at
+/// most 200 us.
 pub(crate) const SECTION: Duration = Duration::from_micros(150);
-/// How often a walk is repeated if the table outgrows its array.
+/// The most repetitions of a walk whose table outgrows its array.
 const MAX_GROWTHS: u32 = 8;
-/// Words that are added to the pool for records that have changed, before it is written anew. It may have twice
-/// as many words as are in use as well.
+/// Words that may be added to the pool for changed records before all of it is written again. The pool may also grow to
+/// twice the words in use.
 const POOL_SPARE: u32 = 1024;
 /// Memory for loading the programs, apart from the maps: the verifier, libbpf and the kernel's types.
 const LOADING_BYTES: u64 = 4 << 20;
 
-/// Environment variable by which a user turns off that records are kept.
+/// Environment variable by which a user disables keeping records.
 const KEEP_VARIABLE: &str = "FASTPROC_KEEP_RECORDS";
 
-/// Whether records of processes that have not changed are kept, if the caller does not say.
+/// Whether records of unchanged processes are kept, if the caller does not say.
 pub(crate) fn keeps_records() -> bool {
     std::env::var_os(KEEP_VARIABLE).is_none_or(|value| value != "0")
 }
@@ -54,26 +54,26 @@ pub(crate) fn keeps_records() -> bool {
 /// Statistics of one walk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WalkStats {
-    /// Time since boot when the walk that counts began.
+    /// Time since boot when the walk of the snapshot began.
     pub(crate) began_ns: u64,
     /// Signal action tables that were not read again, because the process has not run since.
     pub(crate) reused_actions: u32,
-    /// How often the walk was repeated because an array was too small.
+    /// How many times the walk was repeated because an array was too small.
     pub(crate) grown: u32,
-    /// Records that were proven to be right and not read again.
+    /// Records that were proven unchanged, and not read again.
     pub(crate) kept: u32,
-    /// Records that were read all the same, and were not as they would have been kept.
+    /// Records that were read although they could have been kept, and that differed.
     pub(crate) disproven: u32,
-    /// Whether the walk before it was not handed out, so that what has not changed since then may still be new.
+    /// Whether the walk before it was not returned, so that records unchanged since then may be new to the caller.
     pub(crate) repeated: bool,
 }
 
-/// What a caller may choose beside the fields.
+/// Choices of the caller, besides the fields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options {
-    /// Whether the only thread of a process is listed, too.
+    /// Whether to list also the only thread of a process.
     pub(crate) lone_threads: bool,
-    /// Whether records of processes that have not changed are kept.
+    /// Whether to keep records of unchanged processes.
     pub(crate) keeps_records: bool,
 }
 
@@ -102,7 +102,7 @@ pub(crate) struct Bpf {
     section: Duration,
     /// Counts walks.
     round: u32,
-    /// Words that the pool may have and still be added to. Records that are kept point into it.
+    /// The number of words up to which the pool may be extended. Kept records point into it.
     pool_limit: u32,
     online_list: OnlineCpus,
     online: Vec<u32>,
@@ -111,8 +111,8 @@ pub(crate) struct Bpf {
 }
 
 impl Bpf {
-    /// Checks this host, loads the programs and prepares them. `expected` is about how many processes and
-    /// threads there are now.
+    /// Checks this host, loads the programs and prepares them. `expected` is the approximate number of processes and
+    /// threads now.
     pub(crate) fn open(
         walk: Walk,
         fields: Fields,
@@ -185,7 +185,8 @@ impl Bpf {
         self.tasks.memory_bytes()
     }
 
-    /// Whether the last walk kept records, and whether the type information lacks what proves them.
+    /// Whether the last walk kept records, and whether the type information lacks members that prove a record
+    /// unchanged.
     pub(crate) fn keeps_records(&self) -> (bool, bool) {
         let run = &self.tasks.run.as_slice()[0];
         (run.keeps != 0, run.lacks_words != 0)
@@ -216,7 +217,7 @@ impl Bpf {
     /// torn.
     pub(crate) fn collect(&mut self) -> Result<TableMut<'_>, Error> {
         if let Some(capacity) = self.shrink_to.take() {
-            // If the arrays cannot shrink, they stay as they are: they are large enough.
+            // If shrinking fails, the arrays stay: they are large enough.
             let _ = self.reload(capacity);
         }
         let (mut grown, mut repeated) = (0, false);
@@ -257,7 +258,7 @@ impl Bpf {
         }
     }
 
-    /// The records of the last walk, as the library has changed them.
+    /// The records of the last walk, as completed by the library.
     pub(crate) fn table(&self) -> Table<'_> {
         let run = &self.tasks.run.as_slice()[0];
         Table {
@@ -274,8 +275,7 @@ impl Bpf {
     }
 
     fn prepare(&mut self) -> Result<(), Error> {
-        // When a CPU comes or goes, other per-CPU parts of rss count. Reading the file takes a
-        // microsecond.
+        // When a CPU goes online or offline, other per-CPU parts of rss count. Reading the file takes a microsecond.
         if self.exact_rss
             && let Some(online) = self.online_list.changed()?
             && online != self.online
@@ -308,7 +308,7 @@ impl Bpf {
         Ok(())
     }
 
-    /// Makes more room by loading the programs again, because a map cannot grow.
+    /// Makes more room. Loads the programs again, because a map cannot grow.
     fn grow(&mut self, run: &Run, times: u32) -> Result<(), Error> {
         let capacity = self.tasks.capacity;
         if times > MAX_GROWTHS {
@@ -380,12 +380,12 @@ enum Listed {
 }
 
 impl Listed {
-    /// How many of these threads are listed, or slightly more.
+    /// The number of threads to list, or slightly more.
     fn count(self, processes: u32, threads: u32) -> u32 {
         match self {
             Self::None => 0,
             Self::All => threads,
-            // Each thread that does not lead its process may come with the one that does.
+            // Each thread that is not a leader may have its leader listed with it.
             Self::OfMany => (threads.saturating_sub(processes).saturating_mul(2)).min(threads),
         }
     }
@@ -411,13 +411,14 @@ impl IndexEntry {
         self.0 & run::INDEX_TORN != 0
     }
 
-    /// Whether it may have changed: it has run since, or the walk had met another process at this place.
+    /// Whether the record may have changed: the process has run since, or the walk had met another process at this
+    /// place.
     pub(crate) const fn is_changed(self) -> bool {
         self.0 & run::INDEX_CHANGED != 0
     }
 }
 
-/// The records of this walk that were not read again, if it `follows` one of which there is a snapshot.
+/// The kept records of this walk, if they are those of the snapshot with number `of`.
 pub(crate) const fn kept(index: &[u64], of: Number) -> Kept<'_> {
     let bit = run::INDEX_KEPT;
     match of {
@@ -437,7 +438,7 @@ pub(crate) struct TableMut<'a> {
     pub(crate) walk: WalkStats,
 }
 
-/// Fails if this process may not have maps of this size.
+/// Fails if this process may not allocate maps of this size.
 fn allow(capacity: Capacity, beside: Beside) -> Result<(), Error> {
     allowance::check(capacity.bytes(beside) + LOADING_BYTES)
 }

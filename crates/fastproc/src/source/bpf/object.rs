@@ -1,4 +1,4 @@
-//! The loaded programs that walk, and their maps as memory.
+//! The loaded programs of a walk, and their maps as memory.
 
 use std::{
     io,
@@ -65,7 +65,7 @@ impl Tasks {
             loader.set_len("proofs", capacity.records)?;
         }
         loader.set_len("threads", capacity.threads)?;
-        // One element, so that a program may write past a single word with one bound check.
+        // One element, so that a program can write several words after a single bound check.
         loader.set_value_size("pool", capacity.pool * 8)?;
         loader.set_len("cpu_offsets", settings.max_cpus)?;
         if !cpu_offsets {
@@ -93,7 +93,7 @@ impl Tasks {
         Ok(tasks)
     }
 
-    /// Walks once, in as many runs as it takes.
+    /// Walks once, in as many runs as necessary.
     pub(crate) fn walk(&mut self) -> Result<(), Error> {
         match &self.walk {
             Program::Call(walk) => {
@@ -109,7 +109,7 @@ impl Tasks {
         }
     }
 
-    /// Finds where each CPU keeps its part of a per-CPU object.
+    /// Finds the offset of each CPU's part of per-CPU objects.
     pub(crate) fn find_cpu_offsets(&mut self) -> Result<(), Error> {
         match &self.find_cpu_offsets {
             Some(program) => run(program.as_fd(), &mut []).map(drop),
@@ -123,14 +123,14 @@ impl Tasks {
     }
 }
 
-/// The program writes nothing to the file, so every read comes back empty; one with an error says so.
+/// Reads until the end. The program writes nothing to the file, so every read is empty or an error.
 fn drain(mut iterator: impl io::Read) -> io::Result<()> {
     let mut nothing = [0; 64];
     loop {
         match iterator.read(&mut nothing) {
             Ok(0) => return Ok(()),
             Ok(_) => {}
-            // A long walk is given up to the scheduler this way.
+            // During a long walk the kernel returns this, so that the scheduler can run.
             Err(error)
                 if matches!(
                     error.kind(),

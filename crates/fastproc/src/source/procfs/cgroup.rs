@@ -1,4 +1,4 @@
-//! Ids of cgroups: the inode numbers of their folders, where the default hierarchy is mounted whole.
+//! Ids of cgroups: the inode numbers of their folders in a mount of the whole default hierarchy.
 
 use std::{
     collections::HashMap,
@@ -9,7 +9,7 @@ use std::{
 
 use crate::base::{cgroup_root, mounts};
 
-/// The mount of the default hierarchy, and the ids that were looked up since it was last asked anew.
+/// The mount of the default hierarchy, and the ids that were looked up in this collection.
 #[derive(Debug, Default)]
 pub(super) struct Cgroups {
     mount: Option<PathBuf>,
@@ -17,7 +17,7 @@ pub(super) struct Cgroups {
 }
 
 impl Cgroups {
-    /// Looks for the mount.
+    /// Finds the mount.
     pub(super) fn find() -> Self {
         let mounts = cgroup_root::mountinfo();
         Self {
@@ -34,7 +34,7 @@ impl Cgroups {
         self.ids.clear();
     }
 
-    /// The id of the cgroup that this `/proc/PID/cgroup` tells of; `None` if it is not below the mount.
+    /// The id of the cgroup in this text of `/proc/PID/cgroup`; `None` if it is not below the mount.
     pub(super) fn id(&mut self, text: &[u8]) -> Option<u64> {
         let mount = self.mount.as_deref()?;
         let path = path_of(text)?;
@@ -59,9 +59,9 @@ fn inode(mount: &Path, path: &[u8]) -> Option<u64> {
     fs::metadata(path).ok().map(|folder| folder.ino())
 }
 
-/// Where the whole default hierarchy is mounted, by `mountinfo`.
+/// The mount point of the whole default hierarchy, from `mountinfo`.
 fn mount_of(mounts: &str) -> Option<PathBuf> {
-    // Blanks in the path are escaped; where anybody has them, ids are not known.
+    // Blanks in a path are escaped. Below a mount point with blanks, ids are unknown.
     let mut whole =
         mounts::of_cgroup2(mounts).filter(|(root, point)| *root == "/" && !point.contains('\\'));
     whole.next().map(|(_, point)| point.into())

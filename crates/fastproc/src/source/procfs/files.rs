@@ -1,4 +1,4 @@
-//! Files below `/proc`, read whole by way of one descriptor of the folder and one buffer.
+//! Reads whole files below `/proc`, with one descriptor of the folder and one buffer.
 
 use std::{ffi::CStr, fmt, path::Path};
 
@@ -19,12 +19,12 @@ pub(super) struct Files {
     entries: Vec<u8>,
 }
 
-/// What reading a file of a process may come to.
+/// Result of reading a file of a process.
 #[derive(Debug)]
 pub(super) enum Found<T> {
-    /// Its text, or what was made of it.
+    /// Its text, or a value made from it.
     Text(T),
-    /// The file or its process is not there, or hidden as a whole.
+    /// The file or its process does not exist, or is completely hidden.
     Nothing,
     /// The reader may not see it.
     Denied,
@@ -35,7 +35,7 @@ impl<T> Found<T> {
         matches!(self, Self::Text(_))
     }
 
-    /// What was made of the text.
+    /// Converts the text.
     pub(super) fn try_map<U, E>(self, make: impl FnOnce(T) -> Result<U, E>) -> Result<Found<U>, E> {
         Ok(match self {
             Self::Text(text) => Found::Text(make(text)?),
@@ -54,10 +54,10 @@ pub(super) struct FilePath {
 }
 
 impl FilePath {
-    /// More than two ids and the longest name take.
+    /// More than two ids and the longest name need.
     const MAX: usize = 64;
 
-    /// Calls `f` with the path. The names are short literals, so that there is always room.
+    /// Calls `f` with the path. The names are short literals, so the path always fits.
     fn with<T>(self, f: impl FnOnce(&CStr) -> Result<T, Errno>) -> Result<T, Errno> {
         let mut memory = [0; Self::MAX];
         let mut path = SeqBuf::new(&mut memory);
@@ -98,7 +98,7 @@ impl Files {
         }
     }
 
-    /// Reads a whole file: the one kept open, or else the one at this path.
+    /// Reads a whole file: the one that was kept open, or else the one at this path.
     pub(super) fn read(
         &mut self,
         path: FilePath,
@@ -117,7 +117,7 @@ impl Files {
         }
     }
 
-    /// Whether a link can be followed. Where it leads is not told.
+    /// Whether a link can be followed. Does not return its target.
     pub(super) fn follow(&self, path: FilePath) -> Result<Found<()>, Error> {
         match path.with(|path| readlinkat_raw(&self.directory, path, &mut [0; 1])) {
             Ok(_) => Ok(Found::Text(())),
@@ -186,7 +186,7 @@ fn read_whole(file: &OwnedFd, text: &mut Vec<u8>) -> Result<usize, Errno> {
     let mut len = 0;
     loop {
         len += pread(file, &mut text[len..], len as u64)?;
-        // These files come in one piece: what does not fill the buffer is the end.
+        // The kernel fills the buffer as far as the text goes, so a shorter result means the end.
         if len < text.len() {
             return Ok(len);
         }

@@ -1,7 +1,7 @@
-//! Reads the kernel's text: the source that needs no privileges, and that reads what the other sources miss.
+//! Reads the kernel's text: the source that needs no privileges, and that reads the processes that other sources miss.
 //!
-//! It shows what `/proc` shows. With `hidepid`, or with the `/proc` of another pid namespace, that is not every
-//! process. A process that ends while it is read is left out.
+//! It shows what `/proc` shows. With `hidepid`, or with the `/proc` of another pid namespace, some processes are
+//! missing. A process that exits while it is read is left out.
 
 mod cgroup;
 mod files;
@@ -24,7 +24,7 @@ use crate::{
     text::status,
 };
 
-/// Reads processes from `/proc`. It reuses its memory, and allocates nothing for a process.
+/// Reads processes from `/proc`. It reuses its memory, and does not allocate for a process.
 ///
 /// From the second [`collect`](Self::collect) on, it keeps two files open for each of up to 1024 processes, which
 /// halves the cost of reading them. It uses only the lower half of the descriptor numbers that this program may
@@ -59,8 +59,8 @@ impl Procfs {
         })
     }
 
-    /// Sets which bit of `mm->flags` says that a process may not have transparent huge pages. Until then
-    /// records do not have it.
+    /// Sets which bit of `mm->flags` disables transparent huge pages for a process. Before this call records lack the
+    /// bit.
     pub fn set_thp_disable_bit(&mut self, bit: Option<u32>) {
         self.reader.set_thp_disable_bit(bit);
     }
@@ -73,7 +73,7 @@ impl Procfs {
     /// Reads one process into `record`, and appends to `threads` and `pool`. Returns whether the process
     /// exists.
     ///
-    /// The record has the groups of [`open`](Self::open) that the kernel shows to this reader.
+    /// The record has the requested groups that the kernel shows to this reader.
     pub fn read_one(
         &mut self,
         pid: u32,
@@ -84,7 +84,7 @@ impl Procfs {
         self.reader.read(pid, record, threads, pool)
     }
 
-    /// Call this before processes are read by [`read_next`](Self::read_next).
+    /// Call this before reading processes by [`read_next`](Self::read_next).
     pub(crate) fn begin(&mut self) {
         self.reader.begin();
     }
@@ -101,7 +101,7 @@ impl Procfs {
         self.reader.read_next(pid, record, threads, pool)
     }
 
-    /// Reads every process, in the order of their ids.
+    /// Reads all processes, in the order of their ids.
     pub fn collect(&mut self) -> Result<Table<'_>, Error> {
         let Self {
             reader,
@@ -114,7 +114,7 @@ impl Procfs {
         reader.pids(pids)?;
         threads.clear();
         pool.clear();
-        // Offset 0 stands for "nothing in the pool".
+        // Offset 0 means "nothing in the pool".
         pool.push(0);
         records.clear();
         records.reserve(pids.len());
@@ -127,7 +127,7 @@ impl Procfs {
         Ok(self.table())
     }
 
-    /// What the last [`collect`](Self::collect) has read.
+    /// The result of the last [`collect`](Self::collect).
     pub(crate) fn table(&self) -> Table<'_> {
         Table {
             records: &self.records,

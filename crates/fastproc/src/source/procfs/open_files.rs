@@ -1,7 +1,7 @@
-//! Files that stay open from one collection to the next: opening and closing them is half of the cost of reading.
+//! Files that stay open between collections: opening and closing them is half of the cost of reading.
 //!
-//! Each open file holds a page of kernel memory, and a descriptor that the program may need. So both are limited.
-//! Processes beyond the limit are read by opening their files.
+//! Each open file holds a page of kernel memory, and a descriptor that the program may need. So both are limited. For
+//! processes beyond the limit the files are opened each time.
 
 use rustix::{
     fd::{AsRawFd, OwnedFd},
@@ -10,10 +10,10 @@ use rustix::{
 
 /// The most processes whose files stay open. They take 9 MiB of kernel memory.
 const MOST: usize = 1024;
-/// The share of the program's descriptors that is left to the program.
+/// Kept files have descriptors below the limit divided by this.
 const SPARED: u64 = 2;
 
-/// Files of one process. Once the process has ended, reading them fails, even if another process has its id.
+/// Files of one process. Once the process has exited, reading them fails, even if another process has its id.
 #[derive(Debug)]
 pub(super) struct ProcessFiles {
     pub(super) pid: u32,
@@ -21,7 +21,7 @@ pub(super) struct ProcessFiles {
     pub(super) status: OwnedFd,
 }
 
-/// The files of the last collection. Those of processes that are still listed are kept for the next.
+/// The files of the last collection. Those of processes that are still listed are kept for the next one.
 #[derive(Debug, Default)]
 pub(super) struct OpenFiles {
     /// In the order of pids, like the listing. The next one to be used is last.
@@ -29,13 +29,13 @@ pub(super) struct OpenFiles {
     now: Vec<ProcessFiles>,
     /// Number of collections begun. A program that collects once keeps no files.
     begun: u32,
-    /// No file is kept whose descriptor is not below this number. The kernel gives the lowest free number, so
-    /// the higher ones stay free for the rest of the program.
+    /// Only files whose descriptors are below this number are kept. The kernel gives the lowest free number, so the
+    /// higher ones stay free for the rest of the program.
     below: i32,
 }
 
 impl OpenFiles {
-    /// Call this before every process is read.
+    /// Call this before reading all processes.
     pub(super) fn begin(&mut self) {
         self.last.clear();
         self.last.append(&mut self.now);
@@ -70,13 +70,13 @@ impl OpenFiles {
         if highest < self.below {
             self.now.push(files);
         } else {
-            // The next ones would have numbers as high.
+            // The next ones would have higher numbers.
             self.below = 0;
         }
     }
 
-    /// Closes all files and keeps none until the next collection, because the program has no descriptors
-    /// left. Returns whether that freed any.
+    /// Closes all files and keeps none until the next collection, because the program has no descriptors left. Returns
+    /// whether that freed any.
     pub(super) fn give_up(&mut self) -> bool {
         let any = !(self.last.is_empty() && self.now.is_empty());
         self.last.clear();

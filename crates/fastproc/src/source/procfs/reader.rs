@@ -19,7 +19,7 @@ use crate::{
     text::{Units, io, stat, statm, status},
 };
 
-/// What reading processes needs.
+/// State for reading processes.
 #[derive(Debug)]
 pub(super) struct Reader {
     files: Files,
@@ -28,11 +28,10 @@ pub(super) struct Reader {
     format: status::Format,
     units: Units,
     cgroups: Cgroups,
-    /// Whether the kernel hides things of kernel threads from this process: it is not root, and may not trace
-    /// others.
+    /// Whether the kernel hides data of kernel threads from this process: it is not root, and may not trace others.
     is_user: bool,
     tids: Vec<u32>,
-    /// Where a record is needed for a part of it.
+    /// A record for reading only a part of one.
     scratch: Box<Record>,
     scratch_pool: Vec<u64>,
 }
@@ -68,7 +67,7 @@ impl Reader {
         self.files.list(None, pids)
     }
 
-    /// Call this before every process is read: cgroups may have come and gone since.
+    /// Call this before reading all processes: cgroups may have come and gone since.
     pub(super) fn begin(&mut self) {
         self.cgroups.forget();
         self.kept.begin();
@@ -88,7 +87,7 @@ impl Reader {
         )
     }
 
-    /// Reads a process by files that stay open for the next time. The pids must come in ascending order.
+    /// Reads a process through files that stay open for the next time. The pids must come in ascending order.
     pub(super) fn read_next(
         &mut self,
         pid: u32,
@@ -124,12 +123,12 @@ impl Reader {
             if !was_kept {
                 return Ok(false);
             }
-            // The files belonged to a process that has ended. Another process may have its id.
+            // The files belonged to a process that has exited. Another process may have its id.
         }
         self.read(pid, record, threads, pool)
     }
 
-    /// If this fails, reading the process by its paths shows why.
+    /// Opens the files to keep. If this fails, reading the process by its paths shows why.
     fn open_to_keep(&mut self, pid: u32) -> Option<ProcessFiles> {
         if !self.kept.has_room() {
             return None;
@@ -149,8 +148,7 @@ impl Reader {
         })
     }
 
-    /// Reads the two files that every record is made from. Each has a part of the identity of the process or
-    /// thread.
+    /// Reads the two files that every record is made from. Each has a part of the identity of the process or thread.
     fn read_own(
         &mut self,
         pid: u32,
@@ -182,7 +180,7 @@ impl Reader {
         Ok(false)
     }
 
-    /// Reads the other files that were asked for.
+    /// Reads the other files that the groups need.
     fn read_rest(
         &mut self,
         pid: u32,
@@ -227,8 +225,8 @@ impl Reader {
         Ok(true)
     }
 
-    /// Whether the kernel hides from this reader what only those may see who could trace the process. `None`:
-    /// it has ended.
+    /// Whether the kernel hides from this reader the values that only users who may trace the process see. `None`: it
+    /// has exited.
     fn is_masked(&mut self, pid: u32, record: &Record) -> Result<Option<bool>, Error> {
         if self.is_user && record.identity.is_kernel_thread() {
             return Ok(Some(true));
@@ -267,7 +265,7 @@ impl Reader {
         })
     }
 
-    /// The program's text, where status does not tell it.
+    /// The size of the program's text, for kernels whose status lacks it.
     fn read_text_size(&mut self, pid: u32, record: &mut Record) -> Result<bool, Error> {
         let mut scratch = std::mem::take(&mut self.scratch);
         let alive = self.parse(
@@ -279,7 +277,7 @@ impl Reader {
             None,
             |text, kernel| statm::parse(text, kernel.units, &mut scratch),
         );
-        // It may have released its memory since.
+        // It may have released its memory since then.
         record.memory.text = if scratch.identity.has_mm != 0 {
             scratch.memory.text
         } else {
@@ -342,23 +340,23 @@ impl Reader {
     }
 }
 
-/// What parsing depends on.
+/// Facts about this kernel that parsing depends on.
 struct Context<'a> {
     format: &'a status::Format,
     units: &'a Units,
 }
 
-/// How often to read a process that the kernel has already released. By the second time it has ended, unless it
-/// was the leader of a process in which another thread called execve(2) and took its place.
+/// How often to read a process that the kernel has already released. By the second time it has exited, unless it was
+/// the leader of a process in which another thread called execve(2) and took its place.
 const LOOKS: usize = 4;
 
 /// Whether the kernel released the process while it printed stat or status. Then some values are zero.
 const fn is_released(record: &Record) -> bool {
-    // The one file's and the other's.
+    // The first is from one file, the second from the other.
     record.identity.seen_threads == 0 || record.identity.num_threads == 0
 }
 
-/// A thread from the record that its files gave.
+/// Makes a thread's record from the record that its files gave.
 fn thread_of(tgid: u32, tid: u32, record: &Record) -> ThreadRecord {
     let Record {
         identity,

@@ -1,4 +1,4 @@
-//! A connection to the service, and the buffers that came over it.
+//! A connection to the service, and the buffers that it has passed.
 
 use std::{
     fs::File,
@@ -31,7 +31,7 @@ use crate::base::error::service::Error;
 /// Longest text behind an answer: more does not fit into a message of a socket with default settings.
 const LONGEST_TEXT: usize = 192 << 10;
 
-/// The identity of this process. A child may not use the connection, nor may the process after a change of user.
+/// The identity of this process. A child must not use the connection, nor this process after a change of its user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Owner {
     pid: Pid,
@@ -60,9 +60,9 @@ pub(super) struct Connection {
     socket: OwnedFd,
     owner: Owner,
     timeout: Duration,
-    /// Whether a request was sent again because the service could not tell who sent it.
+    /// Whether a request was repeated because the service could not tell who sent it.
     asked_again: bool,
-    /// The buffers that were used last, the latest at the end.
+    /// The most recently used buffers, the latest at the end.
     buffers: Vec<Buffer>,
 }
 

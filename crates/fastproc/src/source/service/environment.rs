@@ -1,19 +1,19 @@
-//! Where the service is looked for, and how long it is waited for, as the environment says.
+//! Settings from the environment: the socket of the service, and how long to wait for it.
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use nix::libc::{AT_SECURE, getauxval};
 
-/// Where the service listens if nothing else is set.
+/// The socket of the service if nothing else is set.
 pub const DEFAULT_SOCKET: &str = "/run/fastproc/fastproc.sock";
-/// Environment variable that names another place.
+/// Environment variable that names another socket.
 pub const SOCKET_VARIABLE: &str = "FASTPROC_SOCKET";
-/// Environment variable that says how many milliseconds the service is waited for.
+/// Environment variable with the number of milliseconds to wait for the service.
 pub const TIMEOUT_VARIABLE: &str = "FASTPROC_SERVICE_TIMEOUT_MS";
 
-/// Where this process looks for the service. `None`: nowhere, for the variable is empty.
+/// The socket at which this process looks for the service. `None`: the variable is empty, so the service is not used.
 ///
-/// The variable is ignored in a program that executes with more rights than its caller has: set-user-ID, set-group-ID or with
+/// A program that executes with more rights than its caller has ignores the variable: set-user-ID, set-group-ID or with
 /// file capabilities (`AT_SECURE` of getauxval(3)).
 pub fn socket_path() -> Option<PathBuf> {
     let path = variable(SOCKET_VARIABLE).unwrap_or_else(|| DEFAULT_SOCKET.into());
@@ -21,21 +21,21 @@ pub fn socket_path() -> Option<PathBuf> {
     (!path.as_os_str().is_empty()).then_some(path)
 }
 
-/// How long this process waits for the service, if the variable says so. The rule of [`socket_path`] holds here too.
+/// How long this process waits for the service, if the variable is set. The rule of [`socket_path`] holds here too.
 pub fn timeout() -> Option<Duration> {
     let milliseconds = variable(TIMEOUT_VARIABLE)?.to_str()?.parse().ok()?;
     Some(Duration::from_millis(milliseconds)).filter(|timeout| !timeout.is_zero())
 }
 
-/// A variable of the environment, unless the caller of this program has fewer rights than it.
+/// A variable of the environment, unless this program has more rights than its caller.
 fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|_| !has_more_rights_than_its_caller())
 }
 
-/// Whether this program was executed with rights that its caller does not have, as the kernel told it then. One that has given up
-/// rights since, as a daemon does, has no more than its caller.
+/// Whether this program was executed with rights that its caller lacks, as the kernel found then. A daemon that has
+/// dropped rights since still counts by its start.
 pub(crate) fn has_more_rights_than_its_caller() -> bool {
-    // SAFETY: reads what the kernel has left in this process for it. The file of that, /proc/self/auxv, is not for a process
-    // that has given up rights.
+    // SAFETY: reads a value that the kernel left in this process. A process that has dropped rights cannot read it from
+    // /proc/self/auxv.
     unsafe { getauxval(AT_SECURE) != 0 }
 }

@@ -15,7 +15,7 @@ use crate::{
 /// How long to wait for an answer, if `FASTPROC_SERVICE_TIMEOUT_MS` is not set.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Exited processes, as the service shows them to this process: [`exits::Exits`](crate::exits::Exits) for
+/// Exited processes, as the service shows them to this process. Like [`exits::Exits`](crate::exits::Exits), but for
 /// unprivileged users.
 #[derive(Debug)]
 pub struct Exits {
@@ -63,7 +63,7 @@ impl Exits {
         }
     }
 
-    /// Calls `each` with every exit since the last call, and its command line, if that is known.
+    /// Calls `each` with every exit since the last call, and its command line, if it is known.
     ///
     /// # Errors
     /// The service has ended, or its answer is not valid.

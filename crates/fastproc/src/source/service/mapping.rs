@@ -88,13 +88,13 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: exactly what `new` mapped; no reference outlives `self`.
-        // It can only fail for an address that was never mapped; there is nobody to tell.
+        // It fails only for an address that was never mapped, so there is no error to report.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
 
 /// Takes a descriptor that has just arrived with a message.
 pub(super) fn passed_to_us(fd: RawFd) -> OwnedFd {
-    // SAFETY: the kernel has just made it for this process, and nothing else knows it.
+    // SAFETY: the kernel has just made it for this process, and no other value owns it.
     unsafe { OwnedFd::from_raw_fd(fd) }
 }

@@ -1,4 +1,4 @@
-//! The resident service: it makes snapshots, and readers map them.
+//! The service: it makes snapshots, and readers map them.
 //!
 //! A snapshot takes one message each way. The answer names a buffer, and the first answer that names it carries
 //! its descriptor. The buffer is lent to the reader until its next request.
@@ -76,7 +76,7 @@ fn ask_for_text(path: &Path, op: Op) -> Result<String, Error> {
     })
 }
 
-/// What a reader asks the service for.
+/// The requests of a reader.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) path: PathBuf,
@@ -97,19 +97,19 @@ pub(crate) struct Service {
     settings: Settings,
     host: Host,
     connection: Option<Connection>,
-    /// A connection on which the service was asked whether it serves, and has not answered yet.
+    /// A connection on which the service was asked whether it serves this process, and has not answered yet.
     greeting: Option<Connection>,
     /// Whether the last try failed.
     failed: bool,
     /// The last answer. Its buffer is lent to this process.
     reply: Reply,
-    /// How to read records of another layout, with the id of that layout, and the records that were read so.
+    /// How to read records of another layout, with its id, and the records that were translated.
     translation: Option<(u64, Translation)>,
     translated: Vec<Record>,
     translated_threads: Vec<ThreadRecord>,
     took: Duration,
-    /// The processes that this process must read itself, because the service cannot tell whether the kernel
-    /// would show everything about them.
+    /// Reads the processes that the service left to this process, because it does not know whether the kernel would
+    /// show everything about them.
     own: Option<Procfs>,
     records: Vec<Record>,
     threads: Vec<ThreadRecord>,
@@ -142,7 +142,7 @@ impl Service {
         }
     }
 
-    /// Exits must have the layout of this version.
+    /// Whether to request exits. They must have the layout of this version.
     fn wants_exits(&self) -> bool {
         self.settings.exits && self.translation.is_none()
     }
@@ -152,7 +152,7 @@ impl Service {
         self.exits.last != 0
     }
 
-    /// Makes no more use of the service's exits: they are recorded elsewhere.
+    /// Stops using the service's exits: they are recorded elsewhere.
     pub(crate) fn forget_exits(&mut self) {
         self.settings.exits = false;
         self.exits = Served::default();
@@ -165,7 +165,7 @@ impl Service {
         Ok(opened?)
     }
 
-    /// Connects. Does not wait for a service that has failed: it may answer until the next snapshot.
+    /// Connects. Does not wait for a service that has failed; its answer may arrive by the next snapshot.
     fn reconnect(&mut self) -> Result<(), Error> {
         let greeted = self.greeting.take().filter(Connection::is_ours);
         let mut connection = if let Some(connection) = greeted {
@@ -227,25 +227,24 @@ impl Service {
         }
     }
 
-    /// What the service found out about this kernel.
+    /// The service's calibration.
     pub(crate) fn calibration(&self) -> Calibration {
         self.reply.calibration
     }
 
-    /// Has the service make a snapshot that began no earlier than `not_before_ns`, and maps it. After an
-    /// error the next call connects again.
+    /// Requests a snapshot that began no earlier than `not_before_ns`, and maps it. After an error the next call
+    /// connects again.
     pub(crate) fn collect(&mut self, not_before_ns: u64) -> Result<(), error::Error> {
         let started = Instant::now();
         let had_connection = self.connection.is_some();
         let max_age = self.settings.max_age;
         let mut made = self.ask(max_age);
-        // The service was restarted since the last time. This side only notices now.
+        // The service was restarted since the last time; this process notices only now.
         if had_connection && matches!(made, Err(Error::Broken(_))) {
             self.connection = None;
             made = self.ask(max_age);
         }
-        // While another source stood in, the service may have kept a snapshot that it made for other
-        // readers.
+        // While another source was in use, the service may have kept a snapshot that it made for other readers.
         if made.is_ok() && self.began_ns() < not_before_ns {
             made = self.ask(Duration::ZERO).and_then(|()| {
                 if self.began_ns() < not_before_ns {
@@ -343,7 +342,7 @@ impl Service {
         Ok(())
     }
 
-    /// Reads the processes that the service left to this process, and sorts them in.
+    /// Reads the processes that the service left to this process, and sorts them into the snapshot.
     fn read_own(&mut self) -> Result<(), error::Error> {
         self.records.clear();
         self.threads.clear();
@@ -386,7 +385,7 @@ impl Service {
             .elements(part.offset, part.count)
     }
 
-    /// Reads records of another layout.
+    /// Translates records of another layout.
     fn translate(&mut self) -> Option<()> {
         let Some((_, translation)) = &self.translation else {
             return Some(());

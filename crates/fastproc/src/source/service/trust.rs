@@ -22,7 +22,8 @@ pub(super) fn is_trusted(path: &Path, uid: u32) -> bool {
     uid == 0 || is_own || is_placed_by_root(path, uid)
 }
 
-/// Whether this id may stand for users that our user namespace does not map. This process may run as one of them.
+/// Whether this id may stand for users that our user namespace does not map. This process may itself run as one of
+/// them.
 fn may_be_anybody(uid: u32) -> bool {
     let overflow = || {
         let file = fs::read_to_string("/proc/sys/kernel/overflowuid").ok()?;

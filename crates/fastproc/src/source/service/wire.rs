@@ -9,23 +9,23 @@ use crate::{
     snapshot::{calibration::Calibration, texts::Texts},
 };
 
-/// Version of the messages. The layout of records has an id of its own: [`Reply::layout`].
+/// Version of the messages. The layout of records has its own id: [`Reply::layout`].
 pub const VERSION: u64 = 1;
 
 /// Number of buffers that a reader can say it has mapped.
 pub const HOLDS: usize = 4;
 
-/// What a request asks for.
+/// Operations that a reader can request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Op {
-    /// Whether and how the service serves this reader. The answer has no buffer.
+    /// Ask whether and how the service serves this reader. The answer has no buffer.
     Hello = 1,
     /// A snapshot.
     Snapshot = 2,
     /// The description of the records, as text.
     Layout = 3,
-    /// Who uses the service, as JSON.
+    /// The users of the service, as JSON.
     Status = 4,
     /// Exits, without a snapshot.
     Exits = 5,
@@ -47,7 +47,7 @@ impl Op {
 /// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What is asked for.
+    /// The operation.
     pub op: Op,
     /// Groups of fields, as the bits of [`Fields`](crate::Fields).
     pub groups: u32,
@@ -57,13 +57,13 @@ pub struct Request {
     pub generation: u64,
     /// Buffers that this reader has mapped, by their ids; 0 for none.
     pub holds: [u64; HOLDS],
-    /// Texts that the answer must bring along.
+    /// Texts that the answer must include.
     pub texts: Texts,
     /// How long before the walk began a text may have been read, in nanoseconds.
     pub texts_max_age_ns: u64,
     /// Whether this reader wants exits. They are recorded while any reader wants them.
     pub exits: bool,
-    /// Number of the last exit that this reader has had, or 0.
+    /// Number of the last exit that this reader has received, or 0.
     pub exits_after: u64,
 }
 
@@ -155,7 +155,7 @@ pub mod part {
     pub const COUNT: usize = 8;
 }
 
-/// What comparing records with the kernel's text has shown: see [`Calibration`](crate::Calibration).
+/// Bits of the results of comparing records with the kernel's text: see [`Calibration`](crate::Calibration).
 mod fact {
     pub(super) const EXACT_RSS_KNOWN: u64 = 1;
     pub(super) const EXACT_RSS: u64 = 1 << 1;
@@ -182,7 +182,7 @@ pub struct Reply {
     pub buffer: u64,
     /// Bytes of the buffer.
     pub buffer_bytes: u64,
-    /// When the walk began: time since boot, in nanoseconds, on the clock that start times are counted on.
+    /// When the walk began: time since boot, in nanoseconds, on the clock of start times.
     pub kernel_boottime_ns: u64,
     /// How long reading the records took from then on, in nanoseconds.
     pub read_for_ns: u64,
@@ -192,7 +192,7 @@ pub struct Reply {
     pub missed: u32,
     /// The service's own source: 1 `bpf`, 2 `bpf-iter`, 3 `procfs`.
     pub source: u64,
-    /// What was found out about this kernel.
+    /// Facts that the service found out about this kernel.
     pub calibration: Calibration,
     /// Number of the last exit before the snapshot. 0: exits are not recorded.
     pub exits_last: u64,
