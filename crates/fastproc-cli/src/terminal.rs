@@ -28,7 +28,7 @@ fn size() -> Option<(usize, usize)> {
     (size.0 > 0 && size.1 > 0).then_some(size)
 }
 
-/// Whether to use colour: on a terminal that supports it, unless NO_COLOR is set (<https://no-color.org>).
+/// Whether to use colour: on a terminal that supports it, unless `NO_COLOR` is set (<https://no-color.org>).
 pub fn colour() -> bool {
     let set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
     stdout().is_terminal() && !set("NO_COLOR") && knows_escapes()

@@ -356,7 +356,7 @@ fn a_reader_without_ptrace_access_sees_what_the_kernel_shows_it() {
     );
 }
 
-/// In a pid namespace with the `/proc` of an outer one, `self` has another pid than getpid() returns.
+/// In a pid namespace with the `/proc` of an outer one, `self` has another pid than `getpid()` returns.
 #[test]
 fn self_is_who_proc_says() {
     if !gate::root() || !gate::programs(&["unshare"]) {

@@ -29,7 +29,7 @@ impl Limit {
             limit => Some(used? as f64 / limit as f64),
         };
         let memory = cgroup.memory().and_then(|memory| limit(memory.max()));
-        let in_use = cgroup.memory().and_then(|memory| memory.current());
+        let in_use = cgroup.memory().and_then(fastproc::cgroups::record::Memory::current);
         let tasks = cgroup.pids().and_then(|pids| limit(Some(pids.max)));
         let cpu = cgroup.cpu().and_then(|cpu| {
             let period = cpu.period_ns().filter(|&period| period > 0)?;

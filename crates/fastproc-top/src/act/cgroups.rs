@@ -35,7 +35,7 @@ impl State {
             Action::ChooseSort => self.ask_sort_of_cgroups(),
             Action::SortColumn(by) => {
                 let is_sorted = |column: &&Column| column.name == table.sort.column.name;
-                let now = table.columns.iter().position(|column| is_sorted(column));
+                let now = table.columns.iter().position(is_sorted);
                 let last = table.columns.len().saturating_sub(1);
                 let next = now.map_or(0, |at| at.saturating_add_signed(by as isize).min(last));
                 if let Some(column) = table.columns.get(next).copied() {
