@@ -191,10 +191,11 @@ pid = start(body)
 where = int.from_bytes(os.read(where, 8), 'little')
 def resident(): return int(open(f'/proc/{pid}/statm').read().split()[1])";
     let change = r"
-    before = resident()
-    vector = Vector(where, HUGE)
+    before, end = resident(), time.monotonic() + 30
+    process, vector = os.pidfd_open(pid), Vector(where, HUGE)
     while resident() < before + 256:
-        libc.syscall(440, os.pidfd_open(pid), ctypes.byref(vector), 1, 25, 0)
+        libc.syscall(440, process, ctypes.byref(vector), 1, 25, 0)
+        if time.monotonic() > end: return 'the kernel has no huge page to spare'
         time.sleep(0.01)";
     compare(LEAN, begin, change, true);
 }
