@@ -140,7 +140,7 @@ fn short_lived_processes_have_no_spikes() {
                 let used_ns = change.cpu_ns.expect("it was asked for");
                 let share = change.cpu_share.expect("it was asked for");
                 let all_ns = used_in_all(&change);
-                // A hundredth: the kernel measures run times by another clock.
+                // A hundredth more: the kernel measures run times by another clock.
                 let most_ns = age_ns + age_ns / 100 + TICKS_NS;
                 assert!(all_ns <= most_ns, "{all_ns} ns in {age_ns} ns: {who}");
                 // No change exceeds the growth of this total. Time of a virtual CPU that was stopped is added when it

@@ -116,7 +116,7 @@ fn a_feature_nobody_knows_is_copied_and_never_left_out() {
             .is_some_and(|line| line.starts_with("x86_Thread_features:")),
         "{error}"
     );
-    // If this process itself has the flag, no other process is rendered.
+    // If this process itself has features, the line is rendered for no process, but copied from the kernel's text.
     let learned = Format::learn(text.as_bytes(), Some(40), SpeculationControl::default());
     let learned = learned
         .expect("it can be learned")

@@ -79,7 +79,7 @@ fn threads_are_listed_and_folded() {
     spinner.join().expect("it spins until told to stop");
 }
 
-/// Their number, and which are from one list, while a process changes its leader.
+/// With `lone_threads(false)` the thread of a process that has only one is not listed.
 #[test]
 fn a_thread_without_others_is_not_listed_unless_wanted() {
     if !has_own_process("a_thread_without_others_is_not_listed_unless_wanted") {
