@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod containers;
+mod limits;
 mod values;
 
 use fastproc::{Fields, Texts};

@@ -32,6 +32,7 @@ mod duration;
 pub mod escape;
 pub mod field;
 mod filter;
+mod limits;
 mod names;
 pub mod number;
 mod row;

@@ -152,6 +152,12 @@ pub fn write_local(seconds: i64, format: &str, to: &mut Vec<u8>) {
     }
 }
 
+/// The year of a time in the reader's time zone, and the day in that year.
+pub fn local_day(seconds: i64) -> Option<(i16, i16)> {
+    let date = local(seconds)?.date();
+    Some((date.year(), date.day_of_year()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,7 +8,7 @@ use fastproc::{
     record::{Io, Record, State, ThreadRecord},
 };
 
-use crate::names::Names;
+use crate::{limits::Limits, names::Names};
 
 /// An event of a process, for rows that show one instead of a state.
 #[derive(Clone, Copy, Debug)]
@@ -160,6 +160,8 @@ pub struct Lookup {
     pub users: Names,
     /// Names of groups.
     pub groups: Names,
+    /// The limits of cgroups.
+    pub(crate) limits: Limits,
     /// Buffer for a text.
     pub(crate) text: Vec<u8>,
     /// Buffer for numbers.
@@ -191,6 +193,7 @@ impl Lookup {
             containers: ContainerNames::default(),
             users: Names::users(),
             groups: Names::groups(),
+            limits: Limits::default(),
             text: Vec::new(),
             numbers: Vec::new(),
             scratch: Vec::new(),
@@ -211,6 +214,7 @@ impl Lookup {
             containers: ContainerNames::recorded(),
             users: Names::recorded(),
             groups: Names::recorded(),
+            limits: Limits::recorded(),
             text: Vec::new(),
             numbers: Vec::new(),
             scratch: Vec::new(),
@@ -251,6 +255,10 @@ impl Lookup {
     /// Sets the clock to this time after boot.
     pub fn set_time(&mut self, now_ns: u64) {
         use rustix::time::{ClockId, clock_gettime};
+        // A screen may be drawn several times from one snapshot.
+        if self.now_ns != now_ns {
+            self.limits.renew();
+        }
         self.now_ns = now_ns;
         self.shown = None;
         let ns = |id| {

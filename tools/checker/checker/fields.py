@@ -9,6 +9,7 @@ import re
 import time
 from datetime import datetime
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from .kernel import unescaped
@@ -396,6 +397,36 @@ def _of_container(name: str) -> Rule:
     return derived(expected)
 
 
+def _limits(row: dict[str, Any], name: str) -> list[int]:
+    """The numbers in the file of a limit, of its cgroup and those above it."""
+    root, path = _cgroup_root(), row["cgroup"] and text_of(row["cgroup"])
+    found = list[int]()
+    while root is not None and path and path != "/":
+        try:
+            words = Path(root + path, name).read_text().split()
+        except OSError:
+            words = []
+        if words and words[0] != "max":
+            found.append(int(words[0]) if len(words) == 1 else int(words[0]) * 100 // int(words[1]))
+        path = path.rpartition("/")[0]
+    return found
+
+
+def _smallest(name: str) -> Rule:
+    return derived(lambda row: min(_limits(row, name), default=None), 1.0)
+
+
+def _part_of_limit(name: str) -> Rule:
+    """What is in use changes: only that it is a part of a limit is checked."""
+
+    def rule(moment: Moment, value: Any) -> Verdict:
+        if not _limits(moment.row, name):
+            return OK if value is None else wrong("nothing: there is no limit")
+        return OK if isinstance(value, (int, float)) and value >= 0 else wrong("a part of a limit")
+
+    return rule
+
+
 def _label(moment: Moment, value: Any) -> Verdict:
     if not moment.texts("attr/current"):
         return OK if value is None else wrong("nothing: no security module")
@@ -443,6 +474,11 @@ RULES: dict[str, Rule] = {
         name: _of_container(name)
         for name in ("container", "container_name", "pod", "pod_uid", "namespace", "image", "runtime", "machine")
     },
+    "cgroup_memory_max": _smallest("memory.max"),
+    "cgroup_memory_used": _part_of_limit("memory.max"),
+    "cgroup_cpu_max": _smallest("cpu.max"),
+    "cgroup_tasks_max": _smallest("pids.max"),
+    "cgroup_tasks_used": _part_of_limit("pids.max"),
     "label": _label,
     **{f"{kind}ns": Same((f"ns/{kind}", _inode), f"{kind}ns") for kind in NAMESPACES},
     "coredumping": _of_status("CoreDumping", "coredumping", _coredumping, False),

@@ -50,7 +50,7 @@ const CGROUPS: [(&str, Settings, &str); 7] = [
     ),
     ("many", &[("pids.max", "7")], "many"),
     ("empty", &[], ""),
-    ("nested", &[], ""),
+    ("nested", &[("memory.max", "512M")], ""),
 ];
 const INNER: &str = "nested/inner";
 
@@ -177,7 +177,63 @@ pub fn compare(reporter: &mut Reporter) -> io::Result<()> {
     } {
         table(reporter, source)?;
     }
-    Ok(())
+    limits(reporter)
+}
+
+/// Compares what `fastproc ps` says of the limits of processes with the files of their cgroups. A process of the inner cgroup has
+/// the limit of memory of the outer one.
+fn limits(reporter: &mut Reporter) -> io::Result<()> {
+    const FIELDS: &str = "cgroup,cgroup_memory_max,cgroup_memory_used,cgroup_cpu_max,cgroup_tasks_max,cgroup_tasks_used";
+    let argv = [FASTPROC, "ps", "--json", "--fields", FIELDS];
+    let started = Instant::now();
+    let output = Command::new(argv[0]).args(&argv[1..]).output();
+    let shown = output.as_ref().map(|output| output.stdout.clone());
+    let shown = shown.unwrap_or_default();
+    reporter.command("limits", &argv, started, output)?;
+    let shown: serde_json::Value = serde_json::from_slice(&shown)?;
+    let read = |path: &str| -> io::Result<Option<f64>> {
+        let text = fs::read_to_string(Path::new(TREE).join(path))?;
+        Ok(text.trim().parse().ok())
+    };
+    let part = |used: Option<f64>, limit: Option<f64>| Some(used? / limit? * 100.0);
+    let memory = read("nested/memory.max")?;
+    let tasks = read("many/pids.max")?;
+    let mut wrong = Vec::new();
+    for (cgroup, column, expected) in [
+        ("memory", "cgroup_memory_max_bytes", None),
+        ("memory", "cgroup_cpu_max", None),
+        (INNER, "cgroup_memory_max_bytes", memory),
+        (
+            INNER,
+            "cgroup_memory_used",
+            part(read("nested/memory.current")?, memory),
+        ),
+        ("throttled", "cgroup_cpu_max", Some(20.0)),
+        ("many", "cgroup_tasks_max", tasks),
+        (
+            "many",
+            "cgroup_tasks_used",
+            part(read("many/pids.current")?, tasks),
+        ),
+    ] {
+        let path = format!("/tree/{cgroup}");
+        let rows = shown["processes"].as_array();
+        let row = rows.and_then(|rows| rows.iter().find(|row| row["cgroup"] == path.as_str()));
+        let value = row.map(|row| &row[column]);
+        let is_right = value.is_some_and(|value| match expected {
+            None => value.is_null(),
+            // JSON has four digits.
+            Some(number) => value
+                .as_f64()
+                .is_some_and(|value| (value - number).abs() < 0.01),
+        });
+        if !is_right {
+            wrong.push(format!(
+                "{cgroup}: {column} is {value:?} instead of {expected:?}"
+            ));
+        }
+    }
+    reporter.check("limits of processes", wrong.is_empty(), wrong.join("; "))
 }
 
 /// Ends the processes of the tree.

@@ -159,7 +159,7 @@ fn command(
             scan(finding, &output::object(stdout)?);
             Ok(())
         }
-        ("exits" | "serve" | "cat" | "cgroups" | "cost", Ended::Status(0)) => Ok(()),
+        ("exits" | "serve" | "cat" | "cgroups" | "cost" | "limits", Ended::Status(0)) => Ok(()),
         // It is not fastproc's fault if a fixture cannot be set up on this kernel or on a busy host: if a field is
         // therefore not in use, that shows.
         ("testbed", Ended::Status(0 | 125)) => {

@@ -3,7 +3,7 @@
 use fastproc::Fields;
 
 use super::{
-    Field, Get, containers,
+    Field, Get, containers, limits,
     values::{
         command_line, flags, label, lifetime_share, name, namespace_id, nested, nice, number_in,
         numbers, policy, rolled_up, scheduling_class, started, state_as_in_ps, status, terminal,
@@ -392,6 +392,11 @@ pub static FIELDS: &[Field] = &[
     cgroup("image", Unit::Text, "image of the container; root only", |s, lookup| containers::label(s, lookup, |of| &of.image)),
     cgroup("runtime", Unit::Text, "what made the container: docker, containerd, cri-o, podman, lxc or nspawn, if its cgroup says it", containers::runtime),
     cgroup("machine", Unit::Text, "machine of systemd-machined: a container of systemd-nspawn, or a virtual machine of libvirt", containers::machine),
+    cgroup("cgroup_memory_max", Unit::Bytes, "smallest limit of memory of its cgroup and of those above it", limits::memory).heading("MEMMAX"),
+    cgroup("cgroup_memory_used", Unit::Percent, "memory in use, of the closest of these limits", limits::memory_used).heading("%MEMMAX"),
+    cgroup("cgroup_cpu_max", Unit::Percent, "smallest limit of CPU time, in hundredths of a CPU", limits::cpu).heading("CPUMAX"),
+    cgroup("cgroup_tasks_max", Unit::Number, "smallest limit of processes and threads", limits::tasks).heading("TASKMAX"),
+    cgroup("cgroup_tasks_used", Unit::Percent, "processes and threads, of the closest of these limits", limits::tasks_used).heading("%TASKMAX"),
     identity("label", Unit::Text, "label of the security module (SELinux, AppArmor)", label),
     namespace("cgroupns", "cgroup namespace, as the number of its inode", |s, lookup| namespace_id(s, lookup, c"ns/cgroup")),
     namespace("ipcns", "IPC namespace", |s, lookup| namespace_id(s, lookup, c"ns/ipc")),

@@ -117,22 +117,9 @@ impl Cgroups {
     }
 }
 
-/// The path in the text of `/proc/PID/cgroup`: the line of the default hierarchy has number 0 and no controllers.
-pub(super) fn path_in(cgroup: &[u8]) -> Option<&[u8]> {
-    cgroup
-        .split(|&byte| byte == b'\n')
-        .find_map(|line| line.strip_prefix(b"0::"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_path_in_the_default_hierarchy_is_found() {
-        assert_eq!(path_in(b"4:cpu:/a\n0::/b:c\n"), Some(b"/b:c".as_slice()));
-        assert_eq!(path_in(b"4:cpu:/a\n"), None);
-    }
 
     #[test]
     fn a_path_is_kept_for_its_own_id_only() {

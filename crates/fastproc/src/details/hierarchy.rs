@@ -32,6 +32,9 @@ const CGROUP2: u64 = 0x6367_7270;
 /// `FILEID_KERNFS` of include/linux/exportfs.h: the handle of a cgroup is its id.
 const FILEID_KERNFS: i32 = 0xfe;
 
+/// So many cgroups are searched for the one of this process.
+const MOST_SEARCHED: usize = 10_000;
+
 /// `struct file_handle` with room for an id.
 #[repr(C)]
 struct Handle {
@@ -70,7 +73,8 @@ impl Hierarchy {
         if !is_initial && hierarchy.is_whole {
             // The whole hierarchy may be mounted over that root.
             let root = of_namespace().filter(|&(_, id)| id != ROOT);
-            hierarchy.namespace = root.and_then(|(_, id)| hierarchy.path(id));
+            let by_id = root.and_then(|(_, id)| hierarchy.path(id));
+            hierarchy.namespace = by_id.or_else(|| namespace_by_own_cgroup(&hierarchy.root));
         }
         Some(hierarchy)
     }
@@ -147,6 +151,47 @@ impl Hierarchy {
     }
 }
 
+/// The path in the text of `/proc/PID/cgroup`: the default hierarchy has number 0 and no controllers to name.
+pub(super) fn path_in(cgroup: &[u8]) -> Option<&[u8]> {
+    cgroup
+        .split(|&byte| byte == b'\n')
+        .find_map(|line| line.strip_prefix(b"0::"))
+}
+
+/// The path of the root of this process's cgroup namespace: that of its own cgroup in the whole hierarchy, without what the
+/// namespace shows of it.
+fn namespace_by_own_cgroup(whole: &OwnedFd) -> Option<Vec<u8>> {
+    let own = std::fs::read("/proc/self/cgroup").ok()?;
+    let shown = path_in(&own)?;
+    let path = own_cgroup(whole)?;
+    let root = path.strip_suffix(shown.strip_suffix(b"/").unwrap_or(shown));
+    Some(root?.to_vec())
+}
+
+/// The path of the cgroup that has this process among its own.
+fn own_cgroup(whole: &OwnedFd) -> Option<Vec<u8>> {
+    let root = PathBuf::from(format!("/proc/self/fd/{}", whole.as_raw_fd()));
+    let own = std::process::id().to_string();
+    let mut rest = vec![PathBuf::new()];
+    for _ in 0..MOST_SEARCHED {
+        let path = rest.pop()?;
+        let folder = root.join(&path);
+        // One of threads has no list of processes.
+        let procs = std::fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+        if procs.lines().any(|pid| pid == own) {
+            let path = path.into_os_string().into_encoded_bytes();
+            let slash = if path.is_empty() { "" } else { "/" };
+            return Some([slash.as_bytes(), &path].concat());
+        }
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                rest.push(path.join(entry.file_name()));
+            }
+        }
+    }
+    None
+}
+
 /// The root of a mount of the hierarchy, and its id.
 fn open_root(path: &Path) -> Option<(OwnedFd, u64)> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -212,6 +257,26 @@ mod tests {
         assert!(mount_points(mounts).eq(["/mnt", "/sys/fs/cgroup/unified"]));
         assert!(namespace_mount_points(mounts).eq(["/sys/fs/cgroup/unified"]));
         assert_eq!(mount_points("").count(), 0);
+    }
+
+    #[test]
+    fn the_path_in_the_default_hierarchy_is_found() {
+        assert_eq!(path_in(b"4:cpu:/a\n0::/b:c\n"), Some(b"/b:c".as_slice()));
+        assert_eq!(path_in(b"4:cpu:/a\n"), None);
+    }
+
+    #[test]
+    fn the_own_cgroup_is_found() {
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").expect("it is there");
+        let mut roots = mount_points(&mounts).filter_map(|point| open_root(Path::new(point)));
+        let Some((root, _)) = roots.find(|&(_, id)| id == ROOT) else {
+            fastproc_testbed::gate::skipped("the default hierarchy is not mounted here");
+            return;
+        };
+        let own = std::fs::read("/proc/self/cgroup").expect("it is there");
+        let own = path_in(&own).expect("the default hierarchy is mounted");
+        let own = own.strip_suffix(b"/").unwrap_or(own);
+        assert_eq!(own_cgroup(&root).as_deref(), Some(own));
     }
 
     #[test]

@@ -250,7 +250,7 @@ impl Details {
         let pid = process.pid();
         let directory = self.directory(process)?;
         directory.file(c"cgroup", WHAT, &mut self.scratch)?;
-        let path = cgroup::path_in(&self.scratch);
+        let path = hierarchy::path_in(&self.scratch);
         let path = path.ok_or(DetailError::Absent { pid, what: WHAT })?;
         if let Some(id) = process.cgroup_id() {
             self.cgroups.keep(id, path);

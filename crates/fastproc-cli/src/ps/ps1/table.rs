@@ -44,44 +44,41 @@ impl Table {
     }
 
     /// The width of each column; if it is not fixed, that of its widest value.
-    fn widths(&self, rows: &[Vec<String>]) -> Vec<usize> {
+    fn widths(&self, cells: &Cells) -> Vec<usize> {
         let columns = self.columns.iter().enumerate();
         columns
             .map(|(at, column)| {
                 column.width.unwrap_or_else(|| {
-                    let cells = rows.iter().map(|row| row[at].width());
-                    cells.max().unwrap_or(0).max(column.heading.width())
+                    let places = (at..cells.ends.len()).step_by(self.columns.len());
+                    let widths = places.map(|place| width_of(cells.at(place)));
+                    widths.max().unwrap_or(0).max(column.heading.width())
                 })
             })
             .collect()
     }
 
-    fn cells(&self, row: &Row<'_>, lookup: &mut Lookup, context: Context) -> Vec<String> {
+    fn add_row(&self, row: &Row<'_>, lookup: &mut Lookup, context: Context, to: &mut Cells) {
         // The row of a leading thread shows the totals of its process, as in ps(1).
         let is_leader = row.thread.is_some() && row.other_thread().is_none();
         let row = Row {
             thread: row.thread.filter(|_| !is_leader),
             ..*row
         };
-        let columns = self.columns.iter();
-        columns
-            .map(|column| {
-                let mut cell = Vec::new();
-                let is_command = matches!(column.writing, Writing::Name | Writing::Arguments);
-                if is_command {
+        for column in &self.columns {
+            to.add(|cell| {
+                if matches!(column.writing, Writing::Name | Writing::Arguments) {
                     cell.extend_from_slice(row.branch);
                 }
-                values::write(column, &row, lookup, context, &mut cell);
-                String::from_utf8_lossy(&cell).into_owned()
-            })
-            .collect()
+                values::write(column, &row, lookup, context, cell);
+            });
+        }
     }
 
     /// Writes a line. A value that is too wide for a right-aligned column moves the next ones, until there is room
     /// again.
-    fn write_line(
+    fn write_line<'c>(
         &self,
-        cells: &[String],
+        cells: impl Iterator<Item = &'c str>,
         widths: &[usize],
         is_heading: bool,
         room: usize,
@@ -91,14 +88,13 @@ impl Table {
         let last = self.columns.len() - 1;
         // The column where the line should be, and where it is.
         let (mut due, mut at) = (0_usize, 0_usize);
-        for (place, (cell, &width)) in cells.iter().zip(widths).enumerate() {
+        for (place, (cell, &width)) in cells.zip(widths).enumerate() {
             let column = &self.columns[place];
-            let is_number = self.numbers
-                && matches!(
-                    column.writing,
-                    Writing::User | Writing::UserOf | Writing::GroupOf
-                );
-            let is_right = column.side == Side::Right || is_number;
+            let is_name = matches!(
+                column.writing,
+                Writing::User | Writing::UserOf | Writing::GroupOf
+            );
+            let is_right = column.side == Side::Right || (self.numbers && is_name);
             let most = if place == last {
                 left(room, due.max(at))
             } else if is_right || is_heading || column.width.is_none() || column.is_number() {
@@ -106,18 +102,16 @@ impl Table {
             } else {
                 width
             };
-            let is_name = matches!(
-                column.writing,
-                Writing::User | Writing::UserOf | Writing::GroupOf
-            );
-            let text = if cell.width() <= most {
-                cell.clone()
-            } else if is_name && most > 1 && !is_heading && place < last {
-                format!("{}+", terminal::cut(cell, most - 1))
-            } else {
-                terminal::cut(cell, most).to_owned()
-            };
-            let taken = text.width();
+            let mut taken = width_of(cell);
+            let (mut text, mut end) = (cell, "");
+            if taken > most {
+                if is_name && most > 1 && !is_heading && place < last {
+                    (text, end) = (terminal::cut(cell, most - 1), "+");
+                } else {
+                    text = terminal::cut(cell, most);
+                }
+                taken = text.width() + end.len();
+            }
             let padding = if is_right {
                 width.saturating_sub(taken)
             } else {
@@ -126,11 +120,46 @@ impl Table {
             let between = (due + padding).saturating_sub(at);
             let between = if place == 0 { between } else { between.max(1) };
             line.extend(std::iter::repeat_n(' ', between));
-            *line += &text;
+            *line += text;
+            *line += end;
             at += between + taken;
             due += width + 1;
         }
         line.push('\n');
+    }
+}
+
+/// The values of a table, row after row, in one text.
+#[derive(Default)]
+struct Cells {
+    text: String,
+    /// The end of each value in the text.
+    ends: Vec<usize>,
+    /// Scratch space for one value.
+    bytes: Vec<u8>,
+}
+
+impl Cells {
+    fn add(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        self.bytes.clear();
+        write(&mut self.bytes);
+        self.text += &String::from_utf8_lossy(&self.bytes);
+        self.ends.push(self.text.len());
+    }
+
+    /// The value with this number.
+    fn at(&self, place: usize) -> &str {
+        let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.text[start..self.ends[place]]
+    }
+}
+
+/// The number of terminal columns that a text needs.
+fn width_of(text: &str) -> usize {
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        text.len()
+    } else {
+        text.width()
     }
 }
 
@@ -152,26 +181,23 @@ impl RowWriter for Table {
         output: &mut dyn Write,
     ) -> io::Result<()> {
         let context = Context::new(self.numbers);
-        let rows: Vec<_> = rows
-            .shown
-            .map(|row| self.cells(&row, lookup, context))
-            .collect();
-        let widths = self.widths(&rows);
+        let mut cells = Cells::default();
+        rows.shown
+            .for_each(|row| self.add_row(&row, lookup, context, &mut cells));
+        let widths = self.widths(&cells);
         let room = self.room();
         let mut line = String::new();
         if std::mem::replace(&mut self.is_next, true) {
             output.write_all(b"\n")?;
         }
-        let headings: Vec<_> = self
-            .columns
-            .iter()
-            .map(|column| column.heading.clone())
-            .collect();
-        if self.headings && headings.iter().any(|heading| !heading.is_empty()) {
-            self.write_line(&headings, &widths, true, room, &mut line);
+        let headings = self.columns.iter().map(|column| column.heading.as_str());
+        if self.headings && headings.clone().any(|heading| !heading.is_empty()) {
+            self.write_line(headings, &widths, true, room, &mut line);
             output.write_all(line.as_bytes())?;
         }
-        for cells in &rows {
+        let columns = self.columns.len();
+        for row in (0..cells.ends.len()).step_by(columns) {
+            let cells = (row..row + columns).map(|place| cells.at(place));
             self.write_line(cells, &widths, false, room, &mut line);
             output.write_all(line.as_bytes())?;
         }

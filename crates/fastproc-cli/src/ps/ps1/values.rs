@@ -3,7 +3,7 @@
 use std::env;
 
 use fastproc::record::State;
-use fastproc_columns::{Lookup, Row, Value, arguments, field, number};
+use fastproc_columns::{Field, Lookup, Row, Value, number};
 use unicode_width::UnicodeWidthChar;
 
 use super::{Column, columns::Writing};
@@ -22,6 +22,8 @@ pub struct Context {
     pub utf8: bool,
     /// The time, in seconds of the calendar.
     pub now: i64,
+    /// The year and the day of that time.
+    today: Day,
 }
 
 impl Context {
@@ -37,7 +39,22 @@ impl Context {
             numbers,
             utf8: locale.contains("utf-8") || locale.contains("utf8"),
             now: now.tv_sec,
+            today: Day::of(now.tv_sec),
         }
+    }
+}
+
+/// A day of the calendar, in the reader's time zone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Day {
+    year: i16,
+    of_year: i16,
+}
+
+impl Day {
+    fn of(seconds: i64) -> Self {
+        let (year, of_year) = number::local_day(seconds).unwrap_or_default();
+        Self { year, of_year }
     }
 }
 
@@ -63,7 +80,7 @@ pub fn write(
             }
             return;
         }
-        Writing::Arguments => return write_arguments(row, lookup, context, to),
+        Writing::Arguments => return write_arguments(field, row, lookup, context, to),
         Writing::Function => {
             return match field.value(row, lookup) {
                 Value::Text(name) => {
@@ -155,7 +172,7 @@ pub fn write(
         Writing::ElapsedSeconds => number::write(whole / SECOND_NS, to),
         Writing::LongStart => number::write_local(signed, "%a %b %e %H:%M:%S %Y", to),
         Writing::Start | Writing::ShortStart | Writing::BsdStart => {
-            write_start(column.writing, signed, context.now, to);
+            write_start(column.writing, signed, context, to);
         }
         Writing::Priority(above) => number::write_signed(signed + above, to),
         Writing::PriorityBelow(from) => number::write_signed(from - signed, to),
@@ -201,23 +218,26 @@ fn share(row: &Row<'_>, lookup: &Lookup) -> f64 {
 }
 
 /// Writes the arguments, separated by spaces; the name in brackets if there are none.
-fn write_arguments(row: &Row<'_>, lookup: &mut Lookup, context: Context, to: &mut Vec<u8>) {
-    let cmdline = field::find("cmdline").expect("it is one of the catalogue");
-    match cmdline.value(row, lookup) {
+fn write_arguments(
+    field: &Field,
+    row: &Row<'_>,
+    lookup: &mut Lookup,
+    context: Context,
+    to: &mut Vec<u8>,
+) {
+    match field.value(row, lookup) {
         Value::Arguments(line) => {
-            let mut text = Vec::new();
-            for argument in arguments(line) {
-                text.extend_from_slice(argument);
-                text.push(b' ');
-            }
             // ps(1) shows a line feed as a space, and drops spaces at the end.
-            for byte in text.iter_mut().filter(|byte| **byte == b'\n') {
-                *byte = b' ';
-            }
-            let end = text.iter().rposition(|&byte| byte != b' ');
-            match end {
-                Some(end) => printable(&text[..=end], context.utf8, to),
-                None => to.push(b'?'),
+            let is_blank = |byte: &u8| matches!(byte, b' ' | b'\n' | 0);
+            let Some(end) = line.bytes.iter().rposition(|byte| !is_blank(byte)) else {
+                return to.push(b'?');
+            };
+            let start = to.len();
+            let shown = |&byte: &u8| if is_blank(&byte) { b' ' } else { byte };
+            to.extend(line.bytes[..=end].iter().map(shown));
+            if !to[start..].iter().copied().all(is_plain) {
+                let text = to.split_off(start);
+                printable(&text, context.utf8, to);
             }
         }
         Value::NoArguments(name) => write_bracketed(row, name, context, to),
@@ -258,7 +278,7 @@ fn write_cgroups(row: &Row<'_>, lookup: &mut Lookup, context: Context, to: &mut 
 
 /// Appends text like ps(1): a question mark for each byte or character that is not printable.
 fn printable(text: &[u8], utf8: bool, to: &mut Vec<u8>) {
-    if text.iter().all(|byte| matches!(byte, b' '..=b'~')) {
+    if text.iter().copied().all(is_plain) {
         return to.extend_from_slice(text);
     }
     for chunk in text.utf8_chunks() {
@@ -275,6 +295,11 @@ fn printable(text: &[u8], utf8: bool, to: &mut Vec<u8>) {
         }
         to.extend(chunk.invalid().iter().map(|_| b'?'));
     }
+}
+
+/// Whether ps(1) shows this byte unchanged.
+fn is_plain(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~')
 }
 
 fn is_printed(character: char) -> bool {
@@ -316,19 +341,22 @@ fn write_tenths(tenths: u64, to: &mut Vec<u8>) {
     number::write(tenths % 10, to);
 }
 
-fn write_start(writing: Writing, seconds: i64, now: i64, to: &mut Vec<u8>) {
-    let local = |seconds, format| {
-        let mut text = Vec::new();
-        number::write_local(seconds, format, &mut text);
-        text
-    };
-    let is_old = seconds < now - DAY;
+fn write_start(writing: Writing, seconds: i64, context: Context, to: &mut Vec<u8>) {
+    let is_old = seconds < context.now - DAY;
     let format = match writing {
         Writing::Start if is_old => "%b %d",
         Writing::Start => "%H:%M:%S",
         Writing::BsdStart if is_old => "%b %e",
-        Writing::ShortStart if local(seconds, "%Y") != local(now, "%Y") => "%Y",
-        Writing::ShortStart if local(seconds, "%j") != local(now, "%j") => "%b%d",
+        Writing::ShortStart => {
+            let day = Day::of(seconds);
+            if day.year != context.today.year {
+                "%Y"
+            } else if day != context.today {
+                "%b%d"
+            } else {
+                "%H:%M"
+            }
+        }
         _ => "%H:%M",
     };
     number::write_local(seconds, format, to);
@@ -365,7 +393,15 @@ mod tests {
     fn a_start_is_shorter_the_longer_ago_it_is() {
         // Noon on 9 September 2001 in UTC.
         let noon = 1_000_036_800;
-        let start = |writing, now| written(|to| write_start(writing, noon, now, to));
+        let start = |writing, now| {
+            let context = Context {
+                numbers: false,
+                utf8: true,
+                now,
+                today: Day::of(now),
+            };
+            written(|to| write_start(writing, noon, context, to))
+        };
         let long_ago = noon + 400 * DAY;
         assert_eq!(start(Writing::Start, noon).split(':').count(), 3);
         assert_eq!(start(Writing::Start, long_ago), "Sep 09");

@@ -1,0 +1,28 @@
+//! The limits of a process's cgroup.
+
+use fastproc::Process;
+
+use crate::{
+    limits::Limit,
+    row::{Lookup, Row},
+    value::Value::{self, Real, Unknown, Unsigned},
+};
+
+fn of(process: Process<'_>, lookup: &mut Lookup) -> Option<Limit> {
+    lookup.limits.get(process.cgroup_id()?)
+}
+
+macro_rules! limit {
+    ($name:ident, $form:expr) => {
+        pub(super) fn $name<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
+            let limit = of(row.process, lookup).and_then(|limit| limit.$name);
+            limit.map_or(Unknown, $form)
+        }
+    };
+}
+
+limit!(memory, Unsigned);
+limit!(memory_used, |part| Real(part * 100.0));
+limit!(cpu, |cpus| Real(cpus * 100.0));
+limit!(tasks, Unsigned);
+limit!(tasks_used, |part| Real(part * 100.0));
