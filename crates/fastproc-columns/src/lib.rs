@@ -2,9 +2,9 @@
 //!
 //! All programs that show processes (`fastproc ps`, a screen, another language) use the same names:
 //! - [`FIELDS`] has every [`Field`]: its name and aliases as in proc(5) and ps(1), the groups of
-//! [`Fields`](fastproc::Fields) that it needs, its [`Unit`], and its [`Value`] for a [`Row`].
+//!   [`Fields`](fastproc::Fields) that it needs, its [`Unit`], and its [`Value`] for a [`Row`].
 //! - A [`Row`] is a process or a thread of a snapshot, with its changes since the previous one. [`Lookup`] has values
-//! that are not in the record: names of users, command lines, the clock.
+//!   that are not in the record: names of users, command lines, the clock.
 //! - A [`Filter`] says which rows to show, a [`Sort`] in which order.
 //!
 //! ```no_run

@@ -2,7 +2,7 @@
 //!
 //! Data flows one way:
 //! - A [`Feed`] provides a [`View`]: the last two snapshots, and numbers of the machine. Its source is this machine, or
-//! a recording.
+//!   a recording.
 //! - A [`State`] has the user's choices. Keys change it, through the table in [`keys`].
 //! - `draw` makes a screen from both. It writes only the visible rows.
 //!

@@ -10,10 +10,10 @@
 //! The growth of a counter is divided by
 //! - the time between the two readings of its record, if both snapshots have it;
 //! - the time between the two snapshots, if only one of them has it, because it started or ended in between. So the
-//! shares of all processes, including exited ones, add up to the CPU time of the machine;
+//!   shares of all processes, including exited ones, add up to the CPU time of the machine;
 //! - its age when it was read, if there is no earlier snapshot: then everything was zero at its start;
 //! - but no less than [`SHORTEST_NS`], or the time between the two snapshots if that is less: a rate over the first
-//! microseconds of a process means little.
+//!   microseconds of a process means little.
 //!
 //! # Bounds
 //! The share of a process is at most the number of CPUs of the machine, and that of a thread at most 1. Shares
