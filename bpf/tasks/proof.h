@@ -17,22 +17,22 @@
  * another group is read at each walk.
  *
  * - Identity: the words without a group. PF_FORKNOEXEC: setpgid(2) changes the group of a child before it executes a
- * program, never after. A process that can be reaped or die without a run is not kept: see may_rest().
+ *   program, never after. A process that can be reaped or die without a run is not kept: see may_rest().
  * - FP_CPU: without a run no time passes, and no faults occur. The times that the kernel last showed to a reader may
- * move, but not what it shows then.
+ *   move, but not what it shows then.
  * - FP_MEMORY: others reclaim, truncate, merge and pin: the counters are words. The process itself changes its sizes.
  * - FP_MEMORY_DETAILS: page tables, huge pages and flags: words.
  * - FP_LAYOUT: the process itself changes it.
  * - FP_USERS, FP_CREDENTIALS: commit_creds() replaces only the credentials of the running task; seccomp(2) affects
- * other threads of its process only. Another process with the same fs may change the umask: not kept; for kernel
- * threads, a word.
+ *   other threads of its process only. Another process with the same fs may change the umask: not kept; for kernel
+ *   threads, a word.
  * - FP_SIGNALS: pending ones and the limit: words. The process itself changes its signal actions and blocked signals.
- * The queue belongs to the user, and its length is set in kept records.
+ *   The queue belongs to the user, and its length is set in kept records.
  * - FP_NAMESPACES: the pids of a process never change, and its group in each namespace follows from the word PGRP.
  * - FP_SCHEDULING, FP_SCHEDULING_DETAILS: others set it: words. The scheduler may move a sleeping task that is still on
- * a queue to another CPU. The delays by I/O are its own.
+ *   a queue to another CPU. The delays by I/O are its own.
  * - FP_LIMITS: prlimit(2): a word. Another process with the same files may enlarge the table: not kept; for kernel
- * threads, a word.
+ *   threads, a word.
  * - FP_IO: the process counts its own I/O.
  * - FP_CGROUP: others move the process: a word.
  * - FP_THREADS: a process of one thread is not listed, or not kept.

@@ -67,7 +67,7 @@ pub unsafe extern "C" fn fastproc_open(
     source: *const c_char,
     max_age_ns: u64,
 ) -> c_int {
-    // SAFETY: what the caller promises of every function.
+    // SAFETY: as every caller promises; see `handle`.
     unsafe {
         handle::open(handle, || {
             let source = (!source.is_null()).then(|| CStr::from_ptr(source).to_bytes());
@@ -79,7 +79,7 @@ pub unsafe extern "C" fn fastproc_open(
 /// Closes a handle, and invalidates all its texts. NULL does nothing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_close(handle: *mut Fastproc) -> c_int {
-    // SAFETY: what the caller promises of every function.
+    // SAFETY: as every caller promises; see `handle`.
     unsafe { handle::close(handle) }
 }
 
@@ -117,7 +117,7 @@ pub unsafe extern "C" fn fastproc_field(name: *const c_char, field: *mut u32) ->
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_source(handle: *const Fastproc) -> *const c_char {
     let mut source = Name(c"".as_ptr());
-    // SAFETY: what the caller promises of every function.
+    // SAFETY: as every caller promises; see `handle`.
     let result = unsafe {
         get(handle, &raw mut source, |reader| {
             let name = match reader.source() {
@@ -149,7 +149,7 @@ impl Default for Name {
 /// After a failure there is no snapshot; the next call may succeed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_snapshot(handle: *mut Fastproc) -> c_int {
-    // SAFETY: what the caller promises of every function.
+    // SAFETY: as every caller promises; see `handle`.
     unsafe { change(handle, Reader::take_snapshot) }
 }
 
@@ -157,7 +157,7 @@ pub unsafe extern "C" fn fastproc_snapshot(handle: *mut Fastproc) -> c_int {
 /// ids.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_count(handle: *const Fastproc) -> usize {
-    // SAFETY: what the caller promises of every function.
+    // SAFETY: as every caller promises; see `handle`.
     unsafe { count(handle, Reader::count) }
 }
 
@@ -168,7 +168,7 @@ pub unsafe extern "C" fn fastproc_find(
     pid: u32,
     index: *mut usize,
 ) -> c_int {
-    // SAFETY: what the caller promises of every function.
+    // SAFETY: as every caller promises; see `handle`.
     unsafe { get(handle, index, |reader| reader.find(pid)) }
 }
 
@@ -178,7 +178,7 @@ pub unsafe extern "C" fn fastproc_snapshot_began_ns(
     handle: *const Fastproc,
     value: *mut u64,
 ) -> c_int {
-    // SAFETY: what the caller promises of every function.
+    // SAFETY: as every caller promises; see `handle`.
     unsafe { get(handle, value, |reader| Ok(reader.time()?.0)) }
 }
 
@@ -188,7 +188,7 @@ pub unsafe extern "C" fn fastproc_snapshot_took_ns(
     handle: *const Fastproc,
     value: *mut u64,
 ) -> c_int {
-    // SAFETY: what the caller promises of every function.
+    // SAFETY: as every caller promises; see `handle`.
     unsafe { get(handle, value, |reader| Ok(reader.time()?.1)) }
 }
 
@@ -199,7 +199,7 @@ pub unsafe extern "C" fn fastproc_pid(
     index: usize,
     value: *mut u32,
 ) -> c_int {
-    // SAFETY: what the caller promises of every function.
+    // SAFETY: as every caller promises; see `handle`.
     unsafe {
         get(handle, value, |reader| {
             reader.of_process(index, 0, Guard::Public, |process| Some(process.pid()))
@@ -214,7 +214,7 @@ pub unsafe extern "C" fn fastproc_state(
     index: usize,
     value: *mut c_char,
 ) -> c_int {
-    // SAFETY: what the caller promises of every function.
+    // SAFETY: as every caller promises; see `handle`.
     unsafe {
         get(handle, value, |reader| {
             reader.of_process(index, 0, Guard::Public, |process| {
@@ -231,7 +231,7 @@ pub unsafe extern "C" fn fastproc_is_kernel_thread(
     index: usize,
     value: *mut bool,
 ) -> c_int {
-    // SAFETY: what the caller promises of every function.
+    // SAFETY: as every caller promises; see `handle`.
     unsafe {
         get(handle, value, |reader| {
             reader.of_process(index, 0, Guard::Public, |process| {
@@ -248,7 +248,7 @@ pub unsafe extern "C" fn fastproc_shows_everything(
     index: usize,
     value: *mut bool,
 ) -> c_int {
-    // SAFETY: what the caller promises of every function.
+    // SAFETY: as every caller promises; see `handle`.
     unsafe { get(handle, value, |reader| reader.shows_everything_of(index)) }
 }
 
@@ -259,7 +259,7 @@ pub unsafe extern "C" fn fastproc_rss_bytes(
     index: usize,
     value: *mut u64,
 ) -> c_int {
-    // SAFETY: what the caller promises of every function.
+    // SAFETY: as every caller promises; see `handle`.
     unsafe {
         get(handle, value, |reader| {
             reader.of_process(index, FASTPROC_MEMORY, Guard::Public, |process| {
@@ -276,7 +276,7 @@ pub unsafe extern "C" fn fastproc_shared_bytes(
     index: usize,
     value: *mut u64,
 ) -> c_int {
-    // SAFETY: what the caller promises of every function.
+    // SAFETY: as every caller promises; see `handle`.
     unsafe {
         get(handle, value, |reader| {
             reader.of_process(index, FASTPROC_MEMORY, Guard::Public, |process| {
@@ -294,7 +294,7 @@ pub unsafe extern "C" fn fastproc_supplementary_group(
     n: usize,
     value: *mut u32,
 ) -> c_int {
-    // SAFETY: what the caller promises of every function.
+    // SAFETY: as every caller promises; see `handle`.
     unsafe { get(handle, value, |reader| reader.supplementary_group(index, n)) }
 }
 
@@ -307,7 +307,7 @@ pub unsafe extern "C" fn fastproc_nested_ids(
     n: usize,
     value: *mut FastprocIds,
 ) -> c_int {
-    // SAFETY: what the caller promises of every function.
+    // SAFETY: as every caller promises; see `handle`.
     unsafe {
         get(handle, value, |reader| {
             let ids = reader.nested_ids(index, n)?;
@@ -329,7 +329,7 @@ pub unsafe extern "C" fn fastproc_cpus_allowed(
     n: usize,
     value: *mut u64,
 ) -> c_int {
-    // SAFETY: what the caller promises of every function.
+    // SAFETY: as every caller promises; see `handle`.
     unsafe { get(handle, value, |reader| reader.allowed(index, n, false)) }
 }
 
@@ -341,7 +341,7 @@ pub unsafe extern "C" fn fastproc_mems_allowed(
     n: usize,
     value: *mut u64,
 ) -> c_int {
-    // SAFETY: what the caller promises of every function.
+    // SAFETY: as every caller promises; see `handle`.
     unsafe { get(handle, value, |reader| reader.allowed(index, n, true)) }
 }
 
@@ -353,7 +353,7 @@ pub unsafe extern "C" fn fastproc_name(
     text: *mut *const c_char,
     length: *mut usize,
 ) -> c_int {
-    // SAFETY: what the caller promises of every function.
+    // SAFETY: as every caller promises; see `handle`.
     unsafe {
         hand_out(handle, text, length, |reader| {
             reader.text(Text::Name, index)
@@ -369,7 +369,7 @@ pub unsafe extern "C" fn fastproc_cmdline(
     text: *mut *const c_char,
     length: *mut usize,
 ) -> c_int {
-    // SAFETY: what the caller promises of every function.
+    // SAFETY: as every caller promises; see `handle`.
     unsafe {
         hand_out(handle, text, length, |reader| {
             reader.text(Text::Cmdline, index)
@@ -385,7 +385,7 @@ pub unsafe extern "C" fn fastproc_exe(
     text: *mut *const c_char,
     length: *mut usize,
 ) -> c_int {
-    // SAFETY: what the caller promises of every function.
+    // SAFETY: as every caller promises; see `handle`.
     unsafe { hand_out(handle, text, length, |reader| reader.text(Text::Exe, index)) }
 }
 
@@ -397,7 +397,7 @@ pub unsafe extern "C" fn fastproc_cgroup_path(
     text: *mut *const c_char,
     length: *mut usize,
 ) -> c_int {
-    // SAFETY: what the caller promises of every function.
+    // SAFETY: as every caller promises; see `handle`.
     unsafe {
         hand_out(handle, text, length, |reader| {
             reader.text(Text::Cgroup, index)
@@ -413,7 +413,7 @@ pub unsafe extern "C" fn fastproc_stat_text(
     text: *mut *const c_char,
     length: *mut usize,
 ) -> c_int {
-    // SAFETY: what the caller promises of every function.
+    // SAFETY: as every caller promises; see `handle`.
     unsafe {
         hand_out(handle, text, length, |reader| {
             reader.text(Text::Stat, index)
@@ -429,7 +429,7 @@ pub unsafe extern "C" fn fastproc_statm_text(
     text: *mut *const c_char,
     length: *mut usize,
 ) -> c_int {
-    // SAFETY: what the caller promises of every function.
+    // SAFETY: as every caller promises; see `handle`.
     unsafe {
         hand_out(handle, text, length, |reader| {
             reader.text(Text::Statm, index)
@@ -445,7 +445,7 @@ pub unsafe extern "C" fn fastproc_status_text(
     text: *mut *const c_char,
     length: *mut usize,
 ) -> c_int {
-    // SAFETY: what the caller promises of every function.
+    // SAFETY: as every caller promises; see `handle`.
     unsafe {
         hand_out(handle, text, length, |reader| {
             reader.text(Text::Status, index)
@@ -458,7 +458,7 @@ pub unsafe extern "C" fn fastproc_status_text(
 /// The functions fastproc_thread_* take the place of a thread among these; fastproc_thread_tgid() returns its process.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_thread_count(handle: *const Fastproc) -> usize {
-    // SAFETY: what the caller promises of every function.
+    // SAFETY: as every caller promises; see `handle`.
     unsafe { count(handle, Reader::thread_count) }
 }
 
@@ -469,7 +469,7 @@ pub unsafe extern "C" fn fastproc_thread_state(
     index: usize,
     value: *mut c_char,
 ) -> c_int {
-    // SAFETY: what the caller promises of every function.
+    // SAFETY: as every caller promises; see `handle`.
     unsafe {
         get(handle, value, |reader| {
             reader.of_thread(index, 0, Guard::Public, |_, thread| {
@@ -486,14 +486,14 @@ pub unsafe extern "C" fn fastproc_thread_state(
 /// FASTPROC_UNKNOWN.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_difference(handle: *mut Fastproc) -> c_int {
-    // SAFETY: what the caller promises of every function.
+    // SAFETY: as every caller promises; see `handle`.
     unsafe { change(handle, Reader::compare) }
 }
 
 /// The number of processes that the earlier snapshot had and this one lacks; 0 if they were not compared.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fastproc_gone_count(handle: *const Fastproc) -> usize {
-    // SAFETY: what the caller promises of every function.
+    // SAFETY: as every caller promises; see `handle`.
     unsafe { count(handle, Reader::gone_count) }
 }
 
@@ -504,7 +504,7 @@ pub unsafe extern "C" fn fastproc_gone_pid(
     index: usize,
     value: *mut u32,
 ) -> c_int {
-    // SAFETY: what the caller promises of every function.
+    // SAFETY: as every caller promises; see `handle`.
     unsafe { get(handle, value, |reader| Ok(reader.gone(index)?.pid)) }
 }
 
@@ -515,6 +515,6 @@ pub unsafe extern "C" fn fastproc_gone_start_ns(
     index: usize,
     value: *mut u64,
 ) -> c_int {
-    // SAFETY: what the caller promises of every function.
+    // SAFETY: as every caller promises; see `handle`.
     unsafe { get(handle, value, |reader| Ok(reader.gone(index)?.start_ns)) }
 }

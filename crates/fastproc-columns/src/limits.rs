@@ -1,30 +1,30 @@
-//! The limits that processes have by their cgroups, and how close they are to them.
+//! The limits that apply to processes through their cgroups, and how far they are used.
 
 use std::{collections::HashMap, time::Duration};
 
 use fastproc::cgroups::{Cgroup, Cgroups, Fields, Snapshot, record::UNLIMITED};
 
-/// What holds for the processes of a cgroup: its limits and those of the cgroups above it.
+/// The limits of the processes of a cgroup: its own and those of the cgroups above it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Limit {
     /// The smallest limit of memory, in bytes.
     pub(crate) memory: Option<u64>,
-    /// Memory in use, of the limit that is closest to being reached.
+    /// The largest share of a memory limit that is in use.
     pub(crate) memory_used: Option<f64>,
     /// The smallest limit of CPU time, in CPUs.
     pub(crate) cpu: Option<f64>,
     /// The smallest limit of processes and threads.
     pub(crate) tasks: Option<u64>,
-    /// Processes and threads, of the limit that is closest to being reached.
+    /// The largest share of a limit of processes and threads that is in use.
     pub(crate) tasks_used: Option<f64>,
 }
 
 impl Limit {
-    /// Of one cgroup alone.
+    /// The limits of one cgroup alone.
     fn new(cgroup: Cgroup<'_>) -> Self {
         let limit = |value: Option<u64>| value.filter(|&value| value != UNLIMITED);
         let part = |used: Option<u64>, limit: Option<u64>| match limit? {
-            // Nothing may be used, and so all of it is.
+            // A limit of zero counts as fully used.
             0 => Some(1.0),
             limit => Some(used? as f64 / limit as f64),
         };
@@ -44,7 +44,7 @@ impl Limit {
         }
     }
 
-    /// With what holds above it.
+    /// Combines them with those of the cgroups above.
     fn below(self, above: Self) -> Self {
         let least = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
         let pick = |pick: fn(f64, f64) -> f64, one: Option<f64>, other: Option<f64>| {
@@ -60,7 +60,7 @@ impl Limit {
     }
 }
 
-/// The limits of all cgroups. They are read when the first of a snapshot is asked for.
+/// The limits of all cgroups. They are read at the first request for a snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct Limits {
     /// `None` if they cannot be read.
@@ -71,7 +71,7 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// Of a recording, which has none.
+    /// The limits of a recording, which has none.
     pub(crate) fn recorded() -> Self {
         Self {
             is_open: true,
@@ -79,12 +79,12 @@ impl Limits {
         }
     }
 
-    /// Has them read again when the next one is asked for.
+    /// Makes the next request read them again.
     pub(crate) fn renew(&mut self) {
         self.is_new = false;
     }
 
-    /// Those of the processes of a cgroup, by its id.
+    /// The limits of the processes of a cgroup, by its id.
     pub(crate) fn get(&mut self, id: u64) -> Option<Limit> {
         if !std::mem::replace(&mut self.is_new, true) {
             self.read();
@@ -95,7 +95,7 @@ impl Limits {
     fn read(&mut self) {
         if !std::mem::replace(&mut self.is_open, true) {
             let fields = Fields::CPU | Fields::MEMORY | Fields::PIDS;
-            // No limit is among what the kernel adds up for each CPU.
+            // The kernel keeps no limits per CPU, so older values of those are acceptable.
             let builder = Cgroups::builder().fields(fields).max_age(Duration::MAX);
             self.reader = builder.open().ok();
         }
@@ -127,7 +127,7 @@ mod tests {
     fn the_closest_limit_of_all_above_holds() {
         let folder = format!("fastproc-limits-{}", std::process::id());
         let folder = std::env::temp_dir().join(folder);
-        // A run that was killed may have left one of this name.
+        // A killed run may have left one of this name.
         let _ = fs::remove_dir_all(&folder);
         let write = |path: &str, text: &str| {
             let path = folder.join(path);

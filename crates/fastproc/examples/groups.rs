@@ -1,4 +1,4 @@
-//! CPU time and page faults by user, summed up over a few looks: what a metrics agent does.
+//! CPU time and page faults by user, summed up over a few snapshots, like a metrics agent.
 //!
 //! `cargo run --example groups`
 
@@ -23,8 +23,8 @@ fn main() -> Result<(), fastproc::Error> {
     let fields = Fields::TOP | Fields::USERS;
     let mut collector = Collector::builder().fields(fields).open()?;
     let mut by_user: BTreeMap<u32, Sums> = BTreeMap::new();
-    // By pid and start time, for a pid is given away again. Start times as text are a tick less precise: where a
-    // process may change from one source to the other, compare them by `difference::is_same_start`.
+    // By pid and start time, because pids are reused. Start times as text are up to a tick less precise: if the source may
+    // change, compare them by `difference::is_same_start`.
     let mut marks: HashMap<(u32, u64), Marks> = HashMap::new();
     let mut first_ns = None;
     for _ in 0..5 {
@@ -40,7 +40,7 @@ fn main() -> Result<(), fastproc::Error> {
                 if start_ns > first_ns {
                     Marks::at_start(start_ns)
                 } else {
-                    // What it did before we began is not ours to count.
+                    // What it did before this program began does not count.
                     Marks::at(&counters, now_ns)
                 }
             });

@@ -1,4 +1,4 @@
-//! Every process with its memory and CPU time, and where they were read from.
+//! Every process with its memory and CPU time, and the source of these.
 //!
 //! `cargo run --example process_table`; as root it walks the kernel's own list, otherwise it reads `/proc`.
 
@@ -18,7 +18,7 @@ fn main() -> Result<(), fastproc::Error> {
             .cpu()
             .map_or(0, |cpu| (cpu.utime_ns + cpu.stime_ns) / 1_000_000);
         let (pid, state) = (process.pid(), process.state().letter() as char);
-        // Names are bytes that a process chooses: never print them as they are.
+        // A process chooses the bytes of its name: always escape them.
         let name = process.name();
         println!(
             "{pid:>8} {state} {rss_kib:>12} {cpu_ms:>10} {}",

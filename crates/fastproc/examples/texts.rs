@@ -1,4 +1,4 @@
-//! The kernel's own texts of a process, byte for byte, without opening a file of it.
+//! The kernel's own texts of a process, byte for byte, without opening one of its files.
 //!
 //! `cargo run --example texts -- [PID]`
 
@@ -12,18 +12,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .nth(1)
         .map_or(Ok(own), |text| text.parse())?;
     let mut collector = Collector::builder().fields(Files::FIELDS).open()?;
-    // It learns once from the running kernel which lines there are, and in what order.
+    // It reads the lines of the running kernel, and their order, once.
     let (host, calibration) = (collector.host(), collector.calibration());
     let mut files = Files::open(host, calibration)?;
 
     let snapshot = collector.snapshot()?;
     let process = snapshot.get(pid).ok_or("there is no such process")?;
-    // What the kernel would show to this program; BPF shows it everything.
+    // The kernel would hide values from some programs; BPF reads them all.
     let this = snapshot.get(own).and_then(Reader::from_process);
     let access = this
         .ok_or("our own credentials are not known")?
         .access(process);
-    // A line that no record holds, on a kernel newer than this library, is copied from the kernel's file.
+    // A kernel newer than this library may have lines that are not in records: copy them from its file.
     let kernel_text = if files.needs_kernel_status(process) {
         Some(std::fs::read(format!("/proc/{pid}/status"))?)
     } else {

@@ -1,4 +1,4 @@
-//! The threads of a process and what each did in half a second, with the command line and the cgroup of the process.
+//! The threads of a process and the changes of each in half a second, with the command line and the cgroup of the process.
 //!
 //! `cargo run --example threads -- [PID]`
 
@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .map_or(Ok(own), |text| text.parse())?;
     let fields = Fields::TOP | Fields::THREADS | Fields::CGROUP;
     let mut collector = Collector::builder().fields(fields).open()?;
-    // What no record holds is read from /proc when it is asked for.
+    // Values that are not in records are read from /proc on request.
     let mut details = Details::open(collector.host())?;
     let mut before = Baseline::default();
     before.set(&collector.snapshot()?);

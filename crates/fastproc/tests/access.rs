@@ -1,4 +1,4 @@
-//! The access rule against the kernel's own: what it shows and hides of every process when nobody asks. Needs root.
+//! Compares the access rule with the kernel's own, for every process. Needs root.
 
 use std::{
     collections::HashMap,
@@ -23,7 +23,7 @@ const NOBODY: u32 = 65534;
 const PF_KTHREAD: u32 = 0x0020_0000;
 const INITIAL_USER_NS: u32 = 0xefff_fffd;
 
-/// A process of some user, ended with the test.
+/// A process of some user, killed with the test.
 struct Running(Child);
 
 impl Running {
@@ -43,14 +43,14 @@ impl Running {
         self.0.id()
     }
 
-    /// Waits until it has ended, and leaves it a zombie.
+    /// Waits until it has exited, and leaves it a zombie.
     fn wait_until_ended(&self) {
         let pid = Pid::from_child(&self.0);
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         waitid(WaitId::Pid(pid), options).expect("it is our child");
     }
 
-    /// Waits until it sleeps, and has done nothing between two looks.
+    /// Waits until it sleeps, and does not change between two readings.
     fn wait_until_asleep(&self) {
         let stat = || {
             fs::read_to_string(format!("/proc/{}/stat", self.pid())).expect("it runs until killed")
@@ -75,9 +75,9 @@ impl Drop for Running {
 /// The stat of every process, by pid.
 type Shown = HashMap<u32, (Record, Vec<u8>)>;
 
-/// As the kernel shows it to nobody, and the process that read it.
+/// Stat as the kernel shows it to nobody, and the process that read it.
 fn shown_to_nobody(units: &Units) -> (u32, Shown) {
-    // Each stat is one line; one whose name has the end of a line in it does not parse, and is left out.
+    // Each stat is one line. One whose name contains a line feed does not parse, and is left out.
     let mut cat = Command::new("sh")
         .args(["-c", "exec cat /proc/[0-9]*/stat 2>/dev/null"])
         .current_dir("/")
@@ -121,7 +121,7 @@ fn nobody_is_shown_what_the_kernel_would_show() {
         Running::start(12345, NOBODY),
         Running::start(0, 0),
     ];
-    // Zombies of nobody: of a program that anybody may read, and of one that could not be dumped, for it could not be read.
+    // Zombies of nobody: of a program that all may read, and of one that was not dumpable, because it was not readable.
     let folder = Folder::new("access");
     let program = folder.join("false");
     fs::copy("/bin/false", &program).expect("it can be copied");
@@ -132,7 +132,7 @@ fn nobody_is_shown_what_the_kernel_would_show() {
     zombies.iter().for_each(Running::wait_until_ended);
     let units = Units::from(collector.host());
     let ours: Vec<&Running> = own.iter().chain(&zombies).collect();
-    // The kernel may take a page from one that sleeps.
+    // The kernel may reclaim a page of a sleeping process.
     wait_until("looks between which none of them moves", || {
         let (_, before) = shown_to_nobody(&units);
         let snapshot = collector.snapshot().expect("a snapshot can be made");
@@ -148,7 +148,7 @@ fn nobody_is_shown_what_the_kernel_would_show() {
     });
 }
 
-/// Compares what our rule hides of each process with what the kernel did when that process of nobody's read its files.
+/// Compares what our rule hides of each process with what the kernel hid when the process of nobody read its files.
 fn judge(
     snapshot: &Snapshot<'_>,
     shown: &Shown,
@@ -169,7 +169,7 @@ fn judge(
     let (mut met, mut kernel_threads) = (0, 0);
     for process in snapshot.iter() {
         let is_ours = ours.iter().any(|ours| ours.pid() == process.pid());
-        // Others may change their user or end between the two looks; kernel threads do not.
+        // Others may change their user or exit between the two readings; kernel threads do not.
         let is_kernel_thread = process.identity().flags & PF_KTHREAD != 0;
         if !is_ours && !is_kernel_thread {
             continue;
@@ -188,7 +188,7 @@ fn judge(
         } else {
             Access::Denied
         };
-        // A thread that runs shows nothing that could be hidden of a process without memory.
+        // A running thread shows no value that could be hidden of a process without memory.
         if is_ours || kernel.identity.state_bits != 0 && process.identity().state_bits != 0 {
             let who = (process.name(), process.users(), process.credentials());
             assert_eq!(access, expected, "{who:?}");
@@ -207,7 +207,7 @@ fn judge(
     }
     assert_eq!(met, ours.len());
     assert!(kernel_threads > 0);
-    // Nobody's own are granted; what is of another group or user is not.
+    // Processes of nobody are granted; those of another group or user are not.
     let access = |ours: &Running| {
         let process = snapshot.get(ours.pid()).expect("it sleeps");
         reader.access(process)

@@ -1,4 +1,4 @@
-//! Cgroups of this machine, by both sources. What needs controllers on version 2 is tested in the guests of `tools/kernels`.
+//! Cgroups of this machine, by both sources. The guests of `tools/kernels` test what needs controllers on version 2.
 
 use std::{
     collections::HashSet,
@@ -18,14 +18,14 @@ use rustix::{
     thread::{CpuSet, sched_getaffinity, sched_setaffinity},
 };
 
-/// A cgroup of this test's, and below it what it needs.
+/// A cgroup of this test, with cgroups below it.
 struct Tree {
     folder: PathBuf,
     path: String,
 }
 
 impl Tree {
-    /// `None`: it cannot be made here.
+    /// `None`: it cannot be created here.
     fn new(name: &str) -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         if !gate::bpf() {
@@ -45,7 +45,7 @@ impl Tree {
                 return Some(Self { folder, path });
             };
             match Errno::from_io_error(&error) {
-                // Another one that was killed left it behind.
+                // A killed test left it behind.
                 Some(Errno::EXIST) => {}
                 Some(Errno::ROFS | Errno::ACCESS | Errno::PERM) => {
                     gate::skipped("the default hierarchy is not mounted here");
@@ -73,7 +73,7 @@ fn remove(folder: &Path) {
             remove(&entry.path());
         }
     }
-    // A process that was killed may take a moment to leave it.
+    // A killed process may take a moment to leave it.
     for _ in 0..500 {
         if fs::remove_dir(folder).is_ok() || !folder.exists() {
             return;
@@ -88,7 +88,7 @@ impl Drop for Tree {
     }
 }
 
-/// A process of a cgroup that has used a CPU, and sleeps until it is sent a line or this value ends.
+/// A process in a cgroup that has used a CPU, and sleeps until it receives a line or this value is dropped.
 struct Member(Child);
 
 impl Member {
@@ -137,7 +137,7 @@ fn both_sources_say_what_the_kernels_files_say() {
     let (used, inner) = (tree.make("used"), tree.make("outer/inner"));
     let _member = Member::new(&used);
     fs::write(inner.join("cgroup.freeze"), "1").expect("root may");
-    // The kernel tells of a cgroup that is frozen a moment later.
+    // The kernel reports a frozen cgroup a moment later.
     let events = inner.join("cgroup.events");
     wait_until("a frozen cgroup", || {
         let events = fs::read_to_string(&events).expect("it is there");
@@ -146,7 +146,7 @@ fn both_sources_say_what_the_kernels_files_say() {
     for source in [Source::Bpf, Source::Files] {
         let mut cgroups = open(source, Fields::all());
         assert_eq!(cgroups.source(), source);
-        // A process says that it sleeps before it has left its CPU.
+        // A process may report that it sleeps before it has left its CPU.
         let mut brackets = Brackets::new();
         let (kernel, text) = wait_for("a cgroup that stands still", || {
             let kernel = || fs::read_to_string(used.join("cpu.stat")).expect("it is there");
@@ -188,7 +188,7 @@ fn both_sources_say_what_the_kernels_files_say() {
                 .expect("it is there")
                 .st_ino
         );
-        // A kernel may have no pressure, or not count it.
+        // A kernel may lack pressure, or not count it.
         let has_pressure = fs::read(used.join("cpu.pressure")).is_ok();
         let pressure = find("/used").pressure();
         assert_eq!(pressure.is_some(), has_pressure, "{source}");
@@ -240,7 +240,7 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// The walk pauses after every few cgroups, while others are made and removed around it.
+/// The walk pauses after every few cgroups, while others are created and removed.
 #[test]
 fn a_walk_in_many_runs_meets_what_stays() {
     let Some(tree) = Tree::new("storm") else {
@@ -315,7 +315,7 @@ fn a_walk_in_many_runs_meets_what_stays() {
     });
 }
 
-/// Two processes of a cgroup that want the same CPU, until these values end.
+/// Two processes of a cgroup that compete for a CPU, until these values are dropped.
 fn rivals(folder: &Path) -> [Member; 2] {
     let cpus = sched_getaffinity(None).expect("of this thread");
     let first = (0..CpuSet::MAX_CPU).find(|&cpu| cpus.is_set(cpu));
@@ -330,7 +330,8 @@ fn rivals(folder: &Path) -> [Member; 2] {
     })
 }
 
-/// Snapshot, text, snapshot: each total of the text lies between, and each share is one of both.
+/// Snapshot, text, snapshot: each total of the text is between those of the snapshots, and each share equals one of
+/// theirs.
 #[test]
 fn pressure_is_what_the_kernel_would_calculate_now() {
     let Some(tree) = Tree::new("pressure") else {
@@ -373,7 +374,7 @@ fn pressure_is_what_the_kernel_would_calculate_now() {
         }
         for (at, share) in text.averages.into_iter().enumerate() {
             let ours = [before.averages[at], after.averages[at]];
-            // The averages move every two seconds, and may have done so twice in a look that takes longer.
+            // The averages change every two seconds, and may have changed twice during a long reading.
             assert!(
                 is_long || ours.contains(&share),
                 "share {at}: {ours:?} {share}"
@@ -382,7 +383,7 @@ fn pressure_is_what_the_kernel_would_calculate_now() {
         (before, text)
     };
     let rivals = rivals(&folder);
-    // What was counted on other CPUs weighs less as time passes, so a total of that may be less later. From here on one CPU counts.
+    // Times counted on other CPUs weigh less later, so a total may decrease. From here on one CPU counts.
     read(&mut open(Source::Files, Fields::PRESSURE));
     let (_, mut last) = look();
     let mut fresh = 0;
@@ -394,7 +395,7 @@ fn pressure_is_what_the_kernel_would_calculate_now() {
         text.averages[0] > 100 && fresh >= 10
     });
     drop(rivals);
-    // It wears off, and the kernel calculates that for whoever reads.
+    // The share decreases, and the kernel calculates that for each reader.
     let highest = last.averages[0];
     wait_until("the share to wear off", || {
         thread::sleep(Duration::from_millis(250));

@@ -1,5 +1,5 @@
-//! Interrupt counts that may be a little old: never older than allowed, by several readers at once, while the allowance
-//! changes. Needs root, and says so.
+//! Interrupt counts that may be a little old: never older than allowed, by several concurrent readers, while the
+//! allowance changes. Needs root, and reports that.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
@@ -57,28 +57,28 @@ impl Drop for SetWhenDropped<'_> {
 #[test]
 fn counts_are_never_older_than_allowed_and_never_go_back() {
     let Some(counters) = open() else { return };
-    // One more than there are CPUs; where there are many, the looks would only wait for each other.
+    // One more than there are CPUs; with many more, the readers would only wait for each other.
     let readers = thread::available_parallelism()
         .map_or(2, usize::from)
         .min(8)
         + 1;
     let stop = AtomicBool::new(false);
     let [reused, fresh] = [const { AtomicU64::new(0) }; 2];
-    // Looks that took no longer than the counts may be old, and so could tell how old these were.
+    // Readings that took no longer than the counts may be old, so their age could be checked.
     let judged = AtomicU64::new(0);
     thread::scope(|scope| {
-        // Whatever fails, the readers end.
+        // Whatever fails, stop the readers.
         let _stop = SetWhenDropped(&stop);
         for _ in 0..readers {
             scope.spawn(|| {
                 let mut reader = counters.reader();
                 let mut last: Vec<u32> = Vec::new();
                 while !stop.load(Ordering::Relaxed) {
-                    // The allowance may be changed while the collection is under way.
+                    // The allowance may change during the collection.
                     let before = counters.stat_irqs_latency();
                     let began = Instant::now();
                     let sample = reader.collect(Want::STAT).expect("it collects");
-                    // A reader that is stopped after it has looked at the clock cannot tell.
+                    // A reader that is preempted after reading the clock cannot check.
                     let took = began.elapsed();
                     let allowed = before.max(counters.stat_irqs_latency());
                     let age = sample.taken.saturating_sub(sample.irqs_taken);
@@ -105,7 +105,7 @@ fn counts_are_never_older_than_allowed_and_never_go_back() {
         }
         for latency in [0, 1, 10, 100, 0, 1, 0, 50] {
             counters.set_stat_irqs_latency(Duration::from_millis(latency));
-            // Where they may be old some are, and where not they are fresh.
+            // If counts may be old, some are; if not, all are fresh.
             let awaited = [(&fresh, 0), (&reused, 50)].map(|(count, at_least)| {
                 let before = count.load(Ordering::Relaxed);
                 (count, before, latency >= at_least)
@@ -151,7 +151,7 @@ fn exact_counts_are_the_kernels_through_the_short_cut() {
                 "{before} <= {kernel} <= {after}"
             );
         }
-        // One that stood still had to be equal; of a busy machine's some always move.
+        // A count that did not move must be equal; on a busy machine some always move.
         let mut pairs = before.iter().zip(&after);
         judged += usize::from(pairs.any(|(before, after)| before == after && *before > 0));
         judged > 0

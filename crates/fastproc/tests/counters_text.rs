@@ -1,4 +1,4 @@
-//! The renderers on machines that nobody has at hand, against plain slow renderers; and the parsers on anything.
+//! Compares the renderers with simple slow ones, on rare machines; and feeds the parsers with any text.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ use fastproc::text::{
 };
 use proptest::prelude::*;
 
-/// A generator that any machine can be made from.
+/// A generator for the values of any machine.
 struct Numbers(u64);
 
 impl Numbers {
@@ -39,7 +39,7 @@ impl Numbers {
     }
 }
 
-/// Every seventh CPU is offline, except on a machine of one.
+/// Every seventh CPU is offline, except on a machine with one CPU.
 fn machine(cpus: u32, irqs: usize, seed: u64) -> MachineStat {
     let mut numbers = Numbers(seed | 1);
     let cpus = (0..cpus)
@@ -136,7 +136,7 @@ fn only_the_named_interrupts_are_rewritten() {
         let slow = slow_stat(&stat);
         assert_eq!(text(renderer.render(&stat, Moved::Only(&[7, 49]))), slow);
     }
-    // a number that is not named keeps its bytes, and one beyond the row does no harm
+    // a count that is not listed keeps its bytes, and an index beyond the row does no harm
     let before = text(renderer.render(&stat, Moved::Any)).to_owned();
     stat.irqs[3] = stat.irqs[3].wrapping_add(1);
     assert_eq!(text(renderer.render(&stat, Moved::Only(&[99]))), before);

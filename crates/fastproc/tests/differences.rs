@@ -1,4 +1,4 @@
-//! Differences between snapshots of processes that live for milliseconds. Needs root.
+//! Differences between snapshots of short-lived processes. Needs root.
 
 use std::{
     collections::HashMap,
@@ -13,7 +13,7 @@ use fastproc::{
 };
 use fastproc_testbed::gate;
 
-/// A child that ends with the test.
+/// A child that is killed with the test.
 struct Running(Child);
 
 impl Running {
@@ -22,7 +22,7 @@ impl Running {
         Self(child.expect("it can be run"))
     }
 
-    /// Whether it is this process, or a child of it.
+    /// Whether `process` is this process, or a child of it.
     fn has(&self, process: Process<'_>) -> bool {
         [process.pid(), process.identity().ppid].contains(&self.0.id())
     }
@@ -35,11 +35,11 @@ impl Drop for Running {
     }
 }
 
-/// What a process of one thread may seem to have used beyond the time that it had: the kernel counts up to its own last
-/// tick, and `/proc` shows two times, each in whole ticks.
+/// The time that a process of one thread may seem to have used beyond its lifetime: the kernel counts up to its own
+/// last tick, and `/proc` shows two times, each in whole ticks.
 const TICKS_NS: u64 = 2 * SHORTEST_NS;
 
-/// What a process or thread has used in all, as the snapshot has it.
+/// The total time that a process or thread has used, according to the snapshot.
 fn used_in_all(change: &Change<'_>) -> u64 {
     let cpu = change.process.cpu();
     let of_process = || cpu.map(|cpu| cpu.utime_ns + cpu.stime_ns);
@@ -49,8 +49,8 @@ fn used_in_all(change: &Change<'_>) -> u64 {
     of_thread.or_else(of_process).expect("it was asked for")
 }
 
-/// A process that works in user mode and in the kernel is read by two collectors in turn, and by `/proc`. What each shows is no
-/// less than the kernel showed before, part by part, and than the other collector showed, in sum.
+/// Two collectors and `/proc` alternately read a process that works in user mode and in the kernel. Each part is never
+/// less than the kernel showed before, and the sum never less than the other collector showed.
 #[test]
 fn cpu_time_does_not_go_back_between_independent_readers() {
     if !gate::bpf() {
@@ -100,7 +100,7 @@ fn short_lived_processes_have_no_spikes() {
         return;
     }
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    // What it runs is born and gone within any interval.
+    // Its children start and exit within any interval.
     let shell = Running::start("sh", &["-c", "while :; do /bin/true; done"]);
     for source in SourceKind::LOCAL {
         let mut collector = Collector::builder()
@@ -116,9 +116,9 @@ fn short_lived_processes_have_no_spikes() {
             first.stats().kernel_end_ns(),
         );
         let (mut born, mut known) = (0, 0);
-        // The most that each was seen to have used in all, by process and thread.
+        // The largest total that was seen of each, by process and thread.
         let mut used_before = HashMap::new();
-        // Every snapshot has one that was born since the one before, and one that is known.
+        // Every snapshot has a process that started since the one before, and a known one.
         let mut sleeper = Running::start("sleep", &["600"]);
         for round in 0..40 {
             std::thread::sleep(Duration::from_nanos(SHORTEST_NS + 1_000_000));
@@ -140,11 +140,11 @@ fn short_lived_processes_have_no_spikes() {
                 let used_ns = change.cpu_ns.expect("it was asked for");
                 let share = change.cpu_share.expect("it was asked for");
                 let all_ns = used_in_all(&change);
-                // A hundredth: the kernel measures run times by another clock.
+                // A hundredth more: the kernel measures run times by another clock.
                 let most_ns = age_ns + age_ns / 100 + TICKS_NS;
                 assert!(all_ns <= most_ns, "{all_ns} ns in {age_ns} ns: {who}");
-                // No look has more than was added to that. What runs on a virtual CPU that stands still is added when that
-                // goes on, so that it may be more than the time since the last look.
+                // No change exceeds the growth of this total. Time of a virtual CPU that was stopped is added when it
+                // continues, so it may exceed the time since the last snapshot.
                 let id = (
                     process.pid(),
                     change.thread.map(|thread| thread.tid),
@@ -157,7 +157,7 @@ fn short_lived_processes_have_no_spikes() {
                 if change.thread.is_none() {
                     *(if change.born { &mut born } else { &mut known }) += 1;
                 }
-                // It was read somewhere in either snapshot; one that was born has the time between the beginnings of both.
+                // It was read at some time of either snapshot; a new process has the time between the starts of both.
                 let longest_ns = now.stats().kernel_end_ns() - looked_ns.0;
                 let now_ns = now.stats().kernel_boottime_ns();
                 let shortest_ns = now_ns

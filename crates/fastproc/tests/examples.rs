@@ -1,4 +1,4 @@
-//! Each example runs: as root, where BPF is used, and as somebody who may do nothing.
+//! Runs each example as root, with BPF, and as an unprivileged user.
 
 use std::{
     fs,
@@ -10,10 +10,10 @@ use std::{
 
 use fastproc_testbed::{Folder, gate};
 
-/// Each, its arguments, and what its output must have.
+/// Each example, its arguments, and a part of its output.
 const EXAMPLES: [(&str, &[&str], &str); 6] = [
     ("process_table", &[], " NAME\n"),
-    // Milliseconds between two looks.
+    // Milliseconds between two snapshots.
     ("watch_cpu", &["20"], " ended\n"),
     ("counters", &[], "\ncpu  "),
     ("texts", &[], "\nState:\t"),
@@ -23,7 +23,7 @@ const EXAMPLES: [(&str, &[&str], &str); 6] = [
 /// `nobody` of every distribution.
 const NOBODY: u32 = 65534;
 
-/// The folder of the examples, as they are now: cargo builds them with all tests, and not with one that is asked for by name.
+/// The folder of the current examples: cargo builds them with all tests, but not with a test that is named.
 fn examples() -> &'static Path {
     static EXAMPLES: OnceLock<PathBuf> = OnceLock::new();
     EXAMPLES.get_or_init(|| {
@@ -32,12 +32,13 @@ fn examples() -> &'static Path {
         let target = built.parent().expect("it is in the target folder");
         let is_release = built.file_name().is_some_and(|name| name == "release");
         let status = Command::new(env!("CARGO"))
-            // All of the workspace, as make test does: with other features the library would be built anew.
+            // The whole workspace, like make test: with other features the library would be compiled again.
             .args(["build", "--workspace", "--examples", "--locked", "--quiet"])
             .args(["--profile", if is_release { "release" } else { "dev" }])
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .env("CARGO_TARGET_DIR", target)
-            // scripts/time-tests sets it for the tests. Build scripts that see it run again, and what needs them is built again.
+            // scripts/time-tests sets it for the tests. Build scripts that see it would run again, and crates that
+            // depend on them would be compiled again.
             .env_remove("RUSTC_BOOTSTRAP")
             .status();
         assert!(status.expect("cargo can be started").success());
@@ -96,7 +97,7 @@ fn examples_run_without_privileges() {
     let folder = Folder::new("examples");
     for (name, arguments, expected) in EXAMPLES {
         let copy = folder.join(name);
-        // By another process: a file that any child of this one has open for writing cannot be executed.
+        // By another process: a file that a child of this one has open for writing cannot be executed.
         let installed = Command::new("install")
             .args(["-m", "755"])
             .arg(examples().join(name))

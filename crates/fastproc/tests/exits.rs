@@ -1,4 +1,4 @@
-//! Every process that ends is recorded once, with the values that the kernel gives whoever waits for it.
+//! Every exited process is recorded once, with the values that the kernel reports to its parent.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,13 +16,13 @@ use fastproc::{
 };
 use fastproc_testbed::{Folder, alone, gate, wait_until};
 
-/// Where pids are used up quickly, another process may have had this one, and its last record come late.
+/// If pids are reused quickly, another process may have had this one, and its last record may come late.
 fn is_child(exit: &Exit, pid: u32) -> bool {
     exit.pid == pid && exit.ppid == Some(std::process::id())
 }
 
-/// Waits until a child has ended and its exit has come. It reads all the time: where others end as fast as they can, a
-/// ring that nobody reads is soon full.
+/// Waits until a child has exited and its exit has arrived. Reads all the time: during a storm of exits, a ring that is
+/// not read is soon full.
 fn watch(exits: &mut Exits, pid: u32, mut each: impl FnMut(&Event<'_>)) -> (i32, Usage) {
     let waiting = std::thread::spawn(move || wait4(pid));
     let mut has_ended = false;
@@ -41,14 +41,14 @@ fn watch(exits: &mut Exits, pid: u32, mut each: impl FnMut(&Event<'_>)) -> (i32,
     waiting.join().expect("it can be waited for")
 }
 
-/// Reads until a child that is started now has ended: what happened before it has come by then.
+/// Reads until a child that is started now has exited: earlier events have arrived by then.
 fn read_to_a_mark(exits: &mut Exits, each: impl FnMut(&Event<'_>)) {
     let mut mark = Command::new("true").spawn().expect("true runs");
     watch(exits, mark.id(), each);
     let _ = mark.try_wait();
 }
 
-/// A parent may be told before the child has left its CPU for the last time, which is a switch more.
+/// The parent may be notified before the child has left its CPU for the last time, which is one more switch.
 const LAST_SWITCH: u64 = 1;
 
 #[test]
@@ -84,12 +84,12 @@ fn an_exit_has_the_values_that_its_parent_is_told() {
             ));
         }
     }
-    // A sandbox may keep programs from running where the kernel lets go of a process; such an exit says so.
+    // A sandbox may keep programs from running where the kernel frees a process; its exit is then not final.
     assert!(finals * 2 > ROUNDS, "{finals} of {ROUNDS} exits are final");
 }
 
 const ROUNDS: usize = 10;
-/// A ring with room for all that others end while this process stands still.
+/// A ring with room for all exits while this process is stopped.
 const AMPLE: u32 = 1 << 24;
 
 fn is_what_the_parent_is_told(exit: &Exit, usage: &Usage) {
@@ -100,7 +100,7 @@ fn is_what_the_parent_is_told(exit: &Exit, usage: &Usage) {
     assert_eq!(exit.ppid, Some(std::process::id()));
     assert_eq!(exit.uid, 0);
     assert!([usage.nvcsw, usage.nvcsw + LAST_SWITCH].contains(&exit.nvcsw));
-    // Nobody is told of what comes with that switch.
+    // Nobody is notified of values that come with that switch.
     if exit.nvcsw != usage.nvcsw {
         return;
     }
@@ -111,7 +111,7 @@ fn is_what_the_parent_is_told(exit: &Exit, usage: &Usage) {
     // getrusage shows whole microseconds.
     assert_eq!(exit.utime_ns / 1000, usage.utime_us);
     assert_eq!(exit.stime_ns / 1000, usage.stime_us);
-    // After it has ended it still runs, to let go of what it had.
+    // After its exit it still runs, to free its resources.
     let most_ns = read_ns - exit.start_ns;
     assert!(exit.sum_exec_ns <= most_ns + most_ns / 100, "{exit:?}");
     let life = exit.lifetime().expect("it was there when it ended");
@@ -123,7 +123,7 @@ fn boottime_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// What getrusage(2) shows of a child that was waited for.
+/// The result of getrusage(2) for a child that was waited for.
 struct Usage {
     utime_us: u64,
     stime_us: u64,
@@ -136,7 +136,7 @@ struct Usage {
 
 fn wait4(pid: u32) -> (i32, Usage) {
     let mut status = 0;
-    // SAFETY: every bit pattern of these integers is a value.
+    // SAFETY: every bit pattern of these integers is valid.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: both pointers are to live values of the right types.
     let waited = unsafe { libc::wait4(pid as libc::pid_t, &raw mut status, 0, &raw mut usage) };
@@ -171,7 +171,7 @@ fn every_process_is_recorded_once_and_the_ring_grows() {
         return;
     }
     let _alone = alone();
-    // Room for some 200 exits, of which a quarter wakes the reader.
+    // Room for about 200 exits; a quarter of that wakes the reader.
     let mut exits = Exits::builder()
         .ring_bytes(1 << 16)
         .open()
@@ -192,12 +192,12 @@ fn every_process_is_recorded_once_and_the_ring_grows() {
             .expect("the ring can be read");
     };
     while !storm.is_finished() {
-        // Slower than the storm, so that the ring fills.
+        // Slower than the storm, so that the ring becomes full.
         std::thread::sleep(Duration::from_millis(60));
         collect(&mut exits, &mut seen);
     }
     let pids = storm.join().expect("the storm ends");
-    // The kernel lets go of a process a while after it was waited for.
+    // The kernel frees a process some time after it was waited for.
     let missing = |seen: &HashMap<(u32, u64), u32>| {
         let known: HashSet<u32> = seen.keys().map(|(pid, _)| *pid).collect();
         pids.iter().filter(|pid| !known.contains(pid)).count() as u64
@@ -206,7 +206,7 @@ fn every_process_is_recorded_once_and_the_ring_grows() {
         collect(&mut exits, &mut seen);
         missing(&seen) <= exits.lost()
     });
-    // Whatever is told twice is told by then.
+    // Records that come twice have arrived by then.
     for _ in 0..2 {
         read_to_a_mark(&mut exits, |event| count(event, &mut seen));
     }
@@ -231,7 +231,7 @@ fn what_is_lost_is_counted() {
     let pids = children(60);
     wait_until("twenty lost exits", || exits.lost() >= 20);
     let (mut seen, mut missing) = (HashSet::new(), 0);
-    // The kernel lets go of a process a while after it was waited for.
+    // The kernel frees a process some time after it was waited for.
     wait_until("every exit, or that it is lost", || {
         exits
             .read(|event| {
@@ -246,7 +246,7 @@ fn what_is_lost_is_counted() {
     assert!(missing > 0, "4 KiB have no room for 60 exits");
 }
 
-/// The tests above in a pid namespace of its own, while processes end outside.
+/// Runs the tests above in a pid namespace, while processes exit outside.
 #[test]
 fn in_a_pid_namespace_its_own_exits_are_recorded() {
     if !gate::bpf() || !gate::programs(&["unshare"]) {
@@ -304,12 +304,12 @@ fn inside_nobody_else_is_recorded() {
     assert!(started.is_superset(&ended), "{ended:?}, {started:?}");
     assert!(started.is_superset(&executed), "{executed:?}, {started:?}");
     assert!(executed.len() > 20, "{executed:?}");
-    // Threads have no number left when the kernel frees them.
+    // Threads have lost their numbers when the kernel frees them.
     let threads = Exits::builder().threads(true).open();
     assert!(matches!(threads, Err(Error::NestedThreads)), "{threads:?}");
 }
 
-/// The leader goes first, a thread works on and calls execve: all of it is one process, which ends once.
+/// The leader exits first, a thread continues and calls execve: all this is one process, which exits once.
 #[test]
 fn a_process_of_threads_ends_once_with_the_sum_of_all() {
     if !gate::bpf() {
@@ -348,7 +348,7 @@ time.sleep(600)
     };
     let (status, usage) = watch(&mut exits, pid, &mut sort);
     let _ = child.try_wait();
-    // Nothing may come after it.
+    // No more may come after that.
     read_to_a_mark(&mut exits, &mut sort);
     assert_eq!(ended.len(), 1, "{ended:?}");
     let exit = ended[0];
@@ -362,14 +362,14 @@ time.sleep(600)
         assert!(told_at_the_end || exit.nvcsw == usage.nvcsw + LAST_SWITCH);
         assert!(!told_at_the_end || exit.utime_ns / 1000 == usage.utime_us);
     }
-    // Some of the four that burned and the old leader, by the id that it had after the exec. Not all: a sandbox may keep
-    // programs from running where the kernel lets go of a thread.
+    // Some of the four threads that used the CPU, and the old leader, by the id that it had after the exec. Not all: a
+    // sandbox may keep programs from running where the kernel frees a thread.
     assert!(!threads.is_empty());
     assert!(!threads.contains(&pid));
     assert!(paths.iter().any(|path| path == b"/bin/sh"), "{paths:?}");
 }
 
-/// A cgroup of the default hierarchy, which counts the CPU time of whatever is in it.
+/// A cgroup of the default hierarchy, which counts the CPU time of its processes.
 struct Cgroup {
     folder: PathBuf,
     mounted: Option<Folder>,
@@ -397,7 +397,7 @@ impl Cgroup {
         });
         let root = there.unwrap_or_else(|| mounted.as_ref().expect("it was mounted").to_path_buf());
         let folder = root.join(format!("fastproc-exits-{}", std::process::id()));
-        // One of this name was left behind by a test that was killed.
+        // A killed test left one of this name behind.
         let _ = fs::remove_dir(&folder);
         fs::create_dir(&folder).expect("a cgroup can be made");
         Self { folder, mounted }
@@ -417,7 +417,7 @@ impl Cgroup {
             .expect("a number")
     }
 
-    /// A shell in it runs the script.
+    /// Runs the script in a shell in it.
     fn run(&self, script: &str) -> std::process::Child {
         let script = format!(
             "echo $$ > {}/cgroup.procs && {script}",
@@ -437,16 +437,16 @@ impl Drop for Cgroup {
     }
 }
 
-/// Snapshots and the exits between them know all the CPU time that a cgroup was charged with, though none of its
-/// processes lived for long.
+/// Snapshots and the exits between them account for all CPU time of a cgroup, although each of its processes is
+/// short-lived.
 #[test]
 fn snapshots_and_exits_account_for_all_that_was_used() {
     if !gate::bpf() {
         return;
     }
     let _alone = alone();
-    // Others' exits may fill the ring while this process stands still; and a virtual CPU may stand still for what a process
-    // does before it is in the cgroup or after its parent has waited for it.
+    // Other exits may fill the ring while this process is stopped; and a virtual CPU may be stopped while a process
+    // runs before it is in the cgroup, or after its parent has waited for it.
     for _ in 0..3 {
         match account() {
             Ok(()) => return,
@@ -456,11 +456,11 @@ fn snapshots_and_exits_account_for_all_that_was_used() {
     panic!("exits are lost each time, or not all is accounted for");
 }
 
-/// A shell, seq(1), and three each time.
+/// A shell, seq(1), and three in each iteration.
 const PROCESSES: usize = 2 + 3 * 120;
 
-/// Compares what snapshots and exits know of a cgroup with what it was charged. The error says how they differ, or that exits
-/// were lost, so that nothing can be said.
+/// Compares the CPU time of snapshots and exits with that of the cgroup. An error describes the difference, or says
+/// that exits were lost, so that they cannot be compared.
 fn account() -> Result<(), String> {
     let cgroup = Cgroup::new();
     let fields = Fields::CPU | Fields::CGROUP;
@@ -477,7 +477,7 @@ fn account() -> Result<(), String> {
     );
     let mut before = Baseline::default();
     before.set(&collector.snapshot().expect("a snapshot"));
-    // Hundreds of processes of some milliseconds, in subshells that only fork as well, and one that lives through it.
+    // Hundreds of short-lived processes, also in subshells that only fork, and one that lives all the time.
     let work = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done";
     let script = format!(
         "for n in $(seq 120); do sh -c '{work}; :' unmistakable; ({work}); /bin/true; done; exit 0"
@@ -488,7 +488,7 @@ fn account() -> Result<(), String> {
     let (mut known_ns, mut ended, mut final_ones, mut lost) = (0_u64, 0, 0, 0);
     let (mut seen, mut lines) = (HashSet::new(), 0);
     wait_until("all exits of the cgroup", || {
-        // Several end between two looks.
+        // Several exit between two snapshots.
         std::thread::sleep(Duration::from_millis(50));
         let now = collector.snapshot().expect("a snapshot");
         lost += now.stats().lost_exits;
@@ -541,7 +541,7 @@ fn account() -> Result<(), String> {
         "{ended} processes, {final_ones} with final values: {known_ns} of {used_ns} ns, {share:.4}"
     );
     println!("{told}");
-    // What the shell did before it was in the cgroup counts here and not there; what a process does after its parent
-    // has waited for it, the other way round. An exit of which the last record is missing lacks the end.
+    // CPU time of the shell before it was in the cgroup counts only here, and that of a process after its parent has
+    // waited for it only there. An exit without its last record lacks the end.
     (0.98..1.02).contains(&share).then_some(()).ok_or(told)
 }

@@ -1,4 +1,4 @@
-//! Exits of processes whose leader ends before their last thread.
+//! Exits of processes whose leader exits before their last thread.
 
 mod children;
 
@@ -12,8 +12,8 @@ use fastproc_testbed::{alone, gate, wait_for, wait_until};
 
 use children::{python, read, until_recorded};
 
-/// The leader and another thread work as long as each other. The leader ends with status 3, and the other thread, when the
-/// leader is a zombie, in the way that takes the place of `END`.
+/// The leader and another thread work for the same time. The leader exits with status 3. When it is a zombie, the other
+/// thread exits in the way that replaces `END`.
 const DEAD_LEADER: &str = r"
 import ctypes, os, platform, signal, threading, time
 def leave(status):
@@ -32,7 +32,7 @@ leave(3)
 ";
 const SHARES_NS: u64 = 2 * 150_000_000;
 
-/// The status of the leader is not that of the process, if another thread ends it as a whole.
+/// The leader's status is not that of the process, if another thread ends the process.
 #[test]
 fn the_status_of_a_process_whose_leader_ended_first_is_what_its_parent_is_told() {
     if !gate::bpf() {
@@ -63,12 +63,13 @@ fn the_status_of_a_process_whose_leader_ended_first_is_what_its_parent_is_told()
     }
 }
 
-/// The exit of a process whose last record there was no room for, and what its parent is told. Nothing if its first was lost.
+/// The exit of a process whose last record was lost, and its status as reported to its parent. `None` if its first
+/// record was lost, too.
 fn without_last_record() -> Option<(Exit, ExitStatus)> {
     let of_child = |exit: &Exit, pid| exit.pid == pid && exit.ppid == Some(std::process::id());
     let small = Exits::builder().ring_bytes(1 << 18).open();
     let mut exits = small.expect("exits open");
-    // It has room for all that anybody does meanwhile.
+    // It has room for all other exits meanwhile.
     let witness = Exits::builder().ring_bytes(1 << 24).open();
     let mut witness = witness.expect("exits open");
     let mut child = python(&DEAD_LEADER.replace("END", "os._exit(5)"));
@@ -82,7 +83,7 @@ fn without_last_record() -> Option<(Exit, ExitStatus)> {
     });
     read(&mut exits, |_| {});
     let is_lost = exits.lost() > 0;
-    // It is not read again until the child is gone.
+    // It is not read until the child is gone.
     while !is_lost && exits.lost() == 0 {
         let shells = Command::new("sh")
             .args(["-c", "for i in $(seq 100); do (:); done"])

@@ -1,4 +1,5 @@
-//! Exits of processes that share a pid, and a storm of them beside those whose leader ends before their last thread.
+//! Exits of processes that share a pid, and a storm of them beside processes whose leader exits before their last
+//! thread.
 
 mod children;
 
@@ -12,7 +13,7 @@ use fastproc_testbed::{alone, gate, wait_until};
 
 use children::{python, read, until_recorded};
 
-/// Six children, one after the other, each with the pid of the first, as CRIU restores processes.
+/// Six children, one after the other, each with the pid of the first, like processes that CRIU restores.
 const SHARED_PID: &str = r"
 import ctypes, os, struct
 libc = ctypes.CDLL(None, use_errno=True)
@@ -59,15 +60,15 @@ fn processes_that_share_a_pid_are_recorded_once_each() {
         let mut shared = String::new();
         output.read_to_string(&mut shared).expect("a number");
         let shared: u32 = shared.trim().parse().expect("a number");
-        // Somebody else may have had the pid before.
+        // Another process may have had the pid before.
         let is_ours = |exit: &Exit| exit.pid == shared && exit.ppid.is_none_or(|of| of == pid);
-        // The kernel lets go of processes in no order.
+        // The kernel frees processes in any order.
         wait_until("six exits, or that one is lost", || {
             read(&mut exits, |exit| add(&mut recorded, exit));
             let ours = recorded.values().filter(|all| all.iter().any(is_ours));
             ours.count() >= 6 || exits.lost() > 0
         });
-        // A second record of one of them comes before what ends later.
+        // A second record of one of them would come before the exit of this child.
         until_recorded(&mut exits, python("pass"), |exit| add(&mut recorded, exit));
         if exits.lost() > 0 {
             gate::repeated("exits were lost");
@@ -85,8 +86,8 @@ fn processes_that_share_a_pid_are_recorded_once_each() {
     panic!("exits were always lost");
 }
 
-/// Families of six that share a pid, each child with work of its own, and processes of which the leader ends before the last
-/// thread. Prints what wait4(2) says of each: pid, start in ticks, status, CPU time in microseconds.
+/// Families of six that share a pid, each child with its own work, and processes whose leader exits before the last
+/// thread. Prints the result of wait4(2) for each: pid, start in ticks, status, CPU time in microseconds.
 const STORM: &str = r"
 import ctypes, os, platform, struct, threading, time
 libc = ctypes.CDLL(None, use_errno=True)
@@ -132,7 +133,7 @@ for _ in range(20):
     tell(leader_first())
 ";
 
-/// What a parent knows of a child.
+/// A parent's knowledge of a child.
 #[derive(Debug)]
 struct Waited {
     pid: u32,
@@ -160,7 +161,7 @@ impl Waited {
     }
 }
 
-/// What a process may use between its parent's wait4(2) and its last record, and what is rounded.
+/// The CPU time of a process between its parent's wait4(2) and its last record, plus rounding.
 const SLACK_NS: u64 = 2 * TICK_NS;
 
 #[test]
@@ -179,21 +180,21 @@ fn a_storm_of_shared_pids_and_dead_leaders_is_as_their_parent_saw_it() {
         output.read_to_string(&mut waited).expect("text");
         let waited: Vec<_> = waited.lines().map(Waited::parse).collect();
         assert!(waited.len() >= 40, "{waited:?}");
-        // The kernel lets go of processes in no order.
+        // The kernel frees processes in any order.
         wait_until("every exit, or that one is lost", || {
             read(&mut exits, |exit| told.push(*exit));
-            // By number: two that share a pid may have started in one tick.
+            // Compare the count: two with the same pid may have started in one tick.
             let ours = told.iter().filter(|exit| exit.ppid == Some(pid));
             ours.count() >= waited.len() || exits.lost() > 0
         });
-        // A second record of one of them comes before what ends later.
+        // A second record of one of them would come before the exit of this child.
         until_recorded(&mut exits, python("pass"), |exit| told.push(*exit));
         if exits.lost() > 0 {
             gate::repeated("exits were lost");
             continue;
         }
         told.retain(|exit| exit.ppid == Some(pid));
-        // The one after the other, as they were waited for.
+        // In the order in which they were waited for.
         told.sort_by_key(|exit| exit.start_ns);
         assert_eq!(told.len(), waited.len(), "{told:?} of {waited:?}");
         let mut apart = None;
@@ -204,7 +205,7 @@ fn a_storm_of_shared_pids_and_dead_leaders_is_as_their_parent_saw_it() {
             assert_eq!(exit.status, Some(waited.status), "{waited:?} {exit:?}");
             let cpu_ns = exit.utime_ns + exit.stime_ns;
             let apart_ns = cpu_ns.abs_diff(waited.cpu_ns);
-            // On a busy machine a last record may come too late: what it took to take down memory is missing then.
+            // On a busy machine a last record may come too late: it then lacks the time to free memory.
             let slack_ns = if exit.is_final {
                 SLACK_NS
             } else {
@@ -214,7 +215,8 @@ fn a_storm_of_shared_pids_and_dead_leaders_is_as_their_parent_saw_it() {
                 apart = Some(format!("{waited:?} {exit:?}"));
             }
         }
-        // A CPU that stands still while a process ends is charged to it after its parent was told.
+        // The time of a virtual CPU that is stopped while a process exits is charged to the process after its parent
+        // was notified.
         if let Some(apart) = apart {
             gate::repeated(&apart);
             continue;

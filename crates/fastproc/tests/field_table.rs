@@ -1,4 +1,4 @@
-//! `docs/fields.md` is what `bpf/record.h` says.
+//! `docs/fields.md` matches `bpf/record.h`.
 
 use std::{env, fmt::Write, fs};
 

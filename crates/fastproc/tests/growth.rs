@@ -1,4 +1,4 @@
-//! Little memory and few descriptors, at opening and when the arrays grow: it suffices, or the limit is named.
+//! Little memory and few descriptors, at opening and when the arrays grow: they suffice, or the error names the limit.
 
 mod rerun;
 
@@ -14,7 +14,7 @@ use fastproc_testbed::{alone, gate};
 use rerun::{CASE, is_case, rerun};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Idle children that end with this value.
+/// Idle children, killed when this is dropped.
 struct Sleepers(Vec<Child>);
 
 impl Sleepers {
@@ -65,7 +65,7 @@ fn a_growth_without_descriptors_is_named_and_undone() {
             .expect("a BPF source has arrays")
             .processes;
         let burst = Sleepers::start(room as usize + 10);
-        // What is open stays open.
+        // Open descriptors stay open.
         setrlimit(Resource::Nofile, none).expect("it can be lowered");
         for _ in 0..3 {
             let refused = collector.snapshot().expect_err("it cannot grow");
@@ -81,14 +81,14 @@ fn a_growth_without_descriptors_is_named_and_undone() {
     }
 }
 
-/// A control group of its own, removed with this value.
+/// A control group, removed when this is dropped.
 struct Group {
     folder: PathBuf,
     limit: &'static str,
 }
 
 impl Group {
-    /// `None`: this kernel does not control memory, or not here. The test is skipped.
+    /// `None`: this kernel does not control memory, or not here. The test is then skipped.
     fn new(name: &str) -> Option<Self> {
         let mounted = Path::new("/sys/fs/cgroup");
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
@@ -102,7 +102,7 @@ impl Group {
             return None;
         };
         let folder = root.join(format!("fastproc-{}-{name}", std::process::id()));
-        // One of this name was left behind by a test that was killed.
+        // A killed test left one of this name behind.
         let _ = fs::remove_dir(&folder);
         fs::create_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
         Some(Self { folder, limit })
@@ -118,13 +118,13 @@ impl Drop for Group {
 const GROUP: &str = "FASTPROC_GROWTH_GROUP";
 const LIMIT: &str = "FASTPROC_GROWTH_LIMIT";
 
-/// With little memory every source works, or says that it is the limit, and nothing is killed. Says how many do not.
+/// With little memory every source works, or its error names the limit, and nothing is killed. Returns how many fail.
 fn little_memory() -> String {
     let (group, limit) = (env::var(GROUP), env::var(LIMIT));
     let (group, limit) = (group.expect("it is set"), limit.expect("it is set"));
     let group = Path::new(&group);
     fs::write(group.join("cgroup.procs"), "0").expect("this process may join it");
-    // The kernel's memory for each open file counts too: no more of them where there are many processes.
+    // The kernel's memory for each open file counts too, so limit their number if there are many processes.
     let few = Rlimit {
         current: Some(128),
         ..getrlimit(Resource::Nofile)
@@ -179,7 +179,7 @@ fn little_memory_suffices_or_is_named() {
         (6, None),
         (8, None),
         (12, None),
-        // What is there for each CPU takes more where there are many.
+        // Memory for each CPU needs more if there are many.
         (512, Some("0 refused, bpf")),
     ] {
         let Some(group) = Group::new(&format!("{mib}")) else {
@@ -207,7 +207,7 @@ fn little_memory_suffices_or_is_named() {
     }
 }
 
-/// Looks once for each line of standard input, and says what came of it. The collectors are opened before the first.
+/// Takes a snapshot for each line of standard input, and prints the result. Opens the collectors before the first.
 fn grow_when_told(group: &Path) {
     fs::write(group.join("cgroup.procs"), "0").expect("this process may join it");
     let mut collectors = [SourceKind::Bpf, SourceKind::BpfIter].map(|kind| {
@@ -252,10 +252,11 @@ fn grow_when_told(group: &Path) {
     }
 }
 
-/// What [`grow_when_told`] says begins with this: the test harness prints lines of its own.
+/// The prefix of lines that [`grow_when_told`] prints: the test harness prints its own lines.
 const TOLD: &str = "told: ";
 
-/// Where the arrays may not grow, the limit is named each time; and when there is room again, the same collector goes on.
+/// If the arrays may not grow, the error names the limit each time; when there is room again, the same collector
+/// continues.
 #[test]
 fn a_growth_that_is_refused_is_named_and_undone() {
     const TEST: &str = "a_growth_that_is_refused_is_named_and_undone";
@@ -286,7 +287,7 @@ fn a_growth_that_is_refused_is_named_and_undone() {
     let mut lines = BufReader::new(looking.stdout.take().expect("a pipe")).lines();
     let mut told = || loop {
         let line = lines.next().expect("it goes on").expect("a line of text");
-        // The harness leaves its own line open.
+        // The harness does not end its own line.
         if let Some((_, told)) = line.split_once(TOLD) {
             return told.to_owned();
         }
@@ -302,7 +303,7 @@ fn a_growth_that_is_refused_is_named_and_undone() {
     let usage = group.limit.replace("limit_in_bytes", "usage_in_bytes");
     let usage = group.folder.join(usage.replace("max", "current"));
     let used = fs::read_to_string(usage).expect("it can be read");
-    // Enough for a look, and not for the programs once more.
+    // Enough for a snapshot, but not for loading the programs again.
     limit(used.trim().parse::<u64>().expect("a number") + (2 << 20));
     for _ in 0..3 {
         assert_eq!(look(&pids), "refused refused");

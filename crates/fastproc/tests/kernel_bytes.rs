@@ -1,4 +1,5 @@
-//! The kernel's own bytes of processes that rest, by each walk: `stat`, `statm` and `status`, and the numbers of `io`. Needs root.
+//! Compares `stat`, `statm`, `status` and the numbers of `io` of idle processes, by each walk, with the kernel's own
+//! bytes. Needs root.
 
 use std::{
     collections::HashMap,
@@ -19,16 +20,16 @@ use fastproc::{
 use fastproc_testbed::{Brackets, Options, Testbed, gate, wait_until};
 
 const WALKS: [SourceKind; 2] = [SourceKind::Bpf, SourceKind::BpfIter];
-/// Set for the process that works and then rests.
+/// Set for the process that works and then sleeps.
 const WORKS: &str = "FASTPROC_WORKS";
-/// CPU time that each of its threads uses: many ticks.
+/// The CPU time of each of its threads: many ticks.
 const WORK: Duration = Duration::from_millis(150);
 const FILES: [&str; 4] = ["stat", "statm", "status", "io"];
 
-/// The bytes of [`FILES`], but of `io` its numbers.
+/// The bytes of [`FILES`]; of `io` only the numbers.
 type Texts = [Vec<u8>; 4];
 
-/// Uses CPU time, so much of it in the kernel and the rest outside, and touches memory that stays.
+/// Uses CPU time, this much of it in the kernel and the rest in user mode, and touches memory that stays.
 fn work(in_kernel: Duration) {
     let used = || {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
@@ -53,13 +54,13 @@ fn rest() -> ! {
     }
 }
 
-/// Threads that have worked and rest, one that has ended, and a child that was waited for.
+/// Threads that have worked and sleep, one that has exited, and a child that was waited for.
 #[test]
 fn works_and_rests() {
     if env::var_os(WORKS).is_none() {
         return;
     }
-    // Each of another mixture: a share that is left out of one sum alone changes how the kernel divides the time.
+    // Each has another mixture: a share that is missing in only one sum changes how the kernel divides the time.
     thread::spawn(|| work(WORK))
         .join()
         .expect("it does not panic");
@@ -78,11 +79,11 @@ fn works_and_rests() {
     rest()
 }
 
-/// A process that is ended with this value.
+/// A process, killed when this is dropped.
 struct Running(Child);
 
 impl Running {
-    /// The process that works and then rests, at rest.
+    /// The process that works and then sleeps, once it sleeps.
     fn worker() -> Self {
         let mut worker = Self(
             Command::new(env::current_exe().expect("this test has a path"))
@@ -100,8 +101,8 @@ impl Running {
         worker
     }
 
-    /// Whether its five threads sleep: those that wait for it in the test harness are among them. Each is looked at by itself,
-    /// for reading `stat` of a process has the kernel remember the times that it has shown.
+    /// Whether its five threads sleep, including those of the test harness that wait. Reads each thread alone, because
+    /// reading `stat` of a process makes the kernel remember the times that it has shown.
     fn rests(&self) -> bool {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.0.id())).expect("it is there");
         let states = tasks.map(|task| {
@@ -112,7 +113,7 @@ impl Running {
         states.len() == 5 && !states.contains(&false)
     }
 
-    /// A process whose terminal has a number of more than a byte; it holds the terminals before it.
+    /// A process whose terminal has a number of more than a byte; it holds the terminals before it open.
     fn of_high_terminal() -> Self {
         let terminals: Vec<File> = (0..257)
             .map(|_| {
@@ -122,13 +123,13 @@ impl Running {
             .collect();
         let last = terminals.last().expect("there are some").as_raw_fd();
         let (mut number, unlocked) = (0_i32, 0_i32);
-        // SAFETY: both read or write the number that they are given.
+        // SAFETY: both read or write the number that is passed.
         let asked = unsafe {
             libc::ioctl(last, libc::TIOCSPTLCK, &raw const unlocked)
                 | libc::ioctl(last, libc::TIOCGPTN, &raw mut number)
         };
         assert!(asked == 0 && number > 255, "terminal {number}");
-        // Who leads a session and opens a terminal is controlled by it.
+        // If the leader of a session opens a terminal, that becomes its controlling terminal.
         let child = Command::new("setsid")
             .args(["sh", "-c", &format!("exec sleep 600 </dev/pts/{number}")])
             .stdin(Stdio::null())
@@ -139,7 +140,7 @@ impl Running {
             let text = fs::read_to_string(&stat).expect("it is there");
             text.contains("(sleep) S ") && !text.contains(" 0 -1 ")
         });
-        // The terminals have to stay as long as it runs, and no longer than this program.
+        // The terminals must stay open while it runs, but not longer than this program.
         std::mem::forget(terminals);
         running
     }
@@ -152,7 +153,7 @@ impl Drop for Running {
     }
 }
 
-/// What the kernel says of a process.
+/// The kernel's texts of a process.
 fn kernel(pid: u32) -> Texts {
     FILES.map(|name| {
         let text = fs::read(format!("/proc/{pid}/{name}"));
@@ -165,7 +166,7 @@ fn kernel(pid: u32) -> Texts {
     })
 }
 
-/// How many signals are queued is told of the user, whose other processes are not this test's.
+/// Removes the number of queued signals, which counts for all processes of the user.
 fn without_queued(status: &[u8]) -> Vec<u8> {
     let lines = status.split_inclusive(|&byte| byte == b'\n');
     let lines = lines.map(|line| match line.strip_prefix(b"SigQ:\t") {
@@ -192,7 +193,7 @@ fn differing(ours: &[u8], kernel: &[u8]) -> String {
     lines.join(", ")
 }
 
-/// What a walk says of these processes, of which it must have met the first itself.
+/// The texts of these processes by a walk, which must have met the first one itself.
 fn ours(source: SourceKind, pids: &[u32]) -> HashMap<u32, Texts> {
     let mut collector = Collector::builder()
         .source(Some(source))
@@ -239,8 +240,8 @@ fn ours(source: SourceKind, pids: &[u32]) -> HashMap<u32, Texts> {
     pids.iter().map(|&pid| (pid, texts(pid))).collect()
 }
 
-/// What differs, by process and file. Those that rest are looked at by us first, so that what the kernel has just shown is of
-/// no help; the others between two looks of the kernel.
+/// The differences, by process and file. Idle processes are read by us first, so that times that the kernel has just
+/// shown do not help; the others between two readings of the kernel's texts.
 fn differences(
     source: SourceKind,
     testbed: &Testbed,
@@ -286,7 +287,7 @@ fn texts_of_processes_that_rest_are_the_kernels() {
         if first.is_empty() {
             continue;
         }
-        // Memory is taken from a process that rests as well, now and then.
+        // Sometimes memory is reclaimed even from an idle process.
         let mut again = differences(source, &testbed, &mut brackets);
         for (key, what) in first {
             match again.remove(&key) {

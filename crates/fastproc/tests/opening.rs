@@ -1,4 +1,4 @@
-//! Opening where something is missing: a typed error or another source, and nothing printed by libbpf.
+//! Opening if something is missing: a typed error or another source, and libbpf prints nothing.
 //!
 //! Each case changes the whole process, so this file runs itself again for each.
 
@@ -27,7 +27,7 @@ fn quiet(test: &str, case: &str) {
     );
 }
 
-/// Mounts something there for this process alone.
+/// Mounts something there, for this process only.
 fn mount_here(kind: &str, path: &str, options: Option<&std::ffi::CStr>) {
     use rustix::{
         mount::{MountFlags, MountPropagationFlags, mount, mount_change},
@@ -43,7 +43,7 @@ fn mount_here(kind: &str, path: &str, options: Option<&std::ffi::CStr>) {
     mount("none", path, kind, MountFlags::empty(), options).expect("it is mounted");
 }
 
-/// Has every bpf(2) of this process fail as a container's filter does.
+/// Makes every bpf(2) of this process fail, like a container's filter.
 fn deny_bpf() {
     let statement = |code: u32, k| libc::sock_filter {
         code: code as u16,
@@ -71,7 +71,7 @@ fn deny_bpf() {
         len: filter.len() as u16,
         filter: filter.as_ptr().cast_mut(),
     };
-    // SAFETY: plain numbers, and a program that lives across the call.
+    // SAFETY: numbers, and a program that lives across the call.
     let result = unsafe {
         assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
         libc::prctl(
@@ -83,7 +83,7 @@ fn deny_bpf() {
     assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// Every way that needs BPF fails by `expected`, and the files serve.
+/// Every source that needs BPF fails with `expected`, and the files work.
 fn only_files_serve(expected: impl Fn(&Error) -> bool) {
     for kind in [SourceKind::Bpf, SourceKind::BpfIter] {
         let error = Collector::builder()
@@ -134,7 +134,7 @@ fn where_bpf_is_denied_nothing_is_printed() {
     quiet("where_bpf_is_denied_nothing_is_printed", "bpf denied");
 }
 
-/// Every process of a snapshot is there with its values, and so are the files of the machine that exist.
+/// Every process of a snapshot has its values, and so do the files of the machine that exist.
 fn procfs_serves() {
     let mut collector = Collector::builder()
         .fields(Fields::THREE_FILES)
@@ -190,7 +190,7 @@ fn limit_descriptors(limit: u64) {
     setrlimit(Resource::Nofile, limits).expect("it can be lowered");
 }
 
-/// With `limit` descriptors everything works, or says that it is the limit.
+/// With `limit` descriptors everything works, or the error names the limit.
 fn few_descriptors(limit: u64) {
     limit_descriptors(limit);
     for kind in SourceKind::LOCAL {
@@ -231,15 +231,16 @@ fn few_descriptors_suffice_or_are_named() {
         }
         return;
     }
-    // What the harness has open differs from one to the next.
-    // SAFETY: nothing in this process uses what it inherited but its standard streams.
+    // The harness has different files open each time.
+    // SAFETY: this process uses none of its inherited descriptors except the standard streams.
     assert_eq!(unsafe { libc::close_range(3, libc::c_uint::MAX, 0) }, 0);
     for limit in [6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 32, 64] {
         few_descriptors(limit);
     }
 }
 
-/// Files of processes that are kept open leave half of the descriptors to others, and give way when those take all.
+/// Files of processes that are kept open leave half of the descriptors to others, and are closed if others need them
+/// all.
 #[test]
 fn kept_files_give_way() {
     const CASE_NAME: &str = "64 descriptors, of which others take all";
@@ -278,16 +279,16 @@ fn kept_files_give_way() {
     collector.snapshot().expect("there are enough");
 }
 
-/// Runs `child` in a child of this process, and waits until it has ended well.
+/// Runs `child` in a child of this process, and waits for its success.
 fn forked(child: impl FnOnce() -> bool) {
-    // SAFETY: the other threads of this process, the harness's, wait and hold no lock.
+    // SAFETY: the other threads of this process, those of the harness, wait and hold no lock.
     match unsafe { libc::fork() } {
         -1 => panic!("{}", std::io::Error::last_os_error()),
-        // SAFETY: ends the child without the parent's cleaning up.
+        // SAFETY: ends the child without running the parent's destructors.
         0 => unsafe { libc::_exit(i32::from(!child())) },
         pid => {
             let mut status = -1;
-            // SAFETY: a child of this process, and a place for its status.
+            // SAFETY: a child of this process, and a pointer to its status.
             assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
             assert_eq!(status, 0, "the child ends well");
         }
@@ -328,7 +329,7 @@ fn a_child_is_told_to_open_its_own() {
         exits = None;
         matches!(told, Some(Err(Error::Forked)))
     });
-    // The child has ended, and neither its look nor its end has done anything to what the parent reads.
+    // The child has exited, and neither its snapshot nor its exit has affected the parent's reading.
     let mut exits = exits.expect("the child's was another");
     let mut ends = 0;
     wait_until("an exit", || {

@@ -1,4 +1,4 @@
-//! When a published crate's objects of the kernel side count as made of its sources.
+//! When the BPF objects of a published crate count as made from its sources.
 
 #[path = "../build/objects.rs"]
 #[allow(dead_code, reason = "the build has use for all of it")]

@@ -1,4 +1,4 @@
-//! The source that reads `/proc`, against `/proc`. Needs no privileges.
+//! Compares the source that reads `/proc` with `/proc`. Needs no privileges.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ use fastproc::{
 };
 use fastproc_testbed::{Brackets, Options, Testbed, wait_until};
 
-/// A process that does nothing, and ends with the test.
+/// An idle process, killed with the test.
 struct Idle(Child);
 
 impl Idle {
@@ -106,7 +106,7 @@ fn every_process_is_read_in_order() {
                 .filter(|thread| thread.tgid == pid)
                 .count();
             assert!(own > 0);
-            // Other tests of this process have threads, which come and go.
+            // Other tests of this process start and end threads.
             if pid != std::process::id() {
                 assert_eq!(
                     (own, process.identity().num_threads),
@@ -118,7 +118,7 @@ fn every_process_is_read_in_order() {
     }
 }
 
-/// Without the signals that wait for all processes of its user.
+/// Removes the number of signals that are queued for all processes of its user.
 fn without_queue(text: &str) -> String {
     let lines = text.split_inclusive('\n');
     lines.filter(|line| !line.starts_with("SigQ:")).collect()
@@ -134,7 +134,7 @@ fn records_render_to_the_files_that_they_came_from() {
     let read =
         |file: &str| fs::read_to_string(format!("/proc/{}/{file}", idle.pid())).expect("it lives");
     let kernel = || ["stat", "statm", "status"].map(|file| without_queue(&read(file)));
-    // Its pages may be taken from it between two looks.
+    // Its pages may be reclaimed between two readings.
     let mut brackets = Brackets::new();
     for _ in 0..20 {
         let own = read("status");
@@ -185,7 +185,7 @@ fn one_process_is_read_alone() {
     assert!(find(&procfs.collect().expect("/proc can be read"), pid).is_none());
 }
 
-/// The kernel prints what is left of it then: 0 for its ids, and no file of its I/O.
+/// The kernel then prints the rest of it: 0 for its ids, and no file of its I/O.
 #[test]
 fn a_process_that_ends_while_it_is_read_is_not_shown() {
     let mut procfs = open(Fields::THREE_FILES | Fields::IO | Fields::THREADS);
@@ -242,7 +242,7 @@ fn groups_are_those_that_were_asked_for() {
         let mut procfs = open(fields);
         let table = procfs.collect().expect("/proc can be read");
         let own = find(&table, std::process::id()).expect("it is there");
-        // The cgroup is known only where its hierarchy is mounted.
+        // The cgroup is known only if its hierarchy is mounted.
         assert!(
             own.fields() == fields || fields == Fields::CGROUP && own.fields().is_empty(),
             "{fields:?}"

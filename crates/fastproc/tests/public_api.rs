@@ -1,4 +1,4 @@
-//! What the published crates offer to others is what their lists say: a change of it is seen in review.
+//! The public API of the published crates matches their lists, so a review sees changes.
 
 use std::{
     collections::HashMap, env, fs, os::unix::fs::PermissionsExt, path::Path, process::Command,
@@ -9,7 +9,7 @@ use public_api::Builder;
 
 const CRATES: [&str; 2] = ["fastproc", "seqtext"];
 
-/// rustdoc's description of a crate is kept for its unstable form alone. Cargo asks for all crates; two are wanted.
+/// A rustdoc that writes its unstable description of two crates. Cargo runs it for all crates.
 const RUSTDOC: &str = r#"#!/bin/sh
 case " $* " in
 *" --crate-name fastproc "* | *" --crate-name seqtext "*) RUSTC_BOOTSTRAP=1 exec rustdoc -Z unstable-options --output-format json "$@" ;;
@@ -18,7 +18,7 @@ case " $* " in
 esac
 "#;
 
-/// Documents the workspace, as make lint does: with other features all would be built anew.
+/// Documents the workspace, like make lint: with other features all would be compiled again.
 fn describe(root: &Path, target: &Path) {
     let rustdoc = target.join("tmp/rustdoc-json");
     fs::write(&rustdoc, RUSTDOC).expect("the target folder is ours");
@@ -36,13 +36,15 @@ fn describe(root: &Path, target: &Path) {
         .env("RUSTDOC", &rustdoc)
         .env("RUSTDOCFLAGS", "--cap-lints allow")
         .env("CARGO_TARGET_DIR", target)
-        // scripts/time-tests sets it for the tests. Build scripts that see it run again, and what needs them is built again.
+        // scripts/time-tests sets it for the tests. Build scripts that see it would run again, and crates that depend
+        // on them would be compiled again.
         .env_remove("RUSTC_BOOTSTRAP")
         .status();
     assert!(status.expect("cargo can be started").success());
 }
 
-/// The list without what `bitflags` writes: the lines that are the same for each of its types but for the name and the width.
+/// The list without the output of `bitflags`: lines that are equal for all its types, except for the name and the
+/// width.
 fn without_bitflags(lines: &[String]) -> String {
     let implements = "impl bitflags::traits::Flags for ";
     let types = lines
@@ -81,7 +83,7 @@ fn the_lists_are_what_is_public() {
     let writes = env::var_os("FASTPROC_WRITE_API").is_some();
     let wanted = fs::read_to_string(root.join("scripts/compiler")).expect("it is here");
     let (wanted, rustc) = (wanted.trim(), rustc());
-    // Another one lists what it derives otherwise.
+    // Another version may list derived items differently.
     if rustc != wanted {
         assert!(
             !writes,

@@ -1,4 +1,4 @@
-//! What the tags of `bpf/record.h` make of a member in Rust.
+//! The code that the build generates from the tags of `bpf/record.h`.
 
 #[path = "../build/groups.rs"]
 #[allow(dead_code, reason = "the build has use for all of it")]
@@ -16,7 +16,7 @@ const STYLE: rust::Style = rust::Style {
     view: Some(header::View::PROCESS),
 };
 
-/// What the build makes of a header with a group that has this member. It ends, as the build does, where a tag is missing.
+/// The code for a header with a group that has this member. Panics, like the build, if a tag is missing.
 fn written(member: &str) -> String {
     let text = format!(
         "#define FP_PART 0x1\n#define FP_NONE 7\n\nstruct fp_part {{\n\t{member}\n}};\n\n\
@@ -62,7 +62,7 @@ fn a_tag_that_does_not_exist_or_says_two_things_ends_the_build() {
         "u64 known FP_PUBLIC FP_TICKS FP_SUM;",
         "u64 known FP_PUBLIC FP_SUM FP_LEADER;",
         "u64 known FP_PUBLIC FP_SUM FP_UNKNOWN(FP_NOTHING);",
-        // Its threads do not have it.
+        // Its threads lack it.
         "u64 other FP_PUBLIC FP_SUM;",
     ] {
         assert!(is_refused(wrong), "{wrong}");

@@ -1,4 +1,4 @@
-//! Every process of this machine: what is parsed from its files renders to the same bytes. Needs no privileges.
+//! Parses the files of every process of this machine, and renders them to the same bytes. Needs no privileges.
 
 use std::fs;
 
@@ -16,14 +16,14 @@ fn pids() -> Vec<u32> {
         .collect()
 }
 
-/// A record that holds the groups that texts show, whichever file it is parsed from.
+/// A record with the groups that the texts show, for parsing any of the files.
 fn empty_record() -> Record {
     let mut record = Record::default();
     record.identity.groups = Fields::THREE_FILES.bits();
     record
 }
 
-/// Compares the text of each process with what `again` makes of it; a process may be gone.
+/// Compares the text of each process with the result of `again`; a process may have exited.
 fn compare(file: &str, mut again: impl FnMut(&[u8]) -> Vec<u8>) {
     let mut compared = 0;
     for pid in pids() {
@@ -74,7 +74,7 @@ fn statm_survives() {
 fn status_survives() {
     let host = Host::read().expect("the host can be asked");
     let format = status::Format::read(&host).expect("the format can be learned");
-    // Any bit will do to carry the value from the text to the text.
+    // Any bit can carry the value from text to text.
     let mut renderer = status::Renderer::new(format.with_thp_disable_bit(Some(24)));
     let mut text = Text::default();
     compare("status", |own| {
@@ -141,7 +141,7 @@ fn a_reader_without_access_sees_what_the_kernel_would_show() {
         fields(&own),
         fields(std::str::from_utf8(&masked).expect("it is ASCII here")),
     );
-    // Field n of proc(5) is at n - 2 here, as the pid is before the name.
+    // Field n of proc(5) is at n - 2 here, because the pid is before the name.
     for (index, (shown, masked)) in shown.iter().zip(&masked_text).enumerate() {
         match index + 2 {
             26 | 27 => assert_eq!(masked, "1"),
@@ -149,7 +149,7 @@ fn a_reader_without_access_sees_what_the_kernel_would_show() {
             _ => assert_eq!(masked, shown),
         }
     }
-    // What was masked is recognised, and stays so whoever asks.
+    // A masked record is recognised, and stays masked for all readers.
     let mut again = empty_record();
     stat::parse(&masked, &units, &mut again).expect("it parses");
     assert_eq!(again.identity.masked, 1);

@@ -28,7 +28,7 @@ fn format() -> status::Format {
         .with_thp_disable_bit(Some(24))
 }
 
-/// What can happen to a text.
+/// Damage to a text.
 #[derive(Clone, Debug)]
 enum Damage {
     Replace(prop::sample::Index, u8),
@@ -201,7 +201,7 @@ impl<I: Iterator<Item = (u64, u8)>> Numbers<I> {
     }
 }
 
-/// A record with all that stat tells, and nothing else.
+/// A record with the values of stat only.
 fn stat_record(
     name: &[u8],
     numbers: &mut Numbers<impl Iterator<Item = (u64, u8)>>,
@@ -211,7 +211,7 @@ fn stat_record(
 ) -> Record {
     let mut record = with_groups(Record::default());
     let num_threads = numbers.u32();
-    // Masked without memory is known from the lack of a wait channel, and if it runs it has none anyhow.
+    // A masked process without memory is recognised by its missing wait channel, which a running one lacks anyway.
     let masked = masked && (has_memory || state != 0);
     let exit_code = if masked { 0 } else { numbers.i32() | 1 };
     let mut comm = [0; 16];
@@ -270,7 +270,7 @@ fn stat_record(
         caught: set(),
         switches: u64::MAX,});
     if has_memory {
-        // Nothing but a size shows that there is memory where its layout is hidden.
+        // Only a size shows that there is memory, if its layout is hidden.
         record.memory = with!(Memory::default(), {
             vsize: numbers.u64() | 1,
             rss_approx: numbers.u64() >> 12 << 12,});
@@ -294,7 +294,7 @@ fn stat_record(
     record
 }
 
-/// Of signal sets, `stat` has 31 bits.
+/// `stat` has 31 bits of signal sets.
 #[test]
 fn stat_shows_the_first_31_signals() {
     let mut record = Record::default();

@@ -1,5 +1,5 @@
-//! A kernel that keeps a value where no program looks for it: its type information is edited, and mounted in place of this
-//! kernel's for a process of its own.
+//! A kernel that keeps a value where the programs do not expect it: the test edits the type information, and mounts it
+//! in place of this kernel's for one process.
 
 mod rerun;
 
@@ -15,7 +15,7 @@ use rustix::{
 
 const TYPES: &str = "/sys/kernel/btf/vmlinux";
 
-/// The type information, taken apart.
+/// Parsed type information.
 struct Btf {
     bytes: Vec<u8>,
     types: std::ops::Range<usize>,
@@ -40,7 +40,7 @@ impl Btf {
         }
     }
 
-    /// Where a name stands.
+    /// The offset of a name.
     fn find(&self, name: &str) -> usize {
         let text = format!("\0{name}\0");
         let mut windows = self.bytes[self.names.clone()].windows(text.len());
@@ -48,13 +48,13 @@ impl Btf {
         at.unwrap_or_else(|| panic!("there is no {name}")) + 1
     }
 
-    /// Gives what has this name another.
+    /// Changes a name.
     fn rename(&mut self, name: &str) {
         let last = self.names.start + self.find(name) + name.len() - 1;
         self.bytes[last] = b'X';
     }
 
-    /// Moves the members of this name by so many bits.
+    /// Moves the members of this name by this many bits.
     fn shift(&mut self, member: &str, bits: i32) {
         let name = self.find(member);
         let entries: Vec<_> = self
@@ -74,8 +74,8 @@ impl Btf {
         u32::from_ne_bytes(self.bytes[at..at + 4].try_into().expect("four bytes")) as usize
     }
 
-    /// Where the entries of all members of structures and unions stand: name, type, offset. A word elsewhere may have the value
-    /// of a name by chance.
+    /// The offsets of the entries of all members of structures and unions: name, type, offset. Other words may equal
+    /// the offset of a name by chance.
     fn members(&self) -> Vec<usize> {
         let mut members = Vec::new();
         let mut at = self.types.start;
@@ -83,7 +83,7 @@ impl Btf {
             let info = self.word(at + 4);
             let count = info & 0xffff;
             at += 12;
-            // `BTF_KIND_…` of linux/btf.h, and what follows a type of that kind.
+            // `BTF_KIND_…` of linux/btf.h, and the data after a type of that kind.
             at += match info >> 24 & 0x1f {
                 4 | 5 => {
                     members.extend((0..count).map(|member| at + 12 * member));
@@ -99,7 +99,7 @@ impl Btf {
         members
     }
 
-    /// Has this process take it for its kernel's.
+    /// Makes this process use it as its kernel's.
     fn mount(&self) {
         let file = std::env::temp_dir().join(format!("fastproc-types-{}", std::process::id()));
         fs::write(&file, &self.bytes).expect("it can be written");
@@ -112,7 +112,7 @@ impl Btf {
     }
 }
 
-/// Both walks are refused by `expected`, and the files serve.
+/// Both walks are refused with `expected`, and the files work.
 fn only_files_serve(fields: Fields, expected: impl Fn(&Error) -> bool) {
     for kind in [SourceKind::Bpf, SourceKind::BpfIter] {
         let opened = Collector::builder()
@@ -162,7 +162,7 @@ fn what_has_no_known_shape_is_refused_and_named() {
             fields,
             |error| matches!(error, Error::UnknownKernel { value, .. } if *value == shape),
         );
-        // What is not requested is not missed.
+        // A value that is not requested is not checked.
         for kind in [SourceKind::Bpf, SourceKind::BpfIter] {
             let others = (Fields::CPU | Fields::MEMORY) - fields;
             let opened = Collector::builder()
@@ -185,7 +185,7 @@ fn what_lies_elsewhere_than_it_should_is_refused_and_named() {
         return;
     }
     for (member, bits, fields, differing) in [
-        // The next of the four counters, before the run time when the thread got its CPU, and the capabilities beside.
+        // The next of the four counters, the run time before the thread got its CPU, and neighbouring capabilities.
         ("rss_stat", 8 * 40, Fields::MEMORY, "resident set"),
         ("total_vm", 64, Fields::MEMORY, "virtual size"),
         ("sum_exec_runtime", -64, Fields::CPU, "CPU time"),

@@ -104,7 +104,7 @@ impl Row for Line {
     }
 }
 
-/// Three digits.
+/// A number with three digits.
 fn short(value: f64) -> String {
     if value.is_nan() {
         return "-".into();
@@ -121,13 +121,13 @@ fn short(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// A [`Line`] that is still to be measured.
+/// A [`Line`] to measure.
 struct Job<'a> {
     change: &'static str,
     case: &'static str,
     unit: &'static str,
     authors: (Option<f64>, Option<f64>),
-    /// The kernel's own way today, which the others are compared with.
+    /// Whether this is today's kernel, which the others are compared with.
     is_kernel: bool,
     /// Does it, and returns the CPU time in this unit.
     run: Box<dyn FnMut() -> Result<f64, Failure> + 'a>,
@@ -170,7 +170,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let idle = Idle::start_some(args.processes)?;
     let numbers = numbers()?;
     let counters = Options::new().open()?;
-    // One for all: readers beyond the number of CPUs share their memory, which costs time.
+    // One for all cases: readers beyond the number of CPUs share their memory, which costs time.
     let mut reader = counters.reader();
     // Some lines are proven only some seconds after the first read.
     reader.stat()?;
@@ -246,7 +246,7 @@ fn skip(case: &'static str, reason: &impl ToString) -> Skipped {
     Skipped { case, reason }
 }
 
-/// Runs all of them in turn, each round beginning with another one. The first round does not count.
+/// Runs all cases in turn; each round begins with another one. The first round does not count.
 fn measure(jobs: &mut [Job<'_>], rounds: u32) -> Result<Vec<Line>, Failure> {
     let count = jobs.len();
     let bar = progress(u64::from(rounds + 1) * count as u64, "cases");
@@ -282,7 +282,7 @@ fn measure(jobs: &mut [Job<'_>], rounds: u32) -> Result<Vec<Line>, Failure> {
     Ok(lines.collect())
 }
 
-/// CPU time of this thread, in seconds for each of `count` things.
+/// CPU time of this thread, in seconds for each of `count` items.
 fn each(count: u32, work: impl FnOnce() -> Result<(), Failure>) -> Result<f64, Failure> {
     let before = clock(ClockId::ThreadCPUTime);
     work()?;
@@ -290,7 +290,7 @@ fn each(count: u32, work: impl FnOnce() -> Result<(), Failure>) -> Result<f64, F
     Ok(spent.as_secs_f64() / f64::from(count))
 }
 
-/// Opens a file, reads it to its end and closes it, so many times; seconds for `unit` times.
+/// Opens a file, reads it to its end and closes it, `reads` times. Returns the seconds for `unit` times.
 fn read(path: &str, reads: u32, unit: f64) -> Result<f64, Failure> {
     let mut memory = vec![0; 64 << 10];
     let seconds = each(reads, || {

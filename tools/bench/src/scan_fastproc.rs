@@ -173,7 +173,7 @@ impl Ours {
         })
     }
 
-    /// Takes a snapshot as any caller does, including what it reads from `/proc` every few seconds.
+    /// Takes a snapshot as any caller does, including the processes that it reads from `/proc` every few seconds.
     pub fn scan(&mut self) -> Result<usize, Failure> {
         let snapshot = self.collector.snapshot()?;
         let (count, rested) = (snapshot.len(), snapshot.stats().reused_actions);

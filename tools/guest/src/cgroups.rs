@@ -180,8 +180,8 @@ pub fn compare(reporter: &mut Reporter) -> io::Result<()> {
     limits(reporter)
 }
 
-/// Compares what `fastproc ps` says of the limits of processes with the files of their cgroups. A process of the inner cgroup has
-/// the limit of memory of the outer one.
+/// Compares the limits that `fastproc ps` shows for processes with the files of their cgroups. The memory limit of the
+/// outer cgroup applies to processes of the inner one.
 fn limits(reporter: &mut Reporter) -> io::Result<()> {
     const FIELDS: &str = "cgroup,cgroup_memory_max,cgroup_memory_used,cgroup_cpu_max,cgroup_tasks_max,cgroup_tasks_used";
     let argv = [FASTPROC, "ps", "--json", "--fields", FIELDS];

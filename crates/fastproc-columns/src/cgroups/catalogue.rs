@@ -1,4 +1,4 @@
-//! All columns.
+//! The columns of cgroups.
 
 use fastproc::cgroups::{Fields, record::UNLIMITED};
 
@@ -9,7 +9,7 @@ fn real(value: Option<f64>, factor: f64) -> Option<Value<'static>> {
     value.map(|value| Value::Real(value * factor))
 }
 
-/// A limit: none is shown as unknown.
+/// A limit; unknown if it is not set.
 fn limit(value: Option<u64>) -> Option<Value<'static>> {
     value
         .filter(|&value| value != UNLIMITED)
@@ -38,7 +38,7 @@ macro_rules! pressure {
     };
 }
 
-/// All of them.
+/// All columns.
 pub static COLUMNS: &[Column] = &[
     Column::new(
         "cpu",

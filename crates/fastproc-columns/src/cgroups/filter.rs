@@ -1,4 +1,4 @@
-//! Which rows are shown.
+//! `--filter` of cgroups: which rows to show.
 
 use std::str::FromStr;
 
@@ -8,7 +8,7 @@ use crate::{
     value::{Unit, Value},
 };
 
-/// Comparisons that all have to be true.
+/// Comparisons that must all be true.
 #[derive(Clone, Debug)]
 pub struct Filter(Vec<Comparison>);
 
@@ -36,7 +36,7 @@ enum Operator {
     More,
 }
 
-/// The longer ones first.
+/// Longer operators come first.
 const OPERATORS: [(&str, Operator); 7] = [
     (">=", Operator::AtLeast),
     ("<=", Operator::AtMost),
@@ -59,12 +59,12 @@ impl FromStr for Filter {
 }
 
 impl Filter {
-    /// The columns that it compares.
+    /// The columns that the filter compares.
     pub fn columns(&self) -> impl Iterator<Item = &'static Column> {
         self.0.iter().map(|comparison| comparison.column)
     }
 
-    /// Whether it shows this row.
+    /// Whether the filter shows this row.
     pub fn admits(&self, row: &Row<'_>) -> bool {
         self.0.iter().all(|comparison| comparison.is_true(row))
     }
@@ -116,7 +116,7 @@ impl Comparison {
                 }
                 Some(text.cmp(wanted.as_slice()))
             }
-            // What is not known is neither true nor false.
+            // A comparison with an unknown value is not true.
             _ => None,
         };
         order.is_some_and(|order| match self.operator {
@@ -131,7 +131,7 @@ impl Comparison {
     }
 }
 
-/// A number in the unit of the column: sizes may end in K, M, G, T or P, times are durations.
+/// Parses a number in the unit of the column: sizes may end in K, M, G, T or P, times are durations.
 fn number(text: &str, unit: Unit) -> Result<f64, Invalid> {
     if unit == Unit::Time {
         let duration = parse_duration(text).map_err(|error| Invalid(error.to_string()))?;

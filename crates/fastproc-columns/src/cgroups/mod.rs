@@ -1,7 +1,7 @@
-//! The columns of a table of cgroups: what they are called, what they need, and what they show.
+//! The columns of a table of cgroups: their names, fields and values.
 //!
-//! [`COLUMNS`] has every [`Column`]. [`Rows`] are the cgroups of a snapshot with what each did since the one before, and how many
-//! processes it has ([`Members`]). A [`Filter`] says which rows to show, a [`Sort`] in which order.
+//! [`COLUMNS`] has every [`Column`]. [`Rows`] are the cgroups of a snapshot, with their changes since the previous one
+//! and their numbers of processes ([`Members`]). A [`Filter`] says which rows to show, a [`Sort`] in which order.
 
 mod catalogue;
 mod filter;
@@ -21,7 +21,7 @@ use crate::{
     value::{Unit, Value},
 };
 
-/// The text names no column, or is no comparison.
+/// The text names no column, or is not a comparison.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Invalid(String);
@@ -34,13 +34,13 @@ pub struct Column {
     pub name: &'static str,
     /// Its heading in a table.
     pub heading: &'static str,
-    /// What its numbers are.
+    /// The unit of its numbers.
     pub unit: Unit,
-    /// The groups of fields that it shows.
+    /// The groups of fields that it needs.
     pub needs: Fields,
     /// Whether it is known only over an interval.
     pub is_rate: bool,
-    /// Whether it needs to know which processes there are.
+    /// Whether it needs the processes of cgroups.
     pub counts_processes: bool,
     /// Whether the default table has it.
     is_usual: bool,
@@ -97,7 +97,7 @@ impl Column {
         (self.get)(row).unwrap_or(Value::Unknown)
     }
 
-    /// Appends its value for people to read. In a tree the path is the last part, below its parent's.
+    /// Appends its value in the form for people. In a tree the path is only the last part, indented by its depth.
     pub fn write_for_table(&self, row: &Row<'_>, tree: bool, to: &mut Vec<u8>) {
         if tree && self.name == "path" {
             to.resize(to.len() + row.cgroup.depth() * 2, b' ');
@@ -109,18 +109,18 @@ impl Column {
         }
     }
 
-    /// Whether its largest value comes first if nothing else is said.
+    /// Whether its largest value comes first by default.
     pub fn is_largest_first(&self) -> bool {
         self.unit.is_right_aligned() && self.name != "id"
     }
 
-    /// Its name in JSON and CSV.
+    /// Its name in JSON and CSV, with the unit.
     pub fn key(&self) -> String {
         self.name.to_owned() + self.unit.suffix()
     }
 }
 
-/// The columns of the default table: totals, or with an interval rates in their place.
+/// The columns of the default table: totals, or rates if there is an interval.
 pub fn defaults(is_repeated: bool) -> Vec<&'static Column> {
     let totals = ["cpu_time", "read", "write"];
     let usual = COLUMNS.iter().filter(|column| column.is_usual);
@@ -135,10 +135,10 @@ pub fn defaults(is_repeated: bool) -> Vec<&'static Column> {
         .collect()
 }
 
-/// The column of this name.
+/// Finds the column of this name.
 ///
 /// # Errors
-/// There is none.
+/// If no column has this name.
 pub fn find(name: &str) -> Result<&'static Column, Invalid> {
     let found = COLUMNS
         .iter()
@@ -155,7 +155,7 @@ pub fn find(name: &str) -> Result<&'static Column, Invalid> {
 /// An order.
 #[derive(Clone, Debug)]
 pub struct Sort {
-    /// By this column.
+    /// The column to sort by.
     pub column: &'static Column,
     /// Whether the largest value comes first.
     pub largest_first: bool,

@@ -1,4 +1,4 @@
-//! The rows of the table: cgroups with what else is known of them.
+//! The rows of the table: cgroups with their changes and numbers of processes.
 
 use std::{
     cmp::Ordering,
@@ -13,13 +13,13 @@ use fastproc::{
 use super::{Filter, Sort};
 use crate::value::{Unit, Value};
 
-/// How many processes each cgroup has, without its descendants.
+/// The number of processes of each cgroup, without its descendants.
 #[derive(Clone, Debug)]
 pub struct Members(HashMap<u64, u64>);
 
 impl Members {
-    /// Counts the processes of a snapshot with [`Fields::CGROUP`](fastproc::Fields::CGROUP). `None`: its source does not know in
-    /// which cgroups they are.
+    /// Counts the processes of a snapshot with [`Fields::CGROUP`](fastproc::Fields::CGROUP). `None`: its source does
+    /// not know the cgroups of processes.
     pub fn new(processes: &fastproc::Snapshot<'_>) -> Option<Self> {
         let mut members = HashMap::new();
         for process in processes.iter() {
@@ -34,7 +34,7 @@ impl Members {
     }
 }
 
-/// The lines of memory.stat that columns show.
+/// The lines of memory.stat that columns need.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Lines {
     pub(super) anon: Option<StatLine>,
@@ -65,11 +65,11 @@ impl Lines {
 pub struct Row<'a> {
     /// The cgroup.
     pub cgroup: Cgroup<'a>,
-    /// What it did since the snapshot before.
+    /// The changes since the previous snapshot.
     pub changes: Changes,
     /// Its processes and those of its descendants, if they are known.
     pub processes: Option<u64>,
-    /// Its processes without them.
+    /// Its processes without those of its descendants.
     pub own_processes: Option<u64>,
     pub(super) lines: Lines,
 }
@@ -79,27 +79,27 @@ impl Row<'_> {
         self.cgroup.memory_stat_value(line?)
     }
 
-    /// The folders of its path: in their order parents come right before their descendants.
+    /// The folders of its path. Sorting by them puts parents right before their descendants.
     fn path_parts(&self) -> impl Iterator<Item = &[u8]> {
         let path = self.cgroup.path();
         path.split(|&byte| byte == b'/')
             .filter(|part| !part.is_empty())
     }
 
-    /// As cAdvisor has it: memory in use without inactive file pages.
+    /// The working set as in cAdvisor: memory in use without inactive file pages.
     pub fn working_set(&self) -> Option<u64> {
         let current = self.cgroup.memory()?.current()?;
         Some(current.saturating_sub(self.stat(self.lines.inactive_file)?))
     }
 }
 
-/// All of them, in order.
+/// All rows, in order.
 #[derive(Debug)]
 pub struct Rows<'a>(Vec<Row<'a>>);
 
 impl<'a> Rows<'a> {
-    /// All cgroups of a snapshot. `before`: the snapshot that they are compared with, if there is one. `members`: how many
-    /// processes they have, if that is known.
+    /// All cgroups of a snapshot. `before`: the snapshot to compare with, if there is one. `members`: their numbers of
+    /// processes, if known.
     pub fn new(
         snapshot: Snapshot<'a>,
         before: Option<&Baseline>,
@@ -120,7 +120,8 @@ impl<'a> Rows<'a> {
                 }
             })
             .collect();
-        // Parents come before their children, so from the end each child has its sum before its parent takes it.
+        // Parents come before their children, so in reverse order each child's sum is complete before its parent adds
+        // it.
         let places: HashMap<u64, usize> = rows
             .iter()
             .enumerate()
@@ -137,12 +138,12 @@ impl<'a> Rows<'a> {
         Self(rows)
     }
 
-    /// How many there are.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -152,22 +153,22 @@ impl<'a> Rows<'a> {
         self.0.get(at)
     }
 
-    /// All of them, in their order.
+    /// All rows, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Row<'a>> {
         self.0.iter()
     }
 
-    /// Leaves out what the filter does not show.
+    /// Removes the rows that the filter does not admit.
     pub fn retain(&mut self, filter: &Filter) {
         self.0.retain(|row| filter.admits(row));
     }
 
-    /// Leaves out what is below these cgroups, by their ids.
+    /// Removes the descendants of these cgroups, which are given by id.
     pub fn fold(&mut self, folded: &HashSet<u64>) {
         if folded.is_empty() {
             return;
         }
-        // Parents come before their children, in a tree too.
+        // Parents come before their children, also in a tree.
         let mut hidden = HashSet::new();
         self.0.retain(|row| {
             let parent = row.cgroup.record().identity.parent;
@@ -179,7 +180,7 @@ impl<'a> Rows<'a> {
         });
     }
 
-    /// Brings them in order: by this column, then by path; in a tree below their parents.
+    /// Sorts by this column, then by path; in a tree below their parents.
     pub fn arrange(&mut self, sort: Option<&Sort>, tree: bool) {
         let by_path = |one: &Row<'_>, other: &Row<'_>| one.path_parts().cmp(other.path_parts());
         let order = |one: &Row<'_>, other: &Row<'_>| {
@@ -225,7 +226,7 @@ impl<'a> Rows<'a> {
         self.0.extend(rows.into_iter().map(|(row, _)| row));
     }
 
-    /// A line about all rows: of cgroups that contain each other only the outermost counts.
+    /// A line with totals. Of nested cgroups only the outermost counts.
     pub fn total(&self) -> String {
         let (mut memory, mut cpu, mut processes) = (None, None, None);
         let mut ordered: Vec<_> = self.iter().collect();
@@ -233,7 +234,7 @@ impl<'a> Rows<'a> {
         let mut outer: &[u8] = b"/";
         for row in ordered {
             let path = row.cgroup.path();
-            // The root has no value of its own.
+            // The root has no values.
             let is_inside = outer != b"/"
                 && path
                     .strip_prefix(outer)
@@ -274,7 +275,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// What is not known comes last.
+/// Unknown values come last.
 fn compare(sort: &Sort, one: &Row<'_>, other: &Row<'_>) -> Ordering {
     let (one, other) = (sort.column.value(one), sort.column.value(other));
     let order = match (one, other) {

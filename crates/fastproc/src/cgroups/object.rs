@@ -21,7 +21,7 @@ use crate::{
     kernel::{KernelTypes, Loader, Mapping, ObjectFile, Wanted, object_file, run, support},
 };
 
-/// What the program and the library exchange besides records.
+/// Data that the program and the library exchange besides records.
 pub(crate) mod layout {
     #![allow(dead_code, reason = "some members are for the program alone")]
     include!(concat!(env!("OUT_DIR"), "/cgroup_run.rs"));
@@ -31,13 +31,14 @@ use layout::{Run, Settings};
 
 pub(crate) static OBJECT: ObjectFile = object_file!("cgroups.bpf");
 
-/// How often the scheduler's clock is read for a walk with pressure: the latest time is taken, and none is of the future.
+/// How many times to read the scheduler's clock for a walk with pressure. The latest time is used: none is in the
+/// future.
 const CLOCK_READINGS: u32 = 3;
 const COMPARE_CLOCKS: &str = "compare_clocks";
 
-/// How often a walk is repeated if the cgroups outgrow their array.
+/// The most repetitions of a walk whose cgroups outgrow their array.
 const MAX_GROWTHS: u32 = 8;
-/// The walk does not call it, but it came with what the walk needs.
+/// The walk does not call it, but kernels have it since the same version as the functions that the walk needs.
 const SINCE_6_7: &str = "bpf_iter_css_new";
 
 /// The loaded program.
@@ -59,14 +60,14 @@ struct Capacity {
 #[derive(Debug)]
 struct Walk {
     program: OwnedFd,
-    /// If pressure is read.
+    /// Loaded only if pressure is read.
     compare_clocks: Option<OwnedFd>,
     run: Mapping<Run>,
     records: Mapping<Record>,
     devices: Mapping<Device>,
 }
 
-/// What a walk met.
+/// The result of a walk.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Met {
     pub(super) records: usize,
@@ -110,7 +111,7 @@ impl Bpf {
         {
             return Err(missing("events of memory in the known order"));
         }
-        // Without them pressure is left to the files.
+        // Without these members, pressure is read from the files.
         let calculates_pressure = types.offset("psi_group", "pcpu").is_some()
             && types.offset("cgroup", "psi").is_some()
             && types.offset("cfs_rq", "rq").is_some();
@@ -236,7 +237,8 @@ impl Walk {
 }
 
 impl Walk {
-    /// How far the scheduler's clock is from `CLOCK_MONOTONIC`. Whoever gives the CPU away finds its time in the run queue.
+    /// How far the scheduler's clock is from `CLOCK_MONOTONIC`. A thread that yields the CPU finds the clock's time in
+    /// the run queue.
     fn clock_ns(&mut self) -> Result<i64, Error> {
         let Some(program) = &self.compare_clocks else {
             return Ok(0);
@@ -259,7 +261,8 @@ mod tests {
 
     use super::*;
 
-    /// Between two runs all that the walk has met last is removed: it looks for what is left, one cgroup a run.
+    /// Between two runs all cgroups that the walk met last are removed: it looks for remaining ones, one cgroup in each
+    /// run.
     #[test]
     fn the_way_back_takes_sections_too() {
         if !gate::bpf() {

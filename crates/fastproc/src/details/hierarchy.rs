@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 
 use crate::base::{cgroup_root, mounts, namespaces, proc_root};
 
-/// The hierarchy, as this process sees it.
+/// The hierarchy from the view of this process.
 #[derive(Debug)]
 pub(super) struct Hierarchy {
     /// The root of the whole hierarchy, otherwise of the cgroup namespace of this process.
@@ -32,7 +32,7 @@ const CGROUP2: u64 = 0x6367_7270;
 /// `FILEID_KERNFS` of include/linux/exportfs.h: the handle of a cgroup is its id.
 const FILEID_KERNFS: i32 = 0xfe;
 
-/// So many cgroups are searched for the one of this process.
+/// The most cgroups to search for that of this process.
 const MOST_SEARCHED: usize = 10_000;
 
 /// `struct file_handle` with room for an id.
@@ -151,15 +151,15 @@ impl Hierarchy {
     }
 }
 
-/// The path in the text of `/proc/PID/cgroup`: the default hierarchy has number 0 and no controllers to name.
+/// The path in the text of `/proc/PID/cgroup`, on the line with number 0 and without controllers.
 pub(super) fn path_in(cgroup: &[u8]) -> Option<&[u8]> {
     cgroup
         .split(|&byte| byte == b'\n')
         .find_map(|line| line.strip_prefix(b"0::"))
 }
 
-/// The path of the root of this process's cgroup namespace: that of its own cgroup in the whole hierarchy, without what the
-/// namespace shows of it.
+/// The path of the root of this process's cgroup namespace: the path of its own cgroup in the whole hierarchy, without
+/// the part that the namespace shows.
 fn namespace_by_own_cgroup(whole: &OwnedFd) -> Option<Vec<u8>> {
     let own = std::fs::read("/proc/self/cgroup").ok()?;
     let shown = path_in(&own)?;
@@ -168,7 +168,7 @@ fn namespace_by_own_cgroup(whole: &OwnedFd) -> Option<Vec<u8>> {
     Some(root?.to_vec())
 }
 
-/// The path of the cgroup that has this process among its own.
+/// The path of the cgroup that contains this process.
 fn own_cgroup(whole: &OwnedFd) -> Option<Vec<u8>> {
     let root = PathBuf::from(format!("/proc/self/fd/{}", whole.as_raw_fd()));
     let own = std::process::id().to_string();
@@ -176,7 +176,7 @@ fn own_cgroup(whole: &OwnedFd) -> Option<Vec<u8>> {
     for _ in 0..MOST_SEARCHED {
         let path = rest.pop()?;
         let folder = root.join(&path);
-        // One of threads has no list of processes.
+        // A threaded cgroup has no list of processes.
         let procs = std::fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
         if procs.lines().any(|pid| pid == own) {
             let path = path.into_os_string().into_encoded_bytes();

@@ -1,4 +1,4 @@
-//! Children in Python, and the exits that are recorded for them.
+//! Children in Python, and their recorded exits.
 
 use std::{
     process::{Child, Command, ExitStatus, Stdio},
@@ -17,7 +17,7 @@ pub fn python(script: &str) -> Child {
         .expect("python3 runs")
 }
 
-/// Hands over all exits that have come.
+/// Passes on all exits that have arrived.
 pub fn read(exits: &mut Exits, mut each: impl FnMut(&Exit)) {
     exits
         .read(|event| {
@@ -28,7 +28,7 @@ pub fn read(exits: &mut Exits, mut each: impl FnMut(&Exit)) {
         .expect("the ring can be read");
 }
 
-/// Waits until this child's exit is recorded, and reaps it. Hands over all exits that come meanwhile. Returns its exit
+/// Waits until this child's exit is recorded, and reaps it. Passes on all exits that arrive meanwhile. Returns its exit
 /// status.
 pub fn until_recorded(
     exits: &mut Exits,

@@ -1,4 +1,4 @@
-//! What makes the counters move.
+//! Load that makes the counters move.
 
 use std::{
     fs::File,

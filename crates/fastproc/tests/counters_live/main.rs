@@ -1,4 +1,5 @@
-//! The machine-wide counters against the running kernel's text. Needs root: without, the tests say so and prove nothing.
+//! Compares the machine's counters with the running kernel's text. Needs root: otherwise the tests report that, and
+//! prove nothing.
 
 mod load;
 
@@ -13,7 +14,7 @@ use fastproc::{
 use fastproc_testbed::{Brackets, Folder, alone, gate, wait_until};
 use load::Load;
 
-/// Opens with the programs, which have to load wherever they can.
+/// Opens with the programs, which must load wherever possible.
 #[track_caller]
 fn open(options: Options) -> Option<Counters> {
     if !gate::bpf() {
@@ -27,12 +28,12 @@ fn open(options: Options) -> Option<Counters> {
     Some(counters)
 }
 
-/// Lines that the kernel computes are read afresh, so that they can be compared.
+/// Reads lines that the kernel computes each time, so that they can be compared.
 fn exact() -> Options {
     Options::new().text_latency(Duration::ZERO)
 }
 
-/// The kernel's file, through a descriptor of our own.
+/// The kernel's file, through a separate descriptor.
 struct Kernel(File);
 
 impl Kernel {
@@ -58,7 +59,7 @@ impl Kernel {
     }
 }
 
-/// Two texts' numbers; panics if anything else in them differs.
+/// The numbers of two texts. Panics if anything else in them differs.
 fn numbers(text: &[u8], like: &[u8]) -> Vec<Vec<u64>> {
     let shape = |text: &[u8]| -> Vec<String> {
         String::from_utf8_lossy(text)
@@ -92,25 +93,25 @@ fn numbers(text: &[u8], like: &[u8]) -> Vec<Vec<u64>> {
         .collect()
 }
 
-/// What a number between two words is. Each kind has its own rule of what lies between two looks.
+/// The kind of a number between two words. Each kind has its own rule for values between two readings.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Never runs backwards: between any two looks, and no tolerance.
+    /// Never decreases, not even between two readings; no tolerance.
     Grows,
-    /// Goes up and down: only judged if both looks said the same.
+    /// Increases and decreases: judged only if both readings are equal.
     Moves,
-    /// A number of this very moment: two looks that say the same say nothing about the time between.
+    /// A momentary value: two equal readings prove nothing about the time between.
     Fleeting,
 }
 
 impl Kind {
-    /// Of the number at `place` in the line of this name.
+    /// The kind of the number at `place` in the line of this name.
     fn from_name(name: &str, place: usize) -> Self {
         match name {
             "procs_running" | "procs_blocked" => Self::Fleeting,
             // Time moves between idle and iowait.
             _ if name.starts_with("cpu") && [3, 4].contains(&place) => Self::Moves,
-            // The kernel adds up what its CPUs counted when somebody reads.
+            // The kernel adds up the counts of its CPUs when the file is read.
             _ if name.starts_with("numa_") => Self::Moves,
             _ if name.starts_with("nr_") || name.starts_with("workingset") => Self::Moves,
             _ => Self::Grows,
@@ -124,14 +125,14 @@ struct Tally {
     rounds: u64,
     /// Numbers compared that were not zero.
     nonzero: u64,
-    /// Gauges, of which only those that stand still are judged.
+    /// Gauges, of which only the stable ones are judged.
     gauges: Brackets,
-    /// By line: rounds in which a gauge stood still and ours was another number.
+    /// For each line: rounds in which a gauge was stable and ours differed.
     differed: HashMap<String, u64>,
 }
 
 impl Tally {
-    /// Takes the kernel's text, ours, and the kernel's again.
+    /// Compares the kernel's text, ours, and the kernel's again.
     fn compare(&mut self, file: &str, before: &[u8], ours: &[u8], after: &[u8]) {
         self.rounds += 1;
         let texts = [
@@ -167,7 +168,7 @@ impl Tally {
         }
     }
 
-    /// Of a hundred looks, a gauge may go there and back between `there_and_back`.
+    /// In a hundred readings, a gauge may change and return `there_and_back` times.
     fn verdict(self, file: &str, there_and_back: u64) {
         assert!(self.nonzero > 0, "{file}: nothing was compared");
         println!(
@@ -185,7 +186,8 @@ impl Tally {
                 self.rounds
             );
         }
-        // The more CPUs there are, the longer a look takes, and the idle time of none stands still for a tick.
+        // The more CPUs there are, the longer a reading takes, and the less likely is it that their idle time does not
+        // change.
         self.gauges.finish(10);
     }
 }
@@ -194,8 +196,8 @@ fn forks(text: &[u8]) -> u64 {
     MachineStat::parse(text).expect("it parses").processes
 }
 
-/// The kernel counts a fork a little before it announces it: ours, read again until it has as many as the kernel's.
-/// That comes soon, or never.
+/// The kernel counts a fork a little before it announces it. Reads ours again until it has as many as the kernel's,
+/// which happens soon or never.
 fn with_every_fork(reader: &mut Reader, kernel: &[u8], mut ours: Vec<u8>) -> Vec<u8> {
     wait_until("the announcement of every fork", || {
         if forks(&ours) < forks(kernel) {
@@ -240,7 +242,7 @@ fn every_line_is_the_kernels_when_quiet_and_under_load() {
         .count();
     assert!(proven > 30, "only {proven} lines were proven: {report:#?}");
     for line in &report.lines {
-        // The comparison at start gives up a gauge that others move all the time.
+        // The comparison at start gives up on a gauge that others change all the time.
         assert!(
             line.route != Route::Text(WhyText::Disagreed)
                 || Kind::from_name(&line.name, 0) != Kind::Grows,
@@ -297,7 +299,7 @@ fn the_typed_values_are_the_texts() {
         if change.total().busy() == Duration::ZERO {
             return false;
         }
-        // A tick may come without a switch: the pause makes one, and its end is an interrupt.
+        // A tick may come without a switch: the pause causes one, and its end is an interrupt.
         thread::sleep(Duration::from_millis(1));
         change.ctxt() > 0 && change.intr() > 0
     });
@@ -309,8 +311,8 @@ fn the_typed_values_are_the_texts() {
     assert!(change.per_second(change.ctxt() as f64) > 0.0);
 }
 
-/// Panics unless each line of ours is the kernel's where that stood still, and has the same words and numbers between the
-/// kernel's where these have grown. Returns how many stood still.
+/// Panics unless each line of ours equals the kernel's if that was stable, and otherwise has the same words and numbers
+/// between the kernel's. Returns how many were stable.
 fn lines_are_between(file: &str, before: &[u8], ours: &[u8], after: &[u8]) -> usize {
     let [before, ours, after] = [before, ours, after].map(String::from_utf8_lossy);
     let [before, ours, after] =
@@ -372,7 +374,7 @@ fn the_other_files_are_the_kernels() {
     drop(load);
 }
 
-/// Compares line by line, as each of them moves by itself.
+/// Compares line by line, because each line changes independently.
 fn kept_file_is_the_kernels(reader: &mut Reader, file: MachineFile) {
     let mut brackets = Brackets::new();
     let (mut differed, rounds) = (HashMap::<String, u64>::new(), 50);
@@ -383,7 +385,7 @@ fn kept_file_is_the_kernels(reader: &mut Reader, file: MachineFile) {
         let ours = String::from_utf8(ours.to_vec()).expect("it is text");
         let after = read();
         let [before, ours, after] = [&before, &ours, &after].map(|text| text.lines());
-        // A mount or a disk may come between.
+        // A mount or a disk may appear in between.
         if before.clone().count() != after.clone().count() {
             continue;
         }
@@ -400,7 +402,7 @@ fn kept_file_is_the_kernels(reader: &mut Reader, file: MachineFile) {
             }
         }
     }
-    // A line may go there and back between two looks, and does not each time.
+    // A line may change and return between two readings, but not each time.
     let times: u64 = differed.values().sum();
     assert!(
         times * 100 <= brackets.judged() && differed.values().all(|times| times * 4 <= rounds),
@@ -408,7 +410,7 @@ fn kept_file_is_the_kernels(reader: &mut Reader, file: MachineFile) {
         file.path(),
         brackets.judged()
     );
-    // Where all network devices are busy, only the headings stand still.
+    // If all network devices are busy, only the headings are stable.
     if brackets.judged() + brackets.moved() > 0 {
         brackets.finish(5);
     }
@@ -438,7 +440,7 @@ fn kept_files_are_the_kernels_and_absent_ones_are_absent() {
     }
 }
 
-/// The test again, in a mount namespace of its own.
+/// Runs the test again, in its own mount namespace.
 #[test]
 fn a_mount_is_noticed() {
     if std::env::var_os("FASTPROC_OWN_MOUNTS").is_none() {

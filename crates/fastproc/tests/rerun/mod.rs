@@ -1,14 +1,14 @@
-//! Tests that change the whole process run themselves again for it.
+//! Tests that change the whole process run themselves again in a new one.
 
 use std::{
     env,
     process::{Command, Output},
 };
 
-/// Which case this process is.
+/// The case that this process runs.
 pub const CASE: &str = "FASTPROC_OPENING_CASE";
 
-/// Runs the test of this name again with `case` set, and returns what came of it.
+/// Runs the test of this name again with `case` set, and returns its output.
 pub fn rerun(test: &str, case: &str) -> Output {
     let exe = env::current_exe().expect("this test has a path");
     let output = Command::new(exe)

@@ -1,6 +1,6 @@
-//! The status of a process by other kernels, line by line.
+//! The status of a process on other kernels, line by line.
 
-/// What differs between kernels.
+/// The differences between kernels.
 #[derive(Clone, Copy)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a line of its own")]
 pub(super) struct Kernel {
@@ -31,7 +31,7 @@ pub(super) const LINUX_6_12: Kernel = Kernel {
     ..LINUX_6_1
 };
 
-/// A process of such a kernel.
+/// A process on this kernel.
 #[derive(Clone, Copy)]
 pub(super) struct Values {
     pub(super) pid: u32,

@@ -1,4 +1,4 @@
-//! The status of kernels that are not running here: from texts in their format, made up for the purpose.
+//! The status of kernels that are not running here, from artificial texts in their format.
 
 mod kernels;
 
@@ -26,7 +26,7 @@ fn learn(kernel: Kernel) -> Format {
         .with_thp_disable_bit(Some(24))
 }
 
-/// Renders what was parsed from `text`.
+/// Renders the values parsed from `text`.
 fn again(format: &Format, text: &str, kernel_text: Option<&str>) -> Result<String, RenderError> {
     let mut record = Record::default();
     let mut pool = Vec::new();
@@ -116,7 +116,7 @@ fn a_feature_nobody_knows_is_copied_and_never_left_out() {
             .is_some_and(|line| line.starts_with("x86_Thread_features:")),
         "{error}"
     );
-    // Where this process has it itself, nobody's is rendered.
+    // If this process itself has features, the line is rendered for no process, but copied from the kernel's text.
     let learned = Format::learn(text.as_bytes(), Some(40), SpeculationControl::default());
     let learned = learned
         .expect("it can be learned")
@@ -189,7 +189,7 @@ fn lines_in_another_order_keep_it() {
         let text = swap(text(LINUX_6_1, values));
         assert_eq!(again(&format, &text, None).as_ref(), Ok(&text));
     }
-    // A text in the usual order still parses: the order is an expectation, no condition.
+    // A text in another order still parses: the order is an expectation, not a condition.
     assert_eq!(
         again(&format, &text(LINUX_6_1, OWN), None).as_ref(),
         Ok(&own)
@@ -204,7 +204,7 @@ fn cpus_that_could_never_be_are_not_shown() {
         let mut pool = Vec::new();
         parse(own.as_bytes(), format, &mut record, &mut pool).expect("it parses");
         record.identity.groups = Fields::THREE_FILES.bits();
-        // What the kernel itself has in the mask of a process that may run everywhere.
+        // The kernel's value in the mask of a process that may run on all CPUs.
         record.scheduling_details.cpus_allowed = u64::MAX;
         record
     };
@@ -221,7 +221,7 @@ fn cpus_that_could_never_be_are_not_shown() {
         refused.contains("Cpus_allowed:\tff,ffffffff\nCpus_allowed_list:\t0-39\n"),
         "{refused}"
     );
-    // Where the number of CPUs does not fit the kernel's text, the kernel's text is right.
+    // If the number of CPUs disagrees with the kernel's text, the text is right.
     let control = SpeculationControl {
         store_bypass: true,
         indirect_branch: true,
@@ -248,7 +248,7 @@ fn a_text_that_was_cut_is_refused() {
     let format = learn(LINUX_6_12);
     for values in [OWN, KERNEL_THREAD] {
         let text = text(LINUX_6_12, values);
-        // The two last lines are unknown, and so nobody misses them.
+        // The last two lines are unknown, so a text may lack them.
         let known = text.find("x86_Thread").expect("it is there");
         for end in 0..known {
             let mut record = Record::default();
@@ -307,12 +307,12 @@ proptest! {
         prop_assert_eq!(parse(rendered, renderer.format(), &mut parsed, &mut parsed_pool), Ok(()));
         parsed.identity.groups = Fields::THREE_FILES.bits();
         prop_assert_eq!(parsed, record);
-        // Without groups or ids there may be nothing behind the first word.
+        // Without groups or ids the pool may end after the first word.
         prop_assert_eq!(parsed_pool, pool);
     }
 }
 
-/// A record with all that status tells but lists, and nothing else.
+/// A record with the values of status except lists.
 fn status_record(
     name: &[u8],
     ids: [u32; 17],
@@ -348,7 +348,7 @@ fn status_record(
         sgid,
         fsgid,
     ] = ids;
-    // Ids of groups of processes are signed in the text.
+    // Ids of process groups are signed in the text.
     (
         identity.tgid,
         identity.ppid,

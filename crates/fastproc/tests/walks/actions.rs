@@ -1,4 +1,4 @@
-//! Signal actions of a process that changes them between two looks.
+//! Signal actions of a process that changes them between two snapshots.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ for line in sys.stdin:
     print(line.strip(), flush=True)
 ";
 
-/// What a process that rests did before is no news to the second look, unless it has run since the first.
+/// The second snapshot reads the actions of an idle process again only if it has run since the first.
 #[test]
 fn signal_actions_that_changed_between_two_looks_are_read_anew() {
     if !gate::bpf() {
@@ -46,7 +46,7 @@ fn signal_actions_that_changed_between_two_looks_are_read_anew() {
     }
 }
 
-/// The signals that the kernel says are ignored, and caught.
+/// The ignored and the caught signals according to the kernel.
 fn in_status(pid: u32) -> [u64; 2] {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).expect("it rests");
     ["SigIgn:\t", "SigCgt:\t"].map(|name| {

@@ -1,4 +1,4 @@
-//! Each of many processes is met, once, by the walk itself.
+//! The walk itself meets each of many processes once.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use fastproc_testbed::{alone, gate};
 
 use super::{SECTIONS, open_in_sections, script::Script};
 
-/// Thousands of processes that wait for a line, and end when none will come. It prints their pids.
+/// Thousands of processes that wait for a line, and exit at the end of input. It prints their pids.
 const MANY: &str = "
 exec 3<&0
 count=0
@@ -20,7 +20,7 @@ echo all
 wait
 ";
 
-/// What a walk misses is read from `/proc`, so that a snapshot lacks nothing: whoever read a process tells.
+/// Processes that a walk misses are read from `/proc`, so snapshots are complete: the source of each process shows it.
 #[test]
 fn none_of_thousands_is_left_to_proc() {
     if !gate::bpf() {
@@ -35,7 +35,7 @@ fn none_of_thousands_is_left_to_proc() {
     assert_eq!(pids.len(), 3000);
     for sections in SECTIONS {
         let mut collector = open_in_sections(sections, Fields::empty());
-        // The second look has arrays that are large enough, and is compared with the first.
+        // The second snapshot has arrays that are large enough, and is compared with the first.
         for look in 0..2 {
             let snapshot = collector.snapshot().expect("a snapshot can be made");
             let met = snapshot.iter().map(Process::pid);

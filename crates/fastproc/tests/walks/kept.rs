@@ -1,4 +1,4 @@
-//! What a walk keeps of the one before is what reading it anew gives, whatever others do to a process that sleeps.
+//! A record that a walk keeps equals one that is read again, whatever other processes do to the sleeping process.
 
 mod kernel;
 
@@ -17,7 +17,7 @@ use super::{Sleepers, open, script::Script};
 
 const LEAN: Fields = Fields::TOP.union(Fields::USERS).union(Fields::SCHEDULING);
 
-/// The beginning of a script. Its child sleeps; the script does something to the child when the test tells it to.
+/// The start of a script. Its child sleeps; the script changes the child when the test requests it.
 const BEGIN: &str = r"
 import ctypes, mmap, os, resource, signal, sys, tempfile, threading, time
 libc = ctypes.CDLL(None, use_errno=True)
@@ -64,7 +64,7 @@ try: os.kill(pid, signal.SIGKILL)
 except ProcessLookupError: pass
 ";
 
-/// What a walk says of a process, but for what the kernel last showed to anybody and where its lists lie.
+/// The values of a process by a walk, except the times that the kernel last showed, and the places of its lists.
 fn values(snapshot: &Snapshot<'_>, pid: u32) -> Option<String> {
     let process = snapshot.get(pid)?;
     let cpu = process.cpu().map(|cpu| {
@@ -76,7 +76,7 @@ fn values(snapshot: &Snapshot<'_>, pid: u32) -> Option<String> {
     });
     let signals = process.signals().map(|signals| {
         let mut signals = *signals;
-        // All that root does here moves the queue of root.
+        // Every process of root changes the queue of root.
         if process.users().is_some_and(|users| users.uid == 0) {
             signals.queued = 0;
         }
@@ -84,7 +84,7 @@ fn values(snapshot: &Snapshot<'_>, pid: u32) -> Option<String> {
     });
     let memory = process.memory().map(|memory| {
         let mut memory = *memory;
-        // Whoever reads a file of it in /proc is a user of its memory for a moment.
+        // A reader of its files in /proc is a user of its memory for a moment.
         memory.set_mm_users(None);
         memory
     });
@@ -112,17 +112,17 @@ fn values(snapshot: &Snapshot<'_>, pid: u32) -> Option<String> {
     ))
 }
 
-/// A collector that keeps records, and one that reads each anew.
+/// A collector that keeps records, and one that reads all.
 struct Both {
     fields: Fields,
     keeps: Collector,
     reads: Collector,
 }
 
-/// Those that no test uses just now: to open them takes longer than most tests.
+/// Those that no test is using: opening them takes longer than most tests.
 static SPARE: Mutex<Vec<Both>> = Mutex::new(Vec::new());
 
-/// So many looks read each record once at least.
+/// This many snapshots read each record at least once.
 const ALL_READ: u32 = 16;
 
 impl Both {
@@ -143,7 +143,7 @@ impl Both {
         }
     }
 
-    /// Those of a test that has ended, or new ones.
+    /// Unused ones, or new ones.
     fn spare(fields: Fields) -> Self {
         let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
         let at = spare.iter().position(|both| both.fields == fields);
@@ -152,13 +152,13 @@ impl Both {
         found.unwrap_or_else(|| Self::open(fields))
     }
 
-    /// Leaves them to another test.
+    /// Makes them available to another test.
     fn leave(self) {
         let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
         spare.push(self);
     }
 
-    /// A look that keeps what it can, all of it rightly.
+    /// A snapshot that keeps records; none may be wrong.
     fn keep(&mut self) -> Snapshot<'_> {
         let snapshot = self.keeps.snapshot().expect("it walks");
         assert_eq!(snapshot.stats().disproven, 0);
@@ -172,7 +172,7 @@ impl Both {
         kept && snapshot.get(pid).is_some()
     }
 
-    /// What both say, as soon as it stands still while both look. Panics if they differ.
+    /// The values of both, once the process is stable while both read it. Panics if they differ.
     fn agree(&mut self, pid: u32, about: &str) -> Option<String> {
         let mut brackets = Brackets::new();
         let (read, kept) = wait_for("looks between which it does not move", || {
@@ -186,12 +186,12 @@ impl Both {
     }
 }
 
-/// Compares both walks after a change. `shown`: whether something of it is in the record.
+/// Compares both walks after a change. `shown`: whether the record shows the change.
 fn compare(fields: Fields, begin: &str, change: &str, shown: bool) {
     compare_kept(fields, begin, change, shown, true);
 }
 
-/// Does the same to a process that is not `kept` even while it sleeps.
+/// The same for a process whose record is not `kept` even while it sleeps.
 fn compare_kept(fields: Fields, begin: &str, change: &str, shown: bool, kept: bool) {
     if !gate::bpf() {
         return;
@@ -221,7 +221,7 @@ fn compare_kept(fields: Fields, begin: &str, change: &str, shown: bool, kept: bo
     }
     let after = both.agree(pid, "later");
     both.leave();
-    // The kernel may take a page of any process meanwhile.
+    // The kernel may reclaim a page of any process meanwhile.
     if shown {
         assert_ne!(before, after);
     }
@@ -240,7 +240,7 @@ macro_rules! changes {
 }
 
 const SLEEPS: &str = "pid = start()";
-/// The child of `start_that_waits` does what it waits for.
+/// Lets the child of `start_that_waits` continue.
 const WAKES: &str = r"
     before = switches(pid)
     os.write(wake, b'.')
@@ -257,7 +257,7 @@ changes! {
     it_is_stopped_and_its_parent_learns_of_it, LEAN, SLEEPS,
         " os.kill(pid, signal.SIGSTOP); os.waitpid(pid, os.WUNTRACED)", true;
     its_group_changes_before_it_executes_a_program, LEAN, SLEEPS, " os.setpgid(pid, pid)", true;
-    /// By a thread that did not fork it, while the one that did sleeps.
+    /// The thread that forked it sleeps; another one changes it.
     another_thread_of_its_parent_changes_its_group, LEAN, r"
 forked = threading.Event()
 def fork():
@@ -267,17 +267,18 @@ def fork():
     time.sleep(600)
 threading.Thread(target=fork, daemon=True).start()
 forked.wait()", " os.setpgid(pid, pid)", true;
-    /// By itself, as soon as another tells it to.
+    /// The child itself does it, when another process wakes it.
     it_begins_a_session, LEAN, "pid = start_that_waits(os.setsid)", WAKES, true;
     it_leads_a_group, LEAN,
         "pid = start_that_waits(lambda: os.setpgid(0, 0))", WAKES, true;
-    /// Its parent moves it into the group of another child, and that one ends.
+    /// Its parent moves it into the group of another child, which then exits.
     it_joins_a_group_whose_leader_ends, LEAN, r"
 leader = start(lambda: os.setpgid(0, 0))
 pid = start()", r"
     os.setpgid(pid, leader)
     os.kill(leader, signal.SIGKILL); os.waitpid(leader, 0)", true;
-    /// The leader of its session ends: the kernel hangs up, and tells its group if that is an orphan now.
+    /// The leader of its session exits: the kernel hangs up the terminal, and signals the group if that is now
+    /// orphaned.
     the_leader_of_its_session_ends, LEAN, r"
 read, write = os.pipe()
 def body():
@@ -300,14 +301,14 @@ def body():
     memory = mmap.mmap(file.fileno(), 1 << 20)
     for at in range(0, 1 << 20, 4096): memory[at] = 1
 pid = start(body)", " file.truncate(0)", true;
-    /// The peak of its resident set is set back.
+    /// The peak of its resident set is reset.
     its_peak_is_set_back, LEAN, r"
 def body():
     memory = mmap.mmap(-1, 1 << 23)
     for at in range(0, 1 << 23, 4096): memory[at] = 1
     memory.close()
 pid = start(body)", " open(f'/proc/{pid}/clear_refs', 'w').write('5')", true;
-    /// Its pages are written to by another, who so brings them.
+    /// Another process writes to its pages, which makes them resident.
     another_writes_into_its_memory, LEAN, r"
 memory = mmap.mmap(-1, 1 << 20)
 where = ctypes.addressof(ctypes.c_char.from_buffer(memory))
@@ -342,12 +343,12 @@ pid = int(os.read(read, 16))", " os.kill(parent, signal.SIGKILL); os.waitpid(par
         " resource.prlimit(pid, 11, (77, 77))", true;
     what_a_dump_of_it_has_changes, Fields::all(), SLEEPS,
         " open(f'/proc/{pid}/coredump_filter', 'w').write('0x7f')", true;
-    /// The queue of signals is that of the user.
+    /// The queue of signals belongs to the user.
     another_process_of_its_user_has_a_signal, Fields::all(), r"
 os.setuid(60123)
 other = start(lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGRTMIN]))
 pid = start()", " os.kill(other, signal.SIGRTMIN)", true;
-    /// setns(2) of another process, which has a child in its pid namespace then.
+    /// Another process calls setns(2), and then has a child in its pid namespace.
     another_enters_its_namespaces, Fields::all(), r"
 FLAGS = 0x20000000 | 0x08000000 | 0x04000000 | 0x00020000 | 0x40000000
 pid = start(clone=clone(FLAGS))", r"
@@ -359,19 +360,19 @@ pid = start(clone=clone(FLAGS))", r"
         os.waitpid(inside, 0)
         os._exit(0)
     assert os.waitpid(other, 0)[1] == 0", false;
-    /// Its own, as soon as another tells it to: it has all capabilities there.
+    /// The child itself, when another process wakes it: it has all capabilities there.
     it_enters_a_namespace_of_another, Fields::all(), r"
 other = start(clone=clone(0x10000000))
 pid = start_that_waits(lambda: call(libc.setns(os.pidfd_open(other), 0x10000000)))", WAKES, true;
     it_is_stopped_with_all_fields, Fields::all(), SLEEPS,
         " os.kill(pid, signal.SIGSTOP); os.waitpid(pid, os.WUNTRACED)", true;
-    /// Its lists of groups and of ids in namespaces stand in the pool.
+    /// Its lists of groups and of ids in namespaces are in the pool.
     it_has_lists_and_its_group_changes, Fields::all(), r"
 os.setgroups(range(1000, 1040))
 pid = start(clone=clone(0x20000000))", " os.setpgid(pid, pid)", true;
 }
 
-// What others share with it is not kept.
+// Processes that share these with others are not kept.
 changes! {
     compare_kept:
     its_files_are_shared, Fields::all(), "pid = start(clone=clone(0x400))",
@@ -397,7 +398,8 @@ def body(): threading.Thread(target=later, daemon=True).start()
 pid = start(body)", r"
     os.write(write, b'.')
     while 'Uid:\t65534' not in open(f'/proc/{pid}/status').read(): time.sleep(0.001)", true, false;
-    /// prctl(2) and comm of one thread: the flags of the memory are those of all, and it may name the leading one.
+    /// prctl(2) and comm of one thread: the flags of the memory apply to all threads, and a thread may name the leading
+    /// one.
     another_thread_names_it_and_forbids_huge_pages, Fields::all(), r"
 read, write = os.pipe()
 def later():
@@ -453,7 +455,7 @@ fn its_control_group_changes() {
     compare(Fields::all(), SLEEPS, &change, true);
 }
 
-/// Two walks of all the odd processes of the testbed say the same.
+/// Two walks of all odd processes of the testbed agree.
 #[test]
 fn odd_processes_are_the_same() {
     if !gate::bpf() {
@@ -476,7 +478,7 @@ fn odd_processes_are_the_same() {
     }
 }
 
-/// A pid that another process has by now.
+/// A pid that another process has now.
 #[test]
 fn a_pid_that_is_used_again() {
     if !gate::bpf() {
@@ -501,7 +503,7 @@ fn a_pid_that_is_used_again() {
     });
 }
 
-/// Records move up when processes before them have ended, and are kept all the same.
+/// Records that move up because earlier processes have exited are kept.
 #[test]
 fn records_that_move_are_kept() {
     if !gate::bpf() {

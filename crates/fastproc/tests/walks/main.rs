@@ -1,8 +1,8 @@
-//! Walks of the kernel's tasks while everything moves, and while the table outgrows its array. Needs root.
+//! Walks of the kernel's tasks during storms, and while the table outgrows its array. Needs root.
 
 mod actions;
 mod each;
-// Nothing is kept elsewhere.
+// Other architectures keep no records.
 #[cfg(target_arch = "x86_64")]
 mod kept;
 #[cfg(target_arch = "x86_64")]
@@ -30,14 +30,14 @@ use fastproc_testbed::{
 /// A tick of the kernel's texts: `USER_HZ` is 100 everywhere.
 const TICK_NS: u64 = 10_000_000;
 const WALKS: [SourceKind; 2] = [SourceKind::Bpf, SourceKind::BpfIter];
-/// The walks, and one that makes way after every task.
+/// The walks, and one that pauses after every task.
 const SECTIONS: [(SourceKind, Option<Duration>); 3] = [
     (SourceKind::Bpf, None),
     (SourceKind::Bpf, Some(Duration::ZERO)),
     (SourceKind::BpfIter, None),
 ];
 
-/// Processes that end with this value, idle ones if it starts them.
+/// Processes that are killed when this is dropped; idle ones if it starts them.
 struct Sleepers(Vec<Child>);
 
 impl Sleepers {
@@ -55,7 +55,7 @@ impl Sleepers {
         )
     }
 
-    /// Its children, which do not end with it any more.
+    /// Its children, which are no longer killed when this is dropped.
     #[cfg(target_arch = "x86_64")]
     fn into_children(mut self) -> Vec<Child> {
         std::mem::take(&mut self.0)
@@ -65,7 +65,7 @@ impl Sleepers {
         self.0.iter().map(Child::id).collect()
     }
 
-    /// Waits until each of them sleeps, and none has done anything between two looks.
+    /// Waits until each of them sleeps, and does not change between two readings.
     fn wait_until_asleep(&self) {
         for pid in self.pids() {
             let stat =
@@ -111,7 +111,7 @@ fn open_in_sections(
         .unwrap_or_else(|error| panic!("{source}: {error}"))
 }
 
-/// What no process can be.
+/// Values that no process can have.
 fn implausible(process: Process<'_>) -> Option<String> {
     let identity = process.identity();
     let memory = process.memory()?;
@@ -136,7 +136,7 @@ fn implausible(process: Process<'_>) -> Option<String> {
     Some(format!("{what}: {:?}", process.record()))
 }
 
-/// What has code for few groups of fields is another object than what has code for all.
+/// The object with code for few groups of fields differs from the one with code for all.
 #[test]
 fn the_smaller_object_reads_the_same() {
     if !gate::bpf() {
@@ -150,7 +150,7 @@ fn the_smaller_object_reads_the_same() {
         let text = |pid| {
             let process = snapshot.get(pid).expect("it sleeps");
             let identity = process.identity();
-            // What the kernel last showed to anybody, who may have looked between.
+            // Not the times that the kernel last showed: another process may have read them in between.
             let mut cpu = *process.cpu()?;
             (cpu.prev_utime_ns, cpu.prev_stime_ns) = (0, 0);
             Some(format!(
@@ -183,7 +183,7 @@ fn the_smaller_object_reads_the_same() {
     };
     let fields = Fields::TOP | Fields::USERS | Fields::SCHEDULING;
     for source in WALKS {
-        // The kernel may take a page from one that sleeps.
+        // The kernel may reclaim a page of a sleeping process.
         let mut brackets = Brackets::new();
         let (with_all, with_few) = wait_for("looks between which none of them moves", || {
             let all = || read(source, fields | Fields::IO);
@@ -298,7 +298,7 @@ fn the_array_grows_and_nothing_is_lost() {
     }
 }
 
-/// After a burst the arrays are as small as before, and every value stays right, before, while and after they go back.
+/// After a burst the arrays shrink to their old sizes, and all values are right before, during and after that.
 #[test]
 fn the_arrays_go_back_after_a_burst() {
     if !gate::bpf() {
@@ -330,7 +330,7 @@ fn the_arrays_go_back_after_a_burst() {
                 signals.caught,
                 signals.ignored,
             );
-            // It sleeps: its times stand still, as they were first shown.
+            // It sleeps: its times stay as they were first shown.
             let times = cpu.map(|cpu| (cpu.utime_ns, cpu.stime_ns));
             let first = *seen[at].entry(pid).or_insert((values, times));
             assert_eq!((values, times), first, "{}: {pid}", WALKS[at]);
@@ -343,7 +343,7 @@ fn the_arrays_go_back_after_a_burst() {
     for (at, collector) in collectors.iter_mut().enumerate() {
         check(at, collector);
     }
-    // More than there was room for, however many there are on this machine.
+    // More processes than there was room for, however many this machine has.
     let room = collectors.each_ref().map(|collector| {
         let arrays = collector.arrays().expect("a BPF source has them");
         arrays.processes as usize
@@ -361,7 +361,8 @@ fn the_arrays_go_back_after_a_burst() {
     for round in 0.. {
         for (at, collector) in collectors.iter_mut().enumerate() {
             assert_eq!(check(at, collector), 0, "it keeps room enough");
-            // Less is not certain: others may have started some hundred processes meanwhile, which have room too.
+            // A smaller size is not certain: others may have started some hundred processes meanwhile, which need room
+            // too.
             if gone_back[at].is_none() && bytes(collector) < peak[at] * 2 / 3 {
                 gone_back[at] = Some(round);
             }
@@ -382,7 +383,7 @@ fn the_arrays_go_back_after_a_burst() {
     }
 }
 
-/// What is taken over from the last walk is what reading it anew gives.
+/// Signal actions that are reused from the last walk equal those that are read again.
 #[test]
 fn reused_signal_actions_are_the_same() {
     if !gate::bpf() {
@@ -395,7 +396,7 @@ fn reused_signal_actions_are_the_same() {
         let mut short_lived = Command::new("true").spawn().expect("true(1) can be run");
         let snapshot = reusing.snapshot().expect("a snapshot can be made");
         reused += snapshot.stats().reused_actions;
-        // What this one reuses it has read itself when it was opened.
+        // Actions that this collector reuses were read when it was opened.
         let mut fresh = open(SourceKind::Bpf, Fields::SIGNALS);
         let other = fresh.snapshot().expect("a snapshot can be made");
         for pid in sleepers.pids() {
@@ -431,7 +432,7 @@ fn a_difference_tells_born_gone_and_busy() {
         drop(sleeper);
         let late = Sleepers::start(1);
         let born = late.0[0].id();
-        // Others may have the CPUs for long, and procfs counts in ticks.
+        // Others may use the CPUs for long, and procfs counts in ticks.
         let used = || {
             let stat = fs::read_to_string(format!("/proc/{spins}/stat")).expect("it runs");
             let (_, values) = stat.rsplit_once(')').expect("a name");
@@ -476,7 +477,7 @@ fn supplementary_groups_are_one_list_while_they_change() {
     for source in SourceKind::LOCAL {
         let mut collector = open(source, Fields::CREDENTIALS);
         let mut met = [0; 2];
-        // Few, as it has a CPU for itself meanwhile.
+        // Few, because it has a CPU for itself meanwhile.
         let least = if source == SourceKind::Procfs {
             50
         } else {
@@ -498,7 +499,7 @@ fn supplementary_groups_are_one_list_while_they_change() {
     }
 }
 
-/// The longest list that there is is copied like any other, and is right.
+/// The longest possible list is copied like any other, and is right.
 #[test]
 fn the_longest_list_of_groups_is_not_read_from_proc() {
     if !gate::bpf() {
@@ -520,7 +521,7 @@ fn the_longest_list_of_groups_is_not_read_from_proc() {
     }
 }
 
-/// A process is there while its leader is another from one moment to the next.
+/// A process exists all the time while it changes its leader.
 #[test]
 fn a_process_that_changes_its_leader_is_met_once() {
     if !gate::bpf() {

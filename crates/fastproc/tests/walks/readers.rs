@@ -1,4 +1,4 @@
-//! A reader that uses again what it made of a record that has not changed says the same as one that starts anew.
+//! A reader that reuses its values of unchanged records agrees with one that starts again each time.
 
 use std::{
     io::Write,
@@ -15,7 +15,7 @@ use fastproc_testbed::{Reborn, gate};
 
 use super::Sleepers;
 
-/// A process that runs at each line that it is sent, and becomes another program at the line "exec".
+/// A process that runs at each line that it receives, and executes another program at the line "exec".
 struct Poked(Child);
 
 impl Poked {
@@ -40,7 +40,7 @@ impl Drop for Poked {
     }
 }
 
-/// Processes that come, run, become others, go, and follow each other under the same pid.
+/// Processes that start, run, execute programs, exit, and reuse the same pid.
 struct Moving {
     sleepers: Sleepers,
     poked: Vec<Poked>,
@@ -74,7 +74,7 @@ impl Moving {
     }
 }
 
-/// The same snapshot, of which no reader can know what has stayed.
+/// The same snapshot, without the information which records are unchanged.
 fn anew<'a>(snapshot: &Snapshot<'_>, records: &'a mut Vec<Record>) -> Snapshot<'a> {
     records.clear();
     records.extend(snapshot.iter().map(|process| *process.record()));
@@ -131,7 +131,7 @@ fn a_reader_that_reuses_what_stayed_says_what_one_says_that_starts_anew() {
                 moving.step(round);
             }
             let snapshot = collector.snapshot().expect("it walks");
-            // Both readers miss a change, and the snapshots after it until its record is kept again.
+            // Both readers miss a change, and the next snapshots until its record is kept again.
             if round % 8 >= 4 {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! A script that answers, and does nothing meanwhile.
+//! A script that answers, and sleeps between.
 
 use std::{
     fs,
@@ -8,10 +8,10 @@ use std::{
 
 use fastproc_testbed::wait_until;
 
-/// A script that runs until it is told nothing any more: then this value ends.
+/// A script that runs until its input is closed, when this is dropped.
 pub struct Script {
     child: Child,
-    /// Nothing once it is told no more.
+    /// `None` once it is closed.
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
@@ -68,7 +68,7 @@ impl Script {
             .collect()
     }
 
-    /// The text of a thread: that of the process would have the kernel remember the times that it shows.
+    /// The text of a thread. Reading that of the process would make the kernel remember the times that it shows.
     pub fn stat(&self, thread: u32) -> String {
         let path = format!("/proc/{}/task/{thread}/stat", self.pid());
         fs::read_to_string(path).expect("no thread ends")

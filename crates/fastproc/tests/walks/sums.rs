@@ -1,4 +1,4 @@
-//! Sums over the threads of a process: of those that rest they are exact, and what ends stays in them.
+//! Sums over the threads of a process: they are exact for sleeping threads, and include exited ones.
 
 use std::{fs, thread::sleep, time::Duration};
 
@@ -7,7 +7,7 @@ use fastproc_testbed::{alone, gate, wait_for, wait_until};
 
 use super::{SECTIONS, TICK_NS, WALKS, open, open_in_sections, script::Script};
 
-/// Three threads, each of which has been in the kernel for some ticks, and rests.
+/// Three threads that have each spent some ticks in the kernel, and sleep.
 const WORKED: &str = r"
 import resource, sys, threading
 worked, end = threading.Semaphore(0), threading.Lock()
@@ -25,7 +25,7 @@ print('rests', flush=True)
 sys.stdin.readline()
 ";
 
-/// What the kernel has remembered that it showed hides nothing here: these are the numbers that its times are made of.
+/// Times that the kernel remembers hide nothing here: these numbers are the sources of its times.
 #[test]
 fn the_sums_of_a_process_are_those_of_its_threads() {
     if !gate::bpf() {
@@ -37,7 +37,7 @@ fn the_sums_of_a_process_are_those_of_its_threads() {
         script.wait_until_asleep();
         let pid = script.pid();
         let look = || {
-            // It has shown nothing yet that it must not take back.
+            // The kernel has not shown times yet that must not decrease.
             let mut collector = open(source, Fields::CPU | Fields::THREADS);
             let snapshot = collector.snapshot().expect("a snapshot can be made");
             let process = snapshot.get(pid).expect("it rests");
@@ -54,7 +54,7 @@ fn the_sums_of_a_process_are_those_of_its_threads() {
             let threads = snapshot.threads().filter(|thread| thread.tgid == pid);
             (sums, threads.copied().collect::<Vec<_>>())
         };
-        // A thread that sleeps may be about to leave its CPU.
+        // A sleeping thread may be about to leave its CPU.
         let mut before = look().0;
         let (sums, threads) = wait_for("two looks at the same sums", || {
             let now = look();
@@ -87,7 +87,7 @@ fn the_sums_of_a_process_are_those_of_its_threads() {
     }
 }
 
-/// A thousand threads that have read 64 KiB each, and end when a line comes, the youngest first.
+/// A thousand threads that have read 64 KiB each, and exit at a line, the youngest first.
 const ENDING: &str = r"
 import _thread, os, sys, threading
 zeros, worked = os.open('/dev/zero', os.O_RDONLY), threading.Semaphore(0)
@@ -108,8 +108,8 @@ for go in reversed(locks):
 sys.stdin.readline()
 ";
 
-/// A share that is lost because its thread ends between the sum of the dead and the look at the living is larger than all
-/// that comes meanwhile.
+/// The share of a thread that exits between reading the sum of dead threads and reading the living ones is larger than
+/// everything that is added meanwhile.
 #[test]
 fn sums_do_not_fall_while_threads_end() {
     if !gate::bpf() {
@@ -118,7 +118,7 @@ fn sums_do_not_fall_while_threads_end() {
     let _alone = alone();
     for sections in SECTIONS {
         let mut collector = open_in_sections(sections, Fields::IO);
-        // Where a walk makes way after every thread, most see some end.
+        // If a walk pauses after every thread, most walks see some exit.
         let rounds = if sections.1.is_some() { 5 } else { 2 };
         for round in 0..rounds {
             let mut script = Script::python(ENDING);
@@ -146,7 +146,7 @@ fn sums_do_not_fall_while_threads_end() {
     }
 }
 
-/// Changes its credentials all the time, so that a walk often has to read it again.
+/// Changes its credentials all the time, so that walks often read it again.
 const CHANGES_USERS: &str = r"
 import os, select
 os.nice(-20)
@@ -157,7 +157,7 @@ while not select.select([0], [], [], 0)[0]:
         os.setresuid(0, 0, 0)
 ";
 
-/// What it has run is its user and its system time together, however often the walk had to read it.
+/// Its run time is the sum of its user and system time, however often the walk had to read it again.
 #[test]
 fn a_process_that_is_read_again_shows_all_that_it_has_run() {
     if !gate::bpf() {
@@ -167,18 +167,18 @@ fn a_process_that_is_read_again_shows_all_that_it_has_run() {
     let mut script = Script::python(CHANGES_USERS);
     script.answer();
     let pid = script.pid();
-    // The more is read between the two looks at its credentials, the more often they are replaced meanwhile.
+    // The more is read between the two readings of its credentials, the more often they are replaced meanwhile.
     let fields =
         Fields::CPU | Fields::MEMORY_DETAILS | Fields::LAYOUT | Fields::USERS | Fields::CREDENTIALS;
     let mut collector = open(SourceKind::Bpf, fields);
     let mut from_walk = 0;
     for _ in 0..100 {
-        // The kernel counts what it has run at its next tick, 10 ms later at most.
+        // The kernel counts its run time at its next tick, at most 10 ms later.
         sleep(Duration::from_millis(10));
         let snapshot = collector.snapshot().expect("a snapshot can be made");
         let process = snapshot.get(pid).expect("it runs until its input ends");
         let cpu = process.cpu().expect("it was asked for");
-        // Its text has no run time.
+        // Its text lacks the run time.
         let Some(ran_ns) = cpu.sum_exec_ns() else {
             continue;
         };

@@ -1,6 +1,6 @@
-//! Threads: each of a process once, and their sums, while they come and go.
+//! Threads: a walk meets each once, and their sums are right, while they start and exit.
 //!
-//! What counts the threads of the test itself runs in a process of its own, where no other test has any.
+//! Tests that count the threads of the test itself run in a separate process, without other tests.
 
 use std::{collections::HashSet, fs};
 
@@ -12,7 +12,7 @@ use super::{
     rerun::{is_case, rerun},
 };
 
-/// Whether this is the process of its own that the test is to run in. If not, runs it there.
+/// Whether this is the separate process of the test. If not, starts it and runs the test there.
 fn has_own_process(test: &str) -> bool {
     const CASE_NAME: &str = "a process of its own";
     if is_case(CASE_NAME) {
@@ -79,14 +79,14 @@ fn threads_are_listed_and_folded() {
     spinner.join().expect("it spins until told to stop");
 }
 
-/// How many there are and which come from one list, while a process has another from one moment to the next.
+/// With `lone_threads(false)` the thread of a process that has only one is not listed.
 #[test]
 fn a_thread_without_others_is_not_listed_unless_wanted() {
     if !has_own_process("a_thread_without_others_is_not_listed_unless_wanted") {
         return;
     }
     let sleepers = Sleepers::start(1);
-    // Beside the test's own.
+    // Besides the thread of the test.
     let (end, ended) = std::sync::mpsc::channel::<()>();
     let other = std::thread::spawn(move || ended.recv());
     for lone in [true, false] {
@@ -112,7 +112,7 @@ fn a_thread_without_others_is_not_listed_unless_wanted() {
     let _ = other.join().expect("it only waits");
 }
 
-/// A thread is there once, wherever the walk makes way.
+/// A thread is met once, wherever the walk pauses.
 #[test]
 fn every_thread_is_met_once_in_a_storm() {
     if !has_own_process("every_thread_is_met_once_in_a_storm") {
@@ -132,7 +132,7 @@ fn every_thread_is_met_once_in_a_storm() {
             .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
             .collect()
     };
-    // All that there will be: nothing else runs in this process.
+    // The final number: nothing else runs in this process.
     let before = tasks();
     let storm = Storm::start().expect("a storm can be started");
     let changing = Changing::start(Change::Threads).expect("threads can be started");
@@ -162,7 +162,7 @@ fn every_thread_is_met_once_in_a_storm() {
     }
 }
 
-/// Sums over threads that the kernel shows of a process: faults, and what was read and how often.
+/// The kernel's sums over the threads of a process: faults, bytes read, and reads.
 fn sums_in_proc(pid: u32) -> [u64; 3] {
     let read = |file| fs::read_to_string(format!("/proc/{pid}/{file}")).expect("it is there");
     let (stat, io) = (read("stat"), read("io"));
@@ -178,7 +178,7 @@ fn sums_in_proc(pid: u32) -> [u64; 3] {
     })
 }
 
-/// The sums of a process never fall because a thread ends while they are read.
+/// The sums of a process never decrease because a thread exits while they are read.
 #[test]
 fn sums_stay_between_those_of_the_kernel_while_threads_end() {
     if !gate::bpf() {

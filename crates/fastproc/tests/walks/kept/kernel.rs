@@ -1,4 +1,4 @@
-//! What the kernel does to a process that sleeps on behalf of others: it freezes it, moves its memory, merges its pages.
+//! Changes of a sleeping process by the kernel: it freezes the process, moves its memory, merges its pages.
 
 use std::{fs, path::Path};
 
@@ -7,7 +7,7 @@ use fastproc_testbed::{Cgroup, gate};
 
 use super::{LEAN, SLEEPS, compare, compare_kept};
 
-/// The beginning of a script with a cgroup of this controller, version 1.
+/// The start of a script with a version 1 cgroup of this controller.
 fn cgroup_of_version_1(controller: &str) -> Option<String> {
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
     let mut fields = mounts.lines().map(|line| line.split(' '));
@@ -92,7 +92,7 @@ put('cpuset.cpus', str(min(os.sched_getaffinity(0))))
     compare(Fields::all(), &begin, change, many);
 }
 
-/// Pages of a file are taken from it: `MADV_PAGEOUT` does what the kernel does if memory is short.
+/// Pages of a file are reclaimed from it: `MADV_PAGEOUT` does the same as the kernel if memory is short.
 #[test]
 fn its_pages_are_taken() {
     if !gate::bpf() {
@@ -124,7 +124,7 @@ def resident(): return int(open(f'/proc/{pid}/statm').read().split()[1])";
     compare(LEAN, begin, change, true);
 }
 
-/// Pages of zeros become the page of zeros, which is nobody's.
+/// Pages of zeros become the zero page, which is not counted.
 #[test]
 fn its_pages_are_merged() {
     if !gate::bpf() {
@@ -158,7 +158,7 @@ def set_ksm(values):
     compare(LEAN, begin, change, true);
 }
 
-/// Pages of it become a huge one, of which it had used a single page: `MADV_COLLAPSE` does what khugepaged does.
+/// Its pages become a huge page, of which it had used a single one: `MADV_COLLAPSE` does the same as khugepaged.
 #[test]
 fn its_pages_become_a_huge_one() {
     if !gate::bpf() {
@@ -200,7 +200,7 @@ def resident(): return int(open(f'/proc/{pid}/statm').read().split()[1])";
     compare(LEAN, begin, change, true);
 }
 
-/// Another process with the same memory, which is not a thread of it, enlarges it.
+/// Another process with the same memory, which is not one of its threads, enlarges it.
 #[test]
 fn its_memory_is_shared() {
     let begin = r"
@@ -231,7 +231,7 @@ atexit.register(os.kill, other, signal.SIGKILL)";
     compare_kept(LEAN, begin, change, true, false);
 }
 
-/// It waits, in a sleep that no signal ends, until the child with its memory is killed.
+/// It waits, in an uninterruptible sleep, until the child with its memory is killed.
 #[test]
 fn it_waits_for_the_child_of_a_vfork() {
     let begin = r"
