@@ -8,7 +8,7 @@ True
 ``processes()`` gives one table of all processes: a column for each field, by any name that ``ps -o`` takes, and no
 object for each process. Sizes are in bytes and times in nanoseconds, and the keys of the columns say so. What is not
 known is null, never zero. ``Collector`` stays open, and tells differences over time; ``system()`` reads the counters of
-the machine; ``fastproc.psutil`` has the shape of psutil.
+the machine, ``cgroups()`` the cgroups; ``fastproc.psutil`` has the shape of psutil.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from fastproc._cgroups import Cgroups, cgroups
     from fastproc._collector import Collector, Watch
     from fastproc._system import CpuTimes, LoadAverage, System, system
 
 __all__ = [
+    "Cgroups",
     "Collector",
     "Column",
     "CpuTimes",
@@ -42,6 +44,7 @@ __all__ = [
     "Table",
     "UnknownField",
     "Watch",
+    "cgroups",
     "fields",
     "processes",
     "system",
@@ -57,6 +60,8 @@ DEFAULT_FIELDS = ("pid", "user", "state", "pcpu", "pmem", "rss", "vsize", "num_t
 
 # What is needed by few is imported when it is asked for: importing fastproc shall cost little.
 _LATER = {
+    "Cgroups": "_cgroups",
+    "cgroups": "_cgroups",
     "Collector": "_collector",
     "Watch": "_collector",
     "CpuTimes": "_system",
