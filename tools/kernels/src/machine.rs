@@ -98,6 +98,12 @@ impl Machine {
                 parameters: &["nokaslr", "norandmaps"],
                 ..small
             },
+            // Room for the removed cgroups that the kernel keeps.
+            Scenario::CgroupScale => Self {
+                memory_mib: 8192,
+                timeout: small.timeout * 4,
+                ..small
+            },
             // More CPUs than a 64-bit mask has room for are had by emulating them in turn.
             Scenario::Big => Self {
                 board: match architecture {
