@@ -26,7 +26,7 @@ pub struct Cgroups {
     process: u32,
 }
 
-fn wrong(error: cgroups::Invalid) -> PyErr {
+fn wrong(error: &cgroups::Invalid) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
@@ -49,8 +49,14 @@ impl Cgroups {
                 .collect::<Result<Vec<_>, _>>()
                 .map_err(|error| UnknownField::new_err(error.to_string()))?,
         };
-        let filter: Option<Filter> = filter.map(str::parse).transpose().map_err(wrong)?;
-        let sort: Option<Sort> = sort.map(str::parse).transpose().map_err(wrong)?;
+        let filter: Option<Filter> = filter
+            .map(str::parse)
+            .transpose()
+            .map_err(|error| wrong(&error))?;
+        let sort: Option<Sort> = sort
+            .map(str::parse)
+            .transpose()
+            .map_err(|error| wrong(&error))?;
         let source: Option<Source> = source
             .map(str::parse)
             .transpose()

@@ -146,7 +146,7 @@ impl Watched {
 
     /// What a process did.
     pub fn get(&self, id: Id) -> Option<&Histories> {
-        self.processes.get(id)
+        self.processes.get(&id)
     }
 
     /// Forgets all: what comes next is of another time.
