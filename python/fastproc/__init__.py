@@ -8,7 +8,7 @@ True
 ``processes()`` returns one table of all processes: a column for each field, by any name that ``ps -o`` takes, and no
 object for each process. Sizes are in bytes and times in nanoseconds, as the keys of the columns show. Unknown values
 are null, never zero. ``Collector`` stays open, and computes differences over time; ``system()`` reads the counters of
-the machine; ``fastproc.psutil`` has the interface of psutil.
+the machine, ``cgroups()`` the cgroups; ``fastproc.psutil`` has the interface of psutil.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from fastproc._cgroups import Cgroups, cgroups
     from fastproc._collector import Collector, Watch
     from fastproc._system import CpuTimes, LoadAverage, System, system
 
 __all__ = [
+    "Cgroups",
     "Collector",
     "Column",
     "CpuTimes",
@@ -42,6 +44,7 @@ __all__ = [
     "Table",
     "UnknownField",
     "Watch",
+    "cgroups",
     "fields",
     "processes",
     "system",
@@ -57,6 +60,8 @@ DEFAULT_FIELDS = ("pid", "user", "state", "pcpu", "pmem", "rss", "vsize", "num_t
 
 # Imported on demand, since importing fastproc should be fast.
 _LATER = {
+    "Cgroups": "_cgroups",
+    "cgroups": "_cgroups",
     "Collector": "_collector",
     "Watch": "_collector",
     "CpuTimes": "_system",

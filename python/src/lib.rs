@@ -4,6 +4,7 @@
 //! these available to Python. Python objects for processes are made only on demand.
 
 mod arrow;
+mod cgroups;
 mod collector;
 mod column;
 mod columns;
@@ -27,6 +28,7 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     use super::{
+        cgroups::{Cgroups, cgroup_columns},
         collector::{Collector, fields},
         column::Column,
         counters::Counters,

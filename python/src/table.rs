@@ -38,9 +38,9 @@ impl TableData {
 
 /// The processes at one moment, as columns.
 ///
-/// ``table["rss_bytes"]`` is a column, ``table[0]`` a row; iterating yields rows. ``table[:10]``, ``table[table["rss"]
-/// > 1e8]``, ``table[[0, 2]]`` and ``table[["pid", "rss"]]`` are tables. Polars, pandas, `PyArrow`, `DuckDB` and others
-/// use the table without a copy, by the Arrow `PyCapsule` interface.
+/// ``table["rss_bytes"]`` is a column, ``table[0]`` a row; iterating yields rows. ``table[:10]``,
+/// ``table[table["rss"] > 1e8]``, ``table[[0, 2]]`` and ``table[["pid", "rss"]]`` are tables. Polars, pandas, `PyArrow`,
+/// `DuckDB` and others use the table without a copy, by the Arrow `PyCapsule` interface.
 #[pyclass(frozen, module = "fastproc")]
 pub struct Table {
     pub table: Arc<TableData>,

@@ -10,12 +10,9 @@ use std::{
 };
 
 use clap::ValueEnum;
-use fastproc::{
-    Collector, Fields,
-    cgroups::{self, Baseline, Cgroups},
-};
+use fastproc::cgroups::{self, Cgroups};
 use fastproc_columns::{
-    cgroups::{self as columns, COLUMNS, Column, Filter, Members, Rows, Sort},
+    cgroups::{self as columns, COLUMNS, Column, Filter, Reader, Sort},
     parse_interval,
 };
 
@@ -162,25 +159,9 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         return Err(NeedsInterval(rate.name).into());
     }
     let by_memory: Option<Sort> = if is_repeated { "-cpu" } else { "-memory" }.parse().ok();
-    let mut needs = cgroups::Fields::empty();
-    for column in used
-        .iter()
-        .copied()
-        .chain(by_memory.iter().map(|sort| sort.column))
-    {
-        needs |= column.needs;
-    }
-    let mut reader = Cgroups::builder()
-        .fields(needs)
-        .source(args.source.kind())
-        .open()?;
-    let counts = used.iter().any(|column| column.counts_processes);
-    let mut processes = if counts {
-        // Without these the numbers of processes are not known.
-        Collector::builder().fields(Fields::CGROUP).open().ok()
-    } else {
-        None
-    };
+    let by_default = by_memory.iter().map(|sort| sort.column);
+    let columns: Vec<_> = used.iter().copied().chain(by_default).collect();
+    let mut reader = Reader::open(&columns, args.source.kind())?;
     privileges::drop()?;
     let format = match (args.json, args.csv) {
         (true, _) => Format::Json,
@@ -194,20 +175,14 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         args.fields.is_empty(),
         is_repeated,
     );
-    warn(&reader, format);
-    let mut before = Baseline::default();
+    warn(reader.cgroups(), format);
     let mut any = false;
     let mut output = Output::default();
     let mut due = Instant::now();
     for times in 0.. {
-        let members = match &mut processes {
-            Some(processes) => Members::new(&processes.snapshot()?),
-            None => None,
-        };
-        let snapshot = reader.snapshot()?;
+        reader.read()?;
         if times > 0 || !is_repeated {
-            let before = is_repeated.then_some(&before);
-            let mut rows = Rows::new(snapshot, before, members.as_ref());
+            let mut rows = reader.rows();
             rows.arrange(
                 args.sort
                     .as_ref()
@@ -228,7 +203,6 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         let Some(interval) = args.interval else {
             break;
         };
-        before.set(snapshot);
         due += interval;
         let now = Instant::now();
         due = due.max(now);

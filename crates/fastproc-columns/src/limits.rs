@@ -2,7 +2,10 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use fastproc::cgroups::{Cgroup, Cgroups, Fields, Snapshot, record::UNLIMITED};
+use fastproc::cgroups::{
+    Cgroup, Cgroups, Fields, Snapshot,
+    record::{Memory, UNLIMITED},
+};
 
 /// The limits of the processes of a cgroup: its own and those of the cgroups above it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -29,7 +32,7 @@ impl Limit {
             limit => Some(used? as f64 / limit as f64),
         };
         let memory = cgroup.memory().and_then(|memory| limit(memory.max()));
-        let in_use = cgroup.memory().and_then(fastproc::cgroups::record::Memory::current);
+        let in_use = cgroup.memory().and_then(Memory::current);
         let tasks = cgroup.pids().and_then(|pids| limit(Some(pids.max)));
         let cpu = cgroup.cpu().and_then(|cpu| {
             let period = cpu.period_ns().filter(|&period| period > 0)?;

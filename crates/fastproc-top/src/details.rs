@@ -146,7 +146,7 @@ impl Watched {
 
     /// The history of a process.
     pub fn get(&self, id: Id) -> Option<&Histories> {
-        self.processes.get(id)
+        self.processes.get(&id)
     }
 
     /// Discards all histories: the next snapshot is from another time.

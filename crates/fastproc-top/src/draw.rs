@@ -125,7 +125,7 @@ impl Painter {
         let (width, height) = (canvas.area.width, canvas.area.height);
         if let Some(shown) = &mut state.cgroups.details {
             let nothing = cgroups::Histories::default();
-            let histories = self.watched_cgroups.get(shown.id).unwrap_or(&nothing);
+            let histories = self.watched_cgroups.get(&shown.id).unwrap_or(&nothing);
             let mut body = canvas.lines(0, height.saturating_sub(1));
             cgroup::draw(&mut body, shown, cgroups, view, lookup, histories, theme);
             return;

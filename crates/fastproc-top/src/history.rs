@@ -92,8 +92,8 @@ impl<K: Eq + Hash, H: Default> Recent<K, H> {
     }
 
     /// The history of one of them.
-    pub fn get(&self, key: K) -> Option<&H> {
-        self.kept.get(&key).map(|(_, histories)| histories)
+    pub fn get(&self, key: &K) -> Option<&H> {
+        self.kept.get(key).map(|(_, histories)| histories)
     }
 
     /// Discards all histories: the next snapshot is from another time.
@@ -132,9 +132,9 @@ mod tests {
                 recent.push(2, add);
             }
         }
-        assert_eq!(recent.get(1), Some(&vec![0, 0, 0, 0]));
-        assert_eq!(recent.get(2), Some(&vec![0, 2]));
+        assert_eq!(recent.get(&1), Some(&vec![0, 0, 0, 0]));
+        assert_eq!(recent.get(&2), Some(&vec![0, 2]));
         (0..2 * LENGTH).for_each(|_| recent.look());
-        assert_eq!(recent.get(1), None);
+        assert_eq!(recent.get(&1), None);
     }
 }

@@ -6,6 +6,7 @@ use fastproc::SourceKind;
 
 /// The choices on the command line. `None` or empty: the value of the settings file, or the default.
 #[derive(Clone, Debug, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Options {
     /// The refresh interval.
     pub interval: Option<Duration>,

@@ -30,7 +30,9 @@ pub struct Tally {
 impl Tally {
     fn new(briefs: &[Brief]) -> Self {
         let mut tally = Self::default();
-        briefs.iter().for_each(|&brief| tally.add(brief));
+        for &brief in briefs {
+            tally.add(brief);
+        }
         tally
     }
 

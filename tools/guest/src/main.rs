@@ -6,6 +6,7 @@
 
 mod apparmor;
 mod cgroup_metrics;
+mod cgroup_scale;
 mod cgroups;
 mod cpus;
 mod enter;
@@ -168,6 +169,7 @@ fn run(scenario: Scenario, reporter: &mut Reporter) -> io::Result<()> {
             cgroups::enable_controllers()?;
             proofs::cgroup_cost(reporter)?;
         }
+        Scenario::CgroupScale => cgroup_scale::check(reporter)?,
         Scenario::Big => {
             size::use_every_queue()?;
             size::check(reporter, 64, 400, 300)?;

@@ -16,6 +16,8 @@ pub enum Scenario {
     NamespaceCost,
     /// Readers in pid namespaces, nested once and twice, during some minutes of storms. Too long to run every day.
     NamespaceStorms,
+    /// Many cgroups, deep ones, removed ones, and a storm of them. Too long to run every day.
+    CgroupScale,
     /// All sources and readers: root, a user who may load programs, and an unprivileged user.
     Conformance,
     /// The kernel shows no addresses, not even to root.
@@ -49,11 +51,12 @@ pub enum Scenario {
 impl Scenario {
     /// All scenarios, in the order in which a guest runs them. A lockdown cannot be undone, so it is the last of those
     /// that share a machine.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Survey,
         Self::CgroupCost,
         Self::NamespaceCost,
         Self::NamespaceStorms,
+        Self::CgroupScale,
         Self::Conformance,
         Self::Exits,
         Self::Service,
@@ -70,8 +73,8 @@ impl Scenario {
         Self::Interrupts,
     ];
 
-    /// The scenarios that run if none is named: all except the first four.
-    pub const PROOFS: &[Self] = Self::ALL.split_at(4).1;
+    /// The scenarios that run if none is named: all except the first five.
+    pub const PROOFS: &[Self] = Self::ALL.split_at(5).1;
 
     /// Whether its processes must use every field.
     pub fn uses_fields(self) -> bool {
@@ -85,6 +88,7 @@ impl Scenario {
             Self::CgroupCost => "cgroup_cost",
             Self::NamespaceCost => "namespace_cost",
             Self::NamespaceStorms => "namespace_storms",
+            Self::CgroupScale => "cgroup_scale",
             Self::Conformance => "conformance",
             Self::KptrRestrict => "kptr_restrict",
             Self::Lockdown => "lockdown",

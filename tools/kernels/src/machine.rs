@@ -103,6 +103,12 @@ impl Machine {
                 parameters: &["nokaslr", "norandmaps"],
                 ..small
             },
+            // Room for the removed cgroups that the kernel keeps.
+            Scenario::CgroupScale => Self {
+                memory_mib: 8192,
+                timeout: small.timeout * 4,
+                ..small
+            },
             // One thread emulates this many CPUs in turn.
             Scenario::Big => Self {
                 board: match architecture {

@@ -5,6 +5,7 @@
 
 mod catalogue;
 mod filter;
+mod reader;
 mod rows;
 
 use std::str::FromStr;
@@ -14,6 +15,7 @@ use fastproc::cgroups::Fields;
 pub use self::{
     catalogue::COLUMNS,
     filter::Filter,
+    reader::{ReadError, Reader},
     rows::{Members, Row, Rows},
 };
 use crate::{

@@ -1,7 +1,5 @@
 //! What keys do to the table of cgroups, and to one cgroup in detail.
 
-use fastproc_columns::cgroups::Column;
-
 use super::{Effect, move_page, scroll};
 use crate::{
     cgroups::Details,
@@ -34,8 +32,9 @@ impl State {
             Action::SortBy(name) => self.sort_cgroups_by(name, None),
             Action::ChooseSort => self.ask_sort_of_cgroups(),
             Action::SortColumn(by) => {
-                let is_sorted = |column: &&Column| column.name == table.sort.column.name;
-                let now = table.columns.iter().position(is_sorted);
+                let sorted = table.sort.column.name;
+                let mut columns = table.columns.iter();
+                let now = columns.position(|column| column.name == sorted);
                 let last = table.columns.len().saturating_sub(1);
                 let next = now.map_or(0, |at| at.saturating_add_signed(by as isize).min(last));
                 if let Some(column) = table.columns.get(next).copied() {

@@ -30,8 +30,8 @@ pub fn draw(
     let is_tree = state.settings.cgroups.tree;
     let table = &mut state.cgroups;
     table.window.settle(rows.len(), room);
-    let id = |place: usize| rows.get(place).map(|row| row.cgroup.id());
-    table.selected = id(table.window.cursor);
+    let selected = rows.get(table.window.cursor);
+    table.selected = selected.map(|row| row.cgroup.id());
     grid.begin(table.columns.iter().map(|column| Head {
         name: column.name,
         heading: column.heading.to_owned(),

@@ -1,0 +1,285 @@
+//! Many cgroups, deep ones, removed ones that the kernel keeps, and a storm of them: every snapshot shows each once, and no other.
+
+use std::{
+    collections::HashMap,
+    fs, io,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::Instant,
+};
+
+use crate::{
+    cgroups::{MEMBER, enable_controllers, has_bpf},
+    proofs::FASTPROC,
+    reporter::Reporter,
+};
+
+const TREE: &str = "/sys/fs/cgroup/scale";
+const SIZES: [usize; 2] = [1_000, 10_000];
+/// Cgroups of one parent.
+const SIBLINGS: usize = 500;
+const DEPTH: usize = 30;
+/// Removed cgroups that the kernel keeps.
+const DYING: usize = 100_000;
+/// Snapshots during a storm, of cgroups that stay among others that come and go.
+const SNAPSHOTS: usize = 30;
+const STAYING: usize = 50;
+
+/// Does it all.
+pub fn check(reporter: &mut Reporter) -> io::Result<()> {
+    enable_controllers()?;
+    fs::create_dir(TREE)?;
+    enable(Path::new(TREE))?;
+    deep(reporter)?;
+    kinds(reporter)?;
+    storm(reporter)?;
+    for size in SIZES {
+        many(reporter, size)?;
+    }
+    dying(reporter)
+}
+
+fn enable(folder: &Path) -> io::Result<()> {
+    fs::write(
+        folder.join("cgroup.subtree_control"),
+        "+cpu +memory +io +pids",
+    )
+}
+
+fn sources() -> &'static [&'static str] {
+    if has_bpf() {
+        &["bpf", "files"]
+    } else {
+        &["files"]
+    }
+}
+
+/// The rows of the tree by their paths, how often each is shown, and how long that took.
+fn shown(source: &str, fields: &str) -> io::Result<(HashMap<String, Vec<serde_json::Value>>, f64)> {
+    let fields = format!("path,{fields}");
+    let argv = ["cgroups", "--json", "--source", source, "--fields", &fields];
+    let started = Instant::now();
+    let output = Command::new(FASTPROC).args(argv).output()?;
+    let took = started.elapsed().as_secs_f64();
+    if !output.status.success() {
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(io::Error::other(error));
+    }
+    let mut all: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let mut rows = HashMap::<_, Vec<_>>::new();
+    for row in all["cgroups"].as_array_mut().into_iter().flatten() {
+        let path = row["path"].as_str().unwrap_or_default().to_owned();
+        if path.starts_with("/scale/") {
+            rows.entry(path).or_default().push(row.take());
+        }
+    }
+    Ok((rows, took))
+}
+
+/// The paths of folders below the mount.
+fn paths(folders: &[PathBuf]) -> impl Iterator<Item = String> {
+    let path = |folder: &PathBuf| folder.to_string_lossy()["/sys/fs/cgroup".len()..].to_owned();
+    folders.iter().map(path)
+}
+
+/// Compares what is shown with the folders that exist.
+fn compare(reporter: &mut Reporter, name: &str, folders: &[PathBuf]) -> io::Result<()> {
+    for source in sources() {
+        let (rows, took) = shown(source, "memory,cpu_time,descendants")?;
+        let is_once = |path: &String| rows.get(path).is_some_and(|rows| rows.len() == 1);
+        let wrong = paths(folders).filter(|path| !is_once(path)).count();
+        let others = rows.len().saturating_sub(folders.len());
+        reporter.fact(
+            &format!("{name}, seconds with {source}"),
+            format!("{took:.2}"),
+        )?;
+        reporter.check(
+            &format!("{name} {source}"),
+            wrong == 0 && others == 0,
+            format!(
+                "{wrong} of {} missing or twice, {others} too many",
+                folders.len()
+            ),
+        )?;
+    }
+    Ok(())
+}
+
+fn remove(folders: &[PathBuf]) -> io::Result<()> {
+    folders.iter().rev().try_for_each(fs::remove_dir)
+}
+
+fn deep(reporter: &mut Reporter) -> io::Result<()> {
+    let mut folders = Vec::new();
+    let mut folder = PathBuf::from(TREE);
+    for level in 0..DEPTH {
+        folder.push(format!("level{level}"));
+        fs::create_dir(&folder)?;
+        enable(&folder)?;
+        folders.push(folder.clone());
+    }
+    compare(reporter, "depth 30", &folders)?;
+    remove(&folders)
+}
+
+/// Frozen, threaded, and with a controller switched off and on.
+fn kinds(reporter: &mut Reporter) -> io::Result<()> {
+    let [frozen, domain, switched] =
+        ["frozen", "domain", "switched"].map(|name| Path::new(TREE).join(name));
+    let threaded = domain.join("threaded");
+    let below = switched.join("below");
+    let folders = [
+        frozen.clone(),
+        domain,
+        threaded.clone(),
+        switched.clone(),
+        below,
+    ];
+    folders.iter().try_for_each(fs::create_dir)?;
+    fs::write(frozen.join("cgroup.freeze"), "1")?;
+    fs::write(threaded.join("cgroup.type"), "threaded")?;
+    for source in sources() {
+        let mut wrong = Vec::new();
+        for is_on in [true, false, true] {
+            let control = if is_on { "+memory" } else { "-memory" };
+            fs::write(switched.join("cgroup.subtree_control"), control)?;
+            let (rows, _) = shown(source, "frozen,memory")?;
+            let value = |path: &str, name: &str| {
+                let row = rows.get(path).and_then(|rows| rows.first());
+                row.map(|row| row[name].clone()).unwrap_or_default()
+            };
+            for (path, column, is_right) in [
+                (
+                    "/scale/frozen",
+                    "frozen",
+                    value("/scale/frozen", "frozen") == true,
+                ),
+                (
+                    "/scale/domain",
+                    "frozen",
+                    value("/scale/domain", "frozen") == false,
+                ),
+                (
+                    "/scale/domain/threaded",
+                    "memory",
+                    value("/scale/domain/threaded", "memory_bytes").is_null(),
+                ),
+                (
+                    "/scale/switched/below",
+                    "memory",
+                    value("/scale/switched/below", "memory_bytes").is_null() != is_on,
+                ),
+            ] {
+                if !is_right {
+                    wrong.push(format!("{path}: {column} (memory on: {is_on})"));
+                }
+            }
+        }
+        reporter.check(
+            &format!("kinds {source}"),
+            wrong.is_empty(),
+            wrong.join("; "),
+        )?;
+    }
+    remove(&folders)
+}
+
+fn many(reporter: &mut Reporter, size: usize) -> io::Result<()> {
+    let mut folders = Vec::with_capacity(size);
+    while folders.len() < size {
+        let parent = Path::new(TREE).join(format!("parent{}", folders.len()));
+        fs::create_dir(&parent)?;
+        enable(&parent)?;
+        folders.push(parent.clone());
+        for child in 0..SIBLINGS.min(size - folders.len()) {
+            let child = parent.join(format!("child{child}"));
+            fs::create_dir(&child)?;
+            folders.push(child);
+        }
+    }
+    compare(reporter, &format!("{size} cgroups"), &folders)?;
+    remove(&folders)
+}
+
+/// What stays is in each snapshot once, while others are made and removed beside it, and a process moves between them.
+fn storm(reporter: &mut Reporter) -> io::Result<()> {
+    let at = |number: usize| Path::new(TREE).join(format!("stay{number}"));
+    let folders: Vec<_> = (0..STAYING).map(at).collect();
+    folders.iter().try_for_each(fs::create_dir)?;
+    let ends = AtomicBool::new(false);
+    let blow = |name: &str| -> io::Result<u64> {
+        let mut member = Command::new("/proc/self/exe");
+        member.args([MEMBER, "/sys/fs/cgroup", "idle"]);
+        let mut sleeper = member.stdout(Stdio::null()).spawn().ok();
+        let pid = sleeper.as_ref().map(|child| child.id().to_string());
+        let mut made = 0;
+        while !ends.load(Ordering::Relaxed) {
+            let folder = Path::new(TREE).join(format!("{name}{made}"));
+            fs::create_dir(&folder)?;
+            if let Some(pid) = &pid {
+                // It may have ended.
+                let _ = fs::write(folder.join("cgroup.procs"), pid);
+                let _ = fs::write("/sys/fs/cgroup/cgroup.procs", pid);
+            }
+            fs::remove_dir(&folder)?;
+            made += 1;
+        }
+        if let Some(child) = &mut sleeper {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        Ok(made)
+    };
+    let (found, made) = thread::scope(|scope| {
+        let storms = ["a", "b"].map(|name| scope.spawn(move || blow(name)));
+        let found = during_storm(&folders);
+        ends.store(true, Ordering::Relaxed);
+        let made = storms.map(|storm| storm.join().unwrap_or(Ok(0)));
+        (found, made)
+    });
+    let (compared, wrong) = found?;
+    let [one, other] = made;
+    reporter.fact("cgroups made in a storm", one? + other?)?;
+    reporter.fact("rows compared in a storm", compared)?;
+    reporter.check("storm", wrong == 0, format!("{wrong} missing or twice"))?;
+    remove(&folders)
+}
+
+fn during_storm(folders: &[PathBuf]) -> io::Result<(usize, usize)> {
+    let (mut compared, mut wrong) = (0, 0);
+    for source in sources() {
+        for _ in 0..SNAPSHOTS {
+            let (rows, _) = shown(source, "memory,cpu_time")?;
+            compared += rows.len();
+            wrong += rows.values().filter(|rows| rows.len() != 1).count();
+            wrong += paths(folders)
+                .filter(|path| !rows.contains_key(path))
+                .count();
+        }
+    }
+    Ok((compared, wrong))
+}
+
+/// Cgroups that were removed while they had a page of a file: the kernel keeps some of them.
+fn dying(reporter: &mut Reporter) -> io::Result<()> {
+    let own = std::process::id().to_string();
+    fs::create_dir_all("/tmp/scale")?;
+    for number in 0..DYING {
+        let folder = Path::new(TREE).join("passing");
+        fs::create_dir(&folder)?;
+        fs::write(folder.join("cgroup.procs"), &own)?;
+        fs::write(format!("/tmp/scale/{number}"), [1; 64])?;
+        fs::write("/sys/fs/cgroup/cgroup.procs", &own)?;
+        fs::remove_dir(&folder)?;
+    }
+    let stat = fs::read_to_string(Path::new(TREE).join("cgroup.stat"))?;
+    let kept = stat
+        .lines()
+        .find_map(|line| line.strip_prefix("nr_dying_descendants "));
+    reporter.fact("removed cgroups that the kernel keeps", kept.unwrap_or("?"))?;
+    let stays = Path::new(TREE).join("stays");
+    fs::create_dir(&stays)?;
+    compare(reporter, "beside removed cgroups", &[stays])
+}
