@@ -84,7 +84,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", default="", help="names of faults, or of the files that describe them")
     parser.add_argument("--guard", type=float, default=1200, metavar="SECONDS", help="time after which a check fails")
     parser.add_argument("--most", type=int, metavar="N", help="run only the first N checks of each fault")
-    parser.add_argument("--folder", type=Path, help="folder of the copy and its builds; each of two concurrent runs needs its own")
+    parser.add_argument("--folder", type=Path, help="folder of the copy and its builds; concurrent runs need one each")
     parser.add_argument("--list", action="store_true", help="seed nothing: list the faults, and those that cannot be seeded")
     return parser.parse_args()
 
