@@ -24,7 +24,7 @@ pub const COMPARE: &str = "compare-in-storm";
 /// No process in a namespace has this user, and all of the storm outside do.
 const OUTSIDER: &str = "54321";
 /// The least time of a storm.
-const LASTS: Duration = Duration::from_secs(150);
+const LASTS: Duration = Duration::from_secs(300);
 /// Comparisons of every process by one `verify`.
 const ROUNDS: &str = "3";
 /// Snapshots of all threads by one `ps`.
