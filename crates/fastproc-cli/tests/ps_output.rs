@@ -54,7 +54,12 @@ fn named(testbed: &Testbed) -> (String, BTreeMap<u64, Vec<u8>>) {
 }
 
 /// Fields that may be unknown for a running process.
-const MAY_BE_UNKNOWN: [&str; 14] = [
+const MAY_BE_UNKNOWN: [&str; 19] = [
+    "cgroup_memory_max_bytes",
+    "cgroup_memory_used",
+    "cgroup_cpu_max",
+    "cgroup_tasks_max",
+    "cgroup_tasks_used",
     "unit",
     "container",
     "container_name",
@@ -82,7 +87,7 @@ fn every_field_can_be_shown_in_every_form() {
     assert_eq!(rows.len(), 1);
     assert_eq!(object.len(), fields.len());
     // Nothing of one's own process is hidden. But rates need an interval, the process has not exited, and not every
-    // process has a systemd unit, a container or a label of a security module.
+    // process has a systemd unit, a container, limits of its cgroup or a label of a security module.
     let unknown: Vec<_> = object
         .iter()
         .filter(|(_, value)| value.is_null())
