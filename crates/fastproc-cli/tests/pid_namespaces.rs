@@ -122,7 +122,7 @@ fn doctor_says_which_walk_is_used() {
     let report = doctor(&[&UNSHARE[..], &OWN_PROC].concat());
     assert_eq!(report["source"], "bpf-iter");
     let error = report["sources"][0]["error"].as_str();
-    let expected = "processes of the whole machine, and /proc shows those of this pid namespace";
+    let expected = "processes of the whole machine, but /proc shows those of this pid namespace";
     assert!(
         error.is_some_and(|error| error.contains(expected)),
         "{report}"
@@ -138,7 +138,7 @@ fn with_the_machines_proc_nothing_is_translated() {
     let report = doctor(&UNSHARE);
     assert_eq!(report["source"], "bpf");
     let error = report["sources"][1]["error"].as_str();
-    let expected = "processes of this pid namespace, and /proc shows those of the whole machine";
+    let expected = "processes of this pid namespace, but /proc shows those of the whole machine";
     assert!(
         error.is_some_and(|error| error.contains(expected)),
         "{report}"
