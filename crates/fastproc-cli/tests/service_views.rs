@@ -86,7 +86,7 @@ fn readers_elsewhere_are_refused_and_shown_what_is_there() {
             let text = String::from_utf8_lossy(&refused.stderr);
             assert_eq!(refused.status.code(), Some(2), "{who}: {text}");
             assert!(
-                text.contains("namespace") || text.contains("run by user"),
+                text.contains("namespace") || text.contains("runs as user"),
                 "{who}: {text}"
             );
             assert!(refused.stdout.is_empty(), "{who}");

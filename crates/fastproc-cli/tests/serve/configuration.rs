@@ -197,7 +197,7 @@ fn what_cannot_be_done_is_said() {
             "none.yml",
         ),
         (&["--listen", &taken], "cannot listen"),
-        (&["--min-interval", "soon"], "no duration"),
+        (&["--min-interval", "soon"], "give a number of seconds"),
         (&["--costly-share", "2"], "from 0 to 1"),
         (&["--collector.vmstat.fields", "("], "regular expression"),
         (&["--namemapping", "a"], "odd number"),
