@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,18 @@ if TYPE_CHECKING:
 def mount() -> Path | None:
     lines = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
     return next((Path(line[1]) for line in lines if line[2] == "cgroup2"), None)
+
+
+def remove(folder: Path) -> None:
+    # The kernel removes a process from its cgroup some time after its parent has waited for it.
+    for _ in range(500):
+        try:
+            return folder.rmdir()
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+            time.sleep(0.01)
+    pytest.fail(f"{folder} is still in use")
 
 
 @pytest.fixture
@@ -38,8 +52,8 @@ def cgroup() -> Iterator[Path]:
     finally:
         process.kill()
         process.wait()
-        inner.rmdir()
-        outer.rmdir()
+        remove(inner)
+        remove(outer)
 
 
 @pytest.mark.parametrize("source", ["files", *(["bpf"] if PRIVILEGED else [])])

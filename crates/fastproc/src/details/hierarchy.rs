@@ -159,35 +159,38 @@ pub(super) fn path_in(cgroup: &[u8]) -> Option<&[u8]> {
 }
 
 /// The path of the root of this process's cgroup namespace: the path of its own cgroup in the whole hierarchy, without
-/// the part that the namespace shows.
+/// the part that the namespace shows. `None` if it moved meanwhile.
 fn namespace_by_own_cgroup(whole: &OwnedFd) -> Option<Vec<u8>> {
-    let own = std::fs::read("/proc/self/cgroup").ok()?;
-    let shown = path_in(&own)?;
-    let path = own_cgroup(whole)?;
-    let root = path.strip_suffix(shown.strip_suffix(b"/").unwrap_or(shown));
+    let shown = || std::fs::read("/proc/self/cgroup").ok();
+    let before = shown()?;
+    let path = cgroup_with(whole, std::process::id())?;
+    if shown()? != before {
+        return None;
+    }
+    let own = path_in(&before)?;
+    let root = path.strip_suffix(own.strip_suffix(b"/").unwrap_or(own));
     Some(root?.to_vec())
 }
 
-/// The path of the cgroup that contains this process.
-fn own_cgroup(whole: &OwnedFd) -> Option<Vec<u8>> {
+/// The path of the cgroup that contains the first thread of a process. Cgroups nearer to the root are searched first.
+fn cgroup_with(whole: &OwnedFd, pid: u32) -> Option<Vec<u8>> {
     let root = PathBuf::from(format!("/proc/self/fd/{}", whole.as_raw_fd()));
-    let own = std::process::id().to_string();
-    let mut rest = vec![PathBuf::new()];
-    for _ in 0..MOST_SEARCHED {
-        let path = rest.pop()?;
+    let thread = pid.to_string();
+    let mut found = vec![PathBuf::new()];
+    for next in 0..MOST_SEARCHED {
+        let path = found.get(next)?.clone();
         let folder = root.join(&path);
-        // A threaded cgroup has no list of processes.
-        let procs = std::fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
-        if procs.lines().any(|pid| pid == own) {
+        // The processes of a threaded cgroup are listed in another one.
+        let threads = std::fs::read_to_string(folder.join("cgroup.threads")).unwrap_or_default();
+        if threads.lines().any(|listed| listed == thread) {
             let path = path.into_os_string().into_encoded_bytes();
             let slash = if path.is_empty() { "" } else { "/" };
             return Some([slash.as_bytes(), &path].concat());
         }
-        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                rest.push(path.join(entry.file_name()));
-            }
-        }
+        let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+        let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        let room = MOST_SEARCHED - found.len();
+        found.extend(folders.map(|entry| path.join(entry.file_name())).take(room));
     }
     None
 }
@@ -247,6 +250,10 @@ fn namespace_mount_points(mounts: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use fastproc_testbed::{Cgroup, gate, wait_for};
+
     use super::*;
 
     #[test]
@@ -265,18 +272,49 @@ mod tests {
         assert_eq!(path_in(b"4:cpu:/a\n"), None);
     }
 
-    #[test]
-    fn the_own_cgroup_is_found() {
+    /// Starts a process in a new cgroup, which may be threaded, and finds it.
+    fn is_found(threaded: bool) {
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").expect("it is there");
         let mut roots = mount_points(&mounts).filter_map(|point| open_root(Path::new(point)));
-        let Some((root, _)) = roots.find(|&(_, id)| id == ROOT) else {
-            fastproc_testbed::gate::skipped("the default hierarchy is not mounted here");
+        let root = roots.find(|&(_, id)| id == ROOT);
+        let (Some((root, _)), Some(cgroup)) = (root, Cgroup::new("outer/inner")) else {
+            gate::skipped("the default hierarchy is not mounted here");
             return;
         };
-        let own = std::fs::read("/proc/self/cgroup").expect("it is there");
-        let own = path_in(&own).expect("the default hierarchy is mounted");
-        let own = own.strip_suffix(b"/").unwrap_or(own);
-        assert_eq!(own_cgroup(&root).as_deref(), Some(own));
+        let inner = cgroup.folder();
+        let mut command = cgroup.command("exec sleep 600");
+        if threaded {
+            std::fs::write(inner.join("cgroup.type"), "threaded").expect("it is empty");
+            // A process enters the domain, and its thread the threaded cgroup.
+            let script = r#"echo $$ > "$0/../cgroup.procs" && echo $$ > "$0/cgroup.threads" && exec sleep 600"#;
+            command = std::process::Command::new("sh");
+            command.args(["-c", script]).arg(&inner);
+        }
+        let mut sleeper = command.spawn().expect("there is a shell");
+        let pid = sleeper.id();
+        let enters = || {
+            std::fs::read_to_string(format!("/proc/{pid}/comm"))
+                .ok()
+                .filter(|name| name == "sleep\n")
+        };
+        wait_for("it executes sleep", enters);
+        let path = cgroup_with(&root, pid);
+        sleeper.kill().expect("it sleeps");
+        sleeper.wait().expect("it was killed");
+        let path = String::from_utf8(path.expect("it is found")).expect("it is ASCII");
+        let found = format!("/proc/self/fd/{}{path}", root.as_raw_fd());
+        let inode = |path: &Path| std::fs::metadata(path).expect("it is there").ino();
+        assert_eq!(inode(Path::new(&found)), inode(&inner), "{path}");
+    }
+
+    #[test]
+    fn the_cgroup_of_a_process_is_found() {
+        is_found(false);
+    }
+
+    #[test]
+    fn a_threaded_cgroup_is_found() {
+        is_found(true);
     }
 
     #[test]

@@ -36,7 +36,9 @@ def start(body=lambda: None, clone=os.fork):
         body()
         os.write(write, b'.')
         wait_for_ever()
-    os.read(read, 1)
+    # Closed here, it ends with a body that fails. Another clone may share its files.
+    if clone == os.fork: os.close(write)
+    if not os.read(read, 1): sys.exit('the child has ended')
     return pid
 def start_that_waits(act):
     global wake

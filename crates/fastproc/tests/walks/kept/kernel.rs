@@ -160,7 +160,6 @@ def set_ksm(values):
 
 /// Its pages become a huge page, of which it had used a single one: `MADV_COLLAPSE` does the same as khugepaged.
 #[test]
-#[ignore = "it hung once in a hundred runs beside load, for an unknown reason"]
 fn its_pages_become_a_huge_one() {
     if !gate::bpf() {
         return;
@@ -170,12 +169,6 @@ fn its_pages_become_a_huge_one() {
     }
     let begin = r"
 HUGE = 1 << 21
-# khugepaged leaves alone what is not whole
-MOST_NONE = '/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none'
-usual = open(MOST_NONE).read()
-import atexit
-atexit.register(lambda: open(MOST_NONE, 'w').write(usual))
-open(MOST_NONE, 'w').write('0')
 class Vector(ctypes.Structure): _fields_ = [('base', ctypes.c_void_p), ('length', ctypes.c_size_t)]
 where, told = os.pipe()
 def body():
@@ -186,6 +179,8 @@ def body():
     start += -start % HUGE
     memory.madvise(15)  # MADV_NOHUGEPAGE: it is no huge page from the beginning
     ctypes.memset(start, 1, 1)
+    # khugepaged leaves alone what was not used of late
+    open('/proc/self/clear_refs', 'w').write('1')
     memory.madvise(14)  # MADV_HUGEPAGE
     os.write(told, start.to_bytes(8, 'little'))
 pid = start(body)
@@ -223,6 +218,7 @@ other = os.fork()
 if other == 0:
     libc.prctl(1, signal.SIGKILL)
     body()
+os.close(said)
 pid = int(os.read(made, 16))
 import atexit
 atexit.register(os.kill, other, signal.SIGKILL)";
