@@ -191,4 +191,25 @@ mod tests {
         assert_eq!((share(None, Some(10)), share(Some(1), None)), (None, None));
         fs::remove_dir_all(&folder).expect("our own");
     }
+
+    #[test]
+    fn an_exited_process_has_no_limits() {
+        let host = fastproc::Host::read().expect("/proc is there");
+        let mut lookup = crate::Lookup::recorded(host, 1 << 30);
+        let limit = Limit {
+            memory: Some(500),
+            ..Limit::default()
+        };
+        lookup.limits.of.insert(5, limit);
+        lookup.limits.is_new = true;
+        let mut exit = fastproc::exits::Exit::default();
+        exit.cgroup_id = 5;
+        let record = exit.to_record();
+        let mut row = crate::Row::new(fastproc::Process::new(&record, &[]));
+        let field = crate::field::find("cgroup_memory_max").expect("a field");
+        let mut value = |row: &_| format!("{:?}", field.value(row, &mut lookup));
+        assert_eq!(value(&row), "Unsigned(500)");
+        row.event = Some(crate::Event::Exit(&exit, None));
+        assert_eq!(value(&row), "Unknown");
+    }
 }
