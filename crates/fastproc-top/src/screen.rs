@@ -248,7 +248,11 @@ impl Screen {
     /// Takes the first snapshot.
     fn begin(&mut self) -> Result<(), Error> {
         self.look()?;
-        self.feed.need_cgroups(self.state.needs_of_cgroups())?;
+        if self.options.cgroups {
+            self.feed.need_cgroups(self.state.needs_of_cgroups())?;
+        } else {
+            self.need_cgroups();
+        }
         Ok(())
     }
 
