@@ -261,7 +261,11 @@ impl Screen {
 
     /// Has the cgroups collected that are shown from now on, or none. Returns whether they are new.
     fn need_cgroups(&mut self) -> bool {
-        match self.feed.need_cgroups(self.state.needs_of_cgroups()) {
+        let needs = self.state.needs_of_cgroups();
+        if needs.is_none() {
+            self.painter.watched_cgroups.clear();
+        }
+        match self.feed.need_cgroups(needs) {
             Ok(is_new) => is_new,
             Err(error) => {
                 self.leave_cgroups(&error);
@@ -274,6 +278,7 @@ impl Screen {
     fn leave_cgroups(&mut self, error: &cgroups::Error) {
         self.state.settings.cgroups.shown = false;
         self.state.fail(error.to_string());
+        self.painter.watched_cgroups.clear();
     }
 
     /// Takes a snapshot.
