@@ -7,6 +7,19 @@ use fastproc::cgroups::{
     record::{Memory, UNLIMITED},
 };
 
+/// A limit, if it is set.
+pub(crate) fn finite(limit: Option<u64>) -> Option<u64> {
+    limit.filter(|&limit| limit != UNLIMITED)
+}
+
+/// The share of a limit that is in use. A limit of zero counts as fully used.
+pub(crate) fn share(used: Option<u64>, limit: Option<u64>) -> Option<f64> {
+    match limit? {
+        0 => Some(1.0),
+        limit => Some(used? as f64 / limit as f64),
+    }
+}
+
 /// The limits of the processes of a cgroup: its own and those of the cgroups above it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Limit {
@@ -25,25 +38,19 @@ pub(crate) struct Limit {
 impl Limit {
     /// The limits of one cgroup alone.
     fn new(cgroup: Cgroup<'_>) -> Self {
-        let limit = |value: Option<u64>| value.filter(|&value| value != UNLIMITED);
-        let part = |used: Option<u64>, limit: Option<u64>| match limit? {
-            // A limit of zero counts as fully used.
-            0 => Some(1.0),
-            limit => Some(used? as f64 / limit as f64),
-        };
-        let memory = cgroup.memory().and_then(|memory| limit(memory.max()));
+        let memory = cgroup.memory().and_then(|memory| finite(memory.max()));
         let in_use = cgroup.memory().and_then(Memory::current);
-        let tasks = cgroup.pids().and_then(|pids| limit(Some(pids.max)));
+        let tasks = cgroup.pids().and_then(|pids| finite(Some(pids.max)));
         let cpu = cgroup.cpu().and_then(|cpu| {
             let period = cpu.period_ns().filter(|&period| period > 0)?;
-            Some(limit(cpu.quota_ns())? as f64 / period as f64)
+            Some(finite(cpu.quota_ns())? as f64 / period as f64)
         });
         Self {
             memory,
-            memory_used: part(in_use, memory),
+            memory_used: share(in_use, memory),
             cpu,
             tasks,
-            tasks_used: part(cgroup.pids().map(|pids| pids.current), tasks),
+            tasks_used: share(cgroup.pids().map(|pids| pids.current), tasks),
         }
     }
 
@@ -181,6 +188,28 @@ mod tests {
         assert_eq!(limit("/a/b/c"), innermost);
         assert_eq!(limit("/d"), Limit::default());
         assert_eq!(Limits::recorded().get(1), None);
+        assert_eq!((share(None, Some(10)), share(Some(1), None)), (None, None));
         fs::remove_dir_all(&folder).expect("our own");
+    }
+
+    #[test]
+    fn an_exited_process_has_no_limits() {
+        let host = fastproc::Host::read().expect("/proc is there");
+        let mut lookup = crate::Lookup::recorded(host, 1 << 30);
+        let limit = Limit {
+            memory: Some(500),
+            ..Limit::default()
+        };
+        lookup.limits.of.insert(5, limit);
+        lookup.limits.is_new = true;
+        let mut exit = fastproc::exits::Exit::default();
+        exit.cgroup_id = 5;
+        let record = exit.to_record();
+        let mut row = crate::Row::new(fastproc::Process::new(&record, &[]));
+        let field = crate::field::find("cgroup_memory_max").expect("a field");
+        let mut value = |row: &_| format!("{:?}", field.value(row, &mut lookup));
+        assert_eq!(value(&row), "Unsigned(500)");
+        row.event = Some(crate::Event::Exit(&exit, None));
+        assert_eq!(value(&row), "Unknown");
     }
 }

@@ -27,6 +27,14 @@ impl Feed {
         }
     }
 
+    /// Continues with the next snapshot of cgroups, if they are needed. After an error they are no longer read.
+    pub fn step_cgroups(&mut self) -> Result<(), library::Error> {
+        match self {
+            Self::Live(live) => live.step_cgroups(),
+            Self::Replay(_) => Ok(()),
+        }
+    }
+
     /// Sets the groups of fields to collect from now on. Returns whether that made another snapshot.
     pub fn need(&mut self, needs: Fields) -> Result<bool, Error> {
         match self {

@@ -37,3 +37,11 @@ pub struct Options {
     /// Exit after this many refreshes.
     pub count: Option<u64>,
 }
+
+impl Options {
+    /// Whether a choice concerns the table of processes.
+    pub(crate) fn is_about_processes(&self) -> bool {
+        let has_text = self.sort.is_some() || self.filter.is_some() || !self.columns.is_empty();
+        has_text || self.threads || self.tree
+    }
+}

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fastproc::Fields;
+use fastproc::{Fields, cgroups};
 use fastproc_columns::Lookup;
 use ratatui_crossterm::crossterm::event::{
     Event, KeyEventKind, MouseButton, MouseEvent, MouseEventKind,
@@ -66,6 +66,8 @@ pub struct Screen {
     read_again: Instant,
     looks: u64,
     recorder: Option<(Recorder, PathBuf)>,
+    /// Whether tables are written as text, which shows no messages.
+    is_text: bool,
 }
 
 impl Screen {
@@ -105,6 +107,7 @@ impl Screen {
             read_again: Instant::now(),
             looks: 0,
             recorder,
+            is_text: false,
         })
     }
 
@@ -248,27 +251,48 @@ impl Screen {
     /// Takes the first snapshot.
     fn begin(&mut self) -> Result<(), Error> {
         self.look()?;
-        self.feed.need_cgroups(self.state.needs_of_cgroups())?;
+        if self.options.cgroups {
+            self.feed.need_cgroups(self.state.needs_of_cgroups())?;
+        } else {
+            self.need_cgroups();
+        }
         Ok(())
     }
 
     /// Has the cgroups collected that are shown from now on, or none. Returns whether they are new.
     fn need_cgroups(&mut self) -> bool {
-        match self.feed.need_cgroups(self.state.needs_of_cgroups()) {
+        let needs = self.state.needs_of_cgroups();
+        if needs.is_none() {
+            self.painter.watched_cgroups.clear();
+        }
+        match self.feed.need_cgroups(needs) {
             Ok(is_new) => is_new,
             Err(error) => {
-                self.state.settings.cgroups.shown = false;
-                self.state.fail(error.to_string());
+                self.leave_cgroups(&error);
                 false
             }
         }
+    }
+
+    /// Shows processes, because cgroups cannot be read.
+    fn leave_cgroups(&mut self, error: &cgroups::Error) {
+        self.state.settings.cgroups.shown = false;
+        self.state.fail(error.to_string());
+        self.painter.watched_cgroups.clear();
     }
 
     /// Takes a snapshot.
     fn look(&mut self) -> Result<(), Error> {
         self.looks += 1;
         match self.feed.step() {
-            Ok(true) => return self.take_in(),
+            Ok(true) => {
+                match self.feed.step_cgroups() {
+                    Err(error) if self.is_text => return Err(error.into()),
+                    Err(error) => self.leave_cgroups(&error),
+                    Ok(()) => {}
+                }
+                return self.take_in();
+            }
             Ok(false) => self.state.say("the recording ends here"),
             // The user can still go past a damaged part.
             Err(Error::Replay(error)) if self.looks > 1 => {

@@ -131,10 +131,14 @@ impl Settings {
         if options.cgroups {
             settings.cgroups.shown = true;
             settings.cgroups.tree |= options.tree;
-        } else if options.threads || options.tree {
+            return Ok(settings);
+        }
+        if options.threads || options.tree {
             (settings.threads, settings.tree) = (options.threads, options.tree);
             settings.group = None;
         }
+        // Who says which processes to show, and how, wants to see them.
+        settings.cgroups.shown &= !options.is_about_processes();
         Ok(settings)
     }
 
@@ -281,5 +285,37 @@ mod tests {
         let settings = Settings::load(&options).expect("valid");
         assert!(settings.tree && settings.sort == "rss");
         assert!((settings.interval - 0.1).abs() < 1e-9);
+    }
+
+    #[test]
+    fn choices_about_processes_show_processes() {
+        let folder = env::temp_dir().join(format!("fastproc-top-shown-{}", std::process::id()));
+        let path = folder.join("top.toml");
+        let mut saved = Settings::default();
+        saved.cgroups.shown = true;
+        saved.write(&path).expect("a folder of our own");
+        let is_shown = |change: fn(&mut Options)| {
+            let mut options = Options {
+                settings: Some(path.clone()),
+                ..Options::default()
+            };
+            change(&mut options);
+            Settings::load(&options).expect("valid").cgroups.shown
+        };
+        let about: [fn(&mut Options); 5] = [
+            |options| options.columns = vec!["pid".into()],
+            |options| options.sort = Some("rss".into()),
+            |options| options.filter = Some("rss > 1M".into()),
+            |options| options.threads = true,
+            |options| options.tree = true,
+        ];
+        for change in about {
+            assert!(!is_shown(change));
+        }
+        assert!(is_shown(|options| options.interval = interval(2.0)));
+        assert!(is_shown(
+            |options| (options.cgroups, options.tree) = (true, true)
+        ));
+        fs::remove_dir_all(&folder).expect("our own");
     }
 }

@@ -7,7 +7,7 @@ mod rerun;
 use std::{env, fs, path::Path, time::Duration};
 
 use fastproc::{
-    Collector, Error, Fields, Process, SourceKind,
+    Collector, Error, Fields, Process, SourceKind, cgroups,
     counters::{self, Counters, Want},
     exits::{Event, Exits},
 };
@@ -277,6 +277,45 @@ fn kept_files_give_way() {
     }
     drop(others);
     collector.snapshot().expect("there are enough");
+}
+
+/// Files of cgroups that are kept open leave three quarters of the descriptors to others, and no cgroup is left out for
+/// want of them.
+#[test]
+fn cgroups_leave_descriptors_to_others() {
+    const CASE_NAME: &str = "64 descriptors and 40 cgroups";
+    if !is_case(CASE_NAME) {
+        if env::var_os(CASE).is_none() {
+            quiet("cgroups_leave_descriptors_to_others", CASE_NAME);
+        }
+        return;
+    }
+    let folder = env::temp_dir().join(format!("fastproc-kept-{}", std::process::id()));
+    for at in 0..40 {
+        let cgroup = folder.join(at.to_string());
+        fs::create_dir_all(&cgroup).expect("a folder of our own");
+        fs::write(cgroup.join("cgroup.stat"), "nr_descendants 0\n").expect("our own");
+    }
+    limit_descriptors(64);
+    let open = || cgroups::Cgroups::builder().open_recorded(&folder);
+    let mut readers = [(); 3].map(|()| open().expect("it is a folder"));
+    let mut read = |reader: usize| readers[reader].snapshot().map(cgroups::Snapshot::len);
+    for reader in [0, 1, 2, 0, 1, 2] {
+        assert_eq!(read(reader).expect("there are enough"), 41);
+    }
+    let mut others = Vec::new();
+    while let Ok(file) = fs::File::open("/dev/null") {
+        others.push(file);
+    }
+    assert!(others.len() >= 40, "{} are left", others.len());
+    let named = read(0).expect_err("there are none left");
+    assert!(
+        matches!(named, cgroups::Error::Bpf(Error::Descriptors { limit: 64 })),
+        "{named:?}"
+    );
+    drop(others);
+    assert_eq!(read(0).expect("there are enough"), 41);
+    fs::remove_dir_all(&folder).expect("our own");
 }
 
 /// Runs `child` in a child of this process, and waits for its success.

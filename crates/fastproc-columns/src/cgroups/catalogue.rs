@@ -1,9 +1,12 @@
 //! The columns of cgroups.
 
-use fastproc::cgroups::{Fields, record::UNLIMITED};
+use fastproc::cgroups::Fields;
 
 use super::Column;
-use crate::value::{Unit, Value};
+use crate::{
+    limits::{finite, share},
+    value::{Unit, Value},
+};
 
 fn real(value: Option<f64>, factor: f64) -> Option<Value<'static>> {
     value.map(|value| Value::Real(value * factor))
@@ -11,9 +14,7 @@ fn real(value: Option<f64>, factor: f64) -> Option<Value<'static>> {
 
 /// A limit; unknown if it is not set.
 fn limit(value: Option<u64>) -> Option<Value<'static>> {
-    value
-        .filter(|&value| value != UNLIMITED)
-        .map(Value::Unsigned)
+    finite(value).map(Value::Unsigned)
 }
 
 const CPU: Fields = Fields::CPU;
@@ -117,9 +118,8 @@ pub static COLUMNS: &[Column] = &[
         "limit of CPU time, in hundredths of a CPU",
         |row| {
             let cpu = row.cgroup.cpu()?;
-            let (quota, period) = (cpu.quota_ns()?, cpu.period_ns()?);
-            (quota != UNLIMITED && period > 0)
-                .then(|| Value::Real(quota as f64 / period as f64 * 100.0))
+            let (quota, period) = (finite(cpu.quota_ns())?, cpu.period_ns()?);
+            (period > 0).then(|| Value::Real(quota as f64 / period as f64 * 100.0))
         },
     ),
     Column::new(
@@ -197,9 +197,7 @@ pub static COLUMNS: &[Column] = &[
         "memory in use, of its limit",
         |row| {
             let memory = row.cgroup.memory()?;
-            let max = memory.max()?;
-            (max != UNLIMITED && max > 0)
-                .then(|| Value::Real(memory.current().unwrap_or(0) as f64 / max as f64 * 100.0))
+            real(share(memory.current(), finite(memory.max())), 100.0)
         },
     ),
     Column::new(

@@ -5,10 +5,7 @@ use std::{
     collections::{HashMap, HashSet},
 };
 
-use fastproc::{
-    cgroups::{Baseline, Cgroup, Changes, Snapshot, StatLine, record::Memory},
-    record,
-};
+use fastproc::cgroups::{Baseline, Cgroup, Changes, Snapshot, StatLine, record::Memory};
 
 use super::{Filter, Sort};
 use crate::value::{Unit, Value};
@@ -18,15 +15,18 @@ use crate::value::{Unit, Value};
 pub struct Members(HashMap<u64, u64>);
 
 impl Members {
-    /// Counts the processes of a snapshot with [`Fields::CGROUP`](fastproc::Fields::CGROUP). `None`: its source does
-    /// not know the cgroups of processes.
+    /// Counts the processes of a snapshot with [`Fields::CGROUP`](fastproc::Fields::CGROUP), except those whose cgroup
+    /// is unknown: it was removed, or is out of sight. `None`: no process has a known cgroup.
     pub fn new(processes: &fastproc::Snapshot<'_>) -> Option<Self> {
+        Self::count(processes.iter().map(fastproc::Process::cgroup_id))
+    }
+
+    fn count(ids: impl Iterator<Item = Option<u64>>) -> Option<Self> {
         let mut members = HashMap::new();
-        for process in processes.iter() {
-            let id = process.cgroup().and_then(record::Cgroup::id)?;
+        for id in ids.flatten() {
             *members.entry(id).or_insert(0) += 1;
         }
-        Some(Self(members))
+        (!members.is_empty()).then_some(Self(members))
     }
 
     fn of(&self, id: u64) -> u64 {
@@ -291,5 +291,17 @@ fn compare(sort: &Sort, one: &Row<'_>, other: &Row<'_>) -> Ordering {
         order.reverse()
     } else {
         order
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_without_a_known_cgroup_leaves_the_others_counted() {
+        let members = Members::count([Some(5), None, Some(5)].into_iter()).expect("one is known");
+        assert_eq!((members.of(5), members.of(6)), (2, 0));
+        assert!(Members::count([None, None].into_iter()).is_none());
     }
 }

@@ -1,21 +1,23 @@
 //! The limits of a process's cgroup.
 
-use fastproc::Process;
-
 use crate::{
     limits::Limit,
     row::{Lookup, Row},
     value::Value::{self, Real, Unknown, Unsigned},
 };
 
-fn of(process: Process<'_>, lookup: &mut Lookup) -> Option<Limit> {
-    lookup.limits.get(process.cgroup_id()?)
+fn of(row: &Row<'_>, lookup: &mut Lookup) -> Option<Limit> {
+    // Limits are those of now, not those at the time of an event.
+    if row.event.is_some() {
+        return None;
+    }
+    lookup.limits.get(row.process.cgroup_id()?)
 }
 
 macro_rules! limit {
     ($name:ident, $form:expr) => {
         pub(super) fn $name<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x> {
-            let limit = of(row.process, lookup).and_then(|limit| limit.$name);
+            let limit = of(row, lookup).and_then(|limit| limit.$name);
             limit.map_or(Unknown, $form)
         }
     };

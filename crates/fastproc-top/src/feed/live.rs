@@ -50,15 +50,23 @@ impl Live {
         let compared = self.snapshots > 0;
         self.exited
             .look(compared.then_some(&self.before), &snapshot);
-        if let Some(cgroups) = &mut self.cgroups {
-            cgroups.step(&snapshot)?;
-        }
         // Values that are not read each time stay.
         self.earlier.clone_from(&self.machine);
         self.sampler.sample(&mut self.machine)?;
         // So the number need not be queried at each screen.
         self.before.set_cpus(self.machine.cpus.len() as u32);
         self.snapshots += 1;
+        Ok(())
+    }
+
+    /// Continues with the next snapshot of cgroups, if they are needed. After an error they are no longer read.
+    pub(super) fn step_cgroups(&mut self) -> Result<(), cgroups::Error> {
+        let (Some(mut cgroups), Some(processes)) = (self.cgroups.take(), self.collector.latest())
+        else {
+            return Ok(());
+        };
+        cgroups.step(&processes)?;
+        self.cgroups = Some(cgroups);
         Ok(())
     }
 
@@ -93,6 +101,7 @@ impl Live {
         {
             return Ok(false);
         }
+        self.cgroups = None;
         let mut cgroups = Hierarchy::open(self.source, needs)?;
         if let Some(processes) = self.collector.latest() {
             cgroups.step(&processes)?;

@@ -21,6 +21,7 @@ impl Screen {
         height: Option<u16>,
         mut each: impl FnMut(String) -> Result<(), E>,
     ) -> Result<(), E> {
+        self.is_text = true;
         self.begin()?;
         let mut due = Instant::now();
         loop {

@@ -122,6 +122,7 @@ impl Builder {
             .text(&mut tree, root, "cgroup.controllers")
             .unwrap_or_default()
             .to_owned();
+        tree.check()?;
         let has = |controller: &str| {
             available
                 .split_ascii_whitespace()

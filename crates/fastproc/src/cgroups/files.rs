@@ -157,7 +157,7 @@ impl Files {
     fn pids(&mut self, tree: &mut Tree, id: u64) -> Option<Pids> {
         let mut pids = Pids {
             current: self.number(tree, id, "pids.current")?,
-            max: self.number(tree, id, "pids.max").unwrap_or(UNLIMITED),
+            max: self.number(tree, id, "pids.max")?,
             ..Pids::default()
         };
         pids.set_peak(self.number(tree, id, "pids.peak"));

@@ -143,9 +143,18 @@ impl Cgroups {
     /// Reads all cgroups.
     ///
     /// # Errors
-    /// The program could not be run, or the cgroups did not fit into memory.
+    /// The program could not be run, the cgroups did not fit into memory, or this process may not open more files.
     pub fn snapshot(&mut self) -> Result<Snapshot<'_>, Error> {
         self.devices.clear();
+        let read = self.read();
+        if let Err(error) = self.tree.check().and(read) {
+            self.shown.clear();
+            return Err(error);
+        }
+        Ok(self.last())
+    }
+
+    fn read(&mut self) -> Result<(), Error> {
         match self.reader {
             Reader::Files(_) => self.read_files(),
             Reader::Bpf(_) => {
@@ -154,7 +163,7 @@ impl Cgroups {
                 self.complete();
             }
         }
-        Ok(self.last())
+        Ok(())
     }
 
     /// Returns the last snapshot again. It is empty if there was none, or if making the last one failed.

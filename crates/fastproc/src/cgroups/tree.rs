@@ -6,8 +6,9 @@
 use std::{
     collections::HashMap,
     ffi::OsStr,
+    io,
     os::{
-        fd::{AsFd, OwnedFd},
+        fd::{AsFd, AsRawFd, OwnedFd},
         unix::ffi::OsStrExt,
     },
     path::{Path, PathBuf},
@@ -20,7 +21,10 @@ use rustix::{
 };
 
 use super::error::Error;
-use crate::base::{cgroup_root, mounts};
+use crate::base::{cgroup_root, error, mounts};
+
+/// Kept files have descriptors below the limit divided by this.
+const SPARED: u64 = 4;
 
 /// The whole tree below a mount.
 #[derive(Debug)]
@@ -30,8 +34,11 @@ pub(super) struct Tree {
     root_id: u64,
     directories: HashMap<u64, Directory>,
     generation: u32,
-    kept: usize,
-    max_kept: usize,
+    /// Only files whose descriptors are below this number stay open. The kernel gives the lowest free number, so the
+    /// higher ones stay free for the rest of the program, however many trees it has.
+    keeps_below: i32,
+    /// Why something could not be opened that may well exist.
+    want: Option<Errno>,
 }
 
 #[derive(Debug)]
@@ -58,16 +65,14 @@ impl Tree {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(mount, flags, Mode::empty()).map_err(failed)?;
         let root_id = rustix::fs::fstat(&root).map_err(failed)?.st_ino;
-        // Leave the other half to the program.
-        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / 2;
         let mut tree = Self {
             mount: mount.into(),
             root,
             root_id,
             directories: HashMap::new(),
             generation: 0,
-            kept: 0,
-            max_kept: usize::try_from(limit).unwrap_or(usize::MAX),
+            keeps_below: 0,
+            want: None,
         };
         tree.insert(root_id, b"/");
         Ok(tree)
@@ -98,6 +103,8 @@ impl Tree {
     /// Begins a pass over all cgroups.
     pub(super) fn begin(&mut self) {
         self.generation = self.generation.wrapping_add(1);
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        self.keeps_below = i32::try_from(limit / SPARED).unwrap_or(i32::MAX);
     }
 
     /// Whether this cgroup is reachable as a child of `parent`. Parents are met before their children.
@@ -123,18 +130,26 @@ impl Tree {
     pub(super) fn end(&mut self) {
         let Self {
             generation,
-            kept,
             directories,
             root_id,
             ..
         } = self;
-        directories.retain(|id, directory| {
-            let stays = directory.met == *generation || id == root_id;
-            if !stays {
-                *kept -= directory.files.len();
-            }
-            stays
-        });
+        directories.retain(|id, directory| directory.met == *generation || id == root_id);
+    }
+
+    /// Whether everything was read since the last call that could be, and was not left out for want of descriptors.
+    pub(super) fn check(&mut self) -> Result<(), Error> {
+        let Some(errno) = self.want.take() else {
+            return Ok(());
+        };
+        let source = io::Error::from(errno);
+        Err(match error::Error::descriptor_limit(&source) {
+            Some(error) => error.into(),
+            None => Error::Read {
+                path: self.mount.clone(),
+                source,
+            },
+        })
     }
 
     /// Lists the ids of a cgroup's children; none if it cannot be read.
@@ -145,13 +160,7 @@ impl Tree {
         };
         directory.listed = generation;
         let path = directory.path.clone();
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let Ok(opened) = rustix::fs::openat(
-            &self.root,
-            relative(&path, "").as_path(),
-            flags,
-            Mode::empty(),
-        ) else {
+        let Some(opened) = self.open_at(&relative(&path, ""), OFlags::DIRECTORY) else {
             return Vec::new();
         };
         let mut memory = Vec::with_capacity(8 << 10);
@@ -171,6 +180,15 @@ impl Tree {
         ids
     }
 
+    fn open_at(&mut self, path: &Path, flags: OFlags) -> Option<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | flags;
+        let opened = rustix::fs::openat(&self.root, path, flags, Mode::empty());
+        if let Err(errno @ (Errno::MFILE | Errno::NFILE)) = opened {
+            self.want = Some(errno);
+        }
+        opened.ok()
+    }
+
     /// Reads a file of a cgroup into `memory`. `None`: it does not exist, or may not be read.
     pub(super) fn read<'m>(
         &mut self,
@@ -185,17 +203,14 @@ impl Tree {
             if result.is_err() {
                 // Its controller was disabled.
                 directory.files.swap_remove(place);
-                self.kept -= 1;
             }
             result.ok()?
         } else {
-            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
             let path = relative(&directory.path, name);
-            let file = rustix::fs::openat(&self.root, path.as_path(), flags, Mode::empty()).ok()?;
+            let file = self.open_at(&path, OFlags::empty())?;
             let len = pread_all(&file, memory).ok()?;
-            if self.kept < self.max_kept {
-                directory.files.push((name, file));
-                self.kept += 1;
+            if file.as_raw_fd() < self.keeps_below {
+                self.directories.get_mut(&id)?.files.push((name, file));
             }
             len
         };
@@ -255,6 +270,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("fastproc-tree-{}", std::process::id()));
         fs::create_dir_all(folder.join("a/b")).expect("a folder");
         fs::write(folder.join("a/b/cpu.stat"), "usage_usec 7\n").expect("a file");
+        fs::write(folder.join("a/own"), "1\n").expect("a file");
         let mut tree = Tree::at(&folder).expect("a folder");
         tree.begin();
         let root = tree.root_id();
@@ -275,13 +291,19 @@ mod tests {
                 Some("usage_usec 7\n")
             );
             assert_eq!(tree.read(b, "memory.stat", &mut memory), None);
+            assert_eq!(tree.directories[&b].files.len(), 1);
         }
+        // No descriptor is low enough.
+        tree.keeps_below = 0;
+        assert!(tree.read(a, "own", &mut memory).is_some());
+        assert!(tree.directories[&a].files.is_empty());
         tree.end();
         fs::remove_dir_all(folder.join("a")).expect("it is ours");
         tree.begin();
         assert!(tree.meet(root, 0) && tree.children(root).is_empty());
         tree.end();
-        assert_eq!((tree.path(a), tree.path(b), tree.kept), (None, None, 0));
+        assert_eq!((tree.path(a), tree.path(b)), (None, None));
+        assert!(tree.check().is_ok());
         fs::remove_dir_all(&folder).expect("it is ours");
     }
 }
