@@ -99,6 +99,10 @@ const NO_LINE: &[u8] = b"(no such line)";
 /// Fields with the momentary activity of a thread, by the files' own names.
 const MOMENTARY: [&str; 4] = ["state", "wchan", "processor", "State"];
 
+/// Parts of the CPU time, by the file's own names. The kernel and a reader that reads often may divide it differently, and
+/// only the sum is certain: see `ShownTime::after` of the library.
+const DIVIDED: [&str; 2] = ["utime", "stime"];
+
 /// One file of one process: ours before, the kernel's, ours after.
 #[derive(Clone, Copy, Debug)]
 pub struct Bracket<'t> {
@@ -171,6 +175,17 @@ impl Bracket<'_> {
             .collect()
     }
 
+    /// Whether the process ran between our two readings, and the sum of user and system time is right. Each part is cut to
+    /// a tick.
+    fn is_divided_anew(&self) -> bool {
+        let [before, kernel, after] =
+            [self.before, self.kernel, self.after].map(|text| cpu_ticks(&split(self.file, text)));
+        let (Some(before), Some(kernel), Some(after)) = (before, kernel, after) else {
+            return false;
+        };
+        before < after && before <= kernel + 1 && kernel <= after + 1
+    }
+
     fn fields(&self, settled: bool, mut each: impl FnMut(&str, [&[u8]; 3], Verdict)) {
         let before = split(self.file, self.before);
         let after = split(self.file, self.after);
@@ -188,7 +203,8 @@ impl Bracket<'_> {
                 continue;
             }
             let (before, after) = (find(&before), find(&after));
-            let unknown = self.switched && MOMENTARY.contains(&name);
+            let unknown = self.switched && MOMENTARY.contains(&name)
+                || DIVIDED.contains(&name) && self.is_divided_anew();
             each(
                 name,
                 [&before, value, &after],
@@ -231,8 +247,14 @@ fn impossible<'t>(
             .flat_map(|look| [[0, 1, 2], [2, 3, 4]].map(|around| around.map(|at| &look[at])))
             .filter(|[old, ours, new]| {
                 let [least, number, last] = [old, ours, new].map(|text| number(text, name));
+                let fell = most(ours, name)
+                    < if DIVIDED.contains(&name) {
+                        cpu_ticks(old)
+                    } else {
+                        least
+                    };
                 // If the kernel's own value falls, nothing can be compared.
-                last >= least && (number < least || number > most(new, name))
+                last >= least && (fell || number > most(new, name))
             })
             .map(|[_, ours, _]| value(ours, name))
             .next(),
@@ -263,11 +285,16 @@ fn number(text: &[Field<'_>], name: &str) -> Option<u64> {
 /// The most that a counter can have been before this text. The kernel divides the CPU time of a process into user and
 /// system time again each time it shows them, so only the sum is certain; a tick is lost in rounding.
 fn most(text: &[Field<'_>], name: &str) -> Option<u64> {
-    if ["utime", "stime"].contains(&name) {
-        Some(number(text, "utime")? + number(text, "stime")? + 1)
+    if DIVIDED.contains(&name) {
+        Some(cpu_ticks(text)? + 1)
     } else {
         number(text, name)
     }
+}
+
+/// User and system time together.
+fn cpu_ticks(text: &[Field<'_>]) -> Option<u64> {
+    Some(number(text, "utime")? + number(text, "stime")?)
 }
 
 impl Tally {
@@ -315,194 +342,4 @@ impl Tally {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn statm<'t>(before: &'t [u8], kernel: &'t [u8], after: &'t [u8]) -> Bracket<'t> {
-        Bracket {
-            pid: 1,
-            file: File::Statm,
-            before,
-            kernel,
-            after,
-            looks: &[],
-            shown_since: &[],
-            switched: false,
-        }
-    }
-
-    /// Whether texts that changed are wrong.
-    fn is_wrong(file: File, looks: &[[&str; 5]]) -> bool {
-        let looks: Vec<Look> = looks
-            .iter()
-            .map(|look| look.map(|text| text.as_bytes().to_vec()))
-            .collect();
-        let [_, before, kernel, after, _] = looks.last().expect("one look");
-        let bracket = Bracket {
-            pid: 1,
-            file,
-            before,
-            kernel,
-            after,
-            looks: &looks,
-            shown_since: &[],
-            switched: false,
-        };
-        let mut tally = Tally::default();
-        tally.add(&bracket, true);
-        assert_eq!(bracket.is_suspicious(), tally.total().1 > 0);
-        tally.total().1 > 0
-    }
-
-    #[test]
-    fn a_list_that_moves_is_one_that_the_kernel_shows() {
-        let [long, short, garbage] = [
-            "Groups:\t7777 7777 \n",
-            "Groups:\t8888 \n",
-            "Groups:\t8888 18446744071612759648 \n",
-        ];
-        let file = File::Status;
-        assert!(is_wrong(file, &[[long, garbage, short, long, short]]));
-        // Ours changed, and the kernel's is one of ours.
-        assert!(is_wrong(file, &[[long, garbage, short, short, short]]));
-        // A later reading does not undo it.
-        let usual = [long, short, short, long, long];
-        assert!(is_wrong(
-            file,
-            &[[long, garbage, short, long, short], usual]
-        ));
-        assert!(!is_wrong(file, &[usual]));
-        // The kernel shows it in the end.
-        let unknown = [long, short, long, short, long];
-        assert!(is_wrong(file, &[unknown]));
-        assert!(!is_wrong(file, &[unknown, usual]));
-    }
-
-    /// A list that is rarely in force.
-    #[test]
-    fn a_list_that_the_kernel_shows_when_it_is_looked_at_for_longer_is_right() {
-        let looks = ["7777", "8888", "7777", "9999", "7777"];
-        let looks = [looks.map(|list| format!("Groups:\t{list} \n").into_bytes())];
-        let [_, before, kernel, after, _] = &looks[0];
-        let list = |list: &str| ("Groups".to_owned(), format!("\t{list} ").into_bytes());
-        let bracket = Bracket {
-            pid: 1,
-            file: File::Status,
-            before,
-            kernel,
-            after,
-            looks: &looks,
-            shown_since: &[],
-            switched: false,
-        };
-        assert_eq!(bracket.unseen(), [list("8888"), list("9999")]);
-        let wrong = |shown_since: &[Value]| {
-            let mut tally = Tally::default();
-            let bracket = Bracket {
-                shown_since,
-                ..bracket
-            };
-            tally.add(&bracket, true);
-            tally.total().1
-        };
-        assert_eq!(wrong(&[list("8888"), list("9999")]), 0);
-        assert_eq!(wrong(&[list("8888")]), 2, "the field and the text");
-        assert_eq!(wrong(&[]), 2);
-    }
-
-    #[test]
-    fn a_counter_that_moves_is_between_the_kernels_texts() {
-        let texts = |values: [u64; 5]| values.map(|value| format!("rchar: {value}\n"));
-        let wrong = |values| {
-            let texts = texts(values);
-            is_wrong(File::Io, &[texts.each_ref().map(String::as_str)])
-        };
-        assert!(!wrong([10, 20, 30, 100, 110]));
-        assert!(wrong([10, 9, 30, 100, 110]), "it fell");
-        assert!(wrong([10, 31, 30, 100, 110]), "it came before its time");
-        assert!(wrong([10, 20, 30, 29, 110]));
-        assert!(!wrong([10, 5, 4, 4, 4]), "the kernel's fell as well");
-    }
-
-    #[test]
-    fn a_value_that_moved_is_not_wrong() {
-        let mut tally = Tally::default();
-        tally.add(
-            &statm(b"1 2 3 4 0 5 0\n", b"1 3 3 4 0 5 0\n", b"1 4 3 4 0 5 0\n"),
-            true,
-        );
-        assert_eq!(tally.total(), (8, 0));
-        assert_eq!(tally.texts[&File::Statm].moved, 1);
-    }
-
-    #[test]
-    fn a_value_that_stood_still_is_wrong_if_it_differs() {
-        let mut tally = Tally::default();
-        let bracket = statm(b"1 2 3 4 0 5 0\n", b"1 3 3 4 0 5 0\n", b"1 2 3 4 0 5 0\n");
-        assert!(bracket.is_suspicious());
-        tally.add(&bracket, true);
-        assert_eq!(tally.total(), (8, 2), "the field and the text");
-        assert_eq!(tally.examples[0].field, "resident");
-    }
-
-    /// Like `rcu_preempt`, which reading wakes each time.
-    #[test]
-    fn what_a_thread_did_between_two_sleeps_is_only_known_if_it_was_not_switched() {
-        let (asleep, awake) = (
-            b"State:\tI (idle)\nTgid:\t16\n",
-            b"State:\tR (running)\nTgid:\t16\n",
-        );
-        let bracket = |kernel: &'static [u8], switched| Bracket {
-            pid: 16,
-            file: File::Status,
-            before: asleep,
-            kernel,
-            after: asleep,
-            looks: &[],
-            shown_since: &[],
-            switched,
-        };
-        let wrong = |bracket: Bracket<'_>| {
-            let mut tally = Tally::default();
-            tally.add(&bracket, true);
-            tally.total().1
-        };
-        assert_eq!(wrong(bracket(awake, true)), 0);
-        assert!(
-            bracket(awake, true).is_suspicious(),
-            "it is looked at again"
-        );
-        assert_eq!(wrong(bracket(awake, false)), 2, "the field and the text");
-        let other = b"State:\tR (running)\nTgid:\t17\n";
-        assert_eq!(wrong(bracket(other, true)), 2, "a switch changes no pid");
-    }
-
-    #[test]
-    fn a_line_too_few_or_too_many_is_wrong() {
-        for (kernel, ours) in [
-            (&b"a:\t1\nb:\t2\n"[..], &b"a:\t1\n"[..]),
-            (b"a:\t1\n", b"a:\t1\nb:\t2\n"),
-        ] {
-            let mut tally = Tally::default();
-            let bracket = Bracket {
-                pid: 1,
-                file: File::Status,
-                before: ours,
-                kernel,
-                after: ours,
-                looks: &[],
-                shown_since: &[],
-                switched: false,
-            };
-            tally.add(&bracket, true);
-            assert_eq!(
-                tally
-                    .fields
-                    .values()
-                    .map(|(_, field)| field.counts.wrong)
-                    .sum::<u64>(),
-                1
-            );
-        }
-    }
-}
+mod tests;
