@@ -122,7 +122,7 @@ struct fp_identity {
 	 */
 	u32 state_bits    FP_PUBLIC FP_LEADER FP_INNER;
 	u32 groups        FP_PUBLIC FP_PROCESS FP_INNER;                               /* The groups that this record holds, as the bits of `Fields`. */
-	/* What was replaced while it was being read; such a record is never shown, but read again from `/proc`. */
+	/* What was replaced while it was being read; a torn record is never shown, but read again from `/proc`. */
 	u32 torn          FP_PUBLIC FP_PROCESS FP_INNER;
 	u32 seen_threads  FP_PUBLIC FP_PROCESS;                                        /* Threads whose times are folded in, the leader included. */
 	u32 threads_state FP_PUBLIC FP_PROCESS;                                        /* Another after a thread has begun or ended, where the source compares that. */

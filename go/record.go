@@ -292,7 +292,7 @@ type Identity struct {
 	StateBits uint32
 	// The groups that this record holds, as the bits of `Fields`.
 	Groups uint32
-	// What was replaced while it was being read; such a record is never shown, but read again from `/proc`.
+	// What was replaced while it was being read; a torn record is never shown, but read again from `/proc`.
 	Torn uint32
 	// Threads whose times are folded in, the leader included.
 	SeenThreads uint32

@@ -3,7 +3,7 @@
 //! Closing the last descriptor of a file can block: for a TCP socket with `SO_LINGER` and unacknowledged data, for as
 //! long as its user has set. If the thread that answers received or discarded a message with this descriptor, all
 //! readers would wait. So it never receives one. From Linux 6.16 on nobody can send one (`SO_PASSRIGHTS`). Before that,
-//! and through connections that were made before this service listened, such a message stays in its socket, and an
+//! and through connections that were made before this service listened, a message with a descriptor stays in its socket, and an
 //! exiting thread closes the socket: the kernel does not let an exiting thread wait for a lingering socket.
 
 use std::{

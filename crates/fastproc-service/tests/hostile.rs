@@ -408,7 +408,7 @@ fn where_a_program_lies_is_shown_by_the_rights_of_now() {
     let path = served.path();
     let folder = Folder::new("setuid");
     // No user may trace a program that its user may execute but not read, nor one with other rights. If the file system
-    // does not grant set-user-ID, such a program is like any other.
+    // does not grant set-user-ID, the program is like any other.
     let mounted = rustix::fs::statvfs(&*folder).expect("it is there").f_flag;
     let status = fs::read_to_string("/proc/self/status").expect("/proc");
     let gives_rights = !mounted.contains(rustix::fs::StatVfsMountFlags::NOSUID)

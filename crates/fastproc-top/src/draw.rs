@@ -189,7 +189,7 @@ impl Painter {
     }
 }
 
-/// Adds what a cgroup did since the last look to its history.
+/// Adds the activity of a cgroup since the last snapshot to its history.
 fn watch(watched: &mut Recent<u64, cgroups::Histories>, row: &fastproc_columns::cgroups::Row<'_>) {
     watched.push(row.cgroup.id(), |histories, missed| {
         histories.push(row, missed);

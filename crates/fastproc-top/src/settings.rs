@@ -137,7 +137,7 @@ impl Settings {
             (settings.threads, settings.tree) = (options.threads, options.tree);
             settings.group = None;
         }
-        // Who says which processes to show, and how, wants to see them.
+        // A user who chooses processes, or how to show them, wants to see them.
         settings.cgroups.shown &= !options.is_about_processes();
         Ok(settings)
     }

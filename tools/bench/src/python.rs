@@ -31,7 +31,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 11, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// Use this Python. It needs the packages fastproc and psutil, and for some cases Glances, Polars and pandas; make
-    /// test-python creates such an environment in target/venv.
+    /// test-python creates an environment with them in target/venv.
     #[arg(long, value_name = "FILE", default_value = "python3")]
     python: PathBuf,
     /// Print one JSON object instead of a table.

@@ -64,7 +64,7 @@ impl Files {
 
 /// Whether a text has this name after one of these keys, on the same line. This is not a YAML parser: it does not find
 /// a name in double quotes with a backslash, a name in single quotes with a quote, and one on another line than its
-/// key, or with an anchor or a tag. Such a file is not read.
+/// key, or with an anchor or a tag. A file with one of these is not read.
 fn names(text: &[u8], name: &[u8]) -> bool {
     let Ok(text) = str::from_utf8(text) else {
         return false;

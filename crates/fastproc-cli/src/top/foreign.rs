@@ -167,7 +167,7 @@ impl clap::Args for Foreign {
 }
 
 impl Foreign {
-    /// Returns the error, if such an option was given.
+    /// Returns the error, if one of these options was given.
     pub fn refuse(&self) -> Result<(), ForeignOption> {
         self.0.clone().map_or(Ok(()), Err)
     }

@@ -46,7 +46,7 @@ pub(crate) enum Numbering {
 }
 
 impl Numbering {
-    /// Examines the `/proc` in use ([`proc_root`]). Fails if it is that of a third namespace, or if this is not
+    /// Examines the `/proc` in use ([`proc_root`]). Fails if it belongs to a third namespace, or if this is not
     /// visible.
     pub(crate) fn of_proc() -> Result<Self, Error> {
         let another = || Error::Namespace { namespace: "pid" };

@@ -110,7 +110,7 @@ impl Builder {
     /// [`Details`](crate::Details) itself would.
     ///
     /// Otherwise the service may return texts that it has kept, of processes that have not run since it read
-    /// them and that nobody traces. Such a text is wrong only if another process overwrote the memory of that
+    /// them and that nobody traces. A kept text is wrong only if another process overwrote the memory of that
     /// idle process, or if its program was renamed. The new text is shown at the latest after this time.
     pub fn texts_max_age(mut self, age: Duration) -> Self {
         self.texts_max_age = age;

@@ -87,7 +87,7 @@ impl Forks {
     /// Compares with a text that was read after `before` forks had been counted. Returns whether the base is exact now.
     ///
     /// A fork that the kernel has counted but the tracepoint has not makes the difference too large, never too small.
-    /// Such a task is running or runnable, so if only the reader ran and nothing was counted meanwhile, there was none.
+    /// A task of that kind is running or runnable, so if only the reader ran and nothing was counted meanwhile, there was none.
     pub(super) fn learn(&self, before: u64, processes: u64, procs_running: u64) -> bool {
         let exact = procs_running <= 1 && self.counted() == before;
         let base = processes.saturating_sub(before);

@@ -16,7 +16,7 @@ use crate::exposition::{Exposition, Family, Format, Kind, Value, escape};
 
 crate::metrics::families! {
     MTIME = "node_textfile_mtime_seconds" Gauge &["file"], "When a file was written that was read without an error, since 1970. --collector.textfile, as the next.";
-    ERROR = "node_textfile_scrape_error" Gauge &[], "1 if a file or a folder of --collector.textfile.directory could not be read, or a metric in it not be told.";
+    ERROR = "node_textfile_scrape_error" Gauge &[], "1 if a file or a folder of --collector.textfile.directory could not be read, or contains an invalid metric.";
 }
 
 /// Limits of the bytes of one file, and of all files together.
