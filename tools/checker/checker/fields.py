@@ -9,9 +9,9 @@ import re
 import time
 from datetime import datetime
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
+from . import cgroups
 from .kernel import unescaped
 from .rules import (
     FLICKER,
@@ -33,6 +33,7 @@ from .rules import (
     level,
     part,
     rate,
+    text_of,
     wrong,
 )
 from .sampler import NAMESPACES
@@ -95,32 +96,6 @@ def _user_of(index: int) -> tuple[str, Get]:
 
 def _group_of(index: int) -> tuple[str, Get]:
     return part("status", "Gid", lambda text: _group(int(text.split()[index])))
-
-
-def text_of(value: Any) -> str:
-    """Parses a text of JSON; bytes that are not UTF-8 are represented as Python does."""
-    if isinstance(value, dict) and set(value) == {"escaped"}:
-        raw = value["escaped"]
-        out = bytearray()
-        at = 0
-        while at < len(raw):
-            if raw[at] != "\\":
-                out += raw[at].encode()
-                at += 1
-                continue
-            kind = raw[at + 1]
-            if kind == "x":
-                out.append(int(raw[at + 2 : at + 4], 16))
-                at += 4
-            elif kind == "u":
-                end = raw.index("}", at)
-                out += chr(int(raw[at + 3 : end], 16)).encode()
-                at = end + 1
-            else:
-                out += {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}[kind]
-                at += 2
-        return out.decode("utf-8", "surrogateescape")
-    return str(value)
 
 
 def _text(rule: Rule) -> Rule:
@@ -210,33 +185,6 @@ def nested(label: str) -> Rule:
         return verdict
 
     return rule
-
-
-def _cgroup(text: bytes) -> str | None:
-    for line in text.decode("utf-8", "surrogateescape").split("\n"):
-        if line.startswith("0::"):
-            return line[3:]
-    return None
-
-
-@lru_cache
-def _cgroup_root() -> str | None:
-    with open("/proc/self/mountinfo") as lines:
-        for line in lines:
-            before, _, after = line.partition(" - ")
-            if after.startswith("cgroup2 "):
-                return before.split()[4]
-    return None
-
-
-def _cgroup_id(text: bytes) -> int | None:
-    root, path = _cgroup_root(), _cgroup(text)
-    if root is None or path is None:
-        return None
-    try:
-        return os.stat(root + path).st_ino
-    except OSError:
-        return None
 
 
 def _terminal(number: str) -> str:
@@ -365,68 +313,6 @@ def _share_of_memory(moment: Moment, value: Any) -> Verdict:
     return OK if 0 <= value <= MEMORY else wrong("0 to the machine's memory")
 
 
-UNITS = (".service", ".scope", ".socket", ".mount", ".swap")
-
-
-def _slices(path: str) -> tuple[list[str], list[str]]:
-    """The slices at the beginning of a cgroup's path, and the rest."""
-    parts = [part for part in path.split("/") if part]
-    count = next((at for at, part in enumerate(parts) if not part.endswith(".slice")), len(parts))
-    return parts[:count], parts[count:]
-
-
-def _slice(path: str) -> str:
-    return (_slices(path)[0] or ["-.slice"])[-1]
-
-
-def _unit(path: str) -> str | None:
-    rest = _slices(path)[1]
-    return rest[0] if rest and rest[0].endswith(UNITS) else None
-
-
-#: What the path of a container's, pod's or machine's cgroup contains.
-CONTAINED = re.compile(r"[0-9a-f]{64}|kubepods|lxc|libpod|docker|machine|nspawn")
-
-
-def _of_container(name: str) -> Rule:
-    """Nothing if the path names no container. The library's table of real paths tests the rest."""
-
-    def expected(row: dict[str, Any]) -> Any:
-        return row[name] if row["cgroup"] and CONTAINED.search(text_of(row["cgroup"])) else None
-
-    return derived(expected)
-
-
-def _limits(row: dict[str, Any], name: str) -> list[int]:
-    """The numbers in the file of a limit, of its cgroup and those above it."""
-    root, path = _cgroup_root(), row["cgroup"] and text_of(row["cgroup"])
-    found = list[int]()
-    while root is not None and path and path != "/":
-        try:
-            words = Path(root + path, name).read_text().split()
-        except OSError:
-            words = []
-        if words and words[0] != "max":
-            found.append(int(words[0]) if len(words) == 1 else int(words[0]) * 100 // int(words[1]))
-        path = path.rpartition("/")[0]
-    return found
-
-
-def _smallest(name: str) -> Rule:
-    return derived(lambda row: min(_limits(row, name), default=None), 1.0)
-
-
-def _part_of_limit(name: str) -> Rule:
-    """What is in use changes: only that it is a part of a limit is checked."""
-
-    def rule(moment: Moment, value: Any) -> Verdict:
-        if not _limits(moment.row, name):
-            return OK if value is None else wrong("nothing: there is no limit")
-        return OK if isinstance(value, (int, float)) and value >= 0 else wrong("a part of a limit")
-
-    return rule
-
-
 def _label(moment: Moment, value: Any) -> Verdict:
     if not moment.texts("attr/current"):
         return OK if value is None else wrong("nothing: no security module")
@@ -468,17 +354,17 @@ RULES: dict[str, Rule] = {
     "oom_score": Same(("oom_score", int), "oom_score", lambda score: isinstance(score, int) and 0 <= score <= 2000),
     "oom_score_adj": Same(("oom_score_adj", int), "oom_score_adj"),
     "pri": derived(lambda row: 39 - row["priority"]),
-    "unit": derived(lambda row: row["cgroup"] and _unit(text_of(row["cgroup"]))),
-    "slice": derived(lambda row: row["cgroup"] and _slice(text_of(row["cgroup"]))),
+    "unit": derived(lambda row: row["cgroup"] and cgroups.unit_of(text_of(row["cgroup"]))),
+    "slice": derived(lambda row: row["cgroup"] and cgroups.slice_of(text_of(row["cgroup"]))),
     **{
-        name: _of_container(name)
+        name: cgroups.of_container(name)
         for name in ("container", "container_name", "pod", "pod_uid", "namespace", "image", "runtime", "machine")
     },
-    "cgroup_memory_max": _smallest("memory.max"),
-    "cgroup_memory_used": _part_of_limit("memory.max"),
-    "cgroup_cpu_max": _smallest("cpu.max"),
-    "cgroup_tasks_max": _smallest("pids.max"),
-    "cgroup_tasks_used": _part_of_limit("pids.max"),
+    "cgroup_memory_max": cgroups.smallest("memory.max"),
+    "cgroup_memory_used": cgroups.part_of_limit("memory.max"),
+    "cgroup_cpu_max": cgroups.smallest("cpu.max"),
+    "cgroup_tasks_max": cgroups.smallest("pids.max"),
+    "cgroup_tasks_used": cgroups.part_of_limit("pids.max"),
     "label": _label,
     **{f"{kind}ns": Same((f"ns/{kind}", _inode), f"{kind}ns") for kind in NAMESPACES},
     "coredumping": _of_status("CoreDumping", "coredumping", _coredumping, False),
@@ -573,8 +459,8 @@ RULES: dict[str, Rule] = {
     "nspid": nested("NSpid"),
     "nspgid": nested("NSpgid"),
     "nssid": nested("NSsid"),
-    "cgroup": _text(Same(("cgroup path", _cgroup), "cgroup")),
-    "cgroup_id": Same(("cgroup", _cgroup_id), "cgroup_id"),
+    "cgroup": _text(Same(("cgroup path", cgroups.path_in), "cgroup")),
+    "cgroup_id": Same(("cgroup", cgroups.id_of), "cgroup_id"),
     "fdsize": _of_status("FDSize", "fdsize"),
     "rsslim": _of_stat("rsslim"),
     **{

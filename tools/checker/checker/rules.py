@@ -43,6 +43,32 @@ def wrong(expected: object) -> Verdict:
     return Verdict(OUTSIDE, str(expected))
 
 
+def text_of(value: Any) -> str:
+    """Parses a text of JSON; bytes that are not UTF-8 are represented as Python does."""
+    if isinstance(value, dict) and set(value) == {"escaped"}:
+        raw = value["escaped"]
+        out = bytearray()
+        at = 0
+        while at < len(raw):
+            if raw[at] != "\\":
+                out += raw[at].encode()
+                at += 1
+                continue
+            kind = raw[at + 1]
+            if kind == "x":
+                out.append(int(raw[at + 2 : at + 4], 16))
+                at += 4
+            elif kind == "u":
+                end = raw.index("}", at)
+                out += chr(int(raw[at + 3 : end], 16)).encode()
+                at = end + 1
+            else:
+                out += {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}[kind]
+                at += 2
+        return out.decode("utf-8", "surrogateescape")
+    return str(value)
+
+
 Get = Callable[[bytes], Any]
 
 
