@@ -144,7 +144,7 @@ impl Field {
         }
     }
 
-    /// Whether the kernel shows it only to users who may trace the process.
+    /// Whether reading it needs ptrace access to the process.
     pub const fn is_guarded(&self) -> bool {
         self.guarded
     }
@@ -294,7 +294,7 @@ mod tests {
         }
     }
 
-    /// Sets the bytes of a field, which only users who may trace the process see.
+    /// Sets the bytes of a field that needs ptrace access to the process.
     fn set(words: &mut [u64], field: &schema::Field) {
         for offset in field.offset..field.offset + field.type_of.size() {
             let mut word = words[offset / 8].to_ne_bytes();

@@ -38,45 +38,75 @@ impl Reader {
     pub fn open(columns: &[&Column], source: Option<Source>) -> Result<Self, cgroups::Error> {
         let needs = columns.iter();
         let needs = needs.fold(Fields::empty(), |needs, column| needs | column.needs);
-        let cgroups = Cgroups::builder().fields(needs).source(source).open()?;
-        let counts = columns.iter().any(|column| column.counts_processes);
-        let processes =
-            counts.then(|| Collector::builder().fields(fastproc::Fields::CGROUP).open());
-        Ok(Self {
-            cgroups,
+        let mut reader = Self::open_fields(needs, source)?;
+        if columns.iter().any(|column| column.counts_processes) {
+            let processes = Collector::builder().fields(fastproc::Fields::CGROUP).open();
             // Without them the numbers of processes are not known.
-            processes: processes.and_then(Result::ok),
+            reader.processes = processes.ok();
+        }
+        Ok(reader)
+    }
+
+    /// Opens it for these groups of fields. It counts only the processes that [`count`](Self::count) is given.
+    ///
+    /// # Errors
+    /// No cgroup hierarchy of version 2 is mounted, or the source cannot be used.
+    pub fn open_fields(needs: Fields, source: Option<Source>) -> Result<Self, cgroups::Error> {
+        Ok(Self {
+            cgroups: Cgroups::builder().fields(needs).source(source).open()?,
+            processes: None,
             members: None,
             before: Baseline::default(),
             reads: 0,
         })
     }
 
-    /// What reads the cgroups.
+    /// The reader of the cgroups.
     pub fn cgroups(&self) -> &Cgroups {
         &self.cgroups
     }
 
-    /// Reads all cgroups, and compares them with those of the time before.
+    /// The last snapshot but one; `None` before the second.
+    pub fn before(&self) -> Option<&Baseline> {
+        (self.reads > 1).then_some(&self.before)
+    }
+
+    /// The numbers of processes, if they are known.
+    pub fn members(&self) -> Option<&Members> {
+        self.members.as_ref()
+    }
+
+    /// Counts the processes of a snapshot with [`Fields::CGROUP`](fastproc::Fields::CGROUP).
+    pub fn count(&mut self, processes: &fastproc::Snapshot<'_>) {
+        self.members = Members::new(processes);
+    }
+
+    /// Reads all cgroups, and keeps the snapshot before for comparison.
     ///
     /// # Errors
-    /// The cgroups or the processes could not be read.
-    pub fn read(&mut self) -> Result<(), ReadError> {
+    /// The cgroups could not be read.
+    pub fn read_cgroups(&mut self) -> Result<(), cgroups::Error> {
         if self.reads > 0 {
             self.before.set(self.cgroups.last());
         }
-        self.members = match &mut self.processes {
-            Some(processes) => Members::new(&processes.snapshot()?),
-            None => None,
-        };
         self.cgroups.snapshot()?;
         self.reads += 1;
         Ok(())
     }
 
-    /// What was read last. Shares and rates are not known after the first time.
+    /// Reads the processes, if columns count them, and all cgroups.
+    ///
+    /// # Errors
+    /// The cgroups or the processes could not be read.
+    pub fn read(&mut self) -> Result<(), ReadError> {
+        if let Some(processes) = &mut self.processes {
+            self.members = Members::new(&processes.snapshot()?);
+        }
+        Ok(self.read_cgroups()?)
+    }
+
+    /// The rows of the last snapshot. Shares and rates are not known after the first time.
     pub fn rows(&self) -> Rows<'_> {
-        let before = (self.reads > 1).then_some(&self.before);
-        Rows::new(self.cgroups.last(), before, self.members.as_ref())
+        Rows::new(self.cgroups.last(), self.before(), self.members())
     }
 }

@@ -160,7 +160,7 @@ pub(super) fn waiting_in<'x>(row: &Row<'x>, lookup: &'x mut Lookup) -> Value<'x>
         Err(_) => return Unknown,
     }
     match text.as_slice() {
-        // The kernel prints 0 also for users who may not see the value.
+        // The kernel prints 0 to users without access, too.
         b"0" if details.may_trace(row.process) => Value::Text(b"-"),
         b"" | b"0" => Unknown,
         function => Value::Text(function),

@@ -2,35 +2,25 @@
 
 use fastproc::{
     Snapshot, SourceKind,
-    cgroups::{Baseline, Cgroups, Error, Fields, Source},
+    cgroups::{Error, Fields, Source},
 };
-use fastproc_columns::cgroups::Members;
+use fastproc_columns::cgroups::Reader;
 
 use crate::observation;
 
-/// Reads them.
+/// Reads the cgroups beside the processes.
 #[derive(Debug)]
 pub struct Hierarchy {
-    reader: Cgroups,
+    reader: Reader,
     fields: Fields,
-    before: Baseline,
-    /// How many snapshots there were.
-    snapshots: u64,
-    members: Option<Members>,
 }
 
 impl Hierarchy {
-    /// Opens it for these groups of fields. Whoever reads processes from files reads cgroups from files.
+    /// Opens it for these groups of fields. If processes are read from files, cgroups are, too.
     pub fn open(processes: Option<SourceKind>, fields: Fields) -> Result<Self, Error> {
         let source = (processes == Some(SourceKind::Procfs)).then_some(Source::Files);
-        let reader = Cgroups::builder().fields(fields).source(source).open()?;
-        Ok(Self {
-            reader,
-            fields,
-            before: Baseline::default(),
-            snapshots: 0,
-            members: None,
-        })
+        let reader = Reader::open_fields(fields, source)?;
+        Ok(Self { reader, fields })
     }
 
     /// Whether it reads all of these.
@@ -38,30 +28,27 @@ impl Hierarchy {
         self.fields.contains(fields)
     }
 
-    /// Goes on to the next snapshot, which is compared with the one before.
+    /// Reads the next snapshot, which is compared with the one before.
     pub fn step(&mut self, processes: &Snapshot<'_>) -> Result<(), Error> {
-        if self.snapshots > 0 {
-            self.before.set(self.reader.last());
-        }
-        self.reader.snapshot()?;
-        self.snapshots += 1;
+        self.reader.read_cgroups()?;
         self.count(processes);
         Ok(())
     }
 
     /// Counts these processes.
     pub fn count(&mut self, processes: &Snapshot<'_>) {
-        self.members = Members::new(processes);
+        self.reader.count(processes);
     }
 
     /// The last snapshot.
     pub fn view(&self) -> observation::Cgroups<'_> {
+        let cgroups = self.reader.cgroups();
         observation::Cgroups {
-            snapshot: self.reader.last(),
-            before: (self.snapshots > 1).then_some(&self.before),
-            members: self.members.as_ref(),
-            absent: self.reader.absent_controllers(),
-            source: self.reader.source(),
+            snapshot: cgroups.last(),
+            before: self.reader.before(),
+            members: self.reader.members(),
+            absent: cgroups.absent_controllers(),
+            source: cgroups.source(),
         }
     }
 }
