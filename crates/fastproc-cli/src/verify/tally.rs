@@ -175,22 +175,13 @@ impl Bracket<'_> {
             .collect()
     }
 
-    /// Whether the process ran between our two readings, and the sum of user and system time is right. Each part is cut to
-    /// a tick.
-    fn is_divided_anew(&self) -> bool {
-        let [before, kernel, after] =
-            [self.before, self.kernel, self.after].map(|text| cpu_ticks(&split(self.file, text)));
-        let (Some(before), Some(kernel), Some(after)) = (before, kernel, after) else {
-            return false;
-        };
-        before < after && before <= kernel + 1 && kernel <= after + 1
-    }
-
     fn fields(&self, settled: bool, mut each: impl FnMut(&str, [&[u8]; 3], Verdict)) {
         let before = split(self.file, self.before);
         let after = split(self.file, self.after);
         let kernel = split(self.file, self.kernel);
         let looks = self.moving();
+        let is_divided_anew =
+            self.file == File::Stat && is_divided_anew([&before, &kernel, &after]);
         for (at, &(name, value)) in kernel.iter().enumerate() {
             // Mostly at the same index; a missing line shifts the others.
             let find = |fields: &[(&str, &[u8])]| -> Vec<u8> {
@@ -204,7 +195,7 @@ impl Bracket<'_> {
             }
             let (before, after) = (find(&before), find(&after));
             let unknown = self.switched && MOMENTARY.contains(&name)
-                || DIVIDED.contains(&name) && self.is_divided_anew();
+                || DIVIDED.contains(&name) && is_divided_anew;
             each(
                 name,
                 [&before, value, &after],
@@ -295,6 +286,15 @@ fn most(text: &[Field<'_>], name: &str) -> Option<u64> {
 /// User and system time together.
 fn cpu_ticks(text: &[Field<'_>]) -> Option<u64> {
     Some(number(text, "utime")? + number(text, "stime")?)
+}
+
+/// Whether the process ran between our two readings, the first and the last of these texts, and the sum of user and system
+/// time is right in the kernel's text between them. Each part is cut to a tick.
+fn is_divided_anew(texts: [&[Field<'_>]; 3]) -> bool {
+    let [Some(before), Some(kernel), Some(after)] = texts.map(cpu_ticks) else {
+        return false;
+    };
+    before < after && before <= kernel + 1 && kernel <= after + 1
 }
 
 impl Tally {

@@ -4,7 +4,7 @@ use std::{cmp::Reverse, collections::HashSet};
 
 use fastproc_columns::{
     Lookup, Row,
-    cgroups::{COLUMNS, Rows, find},
+    cgroups::{COLUMNS, Column, Rows, find},
     escape::escape,
 };
 
@@ -58,14 +58,18 @@ pub fn draw(
             let lines: Vec<_> = HISTORIES
                 .iter()
                 .zip(&histories.0)
-                .map(|((name, label), history)| (*label, history, now(row, name)))
+                .map(|((name, label), history)| {
+                    let value = row.zip(find(name).ok());
+                    let value = value.map_or_else(|| "-".into(), |(row, column)| now(row, column));
+                    (*label, history, value)
+                })
                 .collect();
             details::sparks(&mut body, &lines, theme);
             let mut body = body.lines(lines.len() as u16 + 1, u16::MAX);
             if let Some(row) = row {
                 let cells: Vec<_> = COLUMNS
                     .iter()
-                    .map(|column| format!("{:<18} {}", column.name, now(Some(row), column.name)))
+                    .map(|column| format!("{:<18} {}", column.name, now(row, column)))
                     .collect();
                 details::in_columns(&mut body, &mut shown.window, &cells, theme);
             }
@@ -91,12 +95,9 @@ pub fn draw(
 }
 
 /// The value of a column, for people.
-fn now(row: Option<&fastproc_columns::cgroups::Row<'_>>, name: &str) -> String {
+fn now(row: &fastproc_columns::cgroups::Row<'_>, column: &Column) -> String {
     let mut text = Vec::new();
-    match (row, find(name)) {
-        (Some(row), Ok(column)) => column.write_for_table(row, false, &mut text),
-        _ => text.push(b'-'),
-    }
+    column.write_for_table(row, false, &mut text);
     String::from_utf8_lossy(&text).into_owned()
 }
 
