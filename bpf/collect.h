@@ -61,7 +61,7 @@ static __always_inline void collect_leader(struct task_struct *t, struct fp_reco
 		collect_users(cred, &r->users);
 	if (WANTED(FP_CREDENTIALS))
 		collect_credentials(t, cred, r, index);
-	/* The service decides from both who may see the record, so both must be from the same moment. */
+	/* The service checks access with both values, so they must be of the same moment. */
 	if (WANTED(FP_USERS | FP_CREDENTIALS) && REPLACED(t->real_cred, cred))
 		r->identity.torn |= FP_TORN_CREDENTIALS;
 	if (WANTED(FP_SIGNALS))

@@ -22,7 +22,7 @@ pub(crate) enum Guard {
     Public,
     /// Only to users who may trace the process.
     Guarded,
-    /// Only to users among those who may read the counters of I/O: see [`Details::may_read_io`].
+    /// Visible only to users who may read the I/O counters: see [`Details::may_read_io`].
     Io,
 }
 

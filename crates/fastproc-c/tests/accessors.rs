@@ -242,7 +242,7 @@ fn values_are_those_of_the_library_in_rust() {
         // Values that may have changed in between are compared again.
         for round in 0..10 {
             let befores = expected(&collector.snapshot().expect("a snapshot"), &pids);
-            // BPF reads regardless of who may see a value: the library checks that.
+            // BPF reads every value; the library checks who may see it.
             let mut command = if uid != 0 && kind == SourceKind::Bpf {
                 nobody_with_bpf(&every)
             } else {
@@ -340,7 +340,7 @@ fn values_are_those_of_the_library_in_rust() {
     drop(served);
 }
 
-/// Runs the program as a user who may only load BPF programs.
+/// Runs the program as a user whose only right is to load BPF programs.
 fn nobody_with_bpf(program: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command

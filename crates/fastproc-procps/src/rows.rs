@@ -388,7 +388,7 @@ impl Filler {
         }
     }
 
-    /// The only row, for a caller who reads one process at a time.
+    /// The one row that is reused when a caller reads one process at a time.
     pub(crate) fn first(&mut self) -> *mut Stack {
         let mut shown = Vec::with_capacity(1);
         self.stacks.list(&mut shown);

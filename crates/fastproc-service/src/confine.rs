@@ -1,5 +1,5 @@
-//! Forbids a service what it never does once it is open: an attacker who takes it over cannot execute a program or
-//! write a file.
+//! Forbids the system calls that an open service never makes. A taken-over service can neither execute programs nor
+//! write files.
 
 use std::io;
 

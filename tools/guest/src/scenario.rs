@@ -42,7 +42,7 @@ pub enum Scenario {
     Exits,
     /// The cost of reading every process, in instructions instead of time.
     Cost,
-    /// More CPUs than a 64-bit mask has room for, and hundreds of interrupts.
+    /// 64 CPUs, the most that a 64-bit mask has room for, and hundreds of interrupts.
     Big,
     /// Thousands of interrupt numbers, nearly all of them unused.
     Interrupts,

@@ -255,7 +255,7 @@ fn what_hidepid_hides_from_others_is_not_hidden_from_root() {
         );
         assert_eq!(metrics.labels("fastproc_source_info")["sees_all"], "true");
     }
-    // A user who may not see them gets a message.
+    // An unprivileged user gets a message.
     let id = NOBODY.to_string();
     let mut command = Command::new("unshare");
     command

@@ -45,7 +45,7 @@ fn the_service_is_in_the_mount_namespace_of_its_readers() {
     for line in settings.filter(|line| !line.starts_with("ExecStart=")) {
         assert!(!kinds.iter().any(|kind| line.starts_with(kind)), "{line}");
     }
-    // Each has its own user, so that an attacker who takes over the exporter cannot send signals to the service.
+    // Each has its own user, so a taken-over exporter cannot send signals to the service.
     let users = std::fs::read_to_string(packaging().join("fastproc.sysusers"));
     let users = users.expect("it is there");
     for (name, user) in [
