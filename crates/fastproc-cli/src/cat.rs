@@ -31,7 +31,7 @@ use crate::{
 /// are /proc/stat, vmstat, interrupts, softirqs, loadavg, uptime, meminfo, diskstats, net/dev, net/wireless, and /etc/mtab.
 /// The files of a cgroup of version 2 are cpu.stat, cpu.max, cpu.weight, io.stat, pids.* and memory.*, by their full path.
 ///
-/// The exit status is 0; 1 if a file could not be printed, with the message of cat(1); and 2 if no file could be printed.
+/// The exit status is 0; 1 if a file could not be printed, with the message of cat(1); and 2 if the command could not run.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:
   fastproc cat /proc/1/status 1/stat

@@ -192,8 +192,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             if let Some(filter) = &args.filter {
                 rows.retain(filter);
             }
-            any |= !rows.is_empty();
             let top = args.top.unwrap_or(usize::MAX);
+            any |= !rows.is_empty() && top > 0;
             writer.write(&rows, args.tree, top, &mut output)?;
             output.finish()?;
             if Some(times) == args.count {

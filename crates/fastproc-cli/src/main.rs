@@ -8,6 +8,7 @@ mod exits;
 mod failure;
 mod generate;
 mod output;
+mod paragraphs;
 mod privileges;
 mod program;
 mod ps;
@@ -90,7 +91,8 @@ Durations:
 
 Exit status:
   0  success; also if the reader of a pipe closed it early
-  1  a negative result: no process matched, or a value was wrong
+  1  a negative result: ps, exits and cgroups showed no row, cat could not print a file, or verify
+     found a wrong value
   2  the command line is invalid, or the command could not run; standard error has the reason
 
 Environment:
@@ -139,7 +141,7 @@ impl Command {
 
 /// The definition of the command line.
 fn command() -> clap::Command {
-    usage::end_sentences(Cli::command())
+    usage::complete(Cli::command())
 }
 
 fn parse(

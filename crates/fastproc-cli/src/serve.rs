@@ -44,7 +44,7 @@ use self::{
     collectors::Collectors,
     configuration::Files,
     exporter::Configured,
-    flags::{boolean, share},
+    flags::{boolean, path, share},
     signals::Signals,
 };
 use crate::{Failure, failure::chain, source::Source};
@@ -121,7 +121,8 @@ pub struct Args {
     #[arg(
         long = "web.telemetry-path",
         value_name = "PATH",
-        default_value = "/metrics"
+        default_value = "/metrics",
+        value_parser = path
     )]
     telemetry_path: String,
     /// Take two snapshots, this long apart, write the metrics to standard output, and exit.
@@ -300,7 +301,7 @@ impl Args {
             exits: self.exits && !by_files,
             host: self
                 .collectors
-                .switches(!self.replaces_process_exporter())?,
+                .switches(!self.replaces_process_exporter()),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Ends the sentences of help texts, and rewrites errors about an invalid command line.
+//! Completes help texts, and rewrites errors about an invalid command line.
 
 use std::{
     error::Error as _,
@@ -11,8 +11,11 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-/// Ends every help text with a full stop: the derive macro removes it from one-line comments.
-pub fn end_sentences(command: Command) -> Command {
+use crate::paragraphs;
+
+/// Ends every help text with a full stop, because the derive macro removes it from one-line comments, and joins the lines of
+/// paragraphs.
+pub fn complete(command: Command) -> Command {
     let ended = |text: Option<&StyledStr>| {
         let text = text?.to_string();
         let is_open = text.ends_with(|c: char| c.is_alphanumeric() || matches!(c, ')' | '\''));
@@ -33,7 +36,20 @@ pub fn end_sentences(command: Command) -> Command {
         Some(text) => command.about(text),
         None => command,
     };
-    command.mut_subcommands(end_sentences)
+    let joined = |text: Option<&StyledStr>| Some(paragraphs::join(&text?.to_string()));
+    let [short, long] = [
+        joined(command.get_after_help()),
+        joined(command.get_after_long_help()),
+    ];
+    let command = match short {
+        Some(text) => command.after_help(text),
+        None => command,
+    };
+    let command = match long {
+        Some(text) => command.after_long_help(text),
+        None => command,
+    };
+    command.mut_subcommands(complete)
 }
 
 /// The same error with a message that says what to type, if clap's does not.

@@ -200,7 +200,8 @@ impl State {
             Action::User => return Some(Effect::Users),
             Action::Back => {
                 (self.follow, self.search) = (None, String::new());
-                let _ = self.set_filter("");
+                let filter = self.filter_before.take().unwrap_or_default();
+                let _ = self.set_filter(&filter);
             }
             _ => {}
         }
@@ -250,8 +251,14 @@ impl State {
                 self.fail("no filter matches exactly these processes");
                 return;
             };
+            let before = self.settings.filter.clone();
+            let filter = match before.as_str() {
+                "" => filter,
+                before => format!("({before}) && {filter}"),
+            };
             match self.set_filter(&filter) {
                 Ok(()) => {
+                    self.filter_before = Some(before);
                     self.settings.group = None;
                     self.window = Window::default();
                 }

@@ -167,6 +167,8 @@ pub struct State {
     pub sort: Sort,
     /// Which rows to show.
     pub filter: Option<Filter>,
+    /// The filter before a group was opened, to which Esc returns.
+    pub filter_before: Option<String>,
     /// The text to search for.
     pub search: String,
     /// The direction in which to search when rows are drawn next.
@@ -213,6 +215,7 @@ impl State {
             may_drop: false,
             sort: settings.sort.parse().map_err(boxed)?,
             filter: None,
+            filter_before: None,
             search: String::new(),
             seek: None,
             follow: None,
@@ -270,6 +273,7 @@ impl State {
             text => Some(text.parse()?),
         };
         self.settings.filter = text.into();
+        self.filter_before = None;
         Ok(())
     }
 

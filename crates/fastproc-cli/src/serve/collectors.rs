@@ -4,8 +4,6 @@ use std::path::PathBuf;
 
 use fastproc_metrics::metrics::{NodeSwitches, Pattern, Switches, VmstatFilter};
 
-use crate::Failure;
-
 macro_rules! collectors {
     ($($on:ident $off:ident $name:literal $help:literal;)*) => {
         /// Parts of the machine's metrics, named as in `node_exporter`.
@@ -25,32 +23,32 @@ macro_rules! collectors {
                 $off: bool,
             )*
             /// Export these fields of /proc/vmstat.
-            #[arg(long = "collector.vmstat.fields", value_name = "REGEX", default_value = VmstatFilter::DEFAULT)]
-            vmstat_fields: String,
+            #[arg(long = "collector.vmstat.fields", value_name = "REGEX", value_parser = VmstatFilter::new, default_value = VmstatFilter::DEFAULT)]
+            vmstat_fields: VmstatFilter,
             /// Leave out these disks.
-            #[arg(long = "collector.diskstats.device-exclude", value_name = "REGEX", default_value = Pattern::DISKS)]
-            disks_exclude: String,
+            #[arg(long = "collector.diskstats.device-exclude", value_name = "REGEX", value_parser = Pattern::new, default_value = Pattern::DISKS)]
+            disks_exclude: Pattern,
             /// Leave out these mount points.
-            #[arg(long = "collector.filesystem.mount-points-exclude", value_name = "REGEX", default_value = Pattern::MOUNT_POINTS)]
-            mount_points_exclude: String,
+            #[arg(long = "collector.filesystem.mount-points-exclude", value_name = "REGEX", value_parser = Pattern::new, default_value = Pattern::MOUNT_POINTS)]
+            mount_points_exclude: Pattern,
             /// Leave out file systems of these types.
-            #[arg(long = "collector.filesystem.fs-types-exclude", value_name = "REGEX", default_value = Pattern::FILESYSTEMS)]
-            types_exclude: String,
+            #[arg(long = "collector.filesystem.fs-types-exclude", value_name = "REGEX", value_parser = Pattern::new, default_value = Pattern::FILESYSTEMS)]
+            types_exclude: Pattern,
             /// Leave out these network devices.
-            #[arg(long = "collector.netdev.device-exclude", value_name = "REGEX")]
-            devices_exclude: Option<String>,
+            #[arg(long = "collector.netdev.device-exclude", value_name = "REGEX", value_parser = Pattern::new)]
+            devices_exclude: Option<Pattern>,
             /// Leave out neighbours of these network devices.
-            #[arg(long = "collector.arp.device-exclude", value_name = "REGEX")]
-            arp_exclude: Option<String>,
+            #[arg(long = "collector.arp.device-exclude", value_name = "REGEX", value_parser = Pattern::new)]
+            arp_exclude: Option<Pattern>,
             /// Leave out properties of these network devices.
-            #[arg(long = "collector.netclass.ignored-devices", value_name = "REGEX", default_value = Pattern::NETCLASS)]
-            netclass_exclude: String,
+            #[arg(long = "collector.netclass.ignored-devices", value_name = "REGEX", value_parser = Pattern::new, default_value = Pattern::NETCLASS)]
+            netclass_exclude: Pattern,
             /// Read files *.prom in the Prometheus text format in this folder. Can be repeated.
             #[arg(long = "collector.textfile.directory", value_name = "FOLDER")]
             textfile_folders: Vec<PathBuf>,
             /// Export these protocol counters.
-            #[arg(long = "collector.netstat.fields", value_name = "REGEX", default_value = Pattern::NETSTAT)]
-            netstat_fields: String,
+            #[arg(long = "collector.netstat.fields", value_name = "REGEX", value_parser = Pattern::new, default_value = Pattern::NETSTAT)]
+            netstat_fields: Pattern,
         }
     };
 }
@@ -87,44 +85,38 @@ collectors! {
 
 impl Collectors {
     /// The metrics to export. `by_default` applies to those that no flag names.
-    pub fn switches(&self, by_default: bool) -> Result<Switches, Failure> {
+    pub fn switches(&self, by_default: bool) -> Switches {
         if self.no_host {
-            return Ok(Switches::none());
+            return Switches::none();
         }
         let base = by_default || self.host;
         let is_on = |on: bool, off: bool| on || base && !off;
-        let pattern = |is_on: bool, text: &str| is_on.then(|| Pattern::new(text)).transpose();
         let filesystem = is_on(self.filesystem, self.no_filesystem);
-        let arp = self.arp_exclude.as_deref().map(Pattern::new);
-        let devices = self.devices_exclude.as_deref().map(Pattern::new);
-        let vmstat = VmstatFilter::new(&self.vmstat_fields)?;
-        Ok(Switches {
+        Switches {
             cpu: is_on(self.cpu, self.no_cpu),
             stat: is_on(self.stat, self.no_stat),
             softirqs: is_on(self.softirqs, self.no_softirqs),
             interrupts: self.interrupts,
             processes: is_on(self.processes, self.no_processes),
-            vmstat: is_on(self.vmstat, self.no_vmstat).then_some(vmstat),
+            vmstat: is_on(self.vmstat, self.no_vmstat).then(|| self.vmstat_fields.clone()),
             node: NodeSwitches {
-                arp: is_on(self.arp, self.no_arp).then_some(arp.transpose()?),
+                arp: is_on(self.arp, self.no_arp).then(|| self.arp_exclude.clone()),
                 conntrack: is_on(self.conntrack, self.no_conntrack),
                 cpufreq: is_on(self.cpufreq, self.no_cpufreq),
-                diskstats: pattern(
-                    is_on(self.diskstats, self.no_diskstats),
-                    &self.disks_exclude,
-                )?,
+                diskstats: is_on(self.diskstats, self.no_diskstats)
+                    .then(|| self.disks_exclude.clone()),
                 entropy: is_on(self.entropy, self.no_entropy),
                 filefd: is_on(self.filefd, self.no_filefd),
-                filesystem: pattern(filesystem, &self.mount_points_exclude)?
-                    .zip(pattern(filesystem, &self.types_exclude)?),
+                filesystem: filesystem.then(|| {
+                    let mount_points = self.mount_points_exclude.clone();
+                    (mount_points, self.types_exclude.clone())
+                }),
                 loadavg: is_on(self.loadavg, self.no_loadavg),
                 meminfo: is_on(self.meminfo, self.no_meminfo),
-                netclass: pattern(
-                    is_on(self.netclass, self.no_netclass),
-                    &self.netclass_exclude,
-                )?,
-                netdev: is_on(self.netdev, self.no_netdev).then_some(devices.transpose()?),
-                netstat: pattern(is_on(self.netstat, self.no_netstat), &self.netstat_fields)?,
+                netclass: is_on(self.netclass, self.no_netclass)
+                    .then(|| self.netclass_exclude.clone()),
+                netdev: is_on(self.netdev, self.no_netdev).then(|| self.devices_exclude.clone()),
+                netstat: is_on(self.netstat, self.no_netstat).then(|| self.netstat_fields.clone()),
                 pressure: is_on(self.pressure, self.no_pressure),
                 schedstat: is_on(self.schedstat, self.no_schedstat),
                 sockstat: is_on(self.sockstat, self.no_sockstat),
@@ -136,6 +128,6 @@ impl Collectors {
                 timex: is_on(self.timex, self.no_timex),
                 uname: is_on(self.uname, self.no_uname),
             },
-        })
+        }
     }
 }

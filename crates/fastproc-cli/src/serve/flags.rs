@@ -11,6 +11,15 @@ pub fn boolean(text: &str) -> Result<bool, String> {
     }
 }
 
+/// Parses the path of a URL.
+pub fn path(text: &str) -> Result<String, &'static str> {
+    if text.starts_with('/') {
+        Ok(text.into())
+    } else {
+        Err("a path begins with /, as in /metrics")
+    }
+}
+
 /// Adds the second dash to flags of this subcommand that are written with one, as for Go's programs: `-config.path`.
 pub fn with_two_dashes(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = arguments.collect();

@@ -92,7 +92,7 @@ pub struct VmstatFilter(Regex);
 
 /// The filter is not a regular expression.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("the filter of the fields of vmstat is not a regular expression")]
+#[error("this is not a regular expression")]
 pub struct WrongFilter(#[from] regex::Error);
 
 impl VmstatFilter {

@@ -217,3 +217,22 @@ fn the_table_of_cgroups_has_an_order_a_filter_and_columns_of_its_own() {
     state.act(Place::Table, Action::Cgroups);
     assert_eq!(state.place(), Place::Table);
 }
+
+#[test]
+fn a_group_is_opened_within_the_filter() {
+    let mut state = state(Place::Table, false);
+    state.set_filter("pid < 10 || pid == 20").expect("valid");
+    state.settings.group = Some(crate::group::GroupBy::Name);
+    state.selected_group = Some(b"sleep".to_vec());
+    assert_eq!(state.act(Place::Table, Action::Details), None);
+    assert_eq!(
+        state.settings.filter,
+        r#"(pid < 10 || pid == 20) && comm == "sleep""#
+    );
+    assert!(state.filter.is_some());
+    // Esc leaves the group, and then the filter.
+    for left in ["pid < 10 || pid == 20", ""] {
+        assert_eq!(state.act(Place::Table, Action::Back), None);
+        assert_eq!(state.settings.filter, left);
+    }
+}
