@@ -48,8 +48,10 @@ mod tests {
     #[test]
     fn only_lines_that_were_full_are_joined() {
         let full = ["word"; 19].join(" ");
-        let text = format!("{full}\nmore words\nlast\n\nHeading:\n  one line\n  another\n  {full}\n  end");
-        let joined = format!("{full} more words\nlast\n\nHeading:\n  one line\n  another\n  {full} end");
+        let text =
+            format!("{full}\nmore words\nlast\n\nHeading:\n  one line\n  another\n  {full}\n  end");
+        let joined =
+            format!("{full} more words\nlast\n\nHeading:\n  one line\n  another\n  {full} end");
         assert_eq!(join(&text), joined);
     }
 

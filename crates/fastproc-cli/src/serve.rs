@@ -299,9 +299,7 @@ impl Args {
             regroups,
             host_root: self.host_root.clone(),
             exits: self.exits && !by_files,
-            host: self
-                .collectors
-                .switches(!self.replaces_process_exporter()),
+            host: self.collectors.switches(!self.replaces_process_exporter()),
         })
     }
 }

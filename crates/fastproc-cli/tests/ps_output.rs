@@ -128,6 +128,24 @@ fn json_says_how_the_snapshot_was_made() {
 }
 
 #[test]
+fn an_object_of_json_has_a_key_once() {
+    for format in ["json", "ndjson"] {
+        let text = output(&[
+            "ps",
+            "--format",
+            format,
+            "--top",
+            "1",
+            "--fields",
+            "pid,euid,pid,uid",
+        ]);
+        for key in ["\"pid\":", "\"euid\":"] {
+            assert_eq!(text.matches(key).count(), 1, "{text}");
+        }
+    }
+}
+
+#[test]
 fn odd_names_survive_in_json() {
     let testbed = Testbed::open(&Options::only(NAMES)).expect("the testbed opens");
     let (filter, names) = named(&testbed);

@@ -1,6 +1,9 @@
 //! The output formats.
 
-use std::io::{self, Write};
+use std::{
+    collections::HashSet,
+    io::{self, Write},
+};
 
 use clap::ValueEnum;
 use fastproc_columns::cgroups::{Column, Row, Rows};
@@ -46,12 +49,17 @@ pub struct Writer {
 
 impl Writer {
     pub fn new(
-        columns: Vec<&'static Column>,
+        mut columns: Vec<&'static Column>,
         format: Format,
         headings: bool,
         may_drop: bool,
         is_repeated: bool,
     ) -> Self {
+        if format == Format::Json {
+            // An object has a key once.
+            let mut keys = HashSet::new();
+            columns.retain(|column| keys.insert(column.key()));
+        }
         Self {
             columns,
             format,

@@ -5,6 +5,7 @@ pub mod json;
 mod table;
 
 use std::{
+    collections::HashSet,
     fmt,
     io::{self, Write},
     str::FromStr,
@@ -110,13 +111,20 @@ pub trait RowWriter {
     ) -> io::Result<()>;
 }
 
+/// The first column of each key, because an object in JSON has a key once.
+fn once(mut columns: Vec<Column>) -> Vec<Column> {
+    let mut keys = HashSet::new();
+    columns.retain(|column| keys.insert(column.key.clone()));
+    columns
+}
+
 impl Format {
     /// Creates a writer for this format.
     pub fn writer(self, layout: Layout) -> Box<dyn RowWriter> {
         match self {
             Self::Table => Box::new(table::Table::new(layout)),
-            Self::Json => Box::new(json::Json::document(layout.columns)),
-            Self::Ndjson => Box::new(json::Json::lines(layout.columns)),
+            Self::Json => Box::new(json::Json::document(once(layout.columns))),
+            Self::Ndjson => Box::new(json::Json::lines(once(layout.columns))),
             Self::Csv => Box::new(csv::Csv::new(layout)),
         }
     }

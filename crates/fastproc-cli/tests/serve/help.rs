@@ -88,3 +88,28 @@ fn metrics_can_be_had_once_without_a_server() {
     let metrics = Metrics::parse(std::str::from_utf8(&output.stdout).expect("it is UTF-8"));
     assert_eq!(metrics.get("fastproc_snapshots_total", &[]), Some(2.0));
 }
+
+/// The message names the option.
+#[test]
+fn wrong_values_are_refused() {
+    for (option, value, reason) in [
+        ("--web.telemetry-path", "metrics", "begins with /"),
+        (
+            "--collector.netdev.device-exclude",
+            "(",
+            "not a regular expression",
+        ),
+        ("--collector.vmstat.fields", "(", "not a regular expression"),
+    ] {
+        let output = Command::new(FASTPROC)
+            .args(["serve", option, value])
+            .output()
+            .expect("it can be started");
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            message.contains(option) && message.contains(reason),
+            "{message}"
+        );
+    }
+}
