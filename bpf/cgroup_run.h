@@ -22,6 +22,7 @@ struct cgroup_run {
 	u32 dying; /* removed cgroups that were stepped over */
 	u32 units, back, climbs, node_devices;
 	u64 section_ns, deadline_ns; /* how long a run may take, from the library, and when this one ends */
+	u64 longest_ns;		     /* how long the longest run took */
 	u64 root, css, serial;	     /* where the walk is */
 	u64 node;
 	s64 clock_ns;	    /* how far the scheduler's clock is from CLOCK_MONOTONIC, found by compare_clocks */

@@ -409,8 +409,9 @@ static int go_back(u32 i, void *unused)
 SEC("syscall") int walk(void *ctx)
 {
 	struct task_struct *me;
+	u64 began = bpf_ktime_get_ns(), took;
 
-	run.deadline_ns = bpf_ktime_get_ns() + run.section_ns;
+	run.deadline_ns = began + run.section_ns;
 	if (WANTED(FP_CGROUP_PRESSURE))
 		begin_pressure();
 	bpf_rcu_read_lock();
@@ -438,6 +439,9 @@ SEC("syscall") int walk(void *ctx)
 	if (run.css)
 		run.serial = CSS(run.css)->serial_nr;
 	bpf_rcu_read_unlock();
+	took = bpf_ktime_get_ns() - began;
+	if (took > run.longest_ns)
+		run.longest_ns = took;
 	return 0;
 }
 

@@ -19,6 +19,7 @@
 package fastproc
 
 //go:generate sh -c "go run ./internal/layout ../bpf/record.h > record.go.new && mv record.go.new record.go"
+//go:generate sh -c "go run ./internal/layout ../bpf/cgroup_record.h > cgroup_record.go.new && mv cgroup_record.go.new cgroup_record.go"
 
 import (
 	"encoding/binary"
@@ -45,6 +46,7 @@ const (
 	version       = 1
 	opSnapshot    = 2
 	opLayout      = 3
+	opCgroups     = 6
 	longestText   = 1 << 18
 	requestWords  = 12
 	answerWords   = 40
@@ -80,7 +82,7 @@ var statusTexts = map[StatusError]string{
 	ErrVersion:     "the service speaks another version of the protocol; restart it after an upgrade",
 	ErrRequest:     "the service does not understand the request",
 	ErrGroups:      "the service does not collect these fields",
-	ErrNamespace:   "this process has another mount, pid, user or time namespace, or another root directory, than the service",
+	ErrNamespace:   "this process has another mount, pid, user or time namespace, another cgroup namespace (for cgroups), or another root directory, than the service",
 	ErrHidePID:     "/proc is mounted with hidepid, so the service serves only root",
 	ErrCredentials: "the service cannot tell what the kernel would show this process",
 	ErrNoPeer:      "this kernel cannot tell the service who has connected (Linux 6.5 can)",
@@ -119,6 +121,7 @@ type Client struct {
 	generation uint64
 	askedAgain bool
 	snapshot   *Snapshot
+	cgroups    *Cgroups
 	// How to read records of a service of another version.
 	other *translation
 }
@@ -273,6 +276,10 @@ func (client *Client) end() {
 		*client.snapshot = Snapshot{}
 		client.snapshot = nil
 	}
+	if client.cgroups != nil {
+		*client.cgroups = Cgroups{}
+		client.cgroups = nil
+	}
 }
 
 // Processes makes a snapshot of all processes, or returns one that is no older than maxAge. With 0 its walk begins
@@ -294,17 +301,8 @@ func (client *Client) Processes(fields Fields, maxAge time.Duration) (*Snapshot,
 	if err != nil {
 		return nil, err
 	}
-	var memory []byte
-	for _, buffer := range client.buffers {
-		if buffer.id == words[6] {
-			memory = buffer.bytes
-		}
-	}
+	memory, parts := client.parts(words)
 	snapshot := &Snapshot{Fields: Fields(words[4]), BootTime: time.Duration(words[8]), ReadFor: time.Duration(words[9])}
-	parts := [][3]uint64{}
-	for i := 0; i < partCount; i++ {
-		parts = append(parts, [3]uint64{words[16+3*i], words[17+3*i], words[18+3*i]})
-	}
 	var process, thread *plan
 	if client.other != nil {
 		process, thread = &client.other.process, &client.other.thread
@@ -324,6 +322,19 @@ func (client *Client) Processes(fields Fields, maxAge time.Duration) (*Snapshot,
 	client.generation = words[3]
 	client.snapshot = snapshot
 	return snapshot, nil
+}
+
+// parts returns the memory of an answer, and where its parts are.
+func (client *Client) parts(words [answerWords]uint64) (memory []byte, parts [partCount][3]uint64) {
+	for _, buffer := range client.buffers {
+		if buffer.id == words[6] {
+			memory = buffer.bytes
+		}
+	}
+	for i := range parts {
+		parts[i] = [3]uint64{words[16+3*i], words[17+3*i], words[18+3*i]}
+	}
+	return memory, parts
 }
 
 // errPart: a part is outside of the buffer.
@@ -389,7 +400,7 @@ func (client *Client) askOnce(request [requestWords]uint64) ([answerWords]uint64
 		return answer, ErrVersion
 	case answer[1] != 0:
 		return answer, StatusError(answer[1])
-	case n >= 24 && answer[2] != client.layout():
+	case n >= 24 && answer[2] != client.layout(request[1]):
 		// Its records are not mapped.
 		return answer, fmt.Errorf("fastproc: %w", ErrLayout)
 	case n < answerWords*8:
@@ -398,8 +409,11 @@ func (client *Client) askOnce(request [requestWords]uint64) ([answerWords]uint64
 	return answer, client.remember(answer[6], answer[7], answer[5]&flagBuffer != 0, files)
 }
 
-// layout is the id of the layout of records that the client accepts.
-func (client *Client) layout() uint64 {
+// layout is the id of the layout of records that the client accepts in answer to this operation.
+func (client *Client) layout(operation uint64) uint64 {
+	if operation == opCgroups {
+		return cgroupLayoutID
+	}
 	if client.other != nil {
 		return client.other.layout
 	}

@@ -119,7 +119,7 @@ func TestAServiceOfAnotherVersionIsAskedForItsLayout(t *testing.T) {
 	}
 	// The client understands its records: it asks again, and gets no buffer for them.
 	client := answeringInTurn(t, answer, text, answer)
-	if _, err := client.Processes(FieldsCPU, 0); !errors.Is(err, ErrProtocol) || client.layout() != another {
-		t.Error(err, client.layout())
+	if _, err := client.Processes(FieldsCPU, 0); !errors.Is(err, ErrProtocol) || client.layout(opSnapshot) != another {
+		t.Error(err, client.layout(opSnapshot))
 	}
 }

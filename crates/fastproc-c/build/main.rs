@@ -1,4 +1,4 @@
-//! Generates an accessor for each member of a record from `bpf/record.h`, which describes them.
+//! Generates an accessor for each member of a record from `bpf/record.h` and `bpf/cgroup_record.h`, which describe them.
 
 // The parser of that header, shared with the library.
 #[path = "../../fastproc/build/header.rs"]
@@ -10,6 +10,7 @@ use std::{env, fmt::Write, fs, path::PathBuf};
 use header::{Header, Member, Shown, Structure};
 
 const HEADER: &str = "../../bpf/record.h";
+const CGROUP_HEADER: &str = "../../bpf/cgroup_record.h";
 
 /// The members of `fastproc::Change`: changes of a process or thread between two snapshots.
 const CHANGES: &[(&str, &str, &str, bool)] = &[
@@ -68,17 +69,21 @@ fn main() {
     println!("cargo::rerun-if-changed={HEADER}");
     println!("cargo::rerun-if-changed=../fastproc/build/header.rs");
     println!("cargo::rerun-if-changed=build");
-    let text = fs::read_to_string(HEADER).unwrap_or_else(|error| panic!("{HEADER}: {error}"));
-    let header = Header::parse(HEADER, &text);
+    println!("cargo::rerun-if-changed={CGROUP_HEADER}");
+    let read = |path: &str| {
+        let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+        Header::parse(path, &text)
+    };
+    let header = read(HEADER);
     header.require_tags(HEADER, &header::View::PROCESS);
-    let out = accessors(&header);
+    let out = accessors(&header) + &cgroup_accessors(&read(CGROUP_HEADER));
     let path = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     fs::write(path.join("accessors.rs"), out).expect("OUT_DIR can be written to");
 }
 
 pub(crate) fn accessors(header: &Header) -> String {
     let mut out = String::new();
-    write_groups(header, &mut out);
+    write_groups(header, "fp_record", ["FP_", "FASTPROC_"], &mut out);
     for member in &find(header, "fp_record").members {
         let group = find(header, type_of(member));
         for part in &group.members {
@@ -102,6 +107,22 @@ pub(crate) fn accessors(header: &Header) -> String {
     out
 }
 
+/// The accessors of a cgroup.
+pub(crate) fn cgroup_accessors(header: &Header) -> String {
+    let mut out = String::new();
+    let prefixes = ["FP_CGROUP_", "FASTPROC_CGROUPS_"];
+    write_groups(header, "fp_cgroup_record", prefixes, &mut out);
+    for member in &find(header, "fp_cgroup_record").members {
+        for part in &find(header, type_of(member)).members {
+            // Functions in `src/cgroup_exports.rs` return what is in arrays.
+            if part.length.is_none() {
+                write_accessor(Of::Cgroup(&member.name), part, &mut out);
+            }
+        }
+    }
+    out
+}
+
 /// The subject of an accessor.
 #[derive(Clone, Copy)]
 enum Of<'a> {
@@ -109,6 +130,8 @@ enum Of<'a> {
     Process(&'a str),
     /// A member of a thread, or of this group in it.
     Thread(Option<&'a str>),
+    /// A member of this group of a cgroup.
+    Cgroup(&'a str),
 }
 
 fn find<'a>(header: &'a Header, name: &str) -> &'a Structure {
@@ -123,10 +146,10 @@ fn type_of(member: &Member) -> &str {
 }
 
 /// The groups of fields, as bits.
-fn write_groups(header: &Header, out: &mut String) {
-    let groups = &find(header, "fp_record").members;
+fn write_groups(header: &Header, record: &str, [theirs, ours]: [&str; 2], out: &mut String) {
+    let groups = &find(header, record).members;
     for constant in &header.constants {
-        let name = constant.name.strip_prefix("FP_").unwrap_or(&constant.name);
+        let name = constant.name.strip_prefix(theirs).unwrap_or(&constant.name);
         let group = groups
             .iter()
             .find(|group| group.name.to_uppercase() == name);
@@ -136,10 +159,7 @@ fn write_groups(header: &Header, out: &mut String) {
             None => continue,
         };
         let value = &constant.value;
-        let _ = writeln!(
-            out,
-            "/// {doc}\npub const FASTPROC_{name}: u32 = {value};\n"
-        );
+        let _ = writeln!(out, "/// {doc}\npub const {ours}{name}: u32 = {value};\n");
     }
 }
 
@@ -148,6 +168,7 @@ fn write_accessor(of: Of<'_>, member: &Member, out: &mut String) {
         Of::Process(group) => format!("{group}_"),
         Of::Thread(None) => "thread_".into(),
         Of::Thread(Some(group)) => format!("thread_{group}_"),
+        Of::Cgroup(group) => format!("cgroups_{group}_"),
     };
     // Internal members have no accessor. For some of them a function in `src/exports.rs` returns what callers need.
     let shown = member.tags.shown.filter(|_| !member.tags.is_inner);
@@ -162,8 +183,9 @@ fn write_accessor(of: Of<'_>, member: &Member, out: &mut String) {
         _ => {}
     }
     let needs = match of {
-        Of::Process("identity") => None,
+        Of::Process("identity") | Of::Cgroup("identity") => None,
         Of::Process(group) => Some(group.to_uppercase()),
+        Of::Cgroup(group) => Some(format!("CGROUPS_{}", group.to_uppercase())),
         Of::Thread(None) => Some("THREADS".into()),
         Of::Thread(Some(group)) => Some(format!("{}, FASTPROC_THREADS", group.to_uppercase())),
     };
@@ -181,6 +203,7 @@ fn write_accessor(of: Of<'_>, member: &Member, out: &mut String) {
     let about = match of {
         Of::Process(_) => "process",
         Of::Thread(_) => "thread",
+        Of::Cgroup(_) => "cgroup",
     };
     let guard = match of {
         _ if !is_guarded => "Public",
@@ -190,7 +213,7 @@ fn write_accessor(of: Of<'_>, member: &Member, out: &mut String) {
     if member.type_name == "char" {
         let place = match of {
             Of::Process(group) => format!("{group}.{}", member.name),
-            Of::Thread(_) => member.name.clone(),
+            Of::Thread(_) | Of::Cgroup(_) => member.name.clone(),
         };
         write_function(
             out,
@@ -216,6 +239,11 @@ fn write_accessor(of: Of<'_>, member: &Member, out: &mut String) {
         Of::Process(_) if is_guarded && !is_layout => format!("|process| process.{name_of}()"),
         Of::Process("identity") => format!("|process| Some(process.identity().{name_of})"),
         Of::Process(group) => format!("|process| process.{group}().map(|group| group.{name_of})"),
+        Of::Cgroup("identity") => format!("|cgroup| Some(cgroup.record().identity.{name_of})"),
+        Of::Cgroup(group) if may_be_unknown => {
+            format!("|cgroup| cgroup.{group}().and_then(|group| group.{name_of}())")
+        }
+        Of::Cgroup(group) => format!("|cgroup| cgroup.{group}().map(|group| group.{name_of})"),
         Of::Thread(None) if may_be_unknown => format!("|_, thread| thread.{name_of}()"),
         Of::Thread(None) => format!("|_, thread| Some(thread.{name_of})"),
         Of::Thread(Some(group)) => {
@@ -223,18 +251,20 @@ fn write_accessor(of: Of<'_>, member: &Member, out: &mut String) {
         }
     };
     let fields = match of {
-        Of::Process("identity") => "0".into(),
+        Of::Process("identity") | Of::Cgroup("identity") => "0".into(),
         Of::Thread(Some(group)) => format!("FASTPROC_{} | FASTPROC_THREADS", group.to_uppercase()),
         _ => format!("FASTPROC_{}", needs.unwrap_or_default()),
+    };
+    let (handle, guard) = match of {
+        Of::Cgroup(_) => ("FastprocCgroups", String::new()),
+        _ => ("Fastproc", format!("Guard::{guard}, ")),
     };
     write_function(
         out,
         &doc,
         &name,
-        &format!("handle: *const Fastproc, index: usize, value: *mut {rust}"),
-        &format!(
-            "get(handle, value, |reader| reader.of_{about}(index, {fields}, Guard::{guard}, {get}))"
-        ),
+        &format!("handle: *const {handle}, index: usize, value: *mut {rust}"),
+        &format!("get(handle, value, |reader| reader.of_{about}(index, {fields}, {guard}{get}))"),
     );
 }
 

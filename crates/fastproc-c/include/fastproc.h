@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The processes of a Linux machine, from the kernel's own structures. fastproc(3) begins with an example.
+ * The processes and cgroups of a Linux machine, from the kernel's own structures. fastproc(3) begins with an example.
  *
  * Generated from the library's functions: do not edit.
  *
  * Functions return FASTPROC_OK; FASTPROC_UNKNOWN where a value is not known, which is never shown as zero; or a negative
  * FASTPROC_ERROR_*. Then *value is 0, *text is "", and fastproc_error() is a sentence that says what went wrong and what to do.
  *
- * index is the place of a process in the snapshot, from 0 to fastproc_count() - 1.
+ * index is the place of a process in the snapshot, from 0 to fastproc_count() - 1. In fastproc_cgroups_*, it is that of a cgroup.
  *
  * A text ends in a NUL, which *length does not count; length may be NULL. It belongs to the handle, and is valid until the
  * same function is called again, the next snapshot is made or the handle is closed.
@@ -58,7 +58,7 @@
 #define FASTPROC_ERROR_NO_SNAPSHOT -4
 
 /**
- * The snapshot has no process with this id.
+ * The snapshot has no process with this id, or no cgroup with this path.
  */
 #define FASTPROC_ERROR_NO_PROCESS -5
 
@@ -96,6 +96,26 @@
  * Request paths of programs from the service, for fastproc_exe().
  */
 #define FASTPROC_EXE 131072
+
+/**
+ * A limit of a cgroup that is not set: UINT64_MAX - 1.
+ */
+#define FASTPROC_NO_LIMIT 18446744073709551614ull
+
+/**
+ * Pressure: tasks waited for a CPU.
+ */
+#define FASTPROC_PRESSURE_CPU 0
+
+/**
+ * Pressure: tasks waited for memory.
+ */
+#define FASTPROC_PRESSURE_MEMORY 1
+
+/**
+ * Pressure: tasks waited for I/O.
+ */
+#define FASTPROC_PRESSURE_IO 2
 
 /**
  * CPU time, faults, context switches.
@@ -168,9 +188,44 @@
 #define FASTPROC_SCHEDULING_DETAILS 8192
 
 /**
+ * CPU time, throttling and weight.
+ */
+#define FASTPROC_CGROUPS_CPU 1
+
+/**
+ * Memory in use, limits and events.
+ */
+#define FASTPROC_CGROUPS_MEMORY 2
+
+/**
+ * The lines of memory.stat.
+ */
+#define FASTPROC_CGROUPS_MEMORY_STAT 4
+
+/**
+ * Processes and threads.
+ */
+#define FASTPROC_CGROUPS_PIDS 8
+
+/**
+ * I/O.
+ */
+#define FASTPROC_CGROUPS_IO 16
+
+/**
+ * Time in which tasks waited.
+ */
+#define FASTPROC_CGROUPS_PRESSURE 32
+
+/**
  * What `fastproc_open()` opens: a source of snapshots, and the last one.
  */
 typedef struct fastproc fastproc;
+
+/**
+ * What `fastproc_cgroups_open()` opens: a source of cgroups, and the last snapshot.
+ */
+typedef struct fastproc_cgroups fastproc_cgroups;
 
 /**
  * The ids of a process in a pid namespace below that of `/proc`; 0 if the namespace does not see it.
@@ -193,6 +248,44 @@ typedef struct fastproc_ids {
      */
     uint32_t session;
 } fastproc_ids;
+
+/**
+ * I/O of a cgroup with one block device: a line of io.stat.
+ */
+typedef struct fastproc_device {
+    /**
+     * Major number of the device.
+     */
+    uint32_t major;
+    /**
+     * Minor number of the device.
+     */
+    uint32_t minor;
+    /**
+     * Bytes read.
+     */
+    uint64_t rbytes;
+    /**
+     * Bytes written.
+     */
+    uint64_t wbytes;
+    /**
+     * Bytes discarded.
+     */
+    uint64_t dbytes;
+    /**
+     * Reads.
+     */
+    uint64_t rios;
+    /**
+     * Writes.
+     */
+    uint64_t wios;
+    /**
+     * Discards.
+     */
+    uint64_t dios;
+} fastproc_device;
 
 #ifdef __cplusplus
 extern "C" {
@@ -387,6 +480,87 @@ int fastproc_gone_pid(const struct fastproc *handle, size_t index, uint32_t *val
  * When that process had started, after boot. Nanoseconds.
  */
 int fastproc_gone_start_ns(const struct fastproc *handle, size_t index, uint64_t *value);
+
+/**
+ * Opens a source of snapshots of all cgroups of version 2. They are independent of fastproc_open().
+ *
+ * fields: the contents of records, FASTPROC_CGROUPS_* combined by |; 0 for ids and states, which are always present.
+ * source: "bpf" or "files"; NULL or "auto" for the first of them that works.
+ * max_age_ns: how old CPU time, memory.stat and I/O may be, in nanoseconds; 0: they are updated for every snapshot.
+ *
+ * *handle is NULL if it fails.
+ */
+int fastproc_cgroups_open(struct fastproc_cgroups **handle, uint32_t fields, const char *source, uint64_t max_age_ns);
+
+/**
+ * Closes a handle. NULL does nothing.
+ */
+int fastproc_cgroups_close(struct fastproc_cgroups *handle);
+
+/**
+ * The source in use: "bpf" or "files". NULL for a handle that cannot be used.
+ */
+const char *fastproc_cgroups_source(const struct fastproc_cgroups *handle);
+
+/**
+ * Makes a snapshot of all cgroups that this process can reach. The places of the last snapshot become invalid.
+ *
+ * After a failure there is no snapshot; the next call may succeed.
+ */
+int fastproc_cgroups_snapshot(struct fastproc_cgroups *handle);
+
+/**
+ * The number of cgroups in the snapshot; 0 if there is none. Their places are 0 to count - 1, parents before their
+ * children.
+ */
+size_t fastproc_cgroups_count(const struct fastproc_cgroups *handle);
+
+/**
+ * The place of the cgroup with this path below the mount of the hierarchy, as in "/system.slice".
+ */
+int fastproc_cgroups_find(const struct fastproc_cgroups *handle, const char *path, size_t *index);
+
+/**
+ * Time since boot when reading the snapshot began. Nanoseconds.
+ */
+int fastproc_cgroups_snapshot_began_ns(const struct fastproc_cgroups *handle, uint64_t *value);
+
+/**
+ * Path below the mount of the hierarchy. The root is "/".
+ */
+int fastproc_cgroups_path(struct fastproc_cgroups *handle, size_t index, const char **text, size_t *length);
+
+/**
+ * The value of a line of memory.stat, as in "anon": bytes, or events. [FASTPROC_CGROUPS_MEMORY_STAT]
+ */
+int fastproc_cgroups_memory_stat(const struct fastproc_cgroups *handle,
+                                 size_t index,
+                                 const char *name,
+                                 uint64_t *value);
+
+/**
+ * The share of the last 10, 60 or 300 seconds in which some tasks waited for a resource (FASTPROC_PRESSURE_*), or all
+ * tasks if full is true: 1.0 is all the time. [FASTPROC_CGROUPS_PRESSURE]
+ */
+int fastproc_cgroups_pressure_share(const struct fastproc_cgroups *handle,
+                                    size_t index,
+                                    int resource,
+                                    bool full,
+                                    uint32_t seconds,
+                                    double *value);
+
+/**
+ * The number of block devices in io.stat of a cgroup; 0 if they are unknown. [FASTPROC_CGROUPS_IO]
+ */
+size_t fastproc_cgroups_device_count(const struct fastproc_cgroups *handle, size_t index);
+
+/**
+ * I/O of a cgroup with device number n, from 0 to fastproc_cgroups_device_count() - 1. [FASTPROC_CGROUPS_IO]
+ */
+int fastproc_cgroups_device(const struct fastproc_cgroups *handle,
+                            size_t index,
+                            size_t n,
+                            struct fastproc_device *value);
 
 /**
  * Start time after boot (`task->start_boottime`); `starttime` of `/proc/PID/stat`. Nanoseconds.
@@ -1162,6 +1336,326 @@ int fastproc_change_write_bytes_per_second(const struct fastproc *handle, size_t
  * Bytes sent to storage, per second. [FASTPROC_IO] [guarded]
  */
 int fastproc_thread_change_write_bytes_per_second(const struct fastproc *handle, size_t index, double *value);
+
+/**
+ * The inode number of its directory (`cgrp->kn->id`).
+ */
+int fastproc_cgroups_identity_id(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Id of its parent; 0 for the root.
+ */
+int fastproc_cgroups_identity_parent(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Levels below the root of the hierarchy.
+ */
+int fastproc_cgroups_identity_level(const struct fastproc_cgroups *handle, size_t index, uint32_t *value);
+
+/**
+ * 1 if it or a descendant has a process: `populated` of cgroup.events.
+ */
+int fastproc_cgroups_identity_populated(const struct fastproc_cgroups *handle, size_t index, uint32_t *value);
+
+/**
+ * 1 if it is frozen: `frozen` of cgroup.events.
+ */
+int fastproc_cgroups_identity_frozen(const struct fastproc_cgroups *handle, size_t index, uint32_t *value);
+
+/**
+ * Living descendants: `nr_descendants` of cgroup.stat.
+ */
+int fastproc_cgroups_identity_descendants(const struct fastproc_cgroups *handle, size_t index, uint32_t *value);
+
+/**
+ * Removed descendants that the kernel still keeps: `nr_dying_descendants`.
+ */
+int fastproc_cgroups_identity_dying_descendants(const struct fastproc_cgroups *handle, size_t index, uint32_t *value);
+
+/**
+ * 1 if its type is `threaded`.
+ */
+int fastproc_cgroups_identity_threaded(const struct fastproc_cgroups *handle, size_t index, uint32_t *value);
+
+/**
+ * CPU time of the cgroup and its descendants: `usage_usec`. Nanoseconds. [FASTPROC_CGROUPS_CPU]
+ */
+int fastproc_cgroups_cpu_usage_ns(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Time in user mode, scaled to the precise time as the kernel does. Nanoseconds. [FASTPROC_CGROUPS_CPU]
+ */
+int fastproc_cgroups_cpu_user_ns(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Time in kernel mode, scaled likewise. Nanoseconds. [FASTPROC_CGROUPS_CPU]
+ */
+int fastproc_cgroups_cpu_system_ns(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Time of processes with a positive nice value: `nice_usec`. Nanoseconds. [FASTPROC_CGROUPS_CPU]
+ */
+int fastproc_cgroups_cpu_nice_ns(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Time that core scheduling kept siblings idle: `core_sched.force_idle_usec`. Nanoseconds. [FASTPROC_CGROUPS_CPU]
+ */
+int fastproc_cgroups_cpu_forced_idle_ns(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Periods in which the limit of CPU time was enforced: `nr_periods`. [FASTPROC_CGROUPS_CPU]
+ */
+int fastproc_cgroups_cpu_periods(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Periods in which the cgroup was throttled: `nr_throttled`. [FASTPROC_CGROUPS_CPU]
+ */
+int fastproc_cgroups_cpu_throttled(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Time that it was throttled, of all CPUs together: `throttled_usec`. Nanoseconds. [FASTPROC_CGROUPS_CPU]
+ */
+int fastproc_cgroups_cpu_throttled_ns(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Periods with a burst: `nr_bursts`. [FASTPROC_CGROUPS_CPU]
+ */
+int fastproc_cgroups_cpu_bursts(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Time used above the quota in bursts: `burst_usec`. Nanoseconds. [FASTPROC_CGROUPS_CPU]
+ */
+int fastproc_cgroups_cpu_burst_ns(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * CPU time allowed in a period, or no limit: cpu.max. Nanoseconds. [FASTPROC_CGROUPS_CPU]
+ */
+int fastproc_cgroups_cpu_quota_ns(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * The period: cpu.max. Nanoseconds. [FASTPROC_CGROUPS_CPU]
+ */
+int fastproc_cgroups_cpu_period_ns(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Share of CPU time among siblings: cpu.weight. [FASTPROC_CGROUPS_CPU]
+ */
+int fastproc_cgroups_cpu_weight(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Memory in use: memory.current. Bytes. [FASTPROC_CGROUPS_MEMORY]
+ */
+int fastproc_cgroups_memory_current_bytes(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * The most that was ever in use: memory.peak. Bytes. [FASTPROC_CGROUPS_MEMORY]
+ */
+int fastproc_cgroups_memory_peak_bytes(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Memory that is never reclaimed: memory.min. Bytes. [FASTPROC_CGROUPS_MEMORY]
+ */
+int fastproc_cgroups_memory_min_bytes(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Memory that is reclaimed last: memory.low. Bytes. [FASTPROC_CGROUPS_MEMORY]
+ */
+int fastproc_cgroups_memory_low_bytes(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Above this, allocations are slowed down: memory.high. Bytes. [FASTPROC_CGROUPS_MEMORY]
+ */
+int fastproc_cgroups_memory_high_bytes(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * The limit: memory.max. Bytes. [FASTPROC_CGROUPS_MEMORY]
+ */
+int fastproc_cgroups_memory_max_bytes(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Swap in use: memory.swap.current. Bytes. [FASTPROC_CGROUPS_MEMORY]
+ */
+int fastproc_cgroups_memory_swap_current_bytes(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * The most swap that was ever in use: memory.swap.peak. Bytes. [FASTPROC_CGROUPS_MEMORY]
+ */
+int fastproc_cgroups_memory_swap_peak_bytes(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Above this much swap, allocations are slowed down: memory.swap.high. Bytes. [FASTPROC_CGROUPS_MEMORY]
+ */
+int fastproc_cgroups_memory_swap_high_bytes(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * The limit of swap: memory.swap.max. Bytes. [FASTPROC_CGROUPS_MEMORY]
+ */
+int fastproc_cgroups_memory_swap_max_bytes(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Times that memory below `low` was reclaimed: `low` of memory.events. [FASTPROC_CGROUPS_MEMORY]
+ */
+int fastproc_cgroups_memory_events_low(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Times that `high` was exceeded. [FASTPROC_CGROUPS_MEMORY]
+ */
+int fastproc_cgroups_memory_events_high(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Times that use was about to exceed `max`. [FASTPROC_CGROUPS_MEMORY]
+ */
+int fastproc_cgroups_memory_events_max(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Times that the limit was reached and an allocation was about to fail. [FASTPROC_CGROUPS_MEMORY]
+ */
+int fastproc_cgroups_memory_events_oom(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Processes killed by an OOM killer: `oom_kill`. [FASTPROC_CGROUPS_MEMORY]
+ */
+int fastproc_cgroups_memory_oom_kills(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Times that the whole cgroup was killed: `oom_group_kill`. [FASTPROC_CGROUPS_MEMORY]
+ */
+int fastproc_cgroups_memory_oom_group_kills(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * The same of the cgroup without its descendants: memory.events.local. [FASTPROC_CGROUPS_MEMORY]
+ */
+int fastproc_cgroups_memory_local_low(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * `high` of memory.events.local. [FASTPROC_CGROUPS_MEMORY]
+ */
+int fastproc_cgroups_memory_local_high(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * `max` of memory.events.local. [FASTPROC_CGROUPS_MEMORY]
+ */
+int fastproc_cgroups_memory_local_max(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * `oom` of memory.events.local. [FASTPROC_CGROUPS_MEMORY]
+ */
+int fastproc_cgroups_memory_local_oom(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * `oom_kill` of memory.events.local. [FASTPROC_CGROUPS_MEMORY]
+ */
+int fastproc_cgroups_memory_local_oom_kills(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * `oom_group_kill` of memory.events.local. [FASTPROC_CGROUPS_MEMORY]
+ */
+int fastproc_cgroups_memory_local_oom_group_kills(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Times that a socket's memory was held back: `sock_throttled` of memory.events. [FASTPROC_CGROUPS_MEMORY]
+ */
+int fastproc_cgroups_memory_sock_throttled(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * `sock_throttled` of memory.events.local. [FASTPROC_CGROUPS_MEMORY]
+ */
+int fastproc_cgroups_memory_local_sock_throttled(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Times that swap exceeded `swap_high`: `high` of memory.swap.events. [FASTPROC_CGROUPS_MEMORY]
+ */
+int fastproc_cgroups_memory_swap_events_high(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Times that swap was about to exceed `swap_max`. [FASTPROC_CGROUPS_MEMORY]
+ */
+int fastproc_cgroups_memory_swap_events_max(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Times that an allocation of swap failed. [FASTPROC_CGROUPS_MEMORY]
+ */
+int fastproc_cgroups_memory_swap_events_fail(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * 1 if an OOM killer kills the whole cgroup: memory.oom.group. [FASTPROC_CGROUPS_MEMORY]
+ */
+int fastproc_cgroups_memory_oom_group(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Processes and threads in the cgroup and its descendants: pids.current. [FASTPROC_CGROUPS_PIDS]
+ */
+int fastproc_cgroups_pids_current(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * The limit: pids.max. [FASTPROC_CGROUPS_PIDS]
+ */
+int fastproc_cgroups_pids_max(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * The most that there ever were: pids.peak. [FASTPROC_CGROUPS_PIDS]
+ */
+int fastproc_cgroups_pids_peak(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Bytes read. Bytes. [FASTPROC_CGROUPS_IO]
+ */
+int fastproc_cgroups_io_rbytes(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Bytes written. Bytes. [FASTPROC_CGROUPS_IO]
+ */
+int fastproc_cgroups_io_wbytes(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Bytes discarded. Bytes. [FASTPROC_CGROUPS_IO]
+ */
+int fastproc_cgroups_io_dbytes(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Reads. [FASTPROC_CGROUPS_IO]
+ */
+int fastproc_cgroups_io_rios(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Writes. [FASTPROC_CGROUPS_IO]
+ */
+int fastproc_cgroups_io_wios(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Discards. [FASTPROC_CGROUPS_IO]
+ */
+int fastproc_cgroups_io_dios(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Some task waited for a CPU. Nanoseconds. [FASTPROC_CGROUPS_PRESSURE]
+ */
+int fastproc_cgroups_pressure_cpu_some_ns(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * All tasks waited for a CPU. Nanoseconds. [FASTPROC_CGROUPS_PRESSURE]
+ */
+int fastproc_cgroups_pressure_cpu_full_ns(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Some task waited for memory. Nanoseconds. [FASTPROC_CGROUPS_PRESSURE]
+ */
+int fastproc_cgroups_pressure_memory_some_ns(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * All tasks waited for memory. Nanoseconds. [FASTPROC_CGROUPS_PRESSURE]
+ */
+int fastproc_cgroups_pressure_memory_full_ns(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * Some task waited for I/O. Nanoseconds. [FASTPROC_CGROUPS_PRESSURE]
+ */
+int fastproc_cgroups_pressure_io_some_ns(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
+
+/**
+ * All tasks waited for I/O. Nanoseconds. [FASTPROC_CGROUPS_PRESSURE]
+ */
+int fastproc_cgroups_pressure_io_full_ns(const struct fastproc_cgroups *handle, size_t index, uint64_t *value);
 
 #ifdef __cplusplus
 }  // extern "C"

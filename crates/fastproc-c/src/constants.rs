@@ -24,7 +24,7 @@ pub const FASTPROC_ERROR_CLOSED: c_int = -2;
 pub const FASTPROC_ERROR_FORKED: c_int = -3;
 /// There is no snapshot, or it has not been compared.
 pub const FASTPROC_ERROR_NO_SNAPSHOT: c_int = -4;
-/// The snapshot has no process with this id.
+/// The snapshot has no process with this id, or no cgroup with this path.
 pub const FASTPROC_ERROR_NO_PROCESS: c_int = -5;
 /// The handle was opened without the fields that this value belongs to.
 pub const FASTPROC_ERROR_NOT_ASKED: c_int = -6;
@@ -51,7 +51,16 @@ pub const FASTPROC_THREE_FILES: u32 = FASTPROC_CPU
 pub const FASTPROC_CMDLINE: u32 = 0x1_0000;
 /// Request paths of programs from the service, for fastproc_exe().
 pub const FASTPROC_EXE: u32 = 0x2_0000;
+/// A limit of a cgroup that is not set: UINT64_MAX - 1.
+pub const FASTPROC_NO_LIMIT: u64 = 0xffff_ffff_ffff_fffe;
+/// Pressure: tasks waited for a CPU.
+pub const FASTPROC_PRESSURE_CPU: c_int = 0;
+/// Pressure: tasks waited for memory.
+pub const FASTPROC_PRESSURE_MEMORY: c_int = 1;
+/// Pressure: tasks waited for I/O.
+pub const FASTPROC_PRESSURE_IO: c_int = 2;
 
+const _: () = assert!(FASTPROC_NO_LIMIT == fastproc::cgroups::record::UNLIMITED);
 const _: () = assert!(FASTPROC_TOP == Fields::TOP.bits());
 const _: () = assert!(FASTPROC_THREE_FILES == Fields::THREE_FILES.bits());
 const _: () = assert!(Fields::all().bits() < FASTPROC_CMDLINE);

@@ -136,7 +136,8 @@ pub unsafe extern "C" fn fastproc_source(handle: *const Fastproc) -> *const c_ch
     }
 }
 
-struct Name(*const c_char);
+/// A name that lives as long as the program.
+pub(crate) struct Name(pub(crate) *const c_char);
 
 impl Default for Name {
     fn default() -> Self {

@@ -7,7 +7,7 @@ use std::{
     ffi::{CStr, CString, c_char, c_int},
 };
 
-use fastproc::{DetailError, Fields, error_chain, text};
+use fastproc::{DetailError, Fields, cgroups, error_chain, text};
 
 use crate::constants::{
     FASTPROC_ERROR_ARGUMENT, FASTPROC_ERROR_CLOSED, FASTPROC_ERROR_FORKED, FASTPROC_ERROR_INTERNAL,
@@ -28,14 +28,20 @@ pub(crate) enum Failure {
     Forked,
     Panicked,
     NoSnapshot,
+    /// There is no snapshot of cgroups.
+    NoCgroups,
     NotCompared,
     NoProcess(u32),
+    /// The snapshot has no cgroup with this path.
+    NoCgroup(String),
     NotAsked(Fields),
+    CgroupNotAsked(cgroups::Fields),
     /// The value is not known.
     Unknown(&'static CStr),
     /// The value is not known, for this reason.
     Detail(DetailError),
     Source(fastproc::Error),
+    Cgroups(cgroups::Error),
     Text(text::RenderError),
     Format(text::status::FormatError),
 }
@@ -46,6 +52,12 @@ impl From<fastproc::Error> for Failure {
             fastproc::Error::Forked => Self::Forked,
             error => Self::Source(error),
         }
+    }
+}
+
+impl From<cgroups::Error> for Failure {
+    fn from(error: cgroups::Error) -> Self {
+        Self::Cgroups(error)
     }
 }
 
@@ -78,11 +90,13 @@ impl Failure {
             Self::Closed => FASTPROC_ERROR_CLOSED,
             Self::Forked => FASTPROC_ERROR_FORKED,
             Self::Panicked => FASTPROC_ERROR_INTERNAL,
-            Self::NoSnapshot | Self::NotCompared => FASTPROC_ERROR_NO_SNAPSHOT,
-            Self::NoProcess(_) => FASTPROC_ERROR_NO_PROCESS,
-            Self::NotAsked(_) => FASTPROC_ERROR_NOT_ASKED,
+            Self::NoSnapshot | Self::NoCgroups | Self::NotCompared => FASTPROC_ERROR_NO_SNAPSHOT,
+            Self::NoProcess(_) | Self::NoCgroup(_) => FASTPROC_ERROR_NO_PROCESS,
+            Self::NotAsked(_) | Self::CgroupNotAsked(_) => FASTPROC_ERROR_NOT_ASKED,
             Self::Unknown(_) | Self::Detail(_) => FASTPROC_UNKNOWN,
-            Self::Source(_) | Self::Text(_) | Self::Format(_) => FASTPROC_ERROR_SOURCE,
+            Self::Source(_) | Self::Cgroups(_) | Self::Text(_) | Self::Format(_) => {
+                FASTPROC_ERROR_SOURCE
+            }
         }
     }
 
@@ -92,7 +106,7 @@ impl Failure {
             Self::Null => c"a pointer to the handle or to the result is NULL",
             Self::Place => {
                 c"there is no such place in the snapshot: places begin at 0 and end before fastproc_count(), \
-                 fastproc_thread_count() or fastproc_gone_count(), and change with each snapshot"
+                 fastproc_thread_count(), fastproc_gone_count() or fastproc_cgroups_count(), and change with each snapshot"
             }
             Self::Closed => c"the handle has been closed: open another one by fastproc_open()",
             Self::Forked => {
@@ -102,24 +116,28 @@ impl Failure {
                 c"a defect of the library: close the handle, open another one, and report the defect"
             }
             Self::NoSnapshot => c"there is no snapshot: call fastproc_snapshot() first, and check its result",
+            Self::NoCgroups => {
+                c"there is no snapshot of cgroups: call fastproc_cgroups_snapshot() first, and check its result"
+            }
             Self::NotCompared => {
                 c"the snapshot has not been compared with the one before: call fastproc_difference() after fastproc_snapshot()"
             }
             Self::Unknown(why) => why,
             Self::NoProcess(pid) => return owned(format!("there is no process {pid} in the snapshot")),
             Self::Argument(message) => return owned(message.clone()),
+            Self::NoCgroup(path) => return owned(format!("there is no cgroup {path} in the snapshot")),
             Self::NotAsked(fields) => {
                 let names = Fields::NAMES.iter().filter(|(_, field)| fields.contains(*field));
-                let names: Vec<_> = names
-                    .map(|(name, _)| format!("FASTPROC_{}", name.replace('-', "_").to_uppercase()))
-                    .collect();
-                return owned(format!(
-                    "the value was not read: open with {} among the fields",
-                    names.join(" | ")
-                ));
+                return not_asked("FASTPROC_", names.map(|(name, _)| *name));
+            }
+            Self::CgroupNotAsked(fields) => {
+                let names = cgroups::Fields::NAMES.iter();
+                let names = names.filter(|(_, field)| fields.contains(*field));
+                return not_asked("FASTPROC_CGROUPS_", names.map(|(name, _)| *name));
             }
             Self::Detail(error) => return chain(error),
             Self::Source(error) => return chain(error),
+            Self::Cgroups(error) => return chain(error),
             Self::Text(error) => return chain(error),
             Self::Format(error) => return chain(error),
         };
@@ -133,6 +151,16 @@ impl Failure {
         let _ = LAST.try_with(|last| *last.borrow_mut() = message);
         self.code()
     }
+}
+
+fn not_asked<'a>(prefix: &str, names: impl Iterator<Item = &'a str>) -> Cow<'static, CStr> {
+    let names: Vec<_> = names
+        .map(|name| format!("{prefix}{}", name.replace('-', "_").to_uppercase()))
+        .collect();
+    owned(format!(
+        "the value was not read: open with {} among the fields",
+        names.join(" | ")
+    ))
 }
 
 /// An error with its causes.

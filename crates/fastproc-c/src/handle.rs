@@ -1,7 +1,7 @@
 //! Handles, and the calls between C and safe code.
 //!
 //! The caller of any function promises: pointers are NULL or point to their type; a handle was returned by
-//! `fastproc_open()`, and is used by one thread at a time. A closed handle is recognized: its memory is never freed,
+//! `fastproc_open()` or `fastproc_cgroups_open()`, and is used by one thread at a time. A closed handle is recognized: its memory is never freed,
 //! but used for a handle that is opened much later.
 
 use std::{
@@ -16,16 +16,58 @@ use std::{
     },
 };
 
-use crate::{constants::FASTPROC_OK, failure::Failure, reader::Reader};
+use crate::{cgroups, constants::FASTPROC_OK, failure::Failure, reader::Reader};
 
 /// What `fastproc_open()` opens: a source of snapshots, and the last one.
 #[derive(Debug)]
-pub struct Fastproc {
-    state: AtomicU8,
+pub struct Fastproc(State<Reader>);
+
+/// What `fastproc_cgroups_open()` opens: a source of cgroups, and the last snapshot.
+#[derive(Debug)]
+pub struct FastprocCgroups(State<cgroups::Reader>);
+
+/// What is behind a handle.
+#[derive(Debug)]
+pub(crate) struct State<R> {
+    status: AtomicU8,
     /// How many times the process that opened it had been forked.
     forks: AtomicU32,
-    reader: UnsafeCell<Option<Box<Reader>>>,
+    reader: UnsafeCell<Option<Box<R>>>,
 }
+
+/// A kind of handle.
+pub(crate) trait Handle: Sized + 'static {
+    /// Its reader.
+    type Reader;
+    /// Closed handles, the first to be closed first.
+    fn free() -> &'static Mutex<Free<Self>>;
+    fn new(state: State<Self::Reader>) -> Self;
+    fn state(&self) -> &State<Self::Reader>;
+}
+
+macro_rules! handle {
+    ($handle:ident, $reader:ty) => {
+        impl Handle for $handle {
+            type Reader = $reader;
+
+            fn free() -> &'static Mutex<Free<Self>> {
+                static FREE: Mutex<Free<$handle>> = Mutex::new(Free(VecDeque::new()));
+                &FREE
+            }
+
+            fn new(state: State<$reader>) -> Self {
+                Self(state)
+            }
+
+            fn state(&self) -> &State<$reader> {
+                &self.0
+            }
+        }
+    };
+}
+
+handle!(Fastproc, Reader);
+handle!(FastprocCgroups, cgroups::Reader);
 
 const OPEN: u8 = 1;
 const CLOSED: u8 = 2;
@@ -34,13 +76,11 @@ const BROKEN: u8 = 3;
 /// How many times this process and its ancestors have been forked.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// Closed handles, the first to be closed first.
-static FREE: Mutex<Free> = Mutex::new(Free(VecDeque::new()));
-
-struct Free(VecDeque<*mut Fastproc>);
+/// Closed handles.
+pub(crate) struct Free<H>(VecDeque<*mut H>);
 
 // SAFETY: no other code uses the handles that they point to.
-unsafe impl Send for Free {}
+unsafe impl<H> Send for Free<H> {}
 
 /// This many handles are closed before one is used again.
 const RESTING: usize = 256;
@@ -88,9 +128,9 @@ fn guarded(body: impl FnOnce() -> Result<(), Failure>) -> c_int {
     }
 }
 
-impl Fastproc {
+impl<R> State<R> {
     fn check(&self) -> Result<(), Failure> {
-        match self.state.load(Ordering::Relaxed) {
+        match self.status.load(Ordering::Relaxed) {
             OPEN if self.forks.load(Ordering::Relaxed) == FORKS.load(Ordering::Relaxed) => Ok(()),
             OPEN => Err(Failure::Forked),
             BROKEN => Err(Failure::Panicked),
@@ -98,7 +138,7 @@ impl Fastproc {
         }
     }
 
-    fn shared(&self) -> Result<&Reader, Failure> {
+    fn shared(&self) -> Result<&R, Failure> {
         self.check()?;
         // SAFETY: the caller uses the handle in one thread at a time, and no exclusive reference lives longer than a call.
         unsafe { &*self.reader.get() }
@@ -110,7 +150,7 @@ impl Fastproc {
         clippy::mut_from_ref,
         reason = "the caller promises what the compiler cannot see"
     )]
-    fn exclusive(&self) -> Result<&mut Reader, Failure> {
+    fn exclusive(&self) -> Result<&mut R, Failure> {
         self.check()?;
         // SAFETY: as above.
         unsafe { &mut *self.reader.get() }
@@ -124,7 +164,7 @@ impl Fastproc {
             Ok(()) => FASTPROC_OK,
             Err(failure) => {
                 if matches!(failure, Failure::Panicked) {
-                    self.state.store(BROKEN, Ordering::Relaxed);
+                    self.status.store(BROKEN, Ordering::Relaxed);
                 }
                 failure.report()
             }
@@ -136,9 +176,9 @@ impl Fastproc {
 ///
 /// # Safety
 /// As for all functions.
-pub(crate) unsafe fn open(
-    handle: *mut *mut Fastproc,
-    open: impl FnOnce() -> Result<Reader, Failure>,
+pub(crate) unsafe fn open<H: Handle>(
+    handle: *mut *mut H,
+    open: impl FnOnce() -> Result<H::Reader, Failure>,
 ) -> c_int {
     prepare();
     // SAFETY: NULL, or a place for a pointer.
@@ -148,7 +188,7 @@ pub(crate) unsafe fn open(
     *handle = ptr::null_mut();
     guarded(|| {
         let reader = Box::new(open()?);
-        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = H::free().lock().unwrap_or_else(PoisonError::into_inner);
         let used = if free.0.len() > RESTING {
             free.0.pop_front()
         } else {
@@ -156,19 +196,19 @@ pub(crate) unsafe fn open(
         };
         drop(free);
         let opened = used.unwrap_or_else(|| {
-            Box::into_raw(Box::new(Fastproc {
-                state: AtomicU8::new(CLOSED),
+            Box::into_raw(Box::new(H::new(State {
+                status: AtomicU8::new(CLOSED),
                 forks: AtomicU32::new(0),
                 reader: UnsafeCell::new(None),
-            }))
+            })))
         });
         // SAFETY: from a box that is never dropped.
-        let new = unsafe { &*opened };
+        let new = unsafe { &*opened }.state();
         // SAFETY: it is closed, so no other code uses it.
         unsafe { *new.reader.get() = Some(reader) };
         new.forks
             .store(FORKS.load(Ordering::Relaxed), Ordering::Relaxed);
-        new.state.store(OPEN, Ordering::Relaxed);
+        new.status.store(OPEN, Ordering::Relaxed);
         *handle = opened;
         Ok(())
     })
@@ -178,19 +218,20 @@ pub(crate) unsafe fn open(
 ///
 /// # Safety
 /// As for all functions.
-pub(crate) unsafe fn close(handle: *mut Fastproc) -> c_int {
+pub(crate) unsafe fn close<H: Handle>(handle: *mut H) -> c_int {
     // SAFETY: NULL, or a handle.
     let Some(of) = (unsafe { handle.as_ref() }) else {
         return FASTPROC_OK;
     };
+    let of = of.state();
     guarded(|| {
-        let was = of.state.swap(CLOSED, Ordering::Relaxed);
+        let was = of.status.swap(CLOSED, Ordering::Relaxed);
         if was == CLOSED {
             return Err(Failure::Closed);
         }
         // SAFETY: it was open until now, and its caller is the only one that uses it.
         let reader = unsafe { (*of.reader.get()).take() };
-        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = H::free().lock().unwrap_or_else(PoisonError::into_inner);
         free.0.push_back(handle);
         drop(free);
         drop(reader);
@@ -202,10 +243,10 @@ pub(crate) unsafe fn close(handle: *mut Fastproc) -> c_int {
 ///
 /// # Safety
 /// As for all functions.
-pub(crate) unsafe fn get<T: Default>(
-    handle: *const Fastproc,
+pub(crate) unsafe fn get<H: Handle, T: Default>(
+    handle: *const H,
     value: *mut T,
-    get: impl FnOnce(&Reader) -> Result<T, Failure>,
+    get: impl FnOnce(&H::Reader) -> Result<T, Failure>,
 ) -> c_int {
     // SAFETY: NULL, or a place for a value.
     let Some(value) = (unsafe { value.as_mut() }) else {
@@ -216,6 +257,7 @@ pub(crate) unsafe fn get<T: Default>(
     let Some(handle) = (unsafe { handle.as_ref() }) else {
         return Failure::Null.report();
     };
+    let handle = handle.state();
     handle.guarded(|| {
         *value = get(handle.shared()?)?;
         Ok(())
@@ -226,9 +268,9 @@ pub(crate) unsafe fn get<T: Default>(
 ///
 /// # Safety
 /// As for all functions.
-pub(crate) unsafe fn count(
-    handle: *const Fastproc,
-    count: impl FnOnce(&Reader) -> Result<usize, Failure>,
+pub(crate) unsafe fn count<H: Handle>(
+    handle: *const H,
+    count: impl FnOnce(&H::Reader) -> Result<usize, Failure>,
 ) -> usize {
     let mut value = 0;
     // SAFETY: as the caller promises.
@@ -240,12 +282,12 @@ pub(crate) unsafe fn count(
 ///
 /// # Safety
 /// As for all functions.
-pub(crate) unsafe fn change(
-    handle: *mut Fastproc,
-    change: impl FnOnce(&mut Reader) -> Result<(), Failure>,
+pub(crate) unsafe fn change<H: Handle>(
+    handle: *mut H,
+    change: impl FnOnce(&mut H::Reader) -> Result<(), Failure>,
 ) -> c_int {
     // SAFETY: NULL, or a handle.
-    match unsafe { handle.as_ref() } {
+    match unsafe { handle.as_ref() }.map(H::state) {
         Some(handle) => handle.guarded(|| change(handle.exclusive()?)),
         None => Failure::Null.report(),
     }
@@ -255,11 +297,11 @@ pub(crate) unsafe fn change(
 ///
 /// # Safety
 /// As for all functions.
-pub(crate) unsafe fn hand_out(
-    handle: *mut Fastproc,
+pub(crate) unsafe fn hand_out<H: Handle>(
+    handle: *mut H,
     text: *mut *const c_char,
     length: *mut usize,
-    find: impl FnOnce(&mut Reader) -> Result<&[u8], Failure>,
+    find: impl FnOnce(&mut H::Reader) -> Result<&[u8], Failure>,
 ) -> c_int {
     // SAFETY: NULL, or a place for a pointer.
     let Some(text) = (unsafe { text.as_mut() }) else {
@@ -289,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_panic_leaves_a_handle_that_can_only_be_closed() {
-        let mut handle = ptr::null_mut();
+        let mut handle = ptr::null_mut::<Fastproc>();
         let source = c"procfs".as_ptr();
         // SAFETY: as the functions require.
         unsafe {

@@ -4,6 +4,7 @@
 //! - `failure`: failures, as a number and as a sentence.
 //! - `handle`: the caller's handle; the only place where its pointers are dereferenced.
 //! - `constants`: results and arguments of functions.
+//! - `cgroups`: a collector of cgroups; `cgroup_exports`: its functions.
 //! - `exports`: the functions that are not accessors of a single member. `build/` generates the accessors.
 //!
 //! The header is `include/fastproc.h`, which `tests/header.rs` writes from these functions.
@@ -11,15 +12,18 @@
 //! This code runs within other programs. It prints nothing, starts no thread, keeps its capabilities, and catches all
 //! panics.
 
+mod cgroup_exports;
+mod cgroups;
 mod constants;
 mod exports;
 mod failure;
 mod handle;
 mod reader;
 
+pub use cgroup_exports::*;
 pub use constants::*;
 pub use exports::*;
-pub use handle::Fastproc;
+pub use handle::{Fastproc, FastprocCgroups};
 
 /// An accessor for each member of a record.
 #[allow(
@@ -32,7 +36,7 @@ mod accessors {
     use std::ffi::{c_char, c_int};
 
     use crate::{
-        handle::{Fastproc, get, hand_out},
+        handle::{Fastproc, FastprocCgroups, get, hand_out},
         reader::Guard,
     };
 

@@ -75,6 +75,19 @@ fn check(prefix: &Path, uid: u32, socket: &Path) {
         value("cmdline "),
         line.trim_end_matches('\0').replace('\0', " ")
     );
+    if fs::read_to_string("/proc/self/mountinfo").is_ok_and(|mounts| mounts.contains(" - cgroup2 "))
+    {
+        let text = run(&mut example("cgroups"));
+        let root = text.lines().nth(1).unwrap_or_default();
+        let words: Vec<_> = root.split_whitespace().collect();
+        let [cpu, memory, tasks, path] = words[..] else {
+            panic!("{text}");
+        };
+        // The root has neither memory.current nor pids.current.
+        assert_eq!([memory, tasks, path], ["-", "-", "/"], "{text}");
+        assert!(cpu.parse::<u64>().is_ok_and(|ns| ns > 0), "{text}");
+    }
+
     // A value that the kernel hides from a user is not shown as 0.
     let io = value("read_bytes ");
     assert_eq!(io.parse::<u64>().is_ok(), uid == 0, "{io}");

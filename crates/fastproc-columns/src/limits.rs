@@ -1,11 +1,8 @@
 //! The limits that apply to processes through their cgroups, and how far they are used.
 
-use std::{collections::HashMap, time::Duration};
+use std::collections::HashMap;
 
-use fastproc::cgroups::{
-    Cgroup, Cgroups, Fields, Snapshot,
-    record::{Memory, UNLIMITED},
-};
+use fastproc::cgroups::{self, LimitReader, record::UNLIMITED};
 
 /// A limit, if it is set.
 pub(crate) fn finite(limit: Option<u64>) -> Option<u64> {
@@ -37,20 +34,16 @@ pub(crate) struct Limit {
 
 impl Limit {
     /// The limits of one cgroup alone.
-    fn new(cgroup: Cgroup<'_>) -> Self {
-        let memory = cgroup.memory().and_then(|memory| finite(memory.max()));
-        let in_use = cgroup.memory().and_then(Memory::current);
-        let tasks = cgroup.pids().and_then(|pids| finite(Some(pids.max)));
-        let cpu = cgroup.cpu().and_then(|cpu| {
-            let period = cpu.period_ns().filter(|&period| period > 0)?;
-            Some(finite(cpu.quota_ns())? as f64 / period as f64)
-        });
+    fn new(of: cgroups::Limits) -> Self {
+        let (memory, tasks) = (finite(of.memory_max), finite(of.tasks_max));
+        let period = of.cpu_period_ns.filter(|&period| period > 0);
+        let cpu = finite(of.cpu_quota_ns).zip(period);
         Self {
             memory,
-            memory_used: share(in_use, memory),
-            cpu,
+            memory_used: share(of.memory_current, memory),
+            cpu: cpu.map(|(quota, period)| quota as f64 / period as f64),
             tasks,
-            tasks_used: share(cgroup.pids().map(|pids| pids.current), tasks),
+            tasks_used: share(of.tasks_current, tasks),
         }
     }
 
@@ -70,14 +63,16 @@ impl Limit {
     }
 }
 
-/// The limits of all cgroups. They are read at the first request for a snapshot.
+/// The limits of cgroups. They are read from the files of a cgroup and of those above it, at the first request for a
+/// snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct Limits {
     /// `None` if they cannot be read.
-    reader: Option<Cgroups>,
+    reader: Option<LimitReader>,
     is_open: bool,
-    is_new: bool,
-    of: HashMap<u64, Limit>,
+    is_old: bool,
+    /// By the path of the cgroup, with its id.
+    of: HashMap<Vec<u8>, (u64, Limit)>,
 }
 
 impl Limits {
@@ -91,45 +86,53 @@ impl Limits {
 
     /// Makes the next request read them again.
     pub(crate) fn renew(&mut self) {
-        self.is_new = false;
+        self.is_old = true;
     }
 
-    /// The limits of the processes of a cgroup, by its id.
-    pub(crate) fn get(&mut self, id: u64) -> Option<Limit> {
-        if !std::mem::replace(&mut self.is_new, true) {
-            self.read();
+    /// The limits of the processes of the cgroup with this id and path.
+    pub(crate) fn get(&mut self, id: u64, path: &[u8]) -> Option<Limit> {
+        if std::mem::take(&mut self.is_old) {
+            self.of.clear();
         }
-        self.of.get(&id).copied()
+        if !self.of.contains_key(path) {
+            self.read(path)?;
+        }
+        // Another cgroup may have this path by now.
+        let &(found, limit) = self.of.get(path)?;
+        (found == id).then_some(limit)
     }
 
-    fn read(&mut self) {
+    /// Reads the cgroups from the root to this one, but for those that are known.
+    fn read(&mut self, path: &[u8]) -> Option<()> {
         if !std::mem::replace(&mut self.is_open, true) {
-            let fields = Fields::CPU | Fields::MEMORY | Fields::PIDS;
-            // The kernel keeps no limits per CPU, so older values of those are acceptable.
-            let builder = Cgroups::builder().fields(fields).max_age(Duration::MAX);
-            self.reader = builder.open().ok();
+            self.reader = LimitReader::open().ok();
         }
-        self.of.clear();
-        if let Some(snapshot) = self.reader.as_mut().map(Cgroups::snapshot)
-            && let Ok(snapshot) = snapshot
-        {
-            combine(snapshot, &mut self.of);
+        let reader = self.reader.as_mut()?;
+        let slashes = (1..path.len()).filter(|&at| path[at] == b'/');
+        let whole = (path.len() > 1).then_some(path.len());
+        let mut above = Limit::default();
+        for end in [1].into_iter().chain(slashes).chain(whole) {
+            let part = path.get(..end)?;
+            above = match self.of.get(part) {
+                Some((_, known)) => *known,
+                None => match reader.read(part) {
+                    Some((id, own)) => {
+                        let limit = Limit::new(own).below(above);
+                        self.of.insert(part.into(), (id, limit));
+                        limit
+                    }
+                    // It is above what is mounted here.
+                    None => above,
+                },
+            };
         }
-    }
-}
-
-fn combine(snapshot: Snapshot<'_>, of: &mut HashMap<u64, Limit>) {
-    // Parents come before their children.
-    for cgroup in snapshot.iter() {
-        let parent = of.get(&cgroup.record().identity.parent).copied();
-        let limit = Limit::new(cgroup).below(parent.unwrap_or_default());
-        of.insert(cgroup.id(), limit);
+        Some(())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::Path};
+    use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
     use super::*;
 
@@ -144,7 +147,6 @@ mod tests {
             fs::create_dir_all(path.parent().expect("a folder")).expect("our own");
             fs::write(path, text).expect("our own");
         };
-        write("cgroup.controllers", "cpu memory pids\n");
         for (cgroup, memory, current, cpu, tasks) in [
             ("a", "1000\n", "900\n", "max 100000\n", "max\n"),
             ("a/b", "500\n", "100\n", "50000 100000\n", "4\n"),
@@ -153,24 +155,19 @@ mod tests {
         ] {
             write(&format!("{cgroup}/memory.max"), memory);
             write(&format!("{cgroup}/memory.current"), current);
-            write(
-                &format!("{cgroup}/cpu.stat"),
-                "usage_usec 1\nuser_usec 1\nsystem_usec 0\n",
-            );
             write(&format!("{cgroup}/cpu.max"), cpu);
             write(&format!("{cgroup}/pids.current"), "3\n");
             write(&format!("{cgroup}/pids.max"), tasks);
         }
-        let mut reader = Cgroups::builder()
-            .fields(Fields::all())
-            .open_recorded(Path::new(&folder))
-            .expect("it is a folder");
-        let snapshot = reader.snapshot().expect("it is a folder");
-        let mut of = HashMap::new();
-        combine(snapshot, &mut of);
-        let limit = |path: &str| {
-            let cgroup = snapshot.find(path.as_bytes()).expect("it was made");
-            of[&cgroup.id()]
+        let reader = LimitReader::open_recorded(Path::new(&folder)).expect("it is a folder");
+        let mut limits = Limits {
+            reader: Some(reader),
+            ..Limits::recorded()
+        };
+        let mut limit = |path: &str| {
+            let id = fs::metadata(folder.join(path.trim_start_matches('/'))).expect("it was made");
+            assert_eq!(limits.get(u64::MAX, path.as_bytes()), None);
+            limits.get(id.ino(), path.as_bytes()).expect("it is there")
         };
         let inner = Limit {
             memory: Some(500),
@@ -187,7 +184,20 @@ mod tests {
         };
         assert_eq!(limit("/a/b/c"), innermost);
         assert_eq!(limit("/d"), Limit::default());
-        assert_eq!(Limits::recorded().get(1), None);
+        // A limit of the root of a container holds for all.
+        write("memory.max", "700\n");
+        limits.renew();
+        let id = fs::metadata(folder.join("d")).expect("it was made").ino();
+        let memory = |limits: &mut Limits| limits.get(id, b"/d").and_then(|limit| limit.memory);
+        assert_eq!(memory(&mut limits), Some(700));
+        write("memory.max", "600\n");
+        assert_eq!(memory(&mut limits), Some(700));
+        limits.renew();
+        assert_eq!(memory(&mut limits), Some(600));
+        for path in ["/none", "/../d", ""] {
+            assert_eq!(limits.get(id, path.as_bytes()), None, "{path}");
+        }
+        assert_eq!(Limits::recorded().get(1, b"/"), None);
         assert_eq!((share(None, Some(10)), share(Some(1), None)), (None, None));
         fs::remove_dir_all(&folder).expect("our own");
     }
@@ -200,8 +210,8 @@ mod tests {
             memory: Some(500),
             ..Limit::default()
         };
-        lookup.limits.of.insert(5, limit);
-        lookup.limits.is_new = true;
+        lookup.details.keep_cgroup(5, b"/x");
+        lookup.limits.of.insert(b"/x".into(), (5, limit));
         let mut exit = fastproc::exits::Exit::default();
         exit.cgroup_id = 5;
         let record = exit.to_record();

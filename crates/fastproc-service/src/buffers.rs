@@ -43,6 +43,8 @@ pub(crate) struct Contents {
     pub(crate) texts: Texts,
     pub(crate) texts_max_age_ns: u64,
     pub(crate) exits: Range,
+    /// Whether it is of the cgroups, whose generations are numbered apart.
+    pub(crate) is_of_cgroups: bool,
 }
 
 /// A buffer of one view. A reader that was lent it once may have kept it, for as long as the buffer lives.

@@ -11,6 +11,7 @@
 mod blame;
 mod budget;
 mod buffers;
+mod cgroups;
 mod changes;
 mod closing;
 mod confine;

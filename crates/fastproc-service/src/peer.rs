@@ -43,6 +43,9 @@ const NAMESPACES: [(&str, libc::Ioctl); 4] = [
     ("user", 0xff09),
 ];
 
+/// The namespace that decides which paths cgroups have.
+const CGROUP_NAMESPACE: (&str, libc::Ioctl) = ("cgroup", 0xff01);
+
 /// A place in a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
@@ -74,6 +77,7 @@ impl Place {
 pub(crate) struct Home {
     /// As in [`NAMESPACES`]; `None` for those that this kernel lacks.
     namespaces: [Option<Place>; 4],
+    cgroup_ns: Option<Place>,
     root: Place,
 }
 
@@ -82,6 +86,7 @@ impl Home {
         let namespace = |(name, _)| Place::at(&format!("/proc/self/ns/{name}")).ok();
         Ok(Self {
             namespaces: NAMESPACES.map(namespace),
+            cgroup_ns: namespace(CGROUP_NAMESPACE),
             root: Place::at("/")?,
         })
     }
@@ -105,6 +110,8 @@ pub(crate) struct Sender {
 pub(crate) struct Peer {
     pub(crate) sender: Sender,
     pub(crate) view: View,
+    /// Whether cgroups have the same paths for it.
+    pub(crate) shares_cgroup_ns: bool,
 }
 
 /// What is needed to identify the process that asks.
@@ -236,6 +243,9 @@ fn identify(
     } = asked;
     let pid = credentials.pid();
     lives_here(pidfd, pid, home)?;
+    let shares_cgroup_ns = home
+        .cgroup_ns
+        .is_some_and(|own| namespace_of(pidfd, pid, CGROUP_NAMESPACE).is_ok_and(|of| of == own));
     let status = fs::read(format!("/proc/{pid}/status")).map_err(|_| Status::Credentials)?;
     let (users, rights) = parse_rights(&status).ok_or(Status::Credentials)?;
     let label = match security_label(socket) {
@@ -282,21 +292,15 @@ fn identify(
     Ok(Peer {
         sender: Sender { pid, uid, gid },
         view,
+        shares_cgroup_ns,
     })
 }
 
 /// Whether the process is in the namespaces and the root directory of this one.
 fn lives_here(pidfd: &OwnedFd, pid: i32, home: &Home) -> Result<(), Status> {
-    for ((name, ioctl), own) in NAMESPACES.iter().zip(home.namespaces) {
+    for (which, own) in NAMESPACES.into_iter().zip(home.namespaces) {
         let Some(own) = own else { continue };
-        let theirs = match namespace(pidfd, *ioctl) {
-            Ok(place) => place,
-            // Before Linux 6.11. The caller checks afterwards that the process has not exited.
-            Err(error) if error.raw_os_error() == Some(libc::ENOTTY) => {
-                Place::at(&format!("/proc/{pid}/ns/{name}")).map_err(|_| Status::Namespace)?
-            }
-            Err(_) => return Err(Status::Namespace),
-        };
+        let theirs = namespace_of(pidfd, pid, which).map_err(|_| Status::Namespace)?;
         if theirs != own {
             return Err(Status::Namespace);
         }
@@ -305,6 +309,21 @@ fn lives_here(pidfd: &OwnedFd, pid: i32, home: &Home) -> Result<(), Status> {
     match Place::at(&format!("/proc/{pid}/root")) {
         Ok(root) if root == home.root => Ok(()),
         _ => Err(Status::Namespace),
+    }
+}
+
+/// A namespace of a process. The caller checks afterwards that the process has not exited.
+fn namespace_of(
+    pidfd: &OwnedFd,
+    pid: i32,
+    (name, ioctl): (&str, libc::Ioctl),
+) -> io::Result<Place> {
+    match namespace(pidfd, ioctl) {
+        // Before Linux 6.11.
+        Err(error) if error.raw_os_error() == Some(libc::ENOTTY) => {
+            Place::at(&format!("/proc/{pid}/ns/{name}"))
+        }
+        found => found,
     }
 }
 

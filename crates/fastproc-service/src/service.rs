@@ -2,6 +2,7 @@
 
 mod answer;
 mod asking;
+mod cgroups;
 mod connections;
 mod exits;
 mod jobs;
@@ -32,9 +33,9 @@ use self::{
     turn::{Costs, Parked, Waiting},
 };
 use crate::{
-    blame::Blame, budget::Budget, buffers::Buffers, exits::Exits, figures::Figures,
-    hidepid::Hidepid, peer::Home, settings::Settings, status::Counted, texts::Texts, tiers::Tiers,
-    view::Visibility,
+    blame::Blame, budget::Budget, buffers::Buffers, cgroups::Cgroups, exits::Exits,
+    figures::Figures, hidepid::Hidepid, peer::Home, settings::Settings, status::Counted,
+    texts::Texts, tiers::Tiers, view::Visibility,
 };
 
 /// Events that are handled together; requests that arrive meanwhile share the next walk.
@@ -75,6 +76,7 @@ pub struct Service {
     tiers: Tiers,
     texts: Texts,
     exits: Exits,
+    cgroups: Cgroups,
     /// Since when no reader has wanted the exits that are recorded.
     exits_unwanted: Option<Instant>,
     exits_linger: Duration,
@@ -132,6 +134,7 @@ impl Service {
             host,
             tiers: Tiers::open(settings.source, first)?,
             exits: Exits::new(first, settings.exits_kept),
+            cgroups: Cgroups::default(),
             exits_unwanted: None,
             exits_linger: settings.exits_linger,
             budget: Budget::new(settings.cpu_of_user),

@@ -154,11 +154,8 @@ impl Painter {
     pub fn look_at_cgroups(&mut self, cgroups: &Cgroups<'_>, state: &State) {
         self.watched_cgroups.look();
         let shown = state.cgroups.details.as_ref();
-        let rows = shown.map(|shown| (shown.id, cgroups.rows()));
-        if let Some((id, rows)) = rows
-            && let Some(row) = rows.iter().find(|row| row.cgroup.id() == id)
-        {
-            watch(&mut self.watched_cgroups, row);
+        if let Some(row) = shown.and_then(|shown| cgroups.row(shown.id)) {
+            watch(&mut self.watched_cgroups, &row);
         }
     }
 

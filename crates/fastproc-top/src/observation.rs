@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use fastproc::{Baseline, Snapshot, cgroups};
-use fastproc_columns::cgroups::{Members, Rows};
+use fastproc_columns::cgroups::{Members, Row, Rows};
 
 use crate::{details::Page, exited::Exited, id::Id, machine::Machine};
 
@@ -45,6 +45,11 @@ impl<'a> Cgroups<'a> {
     /// A row for each.
     pub fn rows(&self) -> Rows<'a> {
         Rows::new(self.snapshot, self.before, self.members)
+    }
+
+    /// The row of one cgroup.
+    pub fn row(&self, id: u64) -> Option<Row<'a>> {
+        Row::new(id, self.snapshot, self.before, self.members)
     }
 }
 

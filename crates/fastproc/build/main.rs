@@ -81,11 +81,16 @@ fn main() {
             fs::write(out.join(name).with_extension("rs"), text)
                 .expect("OUT_DIR can be written to");
         };
+        let id = fnv(text.as_bytes());
         let mut text = rust::write(&header, style);
         if let Some(view) = &style.view {
             header.require_tags(&path.to_string_lossy(), view);
             if view.has_threads() {
                 text += &groups::write_records(&header, style, view);
+            } else {
+                // The records of processes have a description instead, `fastproc::schema`.
+                text += "/// The id of this layout: the hash of the header.\n#[doc(hidden)]\n";
+                text += &["pub const LAYOUT: u64 = ", &id.to_string(), ";\n"].concat();
             }
             let [fields, accessors] = view.files;
             write(fields, groups::write_fields(&header, style, view));
@@ -94,4 +99,10 @@ fn main() {
         write(name, text);
     }
     objects::provide(bpf, &out);
+}
+
+/// FNV-1a.
+fn fnv(bytes: &[u8]) -> u64 {
+    let step = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }

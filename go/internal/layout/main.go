@@ -1,4 +1,5 @@
-// Layout writes record.go, the records of a process and a thread, from bpf/record.h, which describes them.
+// Layout writes record.go, the records of a process and a thread, from bpf/record.h, which describes them, and
+// cgroup_record.go from bpf/cgroup_record.h.
 //
 //	go run ./internal/layout ../bpf/record.h > record.go
 package main
@@ -18,6 +19,8 @@ import (
 type member struct {
 	name, typ, tag, doc string
 	offset, size        int
+	// The elements of an array of numbers; 0 if it is none.
+	count int
 	// The value that marks it as unknown, and whether there is one.
 	unknown      int64
 	mayBeUnknown bool
@@ -124,7 +127,7 @@ func (m member) unknownBits() uint64 {
 func parse(header string) ([]structure, map[string]int, error) {
 	constants := map[string]int{}
 	for _, found := range defined.FindAllStringSubmatch(header, -1) {
-		value, err := strconv.ParseInt(found[2], 0, 64)
+		value, err := strconv.ParseUint(found[2], 0, 64)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -178,10 +181,15 @@ func parse(header string) ([]structure, map[string]int, error) {
 				if err != nil {
 					count = constants[strings.TrimPrefix(found[3], "FP_")]
 				}
-				if one.typ != "char" || count == 0 {
+				known, isPlain := plain[one.typ]
+				switch {
+				case one.typ == "char" && count != 0:
+					one.size = count
+				case isPlain && count != 0:
+					one.count, one.size = count, count*known.size
+				default:
 					return nil, nil, fmt.Errorf("struct fp_%s: %q is not understood", current.name, code)
 				}
-				one.size = count
 			} else if known, ok := plain[one.typ]; ok {
 				one.size = known.size
 			} else if size, ok := sizes[one.typ]; ok {
@@ -301,42 +309,7 @@ func generate(header string) ([]byte, error) {
 		}
 	}
 	fmt.Fprintf(&out, "\t// Threads: every thread on its own.\n\tFieldsThreads Fields = 0x%x\n)\n\n", constants["THREADS"])
-	for _, of := range all {
-		name := exported(of.name)
-		fmt.Fprintf(&out, "// %s is struct fp_%s. %s\ntype %s struct {\n", name, of.name, of.doc, name)
-		for _, one := range of.members {
-			typ := plain[one.typ].inGo
-			switch {
-			case one.typ == "char":
-				typ = fmt.Sprintf("[%d]byte", one.size)
-			case typ == "":
-				typ = exported(one.typ)
-			}
-			if one.doc != "" {
-				fmt.Fprintf(&out, "\t// %s\n", one.doc)
-			}
-			fmt.Fprintf(&out, "\t%s %s\n", of.inGo(one), typ)
-		}
-		fmt.Fprintf(&out, "}\n\n")
-	}
-	fmt.Fprintf(&out, "// The compiler lays them out as C does, or does not compile them.\nvar (\n")
-	for _, of := range all {
-		name := exported(of.name)
-		fmt.Fprintf(&out, "\t_ [%d]struct{} = [unsafe.Sizeof(%s{})]struct{}{}\n", of.size, name)
-		for _, one := range of.members {
-			fmt.Fprintf(&out, "\t_ [%d]struct{} = [unsafe.Offsetof(%s{}.%s)]struct{}{}\n", one.offset, name, of.inGo(one))
-		}
-	}
-	fmt.Fprintf(&out, ")\n\n")
-	for _, of := range all {
-		for _, one := range of.members {
-			if one.mayBeUnknown && of.name != "exit_record" {
-				name, typ := of.inGo(one), plain[one.typ].inGo
-				fmt.Fprintf(&out, "// %s: %s False: it is not known.\nfunc (of *%s) %s() (%s, bool) {\n\treturn of.%s, of.%s != %s\n}\n\n",
-					exported(one.name), one.doc, exported(of.name), exported(one.name), typ, name, name, one.unknownInGo())
-			}
-		}
-	}
+	writeStructures(&out, all)
 	for _, one := range record.members {
 		part := find(all, one.typ)
 		bit, isGroup := constants[strings.ToUpper(one.name)]
@@ -364,6 +337,80 @@ func generate(header string) ([]byte, error) {
 	return format.Source(out.Bytes())
 }
 
+// writeStructures writes the types, checks of their layout, and a method for each member that may be unknown.
+func writeStructures(out *bytes.Buffer, all []structure) {
+	for _, of := range all {
+		name := exported(of.name)
+		fmt.Fprintf(out, "// %s is struct fp_%s. %s\ntype %s struct {\n", name, of.name, of.doc, name)
+		for _, one := range of.members {
+			typ := plain[one.typ].inGo
+			switch {
+			case one.typ == "char":
+				typ = fmt.Sprintf("[%d]byte", one.size)
+			case typ == "":
+				typ = exported(one.typ)
+			case one.count != 0:
+				typ = fmt.Sprintf("[%d]%s", one.count, typ)
+			}
+			if one.doc != "" {
+				fmt.Fprintf(out, "\t// %s\n", one.doc)
+			}
+			fmt.Fprintf(out, "\t%s %s\n", of.inGo(one), typ)
+		}
+		fmt.Fprintf(out, "}\n\n")
+	}
+	fmt.Fprintf(out, "// The compiler lays them out as C does, or does not compile them.\nvar (\n")
+	for _, of := range all {
+		name := exported(of.name)
+		fmt.Fprintf(out, "\t_ [%d]struct{} = [unsafe.Sizeof(%s{})]struct{}{}\n", of.size, name)
+		for _, one := range of.members {
+			fmt.Fprintf(out, "\t_ [%d]struct{} = [unsafe.Offsetof(%s{}.%s)]struct{}{}\n", one.offset, name, of.inGo(one))
+		}
+	}
+	fmt.Fprintf(out, ")\n\n")
+	for _, of := range all {
+		for _, one := range of.members {
+			if one.mayBeUnknown && of.name != "exit_record" {
+				name, typ := of.inGo(one), plain[one.typ].inGo
+				fmt.Fprintf(out, "// %s: %s False: it is not known.\nfunc (of *%s) %s() (%s, bool) {\n\treturn of.%s, of.%s != %s\n}\n\n",
+					exported(one.name), one.doc, exported(of.name), exported(one.name), typ, name, name, one.unknownInGo())
+			}
+		}
+	}
+}
+
+// generateCgroups makes cgroup_record.go from its header.
+func generateCgroups(header string) ([]byte, error) {
+	all, constants, err := parse(header)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "// Code generated by internal/layout from bpf/cgroup_record.h. DO NOT EDIT.\n\npackage fastproc\n\nimport \"unsafe\"\n\n")
+	fmt.Fprintf(&out, "// cgroupLayoutID is the id of the layout that these structures have.\nconst cgroupLayoutID uint64 = 0x%x\n\n", hash(header))
+	fmt.Fprintf(&out, "// NoLimit is a limit of a cgroup that is not set.\nconst NoLimit uint64 = 0x%x\n\n", uint64(constants["CGROUP_NO_LIMIT"]))
+	fmt.Fprintf(&out, "// The groups of fields of cgroups.\nconst (\n")
+	record := find(all, "cgroup_record")
+	bit := func(one member) (int, bool) {
+		bit, ok := constants["CGROUP_"+strings.ToUpper(one.name)]
+		return bit, ok
+	}
+	for _, one := range record.members {
+		if bit, ok := bit(one); ok {
+			fmt.Fprintf(&out, "\t// %s: %s\n\t%s CgroupFields = 0x%x\n", exported(one.name), one.doc, "CgroupFields"+exported(one.name), bit)
+		}
+	}
+	fmt.Fprintf(&out, ")\n\n")
+	writeStructures(&out, all)
+	for _, one := range record.members {
+		if bit, ok := bit(one); ok {
+			fmt.Fprintf(&out, "// %s is nil if it was not requested, or is not known. %s\nfunc (c CgroupView) %s() *%s {\n\tif c.record.Identity.Groups&0x%x == 0 {\n\t\treturn nil\n\t}\n\treturn &c.record.%s\n}\n\n",
+				exported(one.name), one.doc, exported(one.name), exported(one.typ), bit, exported(one.name))
+		}
+	}
+	return format.Source(out.Bytes())
+}
+
 func main() {
 	if len(os.Args) != 2 {
 		fmt.Fprintln(os.Stderr, "usage: layout HEADER")
@@ -372,7 +419,11 @@ func main() {
 	header, err := os.ReadFile(os.Args[1])
 	if err == nil {
 		var text []byte
-		if text, err = generate(string(header)); err == nil {
+		make := generate
+		if strings.HasSuffix(os.Args[1], "cgroup_record.h") {
+			make = generateCgroups
+		}
+		if text, err = make(string(header)); err == nil {
 			_, err = os.Stdout.Write(text)
 		}
 	}

@@ -7,22 +7,27 @@ import (
 	"testing"
 )
 
-// The accessors match the current header.
-func TestRecordIsGeneratedFromTheHeader(t *testing.T) {
-	header, err := os.ReadFile("../../../bpf/record.h")
-	if err != nil {
-		t.Fatal(err)
-	}
-	expected, err := generate(string(header))
-	if err != nil {
-		t.Fatal(err)
-	}
-	have, err := os.ReadFile("../../record.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(have) != string(expected) {
-		t.Fatal("record.go is of another bpf/record.h: run go generate")
+// The accessors match the current headers.
+func TestRecordsAreGeneratedFromTheHeaders(t *testing.T) {
+	for _, one := range []struct {
+		header, file string
+		generate     func(string) ([]byte, error)
+	}{{"record.h", "record.go", generate}, {"cgroup_record.h", "cgroup_record.go", generateCgroups}} {
+		header, err := os.ReadFile("../../../bpf/" + one.header)
+		if err != nil {
+			t.Fatal(err)
+		}
+		expected, err := one.generate(string(header))
+		if err != nil {
+			t.Fatal(err)
+		}
+		have, err := os.ReadFile("../../" + one.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(have) != string(expected) {
+			t.Fatalf("%s is of another bpf/%s: run go generate", one.file, one.header)
+		}
 	}
 }
 

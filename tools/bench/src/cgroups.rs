@@ -1,11 +1,12 @@
 //! `fastproc bench cgroups`: the cost of reading every cgroup once, by their files and by a snapshot.
 
 use std::{
+    cell::Cell,
     fs::{self, File},
     io,
     os::unix::fs::FileExt,
     path::Path,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use fastproc::cgroups::{Cgroups, Fields, Source};
@@ -182,6 +183,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             Ok(wanted)
         })
     };
+    let longest_section = &Cell::new(Duration::ZERO);
     let snapshots = |source, fields, age| -> Result<_, Failure> {
         let builder = Cgroups::builder().source(Some(source)).fields(fields);
         let mut cgroups = builder.max_age(age).open()?;
@@ -189,6 +191,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             if cgroups.snapshot()?.len() < wanted {
                 return Err("cgroups are missing".into());
             }
+            longest_section.set(longest_section.get().max(cgroups.longest_section()));
             Ok(wanted)
         })
     };
@@ -252,9 +255,32 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let measured = measure(&mut cases, plan, wake, || progress.inc(1))?;
     progress.finish_and_clear();
     drop(cases);
+    let mut report = report(&measured, wanted, args.processes)?;
+    report.note(format!(
+        "the longest section of a walk took {} us",
+        longest_section.get().as_micros()
+    ));
+    Idle::wake_some(idle.as_ref(), Some(1))?;
+    report.note(format!(
+        "to fold the counts of all {wanted} cgroups at once, the kernel took {}",
+        flushes(tree.top())?.join(", ")
+    ));
     drop(idle);
-    report(&measured, wanted, args.processes)?.print("One look at every cgroup", args.json)?;
+    report.print("One look at every cgroup", args.json)?;
     Ok(())
+}
+
+/// How long the kernel takes to fold the counts of a cgroup and its descendants. It holds a lock with interrupts off for
+/// the greatest part of that.
+fn flushes(top: &Path) -> io::Result<Vec<String>> {
+    let files = ["cpu.stat", "memory.stat", "io.stat"].into_iter();
+    let flush = |name: &str| {
+        let file = File::open(top.join(name))?;
+        let started = Instant::now();
+        let _ = file.read_at(&mut [0; 8 << 10], 0)?;
+        Ok(format!("{} us for {name}", started.elapsed().as_micros()))
+    };
+    files.map(flush).collect()
 }
 
 fn report(

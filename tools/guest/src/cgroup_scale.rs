@@ -7,38 +7,54 @@ use std::{
     process::{Command, Stdio},
     sync::atomic::{AtomicBool, Ordering},
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
+
+use rustix::mount::MountFlags;
 
 use crate::{
     cgroups::{MEMBER, enable_controllers, has_bpf},
+    enter::Place,
     proofs::FASTPROC,
     reporter::Reporter,
 };
 
 const TREE: &str = "/sys/fs/cgroup/scale";
-const SIZES: [usize; 2] = [1_000, 10_000];
+const MOUNT: &str = "/sys/fs/cgroup";
+/// The numbers of cgroups that are made.
+pub const SIZES: &[usize] = &[1_000, 10_000];
+/// The same on a machine with many CPUs, for which the kernel needs more memory and time.
+pub const SIZES_OF_MANY_CPUS: &[usize] = &[1_000];
 /// Cgroups of one parent.
 const SIBLINGS: usize = 500;
 const DEPTH: usize = 30;
-/// Removed cgroups that the kernel keeps.
+/// Removed cgroups that the kernel keeps, if there is room for them: the kernel needs some memory for the rest.
 const DYING: usize = 100_000;
+const SPARED_KIB: u64 = 1 << 20;
+/// How long they may take.
+const PATIENCE: Duration = Duration::from_secs(1200);
 /// Snapshots during a storm, of cgroups that stay among others that come and go.
 const SNAPSHOTS: usize = 30;
 const STAYING: usize = 50;
 
-/// Does it all.
-pub fn check(reporter: &mut Reporter) -> io::Result<()> {
+/// Does it all. `sizes`: how many cgroups to make. Only with several sizes, removed ones are made as well.
+pub fn check(reporter: &mut Reporter, sizes: &[usize]) -> io::Result<()> {
     enable_controllers()?;
+    // Otherwise each move of a process waits for all CPUs. Linux 6.0 has this option.
+    let _ = rustix::mount::mount_remount(MOUNT, MountFlags::empty(), "favordynmods");
     fs::create_dir(TREE)?;
     enable(Path::new(TREE))?;
     deep(reporter)?;
     kinds(reporter)?;
+    in_namespace(reporter)?;
     storm(reporter)?;
-    for size in SIZES {
+    for &size in sizes {
         many(reporter, size)?;
     }
-    dying(reporter)
+    if sizes.len() > 1 {
+        dying(reporter)?;
+    }
+    Ok(())
 }
 
 fn enable(folder: &Path) -> io::Result<()> {
@@ -56,22 +72,32 @@ fn sources() -> &'static [&'static str] {
     }
 }
 
+type Rows = HashMap<String, Vec<serde_json::Value>>;
+
 /// The rows of the tree by their paths, how often each is shown, and how long that took.
-fn shown(source: &str, fields: &str) -> io::Result<(HashMap<String, Vec<serde_json::Value>>, f64)> {
+fn shown(source: &str, fields: &str) -> io::Result<(Rows, f64)> {
+    shown_below("/scale/", &[], source, fields)
+}
+
+/// The same of the paths that begin like this. `enter`: words before the command.
+fn shown_below(start: &str, enter: &[&str], source: &str, fields: &str) -> io::Result<(Rows, f64)> {
     let fields = format!("path,{fields}");
-    let argv = ["cgroups", "--json", "--source", source, "--fields", &fields];
+    let command = [
+        FASTPROC, "cgroups", "--json", "--source", source, "--fields", &fields,
+    ];
+    let argv = [enter, &command].concat();
     let started = Instant::now();
-    let output = Command::new(FASTPROC).args(argv).output()?;
+    let output = Command::new(argv[0]).args(&argv[1..]).output()?;
     let took = started.elapsed().as_secs_f64();
     if !output.status.success() {
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         return Err(io::Error::other(error));
     }
     let mut all: serde_json::Value = serde_json::from_slice(&output.stdout)?;
-    let mut rows = HashMap::<_, Vec<_>>::new();
+    let mut rows = Rows::new();
     for row in all["cgroups"].as_array_mut().into_iter().flatten() {
         let path = row["path"].as_str().unwrap_or_default().to_owned();
-        if path.starts_with("/scale/") {
+        if path.starts_with(start) {
             rows.entry(path).or_default().push(row.take());
         }
     }
@@ -80,7 +106,7 @@ fn shown(source: &str, fields: &str) -> io::Result<(HashMap<String, Vec<serde_js
 
 /// The paths of folders below the mount.
 fn paths(folders: &[PathBuf]) -> impl Iterator<Item = String> {
-    let path = |folder: &PathBuf| folder.to_string_lossy()["/sys/fs/cgroup".len()..].to_owned();
+    let path = |folder: &PathBuf| folder.to_string_lossy()[MOUNT.len()..].to_owned();
     folders.iter().map(path)
 }
 
@@ -200,6 +226,36 @@ fn many(reporter: &mut Reporter, size: usize) -> io::Result<()> {
         }
     }
     compare(reporter, &format!("{size} cgroups"), &folders)?;
+    // Reading one of these makes the kernel add up the counts of all CPUs, for all descendants, at once.
+    for file in ["cpu.stat", "memory.stat", "io.stat"] {
+        let started = Instant::now();
+        fs::read(Path::new(TREE).join(file))?;
+        reporter.fact(
+            &format!("{size} cgroups, microseconds of {file}"),
+            started.elapsed().as_micros(),
+        )?;
+    }
+    remove(&folders)
+}
+
+/// A reader in a cgroup namespace sees its own cgroup as the root, and nothing beside it.
+fn in_namespace(reporter: &mut Reporter) -> io::Result<()> {
+    let folders = ["namespace", "namespace/below", "beside"].map(|name| Path::new(TREE).join(name));
+    folders.iter().try_for_each(fs::create_dir)?;
+    let own = std::process::id().to_string();
+    fs::write(folders[0].join("cgroup.procs"), &own)?;
+    let enter = Place::CgroupNamespace.enter();
+    for source in sources() {
+        let (rows, _) = shown_below("/", &enter, source, "cpu_time")?;
+        let mut paths: Vec<_> = rows.into_keys().collect();
+        paths.sort();
+        reporter.check(
+            &format!("cgroup namespace {source}"),
+            paths == ["/", "/below"],
+            paths.join(" "),
+        )?;
+    }
+    fs::write(Path::new(MOUNT).join("cgroup.procs"), &own)?;
     remove(&folders)
 }
 
@@ -211,7 +267,7 @@ fn storm(reporter: &mut Reporter) -> io::Result<()> {
     let ends = AtomicBool::new(false);
     let blow = |name: &str| -> io::Result<u64> {
         let mut member = Command::new("/proc/self/exe");
-        member.args([MEMBER, "/sys/fs/cgroup", "idle"]);
+        member.args([MEMBER, MOUNT, "idle"]);
         let mut sleeper = member.stdout(Stdio::null()).spawn().ok();
         let pid = sleeper.as_ref().map(|child| child.id().to_string());
         let mut made = 0;
@@ -221,7 +277,7 @@ fn storm(reporter: &mut Reporter) -> io::Result<()> {
             if let Some(pid) = &pid {
                 // It may have ended.
                 let _ = fs::write(folder.join("cgroup.procs"), pid);
-                let _ = fs::write("/sys/fs/cgroup/cgroup.procs", pid);
+                let _ = fs::write(Path::new(MOUNT).join("cgroup.procs"), pid);
             }
             fs::remove_dir(&folder)?;
             made += 1;
@@ -266,14 +322,24 @@ fn during_storm(folders: &[PathBuf]) -> io::Result<(usize, usize)> {
 fn dying(reporter: &mut Reporter) -> io::Result<()> {
     let own = std::process::id().to_string();
     fs::create_dir_all("/tmp/scale")?;
+    let (began, mut made) = (Instant::now(), 0);
     for number in 0..DYING {
+        if number % 1_000 == 0 && (available_kib()? < SPARED_KIB || began.elapsed() > PATIENCE) {
+            break;
+        }
+        if number % 5_000 == 0 {
+            // A guest that reports nothing for long is given up.
+            reporter.fact("cgroups removed so far", number)?;
+        }
+        made += 1;
         let folder = Path::new(TREE).join("passing");
         fs::create_dir(&folder)?;
         fs::write(folder.join("cgroup.procs"), &own)?;
         fs::write(format!("/tmp/scale/{number}"), [1; 64])?;
-        fs::write("/sys/fs/cgroup/cgroup.procs", &own)?;
+        fs::write(Path::new(MOUNT).join("cgroup.procs"), &own)?;
         fs::remove_dir(&folder)?;
     }
+    reporter.fact("cgroups removed with a page", made)?;
     let stat = fs::read_to_string(Path::new(TREE).join("cgroup.stat"))?;
     let kept = stat
         .lines()
@@ -282,4 +348,14 @@ fn dying(reporter: &mut Reporter) -> io::Result<()> {
     let stays = Path::new(TREE).join("stays");
     fs::create_dir(&stays)?;
     compare(reporter, "beside removed cgroups", &[stays])
+}
+
+/// Memory that processes can have, in KiB.
+fn available_kib() -> io::Result<u64> {
+    let text = fs::read_to_string("/proc/meminfo")?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"));
+    let number = line.and_then(|line| line.trim_end_matches("kB").trim().parse().ok());
+    number.ok_or_else(|| io::Error::other("/proc/meminfo has no MemAvailable"))
 }

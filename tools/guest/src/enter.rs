@@ -8,7 +8,7 @@ use std::{
 };
 
 use rustix::{
-    mount::MountPropagationFlags,
+    mount::{MountPropagationFlags, UnmountFlags},
     process::{Gid, Resource, Rlimit, Uid, setrlimit},
     thread::{
         CapabilitySet, CapabilitySets, UnshareFlags, capabilities,
@@ -21,6 +21,7 @@ use crate::mounts::mount;
 
 /// This program, from anywhere.
 pub const INIT: &str = "/init";
+const HIERARCHY: &str = "/sys/fs/cgroup";
 /// A user that owns nothing in the testbed.
 const NOBODY: u32 = 65534;
 
@@ -35,6 +36,8 @@ pub enum Place {
     PidNamespace,
     /// As root of a user namespace that has no other user.
     UserNamespace,
+    /// As root, in a cgroup namespace that begins at its own cgroup, with a mount of its own hierarchy.
+    CgroupNamespace,
     /// Unchanged, with the `/proc` of its pid namespace: the inner half of `PidNamespace`.
     OwnProc,
     /// Unchanged, under a profile of `AppArmor` that does not let it read other processes.
@@ -46,11 +49,12 @@ pub enum Place {
 }
 
 impl Place {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Nobody,
         Self::Reader,
         Self::PidNamespace,
         Self::UserNamespace,
+        Self::CgroupNamespace,
         Self::OwnProc,
         Self::Confined,
         Self::Service,
@@ -68,6 +72,7 @@ impl Place {
             Self::Reader => "reader",
             Self::PidNamespace => "pid-namespace",
             Self::UserNamespace => "user-namespace",
+            Self::CgroupNamespace => "cgroup-namespace",
             Self::OwnProc => "own-proc",
             // The names of their profiles.
             Self::Confined => "confined",
@@ -132,10 +137,14 @@ fn go_to(place: Place) -> io::Result<()> {
             fs::write("/proc/self/setgroups", "deny")?;
             fs::write("/proc/self/gid_map", "0 0 1")?;
         }
+        Place::CgroupNamespace => {
+            unshare(UnshareFlags::NEWCGROUP | UnshareFlags::NEWNS)?;
+            keep_mounts()?;
+            rustix::mount::unmount(HIERARCHY, UnmountFlags::DETACH)?;
+            mount("cgroup2", HIERARCHY)?;
+        }
         Place::OwnProc => {
-            // The root of an initramfs has no parent to share mounts with; other mounts do not change.
-            let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-            rustix::mount::mount_change("/", private)?;
+            keep_mounts()?;
             mount("proc", "/proc")?;
         }
         Place::Confined | Place::Service | Place::Pod => {
@@ -145,6 +154,12 @@ fn go_to(place: Place) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Makes the mounts of this process its own. The root of an initramfs has no parent to share mounts with.
+fn keep_mounts() -> io::Result<()> {
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    Ok(rustix::mount::mount_change("/", private)?)
 }
 
 fn become_nobody() -> io::Result<()> {

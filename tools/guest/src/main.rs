@@ -169,7 +169,10 @@ fn run(scenario: Scenario, reporter: &mut Reporter) -> io::Result<()> {
             cgroups::enable_controllers()?;
             proofs::cgroup_cost(reporter)?;
         }
-        Scenario::CgroupScale => cgroup_scale::check(reporter)?,
+        Scenario::CgroupScale => cgroup_scale::check(reporter, cgroup_scale::SIZES)?,
+        Scenario::CgroupScaleBig => {
+            cgroup_scale::check(reporter, cgroup_scale::SIZES_OF_MANY_CPUS)?;
+        }
         Scenario::Big => {
             size::use_every_queue()?;
             size::check(reporter, 64, 400, 300)?;

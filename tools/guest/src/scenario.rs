@@ -18,6 +18,8 @@ pub enum Scenario {
     NamespaceStorms,
     /// Many cgroups, deep ones, removed ones, and a storm of them. Too long to run every day.
     CgroupScale,
+    /// The same with 64 CPUs and fewer cgroups. Too long to run every day.
+    CgroupScaleBig,
     /// All sources and readers: root, a user who may load programs, and an unprivileged user.
     Conformance,
     /// The kernel shows no addresses, not even to root.
@@ -51,12 +53,13 @@ pub enum Scenario {
 impl Scenario {
     /// All scenarios, in the order in which a guest runs them. A lockdown cannot be undone, so it is the last of those
     /// that share a machine.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Survey,
         Self::CgroupCost,
         Self::NamespaceCost,
         Self::NamespaceStorms,
         Self::CgroupScale,
+        Self::CgroupScaleBig,
         Self::Conformance,
         Self::Exits,
         Self::Service,
@@ -73,8 +76,8 @@ impl Scenario {
         Self::Interrupts,
     ];
 
-    /// The scenarios that run if none is named: all except the first five.
-    pub const PROOFS: &[Self] = Self::ALL.split_at(5).1;
+    /// The scenarios that run if none is named: all except the first six.
+    pub const PROOFS: &[Self] = Self::ALL.split_at(6).1;
 
     /// Whether its processes must use every field.
     pub fn uses_fields(self) -> bool {
@@ -89,6 +92,7 @@ impl Scenario {
             Self::NamespaceCost => "namespace_cost",
             Self::NamespaceStorms => "namespace_storms",
             Self::CgroupScale => "cgroup_scale",
+            Self::CgroupScaleBig => "cgroup_scale_big",
             Self::Conformance => "conformance",
             Self::KptrRestrict => "kptr_restrict",
             Self::Lockdown => "lockdown",

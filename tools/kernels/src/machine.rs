@@ -106,8 +106,14 @@ impl Machine {
             // Room for the removed cgroups that the kernel keeps.
             Scenario::CgroupScale => Self {
                 memory_mib: 8192,
-                timeout: small.timeout * 4,
+                timeout: small.timeout * 8,
                 ..small
+            },
+            Scenario::CgroupScaleBig => Self {
+                memory_mib: 4096,
+                nvme_controllers: 0,
+                timeout: small.timeout * 4,
+                ..Self::of(Scenario::Big, architecture)
             },
             // One thread emulates this many CPUs in turn.
             Scenario::Big => Self {

@@ -16,7 +16,7 @@ pub use self::{
     catalogue::COLUMNS,
     filter::Filter,
     reader::{ReadError, Reader},
-    rows::{Members, Row, Rows},
+    rows::{Members, Row, Rows, with_descendants},
 };
 use crate::{
     escape::escape,

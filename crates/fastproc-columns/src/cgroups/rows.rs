@@ -74,6 +74,56 @@ pub struct Row<'a> {
     pub(super) lines: Lines,
 }
 
+/// The ids of a cgroup of a snapshot and of its descendants.
+pub fn with_descendants(snapshot: Snapshot<'_>, id: u64) -> HashSet<u64> {
+    let mut within = HashSet::from([id]);
+    // Parents come before their children.
+    for cgroup in snapshot.iter() {
+        if within.contains(&cgroup.record().identity.parent) {
+            within.insert(cgroup.id());
+        }
+    }
+    within
+}
+
+impl<'a> Row<'a> {
+    /// The row of one cgroup, without those of the others; the arguments are those of [`Rows::new`].
+    pub fn new(
+        id: u64,
+        snapshot: Snapshot<'a>,
+        before: Option<&Baseline>,
+        members: Option<&Members>,
+    ) -> Option<Self> {
+        let cgroup = snapshot.iter().find(|cgroup| cgroup.id() == id)?;
+        let lines = Lines::new(snapshot.memory_stat_lines());
+        let mut row = Self::of(cgroup, lines, snapshot, before, members);
+        row.processes = members.map(|members| {
+            let within = with_descendants(snapshot, id);
+            within.into_iter().map(|id| members.of(id)).sum()
+        });
+        Some(row)
+    }
+
+    /// The row of this cgroup, with its own processes only.
+    fn of(
+        cgroup: Cgroup<'a>,
+        lines: Lines,
+        snapshot: Snapshot<'a>,
+        before: Option<&Baseline>,
+        members: Option<&Members>,
+    ) -> Self {
+        let own = members.map(|members| members.of(cgroup.id()));
+        let changes = before.map(|before| before.changes(snapshot, cgroup));
+        Self {
+            cgroup,
+            changes: changes.unwrap_or_default(),
+            processes: own,
+            own_processes: own,
+            lines,
+        }
+    }
+}
+
 impl Row<'_> {
     pub(super) fn stat(&self, line: Option<StatLine>) -> Option<u64> {
         self.cgroup.memory_stat_value(line?)
@@ -108,17 +158,7 @@ impl<'a> Rows<'a> {
         let lines = Lines::new(snapshot.memory_stat_lines());
         let mut rows: Vec<_> = snapshot
             .iter()
-            .map(|cgroup| {
-                let own = members.map(|members| members.of(cgroup.id()));
-                let changes = before.map(|before| before.changes(snapshot, cgroup));
-                Row {
-                    cgroup,
-                    changes: changes.unwrap_or_default(),
-                    processes: own,
-                    own_processes: own,
-                    lines,
-                }
-            })
+            .map(|cgroup| Row::of(cgroup, lines, snapshot, before, members))
             .collect();
         // Parents come before their children, so in reverse order each child's sum is complete before its parent adds
         // it.

@@ -11,7 +11,9 @@ fn of(row: &Row<'_>, lookup: &mut Lookup) -> Option<Limit> {
     if row.event.is_some() {
         return None;
     }
-    lookup.limits.get(row.process.cgroup_id()?)
+    let id = row.process.cgroup_id()?;
+    let path = lookup.details.cgroup(row.process).ok()?;
+    lookup.limits.get(id, path)
 }
 
 macro_rules! limit {

@@ -150,7 +150,9 @@ impl Service {
         };
         // A user may see another part of the same record by now. The groups say which walks these were.
         let left = buffer.left.take();
-        let left = left.filter(|left| view == View::All && left.groups == contents.groups);
+        let left = left.filter(|left| {
+            view == View::All && left.groups == contents.groups && !left.is_of_cgroups
+        });
         let is_written = changes.since(left.map(|left| left.generation));
         let written = filling.write(shown, is_written, &mut parts);
         self.exits.write(contents.exits, view, &mask, &mut parts);

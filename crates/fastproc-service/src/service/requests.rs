@@ -8,7 +8,7 @@ use fastproc::{
 };
 use nix::errno::Errno;
 
-use super::{Service, asking::WEIGHT_OF_MUCH, turn::Waiting};
+use super::{Service, asking::WEIGHT_OF_MUCH, cgroups, turn::Waiting};
 use crate::{
     blame::Reason,
     budget::cpu_time,
@@ -127,6 +127,12 @@ impl Service {
         if matches!(request.op, Op::Layout | Op::Status) {
             return self.tell(token, request.op);
         }
+        if request.op == Op::Cgroups {
+            return match cgroups::refusal(&request, &peer) {
+                Some(status) => self.refuse(token, status),
+                None => self.wait(token, peer.view, 0, request),
+            };
+        }
         self.want_exits(token, &request, peer.view);
         let mut groups = Fields::from_bits_truncate(request.groups) | peer.view.needs();
         if !request.texts.is_empty() {
@@ -136,12 +142,17 @@ impl Service {
         let Some(tier) = tier.or_else(|| (request.op == Op::Exits).then_some(0)) else {
             return self.refuse(token, Status::Groups);
         };
+        self.wait(token, peer.view, tier, request);
+    }
+
+    /// Lets a request wait for its turn.
+    fn wait(&mut self, token: u64, view: View, tier: usize, request: Request) {
         if let Some(client) = self.clients.get_mut(&token) {
             client.waits = true;
         }
         self.waiting.push(Waiting {
             client: token,
-            view: peer.view,
+            view,
             tier,
             request,
             came: Instant::now(),

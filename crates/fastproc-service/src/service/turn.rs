@@ -16,7 +16,8 @@ use fastproc::{
 
 use super::Service;
 use crate::{
-    blame::Reason, budget::cpu_time, buffers::Contents, exits::Range, tiers::COUNT, view::View,
+    blame::Reason, budget::cpu_time, buffers::Contents, cgroups, exits::Range, tiers::COUNT,
+    view::View,
 };
 
 /// After this time new requests are read, even if some waiting ones had no work done.
@@ -92,11 +93,21 @@ pub(super) struct Costs {
     pub(super) bytes: [usize; COUNT],
     /// For one process.
     pub(super) text: Duration,
+    /// By collector.
+    pub(super) cgroups: [CgroupCosts; cgroups::COUNT],
+}
+
+/// What a snapshot of the cgroups took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CgroupCosts {
+    pub(super) read: Duration,
+    pub(super) write: Duration,
+    pub(super) bytes: usize,
 }
 
 /// What became of a request in this turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+pub(super) enum Step {
     /// It was answered or refused, without work.
     Answered,
     /// It was answered after work, or became a job.
@@ -158,6 +169,7 @@ impl Service {
     fn step(&mut self, waiting: &Waiting, comes_later: bool) -> Step {
         match waiting.request.op {
             Op::Exits => self.step_exits(waiting, comes_later),
+            Op::Cgroups => self.step_cgroups(waiting, comes_later),
             Op::Hello => {
                 self.greet(waiting);
                 Step::Answered
@@ -266,6 +278,7 @@ impl Service {
             texts: request.texts,
             texts_max_age_ns: request.texts_max_age_ns,
             exits,
+            is_of_cgroups: false,
         }
     }
 

@@ -1,10 +1,10 @@
 //! One cgroup in detail.
 
-use std::{cmp::Reverse, collections::HashSet};
+use std::cmp::Reverse;
 
 use fastproc_columns::{
     Lookup, Row,
-    cgroups::{COLUMNS, Column, Rows, find},
+    cgroups::{COLUMNS, Column, find, with_descendants},
     escape::escape,
 };
 
@@ -38,8 +38,8 @@ pub fn draw(
     theme: Theme,
 ) {
     canvas.clear();
-    let rows = cgroups.rows();
-    let row = rows.iter().find(|row| row.cgroup.id() == shown.id);
+    let row = cgroups.row(shown.id);
+    let row = row.as_ref();
     if let Some(row) = row {
         shown.path = row.cgroup.path().to_vec();
     }
@@ -79,7 +79,7 @@ pub fn draw(
             body.text(0, 0, text, theme.dim());
         }
         (Page::Processes, Some(_)) => {
-            let processes = processes(shown.id, &rows, view);
+            let processes = processes(shown.id, cgroups, view);
             let window = &mut shown.window;
             details::list(
                 &mut body,
@@ -102,14 +102,8 @@ fn now(row: &fastproc_columns::cgroups::Row<'_>, column: &Column) -> String {
 }
 
 /// The processes of a cgroup and of its descendants, the busiest first.
-fn processes<'a>(id: u64, cgroups: &Rows<'_>, view: &View<'a>) -> Vec<Row<'a>> {
-    let mut within = HashSet::from([id]);
-    // Parents come before their children.
-    for row in cgroups.iter() {
-        if within.contains(&row.cgroup.record().identity.parent) {
-            within.insert(row.cgroup.id());
-        }
-    }
+fn processes<'a>(id: u64, cgroups: &Cgroups<'_>, view: &View<'a>) -> Vec<Row<'a>> {
+    let within = with_descendants(cgroups.snapshot, id);
     let is_within = |row: &Row<'_>| {
         let id = row.process.cgroup().and_then(fastproc::record::Cgroup::id);
         id.is_some_and(|id| within.contains(&id))

@@ -19,7 +19,8 @@ impl Files {
         tree.read(id, name, &mut self.memory)
     }
 
-    fn number(&mut self, tree: &mut Tree, id: u64, name: &'static str) -> Option<u64> {
+    /// The number in a file that has a single one.
+    pub(super) fn number(&mut self, tree: &mut Tree, id: u64, name: &'static str) -> Option<u64> {
         number(self.text(tree, id, name)?.trim_end())
     }
 
@@ -96,22 +97,21 @@ impl Files {
 
     fn cpu(&mut self, tree: &mut Tree, id: u64) -> Option<Cpu> {
         let mut cpu = cpu(self.text(tree, id, "cpu.stat")?)?;
-        if let Some(text) = self.text(tree, id, "cpu.max") {
-            let mut words = text.split_ascii_whitespace().map(number);
-            let mut next = || {
-                words.next().flatten().map(|usec| {
-                    if usec == UNLIMITED {
-                        usec
-                    } else {
-                        usec.saturating_mul(1000)
-                    }
-                })
-            };
-            (cpu.quota_ns, cpu.period_ns) =
-                (next().unwrap_or(u64::MAX), next().unwrap_or(u64::MAX));
+        if let Some([quota_ns, period_ns]) = self.cpu_max(tree, id) {
+            cpu.set_quota_ns(quota_ns);
+            cpu.set_period_ns(period_ns);
         }
         cpu.set_weight(self.number(tree, id, "cpu.weight"));
         Some(cpu)
+    }
+
+    /// The quota and the period, in nanoseconds, of a cgroup that has this file.
+    pub(super) fn cpu_max(&mut self, tree: &mut Tree, id: u64) -> Option<[Option<u64>; 2]> {
+        let mut words = self.text(tree, id, "cpu.max")?.split_ascii_whitespace();
+        Some([(); 2].map(|()| match number(words.next()?)? {
+            UNLIMITED => Some(UNLIMITED),
+            usec => Some(usec.saturating_mul(1000)),
+        }))
     }
 
     fn memory(&mut self, tree: &mut Tree, id: u64) -> Option<Memory> {

@@ -36,6 +36,7 @@ mod difference;
 mod error;
 mod fields;
 mod files;
+mod limits;
 mod object;
 mod pressure;
 mod proofs;
@@ -63,6 +64,7 @@ pub use self::{
     difference::{Baseline, Changes},
     error::Error,
     fields::Fields,
+    limits::{LimitReader, Limits},
     snapshot::{Cgroup, Snapshot},
     stat::StatLine,
     text::TextFile,
@@ -138,6 +140,12 @@ impl Cgroups {
     /// Whether memory.stat is read as text, because the names of the kernel's stored values are unknown.
     pub fn reads_memory_stat_as_text(&self) -> bool {
         self.by_text || matches!(self.reader, Reader::Files(_))
+    }
+
+    /// The longest run of the program during the last snapshot, for measurements.
+    #[doc(hidden)]
+    pub fn longest_section(&self) -> Duration {
+        self.met.longest_section
     }
 
     /// Reads all cgroups.

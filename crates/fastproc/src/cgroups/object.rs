@@ -74,6 +74,8 @@ pub(super) struct Met {
     pub(super) devices: usize,
     /// Time since boot when the walk began.
     pub(super) began_ns: u64,
+    /// The longest run of the program.
+    pub(super) longest_section: Duration,
 }
 
 impl Bpf {
@@ -181,6 +183,7 @@ impl Bpf {
                     records: run.records as usize,
                     devices: run.devices as usize,
                     began_ns,
+                    longest_section: Duration::from_nanos(run.longest_ns),
                 });
             }
             if run.lost_records != 0 {

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::record::{Pressure, Record};
+use super::record::Record;
 
 /// The last totals of each cgroup that were shown.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub(super) struct Totals(HashMap<u64, [u64; 6]>);
 impl Totals {
     /// Raises the totals of a cgroup to those that were shown before.
     pub(super) fn raise(&mut self, record: &mut Record) {
-        let totals = totals(&mut record.pressure);
+        let totals = record.pressure.totals_mut();
         if totals.iter().all(|total| **total == 0) {
             return;
         }
@@ -32,17 +32,6 @@ impl Totals {
             self.0.retain(|&id, _| is_here(id));
         }
     }
-}
-
-fn totals(pressure: &mut Pressure) -> [&mut u64; 6] {
-    [
-        &mut pressure.cpu_some_ns,
-        &mut pressure.cpu_full_ns,
-        &mut pressure.memory_some_ns,
-        &mut pressure.memory_full_ns,
-        &mut pressure.io_some_ns,
-        &mut pressure.io_full_ns,
-    ]
 }
 
 #[cfg(test)]

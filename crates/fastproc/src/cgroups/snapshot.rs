@@ -35,10 +35,19 @@ include!(concat!(env!("OUT_DIR"), "/cgroup.rs"));
 impl<'a> Snapshot<'a> {
     /// Every cgroup that this process can reach from the mount of the hierarchy.
     pub fn iter(self) -> impl ExactSizeIterator<Item = Cgroup<'a>> {
-        self.shown.iter().map(move |&at| Cgroup {
+        self.shown.iter().map(move |&at| self.of_record(at))
+    }
+
+    /// The cgroup at this place in [`iter`](Self::iter).
+    pub fn at(self, place: usize) -> Option<Cgroup<'a>> {
+        self.shown.get(place).map(|&at| self.of_record(at))
+    }
+
+    fn of_record(self, at: u32) -> Cgroup<'a> {
+        Cgroup {
             record: &self.records[at as usize],
             snapshot: self,
-        })
+        }
     }
 
     /// The number of cgroups.

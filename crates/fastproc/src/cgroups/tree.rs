@@ -15,7 +15,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{FileType, Mode, OFlags, RawDir},
+    fs::{AtFlags, FileType, Mode, OFlags, RawDir},
     io::Errno,
     process::{Resource, getrlimit},
 };
@@ -54,7 +54,8 @@ struct Directory {
 impl Tree {
     pub(super) fn open() -> Result<Self, Error> {
         let mounts = cgroup_root::mountinfo();
-        Self::at(Path::new(mount_point(&mounts).ok_or(Error::NotMounted)?))
+        let (_, point) = mount(&mounts).ok_or(Error::NotMounted)?;
+        Self::at(Path::new(point))
     }
 
     pub(super) fn at(mount: &Path) -> Result<Self, Error> {
@@ -93,6 +94,25 @@ impl Tree {
             listed: 0,
             files: Vec::new(),
         });
+    }
+
+    /// Looks a cgroup up by its path, and returns its id.
+    pub(super) fn find(&mut self, path: &[u8]) -> Option<u64> {
+        // The kernel shows a cgroup above the root of the namespace like this.
+        if path.starts_with(b"/..") {
+            return None;
+        }
+        let folder = relative(path, "");
+        let id = rustix::fs::statat(&self.root, &folder, AtFlags::empty()).ok()?;
+        self.insert(id.st_ino, path);
+        Some(id.st_ino)
+    }
+
+    /// Forgets a cgroup that was looked up.
+    pub(super) fn forget(&mut self, id: u64) {
+        if id != self.root_id {
+            self.directories.remove(&id);
+        }
     }
 
     /// The path of a cgroup.
@@ -242,10 +262,9 @@ fn pread_all(file: impl AsFd, memory: &mut Vec<u8>) -> rustix::io::Result<usize>
     }
 }
 
-/// The mount point of the version 2 hierarchy. A mount of its root comes first.
-fn mount_point(mounts: &str) -> Option<&str> {
-    let first = mounts::of_cgroup2(mounts).min_by_key(|&(root, _)| root != "/");
-    first.map(|(_, point)| point)
+/// The mount of the version 2 hierarchy: its root, and its mount point. A mount of the whole hierarchy comes first.
+pub(super) fn mount(mounts: &str) -> Option<(&str, &str)> {
+    mounts::of_cgroup2(mounts).min_by_key(|&(root, _)| root != "/")
 }
 
 #[cfg(test)]
@@ -259,10 +278,10 @@ mod tests {
         let mounts = "25 19 0:22 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
                       26 19 0:23 /part /mnt rw - cgroup2 none rw\n\
                       27 19 0:24 / /sys/fs/cgroup/unified rw,nosuid shared:4 - cgroup2 cgroup2 rw\n";
-        assert_eq!(mount_point(mounts), Some("/sys/fs/cgroup/unified"));
+        assert_eq!(mount(mounts), Some(("/", "/sys/fs/cgroup/unified")));
         let (part, _) = mounts.split_at(mounts.rfind("27").expect("it is there"));
-        assert_eq!(mount_point(part), Some("/mnt"));
-        assert_eq!(mount_point(""), None);
+        assert_eq!(mount(part), Some(("/part", "/mnt")));
+        assert_eq!(mount(""), None);
     }
 
     #[test]

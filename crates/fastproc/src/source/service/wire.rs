@@ -29,6 +29,8 @@ pub enum Op {
     Status = 4,
     /// Exits, without a snapshot.
     Exits = 5,
+    /// A snapshot of the cgroups.
+    Cgroups = 6,
 }
 
 impl Op {
@@ -39,6 +41,7 @@ impl Op {
             3 => Self::Layout,
             4 => Self::Status,
             5 => Self::Exits,
+            6 => Self::Cgroups,
             _ => return None,
         })
     }
@@ -49,7 +52,7 @@ impl Op {
 pub struct Request {
     /// The operation.
     pub op: Op,
-    /// Groups of fields, as the bits of [`Fields`](crate::Fields).
+    /// Groups of fields, as the bits of [`Fields`](crate::Fields); for cgroups of those of cgroups.
     pub groups: u32,
     /// Greatest age of a snapshot, in nanoseconds. 0: its walk must begin after this message arrived.
     pub max_age_ns: u64,
@@ -153,6 +156,17 @@ pub mod part {
     pub const EXIT_LINES: usize = 7;
     /// Number of parts that a reply has room for.
     pub const COUNT: usize = 8;
+
+    /// In a snapshot of the cgroups: their records, parents before their children.
+    pub const CGROUPS: usize = 0;
+    /// Their block devices, to which records refer.
+    pub const DEVICES: usize = 1;
+    /// Where the path of each cgroup is: an offset and a length of 32 bits each.
+    pub const PATHS: usize = 2;
+    /// The bytes of the paths.
+    pub const PATH_BYTES: usize = 3;
+    /// The names of the lines of memory.stat, in the order of their values, each followed by a line feed.
+    pub const STAT_NAMES: usize = 4;
 }
 
 /// Bits of the results of comparing records with the kernel's text: see [`Calibration`](crate::Calibration).
@@ -170,7 +184,7 @@ mod fact {
 pub struct Reply {
     /// Whether the request was served.
     pub status: Status,
-    /// Id of the layout of records: [`layout::id`](crate::records::layout::id).
+    /// Id of the layout of records: [`layout::id`](crate::records::layout::id), or that of cgroups.
     pub layout: u64,
     /// Number of the snapshot, never 0. A larger number is a later snapshot.
     pub generation: u64,
@@ -339,7 +353,7 @@ mod tests {
     use super::*;
 
     fn requests() -> impl Strategy<Value = Request> {
-        (1..6_u64, any::<u32>(), any::<[u64; 6]>()).prop_map(|(op, groups, words)| Request {
+        (1..7_u64, any::<u32>(), any::<[u64; 6]>()).prop_map(|(op, groups, words)| Request {
             op: Op::from_word(op).expect("an operation"),
             groups,
             max_age_ns: words[0],
