@@ -222,7 +222,7 @@ fn the_table_of_cgroups_has_an_order_a_filter_and_columns_of_its_own() {
 fn a_group_is_opened_within_the_filter() {
     let mut state = state(Place::Table, false);
     state.set_filter("pid < 10 || pid == 20").expect("valid");
-    state.settings.group = Some(crate::group::GroupBy::Name);
+    state.settings.group = Some(GroupBy::Name);
     state.selected_group = Some(b"sleep".to_vec());
     assert_eq!(state.act(Place::Table, Action::Details), None);
     assert_eq!(
