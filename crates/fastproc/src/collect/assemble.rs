@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::met_all::has_met_all;
+use super::met_all::{list_those_missed, missing_threads};
 use crate::{
     base::{
         error::Error,
@@ -172,10 +172,14 @@ impl Assembler {
             Some(_) => bpf.last_or_collect()?,
             None => bpf.collect()?,
         };
-        let reconcile = is_due && !has_met_all(records, tasks, running_tasks);
+        let missing = if is_due {
+            missing_threads(records, tasks, running_tasks)
+        } else {
+            Some(0)
+        };
+        let reconcile = missing != Some(0);
         if reconcile {
-            // The walk has either missed a pid that only the listing has, or the process is younger.
-            self.procfs.pids(&mut self.listed)?;
+            list_those_missed(&mut self.procfs, index, missing, &mut self.listed)?;
         } else if is_due {
             self.reconciled = Some(Instant::now());
         }
