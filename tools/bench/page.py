@@ -390,6 +390,10 @@ SCALE_METHOD = """\
 "Cold" is the first snapshot after 128 MB of other memory were read. A section is the time for which a walk keeps its CPU without a
 pause: the longest of each walk. CPU time of `ps` is that of the command, with opening; `serve` and the service are counted with
 their readers, and `top` per refresh. All of them read idle processes; see [performance.md](performance.md) for those that run.
+
+The resident set is exact on kernels that count it by CPU. That takes a cache line of each online CPU for every four processes, and
+nothing if no field of the group `memory` is requested. With 255 online CPUs it would be 64 lines for each process, more than all the
+rest of a lean record; a walk counts eight CPUs as one more process when it decides whether to pause, so sections stay as short.
 """
 
 
