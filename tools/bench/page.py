@@ -438,12 +438,13 @@ def scale(report: Row) -> str:
     heads = ["CPU time of", *[f"{row['processes']:,} processes" for row in rows]]
     threads = [
         [
-            f"{row['count']:,} in {row['processes']:,} processes",
+            f"{row['count']:,}",
+            f"{row['processes']:,}",
             *[short(median(row, key)) for key in ("us", "cold_us", "unlisted_us")],
         ]
         for row in report["threads"]
     ]
-    of_threads = table(["threads", "us per thread, listed", "… cold", "not listed, but added up"], threads)
+    of_threads = table(["threads", "of so many processes", "us per thread, listed", "… cold", "not listed, but added up"], threads)
     return "\n".join(
         [
             SCALE_ABOUT,
