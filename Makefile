@@ -46,6 +46,14 @@ test-storms: build
 	tools/checker/check "$(TARGET)/release/fastproc" \
 		--seconds $(STORM_SECONDS) --at-least $(STORM_COMPARISONS) $(STORM_ARGS)
 
+## make test-scale     a hundred thousand tasks: what still works, what it costs, docs/scale.md from it; as root, some minutes
+.PHONY: test-scale
+test-scale:
+	scripts/setup build
+	$(CARGO) build --release --locked -p fastproc-cli -p fastproc-exporter -p fastproc-bench
+	@"$(TARGET)/release/fastproc" bench scale --output docs/scale.json
+	python3 tools/bench/page.py
+
 ## make test-storms-short   a tenth of test-storms in some minutes, by every source
 .PHONY: test-storms-short
 test-storms-short:

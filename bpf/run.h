@@ -66,6 +66,7 @@ struct fp_run {
 	u32 tries, units, back, sequence, thread_pid;
 	u64 thread_start_ns;
 	u64 section_ns, deadline_ns; /* how long a run may take, from the library, and when this one ends */
+	u64 longest_ns;		     /* how long the longest run took */
 	u64 task, first, next, leader, head, node;
 	u64 groups; /* the group_info whose copy is at groups_at: processes of a session share one */
 	u32 groups_at;

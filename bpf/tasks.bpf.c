@@ -466,8 +466,9 @@ static __always_inline void resume(void)
 SEC("syscall") int walk(void *ctx)
 {
 	struct bpf_iter_task it;
+	u64 began_ns = bpf_ktime_get_ns(), took_ns;
 
-	run.deadline_ns = bpf_ktime_get_ns() + run.section_ns;
+	run.deadline_ns = began_ns + run.section_ns;
 	bpf_rcu_read_lock();
 	/*
 	 * The idle task, where the list begins and ends, and the first process. A kernel's iterator may skip tasks to
@@ -483,5 +484,8 @@ SEC("syscall") int walk(void *ctx)
 	resume();
 	bpf_loop(MAX_STEPS, step, 0, 0);
 	bpf_rcu_read_unlock();
+	took_ns = bpf_ktime_get_ns() - began_ns;
+	if (took_ns > run.longest_ns)
+		run.longest_ns = took_ns;
 	return 0;
 }

@@ -4,6 +4,7 @@
 #                                          agree within 1 %, and the machine with 64 CPUs is booted with each of them
 #   make test-kernels KERNELS="6.1 6.12"   these: measured once, and with 64 CPUs only the newest of them; THOROUGH=yes for more
 #   make test-kernels KERNELS="6.12-arm64" that of arm64, with programs that are compiled here; -16k-arm64: with pages of 16 KiB
+#   make test-kernels KERNELS="6.12-arm64" SCENARIOS="glance"  the cheapest proof: one comparison by the default source
 #   make test-kernels SCENARIOS="hotplug"  only what they do there; fastproc-kernels test --help names them
 #   make kernels-expected                  write kernels/expected.toml and docs/kernels.md from what the kernels show
 #   make kernels-page                      write docs/kernels.md from kernels/expected.toml

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Writes docs/performance.md, its plots, and the tables of README.md and docs/exporter.md, from the JSON of one run of `fastproc bench all`.
+Writes docs/scale.md from the JSON of one run of `fastproc bench scale`.
 
 tools/bench/page.py          write them
-tools/bench/page.py --check  fail if they are not what docs/performance.json says
+tools/bench/page.py --check  fail if they are not what docs/performance.json and docs/scale.json say
 """
 
 import json
@@ -16,6 +17,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = ROOT / "docs/performance.json"
+SCALE = ROOT / "docs/scale.json"
 
 Row = dict[str, Any]
 
@@ -370,6 +372,91 @@ def page(run: Row, reports: dict[str, Row]) -> str:
     return "\n".join([*parts, METHOD])
 
 
+SCALE_ABOUT = """\
+# A hundred thousand tasks
+
+<!-- Written by `make test-scale` (tools/bench/page.py) from scale.json. -->
+
+`make test-scale` (`fastproc bench scale`) raises `kernel.pid_max` and `kernel.threads-max`, starts idle processes, and measures and
+checks beside each number of them; then it ends them, and does the same with threads. As many processes as fit into three quarters
+of the memory have memory of their own, the others share that of their parent (`clone(2)` with `CLONE_VM`). Whatever happens, the
+processes end with the command, and the limits are restored.
+
+At each size every idle process must be in a snapshot of `bpf`, in the output of `fastproc ps` and in a snapshot of the service once;
+the exporter's group must have their number; `fastproc ps --top 20` must print twenty rows, and `fastproc top` draw its screen; and
+`fastproc verify` compares every value of 200 of them with the kernel's files. Each thread must be listed once, with its process.
+"""
+SCALE_METHOD = """\
+"Cold" is the first snapshot after 128 MB of other memory were read. A section is the time for which a walk keeps its CPU without a
+pause: the longest of each walk. CPU time of `ps` is that of the command, with opening; `serve` and the service are counted with
+their readers, and `top` per refresh. All of them read idle processes; see [performance.md](performance.md) for those that run.
+
+The resident set is exact on kernels that count it by CPU. That takes a cache line of each online CPU for every four processes, and
+nothing if no field of the group `memory` is requested. With 255 online CPUs it would be 64 lines for each process, more than all the
+rest of a lean record; a walk counts eight CPUs as one more process when it decides whether to pause, so sections stay as short.
+"""
+
+
+def scale(report: Row) -> str:
+    rows = report["rows"]
+
+    def line(name: str, cell: Callable[[Row], str]) -> list[str]:
+        return [name, *[cell(row) for row in rows]]
+
+    def us(key: str) -> Callable[[Row], str]:
+        return lambda row: short(median(row, key))
+
+    def times(key: str) -> Callable[[Row], str]:
+        return lambda row: short(median(row, key) / median(rows[0], key))
+
+    def each(key: str) -> Callable[[Row], str]:
+        return lambda row: short((median(row, key) if isinstance(row[key], dict) else row[key]) * 1e3 / row["processes"])
+
+    lines = [
+        line("of these idle, with memory of their own", lambda row: f"{row['own_memory']:,}"),
+        line("a snapshot of the fields of `top`, us per process", us("lean_us")),
+        line("… cold", us("lean_cold_us")),
+        line("… cold, to that of the first column", times("lean_cold_us")),
+        line("a snapshot of every field, us per process", us("full_us")),
+        line("… cold", us("full_cold_us")),
+        line("… cold, to that of the first column", times("full_cold_us")),
+        line("longest section, us: median of the walks", us("section_us")),
+        line("… most of all walks", lambda row: short(row["section_us"]["max"])),
+        line("opening, ms", lambda row: short(row["open_ms"])),
+        line("the first snapshot after it, us per process", each("first_ms")),
+        line("arrays, MB", lambda row: short(row["array_bytes"] / 1e6)),
+        line("`fastproc ps --top 20` without a service, us per process", each("ps_ms")),
+        line("`ps -eo pid,s,rss,time,comm`, us per process", each("procps_ms")),
+        line("a snapshot by the service, us per process", each("service_ms")),
+        line("… its resident memory, MB", lambda row: short(row["service_mb"])),
+        line("a refresh of `fastproc top`, us per process", each("top_ms")),
+        line("… its resident memory, MB", lambda row: short(row["top_mb"])),
+        line("a scrape of `fastproc serve`, us per process", each("scrape_ms")),
+        line("… its resident memory, MB", lambda row: short(row["serve_mb"])),
+        line("values compared by `fastproc verify`, all right", lambda row: f"{row['verified']:,}"),
+    ]
+    heads = ["CPU time of", *[f"{row['processes']:,} processes" for row in rows]]
+    threads = [
+        [
+            f"{row['count']:,}",
+            f"{row['processes']:,}",
+            *[short(median(row, key)) for key in ("us", "cold_us", "unlisted_us")],
+        ]
+        for row in report["threads"]
+    ]
+    of_threads = table(["threads", "of so many processes", "us per thread, listed", "… cold", "not listed, but added up"], threads)
+    return "\n".join(
+        [
+            SCALE_ABOUT,
+            f"Linux {report['kernel']}, {report['cpus']} CPUs. An idle process with memory of its own takes about "
+            f"{report['bytes_of_process'] / 1e3:.0f} kB of the kernel.\n",
+            table(heads, lines) + "\n",
+            of_threads + "\n",
+            SCALE_METHOD,
+        ]
+    )
+
+
 def with_sections(text: str, run: Row, reports: dict[str, Row]) -> str:
     """A page with each marked section written anew; a section that was not measured stays as it is."""
     sections: dict[str, Callable[[], str]] = {"machine": lambda: f"{run['machine']}."}
@@ -388,13 +475,15 @@ def main() -> int:
     files = {ROOT / "docs/performance.md": page(run, reports)}
     files |= {ROOT / name: with_sections((ROOT / name).read_text(), run, reports) for name in ("README.md", "docs/exporter.md")}
     files |= {ROOT / f"docs/performance-{name}.svg": drawing for name, drawing in plots(reports).items()}
+    if SCALE.exists():
+        files[ROOT / "docs/scale.md"] = scale(json.loads(SCALE.read_text()))
     if "--check" not in sys.argv[1:]:
         for path, content in files.items():
             path.write_text(content)
         return 0
     stale = [path for path, content in files.items() if not path.exists() or path.read_text() != content]
     for path in stale:
-        print(f"{path.relative_to(ROOT)} is not what docs/performance.json says: tools/bench/page.py", file=sys.stderr)
+        print(f"{path.relative_to(ROOT)} is not what the JSON beside it says: tools/bench/page.py", file=sys.stderr)
     return 1 if stale else 0
 
 

@@ -391,3 +391,41 @@ fn a_child_is_told_to_open_its_own() {
     });
     reader.collect(Want::STAT).expect("the parent goes on");
 }
+
+#[test]
+fn a_single_snapshot_is_that_of_opening_if_it_is_taken_at_once() {
+    if !gate::bpf() {
+        return;
+    }
+    for source in [SourceKind::Bpf, SourceKind::BpfIter] {
+        let open = || {
+            let collector = Collector::builder()
+                .one_shot(true)
+                .source(Some(source))
+                .fields(Fields::TOP);
+            collector.open().expect("there is BPF")
+        };
+        // This takes more than a tenth of a second sometimes, on a busy machine.
+        wait_until("a snapshot that opening made", || {
+            let mut collector = open();
+            let opened = now_ns();
+            let snapshot = collector.snapshot().expect("a snapshot can be made");
+            assert!(snapshot.get(std::process::id()).is_some());
+            snapshot.stats().boottime_ns < opened
+        });
+        let mut collector = open();
+        std::thread::sleep(Duration::from_millis(150));
+        let asked = now_ns();
+        let snapshot = collector.snapshot().expect("a snapshot can be made");
+        assert!(snapshot.stats().boottime_ns >= asked, "{source} is too old");
+        let asked = now_ns();
+        let snapshot = collector.snapshot().expect("a snapshot can be made");
+        assert!(snapshot.stats().boottime_ns >= asked, "{source}, again");
+    }
+}
+
+/// The time since boot.
+fn now_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}

@@ -25,6 +25,14 @@ pub fn cpu_ns(pid: u32) -> Result<u64, Failure> {
     Ok(sum)
 }
 
+/// The resident set of a process, in megabytes.
+pub fn resident_mb(pid: u32) -> Result<f64, Failure> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kibibytes = line.and_then(|line| line.trim().split(' ').next()?.parse::<f64>().ok());
+    Ok(kibibytes.ok_or("its status has no resident set")? * 1024.0 / 1e6)
+}
+
 /// A child that is killed when this is dropped.
 pub struct Ending(pub Child);
 

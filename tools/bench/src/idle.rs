@@ -5,12 +5,14 @@
 //! terminal's signals do not reach it) and by a crash. Then the spawner kills and reaps all of them. If the spawner
 //! itself is killed, each of them dies by `PR_SET_PDEATHSIG`.
 //!
-//! They are ordinary processes in the namespaces of this program, each with its own address space, because real
-//! machines are full of these. A pid namespace would also keep them together, but costs every reader a second number
+//! They are in the namespaces of this program, and usually ordinary processes, each with its own address space, because
+//! real machines are full of these. A pid namespace would also keep them together, but costs every reader a second number
 //! for each pid, and saves nothing: each process needs a pid in the outer namespace as well, below its
 //! `kernel.pid_max`.
 //!
 //! This program may have threads, so the spawner and its children only make system calls: no allocation, no lock.
+
+mod kind;
 
 use std::{
     ffi::CStr,
@@ -26,18 +28,20 @@ use std::{
 };
 
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, pause, poll},
+    event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
     mm::{MapFlags, ProtFlags, mmap_anonymous},
-    process::{
-        Pid, Signal, WaitOptions, getpid, getppid, kill_process, set_parent_process_death_signal,
-        setsid, wait, waitpid,
-    },
+    process::{Pid, Signal, WaitOptions, getpid, kill_process, setsid, wait, waitpid},
     stdio::{dup2_stdin, dup2_stdout, stdin, stdout},
 };
 
+pub use kind::Kind;
+
 /// The time that all of them have to wake, run and sleep.
 const WAKING: Duration = Duration::from_secs(60);
+
+/// Their name, and that of their parent.
+pub const NAME: &CStr = c"fastproc-idle";
 
 /// Counts how many have been woken, in memory that they share with the waiting process.
 static WOKEN: OnceLock<Option<&AtomicUsize>> = OnceLock::new();
@@ -62,11 +66,20 @@ impl Idle {
     ///
     /// Call it before mapping anything large: each process is a copy of this one.
     pub fn start(wanted: usize) -> io::Result<Self> {
-        Self::start_with_names(wanted, 1)
+        Self::start_tasks(wanted, 1, Kind::OwnMemory)
     }
 
     /// The same with this many different names.
     pub fn start_with_names(wanted: usize, names: usize) -> io::Result<Self> {
+        Self::start_tasks(wanted, names, Kind::OwnMemory)
+    }
+
+    /// The same with tasks of another kind.
+    pub fn start_kind(wanted: usize, kind: Kind) -> io::Result<Self> {
+        Self::start_tasks(wanted, 1, kind)
+    }
+
+    fn start_tasks(wanted: usize, names: usize, kind: Kind) -> io::Result<Self> {
         check_pids(wanted)?;
         WOKEN.get_or_init(shared);
         let (held, lifeline) = io::pipe()?;
@@ -76,7 +89,7 @@ impl Idle {
         // SAFETY: the child only makes system calls on its copies of these values, and ends by _exit.
         let spawner = match unsafe { libc::fork() } {
             -1 => return Err(io::Error::last_os_error()),
-            0 => spawn_all(&mut pids, names, &held, &outcome),
+            0 => spawn_all(&mut pids, names, kind, &held, &outcome),
             pid => Pid::from_raw(pid).ok_or_else(|| io::Error::other("fork gave no pid"))?,
         };
         drop((held, outcome));
@@ -145,7 +158,12 @@ impl Idle {
         }
     }
 
-    /// Their pids, without that of their parent.
+    /// The process that started them.
+    pub fn parent(&self) -> u32 {
+        self.spawner.as_raw_pid() as u32
+    }
+
+    /// Their pids, without that of their parent; the ids of threads.
     pub fn pids(&self) -> impl Iterator<Item = u32> {
         self.pids.iter().map(|pid| pid.as_raw_pid() as u32)
     }
@@ -186,7 +204,13 @@ fn check_pids(wanted: usize) -> io::Result<()> {
 }
 
 /// The code of the spawner.
-fn spawn_all(pids: &mut [Option<Pid>], names: usize, held: &PipeReader, outcome: &PipeWriter) -> ! {
+fn spawn_all(
+    mut pids: &mut [Option<Pid>],
+    names: usize,
+    kind: Kind,
+    held: &PipeReader,
+    outcome: &PipeWriter,
+) -> ! {
     // Keep the two pipes, and no other descriptors of this program, especially not the lifeline's other end.
     if dup2_stdin(held).is_err() || dup2_stdout(outcome).is_err() {
         exit_now();
@@ -194,7 +218,7 @@ fn spawn_all(pids: &mut [Option<Pid>], names: usize, held: &PipeReader, outcome:
     close_from(2);
     // This fails only for the leader of a group, which a new child is not.
     let _ = setsid();
-    let _ = rustix::thread::set_name(c"fastproc-idle");
+    let _ = rustix::thread::set_name(NAME);
     // For `wake`: the children inherit it.
     // SAFETY: the handler only adds to an atomic number.
     unsafe {
@@ -205,6 +229,14 @@ fn spawn_all(pids: &mut [Option<Pid>], names: usize, held: &PipeReader, outcome:
     };
     let spawner = getpid();
     let mut errno = 0;
+    let stacks = match kind.stacks(pids.len()) {
+        Ok(stacks) => stacks,
+        Err(error) => {
+            errno = error.raw_os_error();
+            pids = &mut [];
+            ptr::null_mut()
+        }
+    };
     for (number, pid) in pids.iter_mut().enumerate() {
         // A hundred thousand take minutes, and this program may be gone by then.
         if number % 64 == 0 && lifeline_has_ended() {
@@ -213,14 +245,12 @@ fn spawn_all(pids: &mut [Option<Pid>], names: usize, held: &PipeReader, outcome:
         if names > 1 {
             set_own_name(number % names);
         }
-        // SAFETY: as above; this process has one thread.
-        match unsafe { libc::fork() } {
-            -1 => {
-                errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
+        match kind.start(spawner, stacks, number) {
+            Ok(task) => *pid = Some(task),
+            Err(error) => {
+                errno = error.raw_os_error().unwrap_or(0);
                 break;
             }
-            0 => sleep_until_killed(spawner),
-            child => *pid = Pid::from_raw(child),
         }
     }
     // If nobody reads it, the lifeline closes as well. Four bytes are never written in part.
@@ -231,6 +261,10 @@ fn spawn_all(pids: &mut [Option<Pid>], names: usize, held: &PipeReader, outcome:
     close_from(1);
     // Nothing is written to the lifeline: a read returns when it closes.
     while rustix::io::read(stdin(), &mut [0; 1]) == Err(Errno::INTR) {}
+    if kind == Kind::Threads {
+        // They end with this process.
+        exit_now();
+    }
     for &pid in pids.iter().flatten() {
         let _ = kill_process(pid, Signal::KILL);
     }
@@ -252,19 +286,6 @@ fn lifeline_has_ended() -> bool {
     let lifeline = stdin();
     let mut ends = [PollFd::new(&lifeline, PollFlags::empty())];
     poll(&mut ends, Some(&Timespec::default())).is_ok_and(|ended| ended > 0)
-}
-
-/// The code of a child.
-fn sleep_until_killed(spawner: Pid) -> ! {
-    let armed = set_parent_process_death_signal(Some(Signal::KILL));
-    if armed.is_err() || getppid() != Some(spawner) {
-        exit_now();
-    }
-    // This closes the report, too. When the last child has closed it, all of them are running.
-    close_from(0);
-    loop {
-        pause();
-    }
 }
 
 fn woken() -> Option<&'static AtomicUsize> {
@@ -307,193 +328,4 @@ fn close_from(first: u32) {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::{
-        env,
-        io::{BufRead, BufReader, Write},
-        process::{Command, Stdio},
-    };
-
-    use fastproc_testbed::{GUARD, wait_until};
-
-    use super::*;
-
-    /// Set for the process that [`nothing_remains_after_sigkill`] kills: the file for its spawner's pid.
-    const HOST: &str = "FASTPROC_TEST_IDLE_HOST";
-
-    fn stat(pid: u32) -> Option<Vec<String>> {
-        let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        Some(
-            text.rsplit_once(") ")?
-                .1
-                .split(' ')
-                .map(str::to_owned)
-                .collect(),
-        )
-    }
-
-    /// Pid and start time of each child.
-    fn children(parent: u32) -> Vec<(u32, String)> {
-        let pids = fs::read_dir("/proc")
-            .unwrap()
-            .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
-        pids.filter_map(|pid| Some((pid, stat(pid)?)))
-            .filter(|(_, stat)| stat[1] == parent.to_string())
-            .map(|(pid, mut stat)| (pid, stat.swap_remove(19)))
-            .collect()
-    }
-
-    fn is_there((pid, starttime): &(u32, String)) -> bool {
-        stat(*pid).is_some_and(|stat| stat[19] == *starttime)
-    }
-
-    fn pid(idle: &Idle) -> u32 {
-        idle.spawner.as_raw_nonzero().get() as u32
-    }
-
-    fn wait_until_dead(processes: &[(u32, String)]) {
-        // Another process inherits and reaps them, so a zombie counts as dead.
-        let lives = |process: &&(u32, String)| {
-            is_there(process) && stat(process.0).is_some_and(|stat| stat[0] != "Z")
-        };
-        wait_until("the end of all of them", || {
-            !processes.iter().any(|one| lives(&one))
-        });
-    }
-
-    #[test]
-    fn all_sleep_and_all_are_gone_after_drop() {
-        let idle = Idle::start(200).unwrap();
-        let children = children(pid(&idle));
-        assert_eq!(children.len(), 200);
-        assert_eq!(idle.count(), 200);
-        for (pid, _) in &children {
-            // Between closing the report and pausing a child may still run.
-            wait_until("its sleep", || stat(*pid).unwrap()[0] == "S");
-            assert_eq!(fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count(), 0);
-        }
-        drop(idle);
-        // Also reaped, without waiting.
-        assert!(!children.iter().any(is_there));
-    }
-
-    #[test]
-    fn all_run_when_they_are_woken() {
-        let idle = Idle::start(100).unwrap();
-        let children = children(pid(&idle));
-        let switches = |pid: u32| {
-            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-            let line = status
-                .lines()
-                .find(|line| line.starts_with("voluntary_ctxt_switches"));
-            line.unwrap()
-                .rsplit('\t')
-                .next()
-                .unwrap()
-                .parse::<u64>()
-                .unwrap()
-        };
-        let before: Vec<u64> = children.iter().map(|child| switches(child.0)).collect();
-        idle.wake(1).unwrap();
-        for (child, before) in children.iter().zip(before) {
-            wait_until("its run", || switches(child.0) != before);
-        }
-    }
-
-    #[test]
-    fn a_tenth_runs_when_it_is_woken() {
-        let idle = Idle::start(100).unwrap();
-        let ran = || {
-            let text = |pid: &Pid| fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap();
-            idle.pids.iter().map(text).collect::<Vec<_>>()
-        };
-        // Processes that have just started may still run.
-        wait_until("ten that run, and others that do not", || {
-            let before = ran();
-            idle.wake(10).unwrap();
-            let after = ran();
-            let ran = before.iter().zip(&after);
-            ran.filter(|(before, after)| before != after).count() == 10
-        });
-    }
-
-    #[test]
-    fn names_are_given_in_turn() {
-        let idle = Idle::start_with_names(3, 2).unwrap();
-        let comm = |pid| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap();
-        assert!(
-            idle.pids()
-                .map(comm)
-                .eq(["idle-0\n", "idle-1\n", "idle-0\n"])
-        );
-    }
-
-    #[test]
-    fn one_set_does_not_hold_another() {
-        let (first, second) = (Idle::start(3).unwrap(), Idle::start(3).unwrap());
-        let (of_first, of_second) = (children(pid(&first)), children(pid(&second)));
-        drop(first);
-        assert!(!of_first.iter().any(is_there));
-        assert_eq!(of_second.iter().filter(|child| is_there(child)).count(), 3);
-    }
-
-    #[test]
-    fn none_remains_when_the_spawner_is_killed() {
-        let idle = Idle::start(50).unwrap();
-        let children = children(pid(&idle));
-        assert_eq!(children.len(), 50);
-        kill_process(idle.spawner, Signal::KILL).unwrap();
-        wait_until_dead(&children);
-        drop(idle);
-    }
-
-    #[test]
-    fn nothing_remains_after_sigkill() {
-        let mut host = Command::new(env::current_exe().unwrap())
-            .args([
-                "--exact",
-                "idle::tests::host_of_idle_processes",
-                "--ignored",
-                "--nocapture",
-            ])
-            .env(HOST, "1")
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(host.stdout.take().unwrap()).lines();
-        let spawner = lines
-            .map(Result::unwrap)
-            .find_map(|line| line.split_once("spawner ")?.1.parse().ok())
-            .unwrap();
-        let mut all = children(spawner);
-        assert_eq!(all.len(), 50);
-        all.push((spawner, stat(spawner).unwrap().swap_remove(19)));
-        host.kill().unwrap();
-        host.wait().unwrap();
-        wait_until_dead(&all);
-    }
-
-    #[test]
-    #[ignore = "the process that nothing_remains_after_sigkill kills; by itself it tests nothing"]
-    fn host_of_idle_processes() {
-        if env::var_os(HOST).is_none() {
-            return;
-        }
-        let idle = Idle::start(50).unwrap();
-        let mut out = io::stdout();
-        writeln!(out, "spawner {}", pid(&idle)).unwrap();
-        out.flush().unwrap();
-        sleep(GUARD);
-        drop(idle);
-    }
-
-    #[test]
-    fn too_many_are_refused_with_the_limit() {
-        // More than any pid_max.
-        let error = Idle::start(1 << 23).unwrap_err().to_string();
-        assert!(
-            error.contains("8388608 processes need more pids than kernel.pid_max"),
-            "{error}"
-        );
-    }
-}
+mod tests;

@@ -6,6 +6,7 @@ mod background;
 mod cgroups;
 mod command;
 mod containers;
+mod counters;
 mod exits;
 mod hostile;
 mod idle;
@@ -13,6 +14,7 @@ mod latency;
 mod measure;
 mod python;
 mod report;
+mod scale;
 mod scan;
 mod scan_fastproc;
 mod scan_proc;
@@ -44,6 +46,10 @@ const FAILED: u8 = 2;
 enum Bench {
     /// Read every process once, by /proc and by the other sources of this machine.
     Scan(scan::Args),
+    /// Read up to a hundred thousand processes and threads, which are started here, and check what is read.
+    Scale(scale::Args),
+    /// Read the machine's counters once, by the kernel's texts and by BPF.
+    Counters(counters::Args),
     /// Read every cgroup once, by the kernel's files and by the other sources of this machine.
     Cgroups(cgroups::Args),
     /// Scrape the metrics that `fastproc serve` serves.
@@ -70,6 +76,8 @@ enum Bench {
 fn run(bench: &Bench) -> Result<(), Failure> {
     match bench {
         Bench::Scan(args) => scan::run(args),
+        Bench::Counters(args) => counters::run(args),
+        Bench::Scale(args) => scale::run(args),
         Bench::Cgroups(args) => cgroups::run(args),
         Bench::Scrape(args) => scrape::run(args),
         Bench::Exits(args) => exits::run(args),

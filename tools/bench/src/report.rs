@@ -120,6 +120,11 @@ impl<H: Serialize, R: Row> Report<H, R> {
         }
     }
 
+    /// The values of the whole run.
+    pub fn head(&self) -> &H {
+        &self.head
+    }
+
     /// Adds a remark about the numbers.
     pub fn note(&mut self, text: String) {
         self.notes.push(text);

@@ -102,6 +102,11 @@ impl Server {
         Ok(self.get(gzip, &mut io::sink())? as usize)
     }
 
+    /// Scrapes, and appends the body.
+    pub fn scrape_into(&mut self, body: &mut Vec<u8>) -> Result<(), Failure> {
+        self.get(false, body).map(drop)
+    }
+
     fn get(&mut self, gzip: bool, body: &mut impl Write) -> Result<u64, Failure> {
         if self.is_closed()? {
             self.stream = connect(&self.address)?;

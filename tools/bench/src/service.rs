@@ -11,7 +11,7 @@ use std::{
 use fastproc::{Collector, Fields, SourceKind, source::service};
 
 use super::{
-    command::{Ending, fastproc},
+    command::{Ending, fastproc, resident_mb},
     measure::Failure,
 };
 
@@ -56,6 +56,11 @@ impl Service {
     /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.0.id()
+    }
+
+    /// Its resident set, in megabytes.
+    pub fn resident_mb(&self) -> Result<f64, Failure> {
+        resident_mb(self.pid())
     }
 
     /// A reader of the fields of a `top`.

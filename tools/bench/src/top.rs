@@ -1,7 +1,7 @@
 //! `fastproc bench top`: the cost of a screen of processes, on a pseudo-terminal, beside htop, btop and top.
 
 use std::{
-    env, fs,
+    env,
     fs::File,
     io::{self, Read, Write},
     os::fd::AsFd,
@@ -20,7 +20,7 @@ use rustix::{
 use serde::Serialize;
 
 use super::{
-    command::{Ending, cpu_ns},
+    command::{Ending, cpu_ns, resident_mb},
     idle::Idle,
     measure::Failure,
     report::{Column, Report, Row, Skipped, Spread, column, progress},
@@ -258,11 +258,8 @@ impl Running {
         cpu_ns(self.child.0.id()).map(Duration::from_nanos)
     }
 
-    fn resident_mb(&self) -> io::Result<f64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.0.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kibibytes = line.and_then(|line| line.trim().split(' ').next()?.parse::<f64>().ok());
-        Ok(kibibytes.unwrap_or(f64::NAN) * 1024.0 / 1e6)
+    fn resident_mb(&self) -> Result<f64, Failure> {
+        resident_mb(self.child.0.id())
     }
 }
 
@@ -273,10 +270,18 @@ const PAUSE: Duration = Duration::from_millis(150);
 /// Refreshes that do not count: the start, and the first one.
 const WARM_UP: u32 = 2;
 
-struct Look {
-    cpu_ms_per_refresh: f64,
+/// What a program took.
+pub struct Look {
+    /// CPU time.
+    pub cpu_ms_per_refresh: f64,
     percent: f64,
-    resident_mb: f64,
+    /// Resident set.
+    pub resident_mb: f64,
+}
+
+/// A few screens of `fastproc top`, beside the processes that exist.
+pub fn refresh() -> Result<Look, Failure> {
+    look(&PROGRAMS[0], 3, || Ok(()))
 }
 
 /// Calls `wake` before each screen that counts.

@@ -96,6 +96,12 @@ fn first_process() -> io::Result<Infallible> {
 fn run(scenario: Scenario, reporter: &mut Reporter) -> io::Result<()> {
     match scenario {
         Scenario::Survey => survey::survey(reporter)?,
+        Scenario::Glance => {
+            proofs::doctor(reporter)?;
+            let testbed = Testbed::open()?;
+            proofs::chosen_source_once(reporter)?;
+            testbed.close(reporter)?;
+        }
         Scenario::Conformance => {
             // Before some of the test processes keep a CPU busy.
             proofs::doctor(reporter)?;
@@ -164,6 +170,7 @@ fn run(scenario: Scenario, reporter: &mut Reporter) -> io::Result<()> {
         }
         Scenario::Exits => exits::record(reporter)?,
         Scenario::Cost => proofs::cost(reporter)?,
+        Scenario::InterruptsCost => proofs::interrupts_cost(reporter)?,
         Scenario::NamespaceCost => proofs::namespace_cost(reporter)?,
         Scenario::CgroupCost => {
             cgroups::enable_controllers()?;

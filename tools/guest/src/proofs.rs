@@ -68,6 +68,12 @@ pub fn chosen_source(reporter: &mut Reporter) -> io::Result<()> {
     verify(reporter, "verify", None)
 }
 
+/// The same with a single comparison.
+pub fn chosen_source_once(reporter: &mut Reporter) -> io::Result<()> {
+    let argv = [FASTPROC, "verify", "--json", "--rounds", "1"];
+    reporter.run("verify", &argv)
+}
+
 /// `doctor`, and `verify` of the default source, also with interrupt counts that may be a little old.
 pub fn first_source(reporter: &mut Reporter) -> io::Result<()> {
     doctor(reporter)?;
@@ -130,6 +136,20 @@ pub fn with_a_service(reporter: &mut Reporter) -> io::Result<()> {
 pub fn cost(reporter: &mut Reporter) -> io::Result<()> {
     let argv = [&SCAN[..], &["--cases", COST]].concat();
     reporter.run("bench scan", &argv)
+}
+
+/// `bench counters`.
+pub fn interrupts_cost(reporter: &mut Reporter) -> io::Result<()> {
+    let argv = [
+        "/fastproc-bench",
+        "counters",
+        "--json",
+        "--rounds",
+        "3",
+        "--cpu",
+        "0",
+    ];
+    reporter.run("bench counters", &argv)
 }
 
 /// The cost of the task iterator outside and inside of a pid namespace. The figures are in docs/kubernetes.md.

@@ -10,10 +10,14 @@ pub const PARAMETER: &str = "fastproc.scenarios";
 pub enum Scenario {
     /// Reports what the kernel offers, without judging it.
     Survey,
+    /// The default source, and one comparison: the cheapest proof, part of every other kernel's.
+    Glance,
     /// The cost of reading every cgroup, in instructions, without judging it.
     CgroupCost,
     /// The cost of reading every process in a pid namespace, in instructions, without judging it.
     NamespaceCost,
+    /// The cost of reading thousands of interrupt counts of 255 CPUs, in instructions, without judging it.
+    InterruptsCost,
     /// Readers in pid namespaces, nested once and twice, during some minutes of storms. Too long to run every day.
     NamespaceStorms,
     /// Many cgroups, deep ones, removed ones, and a storm of them. Too long to run every day.
@@ -53,10 +57,12 @@ pub enum Scenario {
 impl Scenario {
     /// All scenarios, in the order in which a guest runs them. A lockdown cannot be undone, so it is the last of those
     /// that share a machine.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 22] = [
         Self::Survey,
+        Self::Glance,
         Self::CgroupCost,
         Self::NamespaceCost,
+        Self::InterruptsCost,
         Self::NamespaceStorms,
         Self::CgroupScale,
         Self::CgroupScaleBig,
@@ -76,20 +82,30 @@ impl Scenario {
         Self::Interrupts,
     ];
 
-    /// The scenarios that run if none is named: all except the first six.
-    pub const PROOFS: &[Self] = Self::ALL.split_at(6).1;
+    /// The scenarios that run if none is named: all except the first eight.
+    pub const PROOFS: &[Self] = Self::ALL.split_at(8).1;
 
     /// Whether its processes must use every field.
     pub fn uses_fields(self) -> bool {
         matches!(self, Self::Conformance | Self::Memory)
     }
 
+    /// Whether it runs benchmarks.
+    pub fn measures(self) -> bool {
+        matches!(
+            self,
+            Self::Cost | Self::CgroupCost | Self::NamespaceCost | Self::InterruptsCost
+        )
+    }
+
     /// The name on the kernel's and on the driver's command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Survey => "survey",
+            Self::Glance => "glance",
             Self::CgroupCost => "cgroup_cost",
             Self::NamespaceCost => "namespace_cost",
+            Self::InterruptsCost => "interrupts_cost",
             Self::NamespaceStorms => "namespace_storms",
             Self::CgroupScale => "cgroup_scale",
             Self::CgroupScaleBig => "cgroup_scale_big",

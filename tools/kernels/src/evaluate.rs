@@ -9,7 +9,7 @@ use fastproc_guest::{
 
 use crate::{
     finding::Finding,
-    output::{self, Doctor, Scan, Verify},
+    output::{self, CounterCosts, Doctor, Scan, Verify},
 };
 
 /// The findings of a scenario, by the names of the programs that ran.
@@ -20,6 +20,9 @@ const SPREAD: f64 = 1.01;
 
 /// Means every line.
 pub const ALL_LINES: &str = "all";
+
+/// The program that measures the cost of reading the machine's counters.
+pub const COUNTERS: &str = "bench counters";
 
 /// The result of a service that does not refuse.
 pub const SERVES: &str = "serves";
@@ -153,6 +156,10 @@ fn command(
         ("verify", Ended::Status(0 | 1)) => verify(finding, &output::object(stdout)?),
         ("doctor", Ended::Status(0)) => {
             doctor(finding, &output::object(stdout)?);
+            Ok(())
+        }
+        ("bench", Ended::Status(0)) if name == COUNTERS => {
+            counter_costs(finding, &output::object(stdout)?);
             Ok(())
         }
         ("bench", Ended::Status(0)) => {
@@ -300,18 +307,28 @@ fn lines_by_source<'l>(
 }
 
 fn scan(finding: &mut Finding, scan: &Scan) {
-    let ours = scan
-        .rows
-        .iter()
-        .filter(|row| !row.case.starts_with("proc-"));
+    let ours = scan.rows.iter().filter(|row| is_ours(&row.case));
     finding.ratios = ours
-        .map(|row| {
-            (
-                row.case.clone(),
-                (row.ratio_vs_proc_3files * 100.0).round() / 100.0,
-            )
-        })
+        .map(|row| (row.case.clone(), rounded(row.ratio_vs_proc_3files)))
         .collect();
+}
+
+fn counter_costs(finding: &mut Finding, costs: &CounterCosts) {
+    for row in costs.rows.iter().filter(|row| is_ours(&row.case)) {
+        let (stat, interrupts) = (row.ratio_vs_proc_stat, row.ratio_vs_proc_interrupts);
+        finding.ratios.insert(row.case.clone(), rounded(stat));
+        let to_interrupts = format!("{} to interrupts", row.case);
+        finding.ratios.insert(to_interrupts, rounded(interrupts));
+    }
+}
+
+/// Whether a case is not one of the kernel's texts.
+fn is_ours(case: &str) -> bool {
+    !case.starts_with("proc-")
+}
+
+fn rounded(ratio: f64) -> f64 {
+    (ratio * 100.0).round() / 100.0
 }
 
 fn first_line(text: &str) -> String {

@@ -12,7 +12,7 @@ use fastproc_guest::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    evaluate::{ALL_LINES, Findings, SERVES},
+    evaluate::{ALL_LINES, COUNTERS, Findings, SERVES},
     finding::Finding,
     series::Series,
 };
@@ -95,6 +95,10 @@ pub struct Kernel {
     /// The cost of reading three files of each process, divided by that of this case.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub ratios: BTreeMap<String, f64>,
+    /// The cost of reading `/proc/stat` with thousands of interrupt numbers of 255 CPUs, divided by that of this case;
+    /// and the same for `/proc/interrupts`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub counter_ratios: BTreeMap<String, f64>,
 }
 
 impl Expected {
@@ -149,6 +153,16 @@ impl Expected {
         all
     }
 
+    /// Costs that have fallen so much that they should be recorded, one line each.
+    pub fn gains(&self, series: Series, scenario: Scenario, found: &Findings) -> Vec<String> {
+        if !self.kernels.contains_key(&series) {
+            return Vec::new();
+        }
+        let of_program =
+            |(program, found): (&String, _)| self.finding(series, scenario, program).gains(found);
+        found.iter().flat_map(of_program).collect()
+    }
+
     /// What is expected of a program in a scenario on a kernel that has a row.
     pub fn finding(&self, series: Series, scenario: Scenario, program: &str) -> Finding {
         let kernel = &self.kernels[&series];
@@ -167,6 +181,7 @@ impl Expected {
         let served = scenario == Scenario::Service && service == SERVES;
         let (kind, rest) = program.split_once(' ').unwrap_or((program, ""));
         match kind {
+            "bench" if program == COUNTERS => finding.ratios.clone_from(&kernel.counter_ratios),
             "bench" => finding.ratios.clone_from(&kernel.ratios),
             "doctor" => {
                 finding.usable = usable().map(str::to_owned).collect();
@@ -248,6 +263,11 @@ impl Expected {
             Scenario::Cost => {
                 if let Some(scan) = found.get("bench scan") {
                     kernel.ratios.clone_from(&scan.ratios);
+                }
+            }
+            Scenario::InterruptsCost => {
+                if let Some(counters) = found.get(COUNTERS) {
+                    kernel.counter_ratios.clone_from(&counters.ratios);
                 }
             }
             Scenario::Conformance => {
@@ -541,6 +561,37 @@ mod tests {
         assert_eq!(after.ratios, before.ratios);
         let text = table.text().unwrap();
         assert_eq!(toml::from_str::<Expected>(&text).unwrap(), table);
+    }
+
+    #[test]
+    fn a_cost_that_got_worse_is_a_difference_on_its_kernel_alone() {
+        let expected = expected();
+        let differences = |name, share: f64| {
+            let mut finding = expected.finding(series("6.12"), Scenario::Cost, "bench scan");
+            for ratio in finding.ratios.values_mut() {
+                *ratio *= share;
+            }
+            let found = [("bench scan".into(), finding)].into();
+            let of = |name| (series(name), Scenario::Cost);
+            let (number, cost) = of(name);
+            (
+                expected.differences(number, cost, &found),
+                expected.gains(number, cost, &found),
+            )
+        };
+        let none: [String; 0] = [];
+        assert_eq!(differences("6.12", 0.96), (none.to_vec(), none.to_vec()));
+        let (worse, gains) = differences("6.12", 0.94);
+        assert_eq!((worse.len(), gains.len()), (1, 0));
+        assert_eq!(
+            worse[0],
+            "bench scan: bpf-full: 25 times cheaper expected, 23.5 times"
+        );
+        let (worse, gains) = differences("6.12", 1.1);
+        assert_eq!((worse.len(), gains.len()), (0, 1));
+        // A newer kernel may cost more or less until it has a row.
+        assert_eq!(differences("6.18", 0.5), (none.to_vec(), none.to_vec()));
+        assert_eq!(differences("6.18", 2.0), (none.to_vec(), none.to_vec()));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
+use fastproc_guest::scenario::Scenario;
 
 use crate::{architecture::Architecture, cache::Cache, cpio::Archive, profiles, programs};
 
@@ -13,12 +14,19 @@ use crate::{architecture::Architecture, cache::Cache, cpio::Archive, profiles, p
 const PROGRAMS: [(&str, &str, &str); 4] = [
     ("init", "fastproc-guest", "fastproc-guest"),
     ("fastproc", "fastproc-cli", "fastproc"),
-    ("fastproc-bench", "fastproc-bench", "fastproc-bench"),
+    (BENCH, BENCH, BENCH),
     ("fastproc-testbed", "fastproc-testbed", "fastproc-testbed"),
 ];
 
-/// Builds the guest's programs and packs them: `/init` is PID 1.
-pub fn build(cache: &Cache, architecture: Architecture) -> Result<PathBuf> {
+/// The program that only scenarios that measure need.
+const BENCH: &str = "fastproc-bench";
+
+/// Builds the programs that a guest needs for these scenarios, and packs them: `/init` is PID 1.
+pub fn build(cache: &Cache, architecture: Architecture, scenarios: &[Scenario]) -> Result<PathBuf> {
+    let measures = scenarios.iter().any(|scenario| scenario.measures());
+    let needed = PROGRAMS
+        .into_iter()
+        .filter(|(_, _, program)| measures || *program != BENCH);
     let mut archive = Archive::default();
     for directory in ["apparmor", "dev", "proc", "sys", "tmp", "run"] {
         archive.directory(directory);
@@ -26,11 +34,11 @@ pub fn build(cache: &Cache, architecture: Architecture) -> Result<PathBuf> {
     let programs = programs::build(
         cache,
         architecture,
-        PROGRAMS
-            .iter()
-            .map(|&(_, package, program)| (package, program)),
+        needed
+            .clone()
+            .map(|(_, package, program)| (package, program)),
     )?;
-    for (name, _, program) in PROGRAMS {
+    for (name, _, program) in needed {
         archive.program(name, &read(&programs.join(program))?);
     }
     for (name, text) in profiles::PROFILES {

@@ -75,6 +75,7 @@ impl Machine {
         };
         match scenario {
             Scenario::Survey
+            | Scenario::Glance
             | Scenario::Conformance
             | Scenario::KptrRestrict
             | Scenario::Lockdown
@@ -96,8 +97,12 @@ impl Machine {
             },
             Scenario::Hotplug => Self { cpus: 4, ..small },
             // Nothing may differ between runs, not even addresses.
-            Scenario::Cost | Scenario::CgroupCost | Scenario::NamespaceCost => Self {
+            Scenario::Cost
+            | Scenario::CgroupCost
+            | Scenario::NamespaceCost
+            | Scenario::InterruptsCost => Self {
                 cpus: 1,
+                cpus_at_most: (scenario == Scenario::InterruptsCost).then_some(255),
                 one_thread: true,
                 counted: true,
                 parameters: &["nokaslr", "norandmaps"],
@@ -147,8 +152,8 @@ impl Machine {
         // arm64 interrupts get their numbers on request.
         let grows = series.architecture() == Architecture::Amd64
             && series.is_older_than(Series::new(Flavour::Amd64, 6, 9));
-        (scenario == Scenario::Interrupts && !grows)
-            .then_some("this kernel makes no room for CPUs that are not there")
+        let needs_room = matches!(scenario, Scenario::Interrupts | Scenario::InterruptsCost);
+        (needs_room && !grows).then_some("this kernel makes no room for CPUs that are not there")
     }
 
     /// The kernel's command line for scenarios on this machine.

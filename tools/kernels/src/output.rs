@@ -171,6 +171,24 @@ pub struct Case {
     pub ratio_vs_proc_3files: f64,
 }
 
+/// `fastproc bench counters --json`.
+#[derive(Debug, Deserialize)]
+pub struct CounterCosts {
+    /// Each way to read the counters.
+    pub rows: Vec<CounterCost>,
+}
+
+/// A way to read the machine's counters.
+#[derive(Debug, Deserialize)]
+pub struct CounterCost {
+    /// Its name.
+    pub case: String,
+    /// The cost of reading `/proc/stat`, divided by that of this case.
+    pub ratio_vs_proc_stat: f64,
+    /// The same for `/proc/interrupts`.
+    pub ratio_vs_proc_interrupts: f64,
+}
+
 /// The JSON object in the last line of a program's output; lines before it are ignored.
 pub fn object<'t, T: Deserialize<'t>>(stdout: &'t str) -> Result<T, String> {
     let line = stdout

@@ -1,7 +1,7 @@
 //! `docs/kernels.md`: the table for users who want to know what works on their kernel.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
     path::{Path, PathBuf},
 };
@@ -27,14 +27,26 @@ testbed of odd processes, and every line of the machine's counters with the kern
 failure. A value counts as proven if it was equal to the kernel's and not zero. `kernels/expected.toml` has the details.
 
 The newest series moves with the archive. A series that is not listed yet is compared with the next older one. It fails if a
-source no longer loads, a line comes from the text instead, a value is wrong, or fewer fields are compared. Improvements and costs are
-not compared; `make kernels-expected` writes them here.
+source no longer loads, a line comes from the text instead, a value is wrong, or fewer fields are compared. Improvements are
+not compared, and neither are its costs; `make kernels-expected` writes them here.
 ";
 
 /// Remove this once `make kernels-expected` has run every scenario on these kernels.
 const UNTRIED: &str = "
 The programs are compiled on another architecture. So far the test has run as root, as a user with `CAP_BPF` and `CAP_PERFMON` and
 as an unprivileged user, and has recorded exits; the other rows of the circumstances are what x86-64 shows.
+";
+
+const COST: &str = "
+Reading `stat`, `statm` and `status` of every process takes this many times as many emulated instructions. The numbers show changes,
+not speed: the test fails if one of them falls by more than 5 %.
+";
+
+const COST_OF_COUNTERS: &str = "
+A machine with 255 possible CPUs, one of them online, and thousands of interrupt numbers. `stat` is what fastproc reads instead of
+`/proc/stat`, with a count for each number; `stat-kept` the same if these counts may be old (`--stat-irqs-latency-ms`). Reading
+`/proc/stat` takes this many times as many instructions, and reading `/proc/interrupts`, which has a column for each online CPU, as
+many as the column “to interrupts” says.
 ";
 
 /// The path of the page in this repository.
@@ -146,31 +158,38 @@ impl<'e> Half<'e> {
     }
 
     fn costs(&self, page: &mut String) {
-        let kernels = self.kernels();
-        let cases: BTreeSet<_> = kernels
-            .flat_map(|(_, kernel)| kernel.ratios.keys())
-            .collect();
-        // Not measured on this architecture yet.
+        self.ratios(page, "Cost", |kernel| &kernel.ratios, COST);
+        let (heading, words) = ("Cost of interrupt counts", COST_OF_COUNTERS);
+        self.ratios(page, heading, |kernel| &kernel.counter_ratios, words);
+    }
+
+    /// A table of ratios, if any kernel has some, and words about it.
+    fn ratios(
+        &self,
+        page: &mut String,
+        heading: &str,
+        ratios: impl Fn(&Kernel) -> &BTreeMap<String, f64>,
+        words: &str,
+    ) {
+        let kernels = || {
+            self.kernels()
+                .map(|(series, kernel)| (series, ratios(kernel)))
+        };
+        let cases: BTreeSet<_> = kernels().flat_map(|(_, ratios)| ratios.keys()).collect();
         if cases.is_empty() {
             return;
         }
         let mut columns = vec!["kernel"];
         columns.extend(cases.iter().map(|case| case.as_str()));
-        table(page, "Cost", &columns);
-        for (series, kernel) in self.kernels() {
-            let ratios = cases.iter().map(|&case| {
-                kernel
-                    .ratios
-                    .get(case)
-                    .map_or("–".into(), |ratio| format!("{ratio:.1}"))
+        table(page, heading, &columns);
+        for (series, ratios) in kernels().filter(|(_, ratios)| !ratios.is_empty()) {
+            let cells = cases.iter().map(|&case| {
+                let ratio = ratios.get(case);
+                ratio.map_or("–".into(), |ratio| format!("{ratio:.1}"))
             });
-            row(page, std::iter::once(series.to_string()).chain(ratios));
+            row(page, std::iter::once(series.to_string()).chain(cells));
         }
-        let _ = writeln!(
-            page,
-            "\nReading `stat`, `statm` and `status` of every process takes this many times as many emulated instructions. The numbers \
-         show changes, not speed."
-        );
+        page.push_str(words);
     }
 
     fn refusals(&self, page: &mut String) {

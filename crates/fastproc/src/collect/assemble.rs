@@ -3,8 +3,13 @@
 
 use std::time::{Duration, Instant};
 
+use super::met_all::{list_those_missed, missing_threads};
 use crate::{
-    base::{error::Error, host::boottime_ns, source_kind::SourceKind},
+    base::{
+        error::Error,
+        host::{boottime_ns, running_tasks},
+        source_kind::SourceKind,
+    },
     records::{
         fields::Fields,
         record::{Record, ThreadRecord},
@@ -81,6 +86,8 @@ pub(crate) struct Assembler {
     reconcile_every: Duration,
     boot_offset_ns: i64,
     reconciled: Option<Instant>,
+    /// When the source was opened, and the number of tasks before its first walk, if the first snapshot may use that one.
+    opened: Option<(Instant, u32)>,
     /// Pids of the last listing of `/proc`.
     listed: Vec<u32>,
     /// Pids that `/proc` lists and that the walk does not meet.
@@ -114,6 +121,7 @@ impl Assembler {
             reconcile_every,
             boot_offset_ns,
             reconciled: None,
+            opened: None,
             listed: Vec::new(),
             missed: Vec::new(),
             orphans: Vec::new(),
@@ -127,6 +135,11 @@ impl Assembler {
         }
     }
 
+    /// Lets the first snapshot use the walk that opening made, if it is taken at once. `tasks`: their number before it.
+    pub(crate) fn may_use_last_walk(&mut self, tasks: u32) {
+        self.opened = Some((Instant::now(), tasks));
+    }
+
     /// Another source made the last snapshot: no record can be kept from before it.
     pub(crate) fn forget(&mut self) {
         self.order.begin();
@@ -138,14 +151,15 @@ impl Assembler {
         // First, so that the duration reaches to the end of the snapshot.
         let started = Instant::now();
         let mut stats = self.stats();
-        // The listing comes before the walk, so the walk either missed a pid that only the listing has, or the process
-        // has exited.
-        let reconcile = self
+        let is_due = self
             .reconciled
             .is_none_or(|at| at.elapsed() >= self.reconcile_every);
-        if reconcile {
-            self.procfs.pids(&mut self.listed)?;
-        }
+        let opened = self.opened.take();
+        let opened = opened.filter(|(at, _)| at.elapsed() < YOUNG);
+        let tasks = match opened {
+            Some((_, tasks)) => Some(tasks),
+            None => is_due.then(running_tasks).flatten(),
+        };
         let before = std::mem::take(&mut self.number);
         let completed = self.order.begin();
         let TableMut {
@@ -154,7 +168,21 @@ impl Assembler {
             threads,
             pool,
             walk: walk_stats,
-        } = bpf.collect()?;
+        } = match opened {
+            Some(_) => bpf.last_or_collect()?,
+            None => bpf.collect()?,
+        };
+        let missing = if is_due {
+            missing_threads(records, tasks, running_tasks)
+        } else {
+            Some(0)
+        };
+        let reconcile = missing != Some(0);
+        if reconcile {
+            list_those_missed(&mut self.procfs, index, missing, &mut self.listed)?;
+        } else if is_due {
+            self.reconciled = Some(Instant::now());
+        }
         // If the walk was repeated, no reader saw the one before it.
         let followed = completed && !walk_stats.repeated;
         self.follows = if followed { before } else { Number::NONE };
@@ -357,6 +385,9 @@ impl Assembler {
         SnapshotStats::new(self.kind, boottime_ns(), self.boot_offset_ns)
     }
 }
+
+/// How old the walk that opening made may be in the first snapshot.
+const YOUNG: Duration = Duration::from_millis(100);
 
 /// Finds the pids that are listed and that the walk did not meet. `order` is sorted by pid.
 fn find_missed(listed: &[u32], order: &[Slot], missed: &mut Vec<u32>) {

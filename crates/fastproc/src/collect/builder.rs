@@ -170,9 +170,11 @@ impl Builder {
         self
     }
 
-    /// Whether the program takes only one snapshot. Then no records are kept, and loading BPF programs pays only if
-    /// there is much to read: see [`OneShot`]. If there is little, no source is named and there is no service,
-    /// [`SourceKind::Procfs`] is used at once. Default: false.
+    /// Whether the program takes only one snapshot, as soon as the collector is open. Then no records are kept, and
+    /// loading BPF programs pays only if there is much to read: see [`OneShot`]. If there is little, no source is named
+    /// and there is no service, [`SourceKind::Procfs`] is used at once. Otherwise the snapshot may be the one that
+    /// opening compares with the kernel's files: it is then up to a tenth of a second older than the call that returns
+    /// it, as [`SnapshotStats::boottime_ns`](crate::SnapshotStats::boottime_ns) says. Default: false.
     pub fn one_shot(mut self, one_shot: bool) -> Self {
         self.one_shot = one_shot;
         self
@@ -287,6 +289,9 @@ impl Builder {
             host.boot_offset_ns,
         );
         assembler.calibration = calibration;
+        if self.one_shot && !self.exits {
+            assembler.may_use_last_walk(expected.1);
+        }
         Ok(Local {
             process: std::process::id(),
             bpf,
@@ -305,6 +310,7 @@ impl Builder {
         let options = bpf::Options {
             lone_threads: self.lone_threads,
             keeps_records: self.keeps_records(),
+            walks_once: self.one_shot,
         };
         let mut bpf = Bpf::open(walk, self.fields, host, expected, options)?;
         bpf.set_section(self.longest_section);

@@ -2,6 +2,7 @@
 
 mod assemble;
 mod builder;
+mod met_all;
 pub mod one_shot;
 
 use std::time::{Duration, Instant};
@@ -227,6 +228,12 @@ impl Collector {
             processes: bpf.capacity(),
             bytes: bpf.memory_bytes(),
         })
+    }
+
+    /// How long the walk of the last snapshot kept its CPU at most without a pause.
+    #[doc(hidden)]
+    pub fn longest_section(&self) -> Option<Duration> {
+        self.bpf()?.longest_section()
     }
 
     /// Whether the last snapshot could keep records.

@@ -141,11 +141,14 @@ impl CpuClock {
     }
 }
 
-/// Does the same for threads, which come in any order.
+/// Does the same for threads, which come in any order, and usually in the same.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadClock {
-    shown: HashMap<u32, ShownTime>,
-    before: HashMap<u32, ShownTime>,
+    /// What the last snapshot showed, and the one before it, in the order of their threads.
+    shown: Vec<ShownTime>,
+    before: Vec<ShownTime>,
+    /// Where each thread was in the one before, if the order has changed.
+    places: HashMap<u32, usize>,
 }
 
 impl ThreadClock {
@@ -153,11 +156,29 @@ impl ThreadClock {
     pub(crate) fn show(&mut self, threads: &mut [ThreadRecord]) {
         std::mem::swap(&mut self.shown, &mut self.before);
         self.shown.clear();
+        self.places.clear();
+        let Self {
+            shown: all,
+            before,
+            places,
+        } = self;
+        // Threads keep their order. Only if some have started or ended, their places are searched.
+        let mut next = 0;
         for thread in threads {
-            let before = self.before.get(&thread.tid).copied();
-            let shown = ShownTime::after(before, thread.tid, thread.start_ns, counted!(thread));
+            let tid = thread.tid;
+            let mut was = before.get(next).filter(|was| was.pid == tid).map(|_| next);
+            if was.is_none() && !before.is_empty() {
+                if places.is_empty() {
+                    let pids = before.iter().enumerate();
+                    places.extend(pids.map(|(at, was)| (was.pid, at)));
+                }
+                was = places.get(&tid).copied();
+            }
+            next = was.map_or(next, |was| was + 1);
+            let was = was.map(|was| before[was]);
+            let shown = ShownTime::after(was, tid, thread.start_ns, counted!(thread));
             (thread.utime_ns, thread.stime_ns) = (shown.time.utime_ns, shown.time.stime_ns);
-            self.shown.insert(thread.tid, shown);
+            all.push(shown);
         }
     }
 }
@@ -311,6 +332,28 @@ mod tests {
         assert_eq!(now, [time(100, 10), time(60, 50)]);
         other.start_ns = 1;
         assert_eq!(show([thread(7, 110, 1, 1), other])[1], time(110, 0));
+    }
+
+    #[test]
+    fn threads_keep_their_times_while_others_start_and_end() {
+        let mut clock = ThreadClock::default();
+        let mut show = |tids: [u32; 4], sampled_utime_ns| {
+            let mut threads = tids.map(|tid| ThreadRecord {
+                sum_exec_ns: 100,
+                sampled_utime_ns,
+                sampled_stime_ns: 1,
+                tid,
+                ..ThreadRecord::default()
+            });
+            clock.show(&mut threads);
+            threads.map(|thread| time(thread.utime_ns, thread.stime_ns))
+        };
+        let (half, most) = (time(50, 50), time(90, 10));
+        assert_eq!(show([1, 2, 3, 4], 1), [half; 4]);
+        // None has run since, so only a thread that is new is divided by the new samples.
+        assert_eq!(show([1, 3, 4, 5], 9), [half, half, half, most]);
+        assert_eq!(show([5, 4, 9, 1], 1), [most, half, half, half]);
+        assert_eq!(show([5, 4, 9, 1], 9), [most, half, half, half]);
     }
 
     proptest! {

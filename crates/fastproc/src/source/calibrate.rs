@@ -17,14 +17,19 @@ use crate::{
 /// changes between the walk and the reading of its text.
 const SAMPLE: usize = 16;
 
-/// Compares one walk with the text.
+/// Compares one walk with the text. It is the last one.
 pub(crate) fn calibrate(
     bpf: &mut Bpf,
     procfs: &mut Procfs,
     fields: Fields,
 ) -> Result<Calibration, Error> {
-    compare_own(bpf, procfs, fields)?;
     let mut calibration = Calibration::default();
+    if fields.contains(Fields::MEMORY_DETAILS) {
+        calibration.thp_disable_bit = thp_disable_bit(bpf)?;
+        // Processes that the walk misses are read from the text, and must use the same bit.
+        procfs.set_thp_disable_bit(calibration.thp_disable_bit);
+    }
+    compare_own(bpf, procfs, fields)?;
     let records = bpf.table().records;
     calibration.workers_by_comm = workers_by_comm(records, procfs)?;
     if fields.contains(Fields::MEMORY) {
@@ -32,11 +37,6 @@ pub(crate) fn calibrate(
         if calibration.exact_rss == Some(false) {
             bpf.set_exact_rss(false);
         }
-    }
-    if fields.contains(Fields::MEMORY_DETAILS) {
-        calibration.thp_disable_bit = thp_disable_bit(bpf)?;
-        // Processes that the walk misses are read from the text, and must use the same bit.
-        procfs.set_thp_disable_bit(calibration.thp_disable_bit);
     }
     calibration.thread_features = fields.contains(Fields::CREDENTIALS) && bpf.has_thread_features();
     Ok(calibration)

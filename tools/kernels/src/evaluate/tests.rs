@@ -240,6 +240,22 @@ fn what_is_not_understood_is_wrong() {
 }
 
 #[test]
+fn counters_are_compared_with_both_texts() {
+    let text = r#"{"bench":"counters","rows":[
+        {"case":"proc-stat","ratio_vs_proc_stat":1.0,"ratio_vs_proc_interrupts":0.5},
+        {"case":"stat","ratio_vs_proc_stat":20.004,"ratio_vs_proc_interrupts":10.0}]}"#;
+    let (finding, wrong) = one(ran(COUNTERS, Ended::Status(0), text, ""));
+    assert_eq!(wrong, [""; 0]);
+    let expected = [("stat", 20.0), ("stat to interrupts", 10.0)];
+    assert_eq!(
+        finding.ratios,
+        expected
+            .map(|(case, ratio)| (case.to_owned(), ratio))
+            .into()
+    );
+}
+
+#[test]
 fn runs_of_the_same_have_to_agree() {
     let reports: Vec<_> = ["50.126", "50.3", "50.2"]
         .map(|ratio| {

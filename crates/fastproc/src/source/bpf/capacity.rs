@@ -78,6 +78,16 @@ impl Capacity {
         }
     }
 
+    /// Adds room for processes that start until a walk that begins at once.
+    pub(super) fn with_little_room(self) -> Self {
+        let with_room = |count: u32| count.saturating_add(count / 16).saturating_add(256);
+        Self {
+            records: with_room(self.records),
+            threads: with_room(self.threads),
+            pool: with_room(self.pool).saturating_add(2 * POOL_SLACK),
+        }
+    }
+
     /// The sizes to try after `times` walks in a row that lacked room. `now` is the need of the processes and threads
     /// that are listed now: a walk may stop at the first process that does not fit, without counting the others.
     pub(super) fn grown(self, run: &Run, now: Self, times: u32) -> Self {
@@ -216,6 +226,16 @@ mod tests {
         assert_eq!(growths(10_000, None), 4);
         assert_eq!(growths(24_000, None), 4);
         assert!(growths(MOST_TASKS, None) <= super::super::MAX_GROWTHS);
+    }
+
+    #[test]
+    fn for_one_walk_little_is_left_unused() {
+        let needed = Capacity::needed_by(100_000, 0);
+        let once = needed.with_little_room();
+        assert!((106_000..107_000).contains(&once.records), "{once:?}");
+        assert!(once.bytes(Beside::Places) < needed.with_room().bytes(Beside::Places) * 3 / 4);
+        let few = Capacity::needed_by(10, 10).with_little_room();
+        assert!(few.records > 200 && few.threads > 200, "{few:?}");
     }
 
     #[test]

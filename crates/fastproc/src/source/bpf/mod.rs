@@ -75,6 +75,8 @@ pub(crate) struct Options {
     pub(crate) lone_threads: bool,
     /// Whether to keep records of unchanged processes.
     pub(crate) keeps_records: bool,
+    /// Whether the caller walks only once.
+    pub(crate) walks_once: bool,
 }
 
 /// A loaded BPF source.
@@ -108,6 +110,8 @@ pub(crate) struct Bpf {
     online: Vec<u32>,
     possible_offsets: Vec<u64>,
     load_time: Duration,
+    /// The last walk, if it was complete.
+    last: Option<WalkStats>,
 }
 
 impl Bpf {
@@ -130,7 +134,12 @@ impl Bpf {
         } else {
             Listed::OfMany
         };
-        let capacity = Capacity::needed_by(processes, listed.count(processes, threads)).with_room();
+        let needed = Capacity::needed_by(processes, listed.count(processes, threads));
+        let capacity = if options.walks_once {
+            needed.with_little_room()
+        } else {
+            needed.with_room()
+        };
         let beside = Beside::of(walk, options.keeps_records);
         let support = support::check(walk, fields, || allow(capacity, beside))?;
         let settings = Settings {
@@ -169,6 +178,7 @@ impl Bpf {
             online: Vec::new(),
             possible_offsets: Vec::new(),
             load_time: Duration::ZERO,
+            last: None,
         };
         source.find_cpu_offsets()?;
         source.load_time = started.elapsed();
@@ -205,6 +215,8 @@ impl Bpf {
     /// See [`Calibration`](crate::Calibration): whether statm counts the per-CPU parts of the resident set.
     pub(crate) fn set_exact_rss(&mut self, exact: bool) {
         self.exact_rss = exact && self.percpu;
+        // The last walk has counted otherwise.
+        self.last = None;
     }
 
     /// How long one run of the walk may take; it takes at least one task. With zero, the walk pauses after
@@ -213,9 +225,16 @@ impl Bpf {
         self.section = section;
     }
 
+    /// How long the last walk kept its CPU at most without a pause. `None`: it paused after every task.
+    pub(crate) fn longest_section(&self) -> Option<Duration> {
+        let run = &self.tasks.run.as_slice()[0];
+        (self.walk == Walk::OpenCoded).then(|| Duration::from_nanos(run.longest_ns))
+    }
+
     /// Walks all tasks and returns the records where the programs wrote them. Some of `Table::records` may be
     /// torn.
     pub(crate) fn collect(&mut self) -> Result<TableMut<'_>, Error> {
+        self.last = None;
         if let Some(capacity) = self.shrink_to.take() {
             // If shrinking fails, the arrays stay: they are large enough.
             let _ = self.reload(capacity);
@@ -245,16 +264,30 @@ impl Bpf {
                     disproven: run.disproven,
                     repeated,
                 };
-                return Ok(TableMut {
-                    records: &mut self.tasks.records.as_mut_slice()[..run.records as usize],
-                    index: &mut self.tasks.index.as_mut_slice()[..run.records as usize],
-                    threads: &mut self.tasks.threads.as_mut_slice()[..run.threads as usize],
-                    pool: &self.tasks.pool.as_slice()[..run.pool as usize],
-                    walk,
-                });
+                self.last = Some(walk);
+                return Ok(self.walked(walk));
             }
             grown += 1;
             self.grow(&run, grown)?;
+        }
+    }
+
+    /// The last walk, whose table nobody else may have changed; or a new one, if that would be another.
+    pub(crate) fn last_or_collect(&mut self) -> Result<TableMut<'_>, Error> {
+        match self.last.take() {
+            Some(walk) => Ok(self.walked(walk)),
+            None => self.collect(),
+        }
+    }
+
+    fn walked(&mut self, walk: WalkStats) -> TableMut<'_> {
+        let run = self.tasks.run.as_slice()[0];
+        TableMut {
+            records: &mut self.tasks.records.as_mut_slice()[..run.records as usize],
+            index: &mut self.tasks.index.as_mut_slice()[..run.records as usize],
+            threads: &mut self.tasks.threads.as_mut_slice()[..run.threads as usize],
+            pool: &self.tasks.pool.as_slice()[..run.pool as usize],
+            walk,
         }
     }
 

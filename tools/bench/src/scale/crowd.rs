@@ -1,0 +1,158 @@
+//! Idle processes, as many as the kernel and its memory have room for.
+
+use std::{collections::BTreeSet, fs};
+
+use fastproc::{Process, Snapshot};
+
+use crate::{
+    idle::{Idle, Kind},
+    measure::Failure,
+};
+
+/// Processes that are started at once, before memory is looked at again.
+const STEP: usize = 2_000;
+
+/// What part of the memory stays free.
+const KEPT_FREE: u64 = 4;
+
+/// What one process needs at least: its kernel stack, its task and its page tables. Until it is measured.
+const LEAST_BYTES: u64 = 40 << 10;
+
+/// Idle processes.
+pub struct Crowd {
+    groups: Vec<Idle>,
+    own_memory: usize,
+    /// Bytes available before the first of them.
+    available: u64,
+    bytes_of_process: u64,
+}
+
+impl Crowd {
+    /// No process yet.
+    pub fn new() -> Result<Self, Failure> {
+        Ok(Self {
+            groups: Vec::new(),
+            own_memory: 0,
+            available: meminfo("MemAvailable:")?,
+            bytes_of_process: LEAST_BYTES,
+        })
+    }
+
+    /// Starts processes until there are this many.
+    pub fn grow_to(&mut self, wanted: usize) -> Result<(), Failure> {
+        while self.count() < wanted {
+            let more = (wanted - self.count()).min(STEP);
+            let available = meminfo("MemAvailable:")?;
+            let spare = available.saturating_sub(meminfo("MemTotal:")? / KEPT_FREE);
+            let kind = if more as u64 * self.bytes_of_process < spare {
+                Kind::OwnMemory
+            } else {
+                Kind::SharedMemory
+            };
+            self.groups.push(Idle::start_kind(more, kind)?);
+            if kind == Kind::OwnMemory {
+                self.own_memory += more;
+                let used = self.available.saturating_sub(meminfo("MemAvailable:")?);
+                self.bytes_of_process = (used / self.count() as u64).max(LEAST_BYTES);
+            }
+        }
+        Ok(())
+    }
+
+    /// Their number.
+    pub fn count(&self) -> usize {
+        self.groups.iter().map(Idle::count).sum()
+    }
+
+    /// Those with memory of their own.
+    pub fn own_memory(&self) -> usize {
+        self.own_memory
+    }
+
+    /// Groups, each with one more process, which has started it and has the same name.
+    pub fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Memory that one with memory of its own has taken, about.
+    pub fn bytes_of_process(&self) -> u64 {
+        self.bytes_of_process
+    }
+
+    /// Their pids.
+    pub fn pids(&self) -> impl Iterator<Item = u32> {
+        self.groups.iter().flat_map(Idle::pids)
+    }
+
+    /// Some of their pids, from the first to the last.
+    pub fn sample(&self, wanted: usize) -> Vec<u32> {
+        let each = (self.count() / wanted).max(1);
+        self.pids().step_by(each).collect()
+    }
+
+    /// Checks that a snapshot has each of them once. Returns how many processes it has.
+    pub fn check_snapshot(&self, snapshot: &Snapshot<'_>) -> Result<usize, Failure> {
+        self.check(snapshot.iter().map(Process::pid), "a snapshot")?;
+        Ok(snapshot.len())
+    }
+
+    /// Checks that a number of processes includes them.
+    pub fn check_count(&self, found: usize, whose: &str) -> Result<(), Failure> {
+        if found < self.count() {
+            return Err(format!("{whose} has {found} of {} processes", self.count()).into());
+        }
+        Ok(())
+    }
+
+    /// Checks that a list of pids has each of them once.
+    pub fn check(&self, found: impl Iterator<Item = u32>, whose: &str) -> Result<(), Failure> {
+        let mut missing: BTreeSet<u32> = self.pids().collect();
+        let mut seen = BTreeSet::new();
+        for pid in found {
+            if !seen.insert(pid) {
+                return Err(format!("{whose} has process {pid} twice").into());
+            }
+            missing.remove(&pid);
+        }
+        match missing.first() {
+            None => Ok(()),
+            Some(pid) => Err(format!(
+                "{whose} lacks {} of {} processes, {pid} first",
+                missing.len(),
+                self.count()
+            )
+            .into()),
+        }
+    }
+}
+
+/// A value of `/proc/meminfo`, in bytes.
+pub fn meminfo(name: &str) -> Result<u64, Failure> {
+    let text = fs::read_to_string("/proc/meminfo")?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    Ok(kib.ok_or_else(|| format!("/proc/meminfo has no {name}"))? << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crowd_grows_and_a_list_without_one_of_them_is_an_error() {
+        let mut crowd = Crowd::new().unwrap();
+        crowd.grow_to(20).unwrap();
+        crowd.grow_to(50).unwrap();
+        let pids: Vec<u32> = crowd.pids().collect();
+        assert_eq!((pids.len(), crowd.groups()), (50, 2));
+        assert_eq!(crowd.sample(10).len(), 10);
+        let check = |pids: &[u32]| crowd.check(pids.iter().copied(), "the list");
+        check(&pids).unwrap();
+        check(&[&pids[..], &[1]].concat()).unwrap();
+        let error = check(&pids[1..]).unwrap_err().to_string();
+        assert!(error.starts_with("the list lacks 1 of 50"), "{error}");
+        let error = check(&[&pids[..], &pids[..1]].concat()).unwrap_err();
+        assert!(error.to_string().ends_with("twice"), "{error}");
+        assert!(meminfo("MemTotal:").unwrap() > meminfo("MemFree:").unwrap());
+    }
+}

@@ -1,0 +1,140 @@
+//! Limits of the kernel on tasks, raised while this program runs.
+
+use std::{
+    fs,
+    io::{self, BufRead as _, BufReader},
+    os::unix::process::CommandExt as _,
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use crate::measure::Failure;
+
+/// `PID_MAX_LIMIT`.
+const MOST_PIDS: usize = 1 << 22;
+
+/// A shell that writes the old values back once its input ends: then this program is done or dead.
+const RESTORE: &str = r#"trap '' HUP INT TERM
+echo ready
+read -r end
+while [ $# -gt 1 ]; do
+	printf '%s\n' "$2" > "$1"
+	shift 2
+done"#;
+
+/// Raised limits, which are restored when this is dropped, or when this program ends in any other way.
+#[derive(Debug)]
+pub struct Limits {
+    keeper: Child,
+}
+
+impl Limits {
+    /// Makes room for this many more tasks.
+    pub fn raise(tasks: usize) -> Result<Self, Failure> {
+        // Pids are given in turn, and those of the machine's own processes should not become rare.
+        let pids = (tasks * 3).min(MOST_PIDS);
+        let limits = [
+            (Path::new("/proc/sys/kernel/pid_max"), pids),
+            (Path::new("/proc/sys/kernel/threads-max"), tasks * 2),
+        ];
+        Self::raise_to(&limits)
+    }
+
+    /// Raises the number in each file, unless it is as great.
+    fn raise_to(limits: &[(&Path, usize)]) -> Result<Self, Failure> {
+        let mut raised = Vec::new();
+        for &(path, wanted) in limits {
+            let text = fs::read_to_string(path)
+                .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+            let now: usize = text.trim().parse()?;
+            if now < wanted {
+                raised.push((path, now, wanted));
+            }
+        }
+        let mut keeper = Command::new("sh");
+        keeper.args(["-c", RESTORE, "sh"]);
+        for (path, now, _) in &raised {
+            keeper.arg(path).arg(now.to_string());
+        }
+        // Before anything is raised.
+        let mut keeper = keeper
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            // Signals of the terminal do not reach it.
+            .process_group(0)
+            .spawn()?;
+        // From then on no signal of a user ends it.
+        let ready = keeper.stdout.take().map(BufReader::new);
+        ready.map_or(Ok(0), |mut ready| ready.read_line(&mut String::new()))?;
+        let limits = Self { keeper };
+        for (path, _, wanted) in raised {
+            fs::write(path, wanted.to_string()).map_err(|error| refused(path, &error))?;
+        }
+        Ok(limits)
+    }
+}
+
+fn refused(path: &Path, error: &io::Error) -> Failure {
+    format!("cannot raise {}: {error}; run this as root", path.display()).into()
+}
+
+impl Drop for Limits {
+    fn drop(&mut self) {
+        drop(self.keeper.stdin.take());
+        let _ = self.keeper.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{env, path::PathBuf};
+
+    use fastproc_testbed::wait_until;
+    use rustix::process::{Pid, Signal, kill_process};
+
+    use super::*;
+
+    fn file(name: &str, number: usize) -> PathBuf {
+        let path = env::temp_dir().join(format!("fastproc-{name}-{}", std::process::id()));
+        fs::write(&path, format!("{number}\n")).unwrap();
+        path
+    }
+
+    fn number(path: &Path) -> Option<usize> {
+        fs::read_to_string(path).ok()?.trim().parse().ok()
+    }
+
+    #[test]
+    fn what_is_raised_is_restored_and_the_rest_stays() {
+        let (low, high) = (file("low", 100), file("high", 5000));
+        let limits = Limits::raise_to(&[(&low, 1000), (&high, 1000)]).unwrap();
+        assert_eq!((number(&low), number(&high)), (Some(1000), Some(5000)));
+        drop(limits);
+        assert_eq!((number(&low), number(&high)), (Some(100), Some(5000)));
+        for path in [low, high] {
+            fs::remove_file(path).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_raised_is_restored_when_nothing_is_dropped() {
+        let low = file("lost", 100);
+        let mut limits = Limits::raise_to(&[(&low, 1000)]).unwrap();
+        let keeper = Pid::from_child(&limits.keeper);
+        kill_process(keeper, Signal::TERM).unwrap();
+        kill_process(keeper, Signal::INT).unwrap();
+        assert_eq!(number(&low), Some(1000));
+        // As the kernel does when this program is killed.
+        drop(limits.keeper.stdin.take());
+        wait_until("the old limit", || number(&low) == Some(100));
+        std::mem::forget(limits);
+        fs::remove_file(low).unwrap();
+    }
+
+    #[test]
+    fn a_limit_that_cannot_be_read_is_an_error() {
+        let error = Limits::raise_to(&[(Path::new("/proc/nowhere"), 1)]).unwrap_err();
+        assert!(error.to_string().contains("/proc/nowhere"), "{error}");
+    }
+}
