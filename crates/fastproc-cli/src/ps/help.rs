@@ -58,8 +58,8 @@ As in ps(1):
   not have, each as wide as necessary.
 
   These differ from ps(1): the variables PS_FORMAT, PS_PERSONALITY, CMD_ENV and the like have no
-  effect. -q shows a process once, also if its list names it twice, and -s and --ppid take 0. -m, -S, -V, --headers, --rows and
-  the words e, m, S, L, N and V are refused with a message that says what to type.
+  effect. With -q a process that the list names twice is shown once. The lists of sessions and parents
+  may have a 0. For options and words that fastproc lacks, an error says what to type.
 
 Formats:
   A table rounds numbers and shows dates in the time zone TZ. JSON and CSV have exact numbers: times
