@@ -129,9 +129,9 @@ pub struct Args {
 }
 
 /// Names of columns, for shell completion.
-fn names() -> Option<Box<dyn Iterator<Item = PossibleValue>>> {
+fn names() -> Box<dyn Iterator<Item = PossibleValue>> {
     let value = |column: &Column| PossibleValue::new(column.name).help(column.help);
-    Some(Box::new(COLUMNS.iter().map(value)))
+    Box::new(COLUMNS.iter().map(value))
 }
 
 /// Parses the name of a column.
@@ -151,7 +151,7 @@ impl TypedValueParser for ColumnParser {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        names()
+        Some(names())
     }
 }
 
@@ -173,7 +173,7 @@ impl TypedValueParser for SortParser {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        names()
+        Some(names())
     }
 }
 

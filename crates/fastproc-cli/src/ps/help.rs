@@ -134,9 +134,9 @@ pub fn long() -> String {
 }
 
 /// The names of fields, for shell completion.
-fn names() -> Option<Box<dyn Iterator<Item = PossibleValue>>> {
+fn names() -> Box<dyn Iterator<Item = PossibleValue>> {
     let value = |field: &fastproc_columns::Field| PossibleValue::new(field.name).help(field.help);
-    Some(Box::new(FIELDS.iter().map(value)))
+    Box::new(FIELDS.iter().map(value))
 }
 
 /// Takes any order, because its names depend on other options, and lists the names of fields for shell completion.
@@ -156,7 +156,7 @@ impl TypedValueParser for SortParser {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        names()
+        Some(names())
     }
 }
 
@@ -178,6 +178,6 @@ impl TypedValueParser for FieldParser {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        names()
+        Some(names())
     }
 }
