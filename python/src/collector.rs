@@ -169,7 +169,12 @@ impl Collector {
     fn snapshot(&self, py: Python<'_>) -> PyResult<Table> {
         if let Some(filter) = &self.settings.filter {
             let of_one = filter.check_for_one_snapshot();
-            of_one.map_err(|error| FilterError::new_err(error.to_string()))?;
+            of_one.map_err(|error| {
+                // The option is that of the command.
+                let text = error.to_string();
+                let of_python = "use difference() or watch()";
+                FilterError::new_err(text.replace("give one, as in --interval 1", of_python))
+            })?;
         }
         self.collect(py, |state, settings| {
             let snapshot = state.collector.snapshot()?;

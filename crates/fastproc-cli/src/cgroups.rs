@@ -3,13 +3,17 @@
 mod write;
 
 use std::{
+    ffi::OsStr,
     io::{self, Write},
     process::ExitCode,
     thread,
     time::{Duration, Instant},
 };
 
-use clap::ValueEnum;
+use clap::{
+    Arg, Command, Error, ValueEnum,
+    builder::{PossibleValue, TypedValueParser},
+};
 use fastproc::cgroups::{self, Cgroups};
 use fastproc_columns::{
     cgroups::{self as columns, COLUMNS, Column, Filter, Reader, Sort},
@@ -45,8 +49,9 @@ fn long_help() -> String {
   Values cover a cgroup and its descendants, except those marked “own”.
 
 Filters:
-  A filter compares columns with values: == != < <= > >=, and ~ for a text that contains another.
-  Comparisons are joined by &&. Sizes may have units: memory > 100M.
+  A filter compares columns with values: == != < <= > >=, =~ and !~ for a text that matches a regular
+  expression or does not, as in fastproc ps, and ~ for a text that contains another. Comparisons are
+  joined by &&. Sizes may have units: memory > 100M.
 
 " + AFTER_HELP
         + "
@@ -66,14 +71,20 @@ Exit status:
 #[allow(clippy::struct_excessive_bools, reason = "one for each option")]
 pub struct Args {
     /// Show these columns; see Columns below.
-    #[arg(long, value_name = "COLUMN,…", value_delimiter = ',', value_parser = columns::find)]
+    #[arg(long, value_name = "COLUMN,…", value_delimiter = ',', value_parser = ColumnParser, hide_possible_values = true)]
     fields: Vec<&'static Column>,
 
     /// Sort by this column; a minus sign puts the largest value first.
     ///
     /// The default is -memory, or -cpu with --interval, or path where neither is known. With --tree it is the order among
     /// siblings, by default by path.
-    #[arg(long, value_name = "[-]COLUMN", allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "[-]COLUMN",
+        allow_hyphen_values = true,
+        value_parser = SortParser,
+        hide_possible_values = true
+    )]
     sort: Option<Sort>,
 
     /// Show only the first N rows.
@@ -115,6 +126,55 @@ pub struct Args {
     /// Read cgroups from this source.
     #[arg(long, value_enum, default_value_t)]
     source: Source,
+}
+
+/// Names of columns, for shell completion.
+fn names() -> Box<dyn Iterator<Item = PossibleValue>> {
+    let value = |column: &Column| PossibleValue::new(column.name).help(column.help);
+    Box::new(COLUMNS.iter().map(value))
+}
+
+/// Parses the name of a column.
+#[derive(Clone, Debug)]
+struct ColumnParser;
+
+impl TypedValueParser for ColumnParser {
+    type Value = &'static Column;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<Self::Value, Error> {
+        columns::find.parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(names())
+    }
+}
+
+/// Parses an order.
+#[derive(Clone, Debug)]
+struct SortParser;
+
+impl TypedValueParser for SortParser {
+    type Value = Sort;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<Self::Value, Error> {
+        let parse = |text: &str| text.parse::<Sort>();
+        parse.parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(names())
+    }
 }
 
 /// Where cgroups are read from.

@@ -53,6 +53,10 @@ struct Report {
     privileges: Privileges,
     /// The source that would be used.
     source: &'static str,
+    /// How many processes it shows.
+    processes: usize,
+    /// How many of them its walk missed; they are read from `/proc`.
+    missed: u32,
     one_shot: OneLook,
     sources: Vec<Source>,
     service: Service,
@@ -107,7 +111,7 @@ struct Service {
 /// How a single snapshot is read, as by `ps` without an interval.
 #[derive(Serialize)]
 struct OneLook {
-    /// The source without a service.
+    /// Its source.
     source: &'static str,
     /// The files of `/proc` that it would read for the fields of `ps`.
     files: u64,
@@ -157,6 +161,8 @@ struct CountersReport {
 #[derive(Serialize)]
 struct ExitsReport {
     recorded: bool,
+    /// Whether by the service, because this process could not.
+    by_service: bool,
     error: Option<String>,
 }
 
@@ -208,13 +214,16 @@ fn examine() -> Result<Report, Failure> {
     let service = examine_service();
     let mut collector = Collector::builder().fields(Fields::all()).open()?;
     let source = collector.source();
-    collector.snapshot()?;
+    let snapshot = collector.snapshot()?;
+    let (processes, missed) = (snapshot.len(), snapshot.stats().missed);
     let calibration = collector.calibration();
     Ok(Report {
         kernel: kernel_release(),
         architecture: architecture(),
         privileges: privileges(),
         source: source.name(),
+        processes,
+        missed,
         one_shot: one_look(),
         sources,
         service,
@@ -288,7 +297,6 @@ fn examine_records() -> Records {
 fn one_look() -> OneLook {
     let collector = Collector::builder()
         .fields(timing::FIELDS)
-        .service_socket(None)
         .one_shot(true)
         .open();
     OneLook {
@@ -391,8 +399,11 @@ fn examine_counters() -> Result<CountersReport, fastproc::counters::Error> {
 
 fn examine_exits() -> ExitsReport {
     let error = Exits::builder().open().err();
+    let by_service = error.is_some()
+        && service::socket_path().is_some_and(|path| service::Exits::open(&path).is_ok());
     ExitsReport {
-        recorded: error.is_none(),
+        recorded: error.is_none() || by_service,
+        by_service,
         error: error.map(|error| chain(&error)),
     }
 }

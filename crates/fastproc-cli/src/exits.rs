@@ -1,5 +1,8 @@
 //! `fastproc exits`: processes as they exit.
 
+mod known;
+mod refused;
+
 use std::{
     io::{self, Write},
     os::{
@@ -24,6 +27,7 @@ use rustix::{
 };
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use self::refused::Refused;
 use crate::{
     NO,
     failure::Failure,
@@ -41,7 +45,8 @@ Fields and filters are those of fastproc ps; see fastproc ps --help. For an exit
 fields are known: pid, ppid, comm, cmdline, user, ruser, group, rgroup, cgroup_id, starttime, start,
 ended, etime (its lifetime), time, utime, stime, guest_time, pcpu (over its lifetime), the times and
 faults of its children (cutime …), minflt, majflt, nvcsw, nivcsw, vmhwm (its largest resident
-memory), the fields of its I/O, flags, status, exit_code and final. The other fields are unknown.
+memory), the fields of its I/O, flags, status, exit_code and final. The other fields are unknown,
+and a filter that compares one of them is refused.
 
 A process is shown when its parent has waited for it and the kernel has released it, with the
 kernel's final values. If the kernel's last record of it was lost, the process is shown some seconds
@@ -180,6 +185,7 @@ pub fn run(args: Args) -> Result<ExitCode, Failure> {
     // Before privileges are dropped, and before any signal can be missed.
     let stops = Stops::new()?;
     let host = Host::read()?;
+    known::check(args.filter.as_ref(), args.execs, &host)?;
     let began_ns = now_ns(&host);
     let mut feed = Feed::open(args.execs, cmdlines)?;
     privileges::drop()?;
@@ -268,7 +274,10 @@ impl Feed {
         let path = service::socket_path().filter(|_| !execs);
         match path.map(|path| service::Exits::open(&path)) {
             Some(Ok(exits)) => Ok(Self::Service(exits)),
-            None | Some(Err(service::Error::NotThere { .. })) => Err(refused.into()),
+            _ if execs => Err(Refused::Execs(refused).into()),
+            None | Some(Err(service::Error::NotThere { .. })) => {
+                Err(Refused::Exits(refused).into())
+            }
             Some(Err(error)) => Err(error.into()),
         }
     }

@@ -174,7 +174,8 @@ fn main() -> ExitCode {
         };
     }
     let arguments = ps::as_in_ps(serve::with_two_dashes(std::env::args_os()));
-    let cli = parse(arguments).unwrap_or_else(|error| usage::in_our_words(error).exit());
+    let cli =
+        parse(&arguments).unwrap_or_else(|error| usage::in_our_words(error, &arguments).exit());
     match cli.run() {
         Ok(code) => code,
         Err(failure) if failure::is_broken_pipe(failure.as_ref()) => ExitCode::SUCCESS,

@@ -58,7 +58,11 @@ Examples:
       Use the substitute library in every program of this machine
 
 Environment:
-  LIBPROC2_FASTPROC  if it is off, programs use the library of procps";
+  LIBPROC2_FASTPROC  if it is off, programs use the library of procps
+
+Exit status:
+  That of the command. With --system: 0, or 1 if status finds that it is off, or 2 if it could not
+  run.";
 
 /// The action for the whole machine.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -80,6 +84,13 @@ enum RunError {
          In fastproc's sources, make procps builds it; --library names its folder"
     )]
     NotInstalled,
+    #[error(
+        "there is no libproc2.so.0 or libproc2.so.1 in {}, which --library names; in fastproc's sources, \
+         make procps builds them", .0.display()
+    )]
+    NotIn(PathBuf),
+    #[error("--json and --format need --system status")]
+    OnlyOfStatus,
     #[error("cannot run {}", .0.display())]
     Exec(OsString, #[source] io::Error),
     #[error("there is no procps library that the substitute in {} was built for: {missing}", folder.display())]
@@ -103,6 +114,9 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             folder,
             args.json || args.format == Some(ReportFormat::Json),
         )?);
+    }
+    if args.json || args.format.is_some() {
+        return Err(RunError::OnlyOfStatus.into());
     }
     let folder = folder?;
     let Some((program, arguments)) = args.command.split_first() else {
@@ -142,7 +156,12 @@ fn folder(named: Option<&Path>) -> Result<PathBuf, RunError> {
         beside.into_iter().chain([installed]).flatten().collect()
     };
     folders.retain(|folder| NAMES.iter().any(|name| folder.join(name).is_file()));
-    let folder = folders.into_iter().next().ok_or(RunError::NotInstalled)?;
+    let missing = || {
+        named.map_or(RunError::NotInstalled, |named| {
+            RunError::NotIn(named.into())
+        })
+    };
+    let folder = folders.into_iter().next().ok_or_else(missing)?;
     folder
         .canonicalize()
         .map_err(|error| RunError::File(folder, error))

@@ -2,6 +2,7 @@
 
 use std::{
     error::Error as _,
+    ffi::OsString,
     num::{ParseFloatError, ParseIntError},
 };
 
@@ -10,6 +11,7 @@ use clap::{
     builder::StyledStr,
     error::{ContextKind, ContextValue, ErrorKind},
 };
+use fastproc_columns::field::nearest;
 
 use crate::paragraphs;
 
@@ -52,14 +54,15 @@ pub fn complete(command: Command) -> Command {
     command.mut_subcommands(complete)
 }
 
-/// The same error with a message that says what to type, if clap's does not.
-pub fn in_our_words(error: Error) -> Error {
+/// The same error about this command line with a message that says what to type, if clap's does not.
+pub fn in_our_words(error: Error, arguments: &[OsString]) -> Error {
     let message = match error.kind() {
         ErrorKind::ValueValidation => wrong_number(&error),
         ErrorKind::UnknownArgument => unknown_option(&error),
         ErrorKind::InvalidValue => missing_value(&error),
         ErrorKind::ArgumentConflict => conflict(&error),
-        ErrorKind::MissingRequiredArgument => missing_option(&error),
+        ErrorKind::MissingRequiredArgument => missing_option(&error, arguments),
+        ErrorKind::InvalidSubcommand => unknown_command(&error),
         _ => None,
     };
     message.map_or(error, |message| {
@@ -116,40 +119,121 @@ fn missing_value(error: &Error) -> Option<String> {
     let has_choice = names(error, ContextKind::ValidValue).is_some();
     (is_missing && !has_choice).then(|| {
         let (option, value) = argument.split_once(' ').unwrap_or((argument, "a value"));
-        format!("{option} needs a value: {option} {value}")
+        if option.starts_with('-') {
+            format!("{option} needs a value: {option} {value}")
+        } else {
+            let name = option.trim_matches(|c: char| !c.is_alphabetic());
+            format!("{name} must not be empty; give one, or leave it out")
+        }
     })
 }
 
 fn conflict(error: &Error) -> Option<String> {
     let one = names(error, ContextKind::InvalidArg)?;
     let other = names(error, ContextKind::PriorArg)?;
+    if one == other {
+        let option = one.split(' ').next()?;
+        let instead = if option == "--filter" {
+            "join the two expressions with &&"
+        } else {
+            "give it once"
+        };
+        return Some(format!("{option} is given twice; {instead}"));
+    }
     Some(format!(
         "{one} and {other} cannot be combined; leave out one of them"
     ))
 }
 
-fn missing_option(error: &Error) -> Option<String> {
+/// Options that need another one. Clap names only the other one.
+const NEEDS: &[(&str, &str)] = &[
+    ("--count", "--interval"),
+    ("--exited", "--interval"),
+    ("-y", "-l"),
+    ("--idle-exit", "--no-metrics"),
+    ("--group", "--socket"),
+    ("--format", "--once"),
+    ("--json", "--once"),
+    ("--format", "--system"),
+    ("--json", "--system"),
+    ("--json", "--status"),
+    ("--record-limit", "--record"),
+];
+
+fn missing_option(error: &Error, arguments: &[OsString]) -> Option<String> {
     let missing = names(error, ContextKind::InvalidArg)?;
-    missing
-        .starts_with('-')
-        .then(|| format!("{missing} is missing; the other options need it"))
+    let missing = missing.split(' ').next().filter(|it| it.starts_with('-'))?;
+    let is_given = |option: &str| {
+        let mut texts = arguments.iter().filter_map(|argument| argument.to_str());
+        texts.any(|text| text.split('=').next() == Some(option))
+    };
+    let needs = NEEDS
+        .iter()
+        .filter(|(option, other)| *other == missing && is_given(option));
+    let needs: Vec<_> = needs.map(|(option, _)| *option).collect();
+    Some(match needs[..] {
+        [] => format!("{missing} is missing; the other options need it"),
+        [one] => format!("{one} needs {missing}"),
+        _ => format!("{} need {missing}", needs.join(" and ")),
+    })
+}
+
+/// The message for an unknown command.
+fn unknown_command(error: &Error) -> Option<String> {
+    let command = text(error, ContextKind::InvalidSubcommand)?;
+    let hint = if command == "version" {
+        "; type fastproc --version".into()
+    } else {
+        let others = match error.get(ContextKind::SuggestedSubcommand) {
+            Some(ContextValue::Strings(others)) => &others[..],
+            _ => &[],
+        };
+        let near = nearest(command, others.iter().map(String::as_str));
+        near.map_or_else(String::new, |near| format!("; did you mean '{near}'?"))
+    };
+    Some(format!(
+        "there is no command '{}'{hint}\n\nfastproc --help lists all commands",
+        command.escape_debug()
+    ))
+}
+
+/// Whether the error is about a call of this command.
+fn is_of(error: &Error, command: &str) -> bool {
+    let Some(ContextValue::StyledStr(usage)) = error.get(ContextKind::Usage) else {
+        return false;
+    };
+    usage.to_string().contains(&format!(" {command} "))
 }
 
 /// The message for an unknown option: suggests the most similar one, or what to type instead.
 fn unknown_option(error: &Error) -> Option<String> {
     let option = text(error, ContextKind::InvalidArg)?;
+    if !option.starts_with('-') {
+        let hint = if is_of(error, "run") {
+            format!("; type fastproc run -- {}", option.escape_debug())
+        } else {
+            String::new()
+        };
+        return Some(format!(
+            "'{}' is not expected here{hint}\n\n--help lists what is",
+            option.escape_debug()
+        ));
+    }
     if option[1..].starts_with(|c: char| c.is_ascii_digit()) {
         return Some(format!(
             "'{}' is a negative number, which no option accepts here",
             option.escape_debug()
         ));
     }
-    let nearest = match error.get(ContextKind::SuggestedArg) {
-        Some(ContextValue::String(nearest)) => format!("; did you mean {nearest}?"),
-        _ => String::new(),
+    let near = match error.get(ContextKind::SuggestedArg) {
+        Some(ContextValue::String(other)) => nearest(option, [other.as_str()].into_iter()),
+        _ => None,
     };
+    let near = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
+    let has_csv = is_of(error, "ps") || is_of(error, "exits");
     let instead = OTHERS.iter().find(|(other, _)| *other == option);
-    let hint = instead.map_or(nearest, |(_, instead)| format!("; {instead}"));
+    let instead = instead.filter(|_| option != "--csv" || has_csv);
+    let hint = instead.map_or(near, |(_, instead)| format!("; {instead}"));
     Some(format!(
         "there is no option {}{hint}\n\n--help lists all options",
         option.escape_debug()
@@ -160,6 +244,8 @@ fn unknown_option(error: &Error) -> Option<String> {
 const OTHERS: &[(&str, &str)] = &[
     ("-m", "type -L for a row for each thread"),
     ("-V", "type fastproc --version"),
+    ("--version", "type fastproc --version"),
+    ("--csv", "type --format csv"),
     (
         "-S",
         "show the times of children as columns: --fields pid,cutime,cstime",

@@ -50,6 +50,22 @@ fn every_option_is_in_the_man_page_and_the_completions() {
             "{field}"
         );
     }
+    // The values of --sort and --fields, beside which bash would offer files.
+    for option in ["--sort)", "--fields)"] {
+        let after = |name: &str| {
+            let (_, of_command) = shells[0].split_once(name).expect("the command");
+            let (_, values) = of_command.split_once(option).expect("the option");
+            values.lines().take(3).collect::<String>()
+        };
+        assert!(
+            after("fastproc__subcmd__ps)").contains("compgen -W"),
+            "{option}"
+        );
+        assert!(
+            after("fastproc__subcmd__cgroups)").contains("compgen -W"),
+            "{option}"
+        );
+    }
     assert!(read("man1/fastproc.1").contains("fastproc"));
     let names = [
         "man1/fastproc-exporter.1",

@@ -79,7 +79,15 @@ fn ours(form: As, field: &str, pids: &str) -> BTreeMap<u32, String> {
     // Other tests compare BPF with it, and loading programs takes longer.
     let source = ["--source", "procfs"];
     let table = [
-        &["ps", "-q", "--no-headers", "-p", pids, "--fields", &columns][..],
+        &[
+            "ps",
+            "--quiet",
+            "--no-headers",
+            "-p",
+            pids,
+            "--fields",
+            &columns,
+        ][..],
         &source,
     ]
     .concat();
@@ -286,6 +294,18 @@ fn the_calls_of_ps_are_understood() {
     ] {
         assert_eq!(by_pid(arguments).len(), 1, "{arguments:?}");
     }
+    // The order is that of the list.
+    for pids in [format!("{own},1"), format!("1,{own}")] {
+        for arguments in [
+            &["-q", &pids, "-o", "pid="][..],
+            &["q", &pids, "o", "pid="],
+            &["--quick-pid", &pids, "--fields", "pid", "--no-headers"],
+        ] {
+            let text = output(&[&["ps"], arguments].concat());
+            let shown: Vec<_> = text.split_whitespace().collect();
+            assert_eq!(shown.join(","), pids, "{arguments:?}");
+        }
+    }
     for arguments in [
         &["ps", "extra"][..],
         &["ps", "-f", "extra"],
@@ -355,7 +375,7 @@ fn processes_are_selected_as_in_ps() {
         let text = run(&[
             &[
                 "ps",
-                "-q",
+                "--quiet",
                 "--no-headers",
                 "--fields",
                 "pid",
@@ -398,7 +418,7 @@ fn a_tree_has_children_below_their_parents() {
     // spawn() may return before the process has its name.
     let text = output(&[
         "ps",
-        "-q",
+        "--quiet",
         "--no-headers",
         "--tree",
         "-p",

@@ -93,7 +93,7 @@ fn on_terminal(lines: usize, columns: usize, arguments: &str) -> Option<Screen> 
         env!("CARGO_BIN_EXE_fastproc")
     );
     let output = Command::new("script")
-        .args(["-qec", &command, "/dev/null"])
+        .args(["--quietec", &command, "/dev/null"])
         .env("TERM", "xterm")
         .env_remove("COLUMNS")
         .env_remove("NO_COLOR")
@@ -138,11 +138,11 @@ fn an_interval_is_drawn_in_place() {
 fn a_table_never_wraps() {
     for columns in [200, 100, 80, 60, 44, 30, 16, 8, 1] {
         for arguments in [
-            "-q",
-            "-q --tree",
-            "-q --threads",
-            "-q --interval 0.02 --count 2",
-            "-q --interval 0.02 --count 2 --fields user,lstart,cmdline,pid",
+            "--quiet",
+            "--quiet --tree",
+            "--quiet --threads",
+            "--quiet --interval 0.02 --count 2",
+            "--quiet --interval 0.02 --count 2 --fields user,lstart,cmdline,pid",
         ] {
             let Some(screen) = on_terminal(10, columns, arguments) else {
                 return;
@@ -155,7 +155,7 @@ fn a_table_never_wraps() {
             );
         }
     }
-    let narrow = on_terminal(10, 44, "-q").expect("as before").text();
+    let narrow = on_terminal(10, 44, "--quiet").expect("as before").text();
     let heading: Vec<_> = narrow[0].split_whitespace().collect();
     assert_eq!(heading.first(), Some(&"PID"), "{narrow:#?}");
     assert_eq!(heading.last(), Some(&"COMM"), "{narrow:#?}");
@@ -163,6 +163,6 @@ fn a_table_never_wraps() {
         heading.contains(&"%CPU") && !heading.contains(&"TIME"),
         "{narrow:#?}"
     );
-    let wide = on_terminal(10, 200, "-q").expect("as before").text();
+    let wide = on_terminal(10, 200, "--quiet").expect("as before").text();
     assert_eq!(wide[0].split_whitespace().count(), 11, "{wide:#?}");
 }

@@ -63,14 +63,44 @@ fn mistakes_are_told() {
         (&["exits", "--count", "-1"], "'-1' is a negative number"),
         (&["ps", "-o"], "-o needs a value: -o <COLUMN,…>"),
         (&["ps", "-LT"], "leave out one of them"),
-        (&["ps", "-y"], "-l is missing"),
+        (&["ps", "-y"], "-y needs -l"),
+        (&["ps", "--exited"], "--exited needs --interval"),
+        (&["cgroups", "--count", "1"], "--count needs --interval"),
+        (&["top", "--json"], "--json needs --once"),
+        (&["serve", "--json"], "--json needs --status"),
+        (&["ps", "--version"], "type fastproc --version"),
+        (&["version"], "type fastproc --version"),
+        (&["ps", "--csv"], "type --format csv"),
+        (
+            &["ps", "--filter", "pid > 1", "--filter", "pid < 9"],
+            "--filter is given twice; join the two expressions with &&",
+        ),
+        (&["cgroups", "foo"], "'foo' is not expected here"),
+        (&["top", "foo"], "'foo' is not expected here"),
+        (&["run", "ps", "aux"], "type fastproc run -- ps"),
+        (&["run", "--json", "--", "ps"], "need --system status"),
+        (
+            &["run", "--library", "/nowhere", "--", "ps"],
+            "in /nowhere, which --library names",
+        ),
+        (&["cat", ""], "PATH must not be empty"),
+        (
+            &["ps", "-q", "1", "--sort", "pid"],
+            "-q shows processes in the order of its list",
+        ),
+        (&["ps", "-q", "1", "-e"], "or type -p"),
+        (
+            &["exits", "--filter", "pid > 1 && rss > 1"],
+            "rss is not known of an exited process",
+        ),
+        (&["cgroups", "--filter", "path =~ ("], "unclosed group"),
         (
             &["verify", "--rounds", "0"],
             "--rounds needs a number of at least 1",
         ),
         (&["ps", "--interval", "0"], "0.01"),
         (&["ps", "--interval", "x"], "as in 500ms"),
-        (&["ps", "--count", "3"], "--interval"),
+        (&["ps", "--count", "3"], "--count needs --interval"),
         (&["ps", "--interval", "1", "--count", "0"], "--count"),
         (&["ps", "extra"], "extra"),
         (&["sp"], "'sp'"),
@@ -78,6 +108,20 @@ fn mistakes_are_told() {
         let (code, message) = refused(arguments);
         assert_eq!(code, 2, "{arguments:?}: {message}");
         assert!(message.contains(says), "{arguments:?}: {message}");
+    }
+}
+
+#[test]
+fn only_what_is_near_is_suggested() {
+    for arguments in [
+        &["ps", "--reverse"][..],
+        &["exits", "--sort"],
+        &["exits", "--interval"],
+        &["nothing"],
+    ] {
+        let (_, message) = refused(arguments);
+        assert!(message.contains("there is no "), "{message}");
+        assert!(!message.contains("did you mean"), "{message}");
     }
 }
 

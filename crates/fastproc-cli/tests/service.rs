@@ -142,7 +142,7 @@ fn ps_shows_where_a_program_lies_now() {
     let mut child = command.spawn().expect("it can be started");
     let pid = child.id().to_string();
     let shows = |path: String| {
-        let arguments = ["ps", "--source", "service", "--format", "csv", "-q"];
+        let arguments = ["ps", "--source", "service", "--format", "csv", "--quiet"];
         for (more, all) in [
             (&["-eo", "pid,exe,cmdline"][..], true),
             (&["-p", &pid, "--fields", "pid,exe,cmdline"], false),
@@ -245,6 +245,14 @@ fn doctor_tells_of_the_service() {
         assert_eq!(service["version"], env!("CARGO_PKG_VERSION"));
         let told = service["shares"].as_str().expect("it serves");
         assert!(told.starts_with(shares), "{uid}: {told}");
+        assert_eq!(report["source"], "service");
+        assert_eq!(report["one_shot"]["source"], "service");
+        assert!(report["processes"].as_u64() > Some(0), "{report}");
+        if service["source"] != "procfs" {
+            let exits = &report["exits"];
+            assert_eq!(exits["recorded"], true, "{exits}");
+            assert_eq!(exits["by_service"], uid != 0, "{exits}");
+        }
     }
     let output = common::fastproc(&["doctor", "--json"])
         .env("FASTPROC_SOCKET", "/nowhere/socket")

@@ -55,7 +55,7 @@ class Catalogue:
         command: list[str | Path] = [
             fastproc,
             "ps",
-            "-q",
+            "--quiet",
             "--format",
             "ndjson",
             "--top",
@@ -266,7 +266,7 @@ class Run:
     def tables(self, group: list[StormProcess], source: str, seconds: float) -> None:
         """Runs `fastproc ps` with every field, repeatedly."""
         command: list[str | Path] = [
-            self.fastproc, "ps", "-q", "--interval", "0.01", "--format", "json", "--source", source,
+            self.fastproc, "ps", "--quiet", "--interval", "0.01", "--format", "json", "--source", source,
             "--filter", " || ".join(
                 [f"session == {running.pid}" for running in group]
                 + [f"pid == {pid}" for running in group for pid in sorted(running.kernel_threads)]

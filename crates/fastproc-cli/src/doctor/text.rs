@@ -78,14 +78,14 @@ fn processes(report: &Report) -> String {
         .sources
         .iter()
         .find(|source| source.source == report.source);
-    let count = used.and_then(|source| source.processes).unwrap_or(0);
     let load = used.and_then(|source| source.load_ms);
     let load = load.map_or(String::new(), |ms| format!(", loaded in {ms:.0} ms"));
-    let missed = used.and_then(|source| source.missed).unwrap_or(0);
-    let missed = if missed > 0 {
-        format!("; {missed} that its walk missed are read from /proc")
+    let (source, missed) = (report.source, report.missed as usize);
+    let shown = if missed == 0 {
+        format!("all {} from {source}{load}", report.processes)
     } else {
-        String::new()
+        let rest = report.processes.saturating_sub(missed);
+        format!("{rest} from {source}{load}, and {missed}, which its walk missed, from /proc")
     };
     let is_other = |source: &&Source| source.usable && source.source != report.source;
     let others = report.sources.iter().filter(is_other);
@@ -95,7 +95,7 @@ fn processes(report: &Report) -> String {
     } else {
         format!("; also usable: {}", others.join(", "))
     };
-    format!("all {count} from {}{load}{missed}{others}", report.source)
+    shown + &others
 }
 
 fn service(report: &Report) -> String {
@@ -152,6 +152,7 @@ fn counters(counters: &CountersReport) -> String {
 fn exits(report: &Report) -> String {
     match &report.exits.error {
         None => "recorded".into(),
+        Some(_) if report.exits.by_service => "recorded by the service, without execs".into(),
         Some(error) => format!("not recorded: {}", first_line(error)),
     }
 }

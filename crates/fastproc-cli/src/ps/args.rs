@@ -45,7 +45,13 @@ pub struct Args {
     /// process id. Rows without a value come last.
     ///
     /// The default is -pcpu; with --tree or the columns of ps(1) it is pid.
-    #[arg(long, value_name = "[-]FIELD,…", allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "[-]FIELD,…",
+        allow_hyphen_values = true,
+        value_parser = help::SortParser,
+        hide_possible_values = true
+    )]
     pub(super) sort: Option<String>,
 
     /// Show only the first N rows.
@@ -112,7 +118,7 @@ pub struct Args {
     /// Do not print a summary to standard error.
     ///
     /// By default the summary is printed only if standard output is a terminal and the columns are not those of ps(1).
-    #[arg(short, long)]
+    #[arg(long)]
     pub(super) quiet: bool,
 
     /// Always print the summary to standard error.

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 
 use clap::{
     Arg, Command, Error,
-    builder::{PossibleValue, TypedValueParser},
+    builder::{PossibleValue, StringValueParser, TypedValueParser},
 };
 use fastproc_columns::FIELDS;
 
@@ -56,6 +56,10 @@ As in ps(1):
   --threads or --tree is given; these five show every process, in fastproc's own columns. --fields
   always gives fastproc's own columns, and so do JSON and CSV. -o also takes fields that ps(1) does
   not have, each as wide as necessary.
+
+  These differ from ps(1): the variables PS_FORMAT, PS_PERSONALITY, CMD_ENV and the like have no
+  effect. With -q a process that the list names twice is shown once. The lists of sessions and parents
+  may have a 0. For options and words that fastproc lacks, an error says what to type.
 
 Formats:
   A table rounds numbers and shows dates in the time zone TZ. JSON and CSV have exact numbers: times
@@ -129,6 +133,33 @@ pub fn long() -> String {
     LONG.replace("{fields}\n", &fields)
 }
 
+/// The names of fields, for shell completion.
+fn names() -> Box<dyn Iterator<Item = PossibleValue>> {
+    let value = |field: &fastproc_columns::Field| PossibleValue::new(field.name).help(field.help);
+    Box::new(FIELDS.iter().map(value))
+}
+
+/// Takes any order, because its names depend on other options, and lists the names of fields for shell completion.
+#[derive(Clone, Debug)]
+pub struct SortParser;
+
+impl TypedValueParser for SortParser {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<String, Error> {
+        StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(names())
+    }
+}
+
 /// Parses the name of a field, and lists all names for shell completion.
 #[derive(Clone, Debug)]
 pub struct FieldParser;
@@ -147,8 +178,6 @@ impl TypedValueParser for FieldParser {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        let value =
-            |field: &fastproc_columns::Field| PossibleValue::new(field.name).help(field.help);
-        Some(Box::new(FIELDS.iter().map(value)))
+        Some(names())
     }
 }

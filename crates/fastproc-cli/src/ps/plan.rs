@@ -30,6 +30,10 @@ pub(super) enum UsageError {
         "a word such as 'u' and an option such as -f each name a set of columns; type one of them, as in ps aux or ps -ef"
     )]
     Sets,
+    #[error(
+        "-q shows processes in the order of its list; leave out --sort, trees and what else selects, or type -p"
+    )]
+    InOrder,
 }
 
 /// What to read and how to show it.
@@ -155,7 +159,11 @@ impl Args {
         Ok(if inserted.is_empty() {
             shape.columns()
         } else {
-            let command = if words.any { "comm" } else { "args" };
+            let command = if words.inserted.is_empty() {
+                "args"
+            } else {
+                "comm"
+            };
             let [before, after] = ["pid", &format!("s,tname,time,{command}")].map(ps1::parse);
             [before?, inserted, after?].concat()
         })
@@ -207,6 +215,9 @@ impl Args {
             _ => "pid",
         };
         let sort = self.sort.as_deref().or(words.sort.as_deref());
+        if selection.mixes_order() || selection.order().is_some() && (tree || sort.is_some()) {
+            return Err(UsageError::InOrder.into());
+        }
         let sort = sort.unwrap_or(default);
         let sort = if like_ps {
             let sort = ps1::sort_keys(sort);

@@ -74,8 +74,10 @@ impl Screen {
         let rows = self.select(snapshot, before, &records);
         let room = self.redraw.as_ref().map_or(usize::MAX, Redraw::rows);
         let top = self.top.min(room);
-        // In a tree any row may come first.
-        let sorted = if self.tree { usize::MAX } else { top };
+        // In a tree or a list any row may come first.
+        let order = self.selection.order();
+        let is_ordered = self.tree || order.is_some();
+        let sorted = if is_ordered { usize::MAX } else { top };
         let sorted = self
             .sorter
             .first(&self.sort, sorted, &rows, &mut self.lookup);
@@ -92,6 +94,10 @@ impl Screen {
                 branch,
                 ..in_order[*at]
             }))
+        } else if let Some(order) = order {
+            let mut rows: Vec<Row<'_>> = sorted.collect();
+            rows.sort_by_key(|row| order.iter().position(|&pid| pid == row.process.pid()));
+            Box::new(rows.into_iter().take(top))
         } else {
             Box::new(sorted)
         };

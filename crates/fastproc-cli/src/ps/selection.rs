@@ -80,6 +80,8 @@ pub struct Selection {
     choices: Vec<Choice>,
     own: Option<Own>,
     negated: bool,
+    /// Whether the processes come in the order of the list (`-q`).
+    in_order: bool,
     /// Show only running processes of those that are selected.
     pub running: bool,
 }
@@ -112,6 +114,8 @@ impl From<&More> for Selection {
         selection.take(&more.session);
         selection.take(&more.terminal);
         selection.take(&more.ppid);
+        selection.take(&more.quick);
+        selection.in_order = !more.quick.is_empty();
         selection
     }
 }
@@ -125,6 +129,27 @@ impl Selection {
     pub fn list(&mut self, by: By, text: &str) -> Result<(), ListError> {
         self.lists.push((by, by.parse(text)?));
         Ok(())
+    }
+
+    /// Adds the list of `q`, which also decides the order.
+    pub fn list_in_order(&mut self, text: &str) -> Result<(), ListError> {
+        self.in_order = true;
+        self.list(By::Pid, text)
+    }
+
+    /// The processes in the order in which they come, if a list decides it.
+    pub fn order(&self) -> Option<&[u32]> {
+        let (_, pids) = self.lists.first().filter(|_| self.in_order)?;
+        Some(pids)
+    }
+
+    /// Whether a list decides the order, and it is not all that selects.
+    pub fn mixes_order(&self) -> bool {
+        let is_alone = self.lists.len() == 1
+            && self.commands.is_empty()
+            && self.choices.is_empty()
+            && !self.negated;
+        self.in_order && !is_alone
     }
 
     /// Adds a choice.
@@ -143,6 +168,7 @@ impl Selection {
         self.choices.extend(other.choices);
         self.own = self.own.take().or(other.own);
         self.negated |= other.negated;
+        self.in_order |= other.in_order;
         self.running |= other.running;
     }
 
@@ -261,6 +287,14 @@ mod tests {
             (By::Terminal, "no-such"),
         ] {
             assert!(selection.list(by, wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn zero_is_a_group_and_no_session() {
+        for (list, by) in [("0", By::Group), ("0,1", By::Group), ("1", By::Session)] {
+            let list: lists::SessionsOrGroups = list.parse().expect("a list");
+            assert_eq!(<(By, Vec<u32>)>::from(list).0, by);
         }
     }
 

@@ -10,7 +10,7 @@ use super::{format::Format, ps1};
 /// Letters that may follow `-a` and `-x` if ps(1) takes the argument for words: `-ax`, `-aux`, `-axjf`.
 const LETTERS: &str = "axujlsvXfHhcnwroOkTgZ";
 /// Options of one letter whose value is the next argument.
-const TAKE_VALUES: &str = "oOpuUCGgst";
+const TAKE_VALUES: &str = "oOpquUCGgst";
 
 /// Replaces arguments of ps(1) that would have another meaning here: `-aux` by `aux`, `--format pid` by `-o pid`, and
 /// `k -rss` by one word.

@@ -120,7 +120,7 @@ pub fn parse_words(words: &[String]) -> Result<Words, WordsError> {
             }
             parsed.letter(letter).map_err(|why| WordsError::Unknown {
                 word: word.clone(),
-                why,
+                why: if word == "help" { String::new() } else { why },
             })?;
         }
     }
@@ -172,6 +172,7 @@ impl Words {
             'k' => self.sort = Some(argument.into()),
             't' => self.selection.list(By::Terminal, argument)?,
             'U' => self.selection.list(By::User, argument)?,
+            'q' => self.selection.list_in_order(argument)?,
             _ => self.selection.list(By::Pid, argument)?,
         }
         Ok(())
@@ -240,6 +241,7 @@ mod tests {
             ),
             ("extra", "as in -ef"),
             ("auxz", "as in -ef"),
+            ("help", "the word 'help' is not understood; type aux"),
             ("axo", "as in ps axo pid,rss,comm"),
             ("auj", "'u' and 'j' each name a set of columns"),
             ("axm", "type H"),

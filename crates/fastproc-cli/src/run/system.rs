@@ -20,7 +20,7 @@ pub(super) fn run(
     json: bool,
 ) -> Result<ExitCode, RunError> {
     if json && !matches!(switch, Switch::Status) {
-        return Err(RunError::Refused("--json goes with --system status".into()));
+        return Err(RunError::OnlyOfStatus);
     }
     match switch {
         Switch::On => on(&folder?),
@@ -164,10 +164,9 @@ fn status(folder: Option<&Path>, json: bool) -> Result<ExitCode, RunError> {
         .to_string());
         return Ok(code);
     }
-    let used = used.map_or_else(
-        || "nothing that is known".into(),
-        |used| used.display().to_string(),
-    );
+    // Of the names of a file, which differ where /lib is a link, the last.
+    let file = |path: PathBuf| path.canonicalize().unwrap_or(path).display().to_string();
+    let used = used.map_or_else(|| "nothing that is known".into(), file);
     say(&format!(
         "{}: ps uses {used}",
         if is_on { "on" } else { "off" }
@@ -179,7 +178,7 @@ fn status(folder: Option<&Path>, json: bool) -> Result<ExitCode, RunError> {
                 say(&format!(
                     "the substitute in {} was built for {}",
                     folder.display(),
-                    real.display()
+                    file(real)
                 ));
             }
         }

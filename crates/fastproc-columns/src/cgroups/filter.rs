@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use regex::bytes::Regex;
+
 use super::{Column, Invalid, Row, find};
 use crate::{
     duration::parse_duration,
@@ -19,10 +21,11 @@ struct Comparison {
     value: Operand,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 enum Operand {
     Number(f64),
     Text(Vec<u8>),
+    Pattern(Regex),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,12 +35,16 @@ enum Operator {
     Equal,
     Differs,
     Contains,
+    Matches,
+    MatchesNot,
     Less,
     More,
 }
 
 /// Longer operators come first.
-const OPERATORS: [(&str, Operator); 7] = [
+const OPERATORS: [(&str, Operator); 9] = [
+    ("=~", Operator::Matches),
+    ("!~", Operator::MatchesNot),
     (">=", Operator::AtLeast),
     ("<=", Operator::AtMost),
     ("==", Operator::Equal),
@@ -84,14 +91,24 @@ impl Comparison {
         };
         let column = find(text[..at].trim())?;
         let operand = text[at + word.len()..].trim().trim_matches(['\'', '"']);
+        let matches = matches!(operator, Operator::Matches | Operator::MatchesNot);
         let value = match column.unit {
+            Unit::Text if matches => Operand::Pattern(Regex::new(operand).map_err(|error| {
+                // The last line is the reason; the others repeat the pattern.
+                let error = error.to_string();
+                let reason = error.lines().last().unwrap_or_default();
+                let reason = reason.strip_prefix("error: ").unwrap_or(reason);
+                Invalid(format!(
+                    "the regular expression {operand:?} is invalid: {reason}"
+                ))
+            })?),
             Unit::Text => Operand::Text(operand.into()),
             Unit::Truth => match operand {
                 "true" => Operand::Number(1.0),
                 "false" => Operand::Number(0.0),
                 _ => return Err(Invalid(format!("{} is true or false", column.name))),
             },
-            _ if operator == Operator::Contains => {
+            _ if matches || operator == Operator::Contains => {
                 return Err(Invalid(format!("{} is no text", column.name)));
             }
             unit => Operand::Number(number(operand, unit)?),
@@ -116,6 +133,9 @@ impl Comparison {
                 }
                 Some(text.cmp(wanted.as_slice()))
             }
+            (Operand::Pattern(pattern), Value::Text(text)) => {
+                return pattern.is_match(text) == (self.operator == Operator::Matches);
+            }
             // A comparison with an unknown value is not true.
             _ => None,
         };
@@ -126,7 +146,7 @@ impl Comparison {
             Operator::Differs => order.is_ne(),
             Operator::Less => order.is_lt(),
             Operator::More => order.is_gt(),
-            Operator::Contains => false,
+            Operator::Contains | Operator::Matches | Operator::MatchesNot => false,
         })
     }
 }
@@ -163,25 +183,25 @@ mod tests {
         let one = |text: &str| {
             text.parse::<Filter>().map(|filter| {
                 let last = filter.0.last().expect("one at least");
-                (last.column.name, last.operator, last.value.clone())
+                let value = match &last.value {
+                    Operand::Number(number) => number.to_string(),
+                    Operand::Text(text) => String::from_utf8_lossy(text).into_owned(),
+                    Operand::Pattern(pattern) => pattern.to_string(),
+                };
+                (last.column.name, last.operator, value)
             })
         };
-        assert_eq!(
-            one("memory>=1.5K"),
-            Ok(("memory", Operator::AtLeast, Operand::Number(1536.0)))
-        );
-        assert_eq!(
-            one("cpu > 5 && path ~ kube"),
-            Ok(("path", Operator::Contains, Operand::Text(b"kube".into())))
-        );
-        assert_eq!(
-            one("cpu_time < 2m"),
-            Ok(("cpu_time", Operator::Less, Operand::Number(120e9)))
-        );
-        assert_eq!(
-            one("frozen == true"),
-            Ok(("frozen", Operator::Equal, Operand::Number(1.0)))
-        );
+        for (text, column, operator, value) in [
+            ("memory>=1.5K", "memory", Operator::AtLeast, "1536"),
+            ("cpu > 5 && path ~ kube", "path", Operator::Contains, "kube"),
+            ("path=~'^/a$'", "path", Operator::Matches, "^/a$"),
+            ("path !~ a", "path", Operator::MatchesNot, "a"),
+            ("path == a=~b", "path", Operator::Equal, "a=~b"),
+            ("cpu_time < 2m", "cpu_time", Operator::Less, "120000000000"),
+            ("frozen == true", "frozen", Operator::Equal, "1"),
+        ] {
+            assert_eq!(one(text), Ok((column, operator, value.into())), "{text}");
+        }
         for wrong in [
             "",
             "memory",
@@ -189,6 +209,8 @@ mod tests {
             "memory > x",
             "nothing > 1",
             "memory ~ 1",
+            "memory =~ 1",
+            "path =~ (",
             "frozen == 2",
             "cpu > 1 &&",
         ] {

@@ -61,7 +61,7 @@ enum Problem {
     #[error("'{name}' is not text; only text can be matched with =~ or !~")]
     NotText { name: &'static str },
     #[error(
-        "'{name}' is a rate, which needs an interval; give one, as in --interval 1, or use difference() or watch() in Python"
+        "'{name}' is a rate, which is known only over an interval; give one, as in --interval 1"
     )]
     Rate { name: &'static str },
     #[error(transparent)]

@@ -82,8 +82,10 @@ impl Shape {
         if self.label {
             names = format!("label {names}");
         }
-        if set != Set::Dashed && self.names {
-            names = names.replace("args", "ucmd");
+        if self.names {
+            let of_dashed = set == Set::Dashed;
+            names = names.replace("args", if of_dashed { "comm" } else { "ucmd" });
+            names = names.replace(" cmd", " ucmd");
         }
         let mut columns = parse(&names).expect("a test has parsed all of them");
         if set != Set::Dashed {
@@ -94,8 +96,9 @@ impl Shape {
         columns
     }
 
-    /// The columns of options with a dash, in the order of ps(1).
+    /// The columns of options with a dash, in the order of ps(1). A word beside them changes the last ones.
     fn dashed(&self) -> String {
+        let beside_words = self.set != Set::Dashed;
         let full = self.full || self.extra_full;
         let threads = self.lwp && full;
         let of = |is: bool, names: &'static str| if is { names } else { "" };
@@ -127,8 +130,14 @@ impl Shape {
             of(self.extra_full && !(self.long && self.no_address), "rss"),
             of(self.extra_full && !self.processor, "psr"),
             of(full, "stime"),
-            "tname time",
-            if full { "cmd" } else { "ucmd" },
+            "tname",
+            of(beside_words && !self.long, "stat"),
+            if beside_words { "bsdtime" } else { "time" },
+            match (beside_words, full, self.long) {
+                (true, false, false) => "args",
+                (false, false, _) => "ucmd",
+                _ => "cmd",
+            },
         ];
         columns
             .join(" ")

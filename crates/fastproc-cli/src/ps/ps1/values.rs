@@ -276,25 +276,46 @@ fn write_cgroups(row: &Row<'_>, lookup: &mut Lookup, context: Context, to: &mut 
     }
 }
 
-/// Appends text like ps(1): a question mark for each byte or character that is not printable.
+/// Appends text like ps(1): a question mark for each character that is not printable. From the first byte on that
+/// begins no character, and in other locales, each byte stands alone: a full stop is a control character.
 fn printable(text: &[u8], utf8: bool, to: &mut Vec<u8>) {
     if text.iter().copied().all(is_plain) {
         return to.extend_from_slice(text);
     }
-    for chunk in text.utf8_chunks() {
+    let (characters, bytes) = text.split_at(if utf8 { length_of_characters(text) } else { 0 });
+    for chunk in characters.utf8_chunks() {
         for character in chunk.valid().chars() {
-            let length = character.len_utf8();
             if character.is_ascii() && !character.is_ascii_control() {
                 to.push(character as u8);
-            } else if utf8 && is_printed(character) {
+            } else if is_printed(character) {
                 to.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
             } else {
-                let marks = if utf8 { 1 } else { length };
-                to.extend(std::iter::repeat_n(b'?', marks));
+                to.push(b'?');
             }
         }
         to.extend(chunk.invalid().iter().map(|_| b'?'));
     }
+    to.extend(bytes.iter().map(|&byte| match byte {
+        byte if is_plain(byte) => byte,
+        byte if byte.is_ascii() => b'.',
+        _ => b'?',
+    }));
+}
+
+/// The length up to the first byte that cannot begin a character. Like ps(1), it does not look at the bytes that follow the
+/// first one of a character.
+fn length_of_characters(text: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(first) = text.get(at) {
+        at += match first {
+            0..=0x7f => 1,
+            0xc2..=0xdf if at + 2 <= text.len() => 2,
+            0xe0..=0xef if at + 3 <= text.len() => 3,
+            0xf0..=0xf4 if at + 4 <= text.len() => 4,
+            _ => break,
+        };
+    }
+    at
 }
 
 /// Whether ps(1) shows this byte unchanged.
@@ -413,11 +434,15 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_printed_is_a_question_mark() {
+    fn what_cannot_be_printed_is_a_mark() {
         let text = |bytes, utf8| written(|to| printable(bytes, utf8, to));
         assert_eq!(text(b"a b~", true), "a b~");
         assert_eq!(text("größe\u{1b}[2J\n".as_bytes(), true), "größe?[2J?");
         assert_eq!(text("größe".as_bytes(), false), "gr????e");
         assert_eq!(text(b"\xff\xc3(", true), "??(");
+        assert_eq!(text(b"a\tx\xff\ty\xc3\xa9\x1b\x7f", true), "a?x?.y??..");
+        assert_eq!(text(b"x\xff\ty\x1b", false), "x?.y.");
+        assert_eq!(text("ö\u{1b}ö".as_bytes(), true), "ö?ö");
+        assert_eq!(text(b"\x1b\xc3", true), "??");
     }
 }

@@ -162,8 +162,9 @@ impl FromStr for SessionsOrGroups {
 
     fn from_str(text: &str) -> Result<Self, ListError> {
         match By::Session.parse(text) {
-            Ok(sessions) => Ok(Self(By::Session, sessions)),
-            Err(_) => Ok(Self(By::Group, By::Group.parse(text)?)),
+            // No session has the number 0, so ps(1) takes a list with it for groups.
+            Ok(sessions) if !sessions.contains(&0) => Ok(Self(By::Session, sessions)),
+            _ => Ok(Self(By::Group, By::Group.parse(text)?)),
         }
     }
 }
@@ -195,7 +196,7 @@ impl FromStr for Commands {
 #[derive(Debug, clap::Args)]
 pub struct Select {
     /// Select these processes; several selections add up.
-    #[arg(short, long, value_name = "PID,…", alias = "quick-pid")]
+    #[arg(short, long, value_name = "PID,…")]
     pub pid: Vec<Pids>,
 
     /// Select the processes of these effective users, by name or number.
@@ -239,6 +240,10 @@ pub struct More {
         allow_hyphen_values = true
     )]
     pub(super) terminal: Vec<Terminals>,
+
+    /// Select these processes, and show them in the order of the list.
+    #[arg(short = 'q', long = "quick-pid", value_name = "PID,…")]
+    pub(super) quick: Vec<Pids>,
 
     /// Select the children of these processes.
     #[arg(long, value_name = "PID,…")]

@@ -1,0 +1,13 @@
+//! Why `fastproc exits` cannot show events, and what helps.
+
+/// This process cannot record events, and no service does it instead.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    #[error(
+        "this process cannot record exits, and there is no service that does; as root, start one: \
+         fastproc serve --socket --no-metrics"
+    )]
+    Exits(#[source] fastproc::Error),
+    #[error("this process cannot record execs; a service records exits alone, without --execs")]
+    Execs(#[source] fastproc::Error),
+}
