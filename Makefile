@@ -89,6 +89,7 @@ lint:
 	scripts/lint-rooms
 	scripts/lint-rust
 	python3 tools/bench/page.py --check
+	PYTHONPATH=tools/mutants python3 -m mutants --check
 
 ## make procps         the substitute for procps's library, beside the command: fastproc run uses it
 .PHONY: procps

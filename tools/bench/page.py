@@ -345,6 +345,12 @@ Readers reuse what they made of a record that was kept. With 4,000 processes of 
 Of a refresh of `top` the walk is 58 %, other system calls 17 %, and what the readers do 25 %. Readers that cost nothing would make
 it 1.7 times cheaper than before; only a cheaper walk can do more.
 
+A scrape with a group for each of 4,000 processes has a text of 9.2 MB. Of its time the walk is 12 %, copying the text into the page
+and into the socket 11 %, other system calls 40 % (metrics of the machine, descriptors and wait channels), and what the exporter
+does itself 36 % (`perf record` of both processes). Groups that are not summed up again cannot make it 2 times cheaper. The process
+that serves sends the text from the memory that the other one wrote it to: 0.1 ms of CPU time for each scrape, 5.2 ms when it read
+a copy, and 17.6 ms for both processes instead of 22.8.
+
 ## How it is measured
 
 `make bench` runs every benchmark once and writes the numbers to [performance.json](performance.json). `tools/bench/page.py` makes

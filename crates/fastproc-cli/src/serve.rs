@@ -31,7 +31,7 @@ use fastproc_metrics::{
     collecting::{Bounds, Collecting},
     costly, descriptors,
     exporter::{Exporter, Settings},
-    exposition::Format,
+    exposition::{Exposition, Format},
     groups,
     metrics::CgroupSettings,
     naming::Rules,
@@ -454,7 +454,9 @@ fn write_once(args: &Args, settings: Settings, delay: Duration) -> Result<ExitCo
     exporter.collect()?;
     std::thread::sleep(delay);
     exporter.collect()?;
-    io::stdout().write_all(&exporter.write(Format::Prometheus, Vec::new()))?;
+    let mut text = Exposition::new(Format::Prometheus, Vec::new());
+    exporter.write(&mut text);
+    io::stdout().write_all(&text.finish())?;
     Ok(ExitCode::SUCCESS)
 }
 

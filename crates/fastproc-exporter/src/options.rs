@@ -75,6 +75,8 @@ impl Options {
 mod tests {
     use super::*;
 
+    const COLLECTED: &str = "--collected=3";
+
     #[test]
     fn only_fastproc_serve_starts_it_so() {
         let parse = |arguments: &[&str]| {
@@ -82,11 +84,11 @@ mod tests {
             Options::parse(&arguments)
         };
         assert!(parse(&[]).is_none());
-        assert!(parse(&["--listen=:1", "--collected=2"]).is_none());
+        assert!(parse(&["--listen=:1", COLLECTED]).is_none());
         assert!(parse(&["--collected=0"]).unwrap().is_err());
-        assert!(parse(&["--collected=2", "--x"]).unwrap().is_err());
+        assert!(parse(&[COLLECTED, "--x"]).unwrap().is_err());
         let options = parse(&[
-            "--collected=2",
+            COLLECTED,
             "--config=/a=b",
             "--min-interval-ns=1000000000",
             "--max-connections=7",

@@ -2,14 +2,17 @@
 
 use std::{
     io::{Read, Write},
-    net::{TcpListener, TcpStream},
-    os::fd::{AsFd, OwnedFd},
+    net::{SocketAddr, TcpListener, TcpStream},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::fs::FileExt,
+    },
     process::{Child, Command, Stdio},
 };
 
 use fastproc_metrics::{
     exposition::Format,
-    link::{Link, Page, Question, Scrape, lend, take},
+    link::{Link, Page, Question, Scrape, VERSION, lend, take},
     naming::Item,
 };
 
@@ -18,7 +21,7 @@ fn start(arguments: &[&str]) -> (Child, Link) {
     let (link, other) = Link::pair().expect("a socket pair");
     let child = Command::new(env!("CARGO_BIN_EXE_fastproc-exporter"))
         .args([
-            "--collected=2",
+            &format!("--collected={VERSION}"),
             "--web.telemetry-path=/metrics",
             "--max-connections=4",
         ])
@@ -28,6 +31,47 @@ fn start(arguments: &[&str]) -> (Child, Link) {
         .spawn()
         .expect("it can be started");
     (child, link)
+}
+
+/// Hands over the port and the link for scrapes, and answers the first request.
+fn begin(link: &Link) -> (SocketAddr, Link) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.set_nonblocking(true).expect("a socket");
+    let address = listener.local_addr().expect("it listens");
+    let (scrapes, other) = Link::pair().expect("a socket pair");
+    for descriptor in [listener.as_fd(), other.as_fd()] {
+        link.send([0; 4], Some(descriptor)).expect("it waits");
+    }
+    drop((listener, other));
+    let first = scrapes.receive().expect("a message").expect("it asks");
+    let first = Scrape::of(first.words);
+    assert_eq!((first.collects, first.format), (true, None));
+    scrapes.send([0; 4], None).expect("it waits");
+    (address, scrapes)
+}
+
+fn request(address: SocketAddr) -> TcpStream {
+    let mut client = TcpStream::connect(address).expect("it listens");
+    let request = "GET /metrics HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n";
+    client.write_all(request.as_bytes()).expect("it reads");
+    client
+}
+
+/// Answers the next request with this text, in a new page if one is requested.
+fn answer(scrapes: &Link, page: &mut Option<Page>, text: &[u8]) -> Scrape {
+    let asked = scrapes.receive().expect("a message").expect("it asks");
+    let asked = Scrape::of(asked.words);
+    if asked.new_page {
+        *page = None;
+    }
+    let new = page.is_none();
+    let page = page.get_or_insert_with(|| Page::new().expect("memory"));
+    page.file().write_all_at(text, 0).expect("memory");
+    let shown = new.then(|| page.shown());
+    scrapes
+        .send([text.len() as u64, 0, 0, 0], shown)
+        .expect("it waits");
+    asked
 }
 
 fn ended(child: Child) -> (Option<i32>, String) {
@@ -49,48 +93,53 @@ fn it_serves_the_text_that_it_is_handed_until_nobody_hands_it_any() {
     let items = Item::from_bytes(&items).expect("items");
     assert_eq!((items.len(), items[0].name.as_str()), (1, "a"));
 
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.set_nonblocking(true).expect("a socket");
-    let address = listener.local_addr().expect("it listens");
-    let (scrapes, other) = Link::pair().expect("a socket pair");
-    for descriptor in [listener.as_fd(), other.as_fd()] {
-        link.send([0; 4], Some(descriptor)).expect("it waits");
-    }
-    drop((listener, other));
-    let first = scrapes.receive().expect("a message").expect("it asks");
-    let first = Scrape::of(first.words);
-    assert_eq!((first.collects, first.format), (true, None));
-    scrapes.send([0; 4], None).expect("it waits");
-
-    let page = Page::new().expect("memory");
-    for (text, shown) in [
-        ("a_metric 1\n", true),
-        ("a_metric 22222\n", false),
-        ("b 3\n", false),
-    ] {
-        let mut client = TcpStream::connect(address).expect("it listens");
-        let request = "GET /metrics HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n";
-        client.write_all(request.as_bytes()).expect("it reads");
-        let asked = scrapes.receive().expect("a message").expect("it asks");
-        let asked = Scrape::of(asked.words);
+    let (address, scrapes) = begin(&link);
+    let mut page = None;
+    for text in ["a_metric 1\n", "a_metric 22222\n", "b 3\n"] {
+        let mut client = request(address);
+        let asked = answer(&scrapes, &mut page, text.as_bytes());
         assert_eq!(
             (asked.collects, asked.format),
             (true, Some(Format::Prometheus))
         );
-        page.write(text.as_bytes()).expect("memory");
-        let shown = shown.then(|| page.shown());
-        scrapes
-            .send([text.len() as u64, 0, 0, 0], shown)
-            .expect("it waits");
         let mut answer = String::new();
         client.read_to_string(&mut answer).expect("it answers");
         assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
         assert!(answer.ends_with(&format!("\r\n\r\n{text}")), "{answer}");
     }
 
-    let mut client = TcpStream::connect(address).expect("it listens");
-    let request = "GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n";
-    client.write_all(request.as_bytes()).expect("it reads");
+    let _client = request(address);
+    drop((scrapes, link));
+    assert_eq!(ended(child), (Some(0), String::new()));
+}
+
+/// More than the buffers of a socket hold.
+#[test]
+fn a_text_that_is_still_being_sent_is_not_overwritten() {
+    let (child, link) = start(&[]);
+    let asked = link.receive().expect("a message").expect("it asks");
+    assert_eq!(Question::of(&asked), Some(Question::Configured));
+    let (address, scrapes) = begin(&link);
+    let texts: [Vec<u8>; 3] = std::array::from_fn(|at| vec![b'a' + at as u8; 16 << 20]);
+    let (mut page, mut clients) = (None, Vec::new());
+    for (at, text) in texts.iter().enumerate() {
+        let mut client = request(address);
+        let asked = answer(&scrapes, &mut page, text);
+        assert_eq!(
+            asked.new_page,
+            at > 0,
+            "the clients before have read nothing"
+        );
+        // The answer has begun.
+        client.read_exact(&mut [0; 4]).expect("it answers");
+        clients.push(client);
+    }
+    for (mut client, text) in clients.into_iter().zip(&texts) {
+        let mut answer = Vec::new();
+        client.read_to_end(&mut answer).expect("it answers");
+        assert!(answer.ends_with(&[b"\r\n\r\n", text.as_slice()].concat()));
+    }
+    let _client = request(address);
     drop((scrapes, link));
     assert_eq!(ended(child), (Some(0), String::new()));
 }

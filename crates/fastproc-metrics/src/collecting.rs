@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     exporter::Exporter,
-    exposition::Format,
+    exposition::{Exposition, Format},
     link::{Link, Page, Scrape, take},
     memory,
     naming::{Item, NameError, Rules},
@@ -47,11 +47,6 @@ pub struct Collecting {
     /// Whether the serving process has the page.
     shown: bool,
     failing: bool,
-    /// The memory of the last text. With thousands of groups it is large, and allocating it each time would leave
-    /// equally large holes in the heap.
-    spare: Vec<u8>,
-    /// Bytes of the last text.
-    length: usize,
 }
 
 impl Collecting {
@@ -69,8 +64,6 @@ impl Collecting {
             page: Page::new()?,
             shown: false,
             failing: false,
-            spare: Vec::new(),
-            length: 0,
         })
     }
 
@@ -98,12 +91,16 @@ impl Collecting {
                 self.reload(scrape.reloaded, &mut log);
                 self.collect(&mut log);
             }
+            if scrape.new_page {
+                self.page = Page::new()?;
+                self.shown = false;
+            }
             let length = match scrape.format {
                 None => 0,
                 Some(format) => self.write(format)?,
             };
             let shown = (!self.shown).then(|| self.page.shown());
-            match self.link.send([length as u64, 0, 0, 0], shown) {
+            match self.link.send([length, 0, 0, 0], shown) {
                 Ok(()) => {}
                 Err(error) if Link::is_end(&error) => break,
                 Err(error) => return Err(error),
@@ -174,19 +171,10 @@ impl Collecting {
     }
 
     /// Writes the text of the last snapshot, and returns its length.
-    fn write(&mut self, format: Format) -> io::Result<usize> {
-        let mut memory = std::mem::take(&mut self.spare);
-        memory.clear();
-        // About the length of the last text, so that memory is not allocated repeatedly. Untouched pages cost nothing.
-        memory.reserve(match self.length {
-            0 => self.exporter.expected_length(),
-            length => length + length / 32,
-        });
-        let text = self.exporter.write(format, memory);
-        self.page.write(&text)?;
-        self.length = text.len();
-        self.spare = text;
-        Ok(self.length)
+    fn write(&mut self, format: Format) -> io::Result<u64> {
+        let mut text = Exposition::to_file(format, self.page.file());
+        self.exporter.write(&mut text);
+        text.finish_file()
     }
 }
 

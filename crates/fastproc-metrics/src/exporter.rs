@@ -15,7 +15,7 @@ use rustix::thread::{CapabilitySet, capabilities};
 use crate::{
     costly::{self, Costly},
     describer::Describer,
-    exposition::{Exposition, Format},
+    exposition::Exposition,
     groups::{Gone, Moment, Options, Tracker},
     link::Used,
     metrics::{
@@ -291,23 +291,11 @@ impl Exporter {
         self.costly.refresh(stop);
     }
 
-    /// About the length of the first text, given only the groups; rather too long than too short.
-    pub fn expected_length(&self) -> usize {
-        const MACHINE: usize = 32 * 1024;
-        const GROUP: usize = 2048;
-        const THREADS: usize = 1536;
-        let groups = self.tracker.groups().count() * GROUP;
-        let cgroups = self.cgroups.as_ref();
-        let cgroups = cgroups.map_or(0, CgroupMetrics::expected_length);
-        MACHINE + groups + self.tracker.thread_names().count() * THREADS + cgroups
-    }
-
     /// Writes what was collected last.
-    pub fn write(&mut self, format: Format, memory: Vec<u8>) -> Vec<u8> {
-        let mut text = Exposition::new(format, memory);
+    pub fn write(&mut self, text: &mut Exposition) {
         let current = self.stats.is_some();
         write_groups(
-            &mut text,
+            text,
             &self.tracker,
             current,
             Extras {
@@ -319,14 +307,14 @@ impl Exporter {
             },
         );
         if self.counters_current {
-            self.host_metrics.write(&mut text, current);
+            self.host_metrics.write(text, current);
         }
         if let Some(cgroups) = &self.cgroups {
-            cgroups.write(&mut text);
+            cgroups.write(text);
         }
         let service = self.service.as_ref().map(|service| service.read());
         write_own(
-            &mut text,
+            text,
             Own {
                 stats: self.stats,
                 source: self.collector.source().name(),
@@ -347,7 +335,6 @@ impl Exporter {
                 beside: self.beside,
             },
         );
-        text.finish()
     }
 }
 

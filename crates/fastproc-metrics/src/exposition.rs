@@ -1,6 +1,11 @@
 //! The text that Prometheus reads: format 0.0.4, and `OpenMetrics` 1.0.
 
+use std::{fs::File, io, os::unix::fs::FileExt, sync::Arc};
+
 use seqtext::{Dec, SeqBuf};
+
+/// Bytes that are written to a file at once. They are still in the cache then.
+const PIECE: usize = 64 * 1024;
 
 /// How a text is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -81,6 +86,25 @@ pub enum Value {
 pub struct Exposition {
     text: Vec<u8>,
     format: Format,
+    file: Option<Written>,
+}
+
+/// The file that receives a text, piece by piece.
+#[derive(Debug)]
+struct Written {
+    file: Arc<File>,
+    bytes: u64,
+    /// The first error.
+    result: io::Result<()>,
+}
+
+impl Written {
+    fn write(&mut self, piece: &[u8]) {
+        if self.result.is_ok() {
+            self.result = self.file.write_all_at(piece, self.bytes);
+        }
+        self.bytes += piece.len() as u64;
+    }
 }
 
 impl Exposition {
@@ -90,6 +114,20 @@ impl Exposition {
         Self {
             text: memory,
             format,
+            file: None,
+        }
+    }
+
+    /// An empty text that is written to the beginning of this file.
+    pub fn to_file(format: Format, file: Arc<File>) -> Self {
+        Self {
+            text: Vec::with_capacity(PIECE + PIECE / 8),
+            format,
+            file: Some(Written {
+                file,
+                bytes: 0,
+                result: Ok(()),
+            }),
         }
     }
 
@@ -133,6 +171,7 @@ impl Exposition {
 
     /// One series of the family, with its labels in two pieces as they appear between the braces.
     pub fn series(&mut self, name: &str, labels: &str, more: &str, value: Value) {
+        self.write_piece(PIECE);
         self.text
             .reserve(name.len() + labels.len() + more.len() + 40);
         self.text.extend_from_slice(name.as_bytes());
@@ -183,22 +222,46 @@ impl Exposition {
             .extend_from_slice(digits.text().unwrap_or_default());
     }
 
+    /// Writes what there is to the file, if it has this length.
+    fn write_piece(&mut self, least: usize) {
+        if self.text.len() >= least
+            && let Some(file) = &mut self.file
+        {
+            file.write(&self.text);
+            self.text.clear();
+        }
+    }
+
     /// How it is written.
     pub(crate) fn format(&self) -> Format {
         self.format
     }
 
     /// Bytes so far.
-    pub(crate) fn len(&self) -> usize {
-        self.text.len()
+    pub(crate) fn len(&self) -> u64 {
+        let written = self.file.as_ref().map_or(0, |file| file.bytes);
+        written + self.text.len() as u64
     }
 
     /// Ends the text.
     pub fn finish(mut self) -> Vec<u8> {
+        self.end();
+        self.text
+    }
+
+    /// Ends the text in the file, and returns its length.
+    pub fn finish_file(mut self) -> io::Result<u64> {
+        self.end();
+        self.write_piece(0);
+        let length = self.len();
+        self.file.map_or(Ok(()), |file| file.result)?;
+        Ok(length)
+    }
+
+    fn end(&mut self) {
         if self.format == Format::OpenMetrics {
             self.text.extend_from_slice(b"# EOF\n");
         }
-        self.text
     }
 }
 
@@ -232,6 +295,8 @@ pub fn escape(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::{MemfdFlags, memfd_create};
+
     use super::*;
 
     const FAMILY: Family = Family {
@@ -275,6 +340,30 @@ mod tests {
              # HELP b B.\n# TYPE b unknown\nb 18446744073709551615\n\
              # HELP c C.\n# TYPE c unknown\nc 0.000000007\n# EOF\n"
         );
+    }
+
+    #[test]
+    fn a_file_gets_the_same_text_as_memory() {
+        let memory = memfd_create("text", MemfdFlags::CLOEXEC).unwrap();
+        let file = Arc::new(File::from(memory));
+        let mut text = Exposition::new(Format::OpenMetrics, Vec::new());
+        let mut to_file = Exposition::to_file(Format::OpenMetrics, Arc::clone(&file));
+        for round in 0..20_000 {
+            for text in [&mut text, &mut to_file] {
+                text.one(&FAMILY, Value::Whole(round));
+            }
+            assert_eq!(text.len(), to_file.len());
+        }
+        let text = text.finish();
+        assert!(text.len() > 10 * PIECE);
+        assert_eq!(to_file.finish_file().unwrap(), text.len() as u64);
+        let mut read = vec![0; text.len()];
+        file.read_exact_at(&mut read, 0).unwrap();
+        assert_eq!(read, text);
+        let full = Arc::new(File::options().write(true).open("/dev/full").unwrap());
+        let mut text = Exposition::to_file(Format::Prometheus, full);
+        text.one(&FAMILY, Value::Whole(1));
+        text.finish_file().unwrap_err();
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! The serving process asks, the collecting process answers. There are two links, since scrapes must continue while a
 //! file takes long to be read: [`Question`] uses one, [`Scrape`] the other.
 
+mod shown;
 mod text;
 
 use std::{
@@ -23,11 +24,14 @@ use rustix::{
     },
 };
 
-pub use self::text::{LONGEST, Page, lend, read, take};
+pub use self::{
+    shown::{Shown, Text},
+    text::{LONGEST, Page, lend, read, take},
+};
 use crate::{exposition::Format, reloaded::Reloaded};
 
 /// Changes whenever the meaning of a message changes.
-pub const VERSION: &str = "2";
+pub const VERSION: &str = "3";
 
 /// The words of a message.
 pub const WORDS: usize = 4;
@@ -196,6 +200,8 @@ pub struct Scrape {
     pub regroups: bool,
     /// Write the last snapshot in this format.
     pub format: Option<Format>,
+    /// Write it into a new page, because the last text is still being sent.
+    pub new_page: bool,
     /// How the configuration was read the last time.
     pub reloaded: Reloaded,
     /// The time and memory of the serving process.
@@ -217,6 +223,7 @@ impl Scrape {
     const OPEN_METRICS: u64 = 4;
     const RELOADED: u64 = 8;
     const REGROUPS: u64 = 16;
+    const NEW_PAGE: u64 = 32;
 
     /// Converts to words.
     pub fn words(self) -> [u64; WORDS] {
@@ -227,13 +234,14 @@ impl Scrape {
             Some(Format::OpenMetrics) => Self::OPEN_METRICS,
         };
         let regroups = if self.regroups { Self::REGROUPS } else { 0 };
+        let new_page = if self.new_page { Self::NEW_PAGE } else { 0 };
         let reloaded = if self.reloaded.successful {
             Self::RELOADED
         } else {
             0
         };
         [
-            collects | format | reloaded | regroups,
+            collects | format | reloaded | regroups | new_page,
             self.reloaded.success_unix_ns,
             self.used.cpu_ns,
             self.used.resident_bytes,
@@ -252,6 +260,7 @@ impl Scrape {
                 (true, false) => Some(Format::Prometheus),
                 (false, false) => None,
             },
+            new_page: has(Self::NEW_PAGE),
             reloaded: Reloaded {
                 successful: has(Self::RELOADED),
                 success_unix_ns,
@@ -319,6 +328,7 @@ mod tests {
                     collects,
                     regroups: !successful,
                     format,
+                    new_page: collects,
                     reloaded: Reloaded {
                         successful,
                         success_unix_ns: 17,

@@ -85,18 +85,20 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--guard", type=float, default=1200, metavar="SECONDS", help="time after which a check fails")
     parser.add_argument("--most", type=int, metavar="N", help="run only the first N checks of each fault")
     parser.add_argument("--folder", type=Path, help="folder of the copy and its builds; concurrent runs need one each")
-    parser.add_argument("--list", action="store_true", help="seed nothing: list the faults, and those that cannot be seeded")
+    listing = parser.add_mutually_exclusive_group()
+    listing.add_argument("--list", action="store_true", help="seed nothing: list the faults, and those that cannot be seeded")
+    listing.add_argument("--check", action="store_true", help="seed nothing: list those that cannot be seeded")
     return parser.parse_args()
 
 
-def listed(faults: list[Fault]) -> int:
-    """Lists the faults."""
+def listed(faults: list[Fault], all_of_them: bool) -> int:
+    """Lists the faults, or only those that cannot be seeded. Returns 1 if there are any."""
     wrong = 0
     for fault in faults:
-        path = ROOT / fault.file
-        times = path.read_text().count(fault.find) if path.exists() else 0
-        wrong += times != 1
-        print(f"{fault.part:12} {fault.name:32} {fault.about}{'' if times == 1 else f'  CANNOT BE SEEDED ({times} times)'}")
+        reason = fault.obstacle(ROOT)
+        wrong += reason is not None
+        if all_of_them or reason:
+            print(f"{fault.part:12} {fault.name:32} {fault.about}{f'  CANNOT BE SEEDED: {reason}' if reason else ''}")
     return 1 if wrong else 0
 
 
@@ -110,8 +112,8 @@ def main() -> int:
     options = arguments()
     every = read(HERE / "faults")
     faults = chosen(every, options.only)
-    if options.list:
-        return listed(faults)
+    if options.list or options.check:
+        return listed(faults if options.only else every, options.list)
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, interrupted)
     run = Run(options.guard, options.most, options.folder)

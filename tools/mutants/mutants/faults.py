@@ -27,14 +27,20 @@ class Fault:
     # Whether the compiler is the check.
     build: bool
 
-    def apply(self, tree: Path) -> str:
-        """Seeds it, and returns the text before. Raises ValueError if it cannot."""
+    def obstacle(self, tree: Path) -> str | None:
+        """Why it cannot be seeded."""
         path = tree / self.file
         if not path.exists():
-            raise ValueError(f"there is no {self.file}")
+            return f"there is no {self.file}"
+        times = path.read_text().count(self.find)
+        return None if times == 1 else f"what it replaces stands {times} times in {self.file}"
+
+    def apply(self, tree: Path) -> str:
+        """Seeds it, and returns the text before. Raises ValueError if it cannot."""
+        if reason := self.obstacle(tree):
+            raise ValueError(reason)
+        path = tree / self.file
         text = path.read_text()
-        if (times := text.count(self.find)) != 1:
-            raise ValueError(f"what it replaces stands {times} times in {self.file}")
         path.write_text(text.replace(self.find, self.replace))
         return text
 

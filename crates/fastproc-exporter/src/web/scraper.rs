@@ -15,7 +15,7 @@ use std::{
 use bytes::Bytes;
 use fastproc_metrics::{
     exposition::Format,
-    link::{Link, Scrape, Used, lend},
+    link::{Link, Scrape, Shown, Used, lend},
     memory,
     naming::Item,
     reloaded::Reloaded,
@@ -132,7 +132,7 @@ pub enum ScrapeError {
 pub struct Scraper {
     link: Link,
     /// The memory into which that process writes its texts.
-    page: Option<File>,
+    page: Option<Shown>,
     /// The file with the memory of this process.
     statm: Option<File>,
     requests: mpsc::Receiver<Request>,
@@ -142,9 +142,6 @@ pub struct Scraper {
     started: Option<Instant>,
     /// The texts of the last snapshot: by format, plain and compressed.
     bodies: [[Option<Bytes>; 2]; 2],
-    /// The memory of a text that is no longer read. With thousands of groups it is large, and allocating it each time
-    /// would leave equally large holes in the heap.
-    spare: Vec<u8>,
 }
 
 /// A scraper that asks through this link, and a handle to it.
@@ -168,7 +165,6 @@ pub fn scraper(link: Link, min_interval: Duration) -> (Scraper, ScraperHandle) {
         min_interval,
         started: None,
         bodies: Default::default(),
-        spare: Vec::new(),
     };
     (scraper, handle)
 }
@@ -203,12 +199,7 @@ impl Scraper {
     fn body(&mut self, request: &Request) -> Result<Bytes, ScrapeError> {
         let collects = !self.is_fresh_for(request);
         if collects {
-            for [plain, _] in std::mem::take(&mut self.bodies) {
-                // A text that is still being sent is kept by its connection.
-                if let Some(Ok(text)) = plain.map(Bytes::try_into_mut) {
-                    self.spare = text.into();
-                }
-            }
+            self.bodies = Default::default();
             self.started = Some(Instant::now());
         }
         let format = request.format as usize;
@@ -241,7 +232,7 @@ impl Scraper {
         }
     }
 
-    /// Sends this request to the collecting process, and reads the text that it wrote.
+    /// Sends this request to the collecting process. Returns the text that it wrote.
     fn ask(&mut self, collects: bool, format: Option<Format>) -> Result<Bytes, ScrapeError> {
         let (rules, reloaded) = {
             let mut news = lock(&self.news);
@@ -250,10 +241,13 @@ impl Scraper {
         };
         let rules = rules.map(|rules| lend(&Item::to_bytes(&rules)));
         let rules = rules.transpose()?;
+        // A text that is still being sent keeps its page.
+        let page = self.page.as_mut().filter(|_| format.is_some());
         let scrape = Scrape {
             collects,
             regroups: rules.is_some(),
             format,
+            new_page: page.is_some_and(|page| !page.is_free()),
             reloaded,
             used: self.used(),
         };
@@ -268,17 +262,12 @@ impl Scraper {
                 }
             })?;
         if let Some(page) = answer.descriptor {
-            self.page = Some(page.into());
+            self.page = Some(Shown::new(page)?);
         }
-        let mut text = std::mem::take(&mut self.spare);
-        if let (Some(page), Some(_)) = (&self.page, format) {
-            // The rest of an earlier text is overwritten.
-            text.resize(answer.words[0] as usize, 0);
-            page.read_exact_at(&mut text, 0)?;
-        } else {
-            text.clear();
+        match (&mut self.page, format) {
+            (Some(page), Some(_)) => Ok(Bytes::from_owner(page.text(answer.words[0])?)),
+            _ => Ok(Bytes::new()),
         }
-        Ok(text.into())
     }
 }
 

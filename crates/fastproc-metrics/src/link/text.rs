@@ -8,6 +8,7 @@ use std::{
         unix::fs::FileExt,
     },
     path::Path,
+    sync::Arc,
 };
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
@@ -54,18 +55,21 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// Memory that holds one text after the other, for a reader that cannot write to it.
 #[derive(Debug)]
 pub struct Page {
-    memory: File,
+    memory: Arc<File>,
     shown: OwnedFd,
 }
 
 impl Page {
     /// Creates an empty page.
     pub fn new() -> io::Result<Self> {
-        let memory = memfd_create("fastproc-metrics", MemfdFlags::CLOEXEC)?;
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let memory = memfd_create("fastproc-metrics", flags)?;
+        // So that the reader may map it.
+        fcntl_add_seals(&memory, SealFlags::SHRINK)?;
         // Opened again, only for reading.
         let shown = File::open(format!("/proc/self/fd/{}", memory.as_raw_fd()))?;
         Ok(Self {
-            memory: memory.into(),
+            memory: Arc::new(memory.into()),
             shown: shown.into(),
         })
     }
@@ -75,9 +79,9 @@ impl Page {
         self.shown.as_fd()
     }
 
-    /// Replaces the last text, which the reader must have read.
-    pub fn write(&self, text: &[u8]) -> io::Result<()> {
-        self.memory.write_all_at(text, 0)
+    /// The file for the next text, which overwrites the last one: the reader must not need that any more.
+    pub fn file(&self) -> Arc<File> {
+        Arc::clone(&self.memory)
     }
 }
 
@@ -97,8 +101,8 @@ mod tests {
     #[test]
     fn who_reads_a_page_cannot_write_to_it() {
         let page = Page::new().unwrap();
-        page.write(b"the first").unwrap();
-        page.write(b"another").unwrap();
+        page.file().write_all_at(b"the first", 0).unwrap();
+        page.file().write_all_at(b"another", 0).unwrap();
         let shown = File::from(page.shown().try_clone_to_owned().unwrap());
         let mut text = [0; 7];
         shown.read_exact_at(&mut text, 0).unwrap();

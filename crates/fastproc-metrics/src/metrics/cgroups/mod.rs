@@ -157,12 +157,6 @@ impl CgroupMetrics {
         self.processes = Some(counts);
     }
 
-    /// About how long the text is; rather too long than too short.
-    pub fn expected_length(&self) -> usize {
-        const SERIES: usize = 256;
-        self.cgroups.last().len().min(self.most) * METRICS.len() * SERIES
-    }
-
     /// Writes what was read last.
     pub fn write(&self, text: &mut Exposition) {
         text.one(&SCRAPE_ERROR, Value::Whole(self.seen.is_none().into()));
