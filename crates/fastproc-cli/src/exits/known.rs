@@ -30,6 +30,7 @@ fn is_known(field: &Field, lookup: &mut Lookup) -> bool {
     // Its process id is 0, which no file in /proc belongs to.
     let mut exit = Exit::default();
     exit.ppid = Some(1);
+    exit.cgroup_id = 1;
     exit.end_ns = Some(1);
     exit.status = Some(0);
     exit.io = Some(Io::default());
