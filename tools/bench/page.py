@@ -450,7 +450,9 @@ def scale(report: Row) -> str:
         ]
         for row in report["threads"]
     ]
-    of_threads = table(["threads", "of so many processes", "us per thread, listed", "… cold", "not listed, but added up"], threads)
+    of_threads = table(
+        ["threads", "of so many processes", "us per thread, listed", "… cold", "not listed, but added up"], threads
+    )
     return "\n".join(
         [
             SCALE_ABOUT,
