@@ -347,9 +347,9 @@ it 1.7 times cheaper than before; only a cheaper walk can do more.
 
 A scrape with a group for each of 4,000 processes has a text of 9.2 MB. Of its time the walk is 12 %, copying the text into the page
 and into the socket 11 %, other system calls 40 % (metrics of the machine, descriptors and wait channels), and what the exporter
-does itself 36 % (`perf record` of both processes). Groups that are not summed up again cannot make it 2 times cheaper. The process
-that serves sends the text from the memory that the other one wrote it to: 0.1 ms of CPU time for each scrape, 5.2 ms when it read
-a copy, and 17.6 ms for both processes instead of 22.8.
+does itself 36 % (`perf record` of both processes). Not summing up
+any group again would make it less than 2 times cheaper. The process that serves sends the text from the memory that the other one
+wrote: it takes 0.1 ms of CPU time for each scrape instead of 5.2, and both take 17.6 ms instead of 22.8.
 
 ## How it is measured
 
@@ -385,10 +385,11 @@ SCALE_ABOUT = """\
 
 `make test-scale` (`fastproc bench scale`) raises `kernel.pid_max` and `kernel.threads-max`, starts idle processes, and measures and
 checks beside each number of them; then it ends them, and does the same with threads. As many processes as fit into three quarters
-of the memory have memory of their own, the others share that of their parent (`clone(2)` with `CLONE_VM`). Whatever happens, the
-processes end with the command, and the limits are restored.
+of the memory have memory of their own, the others share that of their parent (`clone(2)` with `CLONE_VM`). However the
+command ends, its processes end with it, and a shell that it started restores the limits. Run one at a time.
 
-At each size every idle process must be in a snapshot of `bpf`, in the output of `fastproc ps` and in a snapshot of the service once;
+At each size every idle process must be exactly once in each of these: a snapshot of `bpf`, the output of `fastproc ps`, and a
+snapshot of the service;
 the exporter's group must have their number; `fastproc ps --top 20` must print twenty rows, and `fastproc top` draw its screen; and
 `fastproc verify` compares every value of 200 of them with the kernel's files. Each thread must be listed once, with its process.
 """
@@ -441,7 +442,7 @@ def scale(report: Row) -> str:
         line("… its resident memory, MB", lambda row: short(row["serve_mb"])),
         line("values compared by `fastproc verify`, all right", lambda row: f"{row['verified']:,}"),
     ]
-    heads = ["CPU time of", *[f"{row['processes']:,} processes" for row in rows]]
+    heads = ["", *[f"{row['processes']:,} processes" for row in rows]]
     threads = [
         [
             f"{row['count']:,}",
@@ -451,13 +452,13 @@ def scale(report: Row) -> str:
         for row in report["threads"]
     ]
     of_threads = table(
-        ["threads", "of so many processes", "us per thread, listed", "… cold", "not listed, but added up"], threads
+        ["threads", "processes that have them", "us per thread, listed", "… cold", "not listed, but added up"], threads
     )
     return "\n".join(
         [
             SCALE_ABOUT,
             f"Linux {report['kernel']}, {report['cpus']} CPUs. An idle process with memory of its own takes about "
-            f"{report['bytes_of_process'] / 1e3:.0f} kB of the kernel.\n",
+            f"{report['bytes_of_process'] / 1e3:.0f} kB of kernel memory.\n",
             table(heads, lines) + "\n",
             of_threads + "\n",
             SCALE_METHOD,
@@ -491,7 +492,7 @@ def main() -> int:
         return 0
     stale = [path for path, content in files.items() if not path.exists() or path.read_text() != content]
     for path in stale:
-        print(f"{path.relative_to(ROOT)} is not what the JSON beside it says: tools/bench/page.py", file=sys.stderr)
+        print(f"{path.relative_to(ROOT)} is not what docs/performance.json and docs/scale.json say: tools/bench/page.py", file=sys.stderr)
     return 1 if stale else 0
 
 

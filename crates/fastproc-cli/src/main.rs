@@ -91,8 +91,8 @@ Durations:
 
 Exit status:
   0  success; also if the reader of a pipe closed it early
-  1  a negative result: ps, exits and cgroups showed no row, cat could not print a file, or verify
-     found a wrong value
+  1  a negative result: ps, exits and cgroups showed no row, cat could not print a file, verify
+     found a wrong value, or run --system status found that it is off
   2  the command line is invalid, or the command could not run; standard error has the reason
 
 Environment:

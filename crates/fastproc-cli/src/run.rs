@@ -89,7 +89,7 @@ enum RunError {
          make procps builds them", .0.display()
     )]
     NotIn(PathBuf),
-    #[error("--json and --format need --system status")]
+    #[error("--json or --format needs --system status")]
     OnlyOfStatus,
     #[error("cannot run {}", .0.display())]
     Exec(OsString, #[source] io::Error),

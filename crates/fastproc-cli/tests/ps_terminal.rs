@@ -93,7 +93,7 @@ fn on_terminal(lines: usize, columns: usize, arguments: &str) -> Option<Screen> 
         env!("CARGO_BIN_EXE_fastproc")
     );
     let output = Command::new("script")
-        .args(["--quietec", &command, "/dev/null"])
+        .args(["-qec", &command, "/dev/null"])
         .env("TERM", "xterm")
         .env_remove("COLUMNS")
         .env_remove("NO_COLOR")

@@ -78,7 +78,7 @@ fn mistakes_are_told() {
         (&["cgroups", "foo"], "'foo' is not expected here"),
         (&["top", "foo"], "'foo' is not expected here"),
         (&["run", "ps", "aux"], "type fastproc run -- ps"),
-        (&["run", "--json", "--", "ps"], "need --system status"),
+        (&["run", "--json", "--", "ps"], "needs --system status"),
         (
             &["run", "--library", "/nowhere", "--", "ps"],
             "in /nowhere, which --library names",

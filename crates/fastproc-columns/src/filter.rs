@@ -14,6 +14,7 @@ use fastproc::Fields;
 use regex::bytes::Regex;
 
 use self::literal::Literal;
+pub(crate) use self::parse::reason;
 pub use self::{date::parse_as_of as parse_date, parse::FilterError};
 use crate::{
     field::Field,

@@ -71,8 +71,8 @@ pub(crate) struct Limits {
     reader: Option<LimitReader>,
     is_open: bool,
     is_old: bool,
-    /// By the path of the cgroup, with its id.
-    of: HashMap<Vec<u8>, (u64, Limit)>,
+    /// By the path of the cgroup, with its id if it could be read.
+    of: HashMap<Vec<u8>, (Option<u64>, Limit)>,
 }
 
 impl Limits {
@@ -99,7 +99,7 @@ impl Limits {
         }
         // Another cgroup may have this path by now.
         let &(found, limit) = self.of.get(path)?;
-        (found == id).then_some(limit)
+        (found == Some(id)).then_some(limit)
     }
 
     /// Reads the cgroups from the root to this one, but for those that are known.
@@ -115,15 +115,14 @@ impl Limits {
             let part = path.get(..end)?;
             above = match self.of.get(part) {
                 Some((_, known)) => *known,
-                None => match reader.read(part) {
-                    Some((id, own)) => {
-                        let limit = Limit::new(own).below(above);
-                        self.of.insert(part.into(), (id, limit));
-                        limit
-                    }
-                    // It is above what is mounted here.
-                    None => above,
-                },
+                None => {
+                    // What cannot be read is above what is mounted here, or its limits are hidden.
+                    let read = reader.read(part);
+                    let limit = read.map_or(above, |(_, own)| Limit::new(own).below(above));
+                    let id = read.map(|(id, _)| id);
+                    self.of.insert(part.into(), (id, limit));
+                    limit
+                }
             };
         }
         Some(())

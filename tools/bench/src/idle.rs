@@ -29,7 +29,8 @@ use std::{
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    io::Errno,
+    fs::{Mode, OFlags, open},
+    io::{Errno, write},
     mm::{MapFlags, ProtFlags, mmap_anonymous},
     process::{Pid, Signal, WaitOptions, getpid, kill_process, setsid, wait, waitpid},
     stdio::{dup2_stdin, dup2_stdout, stdin, stdout},
@@ -219,6 +220,13 @@ fn spawn_all(
     // This fails only for the leader of a group, which a new child is not.
     let _ = setsid();
     let _ = rustix::thread::set_name(NAME);
+    // If memory runs out, these end, and not what others run. The children inherit it.
+    let score = open(
+        c"/proc/self/oom_score_adj",
+        OFlags::WRONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    );
+    let _ = score.and_then(|file| write(&file, b"1000"));
     // For `wake`: the children inherit it.
     // SAFETY: the handler only adds to an atomic number.
     unsafe {

@@ -10,13 +10,13 @@ pub const PARAMETER: &str = "fastproc.scenarios";
 pub enum Scenario {
     /// Reports what the kernel offers, without judging it.
     Survey,
-    /// The default source, and one comparison: the cheapest proof, part of every other kernel's.
+    /// The default source and one comparison: the cheapest proof.
     Glance,
     /// The cost of reading every cgroup, in instructions, without judging it.
     CgroupCost,
     /// The cost of reading every process in a pid namespace, in instructions, without judging it.
     NamespaceCost,
-    /// The cost of reading thousands of interrupt counts of 255 CPUs, in instructions, without judging it.
+    /// The cost of reading thousands of interrupt counts of 255 CPUs, in instructions, compared if the table has it.
     InterruptsCost,
     /// Readers in pid namespaces, nested once and twice, during some minutes of storms. Too long to run every day.
     NamespaceStorms,

@@ -115,7 +115,6 @@ impl Machine {
                 ..small
             },
             Scenario::CgroupScaleBig => Self {
-                memory_mib: 4096,
                 nvme_controllers: 0,
                 timeout: small.timeout * 4,
                 ..Self::of(Scenario::Big, architecture)

@@ -5,7 +5,7 @@ use fastproc_columns::{Field, Filter, Lookup, Row, Value};
 
 use crate::Failure;
 
-/// The filter would show no row.
+/// The filter compares what is never known.
 #[derive(Debug, thiserror::Error)]
 #[error("{0} is not known of an exited process; fastproc exits --help names the fields that are")]
 struct Unknown(&'static str);

@@ -8,6 +8,8 @@ pub enum Refused {
          fastproc serve --socket --no-metrics"
     )]
     Exits(#[source] fastproc::Error),
-    #[error("this process cannot record execs; a service records exits alone, without --execs")]
+    #[error(
+        "this process cannot record execs, and a service does not record them; leave out --execs"
+    )]
     Execs(#[source] fastproc::Error),
 }

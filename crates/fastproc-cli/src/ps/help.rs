@@ -58,8 +58,8 @@ As in ps(1):
   not have, each as wide as necessary.
 
   These differ from ps(1): the variables PS_FORMAT, PS_PERSONALITY, CMD_ENV and the like have no
-  effect. With -q a process that the list names twice is shown once. The lists of sessions and parents
-  may have a 0. For options and words that fastproc lacks, an error says what to type.
+  effect. With -q a process that the list names twice is shown once. -s and --ppid accept
+  a 0, which ps(1) refuses. For options and words that fastproc lacks, an error says what to type.
 
 Formats:
   A table rounds numbers and shows dates in the time zone TZ. JSON and CSV have exact numbers: times

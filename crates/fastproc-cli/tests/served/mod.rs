@@ -111,7 +111,7 @@ impl Served {
         // Starts when sleep is sleeping, and is no longer a shell.
         const SCRIPT: &str = "sleep 1000 >/dev/null & \
             tries=0; \
-            until \"$1\" ps --source procfs --format ndjson -q --fields comm | grep -q '\"sleep\"' || [ $((tries += 1)) -gt 1000 ]; do :; done; \
+            until \"$1\" ps --source procfs --format ndjson --quiet --fields comm | grep -q '\"sleep\"' || [ $((tries += 1)) -gt 1000 ]; do :; done; \
             for source in procfs $2 procfs; do \
                 \"$1\" ps --verbose --source $source --format ndjson --fields $3 --sort pid || exit 3; echo; \
             done; kill $!";

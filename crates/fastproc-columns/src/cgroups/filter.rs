@@ -7,6 +7,7 @@ use regex::bytes::Regex;
 use super::{Column, Invalid, Row, find};
 use crate::{
     duration::parse_duration,
+    filter::reason,
     value::{Unit, Value},
 };
 
@@ -94,12 +95,9 @@ impl Comparison {
         let matches = matches!(operator, Operator::Matches | Operator::MatchesNot);
         let value = match column.unit {
             Unit::Text if matches => Operand::Pattern(Regex::new(operand).map_err(|error| {
-                // The last line is the reason; the others repeat the pattern.
-                let error = error.to_string();
-                let reason = error.lines().last().unwrap_or_default();
-                let reason = reason.strip_prefix("error: ").unwrap_or(reason);
                 Invalid(format!(
-                    "the regular expression {operand:?} is invalid: {reason}"
+                    "the regular expression {operand:?} is invalid: {}",
+                    reason(&error)
                 ))
             })?),
             Unit::Text => Operand::Text(operand.into()),

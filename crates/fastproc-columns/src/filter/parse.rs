@@ -101,6 +101,13 @@ impl fmt::Display for FilterError {
     }
 }
 
+/// Why a text is no regular expression: the last line of the error, whose others repeat the text.
+pub fn reason(error: &regex::Error) -> String {
+    let message = error.to_string();
+    let reason = message.lines().last().unwrap_or_default();
+    reason.strip_prefix("error: ").unwrap_or(reason).into()
+}
+
 /// Parses a whole filter. Returns also the error for a single snapshot, if the filter compares a rate.
 pub fn parse(text: &str) -> Result<(Node, Option<FilterError>), FilterError> {
     let mut parser = Parser {
@@ -293,13 +300,8 @@ impl<'t> Parser<'t> {
         self.skip_space();
         let at = self.at;
         let pattern = self.bare_or_quoted()?;
-        let regex = Regex::new(pattern).map_err(|error| {
-            // The last line is the reason; the others repeat the pattern.
-            let message = error.to_string();
-            let reason = message.lines().last().unwrap_or_default();
-            let reason = reason.strip_prefix("error: ").unwrap_or(reason);
-            (at, Problem::Pattern(reason.into()))
-        })?;
+        let regex = Regex::new(pattern);
+        let regex = regex.map_err(|error| (at, Problem::Pattern(reason(&error))))?;
         Ok(Node::Match(field, regex))
     }
 

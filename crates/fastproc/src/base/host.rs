@@ -108,10 +108,29 @@ pub(crate) fn online_cpus() -> Result<Vec<u32>, Error> {
     })
 }
 
-/// All tasks of the machine, with threads: the number after the slash in `/proc/loadavg`.
+/// The end of `/proc/loadavg`. If neither number has changed, no task has started or ended meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TaskCount {
+    /// All tasks of the machine, with threads.
+    pub(crate) tasks: u32,
+    /// The last pid that was given to a task in the pid namespace of `/proc`.
+    pub(crate) last_pid: u32,
+}
+
+impl TaskCount {
+    pub(crate) fn now() -> Option<Self> {
+        let text = fs::read_to_string(proc_root::path("/proc/loadavg")).ok()?;
+        let mut numbers = text.trim_end().split(['/', ' ']).skip(4);
+        Some(Self {
+            tasks: numbers.next()?.parse().ok()?,
+            last_pid: numbers.next()?.parse().ok()?,
+        })
+    }
+}
+
+/// All tasks of the machine, with threads.
 pub(crate) fn running_tasks() -> Option<u32> {
-    let text = fs::read_to_string(proc_root::path("/proc/loadavg")).ok()?;
-    text.split(['/', ' ']).nth(4)?.parse().ok()
+    TaskCount::now().map(|count| count.tasks)
 }
 
 /// The time since boot in this time namespace, in nanoseconds. For the crates of this workspace.

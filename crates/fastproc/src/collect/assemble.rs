@@ -7,7 +7,7 @@ use super::met_all::{list_those_missed, missing_threads};
 use crate::{
     base::{
         error::Error,
-        host::{boottime_ns, running_tasks},
+        host::{TaskCount, boottime_ns},
         source_kind::SourceKind,
     },
     records::{
@@ -86,8 +86,8 @@ pub(crate) struct Assembler {
     reconcile_every: Duration,
     boot_offset_ns: i64,
     reconciled: Option<Instant>,
-    /// When the source was opened, and the number of tasks before its first walk, if the first snapshot may use that one.
-    opened: Option<(Instant, u32)>,
+    /// When the source was opened, and the tasks before its first walk, if the first snapshot may use that one.
+    opened: Option<(Instant, Option<TaskCount>)>,
     /// Pids of the last listing of `/proc`.
     listed: Vec<u32>,
     /// Pids that `/proc` lists and that the walk does not meet.
@@ -135,9 +135,9 @@ impl Assembler {
         }
     }
 
-    /// Lets the first snapshot use the walk that opening made, if it is taken at once. `tasks`: their number before it.
-    pub(crate) fn may_use_last_walk(&mut self, tasks: u32) {
-        self.opened = Some((Instant::now(), tasks));
+    /// Lets the first snapshot use the walk that opening made, if it is taken at once. `before`: the tasks before that walk.
+    pub(crate) fn may_use_last_walk(&mut self, before: Option<TaskCount>) {
+        self.opened = Some((Instant::now(), before));
     }
 
     /// Another source made the last snapshot: no record can be kept from before it.
@@ -156,9 +156,9 @@ impl Assembler {
             .is_none_or(|at| at.elapsed() >= self.reconcile_every);
         let opened = self.opened.take();
         let opened = opened.filter(|(at, _)| at.elapsed() < YOUNG);
-        let tasks = match opened {
-            Some((_, tasks)) => Some(tasks),
-            None => is_due.then(running_tasks).flatten(),
+        let counted = match opened {
+            Some((_, counted)) => counted,
+            None => is_due.then(TaskCount::now).flatten(),
         };
         let before = std::mem::take(&mut self.number);
         let completed = self.order.begin();
@@ -173,7 +173,7 @@ impl Assembler {
             None => bpf.collect()?,
         };
         let missing = if is_due {
-            missing_threads(records, tasks, running_tasks)
+            missing_threads(records, counted, TaskCount::now)
         } else {
             Some(0)
         };

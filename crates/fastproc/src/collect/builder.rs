@@ -6,7 +6,7 @@ use super::{Collector, Local, Refusal, ServiceLink};
 use crate::{
     base::{
         error::Error,
-        host::{Host, running_processes, running_tasks},
+        host::{Host, TaskCount, running_processes},
         proc_root,
         source_kind::SourceKind,
         timing::{self, Timing},
@@ -249,7 +249,9 @@ impl Builder {
         let mut procfs = Procfs::open(&proc_root::path("/proc"), self.fields, host)?;
         timing::done("format of the files");
         let processes = running_processes().unwrap_or(0);
-        let expected = (processes, running_tasks().unwrap_or(processes));
+        let counted = TaskCount::now();
+        let tasks = counted.map_or(processes, |count| count.tasks);
+        let expected = (processes, tasks);
         let mut refused = Vec::new();
         let mut local = None;
         let reads_proc = self.one_shot && OneShot::now(self.fields).is_cheaper();
@@ -290,7 +292,7 @@ impl Builder {
         );
         assembler.calibration = calibration;
         if self.one_shot && !self.exits {
-            assembler.may_use_last_walk(expected.1);
+            assembler.may_use_last_walk(counted);
         }
         Ok(Local {
             process: std::process::id(),

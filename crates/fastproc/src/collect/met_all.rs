@@ -1,23 +1,23 @@
 //! Whether a walk has met every process, by the kernel's count of tasks.
 
 use crate::{
-    base::error::Error,
+    base::{error::Error, host::TaskCount},
     records::record::Record,
     source::{bpf::IndexEntry, procfs::Procfs},
 };
 
 /// The threads that the kernel counts, and that no process has that a walk has met. If there are none, the walk has met
-/// all; listing `/proc` instead would take longer than the walk. `None`: threads have started or ended meanwhile.
+/// all; listing `/proc` instead would take longer than the walk. `None`: threads may have started or ended meanwhile.
 ///
 /// `before` and `after`: the kernel's count before and after the walk.
 pub(super) fn missing_threads(
     records: &[Record],
-    before: Option<u32>,
-    after: impl FnOnce() -> Option<u32>,
+    before: Option<TaskCount>,
+    after: impl FnOnce() -> Option<TaskCount>,
 ) -> Option<u64> {
     let threads = records.iter().map(|record| record.identity.num_threads);
     let met: u64 = threads.map(u64::from).sum();
-    let missing = u64::from(before?).checked_sub(met)?;
+    let missing = u64::from(before?.tasks).checked_sub(met)?;
     (after() == before).then_some(missing)
 }
 
@@ -56,15 +56,18 @@ mod tests {
             record.identity.num_threads = threads;
             record
         });
+        let count = |tasks, last_pid| Some(TaskCount { tasks, last_pid });
         let missing = |before, after| missing_threads(&records, before, || after);
-        assert_eq!(missing(Some(4), Some(4)), Some(0));
-        assert_eq!(missing(Some(6), Some(6)), Some(2));
+        assert_eq!(missing(count(4, 9), count(4, 9)), Some(0));
+        assert_eq!(missing(count(6, 9), count(6, 9)), Some(2));
         for (before, after) in [
-            (Some(4), Some(5)),
-            (Some(5), Some(4)),
-            (Some(3), Some(3)),
+            (count(4, 9), count(5, 10)),
+            (count(5, 9), count(4, 9)),
+            // One has started, and one has ended.
+            (count(4, 9), count(4, 10)),
+            (count(3, 9), count(3, 9)),
             (None, None),
-            (Some(4), None),
+            (count(4, 9), None),
         ] {
             assert_eq!(missing(before, after), None, "{before:?} {after:?}");
         }

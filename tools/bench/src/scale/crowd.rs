@@ -18,6 +18,18 @@ const KEPT_FREE: u64 = 4;
 /// What one process needs at least: its kernel stack, its task and its page tables. Until it is measured.
 const LEAST_BYTES: u64 = 40 << 10;
 
+/// What part of the memory threads, and processes that share memory, leave free.
+const ALWAYS_FREE: u64 = 16;
+
+/// Fails if this many more tasks need memory that others may need.
+pub fn room_for(more: usize) -> Result<(), Failure> {
+    let spare = meminfo("MemAvailable:")?.saturating_sub(meminfo("MemTotal:")? / ALWAYS_FREE);
+    if more as u64 * LEAST_BYTES > spare {
+        return Err(format!("there is no memory for {more} more tasks; give --processes and --threads smaller numbers").into());
+    }
+    Ok(())
+}
+
 /// Idle processes.
 pub struct Crowd {
     groups: Vec<Idle>,
@@ -47,6 +59,7 @@ impl Crowd {
             let kind = if more as u64 * self.bytes_of_process < spare {
                 Kind::OwnMemory
             } else {
+                room_for(more)?;
                 Kind::SharedMemory
             };
             self.groups.push(Idle::start_kind(more, kind)?);

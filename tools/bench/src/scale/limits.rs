@@ -66,7 +66,9 @@ impl Limits {
             .spawn()?;
         // From then on no signal of a user ends it.
         let ready = keeper.stdout.take().map(BufReader::new);
-        ready.map_or(Ok(0), |mut ready| ready.read_line(&mut String::new()))?;
+        if ready.map_or(Ok(0), |mut ready| ready.read_line(&mut String::new()))? == 0 {
+            return Err("the shell that restores the limits did not start".into());
+        }
         let limits = Self { keeper };
         for (path, _, wanted) in raised {
             fs::write(path, wanted.to_string()).map_err(|error| refused(path, &error))?;

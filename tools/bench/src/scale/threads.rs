@@ -5,7 +5,7 @@ use std::fmt;
 use fastproc::{Collector, Fields, SourceKind};
 use serde::Serialize;
 
-use super::{other_work, plan};
+use super::{crowd::room_for, other_work, plan};
 use crate::{
     idle::{Idle, Kind},
     measure::{self, Case, Failure},
@@ -49,9 +49,11 @@ pub fn measure(wanted: usize, rounds: u32) -> Result<Threads, Failure> {
     let counts = (0..wanted)
         .step_by(EACH)
         .map(|first| EACH.min(wanted - first));
-    let groups: Vec<Idle> = counts
-        .map(|count| Idle::start_kind(count, Kind::Threads))
-        .collect::<Result<_, _>>()?;
+    let start = |count| {
+        room_for(count)?;
+        Ok(Idle::start_kind(count, Kind::Threads)?)
+    };
+    let groups: Vec<Idle> = counts.map(start).collect::<Result<_, Failure>>()?;
     let open = |fields| {
         Collector::builder()
             .source(Some(SourceKind::Bpf))
