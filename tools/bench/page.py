@@ -492,7 +492,10 @@ def main() -> int:
         return 0
     stale = [path for path, content in files.items() if not path.exists() or path.read_text() != content]
     for path in stale:
-        print(f"{path.relative_to(ROOT)} is not what docs/performance.json and docs/scale.json say: tools/bench/page.py", file=sys.stderr)
+        print(
+            f"{path.relative_to(ROOT)} is not what docs/performance.json and docs/scale.json say: tools/bench/page.py",
+            file=sys.stderr,
+        )
     return 1 if stale else 0
 
 

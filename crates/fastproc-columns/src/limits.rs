@@ -113,16 +113,14 @@ impl Limits {
         let mut above = Limit::default();
         for end in [1].into_iter().chain(slashes).chain(whole) {
             let part = path.get(..end)?;
-            above = match self.of.get(part) {
-                Some((_, known)) => *known,
-                None => {
-                    // What cannot be read is above what is mounted here, or its limits are hidden.
-                    let read = reader.read(part);
-                    let limit = read.map_or(above, |(_, own)| Limit::new(own).below(above));
-                    let id = read.map(|(id, _)| id);
-                    self.of.insert(part.into(), (id, limit));
-                    limit
-                }
+            above = if let Some((_, known)) = self.of.get(part) {
+                *known
+            } else {
+                // What cannot be read is above what is mounted here, or its limits are hidden.
+                let read = reader.read(part);
+                let limit = read.map_or(above, |(_, own)| Limit::new(own).below(above));
+                self.of.insert(part.into(), (read.map(|(id, _)| id), limit));
+                limit
             };
         }
         Some(())
@@ -210,7 +208,7 @@ mod tests {
             ..Limit::default()
         };
         lookup.details.keep_cgroup(5, b"/x");
-        lookup.limits.of.insert(b"/x".into(), (5, limit));
+        lookup.limits.of.insert(b"/x".into(), (Some(5), limit));
         let mut exit = fastproc::exits::Exit::default();
         exit.cgroup_id = 5;
         let record = exit.to_record();

@@ -262,9 +262,9 @@ fn spawn_all(
         }
     }
     // If nobody reads it, the lifeline closes as well. Four bytes are never written in part.
-    let _ = rustix::io::write(stdout(), &i32::to_ne_bytes(errno));
+    let _ = write(stdout(), &i32::to_ne_bytes(errno));
     for &pid in pids.iter().flatten() {
-        let _ = rustix::io::write(stdout(), &pid.as_raw_nonzero().get().to_ne_bytes());
+        let _ = write(stdout(), &pid.as_raw_nonzero().get().to_ne_bytes());
     }
     close_from(1);
     // Nothing is written to the lifeline: a read returns when it closes.
