@@ -101,7 +101,7 @@ impl fmt::Display for FilterError {
     }
 }
 
-/// Why a text is no regular expression: the last line of the error, whose others repeat the text.
+/// Why a text is not a regular expression: the last line of the error, whose others repeat the text.
 pub fn reason(error: &regex::Error) -> String {
     let message = error.to_string();
     let reason = message.lines().last().unwrap_or_default();

@@ -86,8 +86,8 @@ pub(crate) struct Assembler {
     reconcile_every: Duration,
     boot_offset_ns: i64,
     reconciled: Option<Instant>,
-    /// When the source was opened, and the tasks before its first walk, if the first snapshot may use that one.
-    opened: Option<(Instant, Option<TaskCount>)>,
+    /// The tasks before the first walk, if the first snapshot may use that one.
+    opened: Option<TaskCount>,
     /// Pids of the last listing of `/proc`.
     listed: Vec<u32>,
     /// Pids that `/proc` lists and that the walk does not meet.
@@ -137,7 +137,7 @@ impl Assembler {
 
     /// Lets the first snapshot use the walk that opening made, if it is taken at once. `before`: the tasks before that walk.
     pub(crate) fn may_use_last_walk(&mut self, before: Option<TaskCount>) {
-        self.opened = Some((Instant::now(), before));
+        self.opened = before;
     }
 
     /// Another source made the last snapshot: no record can be kept from before it.
@@ -155,9 +155,9 @@ impl Assembler {
             .reconciled
             .is_none_or(|at| at.elapsed() >= self.reconcile_every);
         let opened = self.opened.take();
-        let opened = opened.filter(|(at, _)| at.elapsed() < YOUNG);
+        let opened = opened.filter(|_| bpf.last_began_ns().is_some_and(|at| since(at) < YOUNG));
         let counted = match opened {
-            Some((_, counted)) => counted,
+            Some(counted) => Some(counted),
             None => is_due.then(TaskCount::now).flatten(),
         };
         let before = std::mem::take(&mut self.number);

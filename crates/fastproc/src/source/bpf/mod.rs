@@ -272,6 +272,11 @@ impl Bpf {
         }
     }
 
+    /// When the last walk began, if nobody has used it, as boot time.
+    pub(crate) fn last_began_ns(&self) -> Option<u64> {
+        self.last.as_ref().map(|walk| walk.began_ns)
+    }
+
     /// The last walk, whose table nobody else may have changed; or a new one, if that would be another.
     pub(crate) fn last_or_collect(&mut self) -> Result<TableMut<'_>, Error> {
         match self.last.take() {
